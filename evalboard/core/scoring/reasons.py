@@ -1,0 +1,45 @@
+"""Parts of the sentences that explain a score."""
+
+import json
+from typing import Any
+
+SHOWN_CHARS = 60
+SHOWN_TARGETS = 3
+
+
+def shown(value: Any, limit: int = SHOWN_CHARS) -> str:
+    """Return a value as short JSON, control characters escaped, cut where it is long."""
+    if isinstance(value, str):
+        cut = value[:limit]
+        return json.dumps(cut, ensure_ascii=False) + ("…" if len(value) > limit else "")
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except ValueError:
+        return "a number too long to show"
+    return text if len(text) <= limit else text[:limit] + "…"
+
+
+def shown_any(targets: list[Any]) -> str:
+    """Return 'a or b or c', naming at most SHOWN_TARGETS of them."""
+    first = " or ".join(shown(target) for target in targets[:SHOWN_TARGETS])
+    n_more = len(targets) - SHOWN_TARGETS
+    return f"{first} or {n_more} more" if n_more > 0 else first
+
+
+def first_difference(found: str, wanted: list[str]) -> str:
+    """Say where a text leaves the accepted text that it follows longest. Characters count from 1."""
+    nearest = max(wanted, key=lambda text: _shared(found, text))
+    position = _shared(found, nearest)
+    if position == len(found):
+        return f"it ends after {position} characters, where {shown(nearest[position:], 20)} should follow"
+    if position == len(nearest):
+        return f"it goes on with {shown(found[position:], 20)} after the {position} expected characters"
+    return f"first difference at character {position + 1}: {shown(found[position])} for {shown(nearest[position])}"
+
+
+def _shared(left: str, right: str) -> int:
+    """Return the length of the common prefix."""
+    for position, (a, b) in enumerate(zip(left, right, strict=False)):
+        if a != b:
+            return position
+    return min(len(left), len(right))

@@ -1,0 +1,67 @@
+"""JSON out of a response, as strict or as forgiving as a scorer asks."""
+
+import json
+import math
+import re
+from typing import Any, NoReturn
+
+from evalboard.core.document import MAX_DEPTH, is_too_deep
+from evalboard.core.scoring.reasons import shown
+
+# The opening line of a code fence; the closing one is looked for with str.find.
+_FENCE = re.compile(r"^[ \t]{0,3}```[^\n`]*\n", re.MULTILINE)
+_TAG, _END_TAG = "<tool_call>", "</tool_call>"
+
+
+class Unreadable(Exception):
+    """The response holds no JSON that can be judged; the message is the reason of its score of 0."""
+
+
+def fenced(text: str) -> str:
+    """Return what stands in the first code fence, up to its end or the end of the text; all of it without one."""
+    opening = _FENCE.search(text)
+    if opening is None:
+        return text
+    end = text.find("```", opening.end())
+    return text[opening.end() :] if end < 0 else text[opening.end() : end]
+
+
+def tagged(text: str) -> list[str]:
+    """Return what stands in each <tool_call> … </tool_call>, in order."""
+    found = []
+    start = text.find(_TAG)
+    while start >= 0:
+        end = text.find(_END_TAG, start)
+        end = len(text) if end < 0 else end
+        found.append(text[start + len(_TAG) : end])
+        start = text.find(_TAG, end)
+    return found
+
+
+def parse(text: str) -> Any:
+    """Return the JSON value that the text is. Raises Unreadable, and nothing else, on any other text."""
+    if not text.strip():
+        raise Unreadable("The answer is empty, which is not JSON.")
+    try:
+        value = json.loads(text.strip(), parse_constant=_refuse_constant, parse_float=_finite_float)
+    except json.JSONDecodeError as error:
+        place = f"{error.msg} at character {error.pos + 1}"
+        raise Unreadable(f"Not JSON: {place}, before {shown(text.strip()[error.pos :], 20)}.") from None
+    except RecursionError:
+        raise Unreadable(f"The JSON is nested more than {MAX_DEPTH} levels deep.") from None
+    except ValueError as error:  # numbers without end: NaN, 1e999, integers of thousands of digits
+        raise Unreadable(f"Not JSON: {error}.") from None
+    if is_too_deep(value):
+        raise Unreadable(f"The JSON is nested more than {MAX_DEPTH} levels deep.")
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _finite_float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"the number {text[:20]} is too large")
+    return value

@@ -1,0 +1,97 @@
+"""docs/suites.md says what the code does: every kind, option, default and limit, and its examples hold."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from evalboard.core import suite
+from evalboard.core.scoring import KINDS, score
+from evalboard.core.scoring.kind import REQUIRED
+from evalboard.core.scoring.normalise import NORMALISE_OPTIONS
+from evalboard.core.suite import parse_suite, read_jsonl
+from evalboard.core.suite_mapping import CONVERSIONS, map_rows, parse_mapping
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "suites.md").read_text()
+SECTIONS = dict(re.findall(r"^#{2,3} (.+?)\n(.*?)(?=^#{2,3} |\Z)", PAGE, re.MULTILINE | re.DOTALL))
+
+
+def rows(section):
+    """Return {first cell: second cell} of the tables in a section, without their backticks."""
+    found = re.findall(r"^\| `([^`]+)` \| (.+?) \|", SECTIONS[section], re.MULTILINE)
+    return {name: cell.strip("`") for name, cell in found}
+
+
+def examples(section):
+    return [
+        json.loads(block) for block in re.findall(r"^```json\n(.*?)^```$", SECTIONS[section], re.MULTILINE | re.DOTALL)
+    ]
+
+
+def test_every_kind_is_there_with_its_version():
+    assert rows("Scorers") == {name: str(kind.version) for name, kind in KINDS.items()}
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_every_option_is_there_with_its_default(kind):
+    described = rows(kind)
+    options = KINDS[kind].options
+    assert list(described) == list(options)
+    for name, option in options.items():
+        if name == "normalise":
+            continue
+        wanted = "required" if option.default is REQUIRED else json.dumps(option.default)
+        assert described[name] == wanted, name
+
+
+def test_every_step_of_normalisation_is_there_with_its_default():
+    assert rows("Normalisation") == {name: json.dumps(option.default) for name, option in NORMALISE_OPTIONS.items()}
+    for kind in KINDS.values():
+        how = kind.options["normalise"].default if "normalise" in kind.options else {}
+        keeps = kind.name in ("json", "tool_calls")
+        changed = {name: value for name, value in how.items() if value != NORMALISE_OPTIONS[name].default}
+        assert changed == ({"unicode": "keep", "whitespace": "keep"} if keeps else {})
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_the_example_of_every_kind_holds(kind):
+    (example,) = examples(kind)
+    assert example["scorer"]["kind"] == kind
+    assert score(example["scorer"], text=example["right"], target=example["target"]).value == 1
+    assert score(example["scorer"], text=example["wrong"], target=example["target"]).value == 0
+
+
+def test_the_example_suites_are_accepted_and_every_field_is_described():
+    (document,) = examples("A suite document")
+    parse_suite(document)
+    described = rows("A suite document")
+    used = document.keys() | {name for case in document["cases"] for name in case}
+    assert used | {"tools"} == described.keys()
+
+
+def test_the_jsonl_example_is_accepted():
+    text = re.findall(r"^```json\n(.*?)^```$", SECTIONS["JSONL"], re.MULTILINE | re.DOTALL)[0]
+    assert parse_suite(read_jsonl(text, slug="towns")).max_tokens == 24
+
+
+def test_the_limits_are_those_of_the_code():
+    for limit in (
+        suite.MAX_CASES, suite.MAX_ID_CHARS, suite.MAX_TEXT_CHARS, suite.MAX_CASE_CHARS, suite.MAX_MESSAGES,
+        suite.MAX_TOOLS, suite.MAX_TAGS, suite.MAX_STOPS, suite.MAX_TOKENS, suite.DEFAULT_MAX_TOKENS,
+    ):  # fmt: skip
+        assert re.search(rf"(?<![\d,]){limit:,}(?!,?\d)", SECTIONS["A suite document"]), limit
+
+
+def test_the_example_mapping_holds_and_every_conversion_is_described():
+    (document,) = examples("Mappings")
+    row = {"doc": {"id": "1"}, "question": "?", "gold": "1,200", "metric": "num", "subset": "s", "author": "a"}
+    parsed = parse_suite(map_rows([row], parse_mapping(document), slug="short"))
+    assert parsed.cases[0].target == 1200
+    assert rows("Mappings").keys() - {'{"field": "a.b.0"}'} >= CONVERSIONS.keys()
+
+
+def test_the_sample_suites_figures_are_its_own():
+    cases = json.loads((Path(__file__).resolve().parents[2] / "runs" / "samples" / "sample.json").read_text())["cases"]
+    assert f"holds {len(cases)} short cases" in SECTIONS["The sample suite"]
+    assert f"worth {100 / len(cases):.1f} points" in SECTIONS["The sample suite"]
