@@ -1,0 +1,223 @@
+"""Profiles: what is refused, what the batch class decides, and what the engine is held to."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalboard.core.errors import InvalidInput
+from evalboard.core.profile import BATCH_CLASSES, SECTIONS, EnginePlan, parse, refusal, resolve
+from evalboard.core.profile_defaults import DEFAULT_PROFILES
+from evalboard.core.profile_fields import ENGINE_FIELDS, ENV_NAMES, SAMPLING_FIELDS
+
+CPU = {"kind": "cpu", "gpus": [], "n_cores": 6}
+H100 = {"name": "NVIDIA H100", "capability": 9.0}
+V100 = {"name": "Tesla V100", "capability": 7.0}
+
+
+def cuda(*gpus: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": "cuda", "gpus": list(gpus), "n_cores": 32}
+
+
+def settings(slug: str = "pinned", **changes: Any) -> dict[str, Any]:
+    return copy.deepcopy(DEFAULT_PROFILES[slug]["settings"]) | changes
+
+
+def plan(slug: str = "pinned", hardware: dict[str, Any] = CPU, **changes: Any) -> EnginePlan:
+    asked = {"dtype": "float32", "quantization": None, "max_model_len": 2048, "max_tokens": 24, "stop": ("\n",)}
+    return resolve(parse(settings(slug)), hardware, **(asked | changes))
+
+
+def problems(given: Any) -> dict[str, str]:
+    with pytest.raises(InvalidInput) as caught:
+        parse(given)
+    return caught.value.fields
+
+
+@pytest.mark.parametrize("slug", DEFAULT_PROFILES)
+def test_the_default_profiles_are_valid(slug: str) -> None:
+    assert parse(settings(slug)).batch_class in ("alone", "invariant", "fixed", "mixed")
+
+
+@pytest.mark.parametrize(
+    ("slug", "name"), [("pinned", "alone"), ("invariant", "invariant"), ("fixed", "fixed-8"), ("fast", "mixed")]
+)
+def test_the_batch_class_is_named_as_buckets_name_it(slug: str, name: str) -> None:
+    assert parse(settings(slug)).batch_class_name == name
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"batch_class": "lonely"}, "batch_class"),
+        ({"model": "other"}, "model"),
+        ({"group_size": 4}, "group_size"),
+        ({"batch_class": "fixed"}, "group_size"),
+        ({"batch_class": "fixed", "group_size": True}, "group_size"),
+        ({"sampling": None}, "sampling"),
+        ({"engine": {"dtype": "float16"}}, "engine.dtype"),
+        ({"engine": {"quantization": "awq"}}, "engine.quantization"),
+        ({"engine": {"load_format": "dummy"}}, "engine.load_format"),
+        ({"engine": {"trust_remote_code": True}}, "engine.trust_remote_code"),
+        ({"engine": {"max_num_seqs": 1}}, "engine.max_num_seqs"),
+        ({"engine": {"enforce_eager": 1}}, "engine.enforce_eager"),
+        ({"engine": []}, "engine"),
+        ({"cpu": {"env": {"LD_PRELOAD": "other.so"}}}, "cpu.env.LD_PRELOAD"),
+        ({"cpu": {"env": {"OMP_NUM_THREADS": 2}}}, "cpu.env.OMP_NUM_THREADS"),
+        ({"cuda": {"env": {"VLLM_BATCH_INVARIANT": "1"}}}, "cuda.env.VLLM_BATCH_INVARIANT"),
+        ({"cuda": {"argv": []}}, "cuda.argv"),
+        ({"requires": {"cuda_capability": "8.0"}}, "requires.cuda_capability"),
+        ({"requires": {"memory": 1}}, "requires"),
+    ],
+)
+def test_a_setting_that_may_not_be_is_refused_by_its_path(change: dict[str, Any], path: str) -> None:
+    assert path in problems(settings() | change)
+
+
+@pytest.mark.parametrize("given", [None, [], "pinned", 3])
+def test_settings_that_are_no_object_are_refused(given: Any) -> None:
+    assert problems(given)
+
+
+@pytest.mark.parametrize("name", DEFAULT_PROFILES["pinned"]["settings"]["sampling"])
+def test_every_sampling_field_must_be_given(name: str) -> None:
+    given = settings()
+    del given["sampling"][name]
+    assert list(problems(given)) == [f"sampling.{name}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("temperature", -0.1),
+        ("temperature", float("nan")),
+        ("temperature", True),
+        ("top_p", 0),
+        ("logprobs", 1),
+        ("logprobs", 21),
+        ("seed", None),
+        ("seed", 2**63),
+        ("max_tokens", 5),
+        ("stop", []),
+        ("best_of", 2),
+    ],
+)
+def test_a_sampling_value_out_of_bounds_is_refused(name: str, value: Any) -> None:
+    given = settings()
+    given["sampling"][name] = value
+    assert list(problems(given)) == [f"sampling.{name}"]
+
+
+def test_all_problems_are_told_at_once() -> None:
+    given = settings(engine={"dtype": "float16", "seed": -1}, extra=1)
+    assert set(problems(given)) == {"extra", "engine.dtype", "engine.seed"}
+
+
+@pytest.mark.parametrize(
+    ("slug", "hardware", "is_refused"),
+    [
+        pytest.param("invariant", CPU, True, id="invariant-cpu"),
+        pytest.param("invariant", cuda(V100), True, id="invariant-old-gpu"),
+        pytest.param("invariant", cuda(H100, V100), True, id="invariant-one-old-gpu"),
+        pytest.param("invariant", cuda(H100), False, id="invariant-hopper"),
+        pytest.param("pinned", CPU, False, id="pinned-cpu"),
+        pytest.param("pinned", cuda(V100), False, id="pinned-old-gpu"),
+        pytest.param("fixed", CPU, False, id="fixed-cpu"),
+        pytest.param("fast", CPU, False, id="fast-cpu"),
+    ],
+)
+def test_a_profile_is_refused_only_where_the_hardware_cannot_honour_it(
+    slug: str, hardware: dict[str, Any], is_refused: bool
+) -> None:
+    assert (refusal(parse(settings(slug)), hardware) is not None) is is_refused
+
+
+def test_invariant_cannot_be_talked_out_of_its_requirement() -> None:
+    given = settings("invariant", requires={"cuda_capability": 5.0})
+    assert "8.0" in str(refusal(parse(given), cuda(V100)))
+
+
+def test_a_model_over_more_gpus_than_there_are_is_refused() -> None:
+    given = settings()
+    given["engine"]["tensor_parallel_size"] = 2
+    assert refusal(parse(given), cuda(H100, H100)) is None
+    assert "2 GPUs" in str(refusal(parse(given), cuda(H100)))
+
+
+def test_the_batch_class_decides_how_many_sequences_share_a_step() -> None:
+    assert plan("pinned").engine["max_num_seqs"] == 1
+    assert plan("fixed").engine["max_num_seqs"] == 8
+    assert plan("fixed").group_size == 8
+
+
+def test_kernels_are_batch_invariant_under_invariant_alone() -> None:
+    found = {slug: plan(slug, cuda(H100)).env["VLLM_BATCH_INVARIANT"] for slug in DEFAULT_PROFILES}
+    assert found == {"pinned": "0", "invariant": "1", "fixed": "0", "fast": "0"}
+    assert plan("invariant", cuda(H100)).pins["batch_invariant"] is True
+
+
+def test_settings_of_other_hardware_stay_away() -> None:
+    assert plan().engine["attention_backend"] == "CPU_ATTN"
+    assert plan(hardware=cuda(H100)).engine["attention_backend"] == "TRITON_ATTN"
+    assert "VLLM_CPU_ATTN_SPLIT_KV" not in plan(hardware=cuda(H100)).env
+
+
+def test_the_number_of_threads_is_stated_and_pinned_on_a_cpu() -> None:
+    found = plan()
+    assert found.env["OMP_NUM_THREADS"] == "6"
+    assert found.pins["n_threads"] == 6
+
+
+def test_a_profile_may_state_its_own_number_of_threads() -> None:
+    given = settings()
+    given["cpu"]["env"]["OMP_NUM_THREADS"] = "4"
+    asked: dict[str, Any] = {"dtype": "float32", "quantization": None, "max_model_len": 512, "max_tokens": 8}
+    assert resolve(parse(given), CPU, **asked, stop=()).pins["n_threads"] == 4
+
+
+def test_every_setting_asked_for_is_a_pin() -> None:
+    found = plan()
+    asked = set(found.engine) - {"kv_cache_memory_bytes"} | {f"env.{name}" for name in found.env}
+    assert asked <= set(found.pins)
+    assert found.pins["kv_cache_fits_batch"] is True
+    assert found.pins["quantization"] is None
+    assert found.pins["cudagraph_mode"] == "NONE"
+
+
+def test_a_prompt_is_never_cut_over_two_steps() -> None:
+    assert plan(max_model_len=32768).engine["max_num_batched_tokens"] == 32768
+
+
+def test_sampling_is_completed_by_the_suite() -> None:
+    found = plan().sampling
+    assert (found["max_tokens"], found["stop"], found["logprobs"]) == (24, ["\n"], 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"), [({"dtype": "auto"}, "dtype"), ({"max_tokens": 2048}, "max_tokens")], ids=["dtype", "room"]
+)
+def test_a_plan_is_refused_where_endpoint_or_suite_do_not_fit(changes: dict[str, Any], path: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        plan(**changes)
+    assert path in caught.value.fields
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_same"),
+    [
+        ({"max_tokens": 8, "stop": ()}, True),
+        ({"dtype": "bfloat16"}, False),
+        ({"max_model_len": 4096}, False),
+        ({"quantization": "awq"}, False),
+    ],
+    ids=["sampling", "dtype", "context", "quantization"],
+)
+def test_a_process_is_shared_by_plans_that_differ_in_sampling_only(changes: dict[str, Any], is_same: bool) -> None:
+    assert (plan().digest == plan(**changes).digest) is is_same
+
+
+def test_every_field_is_documented() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "profiles.md").read_text(encoding="utf-8")
+    names = {*SECTIONS, *BATCH_CLASSES, *DEFAULT_PROFILES, *SAMPLING_FIELDS, *ENGINE_FIELDS, *ENV_NAMES}
+    assert {name for name in names if f"`{name}`" not in text} == set()
