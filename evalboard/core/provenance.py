@@ -1,0 +1,64 @@
+"""What came back for one case, and who served it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from evalboard.core.trace import Trace
+
+FinishReason = Literal["stop", "length", "abort", "error", "repetition"]
+
+# Why a response is missing. None of these is a wrong answer: a missing response has no score.
+ERROR_CODES = {
+    "prompt_empty": "The prompt holds no token.",
+    "prompt_too_long": "The prompt does not fit the model's context.",
+    "template_error": "The model's chat template refused the messages.",
+    "engine_error": "The engine failed on this case.",
+    "out_of_memory": "The engine ran out of memory on this case.",
+    "timeout": "The engine did not answer in time.",
+    "worker_crash": "The worker died with this case in flight, three times.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Spans of one response in seconds, by the engine's own clock; None where it gave none."""
+
+    queued_seconds: float | None
+    prefill_seconds: float | None
+    decode_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """One response as an engine returned it.
+
+    finish_reason is "stop" or "length" for an answer; batch_min and batch_max are the smallest and
+    largest number of requests that shared a step with it; n_cached_tokens counts prompt tokens that
+    were read from a prefix cache.
+    """
+
+    case_index: int
+    text: str
+    finish_reason: str
+    trace: Trace
+    n_prompt_tokens: int
+    prompt_digest: bytes
+    seed_sent: int | None
+    request_id: str
+    n_cached_tokens: int | None
+    n_preemptions: int | None
+    batch_min: int | None
+    batch_max: int | None
+    timings: Timings
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """No response came: one of ERROR_CODES, with the engine's own words."""
+
+    case_index: int
+    code: str
+    detail: str
+
+
+Outcome = Decoded | Failed

@@ -1,0 +1,60 @@
+"""What the tests of the real engine share: plans, requests, and an engine with what it was started by."""
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from evalboard.core import profile
+from evalboard.core.profile import EnginePlan
+from evalboard.core.profile_defaults import DEFAULT_PROFILES
+from evalboard.core.provenance import Decoded, Outcome
+from worker.engines.base import DecodeRequest, EngineSpec, Started
+from worker.engines.vllm import VllmEngine
+
+HARDWARE = {"kind": "cpu", "gpus": [], "n_cores": 2}
+QUESTIONS = ("What is 2+2?", "Name a colour.", 'Say "東京" in English.', "List five animals.", "Count to ten.")
+
+
+def make_plan(slug: str = "pinned", changes: dict[str, Any] | None = None, **asked: Any) -> EnginePlan:
+    settings = copy.deepcopy(DEFAULT_PROFILES[slug]["settings"])
+    settings["cpu"]["engine"] |= changes or {}
+    wanted = {"dtype": "float32", "quantization": None, "max_model_len": 512, "max_tokens": 16, "stop": ()} | asked
+    return profile.resolve(profile.parse(settings), HARDWARE, **wanted)
+
+
+def request(index: int, text: str, sampling: Any) -> DecodeRequest:
+    return DecodeRequest(case_index=index, messages=({"role": "user", "content": text},), sampling=sampling)
+
+
+def requests(plan: EnginePlan, **sampling: Any) -> list[DecodeRequest]:
+    return [request(index, text, dict(plan.sampling, **sampling)) for index, text in enumerate(QUESTIONS)]
+
+
+def decoded(outcome: Outcome) -> Decoded:
+    assert isinstance(outcome, Decoded), outcome
+    return outcome
+
+
+def by_index(outcomes: Iterator[Outcome]) -> dict[int, Outcome]:
+    return {outcome.case_index: outcome for outcome in outcomes}
+
+
+class Running:
+    """A started engine with what it was started by."""
+
+    def __init__(self, python: Path, model: Path, plan: EnginePlan, **limits: float) -> None:
+        self.plan = plan
+        self.engine = VllmEngine(EngineSpec(model=str(model), revision=None, plan=plan), python=python, **limits)
+        self.started: Started = self.engine.start()
+
+
+def endless(plan: EnginePlan, index: int) -> DecodeRequest:
+    sampling = dict(plan.sampling, max_tokens=400, ignore_eos=True)
+    return DecodeRequest(case_index=index, messages=(), sampling=sampling, prompt_token_ids=[1, 42])
+
+
+def short(plan: EnginePlan, index: int) -> DecodeRequest:
+    return DecodeRequest(
+        case_index=index, messages=(), sampling=dict(plan.sampling, max_tokens=2), prompt_token_ids=[1, 42]
+    )

@@ -1,0 +1,113 @@
+"""How the real engine ends: hanging, called off, without a model, and with its parent."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.worker.engine_cases import Running, endless, make_plan, short
+from worker.engines.base import EngineDied, EngineSpec, EngineTimeout
+from worker.engines.vllm import HOST, VllmEngine, child_environment, describe
+
+pytestmark = pytest.mark.engine
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_an_engine_that_hangs_is_killed_at_the_deadline(vllm_python: Path, sample_model: Path) -> None:
+    running = Running(vllm_python, sample_model, make_plan(max_tokens=500), response_seconds=15.0)
+    try:
+        pid = running.engine.pid
+        assert pid is not None
+        outcomes = running.engine.decode([short(running.plan, 0), endless(running.plan, 1)])
+        assert next(outcomes).case_index == 0
+        os.kill(pid, signal.SIGSTOP)
+        with pytest.raises(EngineTimeout) as late:
+            list(outcomes)
+        assert late.value.code == "timeout"
+        assert not psutil.pid_exists(pid)
+    finally:
+        running.engine.stop()
+
+
+def test_a_start_that_takes_too_long_is_killed(vllm_python: Path, sample_model: Path) -> None:
+    spec = EngineSpec(model=str(sample_model), revision=None, plan=make_plan())
+    engine = VllmEngine(spec, python=vllm_python, start_seconds=0.3)
+    with pytest.raises(EngineTimeout):
+        engine.start()
+    assert engine.pid is not None
+    assert not psutil.pid_exists(engine.pid)
+
+
+def test_a_start_can_be_called_off(vllm_python: Path, sample_model: Path) -> None:
+    engine = VllmEngine(EngineSpec(model=str(sample_model), revision=None, plan=make_plan()), python=vllm_python)
+    threading.Timer(0.3, engine.abort).start()
+    with pytest.raises(EngineDied, match="called off"):
+        engine.start()
+    assert engine.pid is not None
+    assert not psutil.pid_exists(engine.pid)
+
+
+def test_a_model_that_is_not_there_is_told_in_words(vllm_python: Path, tmp_path: Path) -> None:
+    engine = VllmEngine(EngineSpec(model=str(tmp_path), revision=None, plan=make_plan()), python=vllm_python)
+    with pytest.raises(EngineDied, match=r"no config\.json") as died:
+        engine.start()
+    assert died.value.code == "engine_error"
+    assert "Traceback" in died.value.last_words
+
+
+def test_an_interpreter_without_vllm_is_told_in_words() -> None:
+    with pytest.raises(EngineDied, match="cannot load vLLM") as died:
+        describe(sys.executable)
+    assert "No module named" in died.value.last_words
+
+
+def test_hardware_is_described_without_an_engine(vllm_python: Path) -> None:
+    found = describe(vllm_python)
+    assert found["kind"] in ("cpu", "cuda")
+    assert found["n_cores"] >= 1
+    assert found["versions"]["vllm"]
+    assert (found["kind"] == "cuda") is bool(found["gpus"])
+
+
+def test_an_engine_in_the_middle_of_a_decode_dies_with_its_parent(vllm_python: Path, sample_model: Path) -> None:
+    command = [sys.executable, "-m", "tests.worker.engine_parent", str(vllm_python), str(sample_model)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline().split()[0])  # one response is out, an endless one is being decoded
+        host = psutil.Process(pid)
+        parent.kill()
+    host.wait(timeout=20)
+
+
+def test_a_frozen_engine_dies_with_its_parent(vllm_python: Path) -> None:
+    script = """
+import json, subprocess, sys
+host = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+host.stdin.write(b'{"op": "describe"}\\n')
+host.stdin.flush()
+assert json.loads(host.stdout.readline())["event"] == "described"
+print(host.pid, flush=True)
+host.wait()
+"""
+    command = [sys.executable, "-c", script, str(vllm_python), str(HOST)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=child_environment()) as parent:
+        assert parent.stdout is not None
+        host = psutil.Process(int(parent.stdout.readline()))
+        host.suspend()
+        parent.kill()
+    host.wait(timeout=20)
+
+
+def test_an_engine_ends_when_nobody_can_ask_it_any_more(vllm_python: Path) -> None:
+    with subprocess.Popen(
+        [vllm_python, HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    ) as host:
+        assert host.stdin is not None
+        host.stdin.close()
+        assert host.wait(timeout=30) != 0

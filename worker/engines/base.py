@@ -1,0 +1,101 @@
+"""What the runner needs of an engine: one small Protocol, and the ways in which an engine fails."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from evalboard.core.profile import EnginePlan
+from evalboard.core.provenance import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSpec:
+    """What to start: a model (an absolute folder, or a repository with its revision) under a plan."""
+
+    model: str
+    revision: str | None
+    plan: EnginePlan
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A started engine's environment manifest (docs/engine.md), read from inside it."""
+
+    manifest: dict[str, Any]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeRequest:
+    """One case to decode. `sampling` is complete: max_tokens and stop included.
+
+    `prompt_token_ids` stands in for the messages where the exact prompt is already known.
+    """
+
+    case_index: int
+    messages: Sequence[Mapping[str, Any]]
+    sampling: Mapping[str, Any]
+    tools: list[Any] | None = None
+    prompt_token_ids: list[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenListing:
+    """Token id → bytes (None: the id stands for nothing), and the ids that end an answer."""
+
+    tokens: list[bytes | None]
+    end_ids: tuple[int, ...]
+    digest: str = field(default="")  # of the tokenizer's files, as in the manifest
+
+
+class EngineFailure(Exception):
+    """The engine is gone. `code` is one of core.provenance.ERROR_CODES.
+
+    `last_words` is the end of its stderr; `in_flight` the case indexes it was decoding.
+    """
+
+    def __init__(self, code: str, detail: str, *, last_words: str = "", in_flight: tuple[int, ...] = ()) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+        self.last_words = last_words
+        self.in_flight = in_flight
+
+
+class EngineDied(EngineFailure):
+    """The engine failed, was killed, or ended by itself."""
+
+
+class EngineTimeout(EngineFailure):
+    """Nothing came from the engine in time, and it was killed."""
+
+    def __init__(self, detail: str, *, last_words: str = "", in_flight: tuple[int, ...] = ()) -> None:
+        super().__init__("timeout", detail, last_words=last_words, in_flight=in_flight)
+
+
+class Engine(Protocol):
+    """One engine process. Every method but `abort` and `last_words` belongs to one thread."""
+
+    def start(self) -> Started:
+        """Start, or raise EngineDied or EngineTimeout."""
+
+    def decode(self, requests: Iterable[DecodeRequest]) -> Iterator[Outcome]:
+        """Yield each outcome as it finishes; after `abort` it ends early.
+
+        Raises EngineDied or EngineTimeout; what was yielded before stands.
+        """
+
+    def self_check(self) -> str:
+        """Decode four fixed prompts of eight tokens; return the digest of token ids and logprob bits."""
+
+    def vocabulary(self) -> TokenListing:
+        """Return the bytes of every token id."""
+
+    def abort(self) -> None:
+        """Make a decode or a start that is under way end early. Callable from any thread."""
+
+    def stop(self) -> None:
+        """End the engine and every process it started; harmless when it has already ended."""
+
+    def last_words(self) -> str:
+        """Return the end of the engine's stderr, where it says why it died. Callable from any thread."""

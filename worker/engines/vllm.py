@@ -1,0 +1,325 @@
+"""vLLM, in a process of its own: drives `worker/vllm_host.py` over JSON lines (docs/engine.md)."""
+
+import base64
+import json
+import os
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.core.digest import short_digest
+from evalboard.core.provenance import Decoded, Failed, Outcome, Timings
+from evalboard.core.trace import Trace
+from worker.engines.base import DecodeRequest, EngineDied, EngineSpec, EngineTimeout, Started, TokenListing
+from worker.engines.process import DeadlinePassed, Interrupted, LineProcess, ProcessEnded
+
+HOST = Path(__file__).resolve().parent.parent / "vllm_host.py"
+DESCRIBE_SECONDS = 180.0  # the first import of torch from a slow disk
+ABORT_SECONDS = 15.0  # a step that is under way must end first
+STOP_SECONDS = 15.0
+ANSWERS = frozenset({"stop", "length", "repetition"})  # the finish reasons of a whole answer
+# The engine's interpreter is not ours, and it needs none of our secrets.
+WITHHELD = re.compile(r"PYTHON|VIRTUAL_ENV|DJANGO|EVALBOARD_|PG|DATABASE_URL|REDIS_URL|.*(KEY|TOKEN|SECRET|PASSW)")
+HUB_TOKEN = "HF_TOKEN"  # noqa: S105  the name of a variable; gated models cannot be fetched without it
+
+
+class VllmEngine:
+    """One vLLM process under one plan. Nothing of it survives `stop`."""
+
+    def __init__(
+        self, spec: EngineSpec, *, python: str | Path, start_seconds: float = 900.0, response_seconds: float = 600.0
+    ) -> None:
+        self._spec = spec
+        self._python = str(python)
+        self._start_seconds = start_seconds
+        self._response_seconds = response_seconds
+        self._process: LineProcess | None = None
+        self._lock = threading.Lock()  # guards the two flags below, which `abort` reads and sets
+        self._is_abortable = False
+        self._is_abort_wanted = False
+        self._serial = 0
+        self._in_flight: set[int] = set()
+
+    @property
+    def pid(self) -> int | None:
+        """The process id, None before the start."""
+        return self._process.pid if self._process else None
+
+    def start(self) -> Started:
+        """Start the process and load the model. Raises EngineDied or EngineTimeout."""
+        self._open_to_abort()
+        try:
+            deadline = time.monotonic() + self._start_seconds
+            try:
+                process = LineProcess([self._python, str(HOST)], child_environment())
+            except OSError as problem:
+                raise EngineDied("engine_error", f"{self._python} cannot be run: {problem}") from problem
+            with self._lock:
+                self._process = process
+                if self._is_abort_wanted:
+                    process.interrupt()
+            self._send(self._start_request(), seconds=self._start_seconds)
+            ready = self._receive("ready", deadline=deadline)
+        except Interrupted:
+            self._fail("engine_error", "The start was called off.")
+        finally:
+            self._close_to_abort()
+        return Started(manifest=ready["manifest"], seconds=ready["seconds"])
+
+    def decode(self, requests: Iterable[DecodeRequest]) -> Iterator[Outcome]:
+        """Yield each outcome as it finishes; after `abort` it ends early. Raises EngineDied or EngineTimeout."""
+        waiting = {str(request.case_index): request for request in requests}
+        if not waiting:
+            return
+        self._serial += 1
+        self._open_to_abort()
+        is_done = False
+        try:
+            self._send(
+                {"op": "decode", "serial": self._serial, "groups": self._groups(waiting.values())},
+                seconds=self._response_seconds,
+            )
+            while True:
+                event = self._receive(deadline=time.monotonic() + self._response_seconds)
+                if event["event"] == "begun":
+                    self._in_flight.add(int(event["id"]))
+                elif event["event"] == "done":
+                    is_done = True
+                    return
+                else:
+                    request = waiting.pop(event["id"])
+                    self._in_flight.discard(request.case_index)
+                    yield _outcome(event, request)
+        except Interrupted:
+            pass
+        except (EngineDied, EngineTimeout):
+            is_done = True
+            raise
+        finally:
+            self._close_to_abort()
+            if not is_done:  # aborted, or whoever asked does not want the rest
+                self._drain()
+            self._in_flight.clear()
+
+    def self_check(self) -> str:
+        """Return the digest of four fixed prompts' token ids and logprob bits. Raises EngineDied or EngineTimeout."""
+        plan = self._spec.plan
+        self._send({"op": "self_check", "sampling": dict(plan.sampling), "group_size": plan.group_size})
+        return str(self._receive("self_check")["digest"])
+
+    def vocabulary(self) -> TokenListing:
+        """Return the bytes of every token id. Raises EngineDied or EngineTimeout."""
+        self._send({"op": "vocabulary"})
+        event = self._receive("vocabulary")
+        data, tokens, begin = base64.b64decode(event["bytes"]), list[bytes | None](), 0
+        for length in _ints(event["lengths"]).tolist():
+            tokens.append(None if length < 0 else data[begin : begin + length])
+            begin += max(length, 0)
+        return TokenListing(tokens=tokens, end_ids=tuple(event["end_ids"]), digest=event["digest"])
+
+    def abort(self) -> None:
+        """Make a decode or a start that is under way end early. Callable from any thread."""
+        with self._lock:
+            if not self._is_abortable:
+                return
+            self._is_abort_wanted = True
+            if self._process is not None:
+                self._process.interrupt()
+
+    def stop(self) -> None:
+        """End the process and every process it started; harmless when it has already ended."""
+        if self._process is None or self._process.has_ended:
+            return
+        try:
+            self._process.send({"op": "stop"}, seconds=1.0)
+            self._process.wait(seconds=STOP_SECONDS)
+        except (ProcessEnded, DeadlinePassed, Interrupted):
+            pass
+        self._process.kill()
+
+    def last_words(self) -> str:
+        """Return the end of the engine's stderr."""
+        return self._process.last_words() if self._process else ""
+
+    def _start_request(self) -> dict[str, Any]:
+        spec = self._spec
+        is_folder = Path(spec.model).is_absolute()  # a repository is called owner/name
+        return {
+            "op": "start",
+            "model_path": spec.model if is_folder else "",
+            "model_repo": "" if is_folder else spec.model,
+            "model_revision": spec.revision or "",
+            "engine": dict(spec.plan.engine),
+            "env": dict(spec.plan.env),
+        }
+
+    def _groups(self, requests: Iterable[DecodeRequest]) -> list[list[dict[str, Any]]]:
+        """Cut the requests into what may be decoded together.
+
+        With a fixed composition a case's neighbours follow from its index alone, whatever else is asked for.
+        """
+        ordered = sorted(requests, key=lambda request: request.case_index)
+        size = self._spec.plan.group_size
+        if size is None:
+            return [[_request(request) for request in ordered]]
+        groups = groupby(ordered, key=lambda request: request.case_index // size)
+        return [[_request(request) for request in group] for _, group in groups]
+
+    def _drain(self) -> None:
+        """Call off the decode under way and read away what still comes of it, so that the engine stays usable."""
+        if self._process is None or self._process.has_ended:
+            return
+        deadline = time.monotonic() + ABORT_SECONDS
+        try:
+            self._process.send({"op": "abort", "serial": self._serial}, seconds=ABORT_SECONDS)
+            while self._process.receive(deadline=deadline)["event"] not in ("done", "fatal"):
+                pass
+        except (ProcessEnded, DeadlinePassed, Interrupted):
+            self._process.kill()
+
+    def _open_to_abort(self) -> None:
+        with self._lock:
+            self._is_abortable, self._is_abort_wanted = True, False
+
+    def _close_to_abort(self) -> None:
+        """From here on an abort comes too late, and must not hit what is done next."""
+        with self._lock:
+            self._is_abortable = False
+            if self._process is not None:
+                self._process.clear_interrupt()
+
+    def _send(self, message: Mapping[str, Any], *, seconds: float | None = None) -> None:
+        seconds = self._response_seconds if seconds is None else seconds
+        try:
+            self._running().send(message, seconds=seconds)
+        except ProcessEnded:
+            self._fail_as_it_ended()
+        except DeadlinePassed:
+            self._time_out(f"The engine took no request in {seconds:g} seconds.")
+
+    def _receive(self, kind: str | None = None, *, deadline: float | None = None) -> dict[str, Any]:
+        """Return the next event, or the next of one kind. Raises EngineDied, EngineTimeout or Interrupted."""
+        began = time.monotonic()
+        deadline = began + self._response_seconds if deadline is None else deadline
+        try:
+            while True:
+                event = self._running().receive(deadline=deadline)
+                if event["event"] == "fatal":
+                    self._running().wait(seconds=STOP_SECONDS)
+                    self._fail(event["code"], event["detail"])
+                if kind is None or event["event"] == kind:
+                    return event
+        except ProcessEnded:
+            self._fail_as_it_ended()
+        except DeadlinePassed:
+            self._time_out(f"Nothing came from the engine in {deadline - began:.0f} seconds.")
+
+    def _running(self) -> LineProcess:
+        if self._process is None or self._process.has_ended:
+            raise EngineDied("engine_error", "The engine is not running.", last_words=self.last_words())
+        return self._process
+
+    def _fail_as_it_ended(self) -> NoReturn:
+        process = self._running()
+        process.wait(seconds=STOP_SECONDS)
+        process.kill()
+        self._fail("engine_error", f"The engine {process.exit_words()}.")
+
+    def _fail(self, code: str, detail: str) -> NoReturn:
+        if self._process is not None:
+            self._process.kill()
+        raise EngineDied(code, detail, last_words=self.last_words(), in_flight=tuple(sorted(self._in_flight)))
+
+    def _time_out(self, detail: str) -> NoReturn:
+        self._running().kill()
+        raise EngineTimeout(detail, last_words=self.last_words(), in_flight=tuple(sorted(self._in_flight)))
+
+
+def describe(python: str | Path) -> dict[str, Any]:
+    """Return what hardware and versions an interpreter with vLLM finds, without starting an engine.
+
+    {"kind": "cpu" | "cuda", "gpus": [{"name", "capability", ...}], "n_cores", "versions": {...}, ...}.
+    Raises EngineDied or EngineTimeout.
+    """
+    command = [str(python), str(HOST), "--describe"]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=child_environment(), timeout=DESCRIBE_SECONDS
+        )
+    except subprocess.TimeoutExpired as late:
+        raise EngineTimeout(f"{python} did not describe itself in {DESCRIBE_SECONDS:g} seconds.") from late
+    except OSError as problem:
+        raise EngineDied("engine_error", f"{python} cannot be run: {problem}") from problem
+    if done.returncode != 0:
+        raise EngineDied("engine_error", f"{python} cannot load vLLM.", last_words=done.stderr[-8000:])
+    found = json.loads(done.stdout.splitlines()[-1])
+    return {**found["hardware"], "n_cores": found["n_cores"], "versions": found["versions"]}
+
+
+def child_environment() -> dict[str, str]:
+    """Return our environment without our secrets and without what would bend another interpreter."""
+    return {name: value for name, value in os.environ.items() if name == HUB_TOKEN or not WITHHELD.match(name)}
+
+
+def _request(request: DecodeRequest) -> dict[str, Any]:
+    message: dict[str, Any] = {"id": str(request.case_index), "sampling": dict(request.sampling)}
+    if request.prompt_token_ids is not None:
+        return message | {"prompt_token_ids": list(request.prompt_token_ids)}
+    return message | {"messages": [dict(part) for part in request.messages], "tools": request.tools}
+
+
+def _outcome(event: Mapping[str, Any], request: DecodeRequest) -> Outcome:
+    if event["event"] == "error":
+        return Failed(request.case_index, event["code"], event["detail"])
+    if event["finish_reason"] not in ANSWERS:
+        return Failed(request.case_index, "engine_error", f"vLLM ended the response with {event['finish_reason']!r}.")
+    if event["is_corrupted"]:
+        return Failed(request.case_index, "engine_error", "vLLM marks the response as corrupted: NaN in its logits.")
+    prompt = _ints(event["prompt_token_ids"])
+    return Decoded(
+        case_index=request.case_index,
+        text=event["text"],
+        finish_reason=event["finish_reason"],
+        trace=_trace(event, prompt),
+        n_prompt_tokens=len(prompt),
+        prompt_digest=short_digest(prompt.tobytes()),
+        seed_sent=request.sampling.get("seed"),
+        request_id=event["request_id"],
+        n_cached_tokens=event["n_cached_tokens"],
+        n_preemptions=event["n_preemptions"],
+        batch_min=event["batch_min"],
+        batch_max=event["batch_max"],
+        timings=Timings(
+            queued_seconds=event["queued_seconds"],
+            prefill_seconds=event["prefill_seconds"],
+            decode_seconds=event["decode_seconds"],
+        ),
+    )
+
+
+def _trace(event: Mapping[str, Any], prompt: NDArray[np.int32]) -> Trace:
+    token_ids = _ints(event["token_ids"])
+    shape = (len(token_ids), event["k"])
+    return Trace(
+        token_ids=token_ids,
+        logprobs=_floats(event["logprobs"]),
+        alternative_ids=_ints(event["alternative_ids"]).reshape(shape),
+        alternative_logprobs=_floats(event["alternative_logprobs"]).reshape(shape),
+        prompt_token_ids=prompt,
+    )
+
+
+def _ints(text: str) -> NDArray[np.int32]:
+    return np.frombuffer(base64.b64decode(text), dtype="<i4")
+
+
+def _floats(text: str) -> NDArray[np.float32]:
+    return np.frombuffer(base64.b64decode(text), dtype="<f4")

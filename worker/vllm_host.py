@@ -1,0 +1,293 @@
+"""The process that embeds vLLM: one engine, one profile, JSON lines in and out.
+
+Run as `python worker/vllm_host.py` by the interpreter that has vLLM and not Evalboard: standard
+library, torch and vLLM only. Requests come on stdin, one JSON object a line; events go to a
+private copy of stdout, so that no library can write into them; what libraries say goes to stderr.
+docs/engine.md lists every request and event. `--describe` prints hardware and versions and ends.
+
+The process dies with its parent: by the kernel's signal, and when its stdin ends.
+"""
+
+import base64
+import ctypes
+import hashlib
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import vllm_manifest  # beside this file: a script's own folder is on its path
+import vllm_start
+import vllm_tokens
+from vllm_tokens import RequestRefused
+
+PR_SET_PDEATHSIG = 1
+FATAL_STATUS = 3
+SELF_CHECK_PROMPTS = (
+    "The capital of France is a city on the river Seine, and its name is",
+    "def add(a, b):\n    return a + b\n\ndef subtract(a, b):",
+    "One, two, three, four, five, six, seven, eight, nine, ten,",
+    '{"name": "get_weather", "arguments": {"city": "Zurich", "unit":',
+)
+SELF_CHECK_TOKENS = 8  # of each prompt, and of each answer
+Event = dict[str, Any]
+
+
+class Batches:
+    """Records with how many others each request shared a step, by watching the scheduler.
+
+    The method of the scheduler that vLLM itself chose is wrapped, so that the class, and with it
+    synchronous or asynchronous scheduling, stays vLLM's choice.
+    """
+
+    def __init__(self, scheduler: Any, begun: Callable[[str], None]) -> None:
+        self.sizes: dict[str, tuple[int, int]] = {}  # internal id -> (smallest, largest)
+        self._schedule = scheduler.schedule
+        self._begun = begun
+        scheduler.schedule = self.schedule
+
+    def schedule(self, *args: Any, **kwargs: Any) -> Any:
+        step = self._schedule(*args, **kwargs)
+        size = len(step.num_scheduled_tokens)
+        for internal_id in step.num_scheduled_tokens:
+            known = self.sizes.get(internal_id)
+            if known is None:
+                self._begun(internal_id)
+            low, high = known or (size, size)
+            self.sizes[internal_id] = (min(low, size), max(high, size))
+        return step
+
+
+class Host:
+    """Holds the engine and answers one request after another; `emit` sends an event."""
+
+    def __init__(self, emit: Callable[[Event], None], inbox: "queue.Queue[Event]") -> None:
+        self._emit = emit
+        self._inbox = inbox
+        self._waiting: list[Event] = []  # requests that came while a decode was running
+        self._engine: Any = None
+        self._batches: Batches
+        self._names: dict[str, str] = {}  # internal id -> the id that the parent gave
+        self._tokenizer_digest = ""
+
+    def serve(self) -> None:
+        """Answer requests until told to stop."""
+        answers: dict[str, Callable[[Event], None]] = {
+            "start": self.start,
+            "describe": lambda _: self._emit({"event": "described", **vllm_manifest.describe()}),
+            "decode": self.decode,
+            "self_check": self.self_check,
+            "vocabulary": lambda _: self.vocabulary(),
+            "abort": lambda _: None,  # of a decode that had already ended
+        }
+        while True:
+            request = self._waiting.pop(0) if self._waiting else self._inbox.get()
+            if request["op"] == "stop":
+                break
+            answers[request["op"]](request)
+        if self._engine is not None:
+            self._engine.engine_core.shutdown(timeout=10)
+
+    def start(self, request: Event) -> None:
+        """Load the model and report the environment manifest."""
+        started = time.monotonic()
+        env = {**request["env"], **vllm_start.COMMON_ENV}
+        path, repo, revision = request["model_path"], request["model_repo"], request["model_revision"]
+        if path:
+            env["HF_HUB_OFFLINE"] = "1"
+        os.environ.update(env)
+        import torch
+
+        if not torch.cuda.is_available():
+            # vLLM compiles a small function of its sampler even in eager mode, and dies without a compiler.
+            os.environ["TORCHDYNAMO_DISABLE"] = "1"
+        before = vllm_manifest.relevant_environment()
+        folder = vllm_start.model_folder(path, repo, revision)
+        with ThreadPoolExecutor(1) as reader:  # reading the files takes as long as loading them: do both at once
+            files = reader.submit(vllm_manifest.model_files, folder)
+            self._engine = vllm_start.start_engine(folder, request["engine"])
+            model = {"path": str(folder), "repo": repo, "revision": revision, "files": files.result()}
+        self._batches = Batches(self._engine.engine_core.engine_core.scheduler, self._begun)
+        manifest = vllm_manifest.manifest(self._engine, model=model, env=before, pinned_env=sorted(request["env"]))
+        self._tokenizer_digest = manifest["model"]["tokenizer_digest"]
+        self._emit({"event": "ready", "manifest": manifest, "seconds": time.monotonic() - started})
+
+    def decode(self, request: Event) -> None:
+        """Decode groups of requests, each group only when the one before is drained."""
+        for group in request["groups"]:
+            for event in self._run(group, serial=request["serial"]):
+                if event["event"] == "aborted":
+                    self._emit({"event": "done", "serial": request["serial"], "aborted": True})
+                    return
+                self._emit(event)
+        self._emit({"event": "done", "serial": request["serial"], "aborted": False})
+
+    def self_check(self, request: Event) -> None:
+        """Decode the fixed prompts and report a digest over their token ids and logprob bits."""
+        tokenizer = self._engine.get_tokenizer()
+        n = SELF_CHECK_TOKENS
+        sampling = {**request["sampling"], "max_tokens": n, "min_tokens": 0, "ignore_eos": True, "stop": []}
+        checks = []
+        for index, text in enumerate(SELF_CHECK_PROMPTS):
+            ids = tokenizer.encode(text, add_special_tokens=False)[:n]
+            checks.append({"id": f"self-check-{index}", "prompt_token_ids": ids, "sampling": sampling})
+        size = request.get("group_size") or len(checks)
+        answers: dict[str, Event] = {}
+        for begin in range(0, len(checks), size):
+            for event in self._run(checks[begin : begin + size], serial=None):
+                if event["event"] == "error":
+                    raise RuntimeError(f"the self-check was refused: {event['detail']}")
+                answers[event["id"]] = event
+        total = hashlib.sha256()
+        for name in sorted(answers):
+            for part in ("token_ids", "logprobs", "alternative_ids", "alternative_logprobs"):
+                total.update(base64.b64decode(answers[name][part]))
+        self._emit({"event": "self_check", "digest": total.hexdigest()})
+
+    def vocabulary(self) -> None:
+        """Report the bytes of every token id."""
+        tokenizer = self._engine.get_tokenizer()
+        tokens = vllm_tokens.token_bytes(tokenizer)
+        self._emit(
+            {
+                "event": "vocabulary",
+                "digest": self._tokenizer_digest,
+                "lengths": vllm_tokens.ints(-1 if token is None else len(token) for token in tokens),
+                "bytes": base64.b64encode(b"".join(token or b"" for token in tokens)).decode(),
+                "end_ids": vllm_tokens.end_ids(self._engine, tokenizer),
+            }
+        )
+
+    def _run(self, group: list[Event], *, serial: int | None) -> Iterator[Event]:
+        """Decode one group; yields `response`, `error`, and at last `aborted` if the parent asked for that."""
+        engine = self._engine
+        for request in group:
+            try:
+                self._add(request)
+            except RequestRefused as refusal:
+                yield {"event": "error", "id": request["id"], "code": refusal.code, "detail": refusal.detail}
+        while engine.has_unfinished_requests():
+            if self._abort_came(serial):
+                engine.abort_request(list(self._names.values()))
+                self._names.clear()
+                self._batches.sizes.clear()
+                yield {"event": "aborted"}
+                return
+            for output in engine.step():
+                if output.finished:
+                    yield self._response(output)
+
+    def _add(self, request: Event) -> None:
+        from vllm.exceptions import VLLMClientError
+        from vllm.sampling_params import RequestOutputKind, SamplingParams
+
+        ids = request.get("prompt_token_ids")
+        if ids is None:
+            ids = vllm_tokens.render(self._engine.get_tokenizer(), request["messages"], request.get("tools"))
+        try:
+            sampling = SamplingParams(
+                **request["sampling"], n=1, flat_logprobs=True, output_kind=RequestOutputKind.FINAL_ONLY
+            )
+            internal_id = self._engine.add_request(request["id"], {"prompt_token_ids": ids}, sampling)
+        except (VLLMClientError, ValueError) as problem:
+            raise RequestRefused(self._refusal_code(ids), str(problem)) from problem
+        self._names[internal_id] = request["id"]
+
+    def _refusal_code(self, ids: list[int]) -> str:
+        if not ids:
+            return "prompt_empty"
+        longest = self._engine.vllm_config.model_config.max_model_len
+        return "prompt_too_long" if len(ids) >= longest else "engine_error"
+
+    def _begun(self, internal_id: str) -> None:
+        name = self._names.get(internal_id)
+        if name is not None and not name.startswith("self-check-"):
+            self._emit({"event": "begun", "id": name})
+
+    def _abort_came(self, serial: int | None) -> bool:
+        while not self._inbox.empty():
+            request = self._inbox.get()
+            if request["op"] == "stop":
+                self._waiting.append(request)
+                return True
+            if request["op"] == "abort" and request["serial"] == serial:
+                return True
+            if request["op"] != "abort":
+                self._waiting.append(request)
+        return False
+
+    def _response(self, output: Any) -> Event:
+        """Turn a finished request into a `response` event."""
+        answer = output.outputs[0]
+        internal_id = next(key for key, name in self._names.items() if name == output.request_id)
+        del self._names[internal_id]
+        smallest, largest = self._batches.sizes.pop(internal_id, (None, None))
+        stats = output.metrics
+        return {
+            "event": "response",
+            "id": output.request_id,
+            "request_id": internal_id,
+            "text": answer.text,
+            "finish_reason": str(answer.finish_reason),
+            "stop_reason": answer.stop_reason,
+            "prompt_token_ids": vllm_tokens.ints(output.prompt_token_ids),
+            **vllm_tokens.trace(answer),
+            "n_cached_tokens": output.num_cached_tokens,
+            "n_preemptions": stats.num_preemptions,
+            "is_corrupted": stats.is_corrupted,
+            "batch_min": smallest,
+            "batch_max": largest,
+            "queued_seconds": stats.scheduled_ts - stats.queued_ts,
+            "prefill_seconds": stats.first_token_ts - stats.scheduled_ts,
+            "decode_seconds": stats.last_token_ts - stats.first_token_ts,
+        }
+
+
+def main() -> None:
+    """Speak the protocol until told to stop, or until the engine fails."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    # Nothing but this file may read requests or write events: libraries get stderr and an empty stdin.
+    requests = os.fdopen(os.dup(0), "rb")
+    events = os.fdopen(os.dup(1), "wb")
+    with open(os.devnull, "rb") as nothing:  # noqa: PTH123  a file descriptor is wanted
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+    inbox: queue.Queue[Event] = queue.Queue()
+    threading.Thread(target=listen, args=(requests, inbox), daemon=True).start()
+
+    def emit(event: Event) -> None:
+        events.write(json.dumps(event, allow_nan=False).encode() + b"\n")
+        events.flush()
+
+    try:
+        Host(emit, inbox).serve()
+    except BaseException as problem:  # noqa: BLE001  whatever it is, the parent must hear of it
+        traceback.print_exc()
+        detail = f"{type(problem).__name__}: {problem}"
+        emit({"event": "fatal", "code": vllm_start.failure_code(problem), "detail": detail})
+        sys.stderr.flush()
+        os._exit(FATAL_STATUS)  # an engine in an unknown state may hang in its destructors
+    os._exit(0)
+
+
+def listen(requests: Any, inbox: "queue.Queue[Event]") -> None:
+    """Read requests in a thread of its own, so that the end of the parent is seen during a long step."""
+    for line in requests:
+        inbox.put(json.loads(line))
+    if os.getpgrp() == os.getpid():  # started as the leader of a group: take its other processes along
+        os.killpg(0, signal.SIGKILL)
+    os._exit(FATAL_STATUS)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--describe"]:
+        print(json.dumps(vllm_manifest.describe()))
+    else:
+        main()
