@@ -1,0 +1,74 @@
+"""Who may do what. Roles are Django groups; a token's scopes are the same four words.
+
+Every view names the scope it needs with `requires`; a test walks the URLconf and refuses a
+route without one.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponseBase
+
+READ, RUN, SIGN, ADMIN = "read", "run", "sign", "admin"
+SCOPES = (READ, RUN, SIGN, ADMIN)
+ANYONE = "anyone"  # the policy of a route that needs no login
+
+ROLES: dict[str, frozenset[str]] = {
+    "viewer": frozenset({READ}),
+    "engineer": frozenset({READ, RUN}),
+    "release manager": frozenset({READ, RUN, SIGN}),
+    "admin": frozenset({READ, RUN, SIGN, ADMIN}),
+}
+
+
+def scopes_of(user: Any) -> frozenset[str]:
+    """The scopes of a person's roles: none for someone not logged in, `read` for anyone who is."""
+    if not user.is_authenticated or not user.is_active:
+        return frozenset()
+    if user.is_superuser:
+        return ROLES["admin"]
+    names = user.groups.values_list("name", flat=True)
+    return frozenset({READ}).union(*(ROLES[name] for name in names if name in ROLES))
+
+
+def may(user: Any, scope: str) -> bool:
+    return scope == ANYONE or scope in scopes_of(user)
+
+
+def grant_role(*, user: Any, role: str) -> None:
+    """Give a person exactly one role; raises KeyError for a role that does not exist."""
+    ROLES[role]
+    group, _ = Group.objects.get_or_create(name=role)
+    others = Group.objects.filter(name__in=ROLES).exclude(pk=group.pk)
+    user.groups.remove(*others)
+    user.groups.add(group)
+
+
+View = Callable[..., HttpResponseBase]
+
+
+def requires(scope: str, *, post: str | None = None) -> Callable[[View], View]:
+    """State the scope a page needs, and another for POST where acting needs more than looking.
+
+    Sends people who are not logged in to the login page; answers 403 to those who may not.
+    """
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            needed = post if post is not None and request.method == "POST" else scope
+            if may(request.user, needed):
+                return view(request, *args, **kwargs)
+            if not request.user.is_authenticated:
+                return redirect_to_login(request.get_full_path())
+            raise PermissionDenied(f"This needs the right to {needed}.")
+
+        guarded.required_scope = scope  # type: ignore[attr-defined]
+        guarded.required_scope_for_post = post  # type: ignore[attr-defined]
+        return guarded
+
+    return decorate

@@ -1,0 +1,91 @@
+"""`manage.py load_samples`: what a new installation starts with. Running it again changes nothing."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandParser
+from django.utils import timezone
+from sesame.utils import get_query_string
+
+from evalboard.core.profile_defaults import DEFAULT_PROFILES
+from runs import services
+from runs.models import Endpoint, Run, Token
+from runs.services.tokens import secret_digest
+
+SAMPLE_SUITE = settings.BASE_DIR / "runs" / "samples" / "sample.json"
+SAMPLE_MODEL = "smollm2-135m-instruct"
+SAMPLE_REPEATS = 5
+DTYPES = ("float32", "bfloat16")
+
+
+class Command(BaseCommand):
+    help = "Load the sample suite, profiles and endpoints, and start a pinned run on each endpoint once."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--no-runs", action="store_true", help="start no run")
+
+    def handle(self, *args: Any, no_runs: bool, **options: Any) -> None:
+        user = _local_admin()
+        for slug, profile in DEFAULT_PROFILES.items():
+            services.create_profile(slug=slug, title=profile["title"], settings=profile["settings"])
+        version, _ = services.push_suite(document=json.loads(SAMPLE_SUITE.read_text()))
+        runs: list[int] = []
+        for dtype in DTYPES:
+            endpoint = _endpoint(dtype)
+            known = Run.objects.filter(suite_version=version, endpoint=endpoint, profile__slug="pinned").order_by("id")
+            if not no_runs and not known.exists():
+                services.create_run(
+                    suite=version.suite.slug,
+                    endpoint=endpoint.slug,
+                    profile="pinned",
+                    repeats=SAMPLE_REPEATS,
+                    labels={"started_by": "make up"},
+                    user=user,
+                )
+            runs += known.values_list("id", flat=True)[:1]
+        _write_token(user, settings.DATA_DIR / "token")
+        self.stdout.write(json.dumps({"signin": f"/signin/{get_query_string(user)}", "runs": runs}))
+
+
+def _local_admin() -> Any:
+    """The person at this machine: signs in by a one-time link, never by a password."""
+    user, created = get_user_model().objects.get_or_create(username="local")
+    if created:
+        user.set_unusable_password()
+        user.save()
+    services.grant_role(user=user, role="admin")
+    return user
+
+
+def _endpoint(dtype: str) -> Endpoint:
+    slug = f"sample-{dtype}"
+    known = Endpoint.objects.filter(slug=slug).first()
+    if known is not None:
+        return known
+    return services.create_endpoint(
+        slug=slug,
+        model_path=str(settings.DATA_DIR / "models" / SAMPLE_MODEL),
+        dtype=dtype,
+        line="smollm2-135m",
+        max_model_len=1024,
+    )
+
+
+def _write_token(user: Any, path: Path) -> None:
+    """Keep a token for this machine's command line in the data folder, readable by its owner only."""
+    if path.exists():
+        known = Token.objects.filter(secret_digest=secret_digest(path.read_text().strip()))
+        if known.filter(expires_at__gt=timezone.now() + timedelta(days=1)).exists():
+            return
+    _, secret = services.create_token(
+        user=user,
+        name="this machine",
+        scopes=["read", "run", "sign", "admin"],
+        expires_at=timezone.now() + timedelta(days=365),
+    )
+    path.touch(mode=0o600)
+    path.write_text(secret + "\n")

@@ -1,0 +1,106 @@
+"""Who served a response: model, vocabulary, fingerprint, bucket, engine process, worker."""
+
+from django.db import models
+
+
+class Model(models.Model):
+    """Weights, tokenizer and chat template, by content. `files` maps a file's name to size and SHA-256."""
+
+    digest = models.CharField(max_length=64, unique=True)
+    name = models.CharField(max_length=200)
+    line = models.CharField(max_length=80)
+    files = models.JSONField(default=dict)
+    template_digest = models.CharField(max_length=64, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Vocabulary(models.Model):
+    """Token id → bytes, once per tokenizer. `data` is packed by `core.vocabulary`."""
+
+    digest = models.CharField(max_length=64, unique=True)
+    n_tokens = models.PositiveIntegerField()
+    data = models.BinaryField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name_plural = "vocabularies"
+
+    def __str__(self) -> str:
+        return self.digest[:8]
+
+
+class Fingerprint(models.Model):
+    """What served a response, apart from the model. `manifest` is exactly what the digest covers."""
+
+    digest = models.CharField(max_length=64, unique=True)
+    label = models.CharField(max_length=200)
+    manifest = models.JSONField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.digest[:4]
+
+
+class Bucket(models.Model):
+    """(model, fingerprint, batch class): the unit of comparison. Scores are never pooled across buckets."""
+
+    model = models.ForeignKey(Model, on_delete=models.PROTECT, related_name="buckets")
+    fingerprint = models.ForeignKey(Fingerprint, on_delete=models.PROTECT, related_name="buckets")
+    batch_class = models.CharField(max_length=40)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["model", "fingerprint", "batch_class"], name="one_bucket_per_triple"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.model.name} · {self.fingerprint} · {self.batch_class}"
+
+
+class Worker(models.Model):
+    """One process that claims shards. `note` says what it does, or why it leaves work alone."""
+
+    name = models.CharField(max_length=200, unique=True)
+    host = models.CharField(max_length=200)
+    pid = models.PositiveIntegerField()
+    pool = models.CharField(max_length=40)
+    hardware = models.JSONField(default=dict)
+    versions = models.JSONField(default=dict)
+    note = models.CharField(max_length=500, blank=True)
+    started_at = models.DateTimeField(auto_now_add=True)
+    seen_at = models.DateTimeField(db_index=True)
+    stopped_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-seen_at"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class EngineProcess(models.Model):
+    """One start of an engine: what it said of itself, and whether it kept giving the same bits.
+
+    `manifest` is the whole environment manifest, host part included; `pins` is a list of
+    `{"name", "wanted", "found", "held"}`; `self_checks` a list of `{"at", "digest", "same"}`.
+    """
+
+    worker = models.ForeignKey(Worker, on_delete=models.PROTECT, related_name="engine_processes")
+    bucket = models.ForeignKey(Bucket, on_delete=models.PROTECT, related_name="engine_processes")
+    vocabulary = models.ForeignKey(Vocabulary, on_delete=models.PROTECT, null=True)
+    manifest = models.JSONField()
+    pins = models.JSONField(default=list)
+    self_checks = models.JSONField(default=list)
+    start_seconds = models.FloatField()
+    started_at = models.DateTimeField(auto_now_add=True)
+    stopped_at = models.DateTimeField(null=True)
+    last_words = models.TextField(blank=True, help_text="the end of the engine's stderr, where it says why it died")
+
+    class Meta:
+        verbose_name_plural = "engine processes"
+
+    def __str__(self) -> str:
+        return f"engine process {self.pk}"

@@ -1,0 +1,114 @@
+"""Responses, their packed traces, and the packed per-case columns of a repeat."""
+
+from django.db import models
+from django.db.models.functions import Now
+
+
+class TraceBlock(models.Model):
+    """A few dozen traces in one zstd frame; docs/trace-format.md says every byte."""
+
+    run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="trace_blocks")
+    data = models.BinaryField()
+    n_traces = models.PositiveIntegerField()
+    is_packed = models.BooleanField(default=False, help_text="final; until then the shard that wrote it may repack it")
+
+    def __str__(self) -> str:
+        return f"trace block {self.pk}"
+
+
+class Response(models.Model):
+    """What came back for (repeat, case index), with its provenance.
+
+    A response with an `error_code` is missing: it has no text, no trace and no score, and the
+    code (`core.provenance.ERROR_CODES`) says why. `trace_block` and `trace_slot` point at the
+    trace, which an equal one of an earlier repeat may share. What is constant for the engine
+    process (headers, settings, pins) stands there once.
+    """
+
+    repeat = models.ForeignKey("runs.Repeat", on_delete=models.CASCADE, related_name="responses")
+    case_index = models.PositiveIntegerField()
+    engine_process = models.ForeignKey(
+        "runs.EngineProcess", on_delete=models.PROTECT, null=True, related_name="responses"
+    )
+    attempt = models.PositiveIntegerField()
+    text = models.TextField(blank=True)
+    finish_reason = models.CharField(max_length=20, blank=True)
+    error_code = models.CharField(max_length=40, blank=True)
+    error_detail = models.TextField(blank=True)
+    trace_block = models.ForeignKey(TraceBlock, on_delete=models.CASCADE, null=True, related_name="responses")
+    trace_slot = models.PositiveIntegerField(null=True)
+    text_digest = models.BinaryField(max_length=16, null=True)
+    trace_digest = models.BinaryField(max_length=16, null=True)
+    prompt_digest = models.BinaryField(max_length=16, null=True)
+    n_tokens = models.PositiveIntegerField(null=True)
+    n_prompt_tokens = models.PositiveIntegerField(null=True)
+    n_cached_tokens = models.PositiveIntegerField(null=True)
+    n_preemptions = models.PositiveIntegerField(null=True)
+    batch_min = models.PositiveIntegerField(null=True)
+    batch_max = models.PositiveIntegerField(null=True)
+    seed_sent = models.BigIntegerField(null=True)
+    request_id = models.CharField(max_length=100, blank=True)
+    queued_seconds = models.FloatField(null=True)
+    prefill_seconds = models.FloatField(null=True)
+    decode_seconds = models.FloatField(null=True)
+    is_vouched = models.BooleanField(
+        default=True, help_text="false where the engine's self-check no longer gave the same bits"
+    )
+    recorded_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["repeat", "case_index"], name="one_response_per_case_and_repeat"),
+            models.CheckConstraint(
+                name="a_missing_response_has_no_text_and_no_trace",
+                condition=models.Q(error_code="", trace_digest__isnull=False)
+                | (~models.Q(error_code="") & models.Q(text="", trace_digest__isnull=True)),
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["repeat"], condition=~models.Q(error_code=""), name="response_missing"),
+            models.Index(fields=["repeat"], condition=models.Q(is_vouched=False), name="response_unvouched"),
+        ]
+
+    def __str__(self) -> str:
+        return f"response {self.pk}"
+
+
+class CaseColumns(models.Model):
+    """What a comparison needs of a repeat, packed by case index, so that it reads no response.
+
+    `text_digests` and `trace_digests` are 16 bytes a case, zero where the response is missing;
+    `buckets` is a little-endian uint16 a case into `bucket_ids`, 65535 where missing.
+    """
+
+    repeat = models.OneToOneField("runs.Repeat", on_delete=models.CASCADE, related_name="columns")
+    text_digests = models.BinaryField()
+    trace_digests = models.BinaryField()
+    buckets = models.BinaryField()
+    bucket_ids = models.JSONField()
+
+    class Meta:
+        verbose_name_plural = "case columns"
+
+
+class RepeatScore(models.Model):
+    """The scores of one repeat under one scorer.
+
+    `scores` is a little-endian float64 in [0, 1] a case, NaN where missing; `reasons` is a
+    zstd-compressed JSON list of one sentence (or null) a case.
+    """
+
+    repeat = models.ForeignKey("runs.Repeat", on_delete=models.CASCADE, related_name="scores")
+    scorer = models.ForeignKey("runs.Scorer", on_delete=models.PROTECT, related_name="repeat_scores")
+    scores = models.BinaryField()
+    reasons = models.BinaryField()
+    n_scored = models.PositiveIntegerField()
+    n_missing = models.PositiveIntegerField()
+    points = models.FloatField(null=True, help_text="percent of the suite; null unless every case is scored")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["repeat", "scorer"], name="one_score_per_scorer")]
+
+    def __str__(self) -> str:
+        return f"score of {self.repeat}"

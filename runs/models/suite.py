@@ -1,0 +1,79 @@
+"""Suites, their immutable versions and cases, and scorers."""
+
+from django.db import models
+
+
+class Suite(models.Model):
+    slug = models.SlugField(max_length=80, unique=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["slug"]
+
+    def __str__(self) -> str:
+        return self.slug
+
+
+class Scorer(models.Model):
+    """How responses of a suite version become scores.
+
+    `spec` is `{"default": {"kind", …} | null, "cases": {case id: {"kind", …}}}`; `digest` covers the
+    spec and the version of each kind's code (`core.scoring.plan_digest`).
+    """
+
+    digest = models.CharField(max_length=64, unique=True)
+    spec = models.JSONField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.digest[:8]
+
+
+class SuiteVersion(models.Model):
+    """One content of a suite, never changed once stored. Numbers count from 1 in order of arrival."""
+
+    suite = models.ForeignKey(Suite, on_delete=models.PROTECT, related_name="versions")
+    number = models.PositiveIntegerField()
+    digest = models.CharField(max_length=64)
+    title = models.CharField(max_length=200)
+    max_tokens = models.PositiveIntegerField()
+    stop = models.JSONField(default=list)
+    scorer = models.ForeignKey(Scorer, on_delete=models.PROTECT, related_name="suite_versions")
+    n_cases = models.PositiveIntegerField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["suite_id", "-number"]
+        constraints = [
+            models.UniqueConstraint(fields=["suite", "number"], name="one_number_per_suite"),
+            models.UniqueConstraint(fields=["suite", "digest"], name="one_version_per_content"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.suite.slug} v{self.number}"
+
+
+class Case(models.Model):
+    """One item of a suite version. `index` counts from 0; responses are keyed by it.
+
+    `content` holds `messages`, `target`, and where given `tools`; see docs/suites.md.
+    """
+
+    suite_version = models.ForeignKey(SuiteVersion, on_delete=models.CASCADE, related_name="cases")
+    index = models.PositiveIntegerField()
+    case_id = models.CharField(max_length=200)
+    digest = models.CharField(max_length=64)
+    content = models.JSONField()
+    tags = models.JSONField(default=list)
+    group = models.CharField(max_length=200, blank=True)
+    is_reference = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ["suite_version_id", "index"]
+        constraints = [
+            models.UniqueConstraint(fields=["suite_version", "index"], name="one_case_per_index"),
+            models.UniqueConstraint(fields=["suite_version", "case_id"], name="one_case_per_id"),
+        ]
+
+    def __str__(self) -> str:
+        return self.case_id

@@ -1,0 +1,72 @@
+"""What a worker needs to know of a shard it has claimed."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from runs.models import Case, Endpoint, Response, Shard
+
+
+@dataclass(frozen=True, slots=True)
+class CaseToDecode:
+    index: int
+    case_id: str
+    messages: list[dict[str, Any]]
+    tools: list[dict[str, Any]] | None
+    is_done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShardWork:
+    """One shard's cases, and what they are decoded with."""
+
+    run_id: int
+    repeat_index: int
+    n_repeats: int
+    bucket_id: int | None
+    endpoint: Endpoint
+    model_path: str
+    model_repo: str
+    model_revision: str
+    profile_settings: dict[str, Any]
+    max_tokens: int
+    stop: tuple[str, ...]
+    n_crashes: int
+    cases: tuple[CaseToDecode, ...]
+
+
+def shard_work(shard_id: int) -> ShardWork:
+    shard = Shard.objects.select_related(
+        "repeat__run__suite_version", "repeat__run__endpoint", "repeat__run__profile"
+    ).get(pk=shard_id)
+    run = shard.repeat.run
+    done = set(
+        Response.objects.filter(repeat=shard.repeat_id, case_index__range=(shard.first, shard.last)).values_list(
+            "case_index", flat=True
+        )
+    )
+    cases = Case.objects.filter(suite_version=run.suite_version_id, index__range=(shard.first, shard.last))
+    other = run.model_override or {}
+    return ShardWork(
+        run_id=run.pk,
+        repeat_index=shard.repeat.index,
+        n_repeats=run.repeats.count(),
+        bucket_id=run.bucket_id,
+        endpoint=run.endpoint,
+        model_path=other.get("path", "") if other else run.endpoint.model_path,
+        model_repo=other.get("repo", "") if other else run.endpoint.model_repo,
+        model_revision=other.get("revision", "") if other else run.endpoint.model_revision,
+        profile_settings=run.profile.settings,
+        max_tokens=run.suite_version.max_tokens,
+        stop=tuple(run.suite_version.stop),
+        n_crashes=shard.n_crashes,
+        cases=tuple(
+            CaseToDecode(
+                index=case.index,
+                case_id=case.case_id,
+                messages=case.content["messages"],
+                tools=case.content.get("tools"),
+                is_done=case.index in done,
+            )
+            for case in cases.order_by("index")
+        ),
+    )

@@ -1,0 +1,117 @@
+"""What follows when the last shard of a repeat, or the last repeat of a run, has ended."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from django.db import transaction
+from django.db.models.functions import Now
+
+from evalboard.core import columns, noise, scoring
+from evalboard.core.scoring import Score
+from runs.models import Case, CaseColumns, Event, Repeat, RepeatScore, Response, Run, Scorer, Shard
+from runs.services import history
+
+
+def finish_repeat(*, repeat_id: int) -> bool:
+    """End a repeat whose shards have all ended: pack its columns, score it, roll up its run.
+
+    Safe to call at any time and twice; False if there was nothing to end. Whoever ends the last
+    shard calls it, and the reconciler calls it again for repeats whose caller died in between.
+    """
+    with transaction.atomic():
+        repeat = Repeat.objects.select_for_update(of=("self",)).select_related("run__suite_version").get(pk=repeat_id)
+        shards = Counter(repeat.shards.values_list("status", flat=True))
+        if repeat.finished_at is not None or shards[Shard.Status.QUEUED] or shards[Shard.Status.RUNNING]:
+            return False
+        n_missing = _store_columns_and_score(repeat)
+        repeat.status = _ended_status(shards, n_missing)
+        repeat.finished_at = Now()
+        repeat.save(update_fields=["status", "finished_at"])
+        _finish_run(repeat.run_id)
+    return True
+
+
+def score_repeat(repeat: Repeat, scorer: Scorer) -> None:
+    """Score the stored responses of a repeat under one scorer; nothing is decoded again."""
+    n_cases = repeat.run.suite_version.n_cases
+    cases = Case.objects.filter(suite_version=repeat.run.suite_version_id).order_by("index")
+    texts = dict(repeat.responses.filter(error_code="").values_list("case_index", "text"))
+    scores = np.full(n_cases, np.nan)
+    reasons: list[str | None] = [None] * n_cases
+    for case in cases.iterator(chunk_size=2000):
+        if case.index in texts:
+            given = score_case(scorer.spec, case, texts[case.index])
+            scores[case.index], reasons[case.index] = given.value, given.reason
+    n_scored = int(np.count_nonzero(~np.isnan(scores)))
+    RepeatScore.objects.update_or_create(
+        repeat=repeat,
+        scorer=scorer,
+        defaults={
+            "scores": columns.pack_scores(scores),
+            "reasons": columns.pack_reasons(reasons),
+            "n_scored": n_scored,
+            "n_missing": n_cases - n_scored,
+            "points": noise.run_points(scores),
+        },
+    )
+
+
+def score_case(plan: Mapping[str, Any], case: Case, text: str) -> Score:
+    spec = scoring.scorer_for(plan, case.case_id)
+    return scoring.score(spec, text=text, target=case.content["target"], tools=case.content.get("tools"))
+
+
+def _store_columns_and_score(repeat: Repeat) -> int:
+    n_cases = repeat.run.suite_version.n_cases
+    rows: list[tuple[int, bytes, bytes, int]] = list(
+        Response.objects.filter(repeat=repeat, error_code="").values_list(
+            "case_index", "text_digest", "trace_digest", "engine_process__bucket_id"
+        )  # type: ignore[arg-type]  # the constraint on Response says that these are not null
+    )
+    bucket_ids = sorted({row[3] for row in rows})
+    text_digests: list[bytes | None] = [None] * n_cases
+    trace_digests: list[bytes | None] = [None] * n_cases
+    buckets: list[int | None] = [None] * n_cases
+    for index, text, trace, bucket in rows:
+        text_digests[index], trace_digests[index] = bytes(text), bytes(trace)
+        buckets[index] = bucket_ids.index(bucket)
+    CaseColumns.objects.update_or_create(
+        repeat=repeat,
+        defaults={
+            "text_digests": columns.pack_digests(text_digests),
+            "trace_digests": columns.pack_digests(trace_digests),
+            "buckets": columns.pack_buckets(buckets),
+            "bucket_ids": bucket_ids,
+        },
+    )
+    score_repeat(repeat, repeat.run.suite_version.scorer)
+    return n_cases - len(rows)
+
+
+def _ended_status(shards: Counter[str], n_missing: int) -> str:
+    if shards[Shard.Status.CANCELLED]:
+        return Repeat.Status.CANCELLED
+    if set(shards) == {Shard.Status.FAILED}:
+        return Repeat.Status.FAILED
+    return Repeat.Status.INCOMPLETE if n_missing else Repeat.Status.FINISHED
+
+
+def _finish_run(run_id: int) -> None:
+    run = Run.objects.select_for_update().get(pk=run_id)
+    statuses = Counter(run.repeats.values_list("status", flat=True))
+    if run.is_terminal or statuses[Repeat.Status.QUEUED] or statuses[Repeat.Status.RUNNING]:
+        return
+    if set(statuses) == {Repeat.Status.FINISHED}:
+        run.status = Run.Status.FINISHED  # even if cancelling was asked for: it came too late
+    elif run.is_cancel_wanted:
+        run.status = Run.Status.CANCELLED
+    elif set(statuses) == {Repeat.Status.FAILED}:
+        run.status = Run.Status.FAILED
+    else:
+        run.status = Run.Status.INCOMPLETE
+    run.finished_at = Now()
+    run.save(update_fields=["status", "finished_at"])
+    level = Event.Level.INFO if run.status == Run.Status.FINISHED else Event.Level.WARNING
+    history.note(run, run.status, f"The run ended: {run.status}.", level=level)

@@ -1,0 +1,200 @@
+"""Runs: asked for, extended, cancelled, deleted."""
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models.functions import Now
+
+from evalboard.core import profile as profiles
+from evalboard.core.errors import Conflict, InvalidInput, NotFound, ProfileRefused
+from runs.models import Endpoint, Profile, Repeat, Response, Run, Shard, Suite, SuiteVersion, TraceBlock, Worker
+from runs.services import history, rollup
+from runs.services.endpoints import model_problems
+
+MAX_REPEATS = 100
+MAX_LABELS = 20
+# A shard is minutes of work at most: a crash costs little, and several workers can share a repeat.
+SHARD_CASES_MIN, SHARD_CASES_MAX = 12, 50
+SHARDS_PER_REPEAT = 64
+
+
+def create_run(
+    *,
+    suite: str,
+    suite_version: int | None = None,
+    endpoint: str,
+    profile: str,
+    repeats: int = 5,
+    model: Mapping[str, Any] | None = None,
+    labels: Mapping[str, Any] | None = None,
+    user: Any = None,
+) -> Run:
+    """Write a run with its repeats and shards in one transaction; workers find it there.
+
+    Raises NotFound for names that do not exist, InvalidInput with fields, and ProfileRefused when
+    every worker seen lately says that its hardware cannot honour the profile.
+    """
+    version = _suite_version(suite, suite_version)
+    target = _endpoint(endpoint)
+    decoding = _profile(profile)
+    fields = _label_problems(labels or {}) | _model_problems(model)
+    if not 1 <= repeats <= MAX_REPEATS:
+        fields["repeats"] = f"Must be a whole number from 1 to {MAX_REPEATS}."
+    if fields:
+        raise InvalidInput("The run is not valid.", fields=fields)
+    _refuse_if_nobody_can(target, decoding)
+    with transaction.atomic():
+        run = Run.objects.create(
+            suite_version=version,
+            endpoint=target,
+            profile=decoding,
+            model_override=dict(model) if model else None,
+            labels=dict(labels or {}),
+            created_by=user,
+        )
+        _add_repeats(run, range(1, repeats + 1))
+        history.note(run, "created", f"Asked for: {version}, {repeats} repeats, {decoding} on {target}.")
+    return run
+
+
+def add_repeats(*, run_id: int, n: int) -> Run:
+    """Add n repeats to a run that is not cancelled; a finished run goes back to work.
+
+    Raises NotFound, InvalidInput, or Conflict where the run was cancelled or has failed.
+    """
+    with transaction.atomic():
+        run = locked(run_id)
+        if run.status in (Run.Status.CANCELLED, Run.Status.FAILED) or run.is_cancel_wanted:
+            raise Conflict(f"Run {run_id} is {run.status}; start a new run instead.")
+        have = run.repeats.count()
+        if not 1 <= n <= MAX_REPEATS - have:
+            raise InvalidInput("Repeats cannot be added.", fields={"n": f"Must be from 1 to {MAX_REPEATS - have}."})
+        _add_repeats(run, range(have + 1, have + n + 1))
+        if run.is_terminal:
+            run.status, run.finished_at = Run.Status.QUEUED, None
+            run.save(update_fields=["status", "finished_at"])
+        history.note(run, "repeats_added", f"{n} repeats added.")
+    return run
+
+
+def cancel_run(*, run_id: int) -> Run:
+    """Stop a run: queued shards at once, running ones at their worker's next heartbeat.
+
+    A run that has ended stays as it ended: Conflict. Cancelling twice is harmless.
+    """
+    with transaction.atomic():
+        run = locked(run_id)
+        if run.status == Run.Status.CANCELLED:
+            return run
+        if run.is_terminal:
+            raise Conflict(f"Run {run_id} has already ended as {run.status}.")
+        if not run.is_cancel_wanted:
+            run.is_cancel_wanted = True
+            run.save(update_fields=["is_cancel_wanted"])
+            history.note(run, "cancel_wanted", "Cancelling was asked for.")
+        Shard.objects.filter(repeat__run=run, status=Shard.Status.QUEUED).update(status=Shard.Status.CANCELLED)
+    for repeat_id in run.repeats.values_list("id", flat=True):
+        rollup.finish_repeat(repeat_id=repeat_id)
+    run.refresh_from_db()
+    return run
+
+
+def delete_run(*, run_id: int) -> None:
+    """Delete a run with its responses and traces. Raises Conflict while it is at work."""
+    with transaction.atomic():
+        run = locked(run_id)
+        if not run.is_terminal:
+            raise Conflict(f"Run {run_id} is {run.status}; cancel it first.")
+        # Bottom up and without loading a row: a run may hold half a million responses.
+        Response.objects.filter(repeat__run=run).delete()
+        TraceBlock.objects.filter(run=run).delete()
+        run.delete()
+
+
+def locked(run_id: int) -> Run:
+    """The run, its row locked until the transaction ends. Raises NotFound."""
+    run = Run.objects.select_for_update().filter(pk=run_id).first()
+    if run is None:
+        raise NotFound(f"There is no run {run_id}.")
+    return run
+
+
+def shard_size(n_cases: int, group_size: int | None) -> int:
+    """How many cases a shard holds; a multiple of the group size, so that groups never depend on it."""
+    size = min(max(-(-n_cases // SHARDS_PER_REPEAT), SHARD_CASES_MIN), SHARD_CASES_MAX)
+    if group_size is None:
+        return size
+    return -(-size // group_size) * group_size
+
+
+def _add_repeats(run: Run, indexes: Iterable[int]) -> None:
+    n_cases = run.suite_version.n_cases
+    size = shard_size(n_cases, profiles.parse(run.profile.settings).group_size)
+    repeats = Repeat.objects.bulk_create(Repeat(run=run, index=index) for index in indexes)
+    Shard.objects.bulk_create(
+        (
+            Shard(repeat=repeat, first=first, last=min(first + size, n_cases) - 1)
+            for repeat in repeats
+            for first in range(0, n_cases, size)
+        ),
+        batch_size=2000,
+    )
+
+
+def _suite_version(slug: str, number: int | None) -> SuiteVersion:
+    suite = Suite.objects.filter(slug=slug).first()
+    if suite is None:
+        raise NotFound(f"There is no suite {slug}; push it with `evalboard suite push`.")
+    versions = suite.versions.select_related("suite")
+    version = versions.order_by("-number").first() if number is None else versions.filter(number=number).first()
+    if version is None:
+        raise NotFound(f"Suite {slug} has no version {number}.")
+    return version
+
+
+def _endpoint(slug: str) -> Endpoint:
+    endpoint = Endpoint.objects.filter(slug=slug).first()
+    if endpoint is None:
+        raise NotFound(f"There is no endpoint {slug}; the settings page lists them.")
+    return endpoint
+
+
+def _profile(slug: str) -> Profile:
+    newest = Profile.objects.filter(slug=slug).order_by("-version").first()
+    if newest is None:
+        raise NotFound(f"There is no profile {slug}; the settings page lists them.")
+    return newest
+
+
+def _refuse_if_nobody_can(endpoint: Endpoint, decoding: Profile) -> None:
+    settings_of_profile = profiles.parse(decoding.settings)
+    seen_lately = timedelta(seconds=settings.LEASE_SECONDS)
+    alive = Worker.objects.filter(pool=endpoint.pool, stopped_at=None, seen_at__gt=Now() - seen_lately)
+    refusals = [profiles.refusal(settings_of_profile, worker.hardware) for worker in alive]
+    if refusals and all(refusals):
+        raise ProfileRefused(f"No worker can honour the profile {decoding.slug}. {refusals[0]}")
+
+
+def _label_problems(labels: Mapping[str, Any]) -> dict[str, str]:
+    if len(labels) > MAX_LABELS:
+        return {"labels": f"At most {MAX_LABELS} labels."}
+    return {
+        f"labels.{key}": "A label's name has at most 40 characters and its value is text of at most 200."
+        for key, value in labels.items()
+        if not 1 <= len(key) <= 40 or not isinstance(value, str) or len(value) > 200 or "\0" in key + value
+    }
+
+
+def _model_problems(model: Mapping[str, Any] | None) -> dict[str, str]:
+    if model is None:
+        return {}
+    unknown = set(model) - {"path", "repo", "revision"}
+    if unknown:
+        return {f"model.{name}": "Unknown field." for name in sorted(unknown)}
+    values = {name: model.get(name) or "" for name in ("path", "repo", "revision")}
+    if not all(isinstance(value, str) for value in values.values()):
+        return {"model": "Path, repo and revision are text."}
+    return model_problems(**values)

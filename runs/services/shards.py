@@ -1,0 +1,142 @@
+"""How work survives: one statement claims a shard, and the attempt number fences every later write."""
+
+from django.db import connection, transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from runs.models import Bucket, Event, Repeat, Run, Shard, Worker
+from runs.services import history, responses, rollup
+from runs.services.leases import Lease, fenced, held, lease_span
+
+CRASHES_BEFORE_ISOLATION = 2
+CRASHES_BEFORE_FAILURE = 6
+STARTS_BEFORE_FAILURE = 3
+
+CLAIM = """
+UPDATE runs_shard
+   SET status = 'running', owner_id = %(worker)s, attempt = attempt + 1, in_flight = NULL,
+       lease_until = clock_timestamp() + make_interval(secs => %(lease_seconds)s)
+ WHERE id = (
+       SELECT shard.id
+         FROM runs_shard shard
+         JOIN runs_repeat repeat ON repeat.id = shard.repeat_id
+         JOIN runs_run run ON run.id = repeat.run_id
+         JOIN runs_endpoint endpoint ON endpoint.id = run.endpoint_id
+        WHERE shard.status = 'queued' AND shard.next_at <= clock_timestamp()
+          AND endpoint.pool = %(pool)s AND NOT run.is_cancel_wanted
+          AND run.status IN ('queued', 'running') AND NOT run.id = ANY(%(left_alone)s)
+        ORDER BY shard.id
+        LIMIT 1
+          FOR UPDATE OF shard SKIP LOCKED)
+RETURNING id, attempt
+"""
+
+
+def claim_shard(*, worker: Worker, left_alone: frozenset[int] = frozenset()) -> Lease | None:
+    """Claim the oldest claimable shard of the worker's pool, or None.
+
+    `left_alone` are runs that this worker cannot serve.
+    """
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(
+                CLAIM,
+                {
+                    "worker": worker.pk,
+                    "lease_seconds": lease_span().total_seconds(),
+                    "pool": worker.pool,
+                    "left_alone": sorted(left_alone),
+                },
+            )
+            row = cursor.fetchone()
+        if row is None:
+            return None
+        shard = Shard.objects.select_related("repeat__run").get(pk=row[0])
+        _mark_started(shard.repeat, worker, row[1], shard)
+    return Lease(
+        shard_id=shard.pk,
+        attempt=row[1],
+        worker_id=worker.pk,
+        run_id=shard.repeat.run_id,
+        repeat_id=shard.repeat_id,
+    )
+
+
+def bind_bucket(*, lease: Lease, bucket: Bucket) -> bool:
+    """Bind the run to the bucket that serves it; False if it is bound to another one."""
+    Run.objects.filter(pk=lease.run_id, bucket=None).update(bucket=bucket)
+    return Run.objects.filter(pk=lease.run_id, bucket=bucket).exists()
+
+
+def finish_shard(*, lease: Lease) -> None:
+    """End a shard whose every case has a response, and whatever ends with it. Raises LeaseLost."""
+    with transaction.atomic():
+        shard = fenced(lease)
+        responses.pack_shard(shard)
+        shard.status, shard.lease_until, shard.in_flight = Shard.Status.FINISHED, None, None
+        shard.save(update_fields=["status", "lease_until", "in_flight"])
+    rollup.finish_repeat(repeat_id=lease.repeat_id)
+
+
+def release_shard(*, lease: Lease, reason: str, is_crash: bool) -> None:
+    """Give a shard back to the queue; a crash counts towards running its cases one at a time.
+
+    A shard that crashed too often, though its cases ran one at a time, has failed. A lease that is
+    already lost is left as it is.
+    """
+    with transaction.atomic():
+        shard = held(lease).select_for_update().first()
+        if shard is None:
+            return
+        shard.n_crashes += int(is_crash)
+        has_failed = is_crash and shard.n_crashes >= CRASHES_BEFORE_FAILURE
+        shard.status = Shard.Status.FAILED if has_failed else Shard.Status.QUEUED
+        shard.owner, shard.lease_until, shard.in_flight, shard.error = None, None, None, reason
+        shard.save(update_fields=["n_crashes", "status", "owner", "lease_until", "in_flight", "error"])
+        level = Event.Level.ERROR if is_crash else Event.Level.INFO
+        history.note(_run(lease), "shard_released", f"{_name(lease)}: {reason}", level=level)
+    if has_failed:
+        rollup.finish_repeat(repeat_id=lease.repeat_id)
+
+
+def cancel_shard(*, lease: Lease) -> None:
+    """End a running shard because its run is being cancelled; what it has recorded stays."""
+    held(lease).update(status=Shard.Status.CANCELLED, lease_until=None, in_flight=None)
+    rollup.finish_repeat(repeat_id=lease.repeat_id)
+
+
+def fail_start(*, lease: Lease, reason: str) -> None:
+    """The engine did not start for this shard; after three failed starts the run has failed."""
+    if held(lease).update(n_failed_starts=F("n_failed_starts") + 1) == 0:
+        return
+    if held(lease).filter(n_failed_starts__lt=STARTS_BEFORE_FAILURE).exists():
+        release_shard(lease=lease, reason=reason, is_crash=False)
+        return
+    with transaction.atomic():
+        run = Run.objects.select_for_update().get(pk=lease.run_id)
+        run.failure = reason
+        run.save(update_fields=["failure"])
+        Shard.objects.open().filter(repeat__run=run).update(
+            status=Shard.Status.FAILED, error=reason, lease_until=None, in_flight=None
+        )
+        history.note(run, "engine_start_failed", reason, level=Event.Level.ERROR)
+    for repeat_id in Repeat.objects.filter(run=lease.run_id).values_list("id", flat=True):
+        rollup.finish_repeat(repeat_id=repeat_id)
+
+
+def _mark_started(repeat: Repeat, worker: Worker, attempt: int, shard: Shard) -> None:
+    Repeat.objects.filter(pk=repeat.pk, status=Repeat.Status.QUEUED).update(status=Repeat.Status.RUNNING)
+    Run.objects.filter(pk=repeat.run_id, status=Run.Status.QUEUED).update(status=Run.Status.RUNNING)
+    Run.objects.filter(pk=repeat.run_id, started_at=None).update(started_at=Now())
+    if attempt > 1:
+        text = f"Repeat {repeat.index}, cases {shard.first}–{shard.last}: attempt {attempt} begun by {worker.name}."
+        history.note(repeat.run, "attempt", text)
+
+
+def _run(lease: Lease) -> Run:
+    return Run.objects.get(pk=lease.run_id)
+
+
+def _name(lease: Lease) -> str:
+    shard = Shard.objects.select_related("repeat").get(pk=lease.shard_id)
+    return f"Repeat {shard.repeat.index}, cases {shard.first}–{shard.last}, attempt {lease.attempt}"

@@ -1,0 +1,114 @@
+"""Workers and the engine processes they start: who they are, when they were seen, what they attested."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models.functions import Now
+
+from evalboard.core import fingerprint, pins
+from runs.models import Bucket, EngineProcess, Event, Fingerprint, Model, Response, Run, Vocabulary, Worker
+from runs.services import history
+
+
+def register_worker(
+    *, name: str, host: str, pid: int, pool: str, hardware: Mapping[str, Any], versions: Mapping[str, Any]
+) -> Worker:
+    return Worker.objects.create(
+        name=name, host=host, pid=pid, pool=pool, hardware=hardware, versions=versions, seen_at=Now()
+    )
+
+
+def beat(*, worker: Worker, note: str | None = None) -> None:
+    """Say that the worker is alive; a note says what it does, or why it leaves work alone."""
+    changes: dict[str, Any] = {"seen_at": Now()}
+    if note is not None:
+        changes["note"] = note[:500]
+    Worker.objects.filter(pk=worker.pk).update(**changes)
+
+
+def stop_worker(*, worker: Worker) -> None:
+    Worker.objects.filter(pk=worker.pk).update(stopped_at=Now(), seen_at=Now(), note="")
+
+
+def open_engine_process(
+    *,
+    worker: Worker,
+    manifest: Mapping[str, Any],
+    wanted_pins: Mapping[str, Any],
+    batch_class: str,
+    line: str,
+    model_name: str,
+    start_seconds: float,
+) -> EngineProcess:
+    """Record an engine's start: its manifest, the bucket that follows from it, each pin held or broken."""
+    identity = fingerprint.split(manifest)
+    files = manifest["model"]["files"]
+    with transaction.atomic():
+        model, _ = Model.objects.get_or_create(
+            digest=fingerprint.model_digest(files),
+            defaults={
+                "name": model_name,
+                "line": line,
+                "files": files,
+                "template_digest": manifest["model"]["template_digest"],
+            },
+        )
+        print_, _ = Fingerprint.objects.get_or_create(
+            digest=identity.digest, defaults={"label": identity.label, "manifest": identity.manifest}
+        )
+        bucket, _ = Bucket.objects.get_or_create(model=model, fingerprint=print_, batch_class=batch_class)
+        return EngineProcess.objects.create(
+            worker=worker,
+            bucket=bucket,
+            vocabulary=Vocabulary.objects.filter(digest=manifest["model"]["tokenizer_digest"]).first(),
+            manifest=manifest,
+            pins=pins.attest(wanted_pins, manifest["engine"]),
+            start_seconds=start_seconds,
+        )
+
+
+def store_vocabulary(*, process: EngineProcess, digest: str, n_tokens: int, data: bytes) -> None:
+    """Keep a tokenizer's vocabulary the first time it is seen."""
+    vocabulary, _ = Vocabulary.objects.get_or_create(digest=digest, defaults={"n_tokens": n_tokens, "data": data})
+    process.vocabulary = vocabulary
+    process.save(update_fields=["vocabulary"])
+
+
+def record_self_check(*, process: EngineProcess, digest: str) -> bool:
+    """Record a self-check; where its bits changed, mark the responses since the last good one.
+
+    The first check of a process is what later ones are held against. Returns whether it was the same.
+    """
+    with transaction.atomic():
+        locked = EngineProcess.objects.select_for_update().get(pk=process.pk)
+        checks: list[dict[str, Any]] = locked.self_checks
+        same = not checks or digest == checks[0]["digest"]
+        if not same:
+            last_good = max(check["at"] for check in checks if check["same"])
+            _mark_unvouched(locked, datetime.fromisoformat(last_good))
+        locked.self_checks = [*checks, {"at": _database_now().isoformat(), "digest": digest, "same": same}]
+        locked.save(update_fields=["self_checks"])
+    return same
+
+
+def close_engine_process(*, process: EngineProcess, last_words: str) -> None:
+    """Record an engine's end with the end of its stderr, which is where it says why it died."""
+    EngineProcess.objects.filter(pk=process.pk).update(stopped_at=Now(), last_words=last_words.replace("\0", "�"))
+
+
+def _mark_unvouched(process: EngineProcess, since: datetime) -> None:
+    doubtful = Response.objects.filter(engine_process=process, recorded_at__gt=since, is_vouched=True)
+    run_ids = set(doubtful.values_list("repeat__run", flat=True))
+    doubtful.update(is_vouched=False)
+    for run in Run.objects.filter(pk__in=run_ids):
+        text = "The engine's self-check no longer gives the same bits; responses since the last good one are marked."
+        history.note(run, "self_check_failed", text, level=Event.Level.ERROR)
+
+
+def _database_now() -> datetime:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        now: datetime = cursor.fetchone()[0]
+    return now

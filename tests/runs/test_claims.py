@@ -1,0 +1,165 @@
+"""Claims, leases and the fence: who may work on a shard, and who may still write."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import connection
+from django.db.models.functions import Now
+
+from evalboard.core.errors import LeaseLost
+from runs import services
+from runs.models import Event, Response, Run, Shard, Worker
+from tests import outcomes
+
+
+def expire(lease: services.Lease) -> None:
+    Shard.objects.filter(pk=lease.shard_id).update(lease_until=Now())
+
+
+def test_shards_are_claimed_oldest_first_and_each_once(run: Run, worker: Worker) -> None:
+    claimed = [services.claim_shard(worker=worker) for _ in range(7)]
+    assert [lease.shard_id for lease in claimed if lease] == list(
+        Shard.objects.filter(repeat__run=run).order_by("id").values_list("id", flat=True)
+    )
+    assert claimed[-1] is None
+
+
+def test_a_claim_starts_the_run_and_its_repeat(run: Run, worker: Worker) -> None:
+    services.claim_shard(worker=worker)
+    run.refresh_from_db()
+    assert (run.status, run.started_at is not None) == ("running", True)
+    assert list(run.repeats.values_list("status", flat=True)) == ["running", "queued"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_shard_that_many_workers_want_goes_to_one(
+    new_run: Callable[..., Run], new_worker: Callable[..., Worker]
+) -> None:
+    run = new_run(repeats=4)
+    workers = [new_worker(f"w{number}") for number in range(8)]
+
+    def claim_all(worker: Worker) -> list[int]:
+        taken = []
+        while lease := services.claim_shard(worker=worker):
+            taken.append(lease.shard_id)
+        connection.close()
+        return taken
+
+    with ThreadPoolExecutor(len(workers)) as pool:
+        taken = [shard for shards in pool.map(claim_all, workers) for shard in shards]
+    assert sorted(taken) == sorted(Shard.objects.filter(repeat__run=run).values_list("id", flat=True))
+
+
+def test_a_worker_of_another_pool_claims_nothing(run: Run, new_worker: Callable[..., Worker]) -> None:
+    assert services.claim_shard(worker=new_worker(pool="gpu")) is None
+
+
+def test_a_run_that_is_left_alone_is_not_claimed(run: Run, worker: Worker) -> None:
+    assert services.claim_shard(worker=worker, left_alone=frozenset({run.pk})) is None
+
+
+def test_a_heartbeat_renews_a_lease_that_is_held(run: Run, worker: Worker) -> None:
+    lease = services.claim_shard(worker=worker)
+    assert lease is not None
+    expire(lease)
+    assert services.renew_lease(lease=lease) == services.Beat(is_held=True, is_cancel_wanted=False)
+    assert not Shard.objects.expired().exists()
+
+
+def test_an_expired_lease_goes_back_to_the_queue_and_the_page_can_tell(run: Run, worker: Worker) -> None:
+    lease = services.claim_shard(worker=worker)
+    assert lease is not None
+    expire(lease)
+    assert services.reconcile() == 1
+    again = services.claim_shard(worker=worker)
+    assert again is not None
+    assert (again.shard_id, again.attempt) == (lease.shard_id, 2)
+    assert list(run.events.values_list("code", flat=True)) == ["created", "worker_lost", "attempt"]
+
+
+def test_an_attempt_that_lost_its_shard_can_write_nothing(run: Run, new_worker: Callable[..., Worker]) -> None:
+    slow, quick = new_worker("slow"), new_worker("quick")
+    old = services.claim_shard(worker=slow)
+    assert old is not None
+    expire(old)
+    services.reconcile()
+    new = services.claim_shard(worker=quick)
+    assert new is not None
+    assert new.shard_id == old.shard_id
+    with pytest.raises(LeaseLost):
+        services.record_outcomes(lease=old, process=None, outcomes=[outcomes.failed(0)])
+    with pytest.raises(LeaseLost):
+        services.finish_shard(lease=old)
+    services.cancel_shard(lease=old)
+    services.release_shard(lease=old, reason="late", is_crash=True)
+    shard = Shard.objects.get(pk=new.shard_id)
+    assert (shard.status, shard.attempt, shard.owner_id, shard.n_crashes) == ("running", 2, quick.pk, 1)
+    assert not Response.objects.exists()
+    assert not services.renew_lease(lease=old).is_held
+
+
+def test_the_reconciler_leaves_a_living_lease_alone(run: Run, worker: Worker) -> None:
+    services.claim_shard(worker=worker)
+    assert services.reconcile() == 0
+    assert Shard.objects.filter(status="running").count() == 1
+
+
+def test_shards_of_a_process_that_is_gone_are_taken_back_at_once(run: Run, new_worker: Callable[..., Worker]) -> None:
+    gone, alive, elsewhere = (
+        new_worker("gone", pid=7),
+        new_worker("alive", pid=8),
+        new_worker("far", host="there", pid=7),
+    )
+    leases = [services.claim_shard(worker=each) for each in (gone, alive, elsewhere)]
+    assert services.release_dead_workers(host="here", alive_pids=[8]) == 1
+    assert leases[0] is not None
+    assert Shard.objects.get(pk=leases[0].shard_id).status == "queued"
+    assert Shard.objects.filter(status="running").count() == 2
+    gone.refresh_from_db()
+    assert gone.stopped_at is not None
+
+
+def test_a_case_in_flight_at_the_third_crash_is_blamed_and_the_shard_goes_on(run: Run, worker: Worker) -> None:
+    for crash in range(3):
+        lease = services.claim_shard(worker=worker)
+        assert lease is not None
+        if crash == 2:
+            services.mark_in_flight(lease=lease, case_index=4)
+        expire(lease)
+        services.reconcile()
+    shard = Shard.objects.get(pk=lease.shard_id)
+    assert (shard.status, shard.n_crashes, shard.n_done) == ("queued", 3, 1)
+    blamed = Response.objects.get()
+    assert (blamed.case_index, blamed.error_code) == (4, "worker_crash")
+
+
+def test_a_case_is_not_blamed_while_cases_still_run_together(run: Run, worker: Worker) -> None:
+    lease = services.claim_shard(worker=worker)
+    assert lease is not None
+    services.mark_in_flight(lease=lease, case_index=4)
+    expire(lease)
+    services.reconcile()
+    assert not Response.objects.exists()
+
+
+def test_an_engine_that_does_not_start_three_times_fails_the_run_with_its_words(run: Run, worker: Worker) -> None:
+    for _ in range(3):
+        lease = services.claim_shard(worker=worker)
+        assert lease is not None
+        services.fail_start(lease=lease, reason="No room for the cache.")
+    run.refresh_from_db()
+    assert (run.status, run.failure) == ("failed", "No room for the cache.")
+    assert services.claim_shard(worker=worker) is None
+    assert run.events.filter(level=Event.Level.ERROR, code="engine_start_failed").exists()
+
+
+def test_a_shard_that_crashes_on_and_on_has_failed_and_ends_its_run(run: Run, worker: Worker) -> None:
+    for _ in range(60):
+        lease = services.claim_shard(worker=worker)
+        if lease is None:
+            break
+        services.release_shard(lease=lease, reason="A fault of ours.", is_crash=True)
+    run.refresh_from_db()
+    assert run.status == "failed"
+    assert set(Shard.objects.values_list("status", "n_crashes")) == {("failed", 6)}

@@ -1,0 +1,191 @@
+"""Responses: stored once each, with traces exact to the bit, scored when a repeat ends."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from django.db.models import Sum
+from django.db.models.functions import Now
+
+from evalboard.core import codec, columns
+from evalboard.core.digest import text_digest
+from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from runs import services
+from runs.models import (
+    Bucket,
+    CaseColumns,
+    EngineProcess,
+    Fingerprint,
+    RepeatScore,
+    Response,
+    Run,
+    Shard,
+    TraceBlock,
+    Worker,
+)
+from tests import outcomes
+
+Serve = Callable[..., None]
+
+
+def test_a_response_is_stored_with_its_provenance_and_its_exact_trace(
+    run: Run, worker: Worker, engine_process: EngineProcess
+) -> None:
+    lease = services.claim_shard(worker=worker)
+    assert lease is not None
+    outcome = outcomes.decoded(3, text="blue", logprob=float("-inf"))
+    assert services.record_outcomes(lease=lease, process=engine_process, outcomes=[outcome]) == 1
+    stored = Response.objects.get()
+    assert (stored.case_index, stored.text, stored.attempt, stored.batch_min) == (3, "blue", 1, 1)
+    assert stored.trace_block is not None
+    assert stored.trace_slot is not None
+    trace = codec.read_trace(bytes(stored.trace_block.data), stored.trace_slot)
+    assert trace.digest == outcome.trace.digest == bytes(stored.trace_digest)
+
+
+def test_a_text_that_the_database_cannot_hold_is_stored_with_the_exact_digest(
+    run: Run, worker: Worker, engine_process: EngineProcess
+) -> None:
+    lease = services.claim_shard(worker=worker)
+    assert lease is not None
+    services.record_outcomes(
+        lease=lease,
+        process=engine_process,
+        outcomes=[outcomes.decoded(0, text="a\0b"), outcomes.failed(1, detail="\0")],
+    )
+    answered, missing = Response.objects.order_by("case_index")
+    assert (answered.text, missing.error_detail) == ("a\ufffdb", "\ufffd")
+    assert bytes(answered.text_digest or b"") == text_digest("a\0b")
+
+
+def test_a_case_that_has_a_response_keeps_the_first_one(
+    run: Run, worker: Worker, engine_process: EngineProcess
+) -> None:
+    lease = services.claim_shard(worker=worker)
+    assert lease is not None
+    for text in ("first", "second"):
+        services.record_outcomes(lease=lease, process=engine_process, outcomes=[outcomes.decoded(0, text=text)])
+    assert Response.objects.get().text == "first"
+    assert Shard.objects.get(pk=lease.shard_id).n_done == 1
+
+
+def test_recording_renews_the_lease(run: Run, worker: Worker, engine_process: EngineProcess) -> None:
+    lease = services.claim_shard(worker=worker)
+    assert lease is not None
+    Shard.objects.update(lease_until=Now() - timedelta(seconds=1))
+    services.record_outcomes(lease=lease, process=engine_process, outcomes=[outcomes.decoded(0)])
+    assert not Shard.objects.expired().exists()
+
+
+def test_identical_repeats_store_one_trace_a_case(new_run: Callable[..., Run], serve: Serve) -> None:
+    run = new_run(repeats=5)
+    serve()
+    assert Response.objects.filter(repeat__run=run).count() == 150
+    assert TraceBlock.objects.aggregate(n=Sum("n_traces"))["n"] == 30
+    assert not TraceBlock.objects.filter(is_packed=False).exists()
+
+
+def test_a_trace_that_differs_is_stored_beside_the_others_and_all_read_back(run: Run, serve: Serve) -> None:
+    serve(lambda repeat, case: outcomes.decoded(case, logprob=-0.5 if (repeat, case) == (2, 7) else -0.25))
+    assert TraceBlock.objects.aggregate(n=Sum("n_traces"))["n"] == 31
+    for response in Response.objects.select_related("trace_block"):
+        assert response.trace_block is not None
+        assert response.trace_slot is not None
+        trace = codec.read_trace(bytes(response.trace_block.data), response.trace_slot)
+        assert trace.digest == bytes(response.trace_digest)
+
+
+def test_a_finished_run_has_scores_and_columns_for_every_repeat(run: Run, serve: Serve) -> None:
+    serve(lambda repeat, case: outcomes.decoded(case, text="blue" if case % 2 else "red"))
+    run.refresh_from_db()
+    assert run.status == "finished"
+    assert list(RepeatScore.objects.values_list("points", flat=True)) == [50.0, 50.0]
+    stored = CaseColumns.objects.first()
+    assert stored is not None
+    assert len(bytes(stored.text_digests)) == 30 * 16
+    scores = columns.unpack_scores(bytes(RepeatScore.objects.first().scores), 30)  # type: ignore[union-attr]
+    assert np.array_equal(scores, [case % 2 for case in range(30)])
+
+
+def test_a_missing_response_makes_the_run_incomplete_and_gives_no_points(run: Run, serve: Serve) -> None:
+    serve(lambda repeat, case: outcomes.failed(case) if (repeat, case) == (1, 4) else outcomes.decoded(case))
+    run.refresh_from_db()
+    assert run.status == "incomplete"
+    first, second = RepeatScore.objects.order_by("repeat__index")
+    assert (first.points, first.n_missing, second.n_missing) == (None, 1, 0)
+    assert run.events.filter(code="prompt_too_long").count() == 1
+
+
+def test_the_same_stack_lands_in_the_same_bucket_and_another_dtype_in_another(
+    new_engine_process: Callable[..., EngineProcess],
+) -> None:
+    first, again, other = new_engine_process(), new_engine_process(), new_engine_process(dtype="bfloat16")
+    assert first.bucket == again.bucket
+    assert other.bucket != first.bucket
+    assert (Bucket.objects.count(), Fingerprint.objects.count()) == (2, 2)
+
+
+def test_a_run_keeps_to_the_bucket_of_its_first_shard(
+    run: Run, worker: Worker, new_engine_process: Callable[..., EngineProcess]
+) -> None:
+    lease = services.claim_shard(worker=worker)
+    assert lease is not None
+    assert services.bind_bucket(lease=lease, bucket=new_engine_process().bucket)
+    assert not services.bind_bucket(lease=lease, bucket=new_engine_process(dtype="bfloat16").bucket)
+
+
+def test_a_broken_pin_is_recorded_as_broken(new_engine_process: Callable[..., EngineProcess]) -> None:
+    assert new_engine_process().pins == [{"name": "max_num_seqs", "wanted": 1, "found": 1, "held": True}]
+    assert new_engine_process(max_num_seqs=8).pins[0]["held"] is False
+
+
+def test_a_self_check_that_changes_marks_the_responses_since_the_last_good_one(
+    run: Run, worker: Worker, engine_process: EngineProcess
+) -> None:
+    lease = services.claim_shard(worker=worker)
+    assert lease is not None
+    digests = ["aa", "aa", "bb"]
+    for case, digest in enumerate(digests):
+        same = services.record_self_check(process=engine_process, digest=digest)
+        assert same is (digest == "aa")
+        services.record_outcomes(lease=lease, process=engine_process, outcomes=[outcomes.decoded(case)])
+    vouched = dict(Response.objects.values_list("case_index", "is_vouched"))
+    assert vouched == {0: True, 1: False, 2: True}
+    assert run.events.filter(code="self_check_failed").exists()
+
+
+def test_rescoring_keeps_both_scores_and_runs_nothing(run: Run, serve: Serve) -> None:
+    serve(lambda repeat, case: outcomes.decoded(case, text="BLUE"))
+    assert set(RepeatScore.objects.values_list("points", flat=True)) == {0.0}
+    recorded = set(Response.objects.values_list("id", "recorded_at"))
+    services.rescore_run(run_id=run.pk, scorer={"kind": "exact", "normalise": {"case": "fold"}})
+    assert sorted(RepeatScore.objects.values_list("points", flat=True)) == [0.0, 0.0, 100.0, 100.0]
+    assert set(Response.objects.values_list("id", "recorded_at")) == recorded
+
+
+def test_rescoring_says_what_is_wrong(run: Run, serve: Serve) -> None:
+    with pytest.raises(Conflict):
+        services.rescore_run(run_id=run.pk, scorer={"kind": "exact"})
+    serve()
+    with pytest.raises(InvalidInput):
+        services.rescore_run(run_id=run.pk, scorer={"kind": "astrology"})
+    with pytest.raises(InvalidInput) as refused:
+        services.rescore_run(run_id=run.pk, scorer={"kind": "number"})
+    assert "cases[0].target" in refused.value.fields
+    with pytest.raises(NotFound):
+        services.rescore_run(run_id=run.pk, cases={"nobody": {"kind": "exact"}})
+    assert RepeatScore.objects.count() == 2
+
+
+def test_a_repeat_whose_last_worker_died_before_ending_it_is_ended_by_the_reconciler(
+    run: Run, worker: Worker, engine_process: EngineProcess
+) -> None:
+    while lease := services.claim_shard(worker=worker):
+        shard = Shard.objects.get(pk=lease.shard_id)
+        came = [outcomes.decoded(case) for case in range(shard.first, shard.last + 1)]
+        services.record_outcomes(lease=lease, process=engine_process, outcomes=came)
+        Shard.objects.filter(pk=shard.pk).update(status="finished", lease_until=None)
+    services.reconcile()
+    run.refresh_from_db()
+    assert run.status == "finished"

@@ -1,0 +1,144 @@
+"""Runs: created whole or not at all, extended, cancelled, deleted."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from evalboard.core.errors import Conflict, InvalidInput, NotFound, ProfileRefused
+from evalboard.core.profile_defaults import DEFAULT_PROFILES
+from runs import services
+from runs.models import EngineProcess, Repeat, Response, Run, Shard, TraceBlock, Worker
+from runs.services.runs import shard_size
+from tests import outcomes
+
+
+def test_a_run_is_written_with_repeats_and_shards_that_cover_every_case_once(run: Run) -> None:
+    for repeat in run.repeats.all():
+        slices = list(repeat.shards.order_by("first").values_list("first", "last"))
+        covered = [index for first, last in slices for index in range(first, last + 1)]
+        assert covered == list(range(30))
+    assert run.status == "queued"
+
+
+@pytest.mark.parametrize(
+    ("n_cases", "group_size", "size"),
+    [(24, None, 12), (800, None, 13), (100_000, None, 50), (24, 8, 16), (5, None, 12)],
+)
+def test_shards_hold_whole_groups(n_cases: int, group_size: int | None, size: int) -> None:
+    assert shard_size(n_cases, group_size) == size
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"suite": "nowhere"}, NotFound),
+        ({"suite_version": 9}, NotFound),
+        ({"endpoint": "nowhere"}, NotFound),
+        ({"profile": "nowhere"}, NotFound),
+        ({"repeats": 0}, InvalidInput),
+        ({"repeats": 101}, InvalidInput),
+        ({"labels": {"commit": 5}}, InvalidInput),
+        ({"labels": {"k": "a\0b"}}, InvalidInput),
+        ({"model": {"path": "/etc"}}, InvalidInput),
+        ({"model": {"path": "a", "repo": "b/c"}}, InvalidInput),
+        ({"model": {"repo": "b/c", "revision": "main"}}, InvalidInput),
+        ({"model": {"url": "x"}}, InvalidInput),
+    ],
+)
+def test_a_run_that_cannot_be_is_refused_and_leaves_nothing(
+    new_run: Callable[..., Run], change: dict[str, Any], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        new_run(**change)
+    assert not Run.objects.exists()
+    assert not Shard.objects.exists()
+
+
+def test_a_model_path_may_not_climb_out_of_its_root(new_run: Callable[..., Run], settings: Any) -> None:
+    root = settings.MODEL_ROOTS[0]
+    new_run(model={"path": str(root / "other")})
+    with pytest.raises(InvalidInput):
+        new_run(model={"path": str(root / ".." / ".." / "elsewhere")})
+
+
+def test_the_invariant_profile_is_refused_where_every_worker_is_a_cpu(
+    new_run: Callable[..., Run], worker: Worker
+) -> None:
+    services.create_profile(slug="invariant", title="", settings=DEFAULT_PROFILES["invariant"]["settings"])
+    with pytest.raises(ProfileRefused, match="invariant"):
+        new_run(profile="invariant")
+    assert not Run.objects.exists()
+
+
+def test_added_repeats_send_a_finished_run_back_to_work(run: Run) -> None:
+    Run.objects.filter(pk=run.pk).update(status="finished")
+    again = services.add_repeats(run_id=run.pk, n=3)
+    assert again.status == "queued"
+    assert list(again.repeats.values_list("index", flat=True)) == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("n", [0, -1, 99])
+def test_a_wrong_number_of_added_repeats_is_refused(run: Run, n: int) -> None:
+    with pytest.raises(InvalidInput):
+        services.add_repeats(run_id=run.pk, n=n)
+
+
+def test_cancelling_a_queued_run_ends_it_at_once(run: Run, worker: Worker) -> None:
+    services.cancel_run(run_id=run.pk)
+    run.refresh_from_db()
+    assert run.status == "cancelled"
+    assert services.claim_shard(worker=worker) is None
+
+
+def test_cancelling_a_running_run_waits_for_its_worker(run: Run, worker: Worker) -> None:
+    lease = services.claim_shard(worker=worker)
+    assert lease is not None
+    services.cancel_run(run_id=run.pk)
+    run.refresh_from_db()
+    assert run.status == "running"
+    assert services.renew_lease(lease=lease).is_cancel_wanted
+    services.cancel_shard(lease=lease)
+    run.refresh_from_db()
+    assert run.status == "cancelled"
+    assert set(Repeat.objects.values_list("status", flat=True)) == {"cancelled"}
+
+
+def test_a_cancelled_run_whose_worker_died_is_ended_by_the_reconciler(run: Run, worker: Worker) -> None:
+    lease = services.claim_shard(worker=worker)
+    assert lease is not None
+    services.cancel_run(run_id=run.pk)
+    Shard.objects.filter(pk=lease.shard_id).update(lease_until="2020-01-01T00:00:00Z")
+    services.reconcile()
+    run.refresh_from_db()
+    assert run.status == "cancelled"
+
+
+@pytest.mark.parametrize("status", ["finished", "incomplete", "failed"])
+def test_a_run_that_has_ended_stays_as_it_ended(run: Run, status: str) -> None:
+    Run.objects.filter(pk=run.pk).update(status=status)
+    with pytest.raises(Conflict):
+        services.cancel_run(run_id=run.pk)
+    run.refresh_from_db()
+    assert run.status == status
+
+
+def test_deleting_a_run_takes_its_responses_and_traces_along(
+    run: Run, worker: Worker, engine_process: EngineProcess
+) -> None:
+    lease = services.claim_shard(worker=worker)
+    assert lease is not None
+    services.record_outcomes(lease=lease, process=engine_process, outcomes=[outcomes.decoded(0)])
+    with pytest.raises(Conflict):
+        services.delete_run(run_id=run.pk)
+    Run.objects.filter(pk=run.pk).update(status="incomplete")
+    services.delete_run(run_id=run.pk)
+    assert not Run.objects.exists()
+    assert not Response.objects.exists()
+    assert not TraceBlock.objects.exists()
+
+
+def test_a_run_that_does_not_exist_is_said_to_be_missing(db: None) -> None:
+    for act in (services.cancel_run, services.delete_run):
+        with pytest.raises(NotFound, match="no run 77"):
+            act(run_id=77)

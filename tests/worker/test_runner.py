@@ -1,0 +1,176 @@
+"""Workers as processes, killed and stopped in the middle of their work: nothing is lost, nothing is doubled."""
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from evalboard.core.profile_defaults import DEFAULT_PROFILES
+from runs import services
+from runs.models import Bucket, EngineProcess, Response, Run, Shard, Worker
+from tests.worker.conftest import LEASE_SECONDS, WorkerProcess
+
+Start = Callable[..., WorkerProcess]
+Wait = Callable[[Callable[[], object], str], None]
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def new_run(settings: Any) -> Callable[..., Run]:
+    path = str(settings.MODEL_ROOTS[0] / "scripted")
+
+    def create(prompts: list[str], **changes: Any) -> Run:
+        cases = [{"id": f"case-{n}", "prompt": prompt, "target": "blue"} for n, prompt in enumerate(prompts)]
+        suite = {"slug": "words", "title": "Words", "scorer": {"kind": "exact"}, "cases": cases}
+        services.push_suite(document=suite)
+        if not Run.objects.exists():
+            services.create_profile(slug="pinned", title="", settings=DEFAULT_PROFILES["pinned"]["settings"])
+            services.create_endpoint(slug="scripted", model_path=path, dtype="float32", line="scripted")
+        return services.create_run(**{"suite": "words", "endpoint": "scripted", "profile": "pinned", **changes})
+
+    return create
+
+
+def ended(run: Run) -> bool:
+    run.refresh_from_db()
+    return run.is_terminal
+
+
+def engine_pids() -> set[int]:
+    listing = subprocess.run(["pgrep", "-f", "scripted_host.py"], capture_output=True, text=True)
+    return {int(pid) for pid in listing.stdout.split()}
+
+
+def test_a_worker_killed_mid_run_loses_nothing_and_doubles_nothing(
+    new_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+) -> None:
+    run = new_run(["say blue"] * 20, repeats=2)
+    first = start_worker(SCRIPTED_SECONDS="0.05")
+    wait_until(lambda: Response.objects.count() >= 5, "five responses are stored")
+    first.kill()
+    kept = set(Response.objects.values_list("id", flat=True))
+    start_worker(SCRIPTED_SECONDS="0.01")
+    wait_until(lambda: ended(run), "the run ends")
+    assert run.status == "finished"
+    assert kept <= set(Response.objects.values_list("id", flat=True))
+    keys = list(Response.objects.values_list("repeat__index", "case_index"))
+    assert sorted(keys) == [(repeat, case) for repeat in (1, 2) for case in range(20)]
+    shards = Shard.objects.filter(repeat__run=run)
+    assert sum(shards.values_list("n_done", flat=True)) == 40
+    assert max(shards.values_list("attempt", flat=True)) == 2
+    assert run.events.filter(code="worker_lost").exists()
+    wait_until(lambda: len(engine_pids()) <= 1, "the killed worker's engine has died with it")
+
+
+def test_a_worker_that_slept_through_its_lease_writes_nothing_afterwards(
+    new_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+) -> None:
+    run = new_run(["say blue"] * 20, repeats=1)
+    zombie = start_worker(SCRIPTED_SECONDS="0.1")
+    wait_until(lambda: Response.objects.count() >= 3, "three responses are stored")
+    zombie.send_signal(signal.SIGSTOP)
+    start_worker()
+    wait_until(lambda: ended(run), "the run ends")
+    before = set(Response.objects.values_list("id", "attempt", "text"))
+    zombie.send_signal(signal.SIGCONT)
+    time.sleep(2 * LEASE_SECONDS / 3)
+    assert set(Response.objects.values_list("id", "attempt", "text")) == before
+    assert len(before) == 20
+
+
+def test_a_prompt_that_kills_its_engine_is_isolated_and_the_rest_goes_on(
+    new_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+) -> None:
+    run = new_run(["say blue"] * 5 + ["die now"] + ["say blue"] * 5, repeats=1)
+    start_worker()
+    wait_until(lambda: ended(run), "the run ends")
+    assert run.status == "incomplete"
+    missing = Response.objects.exclude(error_code="").get()
+    assert (missing.case_index, missing.error_code) == (5, "engine_error")
+    assert "killed by its prompt" in missing.error_detail
+    assert Response.objects.filter(text="blue").count() == 10
+
+
+def test_a_prompt_that_hangs_its_engine_ends_as_a_timeout(
+    new_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+) -> None:
+    run = new_run(["say blue", "hang here", "say blue"], repeats=1)
+    start_worker()
+    wait_until(lambda: ended(run), "the run ends")
+    missing = Response.objects.exclude(error_code="").get()
+    assert (missing.case_index, missing.error_code) == (1, "timeout")
+    assert Response.objects.filter(text="blue").count() == 2
+
+
+def test_a_run_is_cancelled_within_a_heartbeat(
+    new_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+) -> None:
+    run = new_run(["say blue"] * 50, repeats=1)
+    start_worker(SCRIPTED_SECONDS="0.2")
+    wait_until(lambda: Response.objects.exists(), "a response is stored")
+    services.cancel_run(run_id=run.pk)
+    asked = time.monotonic()
+    wait_until(lambda: ended(run), "the run ends")
+    assert run.status == "cancelled"
+    assert time.monotonic() - asked < 3.0
+    assert Response.objects.count() < 50
+
+
+def test_a_worker_that_is_told_to_stop_hands_its_shard_back(
+    new_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+) -> None:
+    new_run(["say blue"] * 50, repeats=1)
+    worker = start_worker(SCRIPTED_SECONDS="0.2")
+    wait_until(lambda: Response.objects.exists(), "a response is stored")
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(timeout=20) == 0
+    assert not Shard.objects.filter(status="running").exists()
+    assert Shard.objects.filter(n_crashes__gt=0).count() == 0
+    assert Worker.objects.exclude(stopped_at=None).count() == 1
+
+
+def test_the_halves_of_a_run_come_from_engine_processes_of_their_own(
+    new_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+) -> None:
+    run = new_run(["say blue"] * 3, repeats=5)
+    start_worker()
+    wait_until(lambda: ended(run), "the run ends")
+    served = {
+        process.pk: set(process.responses.values_list("repeat__index", flat=True))
+        for process in EngineProcess.objects.all()
+    }
+    assert sorted(map(sorted, served.values())) == [[1, 2, 3], [4, 5]]
+    first, second = EngineProcess.objects.order_by("id")
+    assert [check["same"] for check in first.self_checks] == [True, True]
+    assert second.self_checks[0]["digest"] == first.self_checks[0]["digest"]
+
+
+def test_a_worker_with_another_stack_leaves_the_run_alone_and_says_why(
+    new_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+) -> None:
+    run = new_run(["say blue"] * 40, repeats=1)
+    first = start_worker(SCRIPTED_SECONDS="0.1")
+    wait_until(lambda: Response.objects.exists(), "a response is stored")
+    first.send_signal(signal.SIGTERM)
+    first.wait(timeout=20)
+    done = Response.objects.count()
+    start_worker(SCRIPTED_DTYPE="bfloat16")
+    wait_until(lambda: Worker.objects.filter(note__contains="alone").exists(), "the worker says why")
+    assert Response.objects.count() == done
+    assert not ended(run)
+    assert Bucket.objects.count() == 2
+
+
+def test_responses_since_the_last_good_self_check_are_marked(
+    new_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+) -> None:
+    run = new_run(["say blue"] * 3, repeats=2)
+    start_worker(SCRIPTED_DRIFT="1")
+    wait_until(lambda: ended(run), "the run ends")
+    wait_until(lambda: run.events.filter(code="self_check_failed").exists(), "the check before letting go has failed")
+    vouched = set(Response.objects.filter(repeat__index=1).values_list("is_vouched", flat=True))
+    assert vouched == {False}

@@ -1,0 +1,210 @@
+"""Claims shards, drives an engine through their cases, records what comes back."""
+
+import logging
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+import psutil
+from django.conf import settings
+from django.db import DatabaseError, close_old_connections, connection
+
+from evalboard.core import profile
+from evalboard.core.errors import EvalboardError, LeaseLost
+from evalboard.core.provenance import Failed
+from runs import services
+from runs.models import Worker
+from runs.selectors.work import CaseToDecode, ShardWork, shard_work
+from runs.services.shards import CRASHES_BEFORE_ISOLATION
+from worker.engines.base import DecodeRequest, Engine, EngineFailure, EngineSpec
+from worker.heartbeat import Heartbeat
+from worker.recorder import Recorder
+from worker.session import EngineSession, Opened
+
+logger = logging.getLogger(__name__)
+
+IDLE_SECONDS = 1.0
+RECONCILE_SECONDS = 15.0
+# How long a run is left alone that this worker could not serve; its engine may have been updated since.
+LEFT_ALONE_SECONDS = 60.0
+LAST_LINES_KEPT = 20
+
+
+class Runner:
+    """One worker: at most one shard and one engine at a time."""
+
+    def __init__(self, *, pool: str, hardware: Mapping[str, Any], make_engine: Callable[[EngineSpec], Engine]) -> None:
+        host = socket.gethostname()
+        services.release_dead_workers(host=host, alive_pids=_alive_pids())
+        self.worker: Worker = services.register_worker(
+            name=f"{host}-{os.getpid()}-{secrets.token_hex(2)}",
+            host=host,
+            pid=os.getpid(),
+            pool=pool,
+            hardware=hardware,
+            versions=hardware.get("versions", {}),
+        )
+        self._hardware = hardware
+        self._session = EngineSession(worker=self.worker, hardware=hardware, make_engine=make_engine)
+        self._left_alone: dict[int, float] = {}
+        self._stopping = threading.Event()
+
+    def stop(self) -> None:
+        """Stop soon: the shard under way goes back to the queue. Callable from a signal handler."""
+        self._stopping.set()
+        self._session.abort()
+
+    def run_forever(self) -> None:
+        """Work until stopped; a database that is away is waited for."""
+        reconciled_at = beaten_at = float("-inf")
+        while not self._stopping.is_set():
+            try:
+                close_old_connections()
+                if time.monotonic() - reconciled_at > min(RECONCILE_SECONDS, settings.LEASE_SECONDS / 3):
+                    services.reconcile()
+                    reconciled_at = time.monotonic()
+                if self.claim_and_run():
+                    continue
+                if time.monotonic() - beaten_at > settings.HEARTBEAT_SECONDS:
+                    services.beat(worker=self.worker)
+                    beaten_at = time.monotonic()
+            except DatabaseError as away:
+                logger.warning("The database is away: %s", away)
+                connection.close()
+            self._stopping.wait(IDLE_SECONDS)
+        self._leave()
+
+    def claim_and_run(self) -> bool:
+        """Claim one shard and work on it; False if there was none for this worker."""
+        now = time.monotonic()
+        self._left_alone = {run: until for run, until in self._left_alone.items() if until > now}
+        lease = services.claim_shard(worker=self.worker, left_alone=frozenset(self._left_alone))
+        if lease is None:
+            return False
+        with Heartbeat(lease=lease, worker=self.worker, on_stop=self._session.abort) as heartbeat:
+            try:
+                self._serve(lease, heartbeat)
+            except LeaseLost as gone:
+                logger.warning("%s", gone.detail)
+            except DatabaseError:
+                raise  # run_forever waits for the database; the lease ends by itself
+            except Exception as fault:  # whatever it is, it must cost this shard an attempt and not the worker
+                logger.exception("Shard %s was given up", lease.shard_id)
+                self._session.discard()
+                services.release_shard(lease=lease, reason=f"{type(fault).__name__}: {fault}", is_crash=True)
+        return True
+
+    def _serve(self, lease: services.Lease, heartbeat: Heartbeat) -> None:
+        work = shard_work(lease.shard_id)
+        refusal = profile.refusal(profile.parse(work.profile_settings), self._hardware)
+        if refusal is not None:
+            self._leave_alone(lease, refusal)
+            return
+        try:
+            opened = self._session.open_for(work)
+        except EngineFailure as failure:
+            self._session.discard()
+            if not self._end_early(lease, heartbeat):
+                services.fail_start(lease=lease, reason=_words(failure))
+            return
+        if not services.bind_bucket(lease=lease, bucket=opened.process.bucket):
+            self._leave_alone(lease, "The run keeps to another serving stack than this worker's.")
+            return
+        self._decode(lease, work, opened, heartbeat)
+
+    def _decode(self, lease: services.Lease, work: ShardWork, opened: Opened, heartbeat: Heartbeat) -> None:
+        units = _units(work.cases, opened.plan.group_size)
+        try:
+            if work.n_crashes >= CRASHES_BEFORE_ISOLATION:
+                self._decode_in_isolation(work, units, heartbeat)
+            else:
+                self._decode_together(units, opened, heartbeat)
+        except EngineFailure as failure:
+            self._session.discard()
+            services.release_shard(lease=lease, reason=failure.detail, is_crash=True)
+            return
+        if not self._end_early(lease, heartbeat):
+            heartbeat.persist(partial(services.finish_shard, lease=lease))
+
+    def _end_early(self, lease: services.Lease, heartbeat: Heartbeat) -> bool:
+        """Let the shard go where the work was stopped from outside; False if it was not."""
+        if heartbeat.is_lost:
+            return True
+        if heartbeat.is_cancel_wanted:
+            services.cancel_shard(lease=lease)
+            return True
+        if self._stopping.is_set():
+            services.release_shard(lease=lease, reason="The worker was stopped.", is_crash=False)
+            return True
+        return False
+
+    def _decode_together(self, units: list[list[CaseToDecode]], opened: Opened, heartbeat: Heartbeat) -> None:
+        recorder = Recorder(heartbeat=heartbeat, process=opened.process)
+        requests = [_request(case, opened) for unit in units for case in unit]
+        try:
+            for outcome in opened.engine.decode(requests):
+                recorder.add(outcome)
+                if heartbeat.must_stop or self._stopping.is_set():
+                    break  # where the abort came before the decode had begun
+        finally:
+            recorder.flush()
+
+    def _decode_in_isolation(self, work: ShardWork, units: list[list[CaseToDecode]], heartbeat: Heartbeat) -> None:
+        """One unit at a time, so that the case that kills the engine is known; the others still get theirs."""
+        for unit in units:
+            if heartbeat.must_stop or self._stopping.is_set():
+                return
+            opened = self._session.open_for(work)
+            heartbeat.persist(partial(services.mark_in_flight, lease=heartbeat.lease, case_index=unit[0].index))
+            try:
+                self._decode_together([unit], opened, heartbeat)
+            except EngineFailure as failure:
+                self._session.discard()
+                recorder = Recorder(heartbeat=heartbeat, process=None)
+                for case in unit:
+                    recorder.add(Failed(case.index, failure.code, _words(failure)))
+                recorder.flush()
+
+    def _leave_alone(self, lease: services.Lease, why: str) -> None:
+        self._left_alone[lease.run_id] = time.monotonic() + LEFT_ALONE_SECONDS
+        services.beat(worker=self.worker, note=f"Leaves run {lease.run_id} alone: {why}")
+        services.release_shard(lease=lease, reason=why, is_crash=False)
+
+    def _leave(self) -> None:
+        try:
+            self._session.close()
+            services.stop_worker(worker=self.worker)
+        except (DatabaseError, EvalboardError) as problem:
+            logger.warning("Left without saying so: %s", problem)
+
+
+def _alive_pids() -> list[int]:
+    """Processes of this host that still run; one that only waits to be reaped does not."""
+    running = psutil.process_iter(["pid", "status"])
+    return [each.info["pid"] for each in running if each.info["status"] != psutil.STATUS_ZOMBIE]
+
+
+def _units(cases: Iterable[CaseToDecode], group_size: int | None) -> list[list[CaseToDecode]]:
+    """What must be decoded together: single cases, or whole groups wherever one case of a group is missing.
+
+    A group keeps its composition even when it is decoded again after a crash.
+    """
+    size = group_size or 1
+    groups = [list(members) for _, members in groupby(cases, key=lambda case: case.index // size)]
+    return [group for group in groups if not all(case.is_done for case in group)]
+
+
+def _words(failure: EngineFailure) -> str:
+    """What happened, and the end of what the engine itself said."""
+    own = "\n".join(failure.last_words.splitlines()[-LAST_LINES_KEPT:])
+    return f"{failure.detail}\n{own}".strip()
+
+
+def _request(case: CaseToDecode, opened: Opened) -> DecodeRequest:
+    return DecodeRequest(case_index=case.index, messages=case.messages, tools=case.tools, sampling=opened.plan.sampling)

@@ -1,0 +1,138 @@
+"""The one engine that a worker keeps warm between shards, and the record of what it attested."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.conf import settings
+
+from evalboard.core import digest, profile, vocabulary
+from evalboard.core.profile import EnginePlan
+from runs import services
+from runs.models import EngineProcess, Worker
+from runs.selectors.work import ShardWork
+from worker.engines.base import Engine, EngineFailure, EngineSpec
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A started engine with its record and the plan that it was started by."""
+
+    engine: Engine
+    process: EngineProcess
+    plan: EnginePlan
+
+
+class EngineSession:
+    """Starts, checks and ends engines; at most one lives at a time."""
+
+    def __init__(
+        self, *, worker: Worker, hardware: Mapping[str, Any], make_engine: Callable[[EngineSpec], Engine]
+    ) -> None:
+        self._worker = worker
+        self._hardware = hardware
+        self._make_engine = make_engine
+        self._opened: Opened | None = None
+        self._key = ""
+        self._checked_at = 0.0
+        self._served: dict[int, set[int]] = {}
+        self._starting: Engine | None = None
+
+    def open_for(self, work: ShardWork) -> Opened:
+        """The engine for this shard, started afresh where the warm one may not serve it.
+
+        Raises EngineFailure where it does not start or dies in its self-check.
+        """
+        plan = self._plan(work)
+        key = digest.digest_json([plan.digest, work.model_path, work.model_repo, work.model_revision])
+        if self._opened is not None and (key != self._key or self._must_be_fresh(work)):
+            self.close()
+        if self._opened is not None and time.monotonic() - self._checked_at > settings.SELF_CHECK_SECONDS:
+            self._check_or_discard()
+        if self._opened is None:
+            self._opened = self._start(plan, work)
+            self._key = key
+            self._check()
+        self._served.setdefault(work.run_id, set()).add(work.repeat_index)
+        return replace(self._opened, plan=plan)  # a warm engine serves other sampling settings as well
+
+    def abort(self) -> None:
+        """Make a decode or start that is under way end early; callable from another thread."""
+        engine = self._opened.engine if self._opened is not None else self._starting
+        if engine is not None:
+            engine.abort()
+
+    def close(self) -> None:
+        """Let the engine go, after a last self-check that vouches for what it gave."""
+        if self._opened is not None:
+            self._check_or_discard()
+            self.discard()
+
+    def discard(self) -> None:
+        """End the engine without a check: it has died, hangs, or nobody waits for it."""
+        if self._opened is None:
+            return
+        opened, self._opened, self._served = self._opened, None, {}
+        opened.engine.stop()
+        services.close_engine_process(process=opened.process, last_words=opened.engine.last_words())
+
+    def _plan(self, work: ShardWork) -> EnginePlan:
+        return profile.resolve(
+            profile.parse(work.profile_settings),
+            self._hardware,
+            dtype=work.endpoint.dtype,
+            quantization=work.endpoint.quantization or None,
+            max_model_len=work.endpoint.max_model_len,
+            max_tokens=work.max_tokens,
+            stop=work.stop,
+        )
+
+    def _must_be_fresh(self, work: ShardWork) -> bool:
+        """One process never serves both halves of a run's repeats: a start is part of what repeats measure."""
+        half = (work.n_repeats + 1) // 2
+        is_late = work.repeat_index > half
+        return any((index > half) != is_late for index in self._served.get(work.run_id, ()))
+
+    def _start(self, plan: EnginePlan, work: ShardWork) -> Opened:
+        spec = EngineSpec(model=work.model_path or work.model_repo, revision=work.model_revision or None, plan=plan)
+        engine = self._starting = self._make_engine(spec)
+        try:
+            started = engine.start()
+        finally:
+            self._starting = None
+        process = services.open_engine_process(
+            worker=self._worker,
+            manifest=started.manifest,
+            wanted_pins=plan.pins,
+            batch_class=plan.batch_class,
+            line=work.endpoint.line,
+            model_name=(work.model_path or work.model_repo).rstrip("/").rsplit("/", 1)[-1],
+            start_seconds=started.seconds,
+        )
+        if process.vocabulary_id is None:
+            listing = engine.vocabulary()
+            services.store_vocabulary(
+                process=process,
+                digest=listing.digest,
+                n_tokens=len(listing.tokens),
+                data=vocabulary.pack(listing.tokens, end_ids=listing.end_ids),
+            )
+        return Opened(engine=engine, process=process, plan=plan)
+
+    def _check_or_discard(self) -> None:
+        """An engine that died since its last shard is no failure of the next one: that gets a fresh one."""
+        try:
+            self._check()
+        except EngineFailure as failure:
+            logger.warning("The engine did not live to its self-check: %s", failure)
+            self.discard()
+
+    def _check(self) -> None:
+        assert self._opened is not None  # noqa: S101  for the type checker; callers have one open
+        if not services.record_self_check(process=self._opened.process, digest=self._opened.engine.self_check()):
+            logger.error("The engine's self-check no longer gives the same bits")
+        self._checked_at = time.monotonic()
