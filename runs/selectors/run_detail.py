@@ -1,0 +1,224 @@
+"""One run in full, out of its facts."""
+
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.core import columns, noise
+from runs.models import Bucket, EngineProcess
+from runs.selectors import run_facts
+from runs.selectors.run import (
+    BucketRepeat,
+    BucketReport,
+    EventLine,
+    Noise,
+    Pin,
+    ProcessLine,
+    Progress,
+    RepeatLine,
+    RunReport,
+    ScoreLine,
+    ShardCell,
+)
+from runs.selectors.run_facts import RepeatFacts, RunFacts
+from runs.selectors.run_list import row_of
+from runs.selectors.run_scores import Range, points_in_bucket, run_range
+from runs.selectors.run_warnings import waiting, warnings_of
+
+
+def run_report(run_id: int) -> RunReport:
+    """Raises NotFound."""
+    facts = run_facts.read(run_id)
+    run, version = facts.run, facts.run.suite_version
+    pins = _pins(facts.processes)
+    points = tuple(_points(facts, repeat) for repeat in facts.repeats)
+    row = row_of(
+        run,
+        n_done=facts.n_done,
+        points=points,
+        bucket_ids=set(facts.buckets),
+        pins_held=all(pin.held for pin in pins) if facts.processes else None,
+    )
+    errors = facts.errors
+    manifest = facts.processes[-1].manifest if facts.processes else {}
+    return RunReport(
+        row=row,
+        suite_title=version.title,
+        suite_digest=version.digest,
+        n_cases=version.n_cases,
+        points_per_case=100 / version.n_cases,
+        progress=_progress(facts),
+        repeats=tuple(_repeat_line(facts, repeat) for repeat in facts.repeats),
+        buckets=tuple(_bucket_report(facts, bucket) for bucket in facts.buckets.values()),
+        noise=_noise(facts),
+        pins=pins,
+        warnings=warnings_of(facts, pins),
+        n_errors=errors.total(),
+        errors_by_code=dict(errors.most_common()),
+        last_error=run.failure or next((event.text for event in reversed(facts.events) if event.level == "error"), ""),
+        processes=tuple(_process_line(facts, process) for process in facts.processes),
+        events=tuple(EventLine(event.at, event.level, event.code, event.text) for event in facts.events),
+        scores=_score_lines(facts, n_buckets=row.n_buckets),
+        twin=facts.twin,
+        sampling={**run.profile.settings["sampling"], "max_tokens": version.max_tokens, "stop": version.stop},
+        engine_settings=manifest.get("engine", {}),
+        manifest=manifest,
+        stored_bytes=facts.stored_bytes,
+        created_by=run.created_by.get_username() if run.created_by else "",
+        started_at=run.started_at,
+        workers_waiting=waiting(facts),
+    )
+
+
+def _points(facts: RunFacts, repeat: RepeatFacts) -> float | None:
+    score = facts.own_scores.get(repeat.index)
+    return score.points if score else None
+
+
+def _progress(facts: RunFacts) -> Progress:
+    """Speed since work last began: adding repeats to a finished run begins it anew."""
+    run = facts.run
+    if run.started_at is None:
+        return Progress(facts.n_done, facts.n_total, None, None)
+    began = _last_start(facts, run.started_at)
+    before = sum(repeat.n_done for repeat in facts.repeats if repeat.finished_at and repeat.finished_at <= began)
+    seconds = ((run.finished_at or facts.now) - began).total_seconds()
+    n_done = facts.n_done - before
+    rate = n_done / seconds if n_done > 0 and seconds > 0 else None
+    left = facts.n_total - facts.n_done
+    eta = left / rate if rate and not run.is_terminal else None
+    return Progress(facts.n_done, facts.n_total, rate, eta)
+
+
+def _last_start(facts: RunFacts, started_at: datetime) -> datetime:
+    return max([started_at, *(event.at for event in facts.events if event.code == "repeats_added")])
+
+
+def _repeat_line(facts: RunFacts, repeat: RepeatFacts) -> RepeatLine:
+    score = facts.own_scores.get(repeat.index)
+    return RepeatLine(
+        index=repeat.index,
+        status=repeat.status,
+        points=score.points if score else None,
+        n_missing=score.n_missing if score else repeat.errors.total(),
+        shards=tuple(
+            ShardCell(
+                id=shard.pk,
+                first=shard.first,
+                last=shard.last,
+                status=shard.status,
+                attempt=shard.attempt,
+                n_done=shard.n_done,
+                worker=shard.owner.name if shard.owner else "",
+                error=shard.error,
+            )
+            for shard in repeat.shards
+        ),
+        process_ids=repeat.process_ids,
+    )
+
+
+def _bucket_report(facts: RunFacts, bucket: Bucket) -> BucketReport:
+    lines: list[BucketRepeat] = []
+    served: list[NDArray[np.bool_]] = []
+    for repeat in facts.repeats:
+        mine = None if repeat.case_buckets is None else repeat.case_buckets == bucket.pk
+        n = _n_responses(facts, repeat, bucket, mine)
+        if n == 0:
+            continue
+        lines.append(BucketRepeat(repeat.index, _bucket_points(facts, repeat, bucket), n))
+        if mine is not None:
+            served.append(mine)
+    n_responses = sum(line.n_responses for line in lines)
+    n_of_run = facts.n_done - facts.errors.total()
+    return BucketReport(
+        id=bucket.pk,
+        model_name=bucket.model.name,
+        model_digest=bucket.model.digest,
+        fingerprint_id=bucket.fingerprint_id,
+        fingerprint_digest=bucket.fingerprint.digest,
+        fingerprint_label=bucket.fingerprint.label,
+        batch_class=bucket.batch_class,
+        n_responses=n_responses,
+        share=n_responses / n_of_run if n_of_run else 0.0,
+        repeats=tuple(lines),
+        range=_bucket_range(facts, lines, served),
+    )
+
+
+def _n_responses(facts: RunFacts, repeat: RepeatFacts, bucket: Bucket, mine: NDArray[np.bool_] | None) -> int:
+    if mine is not None:
+        return int(mine.sum())
+    # Not packed yet: a run at work keeps to the one bucket that it is bound to.
+    return repeat.n_done - repeat.errors.total() if bucket.pk == facts.run.bucket_id else 0
+
+
+def _bucket_points(facts: RunFacts, repeat: RepeatFacts, bucket: Bucket) -> float | None:
+    """The repeat's points over the cases that this bucket served."""
+    score = facts.own_scores.get(repeat.index)
+    if score is None or repeat.case_buckets is None:
+        return None
+    if len(repeat.bucket_ids) == 1:
+        return score.points
+    return points_in_bucket(score.scores, repeat.case_buckets, bucket.pk)
+
+
+def _bucket_range(facts: RunFacts, lines: list[BucketRepeat], served: list[NDArray[np.bool_]]) -> Range | None:
+    """None where the repeats have different cases in this bucket: their points then answer different questions."""
+    if not served or any(not np.array_equal(served[0], other) for other in served[1:]):
+        return None
+    points = [line.points for line in lines]
+    return run_range(status=facts.run.status, points=points, n_buckets=1)
+
+
+def _noise(facts: RunFacts) -> Noise:
+    """Over the repeats that are whole; buckets are never pooled, so a mixed run has none."""
+    whole = [score for score in facts.own_scores.values() if score.points is not None]
+    if len(whole) < 2 or len(facts.buckets) > 1:
+        return Noise(None, None, None)
+    matrix = np.column_stack([columns.unpack_scores(bytes(score.scores)) for score in whole])
+    return Noise(noise.disagreement_rate(matrix), noise.sd_points(matrix), noise.n_unstable(matrix))
+
+
+def _pins(processes: tuple[EngineProcess, ...]) -> tuple[Pin, ...]:
+    """Each pin once, as the first process attested it, unless a later one broke it. Broken ones first."""
+    found: dict[str, Pin] = {}
+    for process in processes:
+        for pin in (Pin(**attested) for attested in process.pins):
+            if pin.name not in found or (found[pin.name].held and not pin.held):
+                found[pin.name] = pin
+    return tuple(sorted(found.values(), key=lambda pin: (pin.held, pin.name)))
+
+
+def _process_line(facts: RunFacts, process: EngineProcess) -> ProcessLine:
+    return ProcessLine(
+        id=process.pk,
+        worker=process.worker.name,
+        host=process.worker.host,
+        started_at=process.started_at,
+        start_seconds=process.start_seconds,
+        repeats=tuple(repeat.index for repeat in facts.repeats if process.pk in repeat.process_ids),
+        n_self_checks=len(process.self_checks),
+        self_checks_same=all(check["same"] for check in process.self_checks),
+        last_words=process.last_words,
+    )
+
+
+def _score_lines(facts: RunFacts, *, n_buckets: int) -> tuple[ScoreLine, ...]:
+    own_id = facts.run.suite_version.scorer_id
+    lines = []
+    for scorer_id, by_repeat in facts.scores.items():
+        points = tuple(
+            by_repeat[repeat.index].points if repeat.index in by_repeat else None for repeat in facts.repeats
+        )
+        lines.append(
+            ScoreLine(
+                scorer_id=scorer_id,
+                scorer_digest=next(iter(by_repeat.values())).scorer.digest,
+                is_own=scorer_id == own_id,
+                points=points,
+                range=run_range(status=facts.run.status, points=points, n_buckets=n_buckets),
+            )
+        )
+    return tuple(sorted(lines, key=lambda line: (not line.is_own, line.scorer_id)))

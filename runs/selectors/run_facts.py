@@ -1,0 +1,210 @@
+"""Everything stored about one run that its page shows, read in a fixed number of queries."""
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import numpy as np
+from django.conf import settings
+from django.db.models import BigIntegerField, Count, Func, Q, Sum
+from django.db.models.functions import Now
+from numpy.typing import NDArray
+
+from evalboard.core.errors import NotFound
+from runs.models import (
+    Bucket,
+    CaseColumns,
+    EngineProcess,
+    Event,
+    Repeat,
+    RepeatScore,
+    Response,
+    Run,
+    Shard,
+    TraceBlock,
+    Worker,
+)
+from runs.selectors.run import TwinRun
+from runs.selectors.run_list import RELATED
+from runs.selectors.run_scores import case_buckets, digest_table
+
+EVENTS_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatFacts:
+    """One repeat. `case_buckets` is int64[n_cases] of bucket ids, -1 where missing; None until it has ended."""
+
+    index: int
+    status: str
+    finished_at: datetime | None
+    shards: tuple[Shard, ...]
+    process_ids: tuple[int, ...]
+    case_buckets: NDArray[np.int64] | None
+    bucket_ids: tuple[int, ...]
+    errors: Counter[str]
+
+    @property
+    def n_done(self) -> int:
+        return sum(shard.n_done for shard in self.shards)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """`scores` maps a scorer's id to the scores of the repeats (by index) that it has scored."""
+
+    run: Run
+    now: datetime
+    repeats: tuple[RepeatFacts, ...]
+    processes: tuple[EngineProcess, ...]
+    buckets: dict[int, Bucket]
+    scores: dict[int, dict[int, RepeatScore]]
+    events: tuple[Event, ...]
+    n_unvouched: int
+    stored_bytes: int
+    twin: TwinRun | None
+    alive: tuple[Worker, ...]
+
+    @property
+    def n_cases(self) -> int:
+        return self.run.suite_version.n_cases
+
+    @property
+    def n_done(self) -> int:
+        return sum(repeat.n_done for repeat in self.repeats)
+
+    @property
+    def n_total(self) -> int:
+        return len(self.repeats) * self.n_cases
+
+    @property
+    def errors(self) -> Counter[str]:
+        return sum((repeat.errors for repeat in self.repeats), Counter())
+
+    @property
+    def own_scores(self) -> dict[int, RepeatScore]:
+        return self.scores.get(self.run.suite_version.scorer_id, {})
+
+
+def read(run_id: int) -> RunFacts:
+    """Raises NotFound."""
+    run = (
+        Run.objects.select_related(*RELATED, "suite_version__scorer", "created_by")
+        .annotate(now=Now())
+        .filter(pk=run_id)
+        .first()
+    )
+    if run is None:
+        raise NotFound(f"There is no run {run_id}.")
+    linked = Repeat.engine_processes.through.objects.filter(repeat__run=run).values("engineprocess")
+    processes = EngineProcess.objects.filter(pk__in=linked).select_related("worker", "bucket").order_by("id")
+    repeats = _repeats(run)
+    bucket_ids = {bucket for repeat in repeats for bucket in repeat.bucket_ids}
+    buckets = (
+        Bucket.objects.filter(Q(pk__in=bucket_ids) | Q(runs=run))
+        .distinct()
+        .select_related("model", "fingerprint")
+        .order_by("id")
+    )
+    events = list(Event.objects.filter(run=run).order_by("-id")[:EVENTS_SHOWN])
+    return RunFacts(
+        run=run,
+        now=run.now,
+        repeats=repeats,
+        processes=tuple(processes),
+        buckets={bucket.pk: bucket for bucket in buckets.distinct().order_by("id")},
+        scores=_scores(run),
+        events=tuple(reversed(events)),
+        n_unvouched=Response.objects.filter(repeat__run=run, is_vouched=False).count(),
+        stored_bytes=_stored_bytes(run),
+        twin=_twin(run),
+        alive=() if run.is_terminal else _alive(run),
+    )
+
+
+def _repeats(run: Run) -> tuple[RepeatFacts, ...]:
+    shards: dict[int, list[Shard]] = defaultdict(list)
+    for shard in Shard.objects.filter(repeat__run=run).select_related("owner").order_by("repeat", "first"):
+        shards[shard.repeat_id].append(shard)
+    links: dict[int, list[int]] = defaultdict(list)
+    decoded_by = Repeat.engine_processes.through.objects.filter(repeat__run=run).order_by("engineprocess")
+    for repeat_id, process_id in decoded_by.values_list("repeat", "engineprocess"):
+        links[repeat_id].append(process_id)
+    errors: dict[int, Counter[str]] = defaultdict(Counter)
+    missing = Response.objects.filter(repeat__run=run).exclude(error_code="").order_by()
+    for repeat_id, code, n in missing.values_list("repeat", "error_code").annotate(n=Count("id")):
+        errors[repeat_id][code] = n
+    packed = CaseColumns.objects.filter(repeat__run=run).values_list("repeat", "buckets", "bucket_ids")
+    served = {repeat: (case_buckets(buckets, ids), tuple(ids)) for repeat, buckets, ids in packed}
+    return tuple(
+        RepeatFacts(
+            index=repeat.index,
+            status=repeat.status,
+            finished_at=repeat.finished_at,
+            shards=tuple(shards[repeat.pk]),
+            process_ids=tuple(links[repeat.pk]),
+            case_buckets=served[repeat.pk][0] if repeat.pk in served else None,
+            bucket_ids=served[repeat.pk][1] if repeat.pk in served else (),
+            errors=errors[repeat.pk],
+        )
+        for repeat in Repeat.objects.filter(run=run).order_by("index")
+    )
+
+
+def _scores(run: Run) -> dict[int, dict[int, RepeatScore]]:
+    """By scorer, those that scored first coming first; reasons stay in the database."""
+    found: dict[int, dict[int, RepeatScore]] = {}
+    rows = RepeatScore.objects.filter(repeat__run=run).select_related("scorer", "repeat").defer("reasons")
+    for row in rows.order_by("id"):
+        found.setdefault(row.scorer_id, {})[row.repeat.index] = row
+    return found
+
+
+def octets(name: str) -> Func:
+    """The stored length of a column in bytes; PostgreSQL knows it without reading the value."""
+    return Func(name, function="octet_length", output_field=BigIntegerField())
+
+
+def _stored_bytes(run: Run) -> int:
+    sums = (
+        TraceBlock.objects.filter(run=run).aggregate(n=Sum(octets("data"))),
+        CaseColumns.objects.filter(repeat__run=run).aggregate(
+            n=Sum(octets("text_digests") + octets("trace_digests") + octets("buckets"))
+        ),
+        RepeatScore.objects.filter(repeat__run=run).aggregate(n=Sum(octets("scores") + octets("reasons"))),
+    )
+    return sum(found["n"] or 0 for found in sums)
+
+
+def _twin(run: Run) -> TwinRun | None:
+    """The newest earlier finished run of the same suite version, endpoint, profile and bucket, trace by trace."""
+    if run.bucket_id is None:
+        return None
+    earlier = Run.objects.filter(
+        pk__lt=run.pk,
+        status=Run.Status.FINISHED,
+        suite_version=run.suite_version_id,
+        endpoint=run.endpoint_id,
+        profile=run.profile_id,
+        bucket=run.bucket_id,
+    )
+    twin_id = earlier.order_by("-id").values_list("id", flat=True).first()
+    if twin_id is None:
+        return None
+    digests: dict[int, dict[int, NDArray[np.uint8]]] = defaultdict(dict)
+    packed = CaseColumns.objects.filter(repeat__run__in=(run.pk, twin_id))
+    for run_id, index, data in packed.values_list("repeat__run", "repeat__index", "trace_digests"):
+        digests[run_id][index] = digest_table(data)
+    n_equal = n_compared = 0
+    for index in digests[run.pk].keys() & digests[twin_id].keys():
+        mine, other = digests[run.pk][index], digests[twin_id][index]
+        has_both = mine.any(axis=1) & other.any(axis=1)
+        n_compared += int(has_both.sum())
+        n_equal += int(((mine == other).all(axis=1) & has_both).sum())
+    return TwinRun(run_id=twin_id, n_equal=n_equal, n_compared=n_compared) if n_compared else None
+
+
+def _alive(run: Run) -> tuple[Worker, ...]:
+    """The workers of the run's pool heard of within a lease, by the database's clock."""
+    lease = timedelta(seconds=settings.LEASE_SECONDS)
+    return tuple(Worker.objects.filter(pool=run.endpoint.pool, stopped_at=None, seen_at__gt=Now() - lease))

@@ -1,0 +1,163 @@
+"""Runs as rows of a list, a fixed number of queries for any number of them."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.db.models import Count, F, Q, QuerySet, Sum
+
+from runs.models import Repeat, RepeatScore, Run, Shard
+from runs.selectors.run import RunRow
+from runs.selectors.run_scores import run_range
+
+# What a row reads of the records that a run points at.
+RELATED = (
+    "suite_version__suite",
+    "endpoint",
+    "profile",
+    "bucket__model",
+    "bucket__fingerprint",
+)
+ANY_PIN_BROKEN = Q(engineprocess__pins__contains=[{"held": False}])
+
+
+@dataclass(slots=True)
+class _Parts:
+    """What the rows of other tables say of one run."""
+
+    repeats: list[int] = field(default_factory=list)
+    points: dict[int, float | None] = field(default_factory=dict)
+    bucket_ids: set[int] = field(default_factory=set)
+    n_done: int = 0
+    pins_held: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs a list holds: `label` is `key` or `key=value`; asked for from `since`, before `until`."""
+
+    suite: str = ""
+    endpoint: str = ""
+    status: str = ""
+    bucket: int | None = None
+    label: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def runs(self) -> "QuerySet[Run]":
+        equal = {
+            "suite_version__suite__slug": self.suite or None,
+            "endpoint__slug": self.endpoint or None,
+            "status": self.status or None,
+            "bucket": self.bucket,
+            "created_at__gte": self.since,
+            "created_at__lt": self.until,
+        }
+        runs = Run.objects.filter(**{name: value for name, value in equal.items() if value is not None})
+        key, has_value, value = self.label.partition("=")
+        if not key:
+            return runs
+        return runs.filter(labels__contains={key: value}) if has_value else runs.filter(labels__has_key=key)
+
+
+def run_rows(
+    *,
+    suite: str = "",
+    endpoint: str = "",
+    status: str = "",
+    bucket: int | None = None,
+    label: str = "",
+    before: int | None = None,
+    limit: int = 50,
+) -> tuple[RunRow, ...]:
+    """Runs, newest first; `before` is the id to continue below, `label` is `key` or `key=value`."""
+    wanted = RunFilter(suite=suite, endpoint=endpoint, status=status, bucket=bucket, label=label)
+    return run_page(wanted, before=before, limit=limit)
+
+
+def run_page(
+    wanted: RunFilter, *, before: int | None = None, after: int | None = None, limit: int
+) -> tuple[RunRow, ...]:
+    """Runs, newest first, with ids below `before`; or, where `after` is given, the nearest ones above it."""
+    if after is not None:
+        return rows_of(wanted.runs().filter(pk__gt=after).order_by("id")[:limit])[::-1]
+    runs = wanted.runs() if before is None else wanted.runs().filter(pk__lt=before)
+    return rows_of(runs.order_by("-id")[:limit])
+
+
+def rows_of(runs: "QuerySet[Run]") -> tuple[RunRow, ...]:
+    """A row for each run of a queryset, in its order."""
+    found = list(runs.select_related(*RELATED))
+    parts = _parts_of([run.pk for run in found])
+    return tuple(_row(run, parts[run.pk]) for run in found)
+
+
+def _parts_of(run_ids: list[int]) -> defaultdict[int, _Parts]:
+    parts: defaultdict[int, _Parts] = defaultdict(_Parts)
+    repeats = Repeat.objects.filter(run__in=run_ids).order_by("run", "index")
+    for run_id, index, bucket_ids in repeats.values_list("run", "index", "columns__bucket_ids"):
+        parts[run_id].repeats.append(index)
+        parts[run_id].bucket_ids.update(bucket_ids or ())
+    own = RepeatScore.objects.filter(repeat__run__in=run_ids, scorer=F("repeat__run__suite_version__scorer"))
+    for run_id, index, points in own.values_list("repeat__run", "repeat__index", "points"):
+        parts[run_id].points[index] = points
+    done = Shard.objects.filter(repeat__run__in=run_ids).order_by().values_list("repeat__run")
+    for run_id, n_done in done.annotate(n=Sum("n_done")):
+        parts[run_id].n_done = n_done
+    links = Repeat.engine_processes.through.objects.filter(repeat__run__in=run_ids).values_list("repeat__run")
+    for run_id, n_broken in links.annotate(n=Count("id", filter=ANY_PIN_BROKEN)):
+        parts[run_id].pins_held = n_broken == 0
+    return parts
+
+
+def row_of(
+    run: Run,
+    *,
+    n_done: int,
+    points: tuple[float | None, ...],
+    bucket_ids: set[int],
+    pins_held: bool | None,
+) -> RunRow:
+    """The row of a run that came with RELATED; `points` has a value, or None, for each repeat."""
+    n_buckets = len(bucket_ids | ({run.bucket_id} if run.bucket_id is not None else set()))
+    return RunRow(
+        id=run.pk,
+        suite=run.suite_version.suite.slug,
+        suite_version=run.suite_version.number,
+        endpoint=run.endpoint.slug,
+        profile=str(run.profile),
+        model_name=model_name(run),
+        status=run.status,
+        n_done=n_done,
+        n_total=len(points) * run.suite_version.n_cases,
+        n_repeats=len(points),
+        points=points,
+        range=run_range(status=run.status, points=points, n_buckets=n_buckets),
+        n_buckets=n_buckets,
+        batch_class=run.bucket.batch_class if run.bucket else "",
+        fingerprint_digest=run.bucket.fingerprint.digest if run.bucket else "",
+        pins_held=pins_held,
+        labels=run.labels,
+        created_at=run.created_at,
+        finished_at=run.finished_at,
+        bucket_id=run.bucket_id,
+    )
+
+
+def _row(run: Run, parts: _Parts) -> RunRow:
+    return row_of(
+        run,
+        n_done=parts.n_done,
+        points=tuple(parts.points.get(index) for index in parts.repeats),
+        bucket_ids=parts.bucket_ids,
+        pins_held=parts.pins_held,
+    )
+
+
+def model_name(run: Run) -> str:
+    """What people call the model: as served, else as asked for."""
+    if run.bucket is not None:
+        return run.bucket.model.name
+    other = run.model_override or {}
+    named = other.get("repo") or other.get("path") or ""
+    return named.rstrip("/").rsplit("/", 1)[-1] or run.endpoint.model_name

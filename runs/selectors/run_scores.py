@@ -1,0 +1,49 @@
+"""Points and ranges of repeats, out of their packed columns."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.core import columns, digest, noise
+
+Range = tuple[float, float]
+Buffer = bytes | memoryview  # what the database driver gives for packed bytes
+
+
+def span(points: Iterable[float | None]) -> Range | None:
+    """From the lowest to the highest of the points that are known; None where none is."""
+    known = [value for value in points if value is not None]
+    return (min(known), max(known)) if known else None
+
+
+def run_range(*, status: str, points: Sequence[float | None], n_buckets: int) -> Range | None:
+    """The range of a run, in points.
+
+    Scores are never pooled across buckets, and a run that ended with responses missing has none. While
+    a run is at work it spans the repeats finished so far.
+    """
+    if n_buckets > 1:
+        return None
+    if status in ("queued", "running"):
+        return span(points)
+    if status != "finished" or None in points:
+        return None
+    return span(points)
+
+
+def case_buckets(packed: Buffer, bucket_ids: Sequence[int]) -> NDArray[np.int64]:
+    """int64[n_cases]: the id of the bucket that served each case, -1 where the response is missing."""
+    known = np.array([*bucket_ids, -1], dtype=np.int64)
+    return known[np.minimum(columns.unpack_buckets(bytes(packed)), len(bucket_ids))]
+
+
+def digest_table(packed: Buffer) -> NDArray[np.uint8]:
+    """uint8[n_cases, 16]: packed digests; a row of zeros is a missing response."""
+    return np.frombuffer(packed, dtype=np.uint8).reshape(-1, digest.SHORT)
+
+
+def points_in_bucket(scores: Buffer, served_by: NDArray[np.int64], bucket_id: int) -> float | None:
+    """A repeat's points over the cases that one bucket served; None where it served none."""
+    mine = columns.unpack_scores(bytes(scores))[served_by == bucket_id]
+    return noise.run_points(mine) if len(mine) else None

@@ -1,0 +1,102 @@
+"""How a suite version's scores moved: its runs by bucket and date."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import F
+
+from runs.models import Bucket, RepeatScore, Run, SuiteVersion
+from runs.selectors.run import RunRow
+from runs.selectors.run_list import rows_of
+from runs.selectors.run_scores import case_buckets, points_in_bucket
+
+RUNS_CHARTED = 500  # more bars than a chart has pixels for; older runs stay in the list of runs
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPoint:
+    """One run in one bucket: a bar from low to high and one mark a repeat."""
+
+    run_id: int
+    at: datetime
+    bucket_id: int
+    points: tuple[float, ...]
+    range: tuple[float, float] | None
+    n_repeats: int
+    status: str
+    endpoint: str
+    profile: str
+
+
+@dataclass(frozen=True, slots=True)
+class BucketHistory:
+    """A bucket's runs by date; buckets are never joined."""
+
+    bucket_id: int
+    model_name: str
+    fingerprint_digest: str
+    fingerprint_label: str
+    batch_class: str
+    points: tuple[HistoryPoint, ...]
+
+
+def histories(version: SuiteVersion) -> tuple[BucketHistory, ...]:
+    """The newest runs of one suite version, oldest first in each bucket; another version is another measurement.
+
+    A run that no engine has served yet is in no bucket and left out.
+    """
+    rows = rows_of(Run.objects.filter(suite_version=version).order_by("-id")[:RUNS_CHARTED])[::-1]
+    mixed = _mixed([row.id for row in rows if row.n_buckets > 1])
+    points: dict[int, list[HistoryPoint]] = defaultdict(list)
+    for row in rows:
+        if row.id in mixed:
+            for bucket_id, values in mixed[row.id].items():
+                points[bucket_id].append(_point(row, bucket_id, values, None))
+        elif row.bucket_id is not None:
+            known = [value for value in row.points if value is not None]
+            points[row.bucket_id].append(_point(row, row.bucket_id, known, row.range))
+    buckets = Bucket.objects.filter(pk__in=points).select_related("model", "fingerprint").order_by("id")
+    return tuple(
+        BucketHistory(
+            bucket_id=bucket.pk,
+            model_name=bucket.model.name,
+            fingerprint_digest=bucket.fingerprint.digest,
+            fingerprint_label=bucket.fingerprint.label,
+            batch_class=bucket.batch_class,
+            points=tuple(points[bucket.pk]),
+        )
+        for bucket in buckets
+    )
+
+
+def _point(row: RunRow, bucket_id: int, points: list[float], span: tuple[float, float] | None) -> HistoryPoint:
+    return HistoryPoint(
+        run_id=row.id,
+        at=row.created_at,
+        bucket_id=bucket_id,
+        points=tuple(points),
+        range=span,
+        n_repeats=row.n_repeats,
+        status=row.status,
+        endpoint=row.endpoint,
+        profile=row.profile,
+    )
+
+
+def _mixed(run_ids: list[int]) -> dict[int, dict[int, list[float]]]:
+    """Of runs that several buckets served, the points of each repeat by bucket: run → bucket → points."""
+    found: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    if not run_ids:
+        return found
+    own = RepeatScore.objects.filter(repeat__run__in=run_ids, scorer=F("repeat__run__suite_version__scorer"))
+    packed = own.order_by("repeat__index").values_list(
+        "repeat__run", "scores", "repeat__columns__buckets", "repeat__columns__bucket_ids"
+    )
+    for run_id, scores, buckets, bucket_ids in packed:
+        served_by = case_buckets(buckets, bucket_ids)
+        for bucket_id in bucket_ids:
+            points = points_in_bucket(scores, served_by, bucket_id)
+            if points is not None:
+                found[run_id][bucket_id].append(points)
+    return found

@@ -1,0 +1,190 @@
+"""People and runs in the database, for tests of what is read from it.
+
+A run is asked for by the service; what an engine would have brought is written as rows, so that a test
+can have any repeat, bucket or missing response that it needs.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from evalboard.core import codec, digest, vocabulary
+from evalboard.core.profile_defaults import DEFAULT_PROFILES
+from evalboard.core.trace import Trace, make_trace
+from runs import services
+from runs.models import (
+    Bucket,
+    Endpoint,
+    EngineProcess,
+    Fingerprint,
+    Model,
+    Profile,
+    Repeat,
+    Response,
+    Run,
+    Shard,
+    SuiteVersion,
+    TraceBlock,
+    Vocabulary,
+    Worker,
+)
+from runs.services import rollup
+
+TARGET = "blue"
+TOKENS = [b"<end>", b"blue", b" red", b"\n", b"\xe2\x9c", b"\x93"]
+
+
+def user(name: str = "ada", role: str | None = "engineer") -> Any:
+    person = get_user_model().objects.create_user(username=name)
+    if role is not None:
+        services.grant_role(user=person, role=role)
+    return person
+
+
+def token(person: Any, *scopes: str) -> str:
+    """The secret of a new token."""
+    until = timezone.now() + timedelta(days=30)
+    return services.create_token(user=person, name="test", scopes=scopes or ("read",), expires_at=until)[1]
+
+
+def suite(slug: str = "colours", case_ids: Sequence[str] = ("sky", "sea", "a/b c")) -> SuiteVersion:
+    cases = [
+        {"id": case_id, "prompt": f"Which colour has {case_id}?", "target": TARGET, "tags": [f"tag-{number}"]}
+        for number, case_id in enumerate(case_ids)
+    ]
+    document = {"slug": slug, "title": slug.title(), "max_tokens": 24, "scorer": {"kind": "exact"}, "cases": cases}
+    return services.push_suite(document=document)[0]
+
+
+def endpoint(slug: str = "local", **changes: Any) -> str:
+    path = str(settings.MODEL_ROOTS[0] / "paint-1b")
+    known = {"model_path": path, "dtype": "float32", "line": "paint"}
+    return services.create_endpoint(slug=slug, **{**known, **changes}).slug
+
+
+def profile(slug: str = "pinned") -> str:
+    known = DEFAULT_PROFILES[slug]
+    return services.create_profile(slug=slug, title=known["title"], settings=known["settings"])[0].slug
+
+
+def worker(name: str = "first", **changes: Any) -> Worker:
+    known = {"host": "here", "pid": 1, "pool": "default", "hardware": {"kind": "cpu"}, "seen_at": Now()}
+    return Worker.objects.create(name=name, **{**known, **changes})
+
+
+def bucket(dtype: str = "float32", *, batch_class: str = "alone") -> Bucket:
+    served, _ = Model.objects.get_or_create(digest="a" * 64, defaults={"name": "paint-1b", "line": "paint"})
+    manifest = {"engine": {"dtype": dtype}, "versions": {"vllm": "0.32.0"}}
+    fingerprint, _ = Fingerprint.objects.get_or_create(
+        digest=digest.digest_json(manifest), defaults={"label": f"vLLM 0.32.0, CPU, {dtype}", "manifest": manifest}
+    )
+    return Bucket.objects.get_or_create(model=served, fingerprint=fingerprint, batch_class=batch_class)[0]
+
+
+def process(of: Bucket | None = None, **changes: Any) -> EngineProcess:
+    """An engine process whose pins held and whose self-checks gave the same bits."""
+    words, _ = Vocabulary.objects.get_or_create(
+        digest="b" * 64, defaults={"n_tokens": len(TOKENS), "data": vocabulary.pack(TOKENS, end_ids=[0])}
+    )
+    known = {
+        "worker": Worker.objects.first() or worker(),
+        "bucket": of or bucket(),
+        "vocabulary": words,
+        "manifest": {"engine": {"dtype": "float32"}, "host": {"name": "here"}},
+        "pins": [{"name": "max_num_seqs", "wanted": 1, "found": 1, "held": True}],
+        "self_checks": [{"at": "2026-11-20T12:00:00+00:00", "digest": "d" * 64, "same": True}],
+        "start_seconds": 4.5,
+    }
+    return EngineProcess.objects.create(**{**known, **changes})
+
+
+def run(
+    version: SuiteVersion | None = None, *, repeats: int = 2, on: str = "local", under: str = "pinned", **changes: Any
+) -> Run:
+    """A queued run; endpoint, profile and suite are made where they are not there."""
+    version = version or SuiteVersion.objects.first() or suite()
+    if not Endpoint.objects.filter(slug=on).exists():
+        endpoint(on)
+    if not Profile.objects.filter(slug=under).exists():
+        profile(under)
+    return services.create_run(suite=version.suite.slug, endpoint=on, profile=under, repeats=repeats, **changes)
+
+
+def trace(text: str = TARGET, *, logprob: float = -0.25) -> Trace:
+    """Two positions: the text's token and the end; "blue" and "red" are in the vocabulary."""
+    token_id = {"blue": 1, "red": 2}.get(text, 4)
+    other = 1 if token_id != 1 else 2
+    return make_trace(
+        [token_id, 0], [logprob, -0.5], [[(token_id, logprob), (other, -2.0)], [(0, -0.5), (3, float("-inf"))]]
+    )
+
+
+def decode(
+    of: Run,
+    repeat: int,
+    texts: Sequence[str | None],
+    *,
+    by: EngineProcess | Sequence[EngineProcess] | None = None,
+    logprob: float = -0.25,
+    ends: bool = True,
+) -> Repeat:
+    """Store a repeat's responses, None being a missing one, and end it unless told not to.
+
+    `by` is the process that decoded it, or one for each case.
+    """
+    row = Repeat.objects.get(run=of, index=repeat)
+    first = by if isinstance(by, EngineProcess) else by[0] if by else process()
+    processes = [first] * len(texts) if by is None or isinstance(by, EngineProcess) else list(by)
+    traces = [trace(text or "", logprob=logprob) for text in texts]
+    block = TraceBlock.objects.create(run=of, data=codec.encode_block(traces), n_traces=len(traces), is_packed=True)
+    for index, text in enumerate(texts):
+        Response.objects.create(**_response(row, index, text, processes[index], block, traces[index]))
+    row.engine_processes.set(processes)
+    Run.objects.filter(pk=of.pk).update(bucket=first.bucket, status=Run.Status.RUNNING, started_at=Now())
+    shards = Shard.objects.filter(repeat=row)
+    status = Shard.Status.FINISHED if ends else Shard.Status.RUNNING
+    shards.update(status=status, attempt=1, owner=first.worker, n_done=len(texts))
+    Repeat.objects.filter(pk=row.pk).update(status=Repeat.Status.RUNNING)
+    if ends:
+        rollup.finish_repeat(repeat_id=row.pk)
+    row.refresh_from_db()
+    return row
+
+
+def finished_run(*repeats: Sequence[str | None], by: EngineProcess | None = None, **changes: Any) -> Run:
+    """A run of which every repeat has ended with these texts, one for each case."""
+    texts = repeats or ((TARGET, TARGET, "red"), (TARGET, "red", "red"))
+    created = run(repeats=len(texts), **changes)
+    served_by = by or process()
+    for index, of_repeat in enumerate(texts, start=1):
+        decode(created, index, of_repeat, by=served_by)
+    created.refresh_from_db()
+    return created
+
+
+def _response(
+    repeat: Repeat, index: int, text: str | None, by: EngineProcess, block: TraceBlock, decoded: Trace
+) -> dict[str, Any]:
+    row: dict[str, Any] = {"repeat": repeat, "case_index": index, "engine_process": by, "attempt": 1}
+    if text is None:
+        return row | {"error_code": "prompt_too_long", "error_detail": "1,100 tokens do not fit."}
+    return row | {
+        "text": text,
+        "finish_reason": "stop",
+        "trace_block": block,
+        "trace_slot": index,
+        "text_digest": digest.text_digest(text),
+        "trace_digest": decoded.digest,
+        "prompt_digest": digest.short_digest(b"prompt"),
+        "n_tokens": len(decoded),
+        "n_prompt_tokens": 7,
+        "batch_min": 1,
+        "batch_max": 1,
+        "seed_sent": 42,
+        "decode_seconds": 0.5,
+    }
