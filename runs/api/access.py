@@ -1,0 +1,37 @@
+"""How a function becomes an API view: it states the scope of each method, and nothing else is let in."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.views.decorators.cache import cache_control
+from rest_framework.decorators import api_view, authentication_classes
+
+from runs import access
+
+View = Callable[..., Any]
+
+
+def resource(**scopes: str) -> Callable[[View], View]:
+    """Make an API view of a function: one scope for each HTTP method that it answers, `GET="read"`.
+
+    The answer carries `required_scope`, the attribute that every route must have, and `required_scopes`.
+    """
+
+    def decorate(function: View) -> View:
+        # What one person may read must not be kept for the next one by a proxy between.
+        view: Any = cache_control(private=True, no_store=True)(api_view(list(scopes))(function))
+        view.cls.required_scopes = scopes
+        view.required_scopes = scopes
+        view.required_scope = scopes.get("GET", next(iter(scopes.values())))
+        return view  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def open_to_anyone(*methods: str) -> Callable[[View], View]:
+    """Make an API view that asks for no login and looks at none, so that it answers while the database is away."""
+
+    def decorate(function: View) -> View:
+        return resource(**dict.fromkeys(methods, access.ANYONE))(authentication_classes([])(function))
+
+    return decorate

@@ -1,0 +1,56 @@
+"""What may be sent: strict JSON, and JSONL where a suite is uploaded."""
+
+from collections.abc import Mapping
+from typing import IO, Any
+
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
+from rest_framework.exceptions import ParseError
+from rest_framework.parsers import BaseParser
+
+from evalboard.core.document import read_strict_json, storage_problems
+from evalboard.core.errors import InvalidInput
+
+MAX_FIELDS = 20
+
+
+class StrictJson(BaseParser):
+    """JSON without NaN, infinities, doubled keys, or characters that cannot be stored."""
+
+    media_type = "application/json"
+
+    def parse(self, stream: IO[bytes], media_type: str | None = None, parser_context: Any = None) -> Any:
+        text = _text(stream, parser_context)
+        try:
+            value = read_strict_json(text)
+        except ValueError as error:
+            raise ParseError(f"The body is not strict JSON: {error}.") from None
+        unfit = [pair for pair, _ in zip(storage_problems(value, ""), range(MAX_FIELDS), strict=False)]
+        if unfit:
+            raise InvalidInput("The body holds what cannot be stored.", fields=dict(unfit))
+        return value
+
+
+class JsonLines(BaseParser):
+    """JSONL as text; the suite document is made of it where the slug is known."""
+
+    media_type = "application/x-ndjson"
+
+    def parse(self, stream: IO[bytes], media_type: str | None = None, parser_context: Any = None) -> Any:
+        return _text(stream, parser_context)
+
+
+class PlainText(JsonLines):
+    media_type = "text/plain"
+
+
+def _text(stream: IO[bytes], context: Mapping[str, Any] | None) -> str:
+    """The body as text. Its size is checked before it is read: the framework's own limit does not see streams."""
+    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    length = context["request"].META.get("CONTENT_LENGTH") if context else None
+    if length and length.isdigit() and int(length) > limit:
+        raise RequestDataTooBig(f"The body has {int(length):,} bytes; at most {limit:,} are read.")
+    try:
+        return stream.read().decode()
+    except UnicodeDecodeError as error:
+        raise ParseError(f"The body is not UTF-8: {error.reason} at byte {error.start}.") from None

@@ -1,0 +1,90 @@
+"""Every failure of the API in one shape: application/problem+json. docs/api.md lists the codes."""
+
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, JsonResponse
+from rest_framework import exceptions
+
+from evalboard.core.errors import EvalboardError
+
+logger = logging.getLogger(__name__)
+
+RETRY_SECONDS = 5
+CODES = {
+    400: "invalid_input",
+    401: "not_authenticated",
+    403: "refused",
+    404: "not_found",
+    405: "method_not_allowed",
+    406: "not_acceptable",
+    413: "too_large",
+    415: "unsupported_media_type",
+}
+
+
+def answer(exc: Exception, context: Mapping[str, Any]) -> JsonResponse:
+    """The answer to whatever was raised in a view. What nobody expected is logged and answered with 500."""
+    request = context.get("request")
+    request_id = getattr(request, "request_id", "")
+    if isinstance(exc, EvalboardError):
+        return problem(exc.status, exc.title, exc.detail, exc.code, request_id, fields=exc.fields)
+    if isinstance(exc, exceptions.APIException):
+        return _of_framework(exc, request_id)
+    if isinstance(exc, Http404):
+        return problem(404, "There is no such thing", "This address names nothing.", "not_found", request_id)
+    if isinstance(exc, PermissionDenied):
+        return problem(403, "You may not do this", str(exc) or "You may not do this.", "refused", request_id)
+    if isinstance(exc, RequestDataTooBig):
+        return problem(413, "The request is too large", str(exc), "too_large", request_id)
+    if isinstance(exc, OperationalError | InterfaceError):
+        logger.warning("The database is away: %s", exc)
+        detail = "The database does not answer. Runs go on where they can; try again in a moment."
+        away = problem(503, "Evalboard cannot answer now", detail, "database_away", request_id)
+        away["Retry-After"] = str(RETRY_SECONDS)
+        return away
+    logger.error("Not expected in %s", context.get("view"), exc_info=exc)
+    detail = "Something went wrong on this side. Whoever looks after this installation finds it by the request id."
+    return problem(500, "Evalboard could not answer", detail, "server_error", request_id)
+
+
+def problem(
+    status: int, title: str, detail: str, code: str, request_id: str, *, fields: Mapping[str, str] | None = None
+) -> JsonResponse:
+    body: dict[str, Any] = {"type": "about:blank", "title": title, "status": status, "detail": detail, "code": code}
+    body["request_id"] = request_id
+    if fields:
+        body["fields"] = dict(fields)
+    return JsonResponse(body, status=status, content_type="application/problem+json")
+
+
+def _of_framework(exc: exceptions.APIException, request_id: str) -> JsonResponse:
+    status = exc.status_code
+    code = CODES.get(status, "error")
+    if isinstance(exc, exceptions.ValidationError):
+        fields = dict(_flat(exc.detail, ""))
+        detail = "The request is not valid: " + "; ".join(f"{name}: {text}" for name, text in fields.items())
+        return problem(status, "The input is not valid", detail, code, request_id, fields=fields)
+    if isinstance(exc, exceptions.ParseError):
+        code = "malformed"
+    response = problem(status, HTTPStatus(status).phrase, str(exc.detail), code, request_id)
+    if header := getattr(exc, "auth_header", None):
+        response["WWW-Authenticate"] = header
+    return response
+
+
+def _flat(detail: Any, path: str) -> list[tuple[str, str]]:
+    """The nested detail of a validation error as (path of the field, what is wrong with it)."""
+    if isinstance(detail, Mapping):
+        return [
+            pair
+            for name, inner in detail.items()
+            for pair in _flat(inner, path if name == "non_field_errors" else f"{path}.{name}" if path else str(name))
+        ]
+    if isinstance(detail, list):
+        return [(path, " ".join(str(text) for text in detail))]
+    return [(path, str(detail))]

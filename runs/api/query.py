@@ -1,0 +1,62 @@
+"""Query parameters, read strictly: an unknown one is refused by name, or a typing error would pass as no filter."""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, time, timedelta
+
+from django.utils.dateparse import parse_date
+from rest_framework.request import Request
+
+from evalboard.core.errors import InvalidInput
+from runs.api.pages import PARAMETERS
+
+MAX_ID_DIGITS = 18  # below 2**63
+
+
+def read(request: Request, known: Iterable[str] = (), *, is_paged: bool = True) -> dict[str, str]:
+    """The parameters that were sent, the page's own apart. Raises InvalidInput naming each that is wrong."""
+    allowed = {*known, *(PARAMETERS if is_paged else ())}
+    fields: dict[str, str] = {}
+    for name in request.query_params:
+        if name not in allowed:
+            fields[name] = f"Unknown parameter; known are: {', '.join(sorted(allowed)) or 'none'}."
+        elif len(request.query_params.getlist(name)) > 1:
+            fields[name] = "Given more than once."
+        elif "\0" in request.query_params[name]:
+            fields[name] = "Holds a NUL character."
+    if fields:
+        raise InvalidInput("The query is not valid.", fields=fields)
+    return {name: request.query_params[name] for name in known if name in request.query_params}
+
+
+def number(sent: dict[str, str], name: str) -> int | None:
+    """A whole number above zero; None where it was not sent."""
+    text = sent.get(name)
+    if text is None:
+        return None
+    if not re.fullmatch(rf"[0-9]{{1,{MAX_ID_DIGITS}}}", text, re.ASCII):
+        raise InvalidInput("The query is not valid.", fields={name: "Must be a whole number."})
+    return int(text)
+
+
+def choice(sent: dict[str, str], name: str, among: Iterable[str]) -> str:
+    """One of some words; "" where it was not sent."""
+    text, known = sent.get(name, ""), list(among)
+    if name in sent and text not in known:
+        raise InvalidInput("The query is not valid.", fields={name: f"Must be one of: {', '.join(known)}."})
+    return text
+
+
+def days(sent: dict[str, str], name: str) -> tuple[datetime | None, datetime | None]:
+    """`2026-11-20`, or `2026-11-01..2026-11-20` with both days in it, in UTC: (from, until), until exclusive."""
+    if name not in sent:
+        return None, None
+    first, _, last = sent[name].partition("..")
+    try:
+        begin, end = parse_date(first), parse_date(last or first)
+    except ValueError:  # the shape of a date, but no such day
+        begin = end = None
+    if begin is None or end is None or end < begin:
+        raise InvalidInput("The query is not valid.", fields={name: "Must be a day, or two as 2026-11-01..2026-11-20."})
+    midnight = time(tzinfo=UTC)
+    return datetime.combine(begin, midnight), datetime.combine(end, midnight) + timedelta(days=1)

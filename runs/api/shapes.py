@@ -1,0 +1,275 @@
+"""Reports as JSON. Ids are strings, times RFC 3339 in UTC, scores points, and no number is non-finite."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django.urls import reverse
+from rest_framework.request import Request
+
+from runs.models import Run
+from runs.selectors import FingerprintReport, FingerprintRow, ResponseRow, RunReport, RunRow, SuiteRow, WorkerRow
+from runs.selectors.catalogue import EndpointRow, ProfileRow
+from runs.selectors.run import BucketReport
+from runs.selectors.run_scores import Range
+from runs.selectors.suite import VersionLine
+from runs.selectors.suite_history import BucketHistory
+
+Json = dict[str, Any]
+
+
+def instant(at: datetime | None) -> str | None:
+    return None if at is None else at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def pair(span: Range | None) -> list[float] | None:
+    return None if span is None else list(span)
+
+
+def page_url(request: Request, name: str, *arguments: Any) -> str:
+    """The address of the page that shows the same to a person."""
+    return request.build_absolute_uri(reverse(name, args=arguments))
+
+
+def run_row(row: RunRow, request: Request) -> Json:
+    """A run in a list: the same names as in `run`, fewer of them."""
+    return {
+        "id": str(row.id),
+        "suite": {"slug": row.suite, "version": row.suite_version},
+        "endpoint": row.endpoint,
+        "profile": row.profile,
+        "model": row.model_name,
+        "status": row.status,
+        "progress": {"n_done": row.n_done, "n_total": row.n_total},
+        "repeats": [{"index": index, "score": points} for index, points in enumerate(row.points, start=1)],
+        "range": pair(row.range) if row.status == Run.Status.FINISHED else None,
+        "bucket": None if row.bucket_id is None else str(row.bucket_id),
+        "n_buckets": row.n_buckets,
+        "pins": {"held": row.pins_held},
+        "labels": row.labels,
+        "created_at": instant(row.created_at),
+        "finished_at": instant(row.finished_at),
+        "url": page_url(request, "run", row.id),
+    }
+
+
+def run(report: RunReport, request: Request) -> Json:
+    progress, noise = report.progress, report.noise
+    return {
+        **run_row(report.row, request),
+        "suite": {
+            "slug": report.row.suite,
+            "version": report.row.suite_version,
+            "digest": report.suite_digest,
+            "n_cases": report.n_cases,
+        },
+        "progress": {
+            "n_done": progress.n_done,
+            "n_total": progress.n_total,
+            "rate_per_second": progress.rate_per_second,
+            "eta_seconds": progress.eta_seconds,
+        },
+        "repeats": [
+            {
+                "index": line.index,
+                "status": line.status,
+                "score": line.points,
+                "n_missing": line.n_missing,
+                "attempts": max((shard.attempt for shard in line.shards), default=0),
+                "engine_processes": [str(process) for process in line.process_ids],
+            }
+            for line in report.repeats
+        ],
+        "buckets": [_bucket(bucket, is_final=report.row.status == Run.Status.FINISHED) for bucket in report.buckets],
+        "noise": {
+            "disagreement_rate": noise.disagreement_rate,
+            "sd_points": noise.sd_points,
+            "n_unstable": noise.n_unstable,
+        },
+        "pins": {
+            "held": report.row.pins_held,
+            "broken": [
+                {"name": pin.name, "wanted": pin.wanted, "found": pin.found} for pin in report.pins if not pin.held
+            ],
+        },
+        "warnings": [{"code": warning.code, "text": warning.text} for warning in report.warnings],
+        "errors": {"n": report.n_errors, "by_code": report.errors_by_code, "last": report.last_error or None},
+        "scores": _scores(report),
+        "twin": _twin(report),
+        "stored_bytes": report.stored_bytes,
+        "created_by": report.created_by or None,
+        "started_at": instant(report.started_at),
+    }
+
+
+def _bucket(bucket: BucketReport, *, is_final: bool) -> Json:
+    return {
+        "id": str(bucket.id),
+        "model": {"name": bucket.model_name, "digest": bucket.model_digest},
+        "fingerprint": {
+            "id": str(bucket.fingerprint_id),
+            "digest": bucket.fingerprint_digest,
+            "label": bucket.fingerprint_label,
+        },
+        "batch_class": bucket.batch_class,
+        "n_responses": bucket.n_responses,
+        "share": bucket.share,
+        "repeats": [
+            {"index": line.index, "score": line.points, "n_responses": line.n_responses} for line in bucket.repeats
+        ],
+        "range": pair(bucket.range) if is_final else None,
+    }
+
+
+def _scores(report: RunReport) -> list[Json]:
+    """The points under each scorer; the suite's own comes first."""
+    is_final = report.row.status == Run.Status.FINISHED
+    return [
+        {
+            "scorer": {"id": str(line.scorer_id), "digest": line.scorer_digest, "is_own": line.is_own},
+            "repeats": list(line.points),
+            "range": pair(line.range) if is_final else None,
+        }
+        for line in report.scores
+    ]
+
+
+def _twin(report: RunReport) -> Json | None:
+    twin = report.twin
+    if twin is None:
+        return None
+    return {"run": str(twin.run_id), "n_equal": twin.n_equal, "n_compared": twin.n_compared}
+
+
+def suite_row(row: SuiteRow, request: Request) -> Json:
+    return {
+        "slug": row.slug,
+        "title": row.title,
+        "version": row.version,
+        "n_cases": row.n_cases,
+        "n_runs": row.n_runs,
+        "last_run": None if row.last_run is None else str(row.last_run.id),
+        "url": page_url(request, "suite", row.slug),
+    }
+
+
+def version(line: VersionLine) -> Json:
+    return {
+        "version": line.number,
+        "digest": line.digest,
+        "n_cases": line.n_cases,
+        "n_runs": line.n_runs,
+        "created_at": instant(line.created_at),
+    }
+
+
+def history(buckets: tuple[BucketHistory, ...], *, suite_version: int, request: Request) -> list[Json]:
+    """One row a run and bucket, newest first."""
+    rows = [(point, bucket) for bucket in buckets for point in bucket.points]
+    rows.sort(key=lambda row: (row[0].run_id, row[0].bucket_id), reverse=True)
+    return [
+        {
+            "run": str(point.run_id),
+            "suite_version": suite_version,
+            "date": instant(point.at),
+            "status": point.status,
+            "endpoint": point.endpoint,
+            "profile": point.profile,
+            "bucket": {
+                "id": str(bucket.bucket_id),
+                "model": bucket.model_name,
+                "fingerprint": bucket.fingerprint_digest,
+                "batch_class": bucket.batch_class,
+            },
+            "repeats": list(point.points),
+            "range": pair(point.range) if point.status == Run.Status.FINISHED else None,
+            "url": page_url(request, "run", point.run_id),
+        }
+        for point, bucket in rows
+    ]
+
+
+def endpoint(row: EndpointRow) -> Json:
+    named = {"repo": row.model, "revision": row.revision} if row.revision else {"path": row.model}
+    return {
+        "slug": row.slug,
+        "engine": row.engine,
+        "model": named,
+        "dtype": row.dtype,
+        "quantization": row.quantization,
+        "line": row.line,
+        "max_model_len": row.max_model_len,
+        "pool": row.pool,
+    }
+
+
+def profile(row: ProfileRow) -> Json:
+    return {
+        "slug": row.slug,
+        "version": row.version,
+        "title": row.title,
+        "settings": row.settings,
+        "digest": row.digest,
+        "created_at": instant(row.created_at),
+    }
+
+
+def response(row: ResponseRow) -> Json:
+    return {
+        "case": row.case_id,
+        "case_index": row.case_index,
+        "repeat": row.repeat,
+        "text": row.text,
+        "finish_reason": row.finish_reason or None,
+        "error": {"code": row.error_code, "detail": row.error_detail} if row.error_code else None,
+        "score": row.score,
+        "reason": row.reason or None,
+        "is_vouched": row.is_vouched,
+        "trace_digest": row.trace_digest or None,
+        "provenance": {item.name: item.value for item in row.provenance},
+        "recorded_at": instant(row.recorded_at),
+    }
+
+
+def fingerprint_row(row: FingerprintRow) -> Json:
+    return {
+        "id": str(row.id),
+        "digest": row.digest,
+        "label": row.label,
+        "n_runs": row.n_runs,
+        "created_at": instant(row.created_at),
+    }
+
+
+def fingerprint(report: FingerprintReport) -> Json:
+    return {
+        **fingerprint_row(report.row),
+        "manifest": report.manifest,
+        "buckets": [
+            {
+                "id": str(bucket.id),
+                "model": {"name": bucket.model_name, "digest": bucket.model_digest},
+                "batch_class": bucket.batch_class,
+                "n_runs": bucket.n_runs,
+            }
+            for bucket in report.buckets
+        ],
+    }
+
+
+def worker(row: WorkerRow) -> Json:
+    has_shard = row.run_id is not None
+    shard = {"run": str(row.run_id), "repeat": row.repeat, "first": row.shard_first, "last": row.shard_last}
+    return {
+        "id": str(row.id),
+        "name": row.name,
+        "host": row.host,
+        "pool": row.pool,
+        "state": row.state,
+        "hardware": row.hardware,
+        "versions": row.versions,
+        "fingerprint": row.fingerprint_digest or None,
+        "shard": shard if has_shard else None,
+        "note": row.note,
+        "seen_at": instant(row.seen_at),
+        "started_at": instant(row.started_at),
+    }

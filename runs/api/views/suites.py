@@ -1,0 +1,87 @@
+"""Suites: uploaded, listed, their versions and how their scores moved."""
+
+from typing import Any
+
+from django.urls import reverse
+from rest_framework.decorators import parser_classes
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from evalboard.core import suite as suites
+from evalboard.core.errors import InvalidInput
+from runs import selectors, services
+from runs.access import READ, RUN
+from runs.api import pages, query, shapes
+from runs.api.access import resource
+from runs.api.parsers import JsonLines, PlainText, StrictJson
+from runs.models import SuiteVersion
+from runs.selectors import suite as suite_reads
+from runs.selectors.suite_history import histories
+
+
+@resource(GET=READ, POST=RUN)
+@parser_classes([StrictJson, JsonLines, PlainText])
+def suite_list(request: Request) -> Response:
+    if request.method == "POST":
+        return _push(request)
+    query.read(request)
+    return pages.answer_with(request, selectors.suite_rows(), show=lambda row: shapes.suite_row(row, request))
+
+
+def _push(request: Request) -> Response:
+    """201 with a new version; 200 with the one that holds the same content already."""
+    version, is_new = services.push_suite(document=_document(request))
+    slug = version.suite.slug
+    location = request.build_absolute_uri(reverse("api:suite", args=[slug]))
+    headers = {"Location": location} if is_new else {}
+    return Response(_version(version, request), status=201 if is_new else 200, headers=headers)
+
+
+def _document(request: Request) -> Any:
+    """The suite document of the body: JSON as it is, JSONL under the slug of the address."""
+    if not isinstance(request.data, str):
+        query.read(request, is_paged=False)
+        return request.data
+    sent = query.read(request, ("slug", "title"), is_paged=False)
+    if "slug" not in sent:
+        raise InvalidInput("The suite is not valid.", fields={"slug": "Name it in the address: ?slug=…"})
+    return suites.read_jsonl(request.data, slug=sent["slug"], title=sent.get("title"))
+
+
+@resource(GET=READ)
+def suite_detail(request: Request, slug: str) -> Response:
+    sent = query.read(request, ("version",), is_paged=False)
+    version = suite_reads.suite_version(slug, version=query.number(sent, "version"))
+    return Response(_version(version, request))
+
+
+@resource(GET=READ)
+def version_list(request: Request, slug: str) -> Response:
+    query.read(request)
+    suite_reads.suite_version(slug)
+    return pages.answer_with(request, suite_reads.version_lines(slug), show=shapes.version)
+
+
+@resource(GET=READ)
+def history(request: Request, slug: str) -> Response:
+    """The runs of one suite version, the newest unless `?version=` names another."""
+    sent = query.read(request, ("version",))
+    version = suite_reads.suite_version(slug, version=query.number(sent, "version"))
+    rows = shapes.history(histories(version), suite_version=version.number, request=request)
+    return pages.answer_with(request, rows, show=lambda row: row)
+
+
+def _version(version: SuiteVersion, request: Request) -> dict[str, Any]:
+    slug = version.suite.slug
+    return {
+        "slug": slug,
+        "title": version.title,
+        "version": version.number,
+        "digest": version.digest,
+        "n_cases": version.n_cases,
+        "max_tokens": version.max_tokens,
+        "stop": version.stop,
+        "scorer": {"digest": version.scorer.digest, **version.scorer.spec},
+        "created_at": shapes.instant(version.created_at),
+        "url": shapes.page_url(request, "suite_version", slug, version.number),
+    }

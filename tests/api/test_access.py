@@ -1,0 +1,150 @@
+"""Every route, with every role and every token scope. A route that states no policy fails here."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from runs.access import ANYONE, ROLES, SCOPES
+from tests import build
+from tests.api.conftest import Api
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+SAMPLES = {"<int:": "999999", "<str:": "nothing", "<path:": "no/thing", "<slug:": "nothing"}
+
+
+@dataclass(frozen=True)
+class Route:
+    pattern: str
+    path: str
+    view: Any
+
+    @property
+    def is_api(self) -> bool:
+        return self.path.startswith("/api/")
+
+    def scope_for(self, method: str) -> str | None:
+        """What the view states for a method; None where it answers none such."""
+        method = "GET" if method == "HEAD" else method
+        if self.is_api:
+            return self.view.required_scopes.get(method)
+        stated = self.view.required_scope_for_post
+        return stated if method == "POST" and stated is not None else self.view.required_scope
+
+
+def routes() -> list[Route]:
+    return [Route(pattern, f"/{_filled(pattern)}", view) for pattern, view in _walk(get_resolver().url_patterns, "")]
+
+
+def _walk(patterns: list[Any], before: str) -> Iterator[tuple[str, Any]]:
+    for found in patterns:
+        whole = before + str(found.pattern).replace("^", "").replace("/?$", "")
+        if isinstance(found, URLResolver):
+            yield from _walk(found.url_patterns, whole)
+        else:
+            assert isinstance(found, URLPattern)
+            yield whole, found.callback
+
+
+def _filled(pattern: str) -> str:
+    parts = pattern.split("/")
+    return "/".join(next((SAMPLES[kind] for kind in SAMPLES if part.startswith(kind)), part) for part in parts)
+
+
+ROUTES = routes()
+API_ROUTES = [route for route in ROUTES if route.is_api]
+PAGES = [route for route in ROUTES if not route.is_api]
+
+
+def name(route: Route) -> str:
+    return route.pattern or "/"
+
+
+def test_the_walk_finds_the_api_and_the_pages() -> None:
+    patterns = {route.pattern for route in ROUTES}
+    assert {
+        "api/v1/runs/",
+        "runs/",
+        "",
+        "api/v1/runs/<int:run_id>/responses/<int:repeat>/<path:case>/trace/",
+    } <= patterns
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=name)
+def test_every_route_states_the_scope_it_needs(route: Route) -> None:
+    assert getattr(route.view, "required_scope", None) in (*SCOPES, ANYONE)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("role", ["anonymous", *ROLES])
+@pytest.mark.parametrize("route", API_ROUTES, ids=name)
+def test_roles_decide_what_the_api_does(route: Route, role: str, as_role: Callable[[str], Api]) -> None:
+    granted = ROLES.get(role, frozenset())
+    for method in METHODS:
+        needed = route.scope_for(method)
+        status = as_role(role).send(method, route.path, "{}" if method != "GET" else None).status_code
+        if needed is None:
+            assert status == 405, method
+        elif needed == ANYONE or needed in granted:
+            assert status not in (401, 403), method
+        else:
+            assert status == (401 if role == "anonymous" else 403), method
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("route", API_ROUTES, ids=name)
+def test_a_token_does_what_its_scopes_say_and_no_more(route: Route, scope: str) -> None:
+    caller = Api(build.token(build.user("root", "admin"), scope))
+    for method in METHODS:
+        needed = route.scope_for(method)
+        status = caller.send(method, route.path, "{}" if method != "GET" else None).status_code
+        if needed is None:
+            assert status == 405, method
+        else:
+            assert (status == 403) == (needed not in (scope, ANYONE)), method
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("route", API_ROUTES, ids=name)
+def test_a_token_does_not_lift_its_person(route: Route, scope: str) -> None:
+    """A viewer's token with another scope than read may do nothing at all."""
+    caller = Api(build.token(build.user("eve", "viewer"), scope))
+    for method in METHODS:
+        needed = route.scope_for(method)
+        status = caller.send(method, route.path, "{}" if method != "GET" else None).status_code
+        if needed not in (None, ANYONE) and not needed == scope == "read":
+            assert status == 403, method
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("role", ["anonymous", *ROLES])
+@pytest.mark.parametrize("route", PAGES, ids=name)
+def test_roles_decide_what_the_pages_do(route: Route, role: str) -> None:
+    granted = ROLES.get(role, frozenset())
+    client = Client(raise_request_exception=False)
+    person = None if role == "anonymous" else build.user(role, role)
+    for method in ("GET", "POST"):
+        needed = route.scope_for(method)
+        if person is not None:
+            client.force_login(person)  # each time: one of the pages ends the session
+        answer = client.generic(method, route.path)
+        sent_to_login = answer.status_code == 302 and answer["Location"].startswith("/login/?next=")
+        if needed == ANYONE or needed in granted:
+            assert not sent_to_login, method
+            assert answer.status_code != 403 or route.path == "/signin/", method
+        elif role == "anonymous":
+            assert sent_to_login, method
+        else:
+            assert answer.status_code == 403, method
+
+
+@pytest.mark.django_db
+def test_a_person_without_a_role_may_read_and_no_more() -> None:
+    caller = Api(build.token(build.user("new", None), *SCOPES))
+    assert caller.get("/runs/").status_code == 200
+    assert caller.post("/runs/", {}).status_code == 403

@@ -1,0 +1,52 @@
+"""docs/api.md says every route, parameter-free, with the scope that its view states; and every code there is."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from evalboard.core import errors
+from runs.api import problems, urls
+from runs.api.views.runs import FILTERS
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "api.md").read_text()
+ROW = re.compile(r"^\| `(GET|POST|DELETE) (\S+)` \| (\w+) \|", re.MULTILINE)
+NEVER_ANSWERED = (errors.LeaseLost,)  # workers talk to the services, not to the API
+NAMES = {"run_id": "id", "fingerprint_id": "id"}
+
+
+def stated() -> set[tuple[str, str, str]]:
+    """(method, address, scope) of every route, by the views themselves."""
+    found = set()
+    for route in urls.urlpatterns:
+        if route.name == "unknown":
+            continue
+        plain = str(route.pattern).removeprefix("^").removesuffix("/?$")
+        address = re.sub(r"<\w+:(\w+)>", lambda part: f"{{{NAMES.get(part[1], part[1])}}}", plain)
+        for method, scope in route.callback.required_scopes.items():
+            found.add((method, f"/{address}", "none" if scope == "anyone" else scope))
+    return found
+
+
+def test_every_route_is_documented_with_its_scope() -> None:
+    assert set(ROW.findall(PAGE)) == stated()
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_every_filter_of_runs_is_documented(name: str) -> None:
+    [row] = [line for line in PAGE.splitlines() if line.startswith("| `GET /runs/` ")]
+    assert f"`{name}`" in row
+
+
+def test_every_problem_code_is_documented() -> None:
+    answered = {*problems.CODES.values(), "malformed", "csrf_failed", "server_error", "database_away", "not_ready"}
+    known = [found for found in errors.EvalboardError.__subclasses__() if found.__module__.startswith("evalboard.core")]
+    raised = {found.code for found in known if found not in NEVER_ANSWERED}
+    assert not {code for code in answered | raised if f"`{code}`" not in PAGE}
+
+
+def test_every_warning_code_is_documented() -> None:
+    source = (Path(problems.__file__).parents[1] / "selectors" / "run_warnings.py").read_text()
+    codes = set(re.findall(r'yield\s+"(\w+)"', source))
+    assert len(codes) >= 9
+    assert not {code for code in codes if f"`{code}`" not in PAGE}

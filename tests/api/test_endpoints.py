@@ -1,0 +1,62 @@
+"""/endpoints/ and /profiles/: data that admins add to."""
+
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from evalboard.core.profile_defaults import DEFAULT_PROFILES
+from tests import build
+from tests.api.conftest import Api
+
+pytestmark = pytest.mark.django_db
+
+
+def endpoint(**changes: Any) -> dict[str, Any]:
+    path = str(settings.MODEL_ROOTS[0] / "paint-1b")
+    return {"slug": "local", "model": {"path": path}, "dtype": "float32", "line": "paint", **changes}
+
+
+def test_an_endpoint_is_made_and_listed(api: Api) -> None:
+    made = api.post("/endpoints/", endpoint(max_model_len=512))
+    assert made.status_code == 201
+    assert made.json()["model"] == endpoint()["model"]
+    assert made.json()["max_model_len"] == 512
+    assert api.get("/endpoints/").json()["results"] == [made.json()]
+
+
+def test_a_model_of_a_hub_has_a_revision(api: Api) -> None:
+    model = {"repo": "owner/name", "revision": "a" * 40}
+    assert api.post("/endpoints/", endpoint(model=model)).json()["model"] == model
+    answer = api.post("/endpoints/", endpoint(slug="other", model={"repo": "owner/name", "revision": "main"}))
+    assert "model.revision" in answer.json()["fields"]
+
+
+@pytest.mark.parametrize("path", ["/etc", "relative", "{root}/../../etc"])
+def test_a_model_elsewhere_on_the_machine_is_refused(api: Api, path: str) -> None:
+    path = path.format(root=settings.MODEL_ROOTS[0])
+    answer = api.post("/endpoints/", endpoint(model={"path": path}))
+    assert (answer.status_code, answer.json()["fields"].keys()) == (400, {"model.path"})
+
+
+def test_a_slug_that_is_taken_is_a_conflict(api: Api) -> None:
+    build.endpoint()
+    answer = api.post("/endpoints/", endpoint())
+    assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
+
+
+def test_a_profile_that_changed_is_its_next_version(api: Api) -> None:
+    body = {"slug": "mine", "title": "Mine", "settings": DEFAULT_PROFILES["pinned"]["settings"]}
+    first = api.post("/profiles/", body)
+    assert (first.status_code, first.json()["version"]) == (201, 1)
+    assert api.post("/profiles/", body).status_code == 200
+    changed = {**body, "settings": {**body["settings"], "sampling": {**body["settings"]["sampling"], "seed": 7}}}
+    assert api.post("/profiles/", changed).json()["version"] == 2
+    [listed] = api.get("/profiles/").json()["results"]
+    assert (listed["version"], listed["settings"]["sampling"]["seed"]) == (2, 7)
+
+
+def test_a_setting_that_does_not_exist_is_named(api: Api) -> None:
+    settings_of_profile = {**DEFAULT_PROFILES["pinned"]["settings"], "speed": "fast"}
+    answer = api.post("/profiles/", {"slug": "mine", "settings": settings_of_profile})
+    assert (answer.status_code, answer.json()["fields"].keys()) == (400, {"speed"})

@@ -1,0 +1,92 @@
+"""/runs/{id}/responses/ and the traces below it."""
+
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+
+from evalboard.core import codec
+from runs.models import Run
+from tests import build
+from tests.api.conftest import Api
+
+pytestmark = pytest.mark.django_db
+
+# What people call their cases; each must be reachable by its address.
+CASE_IDS = ["sky", "a/b c", "/", "x/trace", "per%cent", "q?u=e#st", "blå ☁", "trace/", "%2F", "a//b", "responses/1"]
+
+
+@pytest.fixture
+def run() -> Run:
+    return build.finished_run(("blue", None, "red"), ("blue", "blue", "red"))
+
+
+def listed(api: Api, run: Run, query: str = "") -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = api.get(f"/runs/{run.pk}/responses/{query}").json()["results"]
+    return found
+
+
+def test_a_response_is_text_score_reason_provenance_and_digest(api: Api, run: Run) -> None:
+    first = listed(api, run)[0]
+    assert (first["case"], first["repeat"], first["text"], first["score"]) == ("sky", 1, "blue", 1.0)
+    assert first["reason"]
+    assert first["error"] is None
+    assert first["trace_digest"] == build.trace("blue").digest.hex()
+    assert first["provenance"]["seed_sent"] == 42
+    assert first["provenance"]["batch_max"] == 1
+    assert first["recorded_at"].endswith("Z")
+
+
+def test_a_missing_response_has_no_score_and_says_why(api: Api, run: Run) -> None:
+    missing = listed(api, run, "?case=sea&repeat=1")[0]
+    assert (missing["text"], missing["score"], missing["trace_digest"]) == ("", None, None)
+    assert missing["error"] == {"code": "prompt_too_long", "detail": "1,100 tokens do not fit."}
+    trace = api.get(f"/runs/{run.pk}/responses/1/sea/trace/")
+    assert (trace.status_code, "prompt_too_long" in trace.json()["detail"]) == (404, True)
+
+
+@pytest.mark.parametrize(
+    ("query", "n"), [("", 6), ("?repeat=2", 3), ("?repeat=9", 0), ("?case=sky", 2), ("?case=a%2Fb%20c&repeat=2", 1)]
+)
+def test_responses_are_filtered_by_case_and_repeat(api: Api, run: Run, query: str, n: int) -> None:
+    assert len(listed(api, run, query)) == n
+
+
+def test_responses_are_paged(api: Api, run: Run) -> None:
+    first = api.get(f"/runs/{run.pk}/responses/?page_size=4").json()
+    second = api.get(first["next"]).json()
+    assert [row["case"] for row in first["results"] + second["results"]] == ["sky", "sea", "a/b c"] * 2
+    assert api.get(second["previous"]).json()["results"] == first["results"]
+
+
+def test_a_case_that_the_suite_has_not_is_not_found(api: Api, run: Run) -> None:
+    assert api.get(f"/runs/{run.pk}/responses/?case=nothing").status_code == 404
+
+
+def test_a_trace_is_its_positions(api: Api, run: Run) -> None:
+    first, last = api.get(f"/runs/{run.pk}/responses/1/sky/trace/").json()["positions"]
+    assert (first["token_id"], first["token"], first["logprob"]) == (1, "blue", -0.25)
+    assert [(other["token_id"], other["logprob"]) for other in first["alternatives"]] == [(1, -0.25), (2, -2.0)]
+    assert last["alternatives"][1]["logprob"] is None, "no infinity in JSON"
+
+
+def test_packed_bytes_are_the_trace_to_the_bit(api: Api, run: Run) -> None:
+    answer = api.get(f"/runs/{run.pk}/responses/1/sky/trace/", Accept="application/octet-stream")
+    assert (answer.status_code, answer["Content-Type"]) == (200, "application/octet-stream")
+    [packed] = codec.read_block(answer.content)
+    assert packed.digest == build.trace("blue").digest
+    assert np.isneginf(packed.alternative_logprobs[1, 1])
+
+
+def test_a_problem_stays_a_problem_where_bytes_were_asked_for(api: Api, run: Run) -> None:
+    answer = api.get(f"/runs/{run.pk}/responses/1/nothing/trace/", Accept="application/octet-stream")
+    assert (answer.status_code, answer["Content-Type"]) == (404, "application/problem+json")
+
+
+@pytest.mark.parametrize("case_id", CASE_IDS)
+def test_every_case_can_be_addressed(api: Api, case_id: str) -> None:
+    run = build.finished_run(("blue",), version=build.suite(case_ids=[case_id]))
+    answer = api.get(f"/runs/{run.pk}/responses/1/{quote(case_id, safe='')}/trace/")
+    assert answer.status_code == 200
+    assert len(listed(api, run, f"?case={quote(case_id, safe='')}")) == 1
