@@ -1,0 +1,40 @@
+"""docs/cli.md says every command, option and exit code."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from evalboard.cli import errors
+from evalboard.cli.main import app
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text()
+COMMON = {"--json", "--help"}  # said once, for every command
+
+
+def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    inner = getattr(command, "commands", None)
+    if inner is None:
+        yield name, command
+        return
+    for word, found in inner.items():
+        yield from commands(found, f"{name} {word}")
+
+
+COMMANDS = list(commands(typer.main.get_command(app), "evalboard"))
+
+
+@pytest.mark.parametrize(("name", "command"), COMMANDS, ids=[name for name, _ in COMMANDS])
+def test_every_command_is_documented(name: str, command: Any) -> None:
+    assert any(line.startswith(f"## `{name}") for line in PAGE.splitlines())
+    options = {option for parameter in command.params for option in parameter.opts if option.startswith("--")}
+    assert "--json" in options
+    if name != "evalboard up":  # docs/install.md
+        assert not {option for option in options - COMMON if option not in PAGE}
+
+
+@pytest.mark.parametrize("code", [errors.FAILED, errors.WRONG_USE, errors.INTERRUPTED])
+def test_every_exit_code_is_documented(code: int) -> None:
+    assert f"| {code} |" in PAGE

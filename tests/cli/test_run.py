@@ -1,0 +1,76 @@
+"""`evalboard run`."""
+
+import json
+from collections.abc import Callable
+from subprocess import CompletedProcess, Popen
+
+import pytest
+from django.conf import settings
+
+from runs.models import Run
+from tests import build
+
+Call = Callable[..., "CompletedProcess[str]"]
+
+ASKED = ("run", "colours", "--endpoint", "local", "--profile", "pinned")
+
+
+@pytest.fixture(autouse=True)
+def _catalogue(transactional_db: None) -> None:
+    build.suite()
+    build.endpoint()
+    build.profile()
+
+
+def test_a_run_is_asked_for_and_said_where_it_is(evalboard: Call) -> None:
+    done = evalboard(*ASKED, "--repeats", "2", "--label", "commit=1f3a", "--label", "url=http://x/?a=b")
+    run = Run.objects.get()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"Run {run.pk} is queued: 6 responses to decode. http://")
+    assert run.labels == {"commit": "1f3a", "url": "http://x/?a=b"}
+    assert run.created_by is not None
+
+
+def test_json_is_the_run_as_the_server_has_it(evalboard: Call) -> None:
+    body = json.loads(evalboard(*ASKED, "--json").stdout)
+    assert (body["status"], len(body["repeats"])) == ("queued", 5)
+
+
+def test_another_checkpoint_may_be_named(evalboard: Call) -> None:
+    path = str(settings.MODEL_ROOTS[0] / "paint-1b-v2")
+    assert evalboard(*ASKED, "--model", path).returncode == 0
+    assert Run.objects.get().model_override == {"path": path}
+
+
+def test_waiting_prints_the_range_when_the_run_has_ended(started: Callable[..., "Popen[str]"]) -> None:
+    process = started(*ASKED, "--repeats", "1", "--wait")
+    assert process.stderr is not None
+    assert "http://" in process.stderr.readline()
+    assert "queued, 0 of 3 responses" in process.stderr.readline()
+    build.decode(Run.objects.get(), 1, ("blue", "blue", "red"))
+    out, err = process.communicate(timeout=20)
+    assert out.startswith(f"Run {Run.objects.get().pk} finished: 66.7 to 66.7 points over 1 repeat. http://")
+    assert "warning: One of 3 cases is worth 33.3 points." in err
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("run", "colours", "--profile", "pinned"), "Missing option '--endpoint'"),
+        ((*ASKED, "--repeats", "0"), "--repeats"),
+        ((*ASKED, "--repeats", "many"), "--repeats"),
+        ((*ASKED, "--label", "commit"), "commit is not KEY=VALUE"),
+        ((*ASKED, "--speed", "fast"), "No such option"),
+        (("run", "nothing", "--endpoint", "local", "--profile", "pinned"), "There is no suite nothing"),
+        ((*ASKED, "--model", "/etc/passwd"), "model.path: Must lie under"),
+        (("walk",), "No such command 'walk'"),
+    ],
+)
+def test_wrong_use_is_one_sentence_and_64(evalboard: Call, arguments: tuple[str, ...], words: str) -> None:
+    done = evalboard(*arguments)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert words in done.stderr
+    assert done.stderr.startswith("evalboard: ")
+    assert done.stderr.count("\n") == 1
+    assert not Run.objects.exists()

@@ -1,0 +1,90 @@
+"""`evalboard suite push`."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+from runs.models import SuiteVersion
+
+Call = Callable[..., "CompletedProcess[str]"]
+
+CASES = [{"id": "sky", "prompt": "Which?", "target": "blue"}, {"id": "a/b", "prompt": "Hva?", "target": "rød"}]
+SUITE: dict[str, Any] = {"slug": "colours", "title": "Colours", "scorer": {"kind": "exact"}, "cases": CASES}
+MAPPING = {
+    "scorer": {"kind": "exact"},
+    "case": {"id": {"field": "key"}, "prompt": {"field": "question"}, "target": {"field": "gold"}},
+}
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[[str, str], str]:
+    def write(name: str, text: str) -> str:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return str(tmp_path / name)
+
+    return write
+
+
+Write = Callable[[str, str], str]
+
+
+def test_a_document_is_stored_once(evalboard: Call, written: Write) -> None:
+    file = written("any.json", json.dumps(SUITE))
+    first, again = evalboard("suite", "push", file), evalboard("suite", "push", file)
+    assert (first.returncode, first.stderr) == (0, "")
+    assert first.stdout.startswith("colours v1 stored: 2 cases. http://")
+    assert (again.returncode, again.stdout.startswith("colours v1 was there already")) == (0, True)
+
+
+def test_lines_take_the_files_name_for_a_slug(evalboard: Call, written: Write) -> None:
+    lines = "\n".join(json.dumps(line) for line in ({"suite": {"scorer": {"kind": "exact"}}}, *CASES))
+    body = json.loads(evalboard("suite", "push", written("My Colours.jsonl", lines), "--json").stdout)
+    assert (body["slug"], body["version"], body["n_cases"]) == ("my-colours", 1, 2)
+
+
+def test_slug_and_title_can_be_given(evalboard: Call, written: Write) -> None:
+    evalboard("suite", "push", written("any.json", json.dumps(SUITE)), "--slug", "shades", "--title", "Shades of it")
+    stored = SuiteVersion.objects.select_related("suite").get()
+    assert (stored.suite.slug, stored.title) == ("shades", "Shades of it")
+
+
+def test_another_tools_rows_are_read_by_a_mapping(evalboard: Call, written: Write) -> None:
+    rows = written("rows.jsonl", json.dumps({"key": "sky", "question": "Which?", "gold": "blue"}))
+    done = evalboard("suite", "push", rows, "--mapping", written("mapping.json", json.dumps(MAPPING)))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert SuiteVersion.objects.get().cases.get().content["target"] == "blue"
+
+
+def test_a_mapping_that_ships_is_known_by_its_name(evalboard: Call, written: Write) -> None:
+    rows = written("rows.jsonl", json.dumps({"key": "sky"}))
+    by_name = evalboard("suite", "push", rows, "--mapping", "short")
+    assert (by_name.returncode, "rows" in by_name.stderr) == (64, True)
+    unknown = evalboard("suite", "push", rows, "--mapping", "nothing")
+    assert "one of bfcl, short" in unknown.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("a.json", "{", "not a JSON document"),
+        ("a.json", "[]", "A suite is a JSON object"),
+        ("a.json", json.dumps({**SUITE, "cases": [{"id": "sky", "prompt": "Which?"}]}), "cases[0].target"),
+        ("a.jsonl", '{"id": 1}\n{', "line 2"),
+    ],
+)
+def test_a_mistake_is_named_before_anything_is_sent(
+    evalboard: Call, written: Write, name: str, text: str, words: str
+) -> None:
+    done = evalboard("suite", "push", written(name, text), EVALBOARD_URL="http://127.0.0.1:9")
+    assert (done.returncode, done.stdout) == (64, "")
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_file_that_is_not_there_is_64(evalboard: Call) -> None:
+    done = evalboard("suite", "push", "no/such/file.json")
+    assert (done.returncode, "cannot be read: No such file" in done.stderr) == (64, True)
