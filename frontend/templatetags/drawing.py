@@ -1,0 +1,101 @@
+"""Text that a model, a suite or an engine wrote, drawn so that nothing in it can hide.
+
+Control characters would vanish, and bidirectional ones would turn the order of what follows,
+so both are drawn as their code. Everything else is escaped as any text is.
+"""
+
+import json
+import re
+from typing import Any
+
+from django import template
+from django.templatetags.static import static
+from django.utils.html import conditional_escape, escape, format_html
+from django.utils.safestring import SafeString, mark_safe
+
+register = template.Library()
+
+# C0 but tab and newline, DEL and C1, soft hyphen, Arabic letter mark, zero-width and bidi marks,
+# line and paragraph separators, embeddings, overrides and isolates, byte order mark, tag characters.
+HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+DRAWN_IN_TOKENS = re.compile("[·⏎]|⟨[^⟩]*⟩")
+ADVICE_LENGTH = 120
+
+
+@register.filter
+def drawn(value: Any) -> SafeString:
+    """Escaped text in a direction of its own, hidden characters as `⟨U+202E⟩`."""
+    text = str(value)
+    safe = HIDDEN.sub(lambda hit: f'<span class="mark">⟨U+{ord(hit.group()):04X}⟩</span>', escape(text))
+    return mark_safe(f"<bdi>{safe}</bdi>")  # noqa: S308 (escaped above)
+
+
+@register.filter
+def drawn_plain(value: Any) -> str:
+    """The same for attributes and titles, where no element may stand."""
+    return HIDDEN.sub(lambda hit: f"⟨U+{ord(hit.group()):04X}⟩", str(value))
+
+
+@register.filter
+def shortened(value: Any, length: int = ADVICE_LENGTH) -> str:
+    """One line of at most `length` characters, for tables."""
+    text = " ".join(str(value).split())
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+@register.filter
+def token(value: str) -> SafeString:
+    """A token drawn by `core.vocabulary`: the drawn marks are faint and are not copied."""
+    safe = conditional_escape(drawn_plain(value))
+    marked = DRAWN_IN_TOKENS.sub(lambda hit: f'<span class="drawn">{hit.group()}</span>', str(safe))
+    return mark_safe(marked)  # noqa: S308 (escaped above)
+
+
+@register.filter
+def as_json(value: Any) -> str:
+    """JSON with sorted keys for reading; a string stays as it is."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
+
+
+@register.filter
+def on_one_line(value: Any) -> str:
+    """A target or setting on one line."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+@register.filter
+def content(message: dict[str, Any]) -> str:
+    """The text of a prompt's message; parts and tool calls as JSON."""
+    text = message.get("content")
+    if isinstance(text, str) and not message.get("tool_calls"):
+        return text
+    return as_json({key: value for key, value in message.items() if key != "role"})
+
+
+@register.simple_tag
+def glyph(name: str, label: str = "") -> SafeString:
+    """A glyph of the sprite; with a label it says so aloud, else it is decoration beside a word."""
+    href = f"{static('frontend/icons/sprite.svg')}#{name}"
+    if label:
+        return format_html('<svg class="glyph" role="img" aria-label="{}"><use href="{}"/></svg>', label, href)
+    return format_html('<svg class="glyph" aria-hidden="true"><use href="{}"/></svg>', href)
+
+
+@register.simple_tag
+def score_mark(value: float | None, repeat: int | None = None) -> SafeString:
+    """Pass, fail or a part of it, as a glyph with a name."""
+    place = "" if repeat is None else f"repeat {repeat}: "
+    if value is None:
+        return format_html('<span class="missing" role="img" aria-label="{}missing">–</span>', place)
+    if value == 1.0:
+        return format_html('<span class="pass">{}</span>', glyph("pass", f"{place}pass"))
+    if value == 0.0:
+        return format_html('<span class="fail">{}</span>', glyph("fail", f"{place}fail"))
+    return format_html('<span class="partly">{}</span>', glyph("partly", f"{place}{value:.2f} of 1"))

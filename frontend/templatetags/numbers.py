@@ -1,0 +1,185 @@
+"""One filter for each kind of number, so that a kind looks the same on every page.
+
+Missing is drawn as an en dash, never as a zero. The minus is U+2212.
+"""
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+register = template.Library()
+
+MISSING = "–"
+MINUS = "−"
+NARROW = "\u00a0"  # numbers never part from their unit
+
+
+def _signed(text: str) -> str:
+    return text.replace("-", MINUS)
+
+
+@register.filter
+def points(value: float | None) -> str:
+    """A score in points: one decimal."""
+    if value is None or not math.isfinite(value):
+        return MISSING
+    return _signed(f"{value:.1f}")
+
+
+@register.filter
+def span(value: tuple[float, float] | None) -> str:
+    """A range of points: `80.6–80.9`, or one number where both ends read the same."""
+    if value is None:
+        return MISSING
+    low, high = points(value[0]), points(value[1])
+    return low if low == high else f"{low}–{high}"
+
+
+@register.filter
+def mean(values: Sequence[float | None]) -> float | None:
+    """The mean over repeats; None while one is missing, since a mean of the others would mislead."""
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
+
+
+@register.filter
+def first_scored(values: Sequence[float | None]) -> int:
+    """The first repeat with a score, from 1; the first of all where none has one."""
+    return next((repeat for repeat, value in enumerate(values, start=1) if value is not None), 1)
+
+
+@register.filter
+def share(value: float | None) -> str:
+    """A part of one as a whole percent; never 100 % or 0 % for what is not quite."""
+    if value is None:
+        return MISSING
+    percent = value * 100
+    if 99.5 <= percent < 100:
+        return f"over{NARROW}99{NARROW}%"
+    if 0 < percent < 0.5:
+        return f"under{NARROW}1{NARROW}%"
+    return f"{percent:.0f}{NARROW}%"
+
+
+@register.filter
+def count(value: int | None) -> str:
+    return MISSING if value is None else f"{value:,}"
+
+
+@register.filter
+def digest(value: str, length: int = 4) -> SafeString:
+    """The first digits of a digest in mono, the whole of it in the title."""
+    if not value:
+        return format_html('<span class="digest">{}</span>', MISSING)
+    return format_html('<span class="digest" title="{}">{}</span>', value, value[:length])
+
+
+@register.filter
+def seconds(value: float | None) -> str:
+    """A span of time with the two largest units that matter."""
+    if value is None:
+        return MISSING
+    if value < 0.1:
+        return f"{value * 1000:.0f}{NARROW}ms"
+    if value < 10:
+        return f"{value:.1f}{NARROW}s"
+    whole = round(value)
+    if whole < 60:
+        return f"{whole}{NARROW}s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 10:
+        return f"{minutes}{NARROW}min {rest}{NARROW}s" if rest else f"{minutes}{NARROW}min"
+    hours, minutes = divmod(round(whole / 60), 60)
+    if not hours:
+        return f"{minutes}{NARROW}min"
+    return f"{hours}{NARROW}h {minutes}{NARROW}min" if minutes else f"{hours}{NARROW}h"
+
+
+@register.filter
+def roughly(value: float | None) -> str:
+    """An estimate of time: no finer than it can be known."""
+    if value is None:
+        return MISSING
+    if value < 50:
+        return f"{max(10 * round(value / 10), 10)}{NARROW}s"
+    return seconds(60 * max(round(value / 60), 1))
+
+
+@register.filter
+def size(value: int | None) -> str:
+    """Bytes in decimal units."""
+    if value is None:
+        return MISSING
+    if value < 1000:
+        return f"{value}{NARROW}B"
+    amount = float(value)
+    for unit in ("kB", "MB", "GB", "TB"):
+        amount /= 1000
+        if amount < 999.5 or unit == "TB":
+            return f"{amount:.1f}{NARROW}{unit}" if amount < 99.95 else f"{amount:.0f}{NARROW}{unit}"
+    raise AssertionError("the last unit always answers")
+
+
+@register.filter
+def rate(value: float | None) -> str:
+    """Responses per second, or per minute where they are slow."""
+    if value is None:
+        return ""
+    if value >= 1:
+        return f"{value:.1f} responses per second"
+    return f"{value * 60:.1f} responses per minute"
+
+
+@register.filter
+def nats(value: float | None) -> str:
+    """A logprob or margin: three decimals, infinities drawn as such."""
+    if value is None:
+        return MISSING
+    if math.isnan(value):
+        return "not a number"
+    if math.isinf(value):
+        return "∞" if value > 0 else f"{MINUS}∞"
+    return _signed(f"{value:.3f}")
+
+
+@register.filter
+def probability(value: float | None) -> str:
+    """A logprob as a percent, with as many decimals as say something."""
+    if value is None or math.isnan(value):
+        return MISSING
+    percent = math.exp(min(value, 0.0)) * 100
+    if percent >= 10:
+        return f"{percent:.1f}{NARROW}%"
+    if percent >= 0.001:
+        return f"{percent:.3f}{NARROW}%"
+    return f"under{NARROW}0.001{NARROW}%" if percent else f"0{NARROW}%"
+
+
+@register.filter
+def percent_of_bar(value: float) -> str:
+    """A logprob as the length of its bar on a linear scale from 0 to 100 percent."""
+    return "0" if math.isnan(value) else f"{math.exp(min(value, 0.0)) * 100:.3f}"
+
+
+@register.filter
+def instant(value: datetime | None) -> SafeString | str:
+    """A time in UTC to the minute, exact in the `datetime` attribute."""
+    return _time(value, "%Y-%m-%d %H:%M")
+
+
+@register.filter
+def second(value: datetime | None) -> SafeString | str:
+    """A time in UTC to the second."""
+    return _time(value, "%Y-%m-%d %H:%M:%S")
+
+
+def _time(value: datetime | None, pattern: str) -> SafeString | str:
+    if value is None:
+        return MISSING
+    at = value.astimezone(UTC)
+    exact = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return format_html('<time class="keep" datetime="{0}" title="{0}">{1}</time>', exact, at.strftime(pattern))

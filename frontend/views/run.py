@@ -1,0 +1,112 @@
+"""One run: what happened, and whether it can be trusted."""
+
+import json
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from frontend import charts, findings
+from frontend.forms import RepeatsForm, RescoreForm
+from frontend.paging import Page, offset_of, window
+from runs import selectors
+from runs.access import READ, requires
+from runs.selectors.run import RunReport
+
+CASES_PER_PAGE = 25
+UNSTABLE_SHOWN = 12
+SAID_IN_THE_FINDING = "coarse_suite"
+FILTERS = (("", "all"), ("unstable", "unstable"), ("failed", "failed"), ("missing", "missing"), ("passed", "passed"))
+PARTS = {"progress": "frontend/_live.html"}
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFilter:
+    label: str
+    url: str
+    is_on: bool
+
+
+@requires(READ)
+@require_safe
+def run(request: HttpRequest, run_id: int) -> HttpResponse:
+    report = selectors.run_report(run_id)
+    part = request.GET.get("part")
+    if part is None:
+        return render(request, "frontend/run.html", _live(report) | _rest(request, report))
+    if part not in PARTS:
+        raise Http404
+    response = render(request, PARTS[part], _live(report) | {"is_part": True})
+    if report.row.is_terminal:
+        response["HX-Refresh"] = "true"  # the rest of the page is settled now as well
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def _live(report: RunReport) -> dict[str, object]:
+    scored = [value for value in report.row.points if value is not None]
+    scale = charts.scale_for(scored, least=4 * report.points_per_case)
+    return {
+        "run": report,
+        "row": report.row,
+        "finding": findings.of_run(report),
+        "banners": tuple(warning for warning in report.warnings if warning.code != SAID_IN_THE_FINDING),
+        "shard_rows": tuple(charts.shard_row(line) for line in report.repeats),
+        "ruler": charts.ruler(report.row.points, scale) if scored else None,
+        "n_scored": len(scored),
+        "part_done": report.progress.n_done / max(report.progress.n_total, 1),
+        "announced_percent": 10 * (10 * report.progress.n_done // max(report.progress.n_total, 1)),
+    }
+
+
+def _rest(request: HttpRequest, report: RunReport) -> dict[str, object]:
+    run_id = report.row.id
+    query = request.GET.get("q", "").strip()
+    only = request.GET.get("only", "")
+    if only not in dict(FILTERS):
+        only = ""
+    offset = offset_of(request)
+    rows = selectors.case_rows(run_id, query=query, only=only, offset=offset, limit=CASES_PER_PAGE + 1)
+    cases: Page = window(rows, offset=offset, limit=CASES_PER_PAGE, has_more=len(rows) > CASES_PER_PAGE)
+    return {
+        "unstable": selectors.case_rows(run_id, only="unstable", limit=UNSTABLE_SHOWN),
+        "cases": cases,
+        "cases_query": urlencode({name: value for name, value in (("q", query), ("only", only)) if value}),
+        "query": query,
+        "only": only,
+        "filters": tuple(_filter(value, label, query, only) for value, label in FILTERS),
+        "processes": findings.of_processes(report),
+        "broken_pins": tuple(pin for pin in report.pins if not pin.held),
+        "other_scores": tuple(line for line in report.scores if not line.is_own),
+        "curl": curl(request, report),
+        "repeats_form": RepeatsForm(),
+        "rescore_form": RescoreForm(),
+    }
+
+
+def _filter(value: str, label: str, query: str, only: str) -> CaseFilter:
+    asked = urlencode({name: part for name, part in (("q", query), ("only", value)) if part})
+    return CaseFilter(label, f"?{asked}#cases", value == only)
+
+
+def curl(request: HttpRequest, report: RunReport) -> str:
+    """The same run asked for again, as a command for a shell."""
+    row = report.row
+    body: dict[str, object] = {
+        "suite": row.suite,
+        "endpoint": row.endpoint,
+        "profile": row.profile,
+        "repeats": row.n_repeats,
+    }
+    if row.labels:
+        body["labels"] = row.labels
+    quoted = json.dumps(body, ensure_ascii=False).replace("'", "'\\''")
+    lines = (
+        f"curl -X POST {request.build_absolute_uri('/api/v1/runs/')}",
+        '-H "Authorization: Bearer $EVALBOARD_TOKEN"',
+        "-H 'Content-Type: application/json'",
+        f"-d '{quoted}'",
+    )
+    return " \\\n  ".join(lines)

@@ -1,0 +1,86 @@
+"""Runs as a list, and the form that starts one."""
+
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from evalboard.core.errors import EvalboardError
+from frontend.forms import StartRunForm, blame
+from runs import selectors, services
+from runs.access import READ, RUN, requires
+from runs.selectors import catalogue
+
+RUNS_PER_PAGE = 50
+STATUSES = ("queued", "running", "finished", "incomplete", "failed", "cancelled")
+FORM_FIELDS = {"model": "checkpoint", "model.path": "checkpoint"}
+
+
+@requires(READ)
+@require_safe
+def runs(request: HttpRequest) -> HttpResponse:
+    asked = {name: request.GET.get(name, "").strip() for name in ("suite", "endpoint", "status", "label")}
+    bucket = _number(request.GET.get("bucket", ""))
+    before = _number(request.GET.get("before", ""))
+    rows = selectors.run_rows(**asked, bucket=bucket, before=before, limit=RUNS_PER_PAGE + 1)
+    kept = {name: value for name, value in asked.items() if value}
+    if bucket is not None:
+        kept["bucket"] = str(bucket)
+    page = {
+        "rows": rows[:RUNS_PER_PAGE],
+        "asked": asked,
+        "bucket": bucket,
+        "is_filtered": bool(kept),
+        "is_continued": before is not None,
+        "newest_url": f"?{urlencode(kept)}",
+        "older_url": _older(kept, rows) if len(rows) > RUNS_PER_PAGE else "",
+        "statuses": STATUSES,
+        "suites": selectors.suite_rows(),
+        "endpoints": catalogue.endpoint_rows(),
+    }
+    return render(request, "frontend/runs.html", page)
+
+
+def _older(kept: dict[str, str], rows: tuple[selectors.RunRow, ...]) -> str:
+    return f"?{urlencode(kept | {'before': str(rows[RUNS_PER_PAGE - 1].id)})}"
+
+
+def _number(text: str) -> int | None:
+    """An id of the address; nonsense reads as none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 18 else None
+
+
+@requires(RUN)
+@require_http_methods(["GET", "HEAD", "POST"])
+def new_run(request: HttpRequest) -> HttpResponse:
+    choices = {
+        "suites": selectors.suite_rows(),
+        "endpoints": catalogue.endpoint_rows(),
+        "profiles": catalogue.profile_rows(),
+    }
+    if request.method != "POST":
+        asked = {name: request.GET[name] for name in ("suite", "endpoint", "profile") if name in request.GET}
+        form = StartRunForm(initial={"profile": "pinned"} | asked, **choices)
+        return render(request, "frontend/run_new.html", {"form": form, **choices})
+    form = StartRunForm(request.POST, **choices)
+    if form.is_valid():
+        asked_for = form.cleaned_data
+        try:
+            run = services.create_run(
+                suite=asked_for["suite"],
+                endpoint=asked_for["endpoint"],
+                profile=asked_for["profile"],
+                repeats=asked_for["repeats"],
+                model=form.model(),
+                labels=asked_for["labels"],
+                user=request.user,
+            )
+        except EvalboardError as problem:
+            blame(form, problem, names=FORM_FIELDS)
+        else:
+            messages.success(request, f"Run {run.pk} is queued; this page follows it.")
+            return redirect("run", run_id=run.pk)
+    form.mark_problems()
+    return render(request, "frontend/run_new.html", {"form": form, **choices}, status=422)

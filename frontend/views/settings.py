@@ -1,0 +1,61 @@
+"""Endpoints and profiles, which are data: everybody reads them, admins add their own."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from evalboard.core.errors import EvalboardError
+from frontend.forms import ENDPOINT_FIELDS, EndpointForm, ProfileForm, blame
+from frontend.templatetags.drawing import as_json
+from runs import services
+from runs.access import ADMIN, READ, requires
+from runs.selectors import catalogue
+
+
+@requires(READ)
+@require_safe
+def settings(request: HttpRequest) -> HttpResponse:
+    page = {"endpoints": catalogue.endpoint_rows(), "profiles": catalogue.profile_rows()}
+    return render(request, "frontend/settings.html", page)
+
+
+@requires(ADMIN)
+@require_http_methods(["GET", "HEAD", "POST"])
+def new_endpoint(request: HttpRequest) -> HttpResponse:
+    form = EndpointForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            endpoint = services.create_endpoint(**form.cleaned_data)
+        except EvalboardError as problem:
+            blame(form, problem, names=ENDPOINT_FIELDS)
+        else:
+            messages.success(request, f"Endpoint {endpoint.slug} is there; runs may use it.")
+            return redirect("settings")
+    return _form(request, form, "Add an endpoint", "A place where a model answers, with its dtype.")
+
+
+@requires(ADMIN)
+@require_http_methods(["GET", "HEAD", "POST"])
+def new_profile(request: HttpRequest) -> HttpResponse:
+    known = {row.slug: row for row in catalogue.profile_rows()}
+    base = known.get(request.GET.get("from", ""))
+    initial = {"slug": base.slug, "title": base.title, "settings": as_json(base.settings)} if base else {}
+    form = ProfileForm(request.POST or None, initial=initial)
+    if request.method == "POST" and form.is_valid():
+        try:
+            profile, is_new = services.create_profile(**form.cleaned_data)
+        except EvalboardError as problem:
+            blame(form, problem)
+        else:
+            state = "is there; runs may use it" if is_new else "was stored before with the same settings"
+            messages.success(request, f"Profile {profile} {state}.")
+            return redirect("settings")
+    about = "How cases are decoded: sampling settings and engine pins. Runs keep the version they were started with."
+    return _form(request, form, "Add a profile", about)
+
+
+def _form(request: HttpRequest, form: EndpointForm | ProfileForm, title: str, about: str) -> HttpResponse:
+    form.mark_problems()
+    status = 422 if form.errors else 200
+    return render(request, "frontend/setting_new.html", {"form": form, "title": title, "about": about}, status=status)

@@ -1,0 +1,92 @@
+"""A real Chromium on a real server, watched: whatever it complains of fails the test."""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+
+from runs import services
+from tests.frontend import stage as staged
+
+LAUNCH = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+REPORTS = """
+window.cspReports = [];
+document.addEventListener("securitypolicyviolation", (event) =>
+  window.cspReports.push(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}:${event.lineNumber}`));
+"""
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        # Playwright keeps an event loop in this thread, which Django takes for asynchronous code of ours.
+        os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+        browser = playwright.chromium.launch(executable_path=chromium, args=LAUNCH)
+        yield browser
+        browser.close()
+        del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+@pytest.fixture
+def stage(transactional_db: None, settings: Any) -> Any:
+    staged.stage(model_root=settings.MODEL_ROOTS[0])
+    return staged
+
+
+class Watched:
+    """A page that remembers every complaint: console, uncaught errors, CSP reports, requests to other hosts."""
+
+    def __init__(self, context: BrowserContext, base: str) -> None:
+        self.base = base
+        self.complaints: list[str] = []
+        context.add_init_script(REPORTS)
+        self.page: Page = context.new_page()
+        self.page.on("console", self._heard)
+        self.page.on("pageerror", lambda problem: self.complaints.append(f"uncaught: {problem}"))
+        self.page.on("request", self._asked)
+
+    def open(self, path: str) -> Page:
+        self.page.goto(self.base + path)
+        return self.page
+
+    def check(self) -> None:
+        """Raise AssertionError with every complaint so far."""
+        self.complaints += self.page.evaluate("window.cspReports ?? []")
+        assert self.complaints == []
+
+    def overflow(self) -> int:
+        """Pixels by which the page is wider than the window."""
+        return self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(f"console: {message.text}")
+
+    def _asked(self, request: Request) -> None:
+        if not request.url.startswith((self.base, "data:", "blob:")):
+            self.complaints.append(f"another host: {request.url}")
+
+
+@pytest.fixture
+def watch(browser: Browser, live_server: Any, transactional_db: None) -> Iterator[Callable[..., Watched]]:
+    """Open a watched page, signed in as an engineer."""
+    contexts: list[BrowserContext] = []
+
+    def signed_in(*, theme: str = "light", width: int = 1280, **options: Any) -> Watched:
+        user, _ = get_user_model().objects.get_or_create(username="mira")
+        services.grant_role(user=user, role="engineer")
+        client = Client()
+        client.force_login(user)
+        session = client.cookies["evalboard_session"].value
+        context = browser.new_context(color_scheme=theme, viewport={"width": width, "height": 800}, **options)
+        contexts.append(context)
+        context.add_cookies([{"name": "evalboard_session", "value": session, "url": live_server.url}])
+        return Watched(context, live_server.url)
+
+    yield signed_in
+    for context in contexts:
+        context.close()

@@ -1,0 +1,189 @@
+"""The pages in a real browser: the way from the board to a token, keys, themes, charts, and axe on each page."""
+
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.urls import reverse
+from playwright.sync_api import expect
+
+from tests.frontend.stage import SLUG
+
+pytestmark = pytest.mark.browser
+LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
+SERIOUS = ("serious", "critical")
+
+
+def addresses(run_id: int) -> list[str]:
+    """Every kind of page."""
+    return [
+        "/",
+        "/suites/",
+        f"/suites/{SLUG}/",
+        f"/suites/{SLUG}/versions/1/",
+        "/runs/",
+        "/runs/new/",
+        f"/runs/{run_id}/",
+        reverse("response", args=[run_id, 1, "case-004"]),
+        "/workers/",
+        "/settings/",
+    ]
+
+
+@pytest.mark.parametrize(("theme", "width"), LOOKS)
+def test_the_way_from_the_board_to_a_token(stage, watch, theme, width):
+    run = stage.run_in("finished")
+    watched = watch(theme=theme, width=width)
+    page = watched.open("/")
+    page.get_by_role("link", name=f"run {run.pk}").first.click()
+    expect(page.get_by_role("heading", name=f"run {run.pk}")).to_be_visible()
+    page.locator("#cases ~ form input[name=q]").fill("case-004")
+    page.get_by_role("button", name="Find").click()
+    page.locator("table.cases a", has_text="case-004").click()
+    expect(page.get_by_role("heading", name="case-004")).to_be_visible()
+    token = page.locator('[data-position="2"]')
+    expect(token).to_have_attribute("aria-current", "true")
+    page.locator('[data-position="1"]').click()
+    expect(page.locator("#alternatives h2")).to_have_text("At 1")
+    assert page.url.endswith("?at=1")
+    watched.check()
+
+
+@pytest.mark.parametrize(("theme", "width"), LOOKS)
+def test_every_page_is_quiet_fits_and_has_no_serious_barrier(stage, watch, theme, width):
+    run = stage.run_in("finished")
+    watched = watch(theme=theme, width=width)
+    barriers = []
+    for address in addresses(run.pk):
+        watched.open(address)
+        assert watched.overflow() == 0, address
+        watched.check()
+        found = Axe().run(watched.page)
+        barriers += [
+            (address, item["id"], [node["html"][:160] for node in item["nodes"][:3]])
+            for item in found.response["violations"]
+            if item["impact"] in SERIOUS
+        ]
+    assert barriers == []
+
+
+def test_arrow_keys_walk_the_tokens_and_the_address_follows(stage, watch):
+    run = stage.run_in("finished")
+    watched = watch()
+    page = watched.open(reverse("response", args=[run.pk, 1, "case-004"]) + "?at=0")
+    page.locator('[data-position="0"]').focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#alternatives h2")).to_have_text("At 1")
+    page.keyboard.press("End")
+    expect(page.locator("#alternatives h2")).to_have_text("At 8")
+    page.keyboard.press("[")
+    expect(page.locator("#alternatives h2")).to_have_text("At 2")
+    assert page.url.endswith("?at=2")
+    expect(page.locator('[data-position="2"]')).to_be_focused()
+    assert page.locator('[data-position][tabindex="0"]').count() == 1
+    page.reload()
+    expect(page.locator("#alternatives h2")).to_have_text("At 2")
+    watched.check()
+
+
+def test_keys_lead_to_the_next_case_to_the_search_and_to_help(stage, watch):
+    run = stage.run_in("finished")
+    watched = watch()
+    page = watched.open(reverse("response", args=[run.pk, 1, "case-004"]))
+    page.keyboard.press("n")
+    expect(page.get_by_role("heading", name="case-005")).to_be_visible()
+    page.keyboard.press("p")
+    expect(page.get_by_role("heading", name="case-004")).to_be_visible()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).not_to_be_visible()
+    page = watched.open(f"/runs/{run.pk}/")
+    page.keyboard.press("/")
+    expect(page.locator("[data-search]")).to_be_focused()
+    page.keyboard.type("n/a")
+    expect(page.locator("[data-search]")).to_have_value("n/a")
+    watched.check()
+
+
+def test_the_skip_link_is_first_and_leads_to_the_content(stage, watch):
+    page = watch().open("/runs/")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#main")).to_be_focused()
+
+
+def test_the_theme_that_was_chosen_is_there_before_the_next_page_is_painted(stage, watch):
+    watched = watch(theme="light")
+    page = watched.open("/")
+    ground = "getComputedStyle(document.documentElement).backgroundColor"
+    light = page.evaluate(ground)
+    switch = page.locator("[data-theme-switch]")
+    switch.click()
+    switch.click()
+    expect(switch).to_have_attribute("aria-label", "Theme: dark")
+    dark = page.evaluate(ground)
+    assert dark != light
+    page = watched.open("/runs/")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert page.evaluate(ground) == dark
+    watched.check()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_chart_is_drawn_in_place_in_the_inks_of_the_theme(stage, watch, width):
+    stage.run_in("finished")
+    watched = watch(width=width)
+    page = watched.open(f"/suites/{SLUG}/")
+    drawing = page.locator(".plot .main-svg").first
+    expect(drawing).to_be_visible()
+    assert page.evaluate("getComputedStyle(document.querySelector('.main-svg')).position") == "absolute"
+    box, frame = drawing.bounding_box(), page.locator(".plot").bounding_box()
+    assert (round(box["width"]), round(box["height"])) == (round(frame["width"]), round(frame["height"]))
+    assert page.locator(".plot .points .point").count() == 2
+    fill = "getComputedStyle(document.querySelector('.plot .points .point')).fill"
+    before = page.evaluate(fill)
+    page.locator("[data-theme-switch]").click()
+    page.locator("[data-theme-switch]").click()
+    page.wait_for_function(f"{fill} !== {before!r}")
+    watched.check()
+
+
+def test_a_running_run_moves_on_its_page_and_settles_at_its_end(stage, watch):
+    run, by = stage.start(), stage.worker()
+    process = stage.engine(by)
+    watched = watch()
+    page = watched.open(f"/runs/{run.pk}/")
+    expect(page.locator("#live .count b")).to_have_text("0 of 60")
+    stage.serve(by, process, n_shards=1)
+    expect(page.locator("#live .count b")).not_to_have_text("0 of 60", timeout=6000)
+    expect(page.locator("#run-status")).to_have_text("running")
+    expect(page.locator("#run-words")).to_have_text(re.compile(r"\d+ percent of the responses are in"))
+    stage.serve(by, process)
+    expect(page.get_by_text("73.3–76.7 points over 2 repeats.")).to_be_visible(timeout=6000)
+    expect(page.locator("#live")).not_to_have_attribute("hx-trigger", re.compile("."))
+    watched.check()
+
+
+def test_the_pages_can_be_read_with_scripts_off(stage, watch):
+    run = stage.run_in("finished")
+    watched = watch(java_script_enabled=False)
+    page = watched.page
+    page.goto(watched.base + f"/suites/{SLUG}/")
+    page.locator("summary", has_text="The same numbers as a table").click()
+    expect(page.get_by_role("table", name="Score of each repeat by run and bucket")).to_be_visible()
+    page.goto(watched.base + reverse("response", args=[run.pk, 1, "case-004"]))
+    page.locator('[data-position="1"]').click()
+    expect(page.locator("#alternatives h2")).to_have_text("At 1")
+    expect(page.locator("[data-theme-switch]")).not_to_be_visible()
+
+
+def test_a_page_on_paper_is_light_and_without_what_only_a_screen_can_use(stage, watch):
+    run = stage.run_in("finished")
+    watched = watch(theme="dark")
+    page = watched.open(f"/runs/{run.pk}/")
+    page.emulate_media(media="print")
+    expect(page.locator(".bar")).not_to_be_visible()
+    expect(page.locator(".actions").first).not_to_be_visible()
+    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"

@@ -1,0 +1,47 @@
+"""The stage, and people of each role with a client of their own."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+
+from runs import services
+from tests.frontend import stage as staged
+
+
+@pytest.fixture
+def stage(db: None, settings: Any) -> Any:
+    staged.stage(model_root=settings.MODEL_ROOTS[0])
+    return staged
+
+
+@pytest.fixture
+def client_of(db: None) -> Callable[[str], Client]:
+    """A client signed in with a role; "anonymous" is nobody."""
+
+    def sign_in(role: str) -> Client:
+        client = Client(raise_request_exception=False)
+        if role != "anonymous":
+            user, _ = get_user_model().objects.get_or_create(username=role)
+            services.grant_role(user=user, role=role)
+            client.force_login(user)
+        return client
+
+    return sign_in
+
+
+@pytest.fixture
+def viewer(client_of: Callable[[str], Client]) -> Client:
+    return client_of("viewer")
+
+
+@pytest.fixture
+def engineer(client_of: Callable[[str], Client]) -> Client:
+    return client_of("engineer")
+
+
+@pytest.fixture
+def admin(client_of: Callable[[str], Client]) -> Client:
+    return client_of("admin")

@@ -1,0 +1,147 @@
+"""What people do: each act is one service call, and a refusal becomes words beside what they asked."""
+
+import re
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+from sesame.utils import get_query_string
+
+from runs.models import Endpoint, Profile, Run
+from tests.frontend.stage import SLUG
+
+GOOD = {"suite": SLUG, "endpoint": "local", "profile": "pinned", "repeats": "3", "checkpoint": "", "labels": ""}
+
+
+def test_a_run_is_started_from_the_form_with_its_labels(stage, engineer):
+    answer = engineer.post("/runs/new/", GOOD | {"labels": "commit=8f21c0e\n\nbranch = main "})
+    run = Run.objects.get()
+    assert answer.headers["Location"] == f"/runs/{run.pk}/"
+    assert run.labels == {"commit": "8f21c0e", "branch": "main"}
+    assert run.repeats.count() == 3
+    assert run.created_by.username == "engineer"
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"repeats": "0"}, "repeats"),
+        ({"suite": "none"}, "suite"),
+        ({"labels": "no equals sign"}, "labels"),
+        ({"checkpoint": "/etc"}, "checkpoint"),
+    ],
+)
+def test_a_refused_run_says_why_at_the_field(stage, engineer, change, field):
+    answer = engineer.post("/runs/new/", GOOD | change)
+    assert answer.status_code == 422
+    assert f'id="id_{field}-problem"' in answer.content.decode()
+    assert re.search(
+        rf'id="id_{field}"[^>]*aria-invalid="true"|aria-invalid="true"[^>]*id="id_{field}"', answer.content.decode()
+    )
+    assert not Run.objects.exists()
+
+
+def test_what_was_typed_survives_a_refusal(stage, engineer):
+    answer = engineer.post("/runs/new/", GOOD | {"repeats": "0", "labels": "commit=8f21c0e"})
+    assert "commit=8f21c0e" in answer.content.decode()
+
+
+def test_cancelling_and_adding_repeats_lead_back_to_the_run(stage, engineer):
+    run = stage.run_in("finished")
+    added = engineer.post(f"/runs/{run.pk}/repeats/", {"n": "2"}, follow=True)
+    assert "2 more repeats queued." in added.content.decode()
+    cancelled = engineer.post(f"/runs/{run.pk}/cancel/", follow=True)
+    assert cancelled.redirect_chain[-1][0] == f"/runs/{run.pk}/"
+    run.refresh_from_db()
+    assert run.is_cancel_wanted
+
+
+def test_a_refusal_of_the_service_is_shown_on_the_page(stage, engineer):
+    run = stage.run_in("finished")
+    answer = engineer.post(f"/runs/{run.pk}/cancel/", follow=True)
+    assert 'role="alert"' in answer.content.decode()
+    assert "already ended as finished" in answer.content.decode()
+
+
+def test_stored_responses_are_scored_again_and_both_scores_are_shown(stage, engineer):
+    run = stage.run_in("finished")
+    answer = engineer.post(f"/runs/{run.pk}/rescore/", {"scorer": '{"kind": "contains"}'}, follow=True)
+    page = answer.content.decode()
+    assert "both scores are kept" in page
+    assert "scored again" in page
+
+
+@pytest.mark.parametrize(
+    ("scorer", "words"), [("{", "not valid JSON"), ("[]", "JSON object"), ('{"kind": "magic"}', "must be one of exact")]
+)
+def test_a_scorer_that_cannot_be_read_says_so(stage, engineer, scorer, words):
+    run = stage.run_in("finished")
+    answer = engineer.post(f"/runs/{run.pk}/rescore/", {"scorer": scorer}, follow=True)
+    assert words in answer.content.decode()
+
+
+def test_an_admin_adds_an_endpoint_and_a_profile(stage, admin, settings):
+    path = str(settings.MODEL_ROOTS[0] / "other")
+    asked = {
+        "slug": "other",
+        "model_path": path,
+        "dtype": "bfloat16",
+        "line": "paint",
+        "max_model_len": 512,
+        "pool": "default",
+    }
+    assert admin.post("/settings/endpoints/new/", asked).headers["Location"] == "/settings/"
+    assert Endpoint.objects.get(slug="other").dtype == "bfloat16"
+    taken = admin.post("/settings/endpoints/new/", asked)
+    assert taken.status_code == 422
+    assert "already" in taken.content.decode()
+    page = admin.get("/settings/profiles/new/?from=pinned").content.decode()
+    assert "&quot;" in page
+    wrong = admin.post("/settings/profiles/new/", {"slug": "mine", "title": "Mine", "settings": '{"nonsense": 1}'})
+    assert wrong.status_code == 422
+    assert not Profile.objects.filter(slug="mine").exists()
+
+
+def test_the_sign_in_link_works_once(db):
+    user = get_user_model().objects.create_user("mira")
+    address = f"/signin/{get_query_string(user)}"
+    first, second = Client(), Client()
+    assert first.get(address).headers["Location"] == "/"
+    assert first.get("/").status_code == 200
+    refused = second.get(address)
+    assert refused.status_code == 403
+    assert "used already or is too old" in refused.content.decode()
+
+
+def test_signing_in_leads_back_and_signing_out_ends_it(db):
+    get_user_model().objects.create_user("mira", password="a long enough password")
+    client = Client()
+    asked = client.get("/runs/?status=failed")
+    assert asked.headers["Location"] == "/login/?next=/runs/%3Fstatus%3Dfailed"
+    signed_in = client.post(
+        "/login/", {"username": "mira", "password": "a long enough password", "next": "/runs/?status=failed"}
+    )
+    assert signed_in.headers["Location"] == "/runs/?status=failed"
+    assert client.post("/logout/").headers["Location"] == "/login/"
+    assert client.get("/").status_code == 302
+
+
+def test_a_page_that_polls_after_its_session_ended_is_told_to_load_anew(stage):
+    run = stage.run_in("running")
+    answer = Client().get(f"/runs/{run.pk}/?part=progress", headers={"HX-Request": "true"}, follow=True)
+    assert answer.redirect_chain[0][0].startswith("/login/")
+    assert answer.headers["HX-Refresh"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("role", "may_start", "may_delete"), [("viewer", False, False), ("engineer", True, False), ("admin", True, True)]
+)
+def test_what_a_role_may_not_do_is_not_offered_and_refused(stage, client_of, role, may_start, may_delete):
+    run = stage.run_in("finished")
+    client = client_of(role)
+    page = client.get(f"/runs/{run.pk}/").content.decode()
+    assert ("Add repeats" in page) is may_start
+    assert ("Delete run" in page) is may_delete
+    assert client.get("/runs/new/").status_code == (200 if may_start else 403)
+    assert client.post(f"/runs/{run.pk}/repeats/", {"n": "1"}).status_code == (302 if may_start else 403)
+    assert client.get(f"/runs/{run.pk}/delete/").status_code == (200 if may_delete else 403)

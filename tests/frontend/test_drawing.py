@@ -1,0 +1,55 @@
+"""Nothing that a model wrote can hide, break out or turn the page around."""
+
+import pytest
+
+from frontend.templatetags import drawing
+
+
+def test_markup_is_escaped():
+    assert drawing.drawn("<script>alert(1)</script>") == "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi>"
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    ["\u202e", "\u2066", "\u200b", "\u00ad", "\ufeff", "\x07", "\x1b", "\x7f", "\x85", "\u2028", "\U000e0041", "\r"],
+)
+def test_characters_that_cannot_be_seen_are_drawn_as_their_code(hidden):
+    shown = drawing.drawn(f"a{hidden}b")
+    assert hidden not in shown
+    assert f"⟨U+{ord(hidden):04X}⟩" in shown
+
+
+@pytest.mark.parametrize("plain", ["a\nb", "a\tb", "naïve", "日本語", "שלום", "👩‍🚀".replace("\u200d", "")])
+def test_ordinary_text_of_any_script_stays_as_it_is(plain):
+    assert drawing.drawn(plain) == f"<bdi>{plain}</bdi>"
+
+
+def test_attributes_get_no_elements():
+    assert drawing.drawn_plain('"\u202e<b>') == '"⟨U+202E⟩<b>'
+
+
+def test_marks_of_a_token_are_set_apart_from_its_text():
+    assert drawing.token("·the") == '<span class="drawn">·</span>the'
+    assert drawing.token("⟨end⟩") == '<span class="drawn">⟨end⟩</span>'
+    assert drawing.token("<b>&") == "&lt;b&gt;&amp;"
+
+
+def test_a_message_with_parts_or_calls_is_shown_whole():
+    assert drawing.content({"role": "user", "content": "Hi"}) == "Hi"
+    assert '"text": "Hi"' in drawing.content({"role": "user", "content": [{"type": "text", "text": "Hi"}]})
+    assert "get_weather" in drawing.content(
+        {"role": "assistant", "content": "", "tool_calls": [{"name": "get_weather"}]}
+    )
+
+
+@pytest.mark.parametrize(
+    ("score", "said"),
+    [(1.0, "repeat 2: pass"), (0.0, "repeat 2: fail"), (0.5, "repeat 2: 0.50 of 1"), (None, "repeat 2: missing")],
+)
+def test_a_score_is_a_glyph_with_a_name(score, said):
+    assert f'aria-label="{said}"' in drawing.score_mark(score, 2)
+
+
+def test_long_text_is_one_line_in_tables():
+    assert drawing.shortened("a\n b", 10) == "a b"
+    assert drawing.shortened("abcdef", 4) == "abc…"

@@ -1,0 +1,205 @@
+"""Every page renders for a run in every state, says the right thing, and escapes what others wrote."""
+
+import re
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from evalboard.core.errors import NotFound
+from runs import selectors, services
+from runs.models import Run
+from tests.frontend.stage import HOSTILE_ID, SLUG, STATES
+
+PAGES = ("/", "/suites/", f"/suites/{SLUG}/", f"/suites/{SLUG}/versions/1/", "/runs/", "/workers/", "/settings/")
+
+
+def text_of(response) -> str:
+    return response.content.decode()
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_every_page_renders_for_a_run_in_every_state(stage, engineer, state):
+    run = stage.run_in(state)
+    assert run.status == state
+    for page in (*PAGES, f"/runs/{run.pk}/", f"/runs/{run.pk}/?part=progress", f"/runs/{run.pk}/?only=missing&q=case"):
+        response = engineer.get(page)
+        assert response.status_code == 200, page
+    assert f'data-status="{state}"' in text_of(engineer.get(f"/runs/{run.pk}/"))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_empty_pages_say_why_and_name_a_next_step(admin, db, page):
+    response = admin.get(page)
+    if SLUG in page:
+        assert response.status_code == 404
+        return
+    assert response.status_code == 200
+    assert 'class="empty"' in text_of(response)
+
+
+@pytest.mark.parametrize(
+    ("state", "is_live"), [("queued", True), ("running", True), ("finished", False), ("failed", False)]
+)
+def test_only_a_run_that_may_still_move_asks_for_its_progress(stage, viewer, state, is_live):
+    run = stage.run_in(state)
+    page = viewer.get(f"/runs/{run.pk}/")
+    assert ('hx-trigger="every 2s"' in text_of(page)) is is_live
+    part = viewer.get(f"/runs/{run.pk}/?part=progress")
+    assert (part.headers.get("HX-Refresh") == "true") is not is_live
+    assert "<html" not in text_of(part)
+
+
+def test_a_finished_run_says_its_range_and_what_was_unstable(stage, viewer):
+    run = stage.run_in("finished")
+    page = text_of(viewer.get(f"/runs/{run.pk}/"))
+    assert "73.3–76.7 points over 2 repeats." in page
+    assert "1 case changed its score between repeats." in page
+    assert "One of 30 cases is worth 3.3 points." in page
+    assert re.search(r"Unstable cases.*?case-002", page, re.S)
+
+
+def test_an_incomplete_run_shows_no_plain_score(stage, viewer):
+    run = stage.run_in("incomplete")
+    page = text_of(viewer.get(f"/runs/{run.pk}/"))
+    assert "2 responses are missing, so no score is given." in page
+    assert "58 of 60 responses were kept." in page
+    assert "points over" not in page
+    assert "timeout" in page
+
+
+def test_a_broken_pin_is_a_warning_on_the_page(stage, viewer):
+    run = stage.start()
+    by = stage.worker()
+    stage.serve(by, stage.engine(by, max_num_seqs=64))
+    page = text_of(viewer.get(f"/runs/{run.pk}/"))
+    assert re.search(r'class="banner"[^>]*data-code="[^"]*pin', page)
+    assert re.search(r'<tr class="broken"><th scope="row"><bdi>max_num_seqs', page)
+
+
+def test_a_second_equal_run_is_called_byte_identical(stage, viewer):
+    first, by = stage.start(), stage.worker()
+    process = stage.engine(by)
+    stage.serve(by, process)
+    second = stage.start()
+    stage.serve(by, process)
+    page = text_of(viewer.get(f"/runs/{second.pk}/"))
+    assert re.search(rf'Byte-identical to <a href="/runs/{first.pk}/">', page)
+
+
+def test_a_second_attempt_is_a_number_in_its_cell(stage, viewer):
+    run, by = stage.start(), stage.worker()
+    lease = services.claim_shard(worker=by)
+    services.release_shard(lease=lease, reason="the runner died", is_crash=True)
+    stage.serve(by, stage.engine(by), n_shards=1)
+    page = text_of(viewer.get(f"/runs/{run.pk}/"))
+    assert re.search(r'class="cell-attempt[^"]*"[^>]*>2</text>', page)
+
+
+def test_the_response_page_shows_text_tokens_and_the_position_of_the_address(stage, viewer):
+    run = stage.run_in("finished")
+    address = reverse("response", args=[run.pk, 1, "case-004"])
+    page = text_of(viewer.get(address))
+    assert 'data-position="2"' in page
+    assert re.search(r'class="token margin-3"[^>]*aria-label="2: [^"]*margin 0.000"[^>]*aria-current="true"', page)
+    chosen = text_of(viewer.get(f"{address}?at=1&part=alternatives"))
+    assert "At 1" in chosen
+    assert "<html" not in chosen
+    beyond = text_of(viewer.get(f"{address}?at=999999"))
+    assert "At 2" in beyond
+
+
+def test_cases_with_slashes_and_signs_in_their_id_have_an_address(stage, viewer):
+    run = stage.run_in("finished")
+    page = text_of(viewer.get(f"/runs/{run.pk}/"))
+    address = reverse("response", args=[run.pk, 1, HOSTILE_ID])
+    assert f'href="{address}"' in page
+    assert viewer.get(address).status_code == 200
+
+
+@pytest.mark.parametrize("state", ["finished", "incomplete", "failed"])
+def test_what_others_wrote_is_escaped_and_drawn_on_every_page(stage, viewer, state):
+    run = stage.run_in(state)
+    pages = [*PAGES, f"/runs/{run.pk}/", f"/runs/{run.pk}/?q=%3Cscript%3E&only=failed"]
+    if state == "finished":
+        pages.append(reverse("response", args=[run.pk, 1, HOSTILE_ID]))
+    for page in pages:
+        body = text_of(viewer.get(page))
+        assert "<script>alert" not in body, page
+        assert "\u202e" not in body, page
+        assert "\x07" not in body, page
+
+
+@pytest.mark.parametrize("page", [*PAGES, "/runs/new/", "/login/", "/no-such-page/"])
+def test_no_page_holds_inline_script_or_style(stage, admin, page):
+    stage.run_in("finished")
+    response = admin.get(page)
+    body = text_of(response)
+    assert not re.findall(r"\sstyle=|\son\w+=|<script(?![^>]*(?:src=|application/json))", body)
+    assert re.search(r"script-src 'self'(;|$)", response.headers["Content-Security-Policy"])
+    assert "unsafe" not in response.headers["Content-Security-Policy"]
+
+
+def test_the_cost_of_a_page_does_not_grow_with_its_rows(stage, viewer):
+    run = stage.run_in("finished")
+    addresses = ["/", "/runs/", f"/suites/{SLUG}/", f"/runs/{run.pk}/", "/workers/"]
+
+    def costs() -> list[int]:
+        counted = []
+        for address in addresses:
+            with CaptureQueriesContext(connection) as queries:
+                assert viewer.get(address).status_code == 200
+            counted.append(len(queries))
+        return counted
+
+    kinds = ("running", "cancelled", "incomplete", "queued")
+    for state in kinds:
+        stage.run_in(state)
+    before = costs()
+    for state in (*kinds, "finished", "finished", *kinds):
+        stage.run_in(state)
+    assert costs() == before
+
+
+def test_pages_of_what_is_not_there_answer_404_with_the_request_id(viewer, db):
+    for address in ("/runs/999999/", "/suites/none/", "/runs/1/repeats/1/cases/x/", "/nowhere/"):
+        response = viewer.get(address)
+        assert response.status_code == 404
+        assert response.headers["X-Request-Id"] in text_of(response)
+
+
+def test_an_api_address_that_does_not_exist_answers_in_the_shape_of_the_api(viewer, db):
+    response = viewer.get("/api/v1/no-such-thing/")
+    assert response.status_code == 404
+    assert response.headers["Content-Type"] == "application/problem+json"
+    assert response.json()["code"] == "not_found"
+
+
+def test_a_form_without_its_mark_is_refused_in_words(stage, db):
+    response = Client(enforce_csrf_checks=True).post("/login/", {"username": "x", "password": "y"})
+    assert response.status_code == 403
+    assert "The form could not be trusted" in text_of(response)
+
+
+def test_a_fault_is_a_page_that_needs_no_database(viewer, db, monkeypatch):
+    def fail() -> None:
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr(selectors, "board", fail)
+    response = viewer.get("/")
+    assert response.status_code == 500
+    assert "Evalboard could not answer" in text_of(response)
+    assert response.headers["X-Request-Id"] in text_of(response)
+    assert "a fault of ours" not in text_of(response)
+
+
+def test_deleting_is_confirmed_and_final(stage, admin):
+    run = stage.run_in("finished")
+    asked = text_of(admin.get(f"/runs/{run.pk}/delete/"))
+    assert "60 responses" in asked
+    assert Run.objects.filter(pk=run.pk).exists()
+    assert admin.post(f"/runs/{run.pk}/delete/").headers["Location"] == "/runs/"
+    with pytest.raises(NotFound):
+        services.cancel_run(run_id=run.pk)

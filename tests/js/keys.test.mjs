@@ -1,0 +1,16 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { meaning } from "../../frontend/static/frontend/js/keys.js";
+
+test("keys have a meaning outside of fields only", () => {
+  assert.equal(meaning({ key: "?" }, false), "help");
+  assert.equal(meaning({ key: "/" }, false), "search");
+  assert.equal(meaning({ key: "n" }, false), "link");
+  assert.equal(meaning({ key: "n" }, true), null);
+});
+
+test("combinations belong to the browser", () => {
+  assert.equal(meaning({ key: "p", ctrlKey: true }, false), null);
+  assert.equal(meaning({ key: "n", metaKey: true }, false), null);
+  assert.equal(meaning({ key: "Enter" }, false), null);
+});
