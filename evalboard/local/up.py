@@ -1,0 +1,278 @@
+"""`evalboard up`: database, web, engine and runner of one machine, started in order, watched, and ended together."""
+
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+import httpx
+
+from evalboard.local import engine, postgres
+from evalboard.local.children import Child, in_words, wait_until
+from evalboard.local.errors import CannotStart
+from evalboard.local.folder import DataFolder
+from evalboard.local.progress import Progress
+from evalboard.local.report import Report
+
+ROOT = Path(__file__).resolve().parents[2]
+HOST = "127.0.0.1"
+PAGE_SECONDS = 60.0
+LOOK_SECONDS = 2.0
+WATCH_SECONDS = 0.2
+# A runner that lived this long had started well; the next death is not the same trouble again.
+STEADY_SECONDS = 60.0
+LONGEST_PAUSE_SECONDS = 60.0
+
+
+class Ended(BaseException):
+    """The person, the terminal or the machine asked for the end. Not an error, so `except Exception` lets it pass."""
+
+
+@dataclass(frozen=True)
+class Options:
+    port: int
+    data_dir: Path
+    database_url: str | None
+    vllm_python: Path | None
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str], *, port: int) -> "Options":
+        given = environment.get("EVALBOARD_VLLM_PYTHON")
+        return cls(
+            port=port,
+            data_dir=Path(environment.get("EVALBOARD_DATA_DIR") or ROOT / "data"),
+            database_url=environment.get("DATABASE_URL") or None,
+            vllm_python=Path(given) if given else None,
+        )
+
+
+class Up:
+    """One machine's installation, from its start to Ctrl-C."""
+
+    def __init__(self, options: Options, report: Report) -> None:
+        self._options = options
+        self._report = report
+        self._address = f"http://{HOST}:{options.port}"
+        self._folder = DataFolder(options.data_dir)
+        self._database: postgres.Server | None = None
+        self._web: Child | None = None
+        self._short: Child | None = None  # an installation or conversion that is under way
+        self._runner: Runner | None = None
+        self._environment: dict[str, str] = {}
+
+    def run(self) -> None:
+        """Start everything and stay until a signal asks for the end. Raises CannotStart."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, _end)
+        try:
+            self._start()
+            self._stay()
+        except Ended:
+            self._report.say("\nStopping. Running work goes back to the queue and is taken up by the next `make up`.")
+        finally:
+            self._stop()
+
+    def _start(self) -> None:
+        self._folder.prepare()
+        if self._options.vllm_python:
+            engine.check_given(self._options.vllm_python, needs_model=not self._folder.sample_model.exists())
+        self._folder.hold({"pid": os.getpid(), "url": self._address})
+        check_port(self._options.port)
+        self._environment = self._make_environment(self._start_database())
+        with self._report.step("database tables"):
+            self._manage("migrate", "--no-input")
+        with self._report.step("sample suite, profiles, endpoints and runs"):
+            samples = json.loads(self._manage("load_samples").splitlines()[-1])
+        with self._report.step("page"):
+            self._start_web()
+        link = self._address + samples["signin"]
+        self._report.say(f"\nThe page is up. This link signs you in, once:\n\n    {link}\n", url=link)
+        self._start_engine()
+        self._runner = Runner(self._report, environment=self._environment, log=self._folder.logs / "runner.log")
+        self._follow(samples["runs"])
+
+    def _start_database(self) -> str:
+        if self._options.database_url:
+            postgres.check_answers(self._options.database_url)
+            return self._options.database_url
+        with self._report.step(f"PostgreSQL {postgres.VERSION} in {self._folder.postgres}"):
+            self._database = postgres.Server(self._folder.postgres, log=self._folder.logs / "postgres.log")
+            self._database.start()
+            return self._database.create_database("evalboard")
+
+    def _make_environment(self, database_url: str) -> dict[str, str]:
+        python = self._options.vllm_python or engine.own_python(ROOT)
+        return {
+            "EVALBOARD_SECRET_KEY": self._folder.secret(),
+            **os.environ,
+            "DATABASE_URL": database_url,
+            "EVALBOARD_DATA_DIR": str(self._folder.path),
+            "EVALBOARD_VLLM_PYTHON": str(python),
+            "PYTHONUNBUFFERED": "1",
+        }
+
+    def _manage(self, *arguments: str) -> str:
+        """Run a management command to its end; return what it wrote, or raise CannotStart with its last words."""
+        log = self._folder.logs / f"{arguments[0]}.log"
+        log.write_bytes(b"")
+        command: list[str | Path] = [sys.executable, ROOT / "manage.py", *arguments]
+        self._finish(Child(f"manage.py {arguments[0]}", command, log=log, env=self._environment, cwd=ROOT))
+        return log.read_text()
+
+    def _start_web(self) -> None:
+        command = [sys.executable, "-m", "gunicorn", "evalboard.wsgi", "--bind", f"{HOST}:{self._options.port}"]
+        command += ["--worker-class", "gthread", "--workers", "1", "--threads", "8", "--no-control-socket"]
+        log = self._folder.logs / "web.log"
+        self._web = Child("the web server", command, log=log, env=self._environment, cwd=ROOT)
+        if not wait_until(self._page_answers, PAGE_SECONDS):
+            raise CannotStart(f"The page does not answer within {PAGE_SECONDS:.0f} s; {log} may say why.")
+
+    def _page_answers(self) -> bool:
+        self._watch()
+        try:
+            return httpx.get(f"{self._address}/api/v1/health", timeout=5, trust_env=False).is_success
+        except httpx.TransportError:
+            return False
+
+    def _start_engine(self) -> None:
+        python = self._options.vllm_python
+        if python is None:
+            python = engine.own_python(ROOT)
+            log = self._folder.logs / "install.log" if self._report.as_json else None
+            self._finish(engine.start_install(ROOT, log=log))
+        with self._report.step("sample model"):
+            log = self._folder.logs / "sample_model.log"
+            self._finish(engine.start_conversion(python, ROOT, out=self._folder.sample_model, log=log))
+
+    def _finish(self, child: Child) -> None:
+        """Wait for a child that does one thing, watching the others meanwhile."""
+        self._short = child
+        while (status := child.exit_status()) is None:
+            self._watch()
+            time.sleep(WATCH_SECONDS / 4)
+        self._short = None
+        if status != 0:
+            raise CannotStart(
+                _why(child, status) if child.log else f"the {child.name} are missing; the reason stands above."
+            )
+
+    def _follow(self, run_ids: list[Any]) -> None:
+        token = self._folder.token()
+        if token is None:
+            return
+        progress = Progress(self._report, address=self._address, token=token, run_ids=run_ids)
+        try:
+            while not progress.is_over:
+                progress.look()
+                self._watch_for(LOOK_SECONDS)
+        finally:
+            progress.close()
+        self._report.say("\nThe sample runs have ended. The page stays up until Ctrl-C.")
+
+    def _stay(self) -> NoReturn:
+        while True:
+            self._watch_for(LOOK_SECONDS)
+
+    def _watch_for(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            self._watch()
+            time.sleep(WATCH_SECONDS)
+
+    def _watch(self) -> None:
+        """See that what must live lives: without database or page there is nothing to stay for."""
+        if self._database and self._database.exit_status() is not None:
+            raise CannotStart(
+                f"PostgreSQL {self._database.state()}; {self._database.log} says why. Run `make up` again."
+            )
+        if self._web and (status := self._web.exit_status()) is not None:
+            raise CannotStart(_why(self._web, status))
+        if self._runner:
+            self._runner.watch()
+
+    def _stop(self) -> None:
+        """End everything in the order in which one leans on the other; a second signal hurries."""
+        leaning = [self._short, self._runner, self._web, self._database]
+        parts = [part for part in leaning if part is not None]
+        try:
+            for part in parts:
+                part.stop()
+        except Ended:
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)
+            for part in parts:
+                part.kill()
+        self._folder.release()
+
+
+class Runner:
+    """The process that works on shards; started again when it dies, each time after a longer pause."""
+
+    def __init__(self, report: Report, *, environment: Mapping[str, str], log: Path) -> None:
+        self._report = report
+        self._environment = environment
+        self._log = log
+        self._n_deaths = 0
+        self._start_at = 0.0
+        self._child: Child | None = None
+        self._start()
+
+    def _start(self) -> None:
+        self._started_at = time.monotonic()
+        command = [sys.executable, "-m", "worker"]
+        # It may be in the middle of a response; its own end hands the shard back.
+        self._child = Child("the runner", command, log=self._log, env=self._environment, cwd=ROOT, patience=20)
+
+    def watch(self) -> None:
+        if self._child is None:
+            if time.monotonic() >= self._start_at:
+                self._start()
+            return
+        status = self._child.exit_status()
+        if status is None:
+            return
+        now = time.monotonic()
+        self._n_deaths = 1 if now - self._started_at > STEADY_SECONDS else self._n_deaths + 1
+        pause = min(2.0 ** (self._n_deaths - 1), LONGEST_PAUSE_SECONDS)
+        last = self._child.end_of_log(lines=1)
+        self._report.say(
+            f"          The runner ended with {in_words(status)} and is started again in {pause:.0f} s; "
+            f"{self._log} ends with: {last}"
+        )
+        self._child, self._start_at = None, now + pause
+
+    def stop(self) -> None:
+        if self._child:
+            self._child.stop()
+
+    def kill(self) -> None:
+        if self._child:
+            self._child.kill()
+
+
+def check_port(port: int) -> None:
+    """Refuse a port that another program has or that this user may not have."""
+    with socket.socket() as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind((HOST, port))
+        except OSError as problem:
+            raise CannotStart(
+                f"Port {port} of {HOST} cannot be had ({problem.strerror}); choose another, "
+                f"as in `make up PORT={port + 1 if port >= 1024 else 8800}`."
+            ) from problem
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    raise Ended
+
+
+def _why(child: Child, status: int) -> str:
+    return f"{child.name} ended with {in_words(status)}; {child.log} ends with: {child.end_of_log(lines=1)}"

@@ -1,0 +1,133 @@
+"""What every test stands on: a database, the guards, and the parts that not every machine has.
+
+Read from the environment: DATABASE_URL (else PostgreSQL out of its wheel in a temporary folder), CHROMIUM,
+EVALBOARD_VLLM_PYTHON and EVALBOARD_TEST_MODEL. With EVALBOARD_REQUIRE_SERVICES=1 a missing part fails its tests
+instead of skipping them.
+"""
+
+import importlib.util
+import ipaddress
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SAMPLE_MODEL = "smollm2-135m-instruct"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the core's tests run where Django is not installed: its plugin's one setting is unknown there."""
+    if importlib.util.find_spec("pytest_django") is None:
+        parser.addini("DJANGO_SETTINGS_MODULE", "pytest-django is not installed; not read")
+
+
+def missing(reason: str) -> Any:
+    """Skip the test that needs this part, or fail it where everything must be there."""
+    if os.environ.get("EVALBOARD_REQUIRE_SERVICES") == "1":
+        pytest.fail(f"{reason} (EVALBOARD_REQUIRE_SERVICES=1)", pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loopback_only() -> Iterator[None]:
+    """Refuse connections to other machines: a test that needs one is not a test of this project."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        if self.family in (socket.AF_INET, socket.AF_INET6) and not _is_loopback(address[0]):
+            raise RuntimeError(f"A test tried to reach {address[0]}; only this machine may be reached.")
+        connect(self, address)
+
+    socket.socket.connect = guarded  # type: ignore[method-assign]
+    yield
+    socket.socket.connect = connect  # type: ignore[method-assign]
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """URL of a PostgreSQL server on which databases may be made: the given one, or one out of the wheel."""
+    given = os.environ.get("DATABASE_URL")
+    if given:
+        yield given
+        return
+    from evalboard.local import postgres
+
+    # Not under pytest's own temporary folder: a Unix socket's path has room for about 100 bytes.
+    folder = Path(tempfile.mkdtemp(prefix="evalboard-test-"))
+    folder.chmod(0o711)  # where root runs the tests, PostgreSQL runs under another account
+    server = postgres.Server(folder / "postgres", log=folder / "postgres.log")
+    try:
+        server.start()
+        yield server.create_database("evalboard")
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None, postgres_url: str) -> None:
+    """Point Django at the server before pytest-django makes the test database."""
+    import dj_database_url
+    from django.conf import settings
+
+    # In place: Django's connection objects hold this very dictionary.
+    settings.DATABASES["default"].update(dj_database_url.parse(postgres_url))
+
+
+@pytest.fixture
+def database_url(transactional_db: None) -> str:
+    """URL of the test database, for a child process of the test; rows are committed, hence transactional."""
+    from django.db import connection
+
+    found = connection.get_connection_params()
+    host = quote(str(found.get("host", "")), safe="")
+    password = quote(str(found.get("password", "")), safe="")
+    account = quote(str(found.get("user", "")), safe="") + (f":{password}" if password else "")
+    return f"postgres://{account}@/{found['dbname']}?host={host}&port={found.get('port', 5432)}"
+
+
+@pytest.fixture(scope="session")
+def vllm_python() -> Path:
+    """The interpreter that has vLLM."""
+    python = Path(os.environ.get("EVALBOARD_VLLM_PYTHON") or ROOT / ".venv-engine" / "bin" / "python")
+    if not python.exists():
+        missing(f"No interpreter with vLLM at {python}; `make engine` installs it.")
+    return python
+
+
+@pytest.fixture(scope="session")
+def sample_model(vllm_python: Path) -> Path:
+    """Folder of the small real model, converted once and kept beside the engine."""
+    given = os.environ.get("EVALBOARD_TEST_MODEL")
+    folder = Path(given) if given else vllm_python.parent.parent / "evalboard-models" / SAMPLE_MODEL
+    if (folder / "config.json").exists():
+        return folder
+    made = subprocess.run(
+        [vllm_python, ROOT / "worker" / "sample_model.py", folder], capture_output=True, text=True, check=False
+    )
+    if made.returncode != 0:
+        missing(f"The sample model cannot be made: {made.stderr.strip()[-500:]}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Path of a Chromium."""
+    names = (os.environ.get("CHROMIUM") or "chromium", "chromium-browser", "google-chrome")
+    found = next((path for path in map(shutil.which, names) if path), None)
+    return found or missing("No Chromium; Debian has it as the package `chromium`, or set CHROMIUM to its path.")

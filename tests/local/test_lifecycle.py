@@ -1,0 +1,127 @@
+"""The whole of `evalboard up`, with a real engine: start, SIGKILL of everything, start again, Ctrl-C."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from queue import Empty, Queue
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from evalboard.local.children import wait_until
+from tests.local.test_up import free_port
+
+pytestmark = pytest.mark.engine
+PATIENCE = 300.0
+
+
+class Machine:
+    """One `evalboard up --json`, its lines as they come, and every process that it started."""
+
+    def __init__(self, data_dir: Path, *, port: int, vllm_python: Path) -> None:
+        kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
+        settings = {"EVALBOARD_DATA_DIR": str(data_dir), "EVALBOARD_VLLM_PYTHON": str(vllm_python)}
+        self.data_dir = data_dir
+        self.url = f"http://127.0.0.1:{port}"
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "evalboard", "up", "--json", "--port", str(port)],
+            env=kept | settings,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._lines: Queue[str] = Queue()
+        self.said: list[dict[str, Any]] = []
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        for line in self.process.stdout or []:
+            self._lines.put(line)
+
+    def wait_for(self, holds: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+        """The first line, from now on, for which `holds`."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            try:
+                line = self._lines.get(timeout=1)
+            except Empty:
+                assert self.process.poll() is None, f"it ended with {self.process.returncode}; before: {self.said}"
+                continue
+            assert line.startswith("{"), line
+            self.said.append(json.loads(line))
+            if holds(self.said[-1]):
+                return self.said[-1]
+        raise AssertionError(f"not within {PATIENCE} s; it said {self.said}")
+
+    def family(self) -> list[psutil.Process]:
+        main = psutil.Process(self.process.pid)
+        return [main, *main.children(recursive=True)]
+
+    def run(self, run_id: Any) -> dict[str, Any]:
+        token = (self.data_dir / "token").read_text().strip()
+        answer = httpx.get(
+            f"{self.url}/api/v1/runs/{run_id}/", headers={"Authorization": f"Bearer {token}"}, timeout=30
+        )
+        answer.raise_for_status()
+        return answer.json()
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def start(data_dir: Path, vllm_python: Path) -> Iterator[Callable[[], Machine]]:
+    machines: list[Machine] = []
+    port = free_port()
+
+    def begin() -> Machine:
+        machines.append(Machine(data_dir, port=port, vllm_python=vllm_python))
+        return machines[-1]
+
+    yield begin
+    for machine in machines:
+        if machine.process.poll() is None:
+            machine.process.terminate()
+            machine.process.wait(60)
+        if machine.process.stdout:
+            machine.process.stdout.close()
+
+
+def test_a_kill_of_everything_loses_nothing_and_ctrl_c_leaves_nothing(start):
+    first = start()
+    link = first.wait_for(lambda said: "url" in said)["url"]
+    with httpx.Client(timeout=30, follow_redirects=True) as browser:
+        browser.get(link).raise_for_status()
+        assert browser.get(f"{first.url}/runs/").url.path == "/runs/"  # not sent to the login page
+    run_id = first.wait_for(lambda said: said.get("n_done", 0) > 0)["run"]
+    done_before = first.run(run_id)["progress"]["n_done"]
+    killed = first.family()
+    for process in killed:
+        process.kill()
+    first.process.wait(30)
+    assert wait_until(lambda: not any(is_running(process) for process in killed), 30)
+
+    second = start()
+    second.wait_for(lambda said: "url" in said)
+    assert second.run(run_id)["progress"]["n_done"] >= done_before
+    second.wait_for(lambda said: said.get("run") == run_id and said["n_done"] > done_before)
+    assert len(second.run(run_id)["repeats"]) == 5
+
+    family = second.family()
+    second.process.send_signal(signal.SIGINT)
+    assert second.process.wait(60) == 0
+    assert wait_until(lambda: not any(is_running(process) for process in family), 10)
+
+
+def is_running(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE

