@@ -1,0 +1,70 @@
+"""`make bench`: measure on the real engine and a real PostgreSQL; a table here, JSON in bench/.
+
+Machines are noisy: what is compared is run in turn within one call, and medians and ratios are given.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.bench.database import temporary_database
+
+ROOT = Path(__file__).resolve().parents[2]
+Row = dict[str, Any]
+
+
+def main() -> int:
+    options = _options()
+    with temporary_database():
+        import django
+
+        django.setup()
+        rows = _measure(options)
+    _print(rows)
+    path = ROOT / "bench" / f"{datetime.now(UTC):%Y-%m-%dT%H%M%S}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"machine": _machine(), "rows": rows}, indent=2) + "\n")
+    print(f"\nWritten to {path.relative_to(ROOT)}.")
+    return 0
+
+
+def _measure(options: argparse.Namespace) -> list[Row]:
+    from tests.bench import bench_run, bench_store, bench_trace
+
+    rows = bench_run.measure(rounds=options.rounds)
+    rows += bench_trace.measure(bench_run.recorded_traces())
+    rows += bench_store.measure()
+    return rows
+
+
+def _print(rows: list[Row]) -> None:
+    table = Table(title="Evalboard bench")
+    for head in ("what", "value", "unit", "aim"):
+        table.add_column(head, justify="right" if head == "value" else "left")
+    for row in rows:
+        value = row["value"]
+        table.add_row(row["what"], f"{value:,.3f}" if isinstance(value, float) else str(value), row["unit"], row["aim"])
+    Console(width=120).print(table)
+
+
+def _machine() -> dict[str, Any]:
+    return {"cores": os.cpu_count(), "python": platform.python_version(), "system": platform.platform()}
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5, help="how often what is compared is run in turn")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalboard.settings")
+    sys.exit(main())

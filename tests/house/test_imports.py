@@ -1,0 +1,53 @@
+"""The import contracts hold, and each one fails when a breach is planted."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("evalboard", "runs", "frontend", "worker")
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    """A copy of the packages that a breach may be planted in."""
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__", "static"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def lint(house: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [Path(sys.executable).parent / "lint-imports", "--no-cache"], cwd=house, capture_output=True, text=True
+    )
+
+
+def test_the_contracts_hold(house: Path) -> None:
+    result = lint(house)
+    assert result.returncode == 0, result.stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "breach", "contract"),
+    [
+        pytest.param("evalboard/core/noise.py", "import django", "The core is plain Python", id="core-django"),
+        pytest.param("evalboard/core/noise.py", "import runs.models", "The core is plain Python", id="core-models"),
+        pytest.param("evalboard/core/errors.py", "import evalboard.core.trace", "Inside the core", id="core-order"),
+        pytest.param("runs/models/run.py", "import runs.services", "Dependencies point down", id="models-services"),
+        pytest.param("runs/services/runs.py", "import frontend.urls", "Dependencies point down", id="services-pages"),
+        pytest.param("runs/api/urls.py", "import frontend.urls", "Dependencies point down", id="api-pages"),
+        pytest.param("frontend/urls.py", "import worker.runner", "The web side does not know", id="pages-worker"),
+        pytest.param("worker/runner.py", "import torch", "Only the engine host knows", id="worker-torch"),
+        pytest.param("evalboard/cli/main.py", "import runs.models", "The command line talks", id="cli-models"),
+    ],
+)
+def test_a_planted_breach_fails(house: Path, module: str, breach: str, contract: str) -> None:
+    file = house / module
+    file.write_text(f"{file.read_text()}\n{breach}\n")
+    result = lint(house)
+    assert result.returncode == 1
+    assert any(contract in line and "BROKEN" in line for line in result.stdout.splitlines()), result.stdout
