@@ -1,5 +1,6 @@
 """What a page found, in words: a claim for the first line and the rest of the sentence after it."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 from frontend.history import rotations
@@ -27,7 +28,7 @@ def of_run(report: RunReport) -> Finding:
     if row.status in ("incomplete", "failed", "cancelled"):
         kept = f"{row.n_done - report.n_errors:,} of {row.n_total:,} responses were kept."
         why = {
-            "incomplete": f"{missing:,} responses are missing, so no score is given.",
+            "incomplete": f"{missing:,} response{' is' if missing == 1 else 's are'} missing, so no score is given.",
             "failed": "The run failed, so no score is given.",
             "cancelled": "The run was cancelled, so no score is given.",
         }
@@ -82,6 +83,15 @@ def of_suite(report: SuiteReport) -> Finding:
     earlier = (min(low for low, _ in before), max(high for _, high in before))
     runs = "the earlier run" if len(before) == 1 else f"the {len(before)} earlier runs"
     return Finding(claim, f"Of the same bucket, {runs} scored {span(earlier)}. {worth}")
+
+
+def of_scorer(report: SuiteReport) -> Finding:
+    """Which kinds of scorer judge how many cases."""
+    own = Counter(spec["kind"] for spec in report.scorer["cases"].values())
+    if report.scorer["default"] is not None:
+        own[report.scorer["default"]["kind"]] += report.n_cases - own.total()
+    kinds = [f"{kind} {n:,}" for kind, n in own.most_common() if n]
+    return Finding(" · ".join(kinds), "cases each" if len(kinds) > 1 else "cases")
 
 
 def of_history(report: SuiteReport) -> Finding:

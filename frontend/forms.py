@@ -8,7 +8,7 @@ from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS
 
 from evalboard.core.errors import EvalboardError
-from frontend.templatetags.drawing import shortened
+from frontend.templatetags.drawing import drawn_plain, shortened
 
 MAX_REPEATS_ASKED = 100
 ENDPOINT_FIELDS = {"model": "model_path", "model.path": "model_path", "model.repo": "model_repo"}
@@ -85,14 +85,14 @@ class StartRunForm(PlainForm):
         super().__init__(*args, **kwargs)
         choices = self.fields
         choices["suite"].choices = [  # type: ignore[attr-defined]
-            (row.slug, f"{shortened(row.title, 60)} ({row.slug} v{row.version}, {row.n_cases:,} cases)")
+            (row.slug, f"{drawn_plain(shortened(row.title, 60))} ({row.slug} v{row.version}, {row.n_cases:,} cases)")
             for row in suites
         ]
         choices["endpoint"].choices = [  # type: ignore[attr-defined]
             (row.slug, f"{row.slug} ({row.model_name}, {row.dtype})") for row in endpoints
         ]
         choices["profile"].choices = [  # type: ignore[attr-defined]
-            (row.slug, f"{row.slug}: {shortened(row.title, 80)}") for row in profiles
+            (row.slug, f"{row.slug}: {drawn_plain(shortened(row.title, 80))}") for row in profiles
         ]
 
     def clean_labels(self) -> dict[str, str]:

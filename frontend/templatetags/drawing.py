@@ -13,6 +13,8 @@ from django.templatetags.static import static
 from django.utils.html import conditional_escape, escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from frontend import addresses
+
 register = template.Library()
 
 # C0 but tab and newline, DEL and C1, soft hyphen, Arabic letter mark, zero-width and bidi marks,
@@ -77,6 +79,17 @@ def content(message: dict[str, Any]) -> str:
     if isinstance(text, str) and not message.get("tool_calls"):
         return text
     return as_json({key: value for key, value in message.items() if key != "role"})
+
+
+@register.filter
+def first_line(value: Any) -> str:
+    """What an engine said first; a traceback may follow it."""
+    return next(iter(str(value).strip().splitlines()), "")
+
+
+@register.simple_tag
+def response_url(run_id: int, repeat: int, case_id: str) -> str:
+    return addresses.of_response(run_id, repeat, case_id)
 
 
 @register.simple_tag

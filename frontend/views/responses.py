@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from frontend import charts, findings, tokens
+from frontend import addresses, charts, findings, tokens
 from runs import selectors
 from runs.access import READ, requires
 from runs.selectors.response import ResponseReport, ScoreCell, TokenCell
@@ -63,13 +62,13 @@ def _own_score(report: ResponseReport) -> ScoreCell | None:
 def _url(report: ResponseReport, case_id: str | None) -> str:
     if case_id is None:
         return ""
-    return reverse("response", args=[report.run_id, report.repeat, case_id])
+    return addresses.of_response(report.run_id, report.repeat, case_id)
 
 
 def _repeat_link(report: ResponseReport, index: int) -> RepeatLink:
     return RepeatLink(
         index=index,
-        url=reverse("response", args=[report.run_id, index, report.case_id]),
+        url=addresses.of_response(report.run_id, index, report.case_id),
         is_here=index == report.repeat,
         has_same_trace=index in report.same_trace_repeats,
     )

@@ -39,10 +39,17 @@ def run(request: HttpRequest, run_id: int) -> HttpResponse:
     if part not in PARTS:
         raise Http404
     response = render(request, PARTS[part], _live(report) | {"is_part": True})
-    if report.row.is_terminal:
-        response["HX-Refresh"] = "true"  # the rest of the page is settled now as well
+    if report.row.is_terminal or request.GET.get("stage", stage(report)) != stage(report):
+        response["HX-Refresh"] = "true"  # the rest of the page is no longer true
     response["Cache-Control"] = "no-store"
     return response
+
+
+def stage(report: RunReport) -> str:
+    """What the parts of the page depend on that polling does not bring up to date."""
+    n_ended = sum(line.status not in ("queued", "running") for line in report.repeats)
+    asked_to_end = "-cancelling" if report.is_cancel_wanted else ""
+    return f"{report.row.status}-{n_ended}-{len(report.processes)}{asked_to_end}"
 
 
 def _live(report: RunReport) -> dict[str, object]:
@@ -51,6 +58,7 @@ def _live(report: RunReport) -> dict[str, object]:
     return {
         "run": report,
         "row": report.row,
+        "stage": stage(report),
         "finding": findings.of_run(report),
         "banners": tuple(warning for warning in report.warnings if warning.code != SAID_IN_THE_FINDING),
         "shard_rows": tuple(charts.shard_row(line) for line in report.repeats),
@@ -93,16 +101,7 @@ def _filter(value: str, label: str, query: str, only: str) -> CaseFilter:
 
 def curl(request: HttpRequest, report: RunReport) -> str:
     """The same run asked for again, as a command for a shell."""
-    row = report.row
-    body: dict[str, object] = {
-        "suite": row.suite,
-        "endpoint": row.endpoint,
-        "profile": row.profile,
-        "repeats": row.n_repeats,
-    }
-    if row.labels:
-        body["labels"] = row.labels
-    quoted = json.dumps(body, ensure_ascii=False).replace("'", "'\\''")
+    quoted = json.dumps(report.asked, ensure_ascii=False).replace("'", "'\\''")
     lines = (
         f"curl -X POST {request.build_absolute_uri('/api/v1/runs/')}",
         '-H "Authorization: Bearer $EVALBOARD_TOKEN"',

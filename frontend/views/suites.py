@@ -43,6 +43,7 @@ def suite(request: HttpRequest, slug: str) -> HttpResponse:
         "suite": report,
         "finding": findings.of_suite(report),
         "caption": findings.of_history(report),
+        "scorer": findings.of_scorer(report),
         "figure": history.figure(report),
         "style_ids": plotly.style_ids(),
         "rotations": history.rotations(report.buckets),

@@ -198,7 +198,9 @@ class RunReport:
     stored_bytes: int
     created_by: str
     started_at: datetime | None
+    asked: dict[str, Any]  # the body of `POST /runs/` that asks for the same again
     workers_waiting: str
+    is_cancel_wanted: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,13 @@
 """One run in full, out of its facts."""
 
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.core import columns, noise
-from runs.models import Bucket, EngineProcess
+from runs.models import Bucket, EngineProcess, Run
 from runs.selectors import run_facts
 from runs.selectors.run import (
     BucketRepeat,
@@ -67,8 +68,21 @@ def run_report(run_id: int) -> RunReport:
         stored_bytes=facts.stored_bytes,
         created_by=run.created_by.get_username() if run.created_by else "",
         started_at=run.started_at,
+        asked=_asked(run, n_repeats=len(facts.repeats)),
         workers_waiting=waiting(facts),
+        is_cancel_wanted=run.is_cancel_wanted,
     )
+
+
+def _asked(run: Run, *, n_repeats: int) -> dict[str, Any]:
+    version = run.suite_version
+    asked: dict[str, Any] = {"suite": version.suite.slug, "suite_version": version.number}
+    asked |= {"endpoint": run.endpoint.slug, "profile": run.profile.slug, "repeats": n_repeats}
+    if run.model_override:
+        asked["model"] = run.model_override
+    if run.labels:
+        asked["labels"] = run.labels
+    return asked
 
 
 def _points(facts: RunFacts, repeat: RepeatFacts) -> float | None:

@@ -48,7 +48,8 @@ def _broken_pins(pins: tuple[Pin, ...]) -> Iterator[tuple[str, str]]:
 def _ended_badly(facts: RunFacts) -> Iterator[tuple[str, str]]:
     run, errors = facts.run, facts.errors
     if run.status == Run.Status.FAILED:
-        yield "failed", f"The run failed, so it has no score. {run.failure}".strip()
+        first_line = next(iter(run.failure.strip().splitlines()), "")  # a traceback may follow; history keeps it
+        yield "failed", f"The run failed, so it has no score. {first_line}".strip()
         return
     n_there = facts.n_done - errors.total()
     if run.status == Run.Status.CANCELLED:

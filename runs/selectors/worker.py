@@ -33,6 +33,20 @@ class WorkerRow:
     seen_at: datetime
     started_at: datetime
 
+    @property
+    def hardware_label(self) -> str:
+        """What it decodes on, in one line: "AMD EPYC · AVX512 · 2 cores"."""
+        gpus = [gpu["name"] for gpu in self.hardware.get("gpus", [])]
+        cores = self.hardware.get("n_cores")
+        parts = gpus or [self.hardware.get("cpu_model"), self.hardware.get("cpu_isa")]
+        return " · ".join(str(part) for part in [*parts, f"{cores} cores" if cores else None] if part)
+
+    @property
+    def engine_label(self) -> str:
+        """The versions that people ask for first: "vLLM 0.32.0 · torch 2.13.0"."""
+        known = {"vLLM": "vllm", "torch": "torch", "CUDA": "cuda"}
+        return " · ".join(f"{name} {self.versions[key]}" for name, key in known.items() if self.versions.get(key))
+
 
 def worker_rows() -> tuple[WorkerRow, ...]:
     """Workers, those seen last first; of the stopped ones only the newest."""

@@ -1,16 +1,19 @@
 """Every page renders for a run in every state, says the right thing, and escapes what others wrote."""
 
 import re
+from html import unescape
+from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from django.urls import reverse
+from django.urls import resolve, reverse
 
 from evalboard.core.errors import NotFound
+from frontend import addresses
 from runs import selectors, services
-from runs.models import Run
+from runs.models import Profile, Run
 from tests.frontend.stage import HOSTILE_ID, SLUG, STATES
 
 PAGES = ("/", "/suites/", f"/suites/{SLUG}/", f"/suites/{SLUG}/versions/1/", "/runs/", "/workers/", "/settings/")
@@ -119,6 +122,43 @@ def test_cases_with_slashes_and_signs_in_their_id_have_an_address(stage, viewer)
     assert viewer.get(address).status_code == 200
 
 
+@pytest.mark.parametrize("case_id", ["..", "../../etc", "a/./b", ".hidden", "a..b/c"])
+def test_no_browser_resolves_dots_in_the_address_of_a_case(case_id):
+    address = addresses.of_response(7, 1, case_id)
+    assert urlsplit(urljoin("http://127.0.0.1/", address)).path == address
+    assert not {".", "..", "%2e", "%2E%2E"} & set(address.split("/"))
+    assert resolve(unquote(address)).kwargs == {"run_id": 7, "repeat": 1, "case": case_id}
+
+
+def test_copy_as_curl_asks_for_the_very_same_run(stage, viewer):
+    run = stage.run_in("finished")
+    Profile.objects.filter(pk=run.profile_id).update(version=2)
+    Run.objects.filter(pk=run.pk).update(model_override={"path": "/models/checkpoint-7"})
+    page = unescape(text_of(viewer.get(f"/runs/{run.pk}/")))
+    assert f'"profile": "{run.profile.slug}"' in page
+    assert f'"suite_version": {run.suite_version.number}' in page
+    assert '"model": {"path": "/models/checkpoint-7"}' in page
+
+
+def test_a_running_run_never_shows_its_score_as_if_it_were_whole(stage, viewer):
+    run = stage.run_in("finished")
+    Run.objects.filter(pk=run.pk).update(status=Run.Status.RUNNING)
+    page = text_of(viewer.get("/runs/"))
+    assert "so far" in page
+    assert "all equal" not in page
+
+
+def test_a_failure_is_one_sentence_and_the_traceback_is_folded_away(stage, viewer):
+    run = stage.run_in("failed")
+    words = "FileNotFoundError: there is no model\nTraceback (most recent call last):\n  File x"
+    Run.objects.filter(pk=run.pk).update(failure=words)
+    run.events.filter(code="engine_start_failed").update(text=words)
+    page = text_of(viewer.get(f"/runs/{run.pk}/"))
+    assert "The run failed, so it has no score. FileNotFoundError: there is no model</bdi>" in page
+    assert page.count("Traceback (most recent call last)") == 1
+    assert "In the engine’s own words" in page
+
+
 @pytest.mark.parametrize("state", ["finished", "incomplete", "failed"])
 def test_what_others_wrote_is_escaped_and_drawn_on_every_page(stage, viewer, state):
     run = stage.run_in(state)
@@ -203,3 +243,16 @@ def test_deleting_is_confirmed_and_final(stage, admin):
     assert admin.post(f"/runs/{run.pk}/delete/").headers["Location"] == "/runs/"
     with pytest.raises(NotFound):
         services.cancel_run(run_id=run.pk)
+
+
+def test_the_rest_of_a_live_page_is_fetched_anew_once_it_is_no_longer_true(stage, engineer):
+    run = stage.run_in("running")
+    address = f"/runs/{run.pk}/" + unescape(
+        re.search(r'hx-get="([^"]+)"', text_of(engineer.get(f"/runs/{run.pk}/")))[1]
+    )
+    assert "HX-Refresh" not in engineer.get(address).headers
+    services.cancel_run(run_id=run.pk)
+    assert engineer.get(address).headers["HX-Refresh"] == "true"
+    page = text_of(engineer.get(f"/runs/{run.pk}/"))
+    assert "data-cancelling" in page
+    assert "Cancel run…" not in page
