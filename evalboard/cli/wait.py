@@ -71,13 +71,18 @@ def _follow(client: Client, run_id: str, told: Follower, *, give_up_after: float
         time.sleep(LOOK_SECONDS)
 
 
+def span(points: tuple[float, float]) -> str:
+    """A range in words, "80.6 to 81.3 points"; one number where every repeat scored the same."""
+    low, high = points
+    return f"{low:.1f} points" if low == high else f"{low:.1f} to {high:.1f} points"
+
+
 def result(run: RunAnswer) -> str:
     """A run's end in one line."""
     n_repeats = len(run.json["repeats"])
     repeats = "1 repeat" if n_repeats == 1 else f"{n_repeats} repeats"
     if run.range is not None:
-        low, high = run.range
-        return f"Run {run.id} finished: {low:.1f} to {high:.1f} points over {repeats}. {run.url}"
+        return f"Run {run.id} finished: {span(run.range)} over {repeats}. {run.url}"
     if run.status == "finished":
         n_buckets = len(run.json["buckets"])
         return f"Run {run.id} finished in {n_buckets} buckets, so no score is given for the whole. {run.url}"

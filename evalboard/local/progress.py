@@ -61,4 +61,5 @@ def _result(run: dict[str, Any]) -> str:
     if run["range"] is None:
         return f"{run['status']}, without a range; {run['url']} says why"
     low, high = run["range"]
-    return f"{run['status']}, {low:.1f} to {high:.1f} points"
+    spread = f"{low:.1f} points in every repeat" if low == high else f"{low:.1f} to {high:.1f} points"
+    return f"{run['status']}, {spread}"

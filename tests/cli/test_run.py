@@ -49,7 +49,7 @@ def test_waiting_prints_the_range_when_the_run_has_ended(started: Callable[..., 
     assert "queued, 0 of 3 responses" in process.stderr.readline()
     build.decode(Run.objects.get(), 1, ("blue", "blue", "red"))
     out, err = process.communicate(timeout=20)
-    assert out.startswith(f"Run {Run.objects.get().pk} finished: 66.7 to 66.7 points over 1 repeat. http://")
+    assert out.startswith(f"Run {Run.objects.get().pk} finished: 66.7 points over 1 repeat. http://")
     assert "warning: One of 3 cases is worth 33.3 points." in err
     assert process.returncode == 0
 
