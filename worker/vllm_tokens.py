@@ -22,8 +22,12 @@ class RequestRefused(Exception):
 def render(tokenizer: Any, messages: list[Any], tools: list[Any] | None) -> list[int]:
     """Return the token ids of the messages under the model's own chat template.
 
-    Raises RequestRefused (template_error) where there is none, or where it refuses the messages.
+    Raises RequestRefused: prompt_empty where no message says anything, for a template would wrap even that in
+    tokens of its own and the model would answer nothing; template_error where there is no template, or where it
+    refuses the messages.
     """
+    if all(_says_nothing(message) for message in messages):
+        raise RequestRefused("prompt_empty", "The prompt is empty: no message says anything.")
     if not getattr(tokenizer, "chat_template", None):
         raise RequestRefused("template_error", "The model has no chat template, so messages cannot be made a prompt.")
     try:
@@ -33,6 +37,11 @@ def render(tokenizer: Any, messages: list[Any], tools: list[Any] | None) -> list
     except Exception as problem:  # a template is the model's own code and may raise anything
         raise RequestRefused("template_error", f"{type(problem).__name__}: {problem}") from problem
     return list(ids)
+
+
+def _says_nothing(message: dict[str, Any]) -> bool:
+    content = message.get("content")
+    return isinstance(content, str) and not content.strip() and not message.get("tool_calls")
 
 
 def trace(answer: Any) -> dict[str, Any]:

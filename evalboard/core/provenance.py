@@ -9,7 +9,7 @@ FinishReason = Literal["stop", "length", "abort", "error", "repetition"]
 
 # Why a response is missing. None of these is a wrong answer: a missing response has no score.
 ERROR_CODES = {
-    "prompt_empty": "The prompt holds no token.",
+    "prompt_empty": "The prompt says nothing.",
     "prompt_too_long": "The prompt does not fit the model's context.",
     "template_error": "The model's chat template refused the messages.",
     "engine_error": "The engine failed on this case.",

@@ -38,6 +38,13 @@ def test_an_id_without_a_spelling_stands_for_nothing() -> None:
     assert vllm_tokens.spelt_bytes(None, None) is None
 
 
+@pytest.mark.parametrize("messages", [[], [{"role": "user", "content": ""}], [{"role": "user", "content": " \n"}]])
+def test_messages_that_say_nothing_are_an_empty_prompt(messages: list[dict[str, str]]) -> None:
+    with pytest.raises(vllm_tokens.RequestRefused) as refused:
+        vllm_tokens.render(object(), messages, None)
+    assert refused.value.code == "prompt_empty"
+
+
 def test_secrets_and_unrelated_variables_are_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLLM_API_KEY", "hush")
     monkeypatch.setenv("NCCL_AUTH_TOKEN", "hush")
