@@ -22,6 +22,7 @@ Result = TypeVar("Result")
 # monotonic clock, so that it never decodes beside the attempt that takes over.
 FENCE_SHARE = 0.1
 LONGEST_PAUSE_SECONDS = 5.0
+AWAY = (OperationalError, InterfaceError)  # the database's other errors are faults, and no waiting mends them
 
 
 class Heartbeat:
@@ -60,7 +61,7 @@ class Heartbeat:
         while True:
             try:
                 return step()
-            except (OperationalError, InterfaceError) as away:
+            except AWAY as away:
                 connection.close()
                 if time.monotonic() + pause > self._deadline:
                     raise LeaseLost(f"The database was away until the lease ended: {away}") from away
@@ -81,7 +82,7 @@ class Heartbeat:
             close_old_connections()
             beat = services.renew_lease(lease=self.lease)
             services.beat(worker=self._worker)
-        except (OperationalError, InterfaceError) as away:
+        except AWAY as away:
             connection.close()
             self.is_lost = time.monotonic() > self._deadline
             logger.warning("A heartbeat did not reach the database: %s", away)

@@ -9,7 +9,7 @@ from runs.models import EngineProcess
 from worker.heartbeat import Heartbeat
 
 BATCH = 32
-# Nothing waits longer than this for its neighbours, so a crash costs at most as much decoding.
+# An outcome that comes this long after the last storing is stored at once; sooner ones wait for the next outcome.
 LONGEST_WAIT_SECONDS = 0.2
 
 

@@ -4,7 +4,6 @@ import logging
 import os
 import secrets
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -23,7 +22,7 @@ from runs.models import Worker
 from runs.selectors.work import CaseToDecode, ShardWork, shard_work
 from runs.services.shards import CRASHES_BEFORE_ISOLATION
 from worker.engines.base import DecodeRequest, Engine, EngineFailure, EngineSpec
-from worker.heartbeat import Heartbeat
+from worker.heartbeat import AWAY, Heartbeat
 from worker.recorder import Recorder
 from worker.session import EngineSession, Opened
 
@@ -47,37 +46,38 @@ class Runner:
             host=host,
             pid=os.getpid(),
             pool=pool,
-            hardware=hardware,
+            hardware={name: value for name, value in hardware.items() if name != "versions"},
             versions=hardware.get("versions", {}),
         )
         self._hardware = hardware
         self._session = EngineSession(worker=self.worker, hardware=hardware, make_engine=make_engine)
         self._left_alone: dict[int, float] = {}
-        self._stopping = threading.Event()
+        self._is_stopping = False  # no Event: a signal handler sets it, and may not wait for an Event's lock
 
     def stop(self) -> None:
         """Stop soon: the shard under way goes back to the queue. Callable from a signal handler."""
-        self._stopping.set()
+        self._is_stopping = True
         self._session.abort()
 
     def run_forever(self) -> None:
         """Work until stopped; a database that is away is waited for."""
         reconciled_at = beaten_at = float("-inf")
-        while not self._stopping.is_set():
+        while not self._is_stopping:
             try:
                 close_old_connections()
+                # Here and not in the lease's heartbeat alone: short shards end before it beats.
+                if time.monotonic() - beaten_at > settings.HEARTBEAT_SECONDS:
+                    services.beat(worker=self.worker, note=None if self._left_alone else "")
+                    beaten_at = time.monotonic()
                 if time.monotonic() - reconciled_at > min(RECONCILE_SECONDS, settings.LEASE_SECONDS / 3):
                     services.reconcile()
                     reconciled_at = time.monotonic()
                 if self.claim_and_run():
                     continue
-                if time.monotonic() - beaten_at > settings.HEARTBEAT_SECONDS:
-                    services.beat(worker=self.worker)
-                    beaten_at = time.monotonic()
             except DatabaseError as away:
                 logger.warning("The database is away: %s", away)
                 connection.close()
-            self._stopping.wait(IDLE_SECONDS)
+            time.sleep(IDLE_SECONDS)
         self._leave()
 
     def claim_and_run(self) -> bool:
@@ -92,7 +92,7 @@ class Runner:
                 self._serve(lease, heartbeat)
             except LeaseLost as gone:
                 logger.warning("%s", gone.detail)
-            except DatabaseError:
+            except AWAY:
                 raise  # run_forever waits for the database; the lease ends by itself
             except Exception as fault:  # whatever it is, it must cost this shard an attempt and not the worker
                 logger.exception("Shard %s was given up", lease.shard_id)
@@ -127,7 +127,8 @@ class Runner:
                 self._decode_together(units, opened, heartbeat)
         except EngineFailure as failure:
             self._session.discard()
-            services.release_shard(lease=lease, reason=failure.detail, is_crash=True)
+            if not self._end_early(lease, heartbeat):
+                services.release_shard(lease=lease, reason=failure.detail, is_crash=True)
             return
         if not self._end_early(lease, heartbeat):
             heartbeat.persist(partial(services.finish_shard, lease=lease))
@@ -139,7 +140,7 @@ class Runner:
         if heartbeat.is_cancel_wanted:
             services.cancel_shard(lease=lease)
             return True
-        if self._stopping.is_set():
+        if self._is_stopping:
             services.release_shard(lease=lease, reason="The worker was stopped.", is_crash=False)
             return True
         return False
@@ -150,7 +151,7 @@ class Runner:
         try:
             for outcome in opened.engine.decode(requests):
                 recorder.add(outcome)
-                if heartbeat.must_stop or self._stopping.is_set():
+                if heartbeat.must_stop or self._is_stopping:
                     break  # where the abort came before the decode had begun
         finally:
             recorder.flush()
@@ -158,7 +159,7 @@ class Runner:
     def _decode_in_isolation(self, work: ShardWork, units: list[list[CaseToDecode]], heartbeat: Heartbeat) -> None:
         """One unit at a time, so that the case that kills the engine is known; the others still get theirs."""
         for unit in units:
-            if heartbeat.must_stop or self._stopping.is_set():
+            if heartbeat.must_stop or self._is_stopping:
                 return
             opened = self._session.open_for(work)
             heartbeat.persist(partial(services.mark_in_flight, lease=heartbeat.lease, case_index=unit[0].index))

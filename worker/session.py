@@ -54,15 +54,20 @@ class EngineSession:
         if self._opened is not None and time.monotonic() - self._checked_at > settings.SELF_CHECK_SECONDS:
             self._check_or_discard()
         if self._opened is None:
-            self._opened = self._start(plan, work)
-            self._key = key
-            self._check()
+            self._opened, self._key = self._start(plan, work), key
+            try:
+                self._keep_vocabulary(self._opened)
+                self._check()
+            except BaseException:
+                self.discard()  # nothing may be decoded by an engine that has no first self-check
+                raise
         self._served.setdefault(work.run_id, set()).add(work.repeat_index)
         return replace(self._opened, plan=plan)  # a warm engine serves other sampling settings as well
 
     def abort(self) -> None:
         """Make a decode or start that is under way end early; callable from another thread."""
-        engine = self._opened.engine if self._opened is not None else self._starting
+        opened = self._opened  # read once: the other thread may let it go meanwhile
+        engine = opened.engine if opened is not None else self._starting
         if engine is not None:
             engine.abort()
 
@@ -102,37 +107,48 @@ class EngineSession:
         engine = self._starting = self._make_engine(spec)
         try:
             started = engine.start()
+            process = services.open_engine_process(
+                worker=self._worker,
+                manifest=started.manifest,
+                wanted_pins=plan.pins,
+                batch_class=plan.batch_class,
+                line=work.endpoint.line,
+                model_name=(work.model_path or work.model_repo).rstrip("/").rsplit("/", 1)[-1],
+                start_seconds=started.seconds,
+            )
+        except BaseException:
+            engine.stop()  # or it would hold the machine's memory against the next one
+            raise
         finally:
             self._starting = None
-        process = services.open_engine_process(
-            worker=self._worker,
-            manifest=started.manifest,
-            wanted_pins=plan.pins,
-            batch_class=plan.batch_class,
-            line=work.endpoint.line,
-            model_name=(work.model_path or work.model_repo).rstrip("/").rsplit("/", 1)[-1],
-            start_seconds=started.seconds,
-        )
-        if process.vocabulary_id is None:
-            listing = engine.vocabulary()
-            services.store_vocabulary(
-                process=process,
-                digest=listing.digest,
-                n_tokens=len(listing.tokens),
-                data=vocabulary.pack(listing.tokens, end_ids=listing.end_ids),
-            )
         return Opened(engine=engine, process=process, plan=plan)
 
+    @staticmethod
+    def _keep_vocabulary(opened: Opened) -> None:
+        if opened.process.vocabulary_id is not None:
+            return
+        listing = opened.engine.vocabulary()
+        services.store_vocabulary(
+            process=opened.process,
+            digest=listing.digest,
+            n_tokens=len(listing.tokens),
+            data=vocabulary.pack(listing.tokens, end_ids=listing.end_ids),
+        )
+
     def _check_or_discard(self) -> None:
-        """An engine that died since its last shard is no failure of the next one: that gets a fresh one."""
+        """An engine that died or changed since its last shard is no failure of the next one: that gets a fresh one."""
         try:
-            self._check()
+            if not self._check():
+                self.discard()
         except EngineFailure as failure:
             logger.warning("The engine did not live to its self-check: %s", failure)
             self.discard()
 
-    def _check(self) -> None:
+    def _check(self) -> bool:
+        """Whether the engine still gives the bits of its first self-check."""
         assert self._opened is not None  # noqa: S101  for the type checker; callers have one open
-        if not services.record_self_check(process=self._opened.process, digest=self._opened.engine.self_check()):
+        same = services.record_self_check(process=self._opened.process, digest=self._opened.engine.self_check())
+        if not same:
             logger.error("The engine's self-check no longer gives the same bits")
         self._checked_at = time.monotonic()
+        return same

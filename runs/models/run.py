@@ -88,6 +88,10 @@ class ShardQuerySet(models.QuerySet["Shard"]):
         """Running shards whose lease has ended by the database's clock."""
         return self.filter(status=Shard.Status.RUNNING, lease_until__lt=Now())
 
+    def cancelled_in_the_queue(self) -> Self:
+        """Queued shards of runs that are to be cancelled: nobody will claim them."""
+        return self.filter(status=Shard.Status.QUEUED, repeat__run__is_cancel_wanted=True)
+
     def open(self) -> Self:
         return self.filter(status__in=(Shard.Status.QUEUED, Shard.Status.RUNNING))
 

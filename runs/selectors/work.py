@@ -9,7 +9,6 @@ from runs.models import Case, Endpoint, Response, Shard
 @dataclass(frozen=True, slots=True)
 class CaseToDecode:
     index: int
-    case_id: str
     messages: list[dict[str, Any]]
     tools: list[dict[str, Any]] | None
     is_done: bool
@@ -22,7 +21,6 @@ class ShardWork:
     run_id: int
     repeat_index: int
     n_repeats: int
-    bucket_id: int | None
     endpoint: Endpoint
     model_path: str
     model_repo: str
@@ -50,7 +48,6 @@ def shard_work(shard_id: int) -> ShardWork:
         run_id=run.pk,
         repeat_index=shard.repeat.index,
         n_repeats=run.repeats.count(),
-        bucket_id=run.bucket_id,
         endpoint=run.endpoint,
         model_path=other.get("path", "") if other else run.endpoint.model_path,
         model_repo=other.get("repo", "") if other else run.endpoint.model_repo,
@@ -62,7 +59,6 @@ def shard_work(shard_id: int) -> ShardWork:
         cases=tuple(
             CaseToDecode(
                 index=case.index,
-                case_id=case.case_id,
                 messages=case.content["messages"],
                 tools=case.content.get("tools"),
                 is_done=case.index in done,

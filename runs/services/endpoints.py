@@ -12,7 +12,6 @@ from evalboard.core import digest, profile
 from evalboard.core.errors import Conflict, InvalidInput
 from runs.models import Endpoint, Profile
 
-DTYPES = ("float32", "bfloat16", "float16")
 SLUG = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 REPO = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
@@ -36,8 +35,8 @@ def create_endpoint(
         fields["slug"] = "Use small letters, digits, dots, dashes; at most 80."
     if engine not in Endpoint.Engine.values:
         fields["engine"] = f"Must be one of: {', '.join(Endpoint.Engine.values)}."
-    if dtype not in DTYPES:
-        fields["dtype"] = f"Must be one of: {', '.join(DTYPES)}. It is never left to the engine to choose."
+    if dtype not in profile.DTYPES:
+        fields["dtype"] = f"Must be one of: {', '.join(profile.DTYPES)}. It is never left to the engine to choose."
     if not 16 <= max_model_len <= 1_048_576:
         fields["max_model_len"] = "Must be a whole number of tokens from 16 to 1,048,576."
     if not line:

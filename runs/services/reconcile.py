@@ -3,21 +3,29 @@
 import logging
 from collections.abc import Callable, Iterable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 
+from evalboard.core import profile
 from evalboard.core.provenance import Failed
 from runs.models import Event, Repeat, Run, Shard, Worker
+from runs.models.run import ShardQuerySet
 from runs.services import history, responses, rollup
-from runs.services.shards import CRASHES_BEFORE_ISOLATION
+from runs.services.shards import CRASHES_BEFORE_ISOLATION, let_go
 
 logger = logging.getLogger(__name__)
 
 WAIT_BEFORE_SAYING_SO = timedelta(minutes=10)
+NEXT: dict[str, str] = {
+    Shard.Status.QUEUED: "Back in the queue.",
+    Shard.Status.CANCELLED: "Cancelled with its run.",
+    Shard.Status.FAILED: "It was lost too often, and has failed.",
+}
 
 
 def reconcile() -> int:
@@ -25,11 +33,10 @@ def reconcile() -> int:
 
     One bad row never stops the sweep: it is logged, and the others go on.
     """
-    n_taken_back = 0
-    for shard_id in list(Shard.objects.expired().values_list("id", flat=True)):
-        n_taken_back += _guarded(_take_back, shard_id, "its worker was not heard of for the length of a lease")
+    n_taken_back = _take_all_back(Shard.objects.expired(), "its worker was not heard of for the length of a lease")
+    Shard.objects.cancelled_in_the_queue().update(status=Shard.Status.CANCELLED)
     for repeat_id in _repeats_to_finish():
-        _guarded(_finish_repeat, repeat_id)
+        _guarded(partial(rollup.finish_repeat, repeat_id=repeat_id))
     _stop_silent_workers()
     _say_what_waits()
     return n_taken_back
@@ -41,38 +48,42 @@ def release_dead_workers(*, host: str, alive_pids: Iterable[int]) -> int:
     Only the host itself can know that; others wait for the lease to end.
     """
     gone = Worker.objects.filter(host=host, stopped_at=None).exclude(pid__in=list(alive_pids))
-    shard_ids = list(Shard.objects.filter(owner__in=gone, status=Shard.Status.RUNNING).values_list("id", flat=True))
-    n_taken_back = sum(_guarded(_take_back, shard_id, "its worker's process is gone") for shard_id in shard_ids)
+    theirs = Shard.objects.filter(owner__in=gone, status=Shard.Status.RUNNING)
+    n_taken_back = _take_all_back(theirs, "its worker's process is gone")
     gone.update(stopped_at=Now())
     return n_taken_back
 
 
-def _take_back(shard_id: int, why: str) -> bool:
+def _take_all_back(lost: ShardQuerySet, why: str) -> int:
+    return sum(_guarded(_take_back, lost, shard_id, why) for shard_id in list(lost.values_list("id", flat=True)))
+
+
+def _take_back(lost: ShardQuerySet, shard_id: int, why: str) -> bool:
+    """Take one shard back if, its row locked, it still is among the lost: a late heartbeat may have saved it."""
     with transaction.atomic():
-        shard = Shard.objects.select_for_update(skip_locked=True, of=("self",)).filter(pk=shard_id).first()
-        if shard is None or shard.status != Shard.Status.RUNNING:
+        shard = lost.filter(pk=shard_id).select_for_update(skip_locked=True, of=("self",)).first()
+        if shard is None:
             return False
-        repeat = Repeat.objects.select_related("run").get(pk=shard.repeat_id)
-        _blame(shard, repeat)
-        text = f"Repeat {repeat.index}, cases {shard.first}–{shard.last}: worker lost, {why}. Back in the queue."
-        history.note(repeat.run, "worker_lost", text, level=Event.Level.WARNING)
-        cancelled = repeat.run.is_cancel_wanted
-        shard.status = Shard.Status.CANCELLED if cancelled else Shard.Status.QUEUED
-        shard.owner, shard.lease_until, shard.in_flight = None, None, None
+        repeat = Repeat.objects.select_related("run__profile").get(pk=shard.repeat_id)
+        is_blamed = _blame(shard, repeat)
         shard.n_crashes += 1
-        shard.error = f"Worker lost: {why}."
-        shard.save()
-    if cancelled:
+        let_go(shard, run_id=repeat.run_id, reason=f"Worker lost: {why}.", may_fail=not is_blamed)
+        text = f"Repeat {repeat.index}, cases {shard.first}–{shard.last}: worker lost, {why}. {NEXT[shard.status]}"
+        history.note(repeat.run_id, "worker_lost", text, level=Event.Level.WARNING)
+    if shard.status != Shard.Status.QUEUED:
         rollup.finish_repeat(repeat_id=repeat.pk)
     return True
 
 
-def _blame(shard: Shard, repeat: Repeat) -> None:
-    """The case that was being decoded alone when the worker died is the one that kills it."""
+def _blame(shard: Shard, repeat: Repeat) -> bool:
+    """The case, or fixed group, that was being decoded alone when the worker died is the one that kills it."""
     if shard.in_flight is None or shard.n_crashes < CRASHES_BEFORE_ISOLATION:
-        return
-    failed = Failed(shard.in_flight, "worker_crash", "The worker died with this case in flight, alone.")
-    responses.record_crash(shard=shard, run_id=repeat.run_id, failed=failed)
+        return False
+    size = profile.parse(repeat.run.profile.settings).group_size or 1
+    for index in range(shard.in_flight, min(shard.in_flight + size, shard.last + 1)):
+        failed = Failed(index, "worker_crash", "The worker died with this case in flight, alone.")
+        responses.record_crash(shard=shard, run_id=repeat.run_id, failed=failed)
+    return True
 
 
 def _repeats_to_finish() -> list[int]:
@@ -82,10 +93,6 @@ def _repeats_to_finish() -> list[int]:
     return list(waiting.exclude(pk__in=Repeat.objects.filter(open_shards).values("pk")).values_list("pk", flat=True))
 
 
-def _finish_repeat(repeat_id: int) -> bool:
-    return rollup.finish_repeat(repeat_id=repeat_id)
-
-
 def _stop_silent_workers() -> None:
     """A worker that was silent for ten leases is taken off the list of the living."""
     long_ago = Now() - timedelta(seconds=10 * settings.LEASE_SECONDS)
@@ -93,19 +100,23 @@ def _stop_silent_workers() -> None:
 
 
 def _say_what_waits() -> None:
-    """A run at which nobody has worked for ten minutes says so, once."""
+    """A run at which nobody has worked for ten minutes, though its pool has nothing else to do, says so, once."""
+    lately = Now() - WAIT_BEFORE_SAYING_SO
     open_runs = Run.objects.filter(status__in=(Run.Status.QUEUED, Run.Status.RUNNING), is_cancel_wanted=False)
-    idle = open_runs.exclude(repeats__shards__status=Shard.Status.RUNNING).exclude(
-        events__at__gt=Now() - WAIT_BEFORE_SAYING_SO
+    # A finished shard keeps its last lease: between two shards of a run none is running.
+    at_work = Shard.objects.filter(
+        repeat__run__in=open_runs, repeat__run__endpoint__pool=OuterRef("endpoint__pool"), lease_until__gt=lately
     )
-    for run in idle.select_related("endpoint"):
+    # Workers that leave a run alone claim it and let it go again and again.
+    told = Event.objects.filter(run=OuterRef("pk"), at__gt=lately).exclude(code__in=("attempt", "shard_released"))
+    for run in open_runs.exclude(Exists(at_work)).exclude(Exists(told)).select_related("endpoint"):
         text = f"No worker of pool {run.endpoint.pool} matches this run; it waits. The workers page says why."
-        history.note_once(run, "no_matching_worker", text, level=Event.Level.WARNING)
+        history.note_once(run.pk, "no_matching_worker", text, level=Event.Level.WARNING)
 
 
 def _guarded(step: Callable[..., bool], *arguments: Any) -> bool:
     try:
         return step(*arguments)
     except Exception:  # whatever is wrong with one row, the others go on
-        logger.exception("The sweep left %s alone", arguments)
+        logger.exception("The sweep left %s alone", arguments or step)
         return False

@@ -43,7 +43,7 @@ def rescore_run(
         kept = store_scorer(plan)
         for repeat in ended:
             rollup.score_repeat(repeat, kept)
-        history.note(run, "rescored", f"Scored again with scorer {kept.digest[:8]}.")
+        history.note(run.pk, "rescored", f"Scored again with scorer {kept.digest[:8]}.")
     return kept
 
 

@@ -9,9 +9,10 @@ from django.db.models.functions import Now
 from evalboard.core import codec, digest
 from evalboard.core.provenance import Decoded, Failed, Outcome
 from evalboard.core.trace import Trace
-from runs.models import EngineProcess, Event, Repeat, Response, Run, Shard, TraceBlock
+from runs.models import Case, EngineProcess, Event, Repeat, Response, Shard, TraceBlock
 from runs.services import history
 from runs.services.leases import Lease, fenced, lease_span
+from runs.services.storable import storable
 
 TRACES_PER_BLOCK = 32
 
@@ -101,7 +102,7 @@ def _row(lease: Lease, process: EngineProcess | None, outcome: Decoded, block: T
         case_index=outcome.case_index,
         engine_process=process,
         attempt=lease.attempt,
-        text=_storable(outcome.text),
+        text=storable(outcome.text),  # the trace and the text's digest keep the exact bytes
         finish_reason=outcome.finish_reason,
         trace_block=block,
         trace_slot=slot,
@@ -129,18 +130,13 @@ def _missing_row(lease: Lease, process: EngineProcess | None, outcome: Failed) -
         engine_process=process,
         attempt=lease.attempt,
         error_code=outcome.code,
-        error_detail=_storable(outcome.detail),
+        error_detail=storable(outcome.detail),
     )
 
 
-def _storable(text: str) -> str:
-    """The text without what PostgreSQL cannot hold; the trace and the text's digest keep the exact bytes."""
-    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
-
-
 def _note_failure(lease: Lease, failed: Failed) -> None:
-    run = Run.objects.get(pk=lease.run_id)
-    history.note(run, failed.code, f"Case {failed.case_index}: {_storable(failed.detail)}", level=Event.Level.ERROR)
+    case = Case.objects.get(suite_version__runs=lease.run_id, index=failed.case_index)
+    history.note(lease.run_id, failed.code, f"Case {case.case_id}: {failed.detail}", level=Event.Level.ERROR)
 
 
 def _packed_traces(run_id: int, shard: Shard) -> dict[tuple[int, bytes], tuple[int, int]]:

@@ -21,7 +21,11 @@ def finish_repeat(*, repeat_id: int) -> bool:
     shard calls it, and the reconciler calls it again for repeats whose caller died in between.
     """
     with transaction.atomic():
-        repeat = Repeat.objects.select_for_update(of=("self",)).select_related("run__suite_version").get(pk=repeat_id)
+        repeat = (
+            Repeat.objects.select_for_update(of=("self",), no_key=True)
+            .select_related("run__suite_version")
+            .get(pk=repeat_id)
+        )
         shards = Counter(repeat.shards.values_list("status", flat=True))
         if repeat.finished_at is not None or shards[Shard.Status.QUEUED] or shards[Shard.Status.RUNNING]:
             return False
@@ -99,7 +103,7 @@ def _ended_status(shards: Counter[str], n_missing: int) -> str:
 
 
 def _finish_run(run_id: int) -> None:
-    run = Run.objects.select_for_update().get(pk=run_id)
+    run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
     statuses = Counter(run.repeats.values_list("status", flat=True))
     if run.is_terminal or statuses[Repeat.Status.QUEUED] or statuses[Repeat.Status.RUNNING]:
         return
@@ -114,4 +118,4 @@ def _finish_run(run_id: int) -> None:
     run.finished_at = Now()
     run.save(update_fields=["status", "finished_at"])
     level = Event.Level.INFO if run.status == Run.Status.FINISHED else Event.Level.WARNING
-    history.note(run, run.status, f"The run ended: {run.status}.", level=level)
+    history.note(run.pk, run.status, f"The run ended: {run.status}.", level=level)

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from evalboard.core import profile as profiles
 from evalboard.core.errors import Conflict, InvalidInput, NotFound, ProfileRefused
-from runs.models import Endpoint, Profile, Repeat, Response, Run, Shard, Suite, SuiteVersion, TraceBlock, Worker
+from runs.models import Endpoint, Profile, Repeat, Response, Run, Shard, Suite, SuiteVersion, Worker
 from runs.services import history, rollup
 from runs.services.endpoints import model_problems
 
@@ -43,6 +43,11 @@ def create_run(
     fields = _label_problems(labels or {}) | _model_problems(model)
     if not 1 <= repeats <= MAX_REPEATS:
         fields["repeats"] = f"Must be a whole number from 1 to {MAX_REPEATS}."
+    if version.max_tokens >= target.max_model_len:
+        fields["suite"] = (
+            f"Its answers of {version.max_tokens} tokens leave no room for a prompt in the endpoint's context of "
+            f"{target.max_model_len}."
+        )
     if fields:
         raise InvalidInput("The run is not valid.", fields=fields)
     _refuse_if_nobody_can(target, decoding)
@@ -56,7 +61,7 @@ def create_run(
             created_by=user,
         )
         _add_repeats(run, range(1, repeats + 1))
-        history.note(run, "created", f"Asked for: {version}, {repeats} repeats, {decoding} on {target}.")
+        history.note(run.pk, "created", f"Asked for: {version}, {repeats} repeats, {decoding} on {target}.")
     return run
 
 
@@ -76,7 +81,7 @@ def add_repeats(*, run_id: int, n: int) -> Run:
         if run.is_terminal:
             run.status, run.finished_at = Run.Status.QUEUED, None
             run.save(update_fields=["status", "finished_at"])
-        history.note(run, "repeats_added", f"{n} repeats added.")
+        history.note(run.pk, "repeats_added", f"{n} repeats added.")
     return run
 
 
@@ -94,8 +99,9 @@ def cancel_run(*, run_id: int) -> Run:
         if not run.is_cancel_wanted:
             run.is_cancel_wanted = True
             run.save(update_fields=["is_cancel_wanted"])
-            history.note(run, "cancel_wanted", "Cancelling was asked for.")
-        Shard.objects.filter(repeat__run=run, status=Shard.Status.QUEUED).update(status=Shard.Status.CANCELLED)
+            history.note(run.pk, "cancel_wanted", "Cancelling was asked for.")
+    # Not while the run's row is locked: a claim locks its shard first and then wants the run.
+    Shard.objects.cancelled_in_the_queue().filter(repeat__run=run).update(status=Shard.Status.CANCELLED)
     for repeat_id in run.repeats.values_list("id", flat=True):
         rollup.finish_repeat(repeat_id=repeat_id)
     run.refresh_from_db()
@@ -108,15 +114,14 @@ def delete_run(*, run_id: int) -> None:
         run = locked(run_id)
         if not run.is_terminal:
             raise Conflict(f"Run {run_id} is {run.status}; cancel it first.")
-        # Bottom up and without loading a row: a run may hold half a million responses.
+        # First, and without loading a row: a run may hold half a million. The rest goes with the run, by key.
         Response.objects.filter(repeat__run=run).delete()
-        TraceBlock.objects.filter(run=run).delete()
         run.delete()
 
 
 def locked(run_id: int) -> Run:
     """The run, its row locked until the transaction ends. Raises NotFound."""
-    run = Run.objects.select_for_update().filter(pk=run_id).first()
+    run = Run.objects.select_for_update(no_key=True).filter(pk=run_id).first()
     if run is None:
         raise NotFound(f"There is no run {run_id}.")
     return run

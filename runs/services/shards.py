@@ -7,6 +7,7 @@ from django.db.models.functions import Now
 from runs.models import Bucket, Event, Repeat, Run, Shard, Worker
 from runs.services import history, responses, rollup
 from runs.services.leases import Lease, fenced, held, lease_span
+from runs.services.storable import storable
 
 CRASHES_BEFORE_ISOLATION = 2
 CRASHES_BEFORE_FAILURE = 6
@@ -73,30 +74,42 @@ def finish_shard(*, lease: Lease) -> None:
     with transaction.atomic():
         shard = fenced(lease)
         responses.pack_shard(shard)
-        shard.status, shard.lease_until, shard.in_flight = Shard.Status.FINISHED, None, None
-        shard.save(update_fields=["status", "lease_until", "in_flight"])
+        shard.status, shard.in_flight = Shard.Status.FINISHED, None
+        shard.save(update_fields=["status", "in_flight"])
     rollup.finish_repeat(repeat_id=lease.repeat_id)
 
 
 def release_shard(*, lease: Lease, reason: str, is_crash: bool) -> None:
     """Give a shard back to the queue; a crash counts towards running its cases one at a time.
 
-    A shard that crashed too often, though its cases ran one at a time, has failed. A lease that is
-    already lost is left as it is.
+    A shard that crashed too often, though its cases ran one at a time, has failed, and one whose run
+    is to be cancelled is cancelled. A lease that is already lost is left as it is.
     """
     with transaction.atomic():
         shard = held(lease).select_for_update().first()
         if shard is None:
             return
         shard.n_crashes += int(is_crash)
-        has_failed = is_crash and shard.n_crashes >= CRASHES_BEFORE_FAILURE
-        shard.status = Shard.Status.FAILED if has_failed else Shard.Status.QUEUED
-        shard.owner, shard.lease_until, shard.in_flight, shard.error = None, None, None, reason
-        shard.save(update_fields=["n_crashes", "status", "owner", "lease_until", "in_flight", "error"])
-        level = Event.Level.ERROR if is_crash else Event.Level.INFO
-        history.note(_run(lease), "shard_released", f"{_name(lease)}: {reason}", level=level)
-    if has_failed:
+        let_go(shard, run_id=lease.run_id, reason=reason, may_fail=is_crash)
+        if is_crash:
+            text = f"{_name(shard)}, attempt {lease.attempt}: {reason}"
+            history.note(lease.run_id, "shard_released", text, level=Event.Level.ERROR)
+        else:  # a worker that cannot serve the run tries again every minute, for as long as the run waits
+            history.note_once(lease.run_id, "shard_released", f"{_name(shard)}: {reason}")
+    if shard.status != Shard.Status.QUEUED:
         rollup.finish_repeat(repeat_id=lease.repeat_id)
+
+
+def let_go(shard: Shard, *, run_id: int, reason: str, may_fail: bool) -> None:
+    """Take a locked shard from its owner: cancelled with its run, failed after too many crashes, else queued."""
+    if Run.objects.filter(pk=run_id, is_cancel_wanted=True).exists():
+        shard.status = Shard.Status.CANCELLED
+    elif may_fail and shard.n_crashes >= CRASHES_BEFORE_FAILURE:
+        shard.status = Shard.Status.FAILED
+    else:
+        shard.status = Shard.Status.QUEUED
+    shard.owner, shard.lease_until, shard.in_flight, shard.error = None, None, None, storable(reason)
+    shard.save()
 
 
 def cancel_shard(*, lease: Lease) -> None:
@@ -112,14 +125,14 @@ def fail_start(*, lease: Lease, reason: str) -> None:
     if held(lease).filter(n_failed_starts__lt=STARTS_BEFORE_FAILURE).exists():
         release_shard(lease=lease, reason=reason, is_crash=False)
         return
+    words = storable(reason)
     with transaction.atomic():
-        run = Run.objects.select_for_update().get(pk=lease.run_id)
-        run.failure = reason
-        run.save(update_fields=["failure"])
-        Shard.objects.open().filter(repeat__run=run).update(
-            status=Shard.Status.FAILED, error=reason, lease_until=None, in_flight=None
+        # Shards before their run, in the order of those who record: the other way round both could wait for ever.
+        Shard.objects.open().filter(repeat__run=lease.run_id).update(
+            status=Shard.Status.FAILED, error=words, lease_until=None, in_flight=None
         )
-        history.note(run, "engine_start_failed", reason, level=Event.Level.ERROR)
+        Run.objects.filter(pk=lease.run_id).update(failure=words)
+        history.note(lease.run_id, "engine_start_failed", words, level=Event.Level.ERROR)
     for repeat_id in Repeat.objects.filter(run=lease.run_id).values_list("id", flat=True):
         rollup.finish_repeat(repeat_id=repeat_id)
 
@@ -128,15 +141,9 @@ def _mark_started(repeat: Repeat, worker: Worker, attempt: int, shard: Shard) ->
     Repeat.objects.filter(pk=repeat.pk, status=Repeat.Status.QUEUED).update(status=Repeat.Status.RUNNING)
     Run.objects.filter(pk=repeat.run_id, status=Run.Status.QUEUED).update(status=Run.Status.RUNNING)
     Run.objects.filter(pk=repeat.run_id, started_at=None).update(started_at=Now())
-    if attempt > 1:
-        text = f"Repeat {repeat.index}, cases {shard.first}–{shard.last}: attempt {attempt} begun by {worker.name}."
-        history.note(repeat.run, "attempt", text)
+    if shard.n_crashes:
+        history.note(repeat.run_id, "attempt", f"{_name(shard)}: attempt {attempt} begun by {worker.name}.")
 
 
-def _run(lease: Lease) -> Run:
-    return Run.objects.get(pk=lease.run_id)
-
-
-def _name(lease: Lease) -> str:
-    shard = Shard.objects.select_related("repeat").get(pk=lease.shard_id)
-    return f"Repeat {shard.repeat.index}, cases {shard.first}–{shard.last}, attempt {lease.attempt}"
+def _name(shard: Shard) -> str:
+    return f"Repeat {shard.repeat.index}, cases {shard.first}–{shard.last}"

@@ -8,8 +8,9 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from evalboard.core import fingerprint, pins
-from runs.models import Bucket, EngineProcess, Event, Fingerprint, Model, Response, Run, Vocabulary, Worker
+from runs.models import Bucket, EngineProcess, Event, Fingerprint, Model, Response, Vocabulary, Worker
 from runs.services import history
+from runs.services.storable import storable
 
 
 def register_worker(
@@ -22,7 +23,7 @@ def register_worker(
 
 def beat(*, worker: Worker, note: str | None = None) -> None:
     """Say that the worker is alive; a note says what it does, or why it leaves work alone."""
-    changes: dict[str, Any] = {"seen_at": Now()}
+    changes: dict[str, Any] = {"seen_at": Now(), "stopped_at": None}  # it may have been taken for gone
     if note is not None:
         changes["note"] = note[:500]
     Worker.objects.filter(pk=worker.pk).update(**changes)
@@ -95,16 +96,16 @@ def record_self_check(*, process: EngineProcess, digest: str) -> bool:
 
 def close_engine_process(*, process: EngineProcess, last_words: str) -> None:
     """Record an engine's end with the end of its stderr, which is where it says why it died."""
-    EngineProcess.objects.filter(pk=process.pk).update(stopped_at=Now(), last_words=last_words.replace("\0", "�"))
+    EngineProcess.objects.filter(pk=process.pk).update(stopped_at=Now(), last_words=storable(last_words))
 
 
 def _mark_unvouched(process: EngineProcess, since: datetime) -> None:
     doubtful = Response.objects.filter(engine_process=process, recorded_at__gt=since, is_vouched=True)
-    run_ids = set(doubtful.values_list("repeat__run", flat=True))
+    run_ids: set[int] = set(doubtful.values_list("repeat__run", flat=True))
     doubtful.update(is_vouched=False)
-    for run in Run.objects.filter(pk__in=run_ids):
+    for run_id in run_ids:
         text = "The engine's self-check no longer gives the same bits; responses since the last good one are marked."
-        history.note(run, "self_check_failed", text, level=Event.Level.ERROR)
+        history.note(run_id, "self_check_failed", text, level=Event.Level.ERROR)
 
 
 def _database_now() -> datetime:

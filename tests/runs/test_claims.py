@@ -1,15 +1,19 @@
 """Claims, leases and the fence: who may work on a shard, and who may still write."""
 
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from evalboard.core.errors import LeaseLost
+from evalboard.core.profile_defaults import DEFAULT_PROFILES
 from runs import services
 from runs.models import Event, Response, Run, Shard, Worker
+from runs.services.reconcile import _take_back
 from tests import outcomes
 
 
@@ -163,3 +167,146 @@ def test_a_shard_that_crashes_on_and_on_has_failed_and_ends_its_run(run: Run, wo
     run.refresh_from_db()
     assert run.status == "failed"
     assert set(Shard.objects.values_list("status", "n_crashes")) == {("failed", 6)}
+
+
+@pytest.mark.parametrize("is_crash", [True, False])
+def test_a_shard_given_back_while_its_run_is_being_cancelled_is_cancelled(
+    run: Run, worker: Worker, is_crash: bool
+) -> None:
+    lease = services.claim_shard(worker=worker)
+    assert lease is not None
+    services.cancel_run(run_id=run.pk)
+    services.release_shard(lease=lease, reason="The engine died.", is_crash=is_crash)
+    run.refresh_from_db()
+    assert run.status == "cancelled"
+
+
+def test_a_shard_left_in_the_queue_of_a_run_being_cancelled_is_ended_by_the_reconciler(
+    run: Run, worker: Worker
+) -> None:
+    lease = services.claim_shard(worker=worker)
+    assert lease is not None
+    services.cancel_run(run_id=run.pk)
+    # As where a worker gave it back, not yet knowing, in the moment of the cancelling.
+    Shard.objects.filter(pk=lease.shard_id).update(status="queued", owner=None, lease_until=None)
+    services.reconcile()
+    run.refresh_from_db()
+    assert run.status == "cancelled"
+
+
+def test_a_lease_renewed_while_the_reconciler_was_on_its_way_is_left_alone(run: Run, worker: Worker) -> None:
+    lease = services.claim_shard(worker=worker)
+    assert lease is not None
+    assert not _take_back(Shard.objects.expired(), lease.shard_id, "it was late")
+    assert services.renew_lease(lease=lease).is_held
+
+
+def test_a_shard_whose_workers_die_without_a_case_to_blame_has_failed_in_the_end(run: Run, worker: Worker) -> None:
+    for _ in range(60):
+        lease = services.claim_shard(worker=worker)
+        if lease is None:
+            break
+        expire(lease)
+        services.reconcile()
+    run.refresh_from_db()
+    assert run.status == "failed"
+
+
+def test_a_fixed_group_that_kills_its_worker_is_blamed_as_a_whole(new_run: Callable[..., Run], worker: Worker) -> None:
+    services.create_profile(slug="fixed", title="", settings=DEFAULT_PROFILES["fixed"]["settings"])
+    new_run(profile="fixed", repeats=1)
+    for _ in range(3):
+        lease = services.claim_shard(worker=worker)
+        assert lease is not None
+        services.mark_in_flight(lease=lease, case_index=8)
+        expire(lease)
+        services.reconcile()
+    blamed = list(Response.objects.order_by("case_index").values_list("case_index", "error_code"))
+    assert blamed == [(index, "worker_crash") for index in range(8, 16)]
+
+
+def test_a_run_that_workers_leave_alone_again_and_again_has_one_line_for_it(run: Run, worker: Worker) -> None:
+    for _ in range(5):
+        lease = services.claim_shard(worker=worker)
+        assert lease is not None
+        services.release_shard(lease=lease, reason="Another serving stack.", is_crash=False)
+    assert list(run.events.values_list("code", flat=True)) == ["created", "shard_released"]
+
+
+def long_ago(run: Run) -> None:
+    run.events.update(at=Now() - timedelta(minutes=11))
+
+
+def test_a_run_that_is_only_left_alone_for_ten_minutes_says_that_it_waits(run: Run, worker: Worker) -> None:
+    long_ago(run)
+    lease = services.claim_shard(worker=worker)
+    assert lease is not None
+    services.release_shard(lease=lease, reason="Another serving stack.", is_crash=False)
+    services.reconcile()
+    assert run.events.filter(code="no_matching_worker").count() == 1
+
+
+def test_a_run_does_not_say_that_it_waits_between_two_of_its_shards_or_behind_another(
+    new_run: Callable[..., Run], worker: Worker
+) -> None:
+    served, behind = new_run(), new_run()
+    lease = services.claim_shard(worker=worker)
+    assert lease is not None
+    services.finish_shard(lease=lease)
+    long_ago(served)
+    long_ago(behind)
+    services.reconcile()
+    assert not Event.objects.filter(code="no_matching_worker").exists()
+
+
+def test_a_worker_that_was_taken_for_gone_is_alive_again_when_it_beats(worker: Worker) -> None:
+    Worker.objects.update(seen_at=Now() - timedelta(days=1))
+    services.reconcile()
+    worker.refresh_from_db()
+    assert worker.stopped_at is not None
+    services.beat(worker=worker)
+    worker.refresh_from_db()
+    assert worker.stopped_at is None
+
+
+def test_an_engines_words_that_the_database_cannot_hold_do_not_stop_the_worker(run: Run, worker: Worker) -> None:
+    lease = services.claim_shard(worker=worker)
+    assert lease is not None
+    services.release_shard(lease=lease, reason="a\0b\ud800", is_crash=True)
+    assert Shard.objects.get(pk=lease.shard_id).error == "a\ufffdb?"
+    for _ in range(3):
+        lease = services.claim_shard(worker=worker)
+        assert lease is not None
+        services.fail_start(lease=lease, reason="a\0b")
+    run.refresh_from_db()
+    assert run.failure == "a\ufffdb"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_cancel", [True, False])
+def test_who_ends_a_run_never_waits_crosswise_with_who_works_on_it(
+    run: Run, new_worker: Callable[..., Worker], is_cancel: bool
+) -> None:
+    """A claim locks its shard and then wants the run; so does an attempt that records."""
+    held, failing = (services.claim_shard(worker=new_worker(name)) for name in ("a", "b"))
+    assert held is not None
+    assert failing is not None
+    Shard.objects.filter(pk=failing.shard_id).update(n_failed_starts=2)
+    if is_cancel:
+        Shard.objects.filter(pk=held.shard_id).update(status="queued")
+
+    def end() -> None:
+        if is_cancel:
+            services.cancel_run(run_id=run.pk)
+        else:
+            services.fail_start(lease=failing, reason="No room.")
+        connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            Shard.objects.select_for_update().get(pk=held.shard_id)
+            ending = pool.submit(end)
+            time.sleep(0.5)  # until it waits for the shard
+            Run.objects.filter(pk=run.pk).update(started_at=Now())
+        ending.result(timeout=20)
+    assert not Shard.objects.open().filter(pk=held.shard_id).exists()

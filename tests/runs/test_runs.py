@@ -4,11 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from evalboard.core.errors import Conflict, InvalidInput, NotFound, ProfileRefused
 from evalboard.core.profile_defaults import DEFAULT_PROFILES
 from runs import services
-from runs.models import EngineProcess, Repeat, Response, Run, Shard, TraceBlock, Worker
+from runs.models import Endpoint, EngineProcess, Repeat, Response, Run, Shard, TraceBlock, Worker
 from runs.services.runs import shard_size
 from tests import outcomes
 
@@ -69,6 +71,13 @@ def test_the_invariant_profile_is_refused_where_every_worker_is_a_cpu(
     with pytest.raises(ProfileRefused, match="invariant"):
         new_run(profile="invariant")
     assert not Run.objects.exists()
+
+
+def test_a_run_whose_answers_fill_the_endpoints_context_is_refused(new_run: Callable[..., Run], endpoint: str) -> None:
+    Endpoint.objects.update(max_model_len=24)
+    with pytest.raises(InvalidInput) as refused:
+        new_run()
+    assert "24 tokens" in refused.value.fields["suite"]
 
 
 def test_added_repeats_send_a_finished_run_back_to_work(run: Run) -> None:
@@ -136,6 +145,16 @@ def test_deleting_a_run_takes_its_responses_and_traces_along(
     assert not Run.objects.exists()
     assert not Response.objects.exists()
     assert not TraceBlock.objects.exists()
+
+
+def test_deleting_a_run_loads_no_trace(run: Run, worker: Worker, engine_process: EngineProcess) -> None:
+    lease = services.claim_shard(worker=worker)
+    assert lease is not None
+    services.record_outcomes(lease=lease, process=engine_process, outcomes=[outcomes.decoded(0)])
+    Run.objects.filter(pk=run.pk).update(status="incomplete")
+    with CaptureQueriesContext(connection) as queries:
+        services.delete_run(run_id=run.pk)
+    assert not [query["sql"] for query in queries if '"runs_traceblock"."data"' in query["sql"]]
 
 
 def test_a_run_that_does_not_exist_is_said_to_be_missing(db: None) -> None:

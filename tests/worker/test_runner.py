@@ -4,6 +4,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -174,3 +175,27 @@ def test_responses_since_the_last_good_self_check_are_marked(
     wait_until(lambda: run.events.filter(code="self_check_failed").exists(), "the check before letting go has failed")
     vouched = set(Response.objects.filter(repeat__index=1).values_list("is_vouched", flat=True))
     assert vouched == {False}
+
+
+def test_an_engine_whose_self_check_changed_serves_no_further_shard(
+    new_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+) -> None:
+    run = new_run(["say blue"] * 20, repeats=1)  # two shards
+    start_worker(SCRIPTED_DRIFT="1", EVALBOARD_SELF_CHECK_SECONDS="0")
+    wait_until(lambda: ended(run), "the run ends")
+    bad = [
+        process for process in EngineProcess.objects.all() if not all(check["same"] for check in process.self_checks)
+    ]
+    assert bad
+    assert not Response.objects.filter(engine_process__in=bad, is_vouched=True).exists()
+
+
+def test_a_busy_worker_with_short_shards_is_seen_alive(
+    new_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+) -> None:
+    run = new_run(["say blue"] * 120, repeats=1)
+    start_worker(SCRIPTED_SECONDS="0.04", EVALBOARD_LEASE_SECONDS="6", EVALBOARD_HEARTBEAT_SECONDS="1.5")
+    wait_until(lambda: Response.objects.count() > 100, "most responses are stored")
+    worker = Worker.objects.get()
+    assert worker.seen_at - worker.started_at > timedelta(seconds=1)
+    wait_until(lambda: ended(run), "the run ends")

@@ -1,7 +1,7 @@
 """What the runner needs of an engine: one small Protocol, and the ways in which an engine fails."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from evalboard.core.profile import EnginePlan
@@ -45,7 +45,7 @@ class TokenListing:
 
     tokens: list[bytes | None]
     end_ids: tuple[int, ...]
-    digest: str = field(default="")  # of the tokenizer's files, as in the manifest
+    digest: str  # of the tokenizer's files, as in the manifest
 
 
 class EngineFailure(Exception):

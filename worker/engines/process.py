@@ -41,7 +41,8 @@ class LineProcess:
         self._env = dict(env)
         self._stderr: deque[str] = deque(maxlen=LAST_LINES)
         self._received = bytearray()
-        self._interrupted = threading.Event()
+        # A plain flag, not an Event: a signal handler may set it while this thread holds an Event's lock.
+        self._is_interrupted = False
         self._begun = threading.Event()
         self._start_error: OSError | None = None
         self._process: subprocess.Popen[bytes]
@@ -89,10 +90,10 @@ class LineProcess:
 
     def interrupt(self) -> None:
         """Make a `send` or `receive` under way, or the next one, raise Interrupted once."""
-        self._interrupted.set()
+        self._is_interrupted = True
 
     def clear_interrupt(self) -> None:
-        self._interrupted.clear()
+        self._is_interrupted = False
 
     @property
     def has_ended(self) -> bool:
@@ -159,8 +160,8 @@ class LineProcess:
         with selectors.DefaultSelector() as selector:
             selector.register(pipe, event)
             while True:
-                if self._interrupted.is_set():
-                    self._interrupted.clear()
+                if self._is_interrupted:
+                    self._is_interrupted = False
                     raise Interrupted
                 left = deadline - time.monotonic()
                 if selector.select(max(0.0, min(left, TICK_SECONDS))):

@@ -42,7 +42,8 @@ class VllmEngine:
         self._start_seconds = start_seconds
         self._response_seconds = response_seconds
         self._process: LineProcess | None = None
-        self._lock = threading.Lock()  # guards the two flags below, which `abort` reads and sets
+        # Guards the two flags below, which `abort` reads and sets; a signal handler may call it while we hold it.
+        self._lock = threading.RLock()
         self._is_abortable = False
         self._is_abort_wanted = False
         self._serial = 0
@@ -187,7 +188,7 @@ class VllmEngine:
 
     def _open_to_abort(self) -> None:
         with self._lock:
-            self._is_abortable, self._is_abort_wanted = True, False
+            self._is_abort_wanted, self._is_abortable = False, True
 
     def _close_to_abort(self) -> None:
         """From here on an abort comes too late, and must not hit what is done next."""

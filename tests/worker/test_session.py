@@ -1,0 +1,83 @@
+"""The engine that a worker keeps: none is left behind when a start fails, and any thread may call it off."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalboard.core import profile
+from evalboard.core.profile_defaults import DEFAULT_PROFILES
+from runs import services
+from runs.models import EngineProcess, Run
+from runs.selectors.work import ShardWork, shard_work
+from tests import build
+from tests.worker.conftest import scripted_python
+from worker.engines.base import EngineDied, EngineSpec, Started, TokenListing
+from worker.engines.vllm import VllmEngine
+from worker.session import EngineSession
+
+HARDWARE = {"kind": "cpu", "gpus": [], "n_cores": 1}
+
+
+class Scripted(VllmEngine):
+    """The scripted engine, which may answer the start or the question for its vocabulary with nonsense."""
+
+    fault = ""
+
+    def start(self) -> Started:
+        started = super().start()
+        return Started(manifest={}, seconds=0.0) if self.fault == "manifest" else started
+
+    def vocabulary(self) -> TokenListing:
+        if self.fault == "vocabulary":
+            raise EngineDied("engine_error", "It has none.")
+        return super().vocabulary()
+
+
+@pytest.fixture
+def work(db: None) -> ShardWork:
+    run: Run = build.run()
+    lease = services.claim_shard(worker=build.worker())
+    assert lease is not None
+    assert lease.run_id == run.pk
+    return shard_work(lease.shard_id)
+
+
+@pytest.mark.parametrize(("fault", "error"), [("manifest", KeyError), ("vocabulary", EngineDied)])
+def test_an_engine_that_cannot_be_recorded_is_ended(
+    work: ShardWork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, error: type[Exception]
+) -> None:
+    monkeypatch.setattr(Scripted, "fault", fault)
+    made: list[Scripted] = []
+
+    def make(spec: EngineSpec) -> Scripted:
+        made.append(Scripted(spec, python=scripted_python(tmp_path)))
+        return made[-1]
+
+    session = EngineSession(worker=build.worker("second"), hardware=HARDWARE, make_engine=make)
+    with pytest.raises(error):
+        session.open_for(work)
+    [engine] = made
+    assert engine._process is not None
+    try:
+        assert engine._process.has_ended
+        assert not EngineProcess.objects.filter(stopped_at=None).exists()
+    finally:
+        engine.stop()
+
+
+def test_a_signal_handler_may_abort_while_the_engine_holds_its_own_lock(tmp_path: Path) -> None:
+    settings: Any = DEFAULT_PROFILES["pinned"]["settings"]
+    asked: dict[str, Any] = {"dtype": "float32", "quantization": None, "max_model_len": 512, "max_tokens": 16}
+    plan = profile.resolve(profile.parse(settings), HARDWARE, **asked, stop=())
+    engine = VllmEngine(EngineSpec(model="/m", revision=None, plan=plan), python=scripted_python(tmp_path))
+
+    def handled() -> None:
+        with engine._lock:  # a handler runs in the very thread that it interrupts
+            engine.abort()
+
+    thread = threading.Thread(target=handled, daemon=True)
+    thread.start()
+    thread.join(timeout=5)
+    assert not thread.is_alive()
