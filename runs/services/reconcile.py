@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Iterable
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -36,7 +35,7 @@ def reconcile() -> int:
     n_taken_back = _take_all_back(Shard.objects.expired(), "its worker was not heard of for the length of a lease")
     Shard.objects.cancelled_in_the_queue().update(status=Shard.Status.CANCELLED)
     for repeat_id in _repeats_to_finish():
-        _guarded(partial(rollup.finish_repeat, repeat_id=repeat_id))
+        _guarded(_finish_repeat, repeat_id)
     _stop_silent_workers()
     _say_what_waits()
     return n_taken_back
@@ -91,6 +90,17 @@ def _repeats_to_finish() -> list[int]:
     open_shards = Q(shards__status__in=(Shard.Status.QUEUED, Shard.Status.RUNNING))
     waiting = Repeat.objects.filter(finished_at=None, run__status__in=(Run.Status.QUEUED, Run.Status.RUNNING))
     return list(waiting.exclude(pk__in=Repeat.objects.filter(open_shards).values("pk")).values_list("pk", flat=True))
+
+
+def _finish_repeat(repeat_id: int) -> bool:
+    """End a repeat, or let its run's page say why that cannot be done; the next sweep tries again."""
+    try:
+        return rollup.finish_repeat(repeat_id=repeat_id)
+    except Exception as fault:
+        repeat = Repeat.objects.get(pk=repeat_id)
+        text = f"Repeat {repeat.index} cannot be scored and ended: {type(fault).__name__}: {fault}. It is tried again."
+        history.note_once(repeat.run_id, "not_ended", text, level=Event.Level.ERROR)
+        raise
 
 
 def _stop_silent_workers() -> None:

@@ -189,3 +189,21 @@ def test_a_repeat_whose_last_worker_died_before_ending_it_is_ended_by_the_reconc
     services.reconcile()
     run.refresh_from_db()
     assert run.status == "finished"
+
+
+def test_a_repeat_that_cannot_be_ended_is_said_on_its_run_and_stops_no_other(
+    new_run: Callable[..., Run], worker: Worker, engine_process: EngineProcess
+) -> None:
+    damaged, sound = new_run(repeats=1), new_run(repeats=1)
+    while lease := services.claim_shard(worker=worker):
+        shard = Shard.objects.get(pk=lease.shard_id)
+        came = [outcomes.decoded(case) for case in range(shard.first, shard.last + 1)]
+        services.record_outcomes(lease=lease, process=engine_process, outcomes=came)
+        Shard.objects.filter(pk=shard.pk).update(status="finished", lease_until=None)
+    Response.objects.filter(repeat__run=damaged, case_index=3).update(engine_process=None)  # no bucket to score in
+    for _ in range(2):
+        services.reconcile()
+    sound.refresh_from_db()
+    damaged.refresh_from_db()
+    assert (sound.status, damaged.status) == ("finished", "running")
+    assert damaged.events.filter(code="not_ended").count() == 1
