@@ -57,13 +57,7 @@ class Run(models.Model):
 class Repeat(models.Model):
     """The n-th pass over the suite within a run, from 1."""
 
-    class Status(models.TextChoices):
-        QUEUED = "queued"
-        RUNNING = "running"
-        FINISHED = "finished"
-        INCOMPLETE = "incomplete"
-        FAILED = "failed"
-        CANCELLED = "cancelled"
+    Status = Run.Status  # a repeat ends in the same ways as its run
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="repeats")
     index = models.PositiveIntegerField()
