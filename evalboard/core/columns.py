@@ -39,6 +39,16 @@ def unpack_scores(packed: bytes, n_cases: int | None = None) -> NDArray[np.float
     return _column(packed, "<f8", n_cases, "scores").astype(np.float64, copy=False)
 
 
+def pack_chances(chances: NDArray[np.float32]) -> bytes:
+    """4 bytes a case, NaN where unknown."""
+    return chances.astype("<f4", copy=False).tobytes()
+
+
+def unpack_chances(packed: bytes, n_cases: int | None = None) -> NDArray[np.float32]:
+    """float32[n_cases], read-only."""
+    return _column(packed, "<f4", n_cases, "flip chances").astype(np.float32, copy=False)
+
+
 def pack_digests(digests: Sequence[bytes | None]) -> bytes:
     """16 bytes a case, zeros where missing."""
     if any(found is not None and len(found) != digest.SHORT for found in digests):

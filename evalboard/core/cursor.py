@@ -23,9 +23,12 @@ class Cursor:
 
     def varint(self) -> int:
         """A number below 2**35: seven bits a byte, lowest first; the top bit says that more follow."""
-        value = 0
+        data, value = self._data, 0
         for shift in range(0, 35, 7):
-            byte = self.take(1)[0]
+            if self._at >= len(data):
+                raise TraceDamaged(f"The trace block ends too early. {AGAIN}")
+            byte = data[self._at]
+            self._at += 1
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return value

@@ -6,7 +6,7 @@ class already names, seeds, the model, and whatever tells one machine of a class
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,37 @@ PLACEMENT = re.compile(
     r"|VLLM_DIST_IDENT|OMP_WAIT_POLICY|VLLM_CONFIGURE_LOGGING|CUDA_VISIBLE_DEVICES|CUDA_DEVICE_ORDER|NCCL_DEBUG.*"
 )
 DTYPE_UNKNOWN = "dtype unknown"
+# Which field people ask for first, where two manifests differ; the longest name that a field begins with counts.
+ORDER = (
+    "model",
+    "batch_class",
+    "versions.vllm",
+    "versions.torch",
+    "versions",
+    "engine.dtype",
+    "engine.quantization",
+    "engine.head_dtype",
+    "engine.kv_cache_dtype",
+    "hardware.kind",
+    "hardware.n_gpus",
+    "hardware.gpus",
+    "hardware.cpu_model",
+    "hardware.cpu_isa",
+    "hardware",
+    "engine.attention_backend",
+    "engine.attention_layers",
+    "engine.flash_attn_version",
+    "engine.linear_backend",
+    "engine.moe_backend",
+    "engine.compilation_mode",
+    "engine.compilation_backend",
+    "engine.cudagraph_mode",
+    "engine.float32_matmul_precision",
+    "engine.n_threads",
+    "engine",
+    "env",
+)
+TALLIES = {"attention_layers"}  # name → how many: read as one value, since a name that is not there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +65,24 @@ class Identity:
     manifest: dict[str, Any]
     digest: str
     label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A field that differs; a value that its side does not know is None."""
+
+    field: str
+    baseline: Any
+    candidate: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Two manifests field by field: what moved, what both know to be the same, and what neither knows."""
+
+    moved: tuple[Moved, ...]
+    equal: tuple[tuple[str, Any], ...]
+    unknown: tuple[str, ...]
 
 
 def split(manifest: Mapping[str, Any]) -> Identity:
@@ -60,6 +109,93 @@ def label(covered: Mapping[str, Any]) -> str:
 def model_digest(files: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the digest of a model: every file's name, size and content. Where the folder stands is no part of it."""
     return digest.digest_json({name: [file["size"], file["sha256"]] for name, file in files.items()})
+
+
+def moved(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> tuple[Moved, ...]:
+    """Return the fields that differ, those that matter most first. See `difference`."""
+    return difference(baseline, candidate).moved
+
+
+def difference(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> Difference:
+    """Compare two manifests, or other nested objects of JSON, field by field.
+
+    A field's name is its path: "versions.vllm". A list of objects is read by column, "hardware.gpus.name" and
+    "hardware.n_gpus", one value standing for all where all are the same. What is null or absent is unknown:
+    against a known value it has moved, and against another unknown it is neither moved nor equal.
+    """
+    differing, equal, unknown = [], [], []
+    for field, one, other in sorted(_paired("", baseline, candidate), key=lambda found: _rank(found[0])):
+        if one is None and other is None:
+            unknown.append(field)
+        elif _is_same(one, other):
+            equal.append((field, one))
+        else:
+            differing.append(Moved(field, one, other))
+    return Difference(tuple(differing), tuple(equal), tuple(unknown))
+
+
+def fields(manifest: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Return every field of one manifest with its value, by the names and in the order of `difference`."""
+    return tuple(
+        sorted(((name, value) for name, value, _ in _paired("", manifest, manifest)), key=lambda f: _rank(f[0]))
+    )
+
+
+def _paired(path: str, one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Walk both sides at once, so that a part which only one side has still gets the same names."""
+    name = path.rpartition(".")[2]
+    if name not in TALLIES and _holds(dict, one, other):
+        for key in {**(one or {}), **(other or {})}:
+            below = f"{path}.{key}" if path else key
+            yield from _paired(below, (one or {}).get(key), (other or {}).get(key))
+        if (one == {} and other is None) or (one is None and other == {}):
+            yield path, one, other
+    elif _is_table(one, other):
+        parent = path.removesuffix(name)
+        yield f"{parent}n_{name}", _length(one), _length(other)
+        for key in {key: None for row in [*(one or ()), *(other or ())] for key in row}:
+            yield f"{path}.{key}", _column(one, key), _column(other, key)
+    else:
+        yield path, one, other
+
+
+def _holds(kind: type, one: Any, other: Any) -> bool:
+    """Whether each side is of a kind or unknown, and not both are unknown."""
+    sides = [side for side in (one, other) if side is not None]
+    return bool(sides) and all(isinstance(side, kind) for side in sides)
+
+
+def _is_table(one: Any, other: Any) -> bool:
+    """Whether both sides are lists of flat objects, not all of them empty."""
+    if not _holds(list, one, other):
+        return False
+    rows = [*(one or ()), *(other or ())]
+    return bool(rows) and all(
+        isinstance(row, dict) and not any(isinstance(value, dict | list) for value in row.values()) for row in rows
+    )
+
+
+def _length(rows: list[Any] | None) -> int | None:
+    return None if rows is None else len(rows)
+
+
+def _column(rows: list[dict[str, Any]] | None, key: str) -> Any:
+    values = [row.get(key) for row in rows or ()]
+    if all(_is_same(values[0], value) for value in values):
+        return values[0] if values else None
+    return values
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two values are the same JSON: 1 is not true, and 1.0 is not 1, as in the digest."""
+    return digest.canonical_json(one) == digest.canonical_json(other)
+
+
+def _rank(field: str) -> tuple[int, str]:
+    name = field
+    while name and name not in ORDER:
+        name = name.rpartition(".")[0]
+    return (ORDER.index(name) if name else len(ORDER), field)
 
 
 def _is_engine_identity(name: str) -> bool:

@@ -6,10 +6,10 @@ profile can say one thing and do another.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from evalboard.core import digest
+from evalboard.core import digest, self_test
 from evalboard.core.errors import InvalidInput
 from evalboard.core.profile_fields import ENGINE_FIELDS, ENV_NAMES, OF_THE_ENDPOINT, OF_THE_HOST, SAMPLING_FIELDS
 
@@ -97,10 +97,13 @@ def parse(settings: Mapping[str, Any]) -> ProfileSettings:
     )
 
 
-def refusal(profile: ProfileSettings, hardware: Mapping[str, Any]) -> str | None:
-    """Return one sentence that says why this hardware cannot honour the profile, or None if it can.
+def refusal(
+    profile: ProfileSettings, hardware: Mapping[str, Any], *, host: str, self_test_result: Mapping[str, Any] | None
+) -> str | None:
+    """Return what keeps this node from honouring the profile, in a sentence or two, or None if nothing does.
 
-    `hardware` is what worker.engines.vllm.describe returns.
+    `hardware` is what worker.engines.vllm.describe returns, `self_test_result` what core.self_test reads: the newest
+    of this host's as it is now, None where it was not tested.
     """
     needed = profile.cuda_capability
     gpus = hardware.get("gpus", [])
@@ -120,6 +123,8 @@ def refusal(profile: ProfileSettings, hardware: Mapping[str, Any]) -> str | None
     parallel = _engine_settings(profile, hardware).get("tensor_parallel_size", 1)
     if hardware.get("kind") == "cuda" and parallel > len(gpus):
         return f"The profile spreads a model over {parallel} GPUs; this worker has {len(gpus)}."
+    if profile.batch_class == "invariant":
+        return self_test.refusal(self_test_result, host=host)
     return None
 
 
@@ -157,6 +162,20 @@ def resolve(
         pins=_pins(profile, engine, env),
         digest=digest.digest_json({"engine": engine, "env": env, "batch_class": batch_class}),
     )
+
+
+def at_batch_size(profile: ProfileSettings, size: int) -> ProfileSettings:
+    """The profile with batches of exactly this size, for a replay; all else as it is.
+
+    One with batch-invariant kernels keeps them: that the size moves nothing is what it promises.
+    """
+    if profile.batch_class == "invariant":
+        cpu, cuda = (
+            replace(overlay, engine={**overlay.engine, "max_num_seqs": size}) for overlay in (profile.cpu, profile.cuda)
+        )
+        return replace(profile, engine={**profile.engine, "max_num_seqs": size}, cpu=cpu, cuda=cuda)
+    batch_class, group_size = ("alone", None) if size == 1 else ("fixed", size)
+    return replace(profile, batch_class=batch_class, group_size=group_size)
 
 
 def _engine_settings(profile: ProfileSettings, hardware: Mapping[str, Any]) -> dict[str, Any]:

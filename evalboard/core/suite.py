@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from evalboard.core import policy
 from evalboard.core.digest import canonical_json, digest_json
 from evalboard.core.document import Problems, at, read_strict_json, storage_problems
 from evalboard.core.errors import InvalidInput
+from evalboard.core.policy import PolicySettings
 from evalboard.core.scoring import KINDS, read_spec, target_problems
 
 MAX_CASES = 200_000
@@ -28,10 +30,11 @@ DEFAULT_MAX_TOKENS = 256
 
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}\Z")
 _ROLES = ("system", "developer", "user", "assistant", "tool")
-_SUITE_FIELDS = ("slug", "title", "max_tokens", "stop", "scorer", "cases")
+_SUITE_FIELDS = ("slug", "title", "max_tokens", "stop", "scorer", "policy", "cases")
+_POLICY_NAMES = ("slug", "title")
 _CASE_FIELDS = ("id", "prompt", "messages", "tools", "target", "scorer", "tags", "group", "reference")
 _MESSAGE_FIELDS = ("role", "content", "name", "tool_calls", "tool_call_id")
-_HEADER_FIELDS = ("title", "max_tokens", "stop", "scorer")
+_HEADER_FIELDS = ("title", "max_tokens", "stop", "scorer", "policy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +58,20 @@ class CaseDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class PolicyDocument:
+    """The policy that a suite carries, for releases that name none."""
+
+    slug: str
+    title: str
+    settings: PolicySettings
+
+
+@dataclass(frozen=True, slots=True)
 class SuiteDocument:
-    """One suite version. `digest` covers the cases in their order and how they are sent and scored, no name."""
+    """One suite version. `digest` covers the cases in their order and how they are sent and scored, no name.
+
+    Nor does it cover the policy: another tolerance makes no two runs incomparable.
+    """
 
     slug: str
     title: str
@@ -65,6 +80,7 @@ class SuiteDocument:
     scorer: dict[str, Any] | None
     cases: tuple[CaseDocument, ...]
     digest: str
+    policy: PolicyDocument | None = None
 
 
 def parse_suite(document: Mapping[str, Any]) -> SuiteDocument:
@@ -76,11 +92,12 @@ def parse_suite(document: Mapping[str, Any]) -> SuiteDocument:
     if not isinstance(document, Mapping):
         raise InvalidInput("A suite must be a JSON object.", fields={"": "must be an object"})
     _refuse_unknown(document, _SUITE_FIELDS, "", problems)
-    slug = _read_slug(document.get("slug"), problems)
+    slug = _read_slug(document.get("slug"), "slug", problems)
     title = _read_text(document.get("title", slug), "title", problems, at_least=1, at_most=MAX_TITLE_CHARS)
     max_tokens = _read_max_tokens(document.get("max_tokens", DEFAULT_MAX_TOKENS), problems)
     stop = _read_texts(document.get("stop"), "stop", problems, n=MAX_STOPS, at_most=MAX_STOP_CHARS)
     scorer = _read_scorer(document, "", problems)
+    own_policy = _read_policy(document.get("policy"), problems)
     # A default that is wrong is named once, not once more for every case that relies on it.
     is_default_usable = scorer is not None or document.get("scorer") is None
     cases = _read_cases(document.get("cases"), scorer if is_default_usable else {}, problems)
@@ -88,7 +105,7 @@ def parse_suite(document: Mapping[str, Any]) -> SuiteDocument:
     digest = digest_json(
         {"max_tokens": max_tokens, "stop": stop, "scorer": scorer, "cases": [case.digest for case in cases]}
     )
-    return SuiteDocument(slug, title, max_tokens, tuple(stop), scorer, tuple(cases), digest)
+    return SuiteDocument(slug, title, max_tokens, tuple(stop), scorer, tuple(cases), digest, own_policy)
 
 
 def read_json(text: str) -> Any:
@@ -102,7 +119,7 @@ def read_json(text: str) -> Any:
 def read_jsonl(text: str, *, slug: str, title: str | None = None) -> dict[str, Any]:
     """Return the suite document in a JSONL text: one case a line, blank lines skipped.
 
-    The first line may be `{"suite": {"title"?, "max_tokens"?, "stop"?, "scorer"?}}`. A title given
+    The first line may be `{"suite": {"title"?, "max_tokens"?, "stop"?, "scorer"?, "policy"?}}`. A title given
     here wins over that line's. Raises InvalidInput naming the lines that are no JSON objects.
     """
     problems = Problems()
@@ -226,6 +243,19 @@ def _read_scorer(row: Mapping[str, Any], path: str, problems: Problems) -> dict[
     return None if unsafe else read_spec(spec, place, problems)
 
 
+def _read_policy(document: Any, problems: Problems) -> PolicyDocument | None:
+    if document is None:
+        return None
+    if not isinstance(document, Mapping):
+        problems.add("policy", "must be an object, or be left out")
+        return None
+    slug = _read_slug(document.get("slug"), "policy.slug", problems)
+    title = _read_text(document.get("title", slug), "policy.title", problems, at_least=1, at_most=MAX_TITLE_CHARS)
+    settings = {name: value for name, value in document.items() if name not in _POLICY_NAMES}
+    found = policy.read(settings, "policy", problems)
+    return None if found is None else PolicyDocument(slug, title, found)
+
+
 def _read_messages(row: Mapping[str, Any], path: str, problems: Problems) -> list[dict[str, Any]]:
     if ("prompt" in row) == ("messages" in row):
         problems.add(at(path, "prompt"), "exactly one of prompt and messages must be given")
@@ -272,9 +302,9 @@ def _read_tools(tools: Any, path: str, problems: Problems) -> list[dict[str, Any
     return tools
 
 
-def _read_slug(slug: Any, problems: Problems) -> str:
+def _read_slug(slug: Any, path: str, problems: Problems) -> str:
     if not isinstance(slug, str) or not _SLUG.match(slug):
-        problems.add("slug", "must be 1 to 80 characters a-z, 0-9, - and _, starting with a letter or digit")
+        problems.add(path, "must be 1 to 80 characters a-z, 0-9, - and _, starting with a letter or digit")
         return ""
     return slug
 

@@ -64,9 +64,7 @@ def write(table: Table) -> tuple[int, list[bytes]]:
 
 def read(columns: Cursor, flags: int, is_listed: NDArray[np.bool_], n_prompt: int) -> Table:
     """The table that `write` was given. Raises TraceDamaged for columns that no table gives."""
-    grid, width = flags & 0x1F, (flags >> 5 & 3) + 1
-    if grid != PLAIN and grid > gaps.FINEST:
-        raise TraceDamaged(f"The trace block holds an impossible grid. {AGAIN}")
+    grid, width = form(flags)
     n, n_cells, n_top = len(is_listed), int(is_listed.sum()), int(is_listed[:, :1].sum())
     n_lower, lower_width = n_cells - n_top, 4 if grid == PLAIN else 3
     ranks = columns.planes(1, n)[0] if flags & HAS_RANKS else np.zeros(n, np.uint8)
@@ -75,21 +73,29 @@ def read(columns: Cursor, flags: int, is_listed: NDArray[np.bool_], n_prompt: in
     lower += columns.planes(lower_width - 1, n_lower)
     ids += columns.planes(1, n_cells)
     n_strays = int(np.count_nonzero(ranks == STRAY))
-    stray_ids = _join(columns.planes(width, n_strays))
-    stray_logprobs = _join(columns.planes(4, n_strays))
+    stray_ids = join(columns.planes(width, n_strays))
+    stray_logprobs = join(columns.planes(4, n_strays))
     logprobs = np.zeros(is_listed.shape, np.uint32)
-    logprobs[:, :1].T[is_listed[:, :1].T] = _join(top)
-    logprobs[:, 1:].T[is_listed[:, 1:].T] = _whole(_join(lower), logprobs, is_listed, grid, columns)
+    logprobs[:, :1].T[is_listed[:, :1].T] = join(top)
+    logprobs[:, 1:].T[is_listed[:, 1:].T] = _whole(join(lower), logprobs, is_listed, grid, columns)
     alternative_ids = np.zeros(is_listed.shape, np.uint32)
-    alternative_ids.T[is_listed.T] = _join(ids)
+    alternative_ids.T[is_listed.T] = join(ids)
     return Table(
-        token_ids=_chosen(ranks, alternative_ids, stray_ids, is_listed),
-        logprobs=_chosen(ranks, logprobs, stray_logprobs, is_listed),
+        token_ids=chosen(ranks, alternative_ids, stray_ids, is_listed),
+        logprobs=chosen(ranks, logprobs, stray_logprobs, is_listed),
         alternative_ids=alternative_ids,
         alternative_logprobs=logprobs,
         is_listed=is_listed,
-        prompt_token_ids=_join(columns.planes(width, n_prompt)),
+        prompt_token_ids=join(columns.planes(width, n_prompt)),
     )
+
+
+def form(flags: int) -> tuple[int, int]:
+    """Grid, and bytes of an id, as the flag byte gives them. Raises TraceDamaged for a grid that there is not."""
+    grid, width = flags & 0x1F, (flags >> 5 & 3) + 1
+    if grid != PLAIN and grid > gaps.FINEST:
+        raise TraceDamaged(f"The trace block holds an impossible grid. {AGAIN}")
+    return grid, width
 
 
 def _ranks(table: Table) -> Plane:
@@ -105,7 +111,7 @@ def _ranks(table: Table) -> Plane:
     return ranks
 
 
-def _chosen(ranks: Plane, cells: Words, strays: Words, is_listed: NDArray[np.bool_]) -> Words:
+def chosen(ranks: Plane, cells: Words, strays: Words, is_listed: NDArray[np.bool_]) -> Words:
     """uint32[n]: the cell of each position's rank, or the next stray."""
     is_stray = ranks == STRAY
     if (~is_stray & (ranks >= is_listed.sum(axis=1))).any():
@@ -133,7 +139,7 @@ def _whole(lower: Words, logprobs: Words, is_listed: NDArray[np.bool_], grid: in
         return lower
     is_misfit = lower == gaps.MISFIT
     whole = gaps.take_steps(_tops(logprobs, is_listed[:, 1:]), lower, grid)
-    whole[is_misfit] = _join(columns.planes(4, int(np.count_nonzero(is_misfit))))
+    whole[is_misfit] = join(columns.planes(4, int(np.count_nonzero(is_misfit))))
     return whole
 
 
@@ -159,8 +165,9 @@ def _planes(values: Words, width: int) -> list[Plane]:
     return [cut[:, byte] for byte in reversed(range(width))]
 
 
-def _join(planes: list[Plane]) -> Words:
-    whole = np.zeros(len(planes[0]), np.uint32)
-    for plane in planes:
-        whole = whole << np.uint32(8) | plane
-    return whole
+def join(planes: list[Plane]) -> Words:
+    """The values that byte planes, the highest first, are cut from."""
+    whole = np.zeros((len(planes[0]), 4), np.uint8)
+    for byte, plane in enumerate(reversed(planes)):
+        whole[:, byte] = plane
+    return whole.view("<u4").ravel().astype(np.uint32, copy=False)

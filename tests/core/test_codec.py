@@ -79,6 +79,28 @@ def test_reading_gives_back_every_bit(traces: list[Trace]) -> None:
         assert bits(codec.read_trace(block, slot)) == bits(trace)
 
 
+@given(st.lists(any_traces(), min_size=1, max_size=5), st.data())
+def test_some_slots_are_read_like_all_of_them(traces: list[Trace], data: st.DataObject) -> None:
+    """In any order and more than once: strays, misfits and ranks of the neighbours do not shift a trace's own."""
+    slots = data.draw(st.lists(st.integers(0, len(traces) - 1), max_size=6))
+    found = codec.read_traces(codec.encode_block(traces), slots)
+    assert [bits(trace) for trace in found] == [bits(traces[slot]) for slot in slots]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_every_slot_of_a_real_block_is_read_alone_like_together(dtype: str) -> None:
+    block = (DATA / f"smollm2-{dtype}.evt").read_bytes()
+    whole = [bits(trace) for trace in codec.read_block(block)]
+    assert [bits(trace) for trace in codec.read_traces(block, range(40))] == whole
+    assert [bits(codec.read_traces(block, [slot])[0]) for slot in range(40)] == whole
+
+
+def test_reading_no_slot_still_refuses_what_is_damaged(block: bytes) -> None:
+    assert codec.read_traces(block, []) == []
+    with pytest.raises(TraceDamaged):
+        codec.read_traces(block[:-1], [])
+
+
 @given(any_traces(), any_traces())
 def test_digests_are_equal_exactly_when_the_bits_are(one: Trace, other: Trace) -> None:
     assert (one.digest == other.digest) == (bits(one)[:4] == bits(other)[:4])
@@ -143,11 +165,17 @@ def test_a_changed_byte_under_a_right_checksum_is_refused_or_changes_nothing() -
         for flip in (0x01, 0x10, 0x80, 0xFF):
             damaged = bytearray(body)
             damaged[place] ^= flip
+            for slot, stored_digest in enumerate(digests):
+                try:
+                    found = codec.read_trace(seal(bytes(damaged)), slot)
+                except TraceDamaged:
+                    continue
+                assert found.digest == stored_digest
             try:
-                found = [trace.digest for trace in codec.read_block(seal(bytes(damaged)))]
+                together = [trace.digest for trace in codec.read_block(seal(bytes(damaged)))]
             except TraceDamaged:
                 continue
-            assert found == digests
+            assert together == digests
 
 
 def test_every_truncation_is_refused(block: bytes) -> None:
@@ -216,8 +244,9 @@ def lying(*, n: int = 1, k: int = 1, prompt: int = 0, flags: int = 31, size: int
     ],
 )
 def test_lies_are_refused(damaged: bytes, words: str) -> None:
-    with pytest.raises(TraceDamaged, match=words):
-        codec.read_block(damaged)
+    for read in (codec.read_block, lambda block: codec.read_traces(block, [0])):
+        with pytest.raises(TraceDamaged, match=words):
+            read(damaged)
 
 
 def test_every_refusal_says_what_to_do(block: bytes) -> None:

@@ -4,8 +4,11 @@ import copy
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from evalboard.core.fingerprint import model_digest, split
+from evalboard.core.digest import digest_json
+from evalboard.core.fingerprint import Moved, difference, fields, model_digest, moved, split
 
 MANIFEST: dict[str, Any] = {
     "engine": {
@@ -112,3 +115,125 @@ def test_a_model_is_its_files_and_not_their_order() -> None:
     assert digest == model_digest({"model.safetensors": weights, "config.json": config})
     assert digest != model_digest({"config.json": config, "model.safetensors": {"size": 9, "sha256": "cc"}})
     assert digest != model_digest({"config.json": config, "weights.safetensors": weights})
+
+
+def test_nothing_has_moved_between_a_manifest_and_itself() -> None:
+    found = difference(MANIFEST, MANIFEST)
+    assert found.moved == ()
+    assert ("versions.vllm", "0.32.0+cu129") in found.equal
+    assert found.unknown == ("engine.quantization",)
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value", "wanted"),
+    [
+        ("versions", "vllm", "0.31.2", Moved("versions.vllm", "0.32.0+cu129", "0.31.2")),
+        ("versions", "nccl", None, Moved("versions.nccl", "2.27", None)),
+        ("engine", "quantization", "awq", Moved("engine.quantization", None, "awq")),
+        ("engine", "block_size", 32, Moved("engine.block_size", None, 32)),
+        ("engine", "tensor_parallel_size", True, Moved("engine.tensor_parallel_size", 1, True)),
+        ("engine", "tensor_parallel_size", 1.0, Moved("engine.tensor_parallel_size", 1, 1.0)),
+        ("env", "OMP_NUM_THREADS", "4", Moved("env.OMP_NUM_THREADS", None, "4")),
+    ],
+)
+def test_a_field_that_differs_is_named_with_both_values(part: str, name: str, value: Any, wanted: Moved) -> None:
+    assert moved(MANIFEST, changed(part, name, value)) == (wanted,)
+
+
+@pytest.mark.parametrize("other", [{}, {"versions": None}, {"versions": {"nccl": None}}])
+def test_what_neither_side_knows_is_neither_moved_nor_equal(other: dict[str, Any]) -> None:
+    found = difference({"versions": {"nccl": None}}, other)
+    assert (found.moved, found.equal) == ((), ())
+    assert found.unknown == ("versions.nccl",)
+
+
+H200 = {"name": "NVIDIA H200", "capability": 9.0}
+H100 = {"name": "NVIDIA H100", "capability": 9.0}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "wanted"),
+    [
+        ([H200] * 8, [H100] * 8, [("gpus.name", "NVIDIA H200", "NVIDIA H100")]),
+        ([H200], [H200] * 2, [("n_gpus", 1, 2)]),
+        ([H200] * 2, [H200, H100], [("gpus.name", "NVIDIA H200", ["NVIDIA H200", "NVIDIA H100"])]),
+        ([], [H200], [("n_gpus", 0, 1), ("gpus.capability", None, 9.0), ("gpus.name", None, "NVIDIA H200")]),
+        (None, [], [("gpus", None, [])]),
+        (["a", "b"], ["a"], [("gpus", ["a", "b"], ["a"])]),
+        ([{"a": [1]}], [{"a": [2]}], [("gpus", [{"a": [1]}], [{"a": [2]}])]),
+    ],
+)
+def test_a_list_of_objects_is_read_by_column(one: Any, other: Any, wanted: list[tuple[str, Any, Any]]) -> None:
+    found = moved({"hardware": {"gpus": one}}, {"hardware": {"gpus": other}})
+    assert [(each.field.removeprefix("hardware."), each.baseline, each.candidate) for each in found] == wanted
+
+
+def test_a_tally_is_one_field() -> None:
+    one, other = ({"engine": {"attention_layers": tally}} for tally in ({"A": 30}, {"A": 15, "B": 15}))
+    assert moved(one, other) == (Moved("engine.attention_layers", {"A": 30}, {"A": 15, "B": 15}),)
+
+
+def test_what_matters_most_comes_first() -> None:
+    names = [
+        "model.digest",
+        "versions.vllm",
+        "versions.torch",
+        "versions.cuda",
+        "engine.dtype",
+        "engine.quantization",
+        "hardware.gpus.name",
+        "engine.attention_backend",
+        "engine.block_size",
+        "env.A",
+        "something.else",
+    ]
+    nested: dict[str, Any] = {}
+    for name in reversed(names):
+        part, _, rest = name.partition(".")
+        nested.setdefault(part, {})[rest] = name
+    nested["hardware"] = {"gpus": [{"name": "A"}]}
+    found = [each.field for each in moved(nested, {})]
+    assert [field for field in found if field in names] == names
+
+
+def test_a_model_is_compared_by_the_same_function() -> None:
+    one, other = ({"model": {"name": name, "digest": "a" * 64}} for name in ("acme-0330", "acme-0412"))
+    assert moved(one, other) == (Moved("model.name", "acme-0330", "acme-0412"),)
+
+
+SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+JSON = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abcd") | st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+OBJECTS = st.dictionaries(st.sampled_from(("engine", "versions", "hardware", "gpus", "a")), JSON, max_size=4)
+
+
+@given(OBJECTS)
+def test_an_object_never_differs_from_itself(one: dict[str, Any]) -> None:
+    assert moved(one, copy.deepcopy(one)) == ()
+
+
+@given(OBJECTS, OBJECTS)
+def test_swapping_the_sides_swaps_every_pair_and_moves_no_field(one: dict[str, Any], other: dict[str, Any]) -> None:
+    there, back = difference(one, other), difference(other, one)
+    assert there.unknown == back.unknown
+    assert [name for name, _ in there.equal] == [name for name, _ in back.equal]
+    swapped = [Moved(each.field, each.candidate, each.baseline) for each in back.moved]
+    assert list(map(repr, there.moved)) == list(map(repr, swapped))
+
+
+@given(OBJECTS, OBJECTS)
+def test_two_digests_never_part_without_a_field_that_tells(one: dict[str, Any], other: dict[str, Any]) -> None:
+    found = difference(one, other)
+    if digest_json(one) != digest_json(other):
+        assert found.moved or found.unknown
+
+
+@given(OBJECTS)
+def test_every_field_has_one_value(one: dict[str, Any]) -> None:
+    known = difference(one, one)
+    assert sorted(map(repr, fields(one))) == sorted(
+        map(repr, (*known.equal, *((name, None) for name in known.unknown)))
+    )

@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 
 from evalboard.core.errors import InvalidInput
-from evalboard.core.profile import BATCH_CLASSES, SECTIONS, EnginePlan, parse, refusal, resolve
+from evalboard.core.profile import BATCH_CLASSES, SECTIONS, EnginePlan, at_batch_size, parse, refusal, resolve
 from evalboard.core.profile_defaults import DEFAULT_PROFILES
 from evalboard.core.profile_fields import ENGINE_FIELDS, ENV_NAMES, SAMPLING_FIELDS
+from tests import self_tests
 
 CPU = {"kind": "cpu", "gpus": [], "n_cores": 6}
 H100 = {"name": "NVIDIA H100", "capability": 9.0}
 V100 = {"name": "Tesla V100", "capability": 7.0}
+PASSED = self_tests.result(device="cuda")
 
 
 def cuda(*gpus: dict[str, Any]) -> dict[str, Any]:
@@ -27,6 +29,10 @@ def settings(slug: str = "pinned", **changes: Any) -> dict[str, Any]:
 def plan(slug: str = "pinned", hardware: dict[str, Any] = CPU, **changes: Any) -> EnginePlan:
     asked = {"dtype": "float32", "quantization": None, "max_model_len": 2048, "max_tokens": 24, "stop": ("\n",)}
     return resolve(parse(settings(slug)), hardware, **(asked | changes))
+
+
+def refused(given: dict[str, Any], hardware: dict[str, Any], self_test: Any = PASSED) -> str | None:
+    return refusal(parse(given), hardware, host="node-1", self_test_result=self_test)
 
 
 def problems(given: Any) -> dict[str, str]:
@@ -130,19 +136,35 @@ def test_all_problems_are_told_at_once() -> None:
 def test_a_profile_is_refused_only_where_the_hardware_cannot_honour_it(
     slug: str, hardware: dict[str, Any], is_refused: bool
 ) -> None:
-    assert (refusal(parse(settings(slug)), hardware) is not None) is is_refused
+    assert (refused(settings(slug), hardware) is not None) is is_refused
 
 
 def test_invariant_cannot_be_talked_out_of_its_requirement() -> None:
     given = settings("invariant", requires={"cuda_capability": 5.0})
-    assert "8.0" in str(refusal(parse(given), cuda(V100)))
+    assert "8.0" in str(refused(given, cuda(V100)))
+
+
+def test_invariant_wants_a_node_that_was_tested_and_passed() -> None:
+    assert "evalboard worker --self-test` on node-1" in str(refused(settings("invariant"), cuda(H100), None))
+    failed = self_tests.result(device="cuda", differing=[("invariant", "product", "bfloat16")])
+    assert "matrix product in bfloat16" in str(refused(settings("invariant"), cuda(H100), failed))
+
+
+@pytest.mark.parametrize("slug", ["pinned", "fixed", "fast"])
+def test_no_other_profile_asks_for_a_self_test(slug: str) -> None:
+    assert refused(settings(slug), cuda(H100), None) is None
+
+
+def test_hardware_that_cannot_comes_before_a_test_that_is_missing() -> None:
+    assert "CPU" in str(refused(settings("invariant"), CPU, None))
+    assert "8.0" in str(refused(settings("invariant"), cuda(V100), None))
 
 
 def test_a_model_over_more_gpus_than_there_are_is_refused() -> None:
     given = settings()
     given["engine"]["tensor_parallel_size"] = 2
-    assert refusal(parse(given), cuda(H100, H100)) is None
-    assert "2 GPUs" in str(refusal(parse(given), cuda(H100)))
+    assert refused(given, cuda(H100, H100)) is None
+    assert "2 GPUs" in str(refused(given, cuda(H100)))
 
 
 def test_the_batch_class_decides_how_many_sequences_share_a_step() -> None:
@@ -221,3 +243,29 @@ def test_every_field_is_documented() -> None:
     text = (Path(__file__).resolve().parents[2] / "docs" / "profiles.md").read_text(encoding="utf-8")
     names = {*SECTIONS, *BATCH_CLASSES, *DEFAULT_PROFILES, *SAMPLING_FIELDS, *ENGINE_FIELDS, *ENV_NAMES}
     assert {name for name in names if f"`{name}`" not in text} == set()
+
+
+@pytest.mark.parametrize("slug", ["pinned", "fixed", "fast"])
+@pytest.mark.parametrize(
+    ("size", "batch_class", "group_size"), [(1, "alone", None), (2, "fixed-2", 2), (256, "fixed-256", 256)]
+)
+def test_a_replay_s_batch_size_decides_the_batch_class_and_nothing_else(
+    slug: str, size: int, batch_class: str, group_size: int | None
+) -> None:
+    asked = {"dtype": "float32", "quantization": None, "max_model_len": 2048, "max_tokens": 24, "stop": ()}
+    as_it_is = parse(settings(slug))
+    found = resolve(at_batch_size(as_it_is, size), CPU, **asked)
+    assert (found.batch_class, found.group_size, found.engine["max_num_seqs"]) == (batch_class, group_size, size)
+    before = resolve(as_it_is, CPU, **asked)
+    assert {**found.engine, "max_num_seqs": 0} == {**before.engine, "max_num_seqs": 0}
+    assert (found.env, found.sampling) == (before.env, before.sampling)
+
+
+def test_batch_invariant_kernels_stay_so_at_every_size_of_a_replay() -> None:
+    given = settings("invariant")
+    given["cuda"]["engine"]["max_num_seqs"] = 16
+    asked = {"dtype": "bfloat16", "quantization": None, "max_model_len": 2048, "max_tokens": 24, "stop": ()}
+    for size in (1, 4):
+        found = resolve(at_batch_size(parse(given), size), cuda(H100), **asked)
+        assert (found.batch_class, found.group_size, found.engine["max_num_seqs"]) == ("invariant", None, size)
+        assert found.env["VLLM_BATCH_INVARIANT"] == "1"

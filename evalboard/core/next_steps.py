@@ -1,0 +1,75 @@
+"""What a person can do next: the steps that a verdict's page offers, as codes of docs/verdict.md with a sentence."""
+
+from collections.abc import Mapping
+
+from evalboard.core import verdict_words as words
+from evalboard.core.evidence import Evidence
+from evalboard.core.gate import Expected, Line
+
+TO_THE_BLOCKS = {
+    "mixed_fingerprint": (
+        "pin_batch",
+        "Run the side that several buckets served again, pinned to one backend.",
+    ),
+    "model_changed": ("rebaseline", "Run one and the same model on both stacks."),
+    "batch_class": ("rebaseline", "Run both sides under one profile."),
+    "stack_changed": ("rebaseline", "Run both models on one stack, in one window."),
+    "unknown_stack": ("log_more", "Record what serves the responses, or run both sides on an endpoint that says it."),
+}
+RUN_BASELINE_AGAIN = "Run the baseline again with today's suite, settings and stack, then judge against that run."
+DECIDE_BY_HAND = "Or decide by hand: waive with a reason and an end date."
+MEASURE_PINNED = "Decode both sides pinned, one case at a time; how far that scatters is known once it has run."
+
+
+def of_block(code: str) -> Line:
+    return Line(*TO_THE_BLOCKS.get(code, ("rebaseline", RUN_BASELINE_AGAIN)))
+
+
+def of_ship() -> tuple[Line, ...]:
+    return (Line("sign", "Read the changed cases and what the change says of other cases, then sign."),)
+
+
+def of_no_ship(n_broken: int) -> tuple[Line, ...]:
+    look = f"Look at the {words.counted(n_broken, 'case')} that broke" if n_broken else "Look at the cases that changed"
+    return (Line("sign", f"{look}; then reject the candidate, or waive with a reason and an end date."),)
+
+
+def of_noise(evidence: Evidence) -> tuple[Line, ...]:
+    """Never more repeats: with so wide a range, two in three are as wide after twenty."""
+    paired = "Or choose the policy `paired`: it decides case by case, and keeps the range as a warning."
+    steps = (Line("use_paired", paired),)
+    return steps if evidence.is_steady else (Line("pin_batch", MEASURE_PINNED), *steps)
+
+
+def of_missing(evidence: Evidence) -> tuple[Line, ...]:
+    n = evidence.missing.n_baseline + evidence.missing.n_candidate
+    what = f"the {n:,} missing responses" if n > 1 else "the missing response" if n else "both sides"
+    return (Line("rerun_missing", f"Run {what} again."),)
+
+
+def of_few_repeats(evidence: Evidence, needed: int) -> tuple[Line, ...]:
+    return (Line("add_repeats", f"Run both sides up to {evidence.k + needed} repeats."),)
+
+
+def of_one_of_several(look: int | None) -> tuple[Line, ...]:
+    """look: the next of the policy, None after the last."""
+    if look is None:
+        return (Line("decide_by_hand", DECIDE_BY_HAND),)
+    return (Line("settle", f"Run both sides up to {look} repeats, so that it stands by itself or falls."),)
+
+
+def of_open(evidence: Evidence, expected: Expected | None, needed: Mapping[int, int] | None) -> tuple[Line, ...]:
+    """needed: look → cases, where the suite itself is too small."""
+    larger = (
+        f"Use a larger suite. {words.cases_needed(needed)}"
+        if needed
+        else "Use a larger suite: four times the cases halve the interval."
+    )
+    steps = [Line("larger_suite", larger)]
+    if expected is not None:
+        where = words.span(expected.low, expected.high, -evidence.policy.tolerance_points)
+        text = f"Run both sides up to {expected.repeats} repeats; the change is then expected in {where}."
+        return (Line("settle", text), *(steps if needed else ()))
+    if not needed and not evidence.is_steady:
+        steps.insert(0, Line("pin_batch", MEASURE_PINNED))
+    return (*steps, Line("decide_by_hand", DECIDE_BY_HAND))

@@ -1,0 +1,194 @@
+"""Two sides paired by case: the difference of their scores, and the interval that its noise leaves.
+
+Scores are float64[n_cases, k] as in noise, each side with its own k, cases in one order; every case has a score on
+both sides. Everything given out is in points. No result depends on the order of cases or repeats, to the bit.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.core import noise, quantiles
+
+MOVED_AS_A_WHOLE = 1.25  # run scores that scatter this much more than flips explain are noise of their own
+BORROWED = 1.25  # on the variance of a side that has only one repeat, taken from the other side's
+CHANGED = 0.6  # of a score; less is what a case at 3 of 5 against 2 of 5 does by chance
+ROUNDING = 1e-9
+
+Scores = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """The noise of a difference over n_cases; k_*: repeats of each side.
+
+    flips_*: Σ s² over the cases of a side, None where no case has two scores. runs_*: the variance of a side's run
+    scores, as fractions, None with fewer than two repeats. unmeasured: Σ d² over the cases, for one repeat on both.
+    """
+
+    n_cases: int
+    k_baseline: int
+    k_candidate: int
+    flips_baseline: float | None
+    flips_candidate: float | None
+    runs_baseline: float | None
+    runs_candidate: float | None
+    unmeasured: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A difference and its standard error. df: of Student's t where runs move as a whole, else None.
+
+    method: `flips` or `runs`; None where no repeat measured any noise.
+    """
+
+    difference: float
+    se: float
+    df: int | None
+    method: str | None
+
+    def half_width(self, alpha: float) -> float:
+        level = 1 - alpha
+        return self.se * (quantiles.z(level) if self.df is None else quantiles.t(level, self.df))
+
+    def below(self, points: float) -> float:
+        """The chance of a difference as low as this one, or lower, were the true one `points`."""
+        score = (self.difference - points) / self.se
+        return quantiles.normal_below(score) if self.df is None else quantiles.t_below(score, self.df)
+
+
+def estimate(baseline: Scores, candidate: Scores) -> Estimate:
+    """The difference, candidate minus baseline, with what noise there is to judge it by."""
+    measured = measure(baseline, candidate)
+    return with_noise(difference_points(baseline, candidate), measured)
+
+
+def with_noise(difference: float, measured: Noise) -> Estimate:
+    flips, runs = se_flips(measured), se_runs(measured)
+    if runs is not None and runs > MOVED_AS_A_WHOLE * flips:
+        df = measured.k_baseline + measured.k_candidate - 2
+        return Estimate(difference=difference, se=runs, df=df, method="runs")
+    is_measured = measured.flips_baseline is not None or measured.flips_candidate is not None
+    method = "flips" if is_measured else None
+    return Estimate(difference=difference, se=max(flips, runs or 0.0), df=None, method=method)
+
+
+def measure(baseline: Scores, candidate: Scores) -> Noise:
+    moves = noise.case_means(candidate) - noise.case_means(baseline)
+    return Noise(
+        n_cases=len(baseline),
+        k_baseline=baseline.shape[1],
+        k_candidate=candidate.shape[1],
+        flips_baseline=_flips(baseline),
+        flips_candidate=_flips(candidate),
+        runs_baseline=_runs(baseline),
+        runs_candidate=_runs(candidate),
+        unmeasured=math.fsum((moves**2).tolist()),
+    )
+
+
+def at_repeats(measured: Noise, k: int) -> Noise:
+    """The noise to expect with k repeats a side, from the one that was measured with fewer."""
+    parts = []
+    for own, other in (
+        (measured.flips_baseline, measured.flips_candidate),
+        (measured.flips_candidate, measured.flips_baseline),
+    ):
+        known = own if own is not None else other
+        # One repeat on both sides: half of what moved between them is each side's.
+        parts.append(known if known is not None else measured.unmeasured / 2)
+    return replace(measured, k_baseline=k, k_candidate=k, flips_baseline=parts[0], flips_candidate=parts[1])
+
+
+def se_flips(measured: Noise) -> float:
+    """The standard error from flips within cases.
+
+    A side without repeats borrows the other's noise. With one repeat on both, every case that differs is taken to
+    have moved by chance: more noise than there can be, so that a lean is never bolder than the data.
+    """
+    ours, theirs = measured.flips_baseline, measured.flips_candidate
+    if ours is None and theirs is None:
+        return 100 * math.sqrt(max(measured.unmeasured, noise.SEEN_IN_NONE)) / measured.n_cases
+    parts = (
+        _variance(ours, measured.k_baseline, theirs, measured.k_candidate),
+        _variance(theirs, measured.k_candidate, ours, measured.k_baseline),
+    )
+    return 100 * math.sqrt(parts[0] + parts[1]) / measured.n_cases
+
+
+def se_runs(measured: Noise) -> float | None:
+    """The standard error from how whole runs scatter; None where a side has fewer than two."""
+    ours, theirs = measured.runs_baseline, measured.runs_candidate
+    if ours is None or theirs is None:
+        return None
+    return 100 * math.sqrt(ours / measured.k_baseline + theirs / measured.k_candidate)
+
+
+def resolution_points(measured: Noise, alpha: float) -> float:
+    """The smallest change on these cases that this many repeats tell from flips, 4 times in 5."""
+    return (quantiles.z(1 - alpha) + quantiles.z(noise.POWER)) * se_flips(measured)
+
+
+def difference_points(baseline: Scores, candidate: Scores) -> float:
+    """The mean over cases of the candidate's mean minus the baseline's.
+
+    In integers for pass and fail, so that what cancels does so exactly.
+    """
+    n = len(baseline)
+    if _is_pass_fail(baseline) and _is_pass_fail(candidate):
+        n_ours, n_theirs = _n_scores(baseline), _n_scores(candidate)
+        share = math.lcm(*np.unique(n_ours).tolist(), *np.unique(n_theirs).tolist())
+        passed, passed_too = (np.nansum(side, axis=1).astype(np.int64) for side in (baseline, candidate))
+        total = int((passed_too * (share // n_theirs) - passed * (share // n_ours)).sum())
+        return 100 * total / (share * n)
+    return 100 * math.fsum((noise.case_means(candidate) - noise.case_means(baseline)).tolist()) / n
+
+
+def mean_points(scores: Scores) -> float:
+    """A side's score: the mean over a case's repeats, then over cases."""
+    return 100 * math.fsum(noise.case_means(scores).tolist()) / len(scores)
+
+
+def changed(baseline: Scores, candidate: Scores) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Indexes of the cases that are fixed and of those that are broken: their mean moved by at least CHANGED."""
+    moves = noise.case_means(candidate) - noise.case_means(baseline)
+    return np.flatnonzero(moves >= CHANGED - ROUNDING), np.flatnonzero(moves <= ROUNDING - CHANGED)
+
+
+def whole(scores: Scores) -> Scores:
+    """The cases that have a score in every repeat: on these alone run scores differ only by what was answered."""
+    has_all = ~np.isnan(scores).any(axis=1)
+    return scores if has_all.all() else scores[has_all]
+
+
+def _flips(scores: Scores) -> float | None:
+    """Σ s² over all cases; those without two scores are taken to be as noisy as the others."""
+    rate = noise.disagreement_rate(scores)
+    return None if rate is None else len(scores) * rate / 2
+
+
+def _variance(own: float | None, k: int, others: float | None, k_others: int) -> float:
+    """n² times the variance of a side's mean score."""
+    if own is None:
+        return BORROWED * max(others or 0.0, noise.SEEN_IN_NONE / k_others)
+    return max(own, noise.SEEN_IN_NONE / k) / k
+
+
+def _runs(scores: Scores) -> float | None:
+    complete = whole(scores)
+    if scores.shape[1] < 2 or not len(complete):
+        return None
+    # From each case's lowest score up: a case that never changes adds exactly nothing, whatever its score.
+    return noise.run_variance(complete - complete.min(axis=1, keepdims=True))
+
+
+def _n_scores(scores: Scores) -> NDArray[np.int64]:
+    found: NDArray[np.int64] = np.count_nonzero(~np.isnan(scores), axis=1).astype(np.int64)
+    return found
+
+
+def _is_pass_fail(scores: Scores) -> bool:
+    return bool(((scores == 0) | (scores == 1) | np.isnan(scores)).all())

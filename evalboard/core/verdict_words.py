@@ -1,0 +1,261 @@
+"""The sentences of a verdict: numbers in points with one decimal, their spread, and what to do about them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from evalboard.core import noise
+from evalboard.core.evidence import Change, Evidence
+from evalboard.core.gate import Side
+from evalboard.core.settle import Settling
+
+MINUS = "−"
+VERDICTS = {
+    "ship": "ship",
+    "no_ship": "no ship",
+    "inconclusive": "inconclusive",
+    "not_comparable": "not comparable",
+}
+MOST_DIGITS = 3
+
+
+def points(value: float, digits: int = 1) -> str:
+    """ "80.2"; a typographic minus, and never one before a zero."""
+    text = f"{value:.{digits}f}"
+    return text.lstrip("-") if float(text) == 0 else text.replace("-", MINUS)
+
+
+def signed(value: float, digits: int = 1) -> str:
+    """ "+1.2", "−0.6", "0.0"."""
+    text = points(value, digits)
+    return text if text.startswith(MINUS) or float(text) == 0 else f"+{text}"
+
+
+def span(low: float, high: float, line: float | None = None) -> str:
+    """ "[−1.1, −0.1]"; more decimals where an end would read like a line that it is not on."""
+    digits = _digits((low, high), line)
+    return f"[{signed(low, digits)}, {signed(high, digits)}]"
+
+
+def ranged(side: Side) -> str:
+    """ "80.2 (79.8–80.6 over 5 repeats)"."""
+    if side.score is None:
+        return "no score"
+    if side.range is None:  # no case has a score in every repeat
+        return points(side.score)
+    if len(side.points) == 1:
+        return f"{points(side.score)} (1 repeat)"
+    low, high = side.range
+    if low == high:
+        return f"{points(side.score)} (each of {len(side.points)} repeats)"
+    return f"{points(side.score)} ({points(low)}–{points(high)} over {len(side.points)} repeats)"
+
+
+def counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def listed(parts: Sequence[str], last: str = "and") -> str:
+    """ "a, b and c"."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {last} {parts[-1]}"
+
+
+def scores(suite: str, candidate: Side, baseline: Side) -> str:
+    return f"{suite} scored {ranged(candidate)} against {ranged(baseline)}."
+
+
+def settled(evidence: Evidence, change: Change) -> str:
+    """The change and its interval over the cases judged, without a full stop."""
+    tolerance = -evidence.policy.tolerance_points
+    where = span(change.low, change.high, tolerance)
+    cases = counted(evidence.n_cases_judged, "case")
+    return f"On these {cases} the change of {signed(change.found.difference)} points is settled to {where}"
+
+
+def within_tolerance(evidence: Evidence, change: Change) -> str:
+    return f"{settled(evidence, change)}, all of it above the tolerance of {_tolerance(evidence)}."
+
+
+def better(evidence: Evidence, change: Change) -> str:
+    return f"{settled(evidence, change)}: better than the baseline."
+
+
+def small_real_drop(evidence: Evidence, change: Change) -> str:
+    return f"{settled(evidence, change)}: a small real drop, inside the tolerance of {_tolerance(evidence)}."
+
+
+def regression(evidence: Evidence, change: Change) -> str:
+    n = change.cases.n_broken
+    broken = (
+        f" {counted(n, 'case')} broke and {change.cases.n_fixed:,} {'was' if change.cases.n_fixed == 1 else 'were'}"
+    )
+    text = f"{settled(evidence, change)}, all of it below the tolerance of {_tolerance(evidence)}."
+    return f"{text}{broken} fixed." if n else text
+
+
+def not_settled(evidence: Evidence, change: Change, settling: Settling) -> str:
+    only = settled(evidence, change).replace("is settled to", "is settled only to")
+    text = f"{only}, which crosses the tolerance of {_tolerance(evidence)}."
+    if settling.look is not None:
+        return f"{text} {settling.look} repeats a side would settle it 4 times in 5."
+    near = f"it lies within ±{points(settling.within)} of the tolerance"
+    return (
+        f"{text} More repeats will not settle it: {near}, where even {evidence.policy.looks[-1]} a side leave it open."
+    )
+
+
+def suite_too_small(
+    evidence: Evidence, change: Change, half_width: float, needed: Mapping[int, int], settling: Settling
+) -> str:
+    look = evidence.look
+    digits = _digits((half_width,), evidence.policy.tolerance_points)
+    tolerance = limit(evidence.policy.tolerance_points)
+    text = (
+        f"{counted(evidence.n_cases_judged, 'case')} are too few: even if none moved, {look} repeats settle a change "
+        f"only to ±{points(half_width, digits)} points, and the tolerance is {tolerance}. {cases_needed(needed)}"
+    )
+    later = f" These cases would do at {settling.look} repeats a side." if settling.look is not None else ""
+    return f"{text}{later} The change is {signed(change.found.difference)} so far."
+
+
+def cases_needed(needed: Mapping[int, int]) -> str:
+    (first, n_first), *rest = sorted(needed.items())
+    others = [f"{n:,} at {look}" for look, n in rest]
+    return f"It would take {listed([f'{n_first:,} cases at {first} repeats', *others], 'or')}."
+
+
+def noisy(evidence: Evidence) -> str:
+    """Why no regression is read from it, and how far 5 repeats scatter here with nothing changed."""
+    parts = [f"the {name}'s range of {_range5(evidence, name)}" for name in evidence.noisy]
+    guard = limit(evidence.policy.guard_points)
+    verb = "is" if len(parts) == 1 else "are"
+    wide = [_side(evidence, name).sd_points or 0.0 for name in evidence.noisy]
+    text = f"{listed(parts)} {verb} wider than the guard of {guard}, so neither a drop nor a gain is read from it."
+    scatter = f"Batched like this, 5 repeats scatter over about {points(noise.expected_range_points(max(wide)))} points"
+    return f"{text[0].upper()}{text[1:]} {scatter} with nothing changed."
+
+
+def too_few_repeats(evidence: Evidence) -> str:
+    first = evidence.policy.looks[0]
+    have = f"the candidate has {evidence.k_candidate} and the baseline {evidence.k_baseline}"
+    text = f"A rough signal only: a verdict takes {first} repeats on each side, and {have}."
+    change = evidence.change
+    if change is None:
+        return text
+    where = span(change.low, change.high, -evidence.policy.tolerance_points)
+    difference = f"The change of {signed(change.found.difference)} points would lie in {where}"
+    if change.found.method is None:
+        return f"{text} {difference} if every case that differs had moved by chance."
+    return f"{text} {difference}."
+
+
+def incomplete(evidence: Evidence) -> str:
+    n, missing = evidence.n_cases_missing, evidence.missing
+    if not evidence.n_cases_judged:
+        return f"No case has a score on both sides, so there is nothing to compare: {_missing_counts(evidence)}."
+    if missing.low is None or missing.high is None or 100 * n > evidence.n_cases:
+        share = f"{n:,} of {evidence.n_cases:,} cases ({100 * missing.share:.1f} %)"
+        return f"{share} have no score on one side, and a verdict takes 99 % of them: {_missing_counts(evidence)}."
+    where = span(missing.low, missing.high, -evidence.policy.tolerance_points)
+    text = f"{_missing_counts(evidence)}, and they decide: as they turn out, the change lies anywhere in {where}"
+    return f"{text[0].upper()}{text[1:]}, on either side of the tolerance of {_tolerance(evidence)}."
+
+
+def held_without(evidence: Evidence, *, is_decided: bool) -> str:
+    """The warning where responses are missing; is_decided: and could not change the verdict."""
+    missing = evidence.missing
+    text = _missing_counts(evidence)
+    text = f"{text[0].upper()}{text[1:]}"
+    if not is_decided or missing.low is None or missing.high is None:
+        return f"{text}."
+    where = span(missing.low, missing.high, -evidence.policy.tolerance_points)
+    return f"{text}; the verdict holds even if all of them went one way, which leaves {where}."
+
+
+def noisy_bucket(evidence: Evidence) -> str:
+    parts = [f"the {name} ranges over {_range5(evidence, name)}" for name in evidence.noisy]
+    return f"Noisy bucket: {listed(parts)}."
+
+
+def overdispersed(names: Iterable[str]) -> str:
+    text = f"Repeats of the {' and of the '.join(names)} differ by more than flips of single cases explain"
+    return f"{text}: look for routing, load, or a changed backend."
+
+
+def repeats_kept(evidence: Evidence) -> str:
+    have = f"The candidate has {evidence.k_candidate} repeats and the baseline {evidence.k_baseline}"
+    later = [look for look in evidence.policy.looks if look > (evidence.look or 0)]
+    rest = f"the others enter at {later[0]}" if later else "there is no later look"
+    return f"{have}; the first {evidence.look} of each decide, and {rest}."
+
+
+def reach_wide(low: float) -> str:
+    return f"For other cases like these, a drop of {points(-low)} points cannot be ruled out."
+
+
+def concentrated(n_groups: int) -> str:
+    return f"The change is concentrated in {counted(n_groups, 'group')}: it says nothing about other cases."
+
+
+def one_case(evidence: Evidence) -> str:
+    return f"One case is worth {points(100 / evidence.n_cases_judged)} points here."
+
+
+def coarse(evidence: Evidence, change: Change) -> str:
+    resolved = f"{evidence.look} repeats on these cases resolve a change of {points(change.resolution_points)} points"
+    return (
+        f"{resolved}, more than the tolerance of {_tolerance(evidence)}: a candidate that is no worse often stays open."
+    )
+
+
+def one_of_several(text: str, n_gates: int) -> str:
+    asked = f"alone it would be no ship, but among {n_gates} suites one as low comes by chance too often"
+    return f"{text} {asked[0].upper()}{asked[1:]} (Holm's rule)."
+
+
+def worth_a_look(difference: float) -> str:
+    return f"Worth a look: it changed by {signed(difference)} points, more than its noise explains."
+
+
+def headline(verdicts: Sequence[tuple[str, str]]) -> str:
+    """Say what each gate that decides came to, where there is more than one: (suite, verdict)."""
+    parts = [f"{suite} {VERDICTS[verdict]}" for suite, verdict in verdicts]
+    return f"The {len(parts)} suites that decide: {listed(parts)}."
+
+
+def limit(value: float) -> str:
+    """A number that people chose: one decimal, or all that they gave."""
+    return points(value) if round(value, 1) == value else f"{value:g}".replace("-", MINUS)
+
+
+def _tolerance(evidence: Evidence) -> str:
+    return limit(-evidence.policy.tolerance_points)
+
+
+def _side(evidence: Evidence, name: str) -> Side:
+    return evidence.baseline if name == "baseline" else evidence.candidate
+
+
+def _range5(evidence: Evidence, name: str) -> str:
+    """A range as the guard reads it."""
+    side = _side(evidence, name)
+    width = side.range5_points or 0.0
+    digits = _digits((width,), evidence.policy.guard_points)
+    n = len(side.points)
+    over = f"over {n} repeats" if n <= 5 else f"over 5 of {n} repeats"
+    return f"{points(width, digits)} points {over}"
+
+
+def _missing_counts(evidence: Evidence) -> str:
+    missing = evidence.missing
+    counts = [("candidate", missing.n_candidate), ("baseline", missing.n_baseline)]
+    parts = [f"{counted(n, 'response')} of the {name}" for name, n in counts if n]
+    verb = "is" if missing.n_candidate + missing.n_baseline == 1 else "are"
+    return f"{listed(parts)} {verb} missing" if parts else "no response came"
+
+
+def _digits(values: Sequence[float], line: float | None) -> int:
+    """One decimal, or as many more as keep a value from reading like a line that it is not on."""
+    beside = [value for value in values if line is not None and value != line]
+    for digits in range(1, MOST_DIGITS):
+        if all(points(value, digits) != points(line or 0.0, digits) for value in beside):
+            return digits
+    return MOST_DIGITS

@@ -1,0 +1,146 @@
+"""The summary of a comparison."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from evalboard.core import comparison
+from evalboard.core.cause import CODES
+from evalboard.core.comparison import NONE, Differing, Matched
+from evalboard.core.numeric_noise import NumericNoise
+from evalboard.core.pairing import KINDS, pair_runs
+
+NOISE = NumericNoise(0.09, 0.0, "bfloat16")
+
+
+def matched(baseline: list[list[float]], candidate: list[list[float]]) -> Matched:
+    ours, theirs = np.array(baseline), np.array(candidate)
+    return Matched(pair_runs(~np.isnan(ours), ~np.isnan(theirs)), ours, theirs, None)
+
+
+def ints(*values: int) -> NDArray[np.int64]:
+    return np.array(values, np.int64)
+
+
+def differing(*rows: tuple[int, str, str, int, int, int, int]) -> Differing:
+    """Rows of pair, cause, kind, onset, flip, and the two tokens at the flip."""
+    columns = list(zip(*rows, strict=True)) or [()] * 7
+    return Differing(
+        pairs=ints(*columns[0]),
+        causes=np.array([CODES[cause] for cause in columns[1]], np.uint8),
+        kinds=np.array([KINDS.index(kind) for kind in columns[2]], np.uint8),
+        onsets=ints(*columns[3]),
+        flips=ints(*columns[4]),
+        tokens_baseline=ints(*columns[5]),
+        tokens_candidate=ints(*columns[6]),
+    )
+
+
+def words(token: int) -> bytes:
+    """Tokens 1 and 11 are spelled alike."""
+    return str(token % 10).encode()
+
+
+def summarise(sides: Matched, rows: Differing, **changes: Any) -> dict[str, Any]:
+    begun = comparison.begin(sides, np.zeros(len(sides.pairing), np.bool_), NOISE, {"moved": [], "blocks": []})
+    known: dict[str, Any] = {"n_known": 1, "n_larger": 0, "words": (words, words)}
+    indexes = np.arange(sides.pairing.n_cases)
+    return comparison.summarise(begun, sides, rows, **known | {"case_indexes": indexes} | changes)
+
+
+@pytest.fixture
+def five() -> Matched:
+    """Five cases, one repeat each; the last one is missing on the candidate's side."""
+    return matched([[1.0], [1.0], [0.0], [1.0], [1.0]], [[0.0], [1.0], [1.0], [1.0], [np.nan]])
+
+
+@pytest.fixture
+def rows() -> Differing:
+    return differing(
+        (0, "near_tie", "flipped", 3, 40, 1, 2),
+        (1, "near_tie", "flipped", 40, 40, 11, 2),
+        (2, "whitespace", "flipped", NONE, 7, 3, 4),
+        (3, "drift_only", "drift_only", 0, NONE, NONE, NONE),
+    )
+
+
+def test_counts_are_all_pairs_and_the_ledger_adds_up(five: Matched, rows: Differing) -> None:
+    found = summarise(five, rows)
+    counts = found["counts"]
+    assert {name: counts[name] for name in ("identical", "drift_only", "flipped", "text_only", "missing")} == {
+        "identical": 0,
+        "drift_only": 1,
+        "flipped": 3,
+        "text_only": 0,
+        "missing": 1,
+    }
+    assert (counts["score_changed"], counts["flipped_score_changed"], counts["n_cases_score_changed"]) == (2, 2, 2)
+    assert (counts["n_cases"], counts["n_cases_paired"], counts["n_cases_missing"]) == (5, 4, 1)
+    points = {row["cause"]: row["points"] for row in found["ledger"]}
+    assert points == {"near_tie": -25.0, "whitespace": 25.0}
+    assert sum(points.values()) == found["score"]["difference"] == 0.0
+    assert found["causes"] == [
+        {"cause": "error", "n_pairs": 1, "n_score_changed": 0},
+        {"cause": "whitespace", "n_pairs": 1, "n_score_changed": 1},
+        {"cause": "drift_only", "n_pairs": 1, "n_score_changed": 0},
+        {"cause": "near_tie", "n_pairs": 2, "n_score_changed": 1},
+    ]
+
+
+def test_histograms_of_flips_and_onsets_have_the_same_bins(five: Matched, rows: Differing) -> None:
+    found = summarise(five, rows)
+    assert found["flips"]["starts"] == found["onsets"]["starts"]
+    assert (found["flips"]["n"], found["onsets"]["n"], found["onsets"]["n_at_start"]) == (3, 3, 1)
+    for histogram in (found["flips"], found["onsets"]):
+        assert sum(sum(line["counts"]) for line in histogram["series"]) == histogram["n"]
+
+
+def test_clusters_go_by_the_bytes_of_tokens_and_keep_their_ids(five: Matched, rows: Differing) -> None:
+    found = summarise(five, rows, case_indexes=np.arange(10, 15))
+    first, second = found["clusters"]
+    assert (first["cause"], first["tokens"], first["cases"], first["n_of_cause"]) == (
+        "near_tie",
+        [[1, 2], [11, 2]],
+        [10, 11],
+        2,
+    )
+    assert (second["cause"], second["n_cases"], found["n_clusters"]) == ("whitespace", 1, 2)
+    assert first["key"] != second["key"]
+    assert first["key"] == summarise(five, rows)["clusters"][0]["key"]
+
+
+def test_a_summary_is_json(five: Matched, rows: Differing) -> None:
+    found = summarise(five, rows)
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    assert found["version"] == comparison.VERSION
+    assert "assumed for bfloat16" in found["noise"]["sentence"]
+
+
+def test_nothing_that_differs_gives_an_empty_summary() -> None:
+    same = matched([[1.0], [0.0]], [[1.0], [0.0]])
+    found = summarise(same, differing(), n_known=2)
+    assert (found["ledger"], found["clusters"], found["causes"]) == ([], [], [])
+    assert found["counts"]["identical"] == 2
+    assert found["flips"]["n"] == 0
+
+
+def test_digests_alone_give_what_is_identical_missing_and_the_score(five: Matched) -> None:
+    begun = comparison.begin(five, np.array([True, True, False, True]), NOISE, {"moved": [], "blocks": []})
+    counts = begun["counts"]
+    assert (counts["identical"], counts["unread"], counts["missing"], counts["score_changed"]) == (1, 3, 1, 2)
+    assert begun["score"] == {"baseline": 75.0, "candidate": 75.0, "difference": 0.0}
+    assert "ledger" not in begun
+
+
+def test_consequences_put_lost_scores_first_and_give_the_kind_back() -> None:
+    moves = (-1.0, 1.0, None, 0.0)
+    found = [comparison.consequence(kind, move) for move in moves for kind in comparison.GRAVEST_FIRST]
+    assert found == sorted(found)
+    assert found[0] == 0
+    for kind in comparison.GRAVEST_FIRST:
+        for move in moves:
+            known = comparison.kind_of(comparison.consequence(kind, move))
+            assert known == (None if move is None else kind)

@@ -1,0 +1,158 @@
+"""The ledger adds up: to the difference exactly, and to the shown difference in shown tenths."""
+
+import math
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from evalboard.core.cause import CAUSES, CODES
+from evalboard.core.ledger import Ledger, make_ledger, shown_tenths
+from evalboard.core.pairing import pair_runs
+
+NAN = math.nan
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "divergence.md").read_text()
+
+
+def ledger(baseline: list, candidate: list, causes: list[str], alike: list | None = None) -> Ledger:
+    """The ledger of scores where each case has one cause."""
+    ours, theirs = np.array(baseline, np.float64), np.array(candidate, np.float64)
+    pairing = pair_runs(~np.isnan(ours), ~np.isnan(theirs))
+    codes = np.array([CODES[causes[case]] for case in pairing.cases], np.uint8)
+    return make_ledger(ours, theirs, pairing, codes, None if alike is None else np.array(alike, np.float64))
+
+
+def test_five_repeats_against_three() -> None:
+    found = ledger(
+        [[1, 1, 1, 1, 1], [1, 1, 0, 1, 1], [0, 0, 0, 0, 0]],
+        [[0, 0, 0], [1, 0, 1], [1, 1, 0]],
+        ["backend_changed", "near_tie", "whitespace"],
+    )
+    points = {row.cause: row.points for row in found.rows}
+    assert points == pytest.approx({"backend_changed": -100 / 3, "near_tie": -400 / 90, "whitespace": 200 / 9})
+    assert found.difference == pytest.approx(400 / 9 - 60)
+
+
+def test_the_pages_own_example_is_what_the_code_gives() -> None:
+    """docs/divergence.md: a table of two cases, and the rows that follow from it."""
+    cases = re.findall(r"^\| `(\w+)` \| ([\d, ]+) \| ([\d, ]+) \| (\w+) \|$", PAGE, re.MULTILINE)
+    rows = re.findall(r"^\| (\w+) \| (\d+) \| ([+−][\d.]+) \| ([+−]?[\d.]+) \| ([+−]?[\d.]+) \|$", PAGE, re.MULTILINE)
+    assert len(cases) == 4
+    baseline, candidate = ([[float(score) for score in case[side].split(",")] for case in cases] for side in (1, 2))
+    found = ledger(baseline, candidate, [case[3] for case in cases])
+    written = [(cause, int(n), *(float(value.replace("−", "-")) for value in points)) for cause, n, *points in rows]
+    assert written == [
+        (row.cause, row.n_cases, round(row.points, 2), round(row.gained, 2), round(row.lost, 2)) for row in found.rows
+    ]
+
+
+@st.composite
+def scored(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    n, a, b = draw(st.integers(0, 6)), draw(st.integers(0, 5)), draw(st.integers(0, 5))
+    scores = st.sampled_from([0.0, 1.0, NAN]) | st.floats(0, 1)
+    sides = [draw(arrays.arrays(np.float64, (n, k), elements=scores)) for k in (a, b, b)]
+    return sides[0], sides[1], sides[2]
+
+
+@given(scored(), st.randoms(use_true_random=False))
+def test_the_rows_sum_to_the_difference_of_the_means_whatever_is_missing(
+    sides: tuple[np.ndarray, np.ndarray, np.ndarray], random
+) -> None:
+    baseline, candidate, alike = sides
+    pairing = pair_runs(~np.isnan(baseline), ~np.isnan(candidate))
+    codes = np.array([random.randrange(len(CAUSES)) for _ in range(len(pairing))], np.uint8)
+    for other_scorer in (None, alike):
+        found = make_ledger(baseline, candidate, pairing, codes, other_scorer)
+        means = exact_means(baseline, candidate)
+        if means is None:
+            assert found == Ledger(0, None, None, None, ())
+            continue
+        assert found.difference == pytest.approx(float(means[1] - means[0]), abs=1e-9)
+        assert sum(row.points for row in found.rows) == pytest.approx(found.difference, abs=1e-9)
+        assert all(row.points == pytest.approx(row.gained + row.lost, abs=1e-9) for row in found.rows)
+        assert all(row.lost <= 0 <= row.gained for row in found.rows)
+
+
+def exact_means(baseline: np.ndarray, candidate: np.ndarray) -> tuple[Fraction, Fraction] | None:
+    """Both sides' points by the definition, in fractions."""
+    cases = [
+        case for case in range(len(baseline)) if all((~np.isnan(side[case])).any() for side in (baseline, candidate))
+    ]
+    if not cases:
+        return None
+    means = []
+    for side in (baseline, candidate):
+        known = [[Fraction(score) for score in side[case].tolist() if not math.isnan(score)] for case in cases]
+        means.append(100 * sum((sum(scores) / len(scores) for scores in known), Fraction(0)) / len(cases))
+    return means[0], means[1]
+
+
+@given(scored(), st.randoms(use_true_random=False))
+def test_no_digit_depends_on_the_order_of_cases(sides: tuple[np.ndarray, np.ndarray, np.ndarray], random) -> None:
+    order = list(range(len(sides[0])))
+    random.shuffle(order)
+    found = []
+    for baseline, candidate in ((sides[0], sides[1]), (sides[0][order], sides[1][order])):
+        pairing = pair_runs(~np.isnan(baseline), ~np.isnan(candidate))
+        # A cause that depends on the scores only, so that it moves with its case.
+        moved = candidate[pairing.cases, pairing.candidate_repeats] > baseline[pairing.cases, pairing.baseline_repeats]
+        found.append(make_ledger(baseline, candidate, pairing, np.where(moved, 10, 11).astype(np.uint8)))
+    assert found[0] == found[1]
+
+
+def test_gains_and_losses_of_a_cause_are_kept_apart_and_cases_counted_once() -> None:
+    found = ledger([[0, 1], [1, 1], [1, 1]], [[1, 0], [0, 0], [1, 1]], ["near_tie"] * 3)
+    (row,) = found.rows
+    assert (row.cause, row.n_cases) == ("near_tie", 2)
+    assert (row.gained, row.lost, row.points) == pytest.approx((50 / 3, -50, -100 / 3))
+
+
+def test_what_another_scorer_moved_goes_to_the_scorer_and_the_rest_to_the_cause() -> None:
+    """0 → 1, of which the new scorer alone gave 0.75."""
+    found = ledger([[0.0], [1.0]], [[1.0], [1.0]], ["near_tie", "near_tie"], [[0.25], [NAN]])
+    assert {row.cause: row.points for row in found.rows} == pytest.approx({"near_tie": 12.5, "scorer": 37.5})
+    assert found.difference == pytest.approx(50)
+
+
+def test_a_case_missing_on_one_side_is_in_no_mean() -> None:
+    found = ledger([[1, 1], [1, NAN]], [[NAN, NAN], [0, 1]], ["error", "near_tie"])
+    assert (found.n_cases, found.baseline, found.candidate) == (1, 100, 50)
+    assert [row.cause for row in found.rows] == ["near_tie"]
+
+
+def test_causes_that_moved_nothing_have_no_row() -> None:
+    assert ledger([[1], [0]], [[1], [0]], ["near_tie", "larger_shift"]).rows == ()
+
+
+def test_a_cause_too_few_is_refused() -> None:
+    pairing = pair_runs(np.ones((2, 1), np.bool_), np.ones((2, 1), np.bool_))
+    with pytest.raises(ValueError, match="one cause for each pair"):
+        make_ledger(np.ones((2, 1)), np.ones((2, 1)), pairing, np.zeros(1, np.uint8))
+
+
+@pytest.mark.parametrize(
+    ("points", "difference", "tenths"),
+    [
+        pytest.param([-33.3333, -4.4444, 22.2222], -15.5556, [-33.3, -4.5, 22.2], id="thirds"),
+        pytest.param([0.04, 0.04, 0.04], 0.12, [0.1, 0.0, 0.0], id="many-small"),
+        pytest.param([0.05, -0.05], 0.0, [0.1, -0.1], id="half-and-half"),
+        pytest.param([-0.4], -0.4, [-0.4], id="one"),
+        pytest.param([], 0.0, [], id="none"),
+    ],
+)
+def test_shown_tenths(points: list[float], difference: float, tenths: list[float]) -> None:
+    assert shown_tenths(points, difference) == pytest.approx(tenths)
+
+
+@given(st.lists(st.floats(-100, 100), max_size=13))
+def test_shown_tenths_add_up_to_the_shown_difference_and_stay_near(points: list[float]) -> None:
+    difference = math.fsum(points)
+    shown = shown_tenths(points, difference)
+    if points:
+        assert f"{sum(shown):.1f}".replace("-0.0", "0.0") == f"{difference:.1f}".replace("-0.0", "0.0")
+    assert all(abs(tenth - value) < 0.1 + 1e-6 for tenth, value in zip(shown, points, strict=True))

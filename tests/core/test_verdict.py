@@ -1,0 +1,333 @@
+"""The rules of docs/verdict.md, row by row, with numbers worked out by hand."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from evalboard.core import policy, verdict
+from evalboard.core.gate import GateInput, GateVerdict, Line, Question
+from evalboard.core.quantiles import t_below, z
+from tests.core.questions import ASKED, FIVE, NEWER, PAIRED, SERVED, STRICT, pinned, question, runs, served
+
+NAN = math.nan
+SAMPLE = policy.parse({"rule": "paired", "tolerance_points": 5.0, "guard_points": 5.0})
+
+
+def codes(lines: tuple[Line, ...]) -> list[str]:
+    return [line.code for line in lines]
+
+
+def judged(asked: Question, settings: policy.PolicySettings = STRICT) -> tuple[str, str, GateVerdict]:
+    found = verdict.judge(asked, settings)
+    return found.verdict, found.reasons[0].code, found
+
+
+# Rows 1 to 5: may they be compared
+
+
+def test_81_4_against_79_6_with_one_run_each_is_a_lean_at_most() -> None:
+    for n_churned in (0, 20, 60):
+        candidate = runs(637, n_cases=800)
+        candidate[:n_churned], candidate[800 - n_churned :] = 0, 1
+        word, code, found = judged(question(runs(651, n_cases=800), candidate))
+        assert (word, code, found.look) == ("inconclusive", "too_few_repeats", None)
+        assert found.leaning == "none"
+        assert found.repeats_needed == 4
+
+
+def test_a_run_of_two_fingerprints_is_not_compared_and_its_buckets_are_not_pooled() -> None:
+    mixed = replace(ASKED, served=[replace(SERVED, share=0.94), replace(SERVED, share=0.06, **NEWER)])
+    word, code, found = judged(question(runs(*FIVE, n_cases=800), runs(*FIVE, n_cases=800), asked_candidate=mixed))
+    assert (word, code) == ("not_comparable", "mixed_fingerprint")
+    assert codes(found.next) == ["pin_batch"]
+    assert (found.candidate.score, found.candidate.range, found.difference) == (None, None, None)
+    assert found.baseline.score == pytest.approx(81.375)
+
+
+def test_another_dtype_is_a_rebaseline_and_no_regression_unless_the_stack_is_judged() -> None:
+    other = served(fingerprint="f" * 64, manifest={"versions": {"vllm": "0.31.2"}, "engine": {"dtype": "bfloat16"}})
+    worse = question(runs(*FIVE, n_cases=800), runs(*[600] * 5, n_cases=800), asked_candidate=other)
+    word, code, found = judged(worse)
+    assert (word, code, found.difference) == ("not_comparable", "rebaseline", None)
+    assert "dtype float32 → bfloat16" in found.reasons[0].text
+    assert codes(found.next) == ["rebaseline"]
+    word, code, found = judged(replace(worse, treatment="stack"))
+    assert (word, code) == ("no_ship", "regression")
+    assert codes(found.warnings)[0] == "stack_judged"
+
+
+def test_an_unknown_fingerprint_is_unknown_on_both_sides() -> None:
+    unknown = served(fingerprint="")
+    same = runs(*FIVE, n_cases=800)
+    word, code, found = judged(question(same, same, asked_baseline=unknown, asked_candidate=unknown))
+    assert (word, code) == ("not_comparable", "unknown_stack")
+    assert codes(found.next) == ["log_more"]
+
+
+def test_an_expired_baseline_ships_nothing_and_says_since_when() -> None:
+    why = "The backend changed on 2026-11-20, so this baseline expired."
+    expired = replace(pinned(), is_baseline_expired=why)
+    word, code, found = judged(expired)
+    assert (word, code, found.reasons[0].text) == ("not_comparable", "rebaseline", why)
+    word, _, found = judged(replace(expired, treatment="stack", asked_candidate=served(**NEWER)))
+    assert word == "ship"
+    assert "baseline_expired" in codes(found.warnings)
+
+
+def test_what_the_question_changed_comes_before_what_the_stack_did() -> None:
+    changed = replace(served(**NEWER), max_tokens=8)
+    found = verdict.judge(replace(pinned(), asked_candidate=changed, is_baseline_expired="It expired."), STRICT)
+    assert codes(found.reasons) == ["params_changed", "rebaseline", "rebaseline"]
+    assert codes(found.next) == ["rebaseline"]
+
+
+# Rows 6 and 7: incomplete, too few
+
+
+def test_missing_responses_that_cannot_matter_leave_the_verdict_and_are_said() -> None:
+    asked = pinned()
+    asked.candidate[3, 2] = NAN
+    asked.baseline[700, 0] = NAN
+    word, _, found = judged(asked)
+    assert word == "ship"
+    assert (found.missing.n_baseline, found.missing.n_candidate, found.missing.share) == (1, 1, 0.0)
+    assert found.missing.low is not None
+    assert found.missing.low < found.low < found.high <= found.missing.high
+    assert codes(found.warnings) == ["missing"]
+
+
+def test_missing_responses_that_decide_leave_it_open() -> None:
+    """6 of 800 broke: −0.75, in [−0.87, −0.63]. How three more cases would have come out decides."""
+    assert judged(pinned(n_broken=6))[0] == "ship"
+    asked = pinned(n_broken=6)
+    asked.candidate[100:103] = NAN
+    word, code, found = judged(asked)
+    assert (word, code, found.n_cases_judged) == ("inconclusive", "incomplete", 797)
+    assert found.missing.low < -1 < found.low
+    assert codes(found.next) == ["rerun_missing"]
+
+
+def test_a_drop_is_not_blocked_while_missing_responses_could_undo_it() -> None:
+    """Twelve of 800 broke, −1.5: no ship, and still so unless those without an answer were all fixed."""
+    assert judged(pinned(n_broken=12))[0] == "no_ship"
+    few, many = pinned(n_broken=12), pinned(n_broken=12)
+    few.candidate[799] = NAN
+    many.candidate[795:] = NAN
+    assert judged(few)[:2] == ("no_ship", "regression")
+    assert judged(many)[:2] == ("inconclusive", "incomplete")
+
+
+@pytest.mark.parametrize(("n_cases_lost", "word"), [(8, "ship"), (9, "inconclusive")])
+def test_more_than_one_percent_of_the_cases_missing_decides_nothing(n_cases_lost: int, word: str) -> None:
+    wide = replace(PAIRED, tolerance_points=5.0)
+    asked = pinned()
+    asked.candidate[:n_cases_lost] = NAN
+    assert judged(asked, wide)[0] == word
+
+
+def test_a_repeat_that_never_ran_is_none() -> None:
+    asked = pinned()
+    asked.candidate[:, 2] = NAN
+    word, code, found = judged(asked)
+    assert (word, code, found.k_candidate, found.repeats_needed) == ("inconclusive", "too_few_repeats", 4, 1)
+
+
+@pytest.mark.parametrize("lost", ["all", "nobody"])
+def test_without_a_score_on_both_sides_nothing_is_compared(lost: str) -> None:
+    asked = pinned(n_cases=10) if lost == "all" else question(np.zeros((0, 5)), np.zeros((0, 5)))
+    asked.candidate[:] = NAN
+    word, code, found = judged(asked)
+    assert (word, code, found.difference, found.leaning) == ("inconclusive", "incomplete", None, None)
+    json.dumps(verdict.decide([GateInput("critical", "colours", found)]), allow_nan=False)
+
+
+@pytest.mark.parametrize(("n_broken", "lean"), [(0, "ship"), (8, "none"), (24, "no_ship")])
+def test_one_candidate_run_against_five_leans_with_borrowed_noise(n_broken: int, lean: str) -> None:
+    """Nothing seen to flip in 5 runs: SE = 100 · sqrt(0.6 / 5 + 1.25 · 0.6) / 800 = 0.117 points."""
+    asked = pinned(n_broken=n_broken)
+    word, code, found = judged(replace(asked, candidate=asked.candidate[:, :1]))
+    assert (word, code, found.leaning) == ("inconclusive", "too_few_repeats", lean)
+    half = z(0.95) * 100 * math.sqrt(0.6 / 5 + 1.25 * 0.6) / 800
+    assert found.low == pytest.approx(-100 * n_broken / 800 - half)
+    assert (found.level, found.repeats_needed) == (0.9, 4)
+    assert codes(found.next) == ["add_repeats"]
+
+
+def test_a_quick_policy_decides_at_three() -> None:
+    quick = policy.parse({"rule": "paired", "tolerance_points": 1.0, "looks": [3, 10, 20]})
+    found = verdict.judge(pinned(k=3), quick)
+    assert (found.verdict, found.look, found.alpha) == ("ship", 3, 0.03)
+    assert verdict.judge(pinned(k=3), PAIRED).reasons[0].code == "too_few_repeats"
+
+
+# Row 8: the guard
+
+
+def steps_if_batched(asked: Question, settings: policy.PolicySettings) -> list[str]:
+    """What to do next where both sides were batched as they came."""
+    mixed = served(batch_class="mixed")
+    return codes(verdict.judge(replace(asked, asked_baseline=mixed, asked_candidate=mixed), settings).next)
+
+
+@pytest.mark.parametrize(
+    ("counts", "code"),
+    [
+        pytest.param([640, 644, 645, 646, 648], "within_tolerance", id="8-of-800-is-one-point-and-no-more"),
+        pytest.param([640, 644, 645, 646, 649], "noisy", id="9-of-800-is-more"),
+    ],
+)
+def test_a_range_over_one_point_is_noisy_and_at_one_point_it_is_not(counts: list[int], code: str) -> None:
+    steady = runs(*[645] * 5, n_cases=800)
+    guarded = replace(STRICT, tolerance_points=3.0)  # so that the guard alone decides
+    word, found_code, found = judged(question(steady, runs(*counts, n_cases=800)), guarded)
+    assert (found_code, word) == (code, "inconclusive" if code == "noisy" else "ship")
+    swapped = verdict.judge(question(runs(*counts, n_cases=800), steady), guarded)
+    assert swapped.reasons[0].code == code
+    if code == "noisy":
+        assert codes(found.next) == ["use_paired"]  # it is decoded alone already
+        asked = question(steady, runs(*counts, n_cases=800))
+        assert steps_if_batched(asked, guarded) == ["pin_batch", "use_paired"]
+        assert found.repeats_needed is None
+        assert "1.1 points over 5 repeats" in found.reasons[0].text
+
+
+def test_a_noisy_bucket_is_no_regression_however_low_it_is() -> None:
+    worse = question(runs(*FIVE, n_cases=800), runs(500, 510, 520, 530, 540, n_cases=800))
+    word, code, found = judged(worse)
+    assert (word, code, found.leaning) == ("inconclusive", "noisy", "no_ship")
+    word, code, found = judged(worse, PAIRED)
+    assert (word, code) == ("no_ship", "regression")
+    assert "noisy_bucket" in codes(found.warnings)
+
+
+def test_the_guard_of_more_repeats_is_that_of_five_of_them() -> None:
+    """Twenty runs of which one is low: the plain range is 2 points, that of 5 of them 0.5 in the mean."""
+    counts = [645] * 19 + [629]
+    found = verdict.judge(question(runs(*[645] * 20, n_cases=800), runs(*counts, n_cases=800)), STRICT)
+    assert found.candidate.range == (pytest.approx(78.625), pytest.approx(80.625))
+    assert found.candidate.range5_points == pytest.approx(2.0 * 5 / 20)
+    assert found.reasons[0].code != "noisy"
+
+
+def test_a_missing_response_fakes_no_range() -> None:
+    asked = question(runs(*[645] * 5, n_cases=800), runs(*[645] * 5, n_cases=800))
+    asked.candidate[0, 0] = asked.candidate[1, 1] = NAN
+    found = verdict.judge(asked, STRICT)
+    assert found.candidate.range5_points == 0.0
+
+
+# Rows 9 to 11: the interval and the tolerance
+
+
+@pytest.mark.parametrize(
+    ("n_broken", "n_fixed", "word", "code"),
+    [
+        pytest.param(0, 0, "ship", "within_tolerance", id="nothing-changed"),
+        pytest.param(4, 4, "ship", "within_tolerance", id="as-many-fixed"),
+        pytest.param(0, 8, "ship", "better", id="better"),
+        pytest.param(4, 0, "ship", "small_real_drop", id="a-small-real-drop"),
+        pytest.param(8, 0, "inconclusive", "not_settled", id="on-the-tolerance"),
+        pytest.param(16, 0, "no_ship", "regression", id="twice-the-tolerance"),
+    ],
+)
+def test_the_interval_against_the_tolerance(n_broken: int, n_fixed: int, word: str, code: str) -> None:
+    """Half of the interval is 1.881 · 100 · sqrt(2 · 0.6 / 5) / 800 = 0.115 points."""
+    found = judged(pinned(n_broken, n_fixed))
+    assert found[:2] == (word, code)
+    half = 100 * z(0.97) * math.sqrt(2 * 0.6 / 5) / 800
+    difference = 100 * (n_fixed - n_broken) / 800
+    assert (found[2].low, found[2].high) == (pytest.approx(difference - half), pytest.approx(difference + half))
+    assert (found[2].level, found[2].method) == (0.94, "flips")
+    changed = found[2].changed
+    assert (changed.n_fixed, changed.n_broken, changed.n_unstable) == (n_fixed, n_broken, 0)
+    assert changed.broken == tuple(f"case-{case:04d}" for case in range(n_broken))
+
+
+def test_later_looks_have_their_own_level() -> None:
+    found = verdict.judge(pinned(k=12), STRICT)
+    assert (found.look, found.alpha, found.level, found.k_candidate) == (10, 0.01, 0.98, 12)
+    assert "the others enter at 20" in next(line.text for line in found.warnings if line.code == "repeats_kept")
+
+
+def test_repeats_beyond_a_look_change_nothing_yet() -> None:
+    asked = pinned(n_broken=4, k=5)
+    more = replace(asked, candidate=np.hstack([asked.candidate, np.zeros((800, 3))]))
+    before, after = verdict.judge(asked, STRICT), verdict.judge(more, STRICT)
+    assert (after.verdict, after.low, after.high, after.k_candidate) == (before.verdict, before.low, before.high, 8)
+    assert codes(after.warnings) == ["repeats_kept"]
+
+
+def test_thirty_cases_are_too_few_for_one_point_and_do_for_five() -> None:
+    same = runs(*[20] * 5, n_cases=30)
+    word, code, found = judged(question(same, same))
+    assert (word, code) == ("inconclusive", "suite_too_small")
+    assert found.cases_needed == {5: 93, 10: 57, 20: 29}
+    for number in ("93 cases at 5 repeats", "57 at 10", "29 at 20", "±3.1 points"):
+        assert number in found.reasons[0].text
+    assert (found.repeats_needed, found.expected.repeats) == (15, 20)
+    assert codes(found.next) == ["settle", "larger_suite"]
+    word, code, found = judged(question(same, same), SAMPLE)
+    assert (word, code) == ("ship", "within_tolerance")
+    assert "few_cases" in codes(found.warnings)
+
+
+def test_a_suite_too_small_for_every_look_needs_more_cases() -> None:
+    same = runs(*[20] * 5, n_cases=28)
+    found = verdict.judge(question(same, same), STRICT)
+    assert (found.reasons[0].code, found.repeats_needed) == ("suite_too_small", None)
+    assert codes(found.next) == ["larger_suite", "decide_by_hand"]
+
+
+def test_a_small_suite_still_decides_what_is_plain() -> None:
+    assert judged(pinned(n_broken=10, n_cases=30))[:2] == ("no_ship", "regression")
+    assert judged(pinned(n_fixed=10, n_cases=30))[:2] == ("ship", "better")
+
+
+def test_not_settled_says_how_many_repeats_would() -> None:
+    """Spread evenly over runs, 49 cases of 800 flip on both sides: SD 0.48 points, SE 0.30 at 5 repeats."""
+    baseline, candidate = np.ones((800, 5)), np.ones((800, 5))
+    for case in range(49):
+        baseline[case, [case % 5, (case + 1) % 5]] = 0
+        candidate[case + 100, [case % 5, (case + 1) % 5]] = 0
+    candidate[200:203] = 0
+    word, code, found = judged(question(baseline, candidate), PAIRED)
+    assert (word, code) == ("ship", "within_tolerance")
+    candidate[203:205] = 0
+    word, code, found = judged(question(baseline, candidate), PAIRED)
+    se = 100 * math.sqrt(2 * 49 * 0.3 / 5) / 800
+    needed = (z(0.99) + z(0.8)) ** 2 * 5 * se**2 / (-0.625 + 1) ** 2
+    assert needed > 20
+    assert (word, code, found.repeats_needed, found.leaning) == ("inconclusive", "not_settled", None, "none")
+    assert codes(found.next) == ["larger_suite", "decide_by_hand"]
+    in_batches = steps_if_batched(question(baseline, candidate), PAIRED)
+    assert in_batches == ["pin_batch", "larger_suite", "decide_by_hand"]
+    near = (z(0.99) + z(0.8)) * se * math.sqrt(5 / 20)
+    assert f"±{near:.1f}" in found.reasons[0].text
+    candidate[300:302] = np.array([[1], [1]])
+    candidate[204] = 1
+    word, code, found = judged(question(baseline, candidate), PAIRED)
+    assert (code, found.repeats_needed, found.expected.repeats) == ("not_settled", 15, 20)
+    assert codes(found.next) == ["settle"]
+    assert "20 repeats a side would settle it 4 times in 5" in found.reasons[0].text
+
+
+def test_both_sides_are_described_over_the_cases_judged() -> None:
+    found = verdict.judge(pinned(n_broken=4), STRICT)
+    assert (found.baseline.score, found.candidate.score) == (50.0, 49.5)
+    assert found.candidate.points == (49.5,) * 5
+    assert found.candidate.score - found.baseline.score == pytest.approx(found.difference)
+    assert (found.candidate.range, found.candidate.sd_points, found.candidate.n_unstable) == ((49.5, 49.5), 0.0, 0)
+    low, high = found.candidate.interval
+    assert low < 49.5 < high
+
+
+def test_runs_that_move_as_a_whole_carry_a_badge_and_their_own_noise() -> None:
+    shifted = question(runs(*[400] * 5, n_cases=800), runs(380, 390, 400, 410, 420, n_cases=800))
+    found = verdict.judge(shifted, PAIRED)
+    assert found.method == "runs"
+    assert "overdispersed" in codes(found.warnings)
+    se = math.sqrt(np.var([380, 390, 400, 410, 420], ddof=1) / 5) / 8
+    assert found.p_no_ship == pytest.approx(t_below(1.0 / se, 8))

@@ -1,0 +1,121 @@
+"""A release's verdict from its gates: which word wins, the document that is kept, and every sentence of it."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalboard.core import comparability, gate_document, verdict
+from evalboard.core.gate import GateInput, GateVerdict
+from tests.core.questions import FIVE, NEWER, PAIRED, STRICT, pinned, question, runs, served
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "verdict.md").read_text()
+
+
+def decided(*gates: tuple[str, GateVerdict], names: Sequence[str] = "abcdefgh") -> dict[str, Any]:
+    return verdict.decide([GateInput(tier, name, found) for (tier, found), name in zip(gates, names, strict=False)])
+
+
+def test_every_critical_gate_must_ship_and_the_gravest_word_wins() -> None:
+    good, worse = verdict.judge(pinned(), STRICT), verdict.judge(pinned(n_broken=80), STRICT)
+    opened = verdict.judge(pinned(n_broken=8), STRICT)
+    apart = verdict.judge(replace(pinned(), asked_candidate=served(**NEWER)), STRICT)
+    for gates, word, headline in (
+        ((good,), "ship", 0),
+        ((good, good), "ship", 0),
+        ((good, opened), "inconclusive", 1),
+        ((opened, apart), "not_comparable", 1),
+        ((apart, opened, worse, good), "no_ship", 2),
+    ):
+        found = decided(*(("critical", each) for each in gates))
+        assert (found["verdict"], found["headline_gate"]) == (word, headline)
+        assert all(line["gate"] == headline or word == "ship" for line in found["reasons"])
+
+
+def test_an_advisory_gate_decides_nothing_and_is_pointed_out() -> None:
+    found = decided(("critical", verdict.judge(pinned(), STRICT)), ("advisory", verdict.judge(pinned(80), STRICT)))
+    assert (found["verdict"], found["headline_gate"]) == ("ship", 0)
+    assert [gate["is_worth_a_look"] for gate in found["gates"]] == [False, True]
+    assert "worth_a_look" in [line["code"] for line in found["warnings"] if line["gate"] == 1]
+    with pytest.raises(ValueError, match="critical"):
+        decided(("advisory", verdict.judge(pinned(), STRICT)))
+
+
+def test_a_drop_found_among_many_gates_must_be_clear_enough_for_that() -> None:
+    """Nine of 804 broke: −1.119 + 0.115 is barely below −1."""
+    barely = verdict.judge(pinned(n_broken=9, n_cases=804), STRICT)
+    assert (barely.verdict, round(barely.high, 3)) == ("no_ship", -1.005)
+    good = verdict.judge(pinned(), STRICT)
+    alone = decided(("critical", barely))
+    among = decided(*[("critical", good)] * 3, ("critical", barely))
+    assert (alone["verdict"], among["verdict"]) == ("no_ship", "inconclusive")
+    gate = among["gates"][3]
+    assert (gate["verdict"], gate["reasons"][0]["code"], gate["repeats_needed"]) == ("inconclusive", "not_settled", 5)
+    clear = verdict.judge(pinned(n_broken=16), STRICT)
+    assert decided(*[("critical", good)] * 3, ("critical", clear))["verdict"] == "no_ship"
+
+
+def test_the_document_has_the_shape_that_is_kept() -> None:
+    documented = gate_document.__doc__ or ""
+    found = decided(("critical", verdict.judge(pinned(n_broken=8), STRICT)))
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    for part in (found, found["gates"][0], found["gates"][0]["noise"]["baseline"], found["gates"][0]["reach"]):
+        for name in part:
+            assert f'"{name}"' in documented, name
+    assert found["gates"][0]["cases_needed"] == {"5": 93, "10": 57, "20": 29}
+
+
+def test_the_summary_is_what_a_release_manager_reads() -> None:
+    found = decided(("critical", verdict.judge(pinned(n_broken=4), STRICT)), names=("colours",))
+    assert found["summary"] == (
+        "colours scored 49.5 (each of 5 repeats) against 50.0 (each of 5 repeats). On these 800 cases "
+        "the change of −0.5 points is settled to [−0.6, −0.4]: a small real drop, inside the tolerance of −1.0."
+    )
+    two = decided(*[("critical", verdict.judge(pinned(), STRICT))] * 2, names=("colours", "towns"))
+    assert two["summary"].endswith("The 2 suites that decide: colours ship and towns ship.")
+    assert two["reasons"][1]["text"].startswith("towns: On these 800 cases")
+    apart = verdict.judge(replace(pinned(), asked_candidate=served(**NEWER)), STRICT)
+    assert decided(("critical", apart))["summary"].startswith("The two runs of a cannot be compared. The same model")
+
+
+EVERY = {
+    "ship": (pinned(), STRICT),
+    "lean": (replace(pinned(), candidate=pinned().candidate[:, :1]), STRICT),
+    "one-run-each": (question(runs(651, n_cases=800), runs(637, n_cases=800)), STRICT),
+    "on-the-line": (pinned(n_broken=8), STRICT),
+    "barely": (pinned(n_broken=9, n_cases=804), STRICT),
+    "too-small": (pinned(n_cases=30), STRICT),
+    "noisy": (question(runs(*FIVE, n_cases=800), runs(630, 640, 650, 660, 670, n_cases=800)), STRICT),
+    "noisy-and-paired": (question(runs(*FIVE, n_cases=800), runs(630, 640, 650, 660, 670, n_cases=800)), PAIRED),
+    "regression": (pinned(n_broken=30), STRICT),
+    "last-look": (pinned(n_broken=8, k=20), STRICT),
+}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_sentence_is_one(name: str) -> None:
+    found = verdict.judge(*EVERY[name])
+    document = decided(("critical", found))
+    texts = [line.text for line in (*found.reasons, *found.warnings, *found.next)] + [document["summary"]]
+    for text in texts:
+        assert text.endswith(".")
+        assert text[0].isupper() or text[0].isdigit() or text == document["summary"]
+        assert not re.search(r"(?<!\w)-\d|−0\.0(?!\d)|None|nan|\.\.|  ", text), text
+
+
+def test_an_end_that_is_not_on_the_tolerance_does_not_read_as_if_it_were() -> None:
+    found = verdict.judge(pinned(n_broken=9, n_cases=804), STRICT)
+    assert "[−1.23, −1.00]" not in found.reasons[0].text
+    assert "−1.005]" in found.reasons[0].text
+
+
+def test_the_codes_are_those_of_the_page() -> None:
+    codes = {*comparability.GRAVEST_FIRST}
+    for asked, settings in EVERY.values():
+        found = verdict.judge(asked, settings)
+        codes |= {line.code for line in (*found.reasons, *found.warnings, *found.next)}
+    assert [code for code in sorted(codes) if f"`{code}`" not in PAGE] == []
