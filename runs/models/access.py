@@ -1,7 +1,12 @@
-"""Tokens: how a program says who it is."""
+"""Tokens, by which a program says who it is, and the keys by which it says that it asks again."""
 
 from django.conf import settings
 from django.db import models
+
+
+def token_label(secret_digest: str) -> str:
+    """How a token may be named to people: the part of it that is no secret."""
+    return f"evb_{secret_digest[:8]}"
 
 
 class Token(models.Model):
@@ -14,6 +19,27 @@ class Token(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def label(self) -> str:
+        return token_label(self.secret_digest)
+
+
+class IdempotencyKey(models.Model):
+    """What a client called a request that makes a run, so that asking again makes no second one. Kept for a day."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="idempotency_keys")
+    key = models.CharField(max_length=255)
+    body_digest = models.CharField(max_length=64)
+    run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="idempotency_keys")
+    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "key"], name="one_request_per_key")]
+
+    def __str__(self) -> str:
+        return self.key

@@ -60,8 +60,33 @@ class Bucket(models.Model):
         return f"{self.model.name} · {self.fingerprint} · {self.batch_class}"
 
 
+class SelfTest(models.Model):
+    """What a node's arithmetic did when it was tested (`evalboard worker --self-test`); the newest of a node counts.
+
+    `node_digest` covers hardware and versions, so that a test never vouches for a node that has changed since.
+    `result` has the shape that `core.self_test` reads; see docs/self-test.md.
+    """
+
+    host = models.CharField(max_length=200)
+    node_digest = models.CharField(max_length=64)
+    result = models.JSONField()
+    is_invariant = models.BooleanField(
+        help_text="the same bits alone and inside a batch, under batch-invariant kernels"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["host", "node_digest", "-id"], name="self_test_of_a_node")]
+
+    def __str__(self) -> str:
+        return f"self-test of {self.host}"
+
+
 class Worker(models.Model):
-    """One process that claims shards. `note` says what it does, or why it leaves work alone."""
+    """One process that claims shards. `note` says what it does, or why it leaves work alone.
+
+    `n_engine_failures` are those in a row; a worker that has too many is degraded, and rests.
+    """
 
     name = models.CharField(max_length=200, unique=True)
     host = models.CharField(max_length=200)
@@ -69,7 +94,11 @@ class Worker(models.Model):
     pool = models.CharField(max_length=40)
     hardware = models.JSONField(default=dict)
     versions = models.JSONField(default=dict)
+    self_test = models.ForeignKey(SelfTest, on_delete=models.SET_NULL, null=True, related_name="workers")
     note = models.CharField(max_length=500, blank=True)
+    n_engine_failures = models.PositiveIntegerField(default=0)
+    rests_until = models.DateTimeField(null=True, help_text="degraded: it claims nothing before")
+    n_fenced = models.PositiveIntegerField(default=0, help_text="writes refused because its lease was lost")
     started_at = models.DateTimeField(auto_now_add=True)
     seen_at = models.DateTimeField(db_index=True)
     stopped_at = models.DateTimeField(null=True)

@@ -25,7 +25,8 @@ class Response(models.Model):
     process (headers, settings, pins) stands there once.
     """
 
-    repeat = models.ForeignKey("runs.Repeat", on_delete=models.CASCADE, related_name="responses")
+    # Without an index of its own: the one over (repeat, case index) serves.
+    repeat = models.ForeignKey("runs.Repeat", on_delete=models.CASCADE, related_name="responses", db_index=False)
     case_index = models.PositiveIntegerField()
     engine_process = models.ForeignKey(
         "runs.EngineProcess", on_delete=models.PROTECT, null=True, related_name="responses"
@@ -86,6 +87,10 @@ class CaseColumns(models.Model):
     trace_digests = models.BinaryField()
     buckets = models.BinaryField()
     bucket_ids = models.JSONField()
+    digest = models.CharField(max_length=64, blank=True, help_text="of the three columns and the bucket ids")
+    flip_chances = models.BinaryField(
+        null=True, help_text="a little-endian float32 a case, NaN where unknown; see core.fragility"
+    )
 
     class Meta:
         verbose_name_plural = "case columns"
@@ -105,6 +110,7 @@ class RepeatScore(models.Model):
     n_scored = models.PositiveIntegerField()
     n_missing = models.PositiveIntegerField()
     points = models.FloatField(null=True, help_text="percent of the suite; null unless every case is scored")
+    digest = models.CharField(max_length=64, blank=True, help_text="of scores and reasons")
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

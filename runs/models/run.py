@@ -86,6 +86,15 @@ class ShardQuerySet(models.QuerySet["Shard"]):
         """Queued shards of runs that are to be cancelled: nobody will claim them."""
         return self.filter(status=Shard.Status.QUEUED, repeat__run__is_cancel_wanted=True)
 
+    def claimable(self) -> Self:
+        """Queued shards that a worker of their pool may take now."""
+        return self.filter(
+            status=Shard.Status.QUEUED,
+            next_at__lte=Now(),
+            repeat__run__is_cancel_wanted=False,
+            repeat__run__status__in=(Run.Status.QUEUED, Run.Status.RUNNING),
+        )
+
     def open(self) -> Self:
         return self.filter(status__in=(Shard.Status.QUEUED, Shard.Status.RUNNING))
 

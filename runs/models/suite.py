@@ -4,7 +4,16 @@ from django.db import models
 
 
 class Suite(models.Model):
+    """A named set of cases. `policy` is the one that its document carries, for releases that name none.
+
+    `reference_of`: this suite holds the reference set of that version, and nothing else.
+    """
+
     slug = models.SlugField(max_length=80, unique=True)
+    policy = models.ForeignKey("runs.Policy", on_delete=models.SET_NULL, null=True, related_name="suites")
+    reference_of = models.ForeignKey(
+        "runs.SuiteVersion", on_delete=models.SET_NULL, null=True, related_name="reference_suites"
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

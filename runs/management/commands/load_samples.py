@@ -11,7 +11,6 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 from sesame.utils import get_query_string
 
-from evalboard.core.profile_defaults import DEFAULT_PROFILES
 from runs import services
 from runs.models import Endpoint, Run, Token
 from runs.services.tokens import secret_digest
@@ -23,15 +22,15 @@ DTYPES = ("float32", "bfloat16")
 
 
 class Command(BaseCommand):
-    help = "Load the sample suite, profiles and endpoints, and start a pinned run on each endpoint once."
+    help = "Load the sample suite, profiles, policies and endpoints, and start a pinned run on each endpoint once."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--no-runs", action="store_true", help="start no run")
 
     def handle(self, *args: Any, no_runs: bool, **options: Any) -> None:
         user = _local_admin()
-        for slug, profile in DEFAULT_PROFILES.items():
-            services.create_profile(slug=slug, title=profile["title"], settings=profile["settings"])
+        services.store_default_profiles()
+        services.store_default_policies()
         version, _ = services.push_suite(document=json.loads(SAMPLE_SUITE.read_text()))
         runs: list[int] = []
         for dtype in DTYPES:
@@ -79,7 +78,7 @@ def _write_token(user: Any, path: Path) -> None:
     """Keep a token for this machine's command line in the data folder, readable by its owner only."""
     if path.exists():
         known = Token.objects.filter(secret_digest=secret_digest(path.read_text().strip()))
-        if known.filter(expires_at__gt=timezone.now() + timedelta(days=1)).exists():
+        if known.filter(revoked_at=None, expires_at__gt=timezone.now() + timedelta(days=1)).exists():
             return
     _, secret = services.create_token(
         user=user,

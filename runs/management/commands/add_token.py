@@ -1,0 +1,37 @@
+"""`manage.py add_token PERSON NAME --scope SCOPE`: a token for a program; its secret goes to stdout, once."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from evalboard.core.errors import InvalidInput
+from runs import services
+from runs.access import SCOPES
+
+
+class Command(BaseCommand):
+    help = "Make a token that acts for a person; it may do what its scopes and the person's role both allow."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("person")
+        parser.add_argument("name", help="what it is for, such as nightly-ci")
+        parser.add_argument(
+            "--scope", action="append", required=True, choices=SCOPES, help="may be given several times"
+        )
+        parser.add_argument("--days", type=int, default=90, help="how long it holds; 90, at most 366")
+
+    def handle(self, *args: Any, person: str, name: str, scope: list[str], days: int, **options: Any) -> None:
+        known = get_user_model().objects.filter(username=person, is_active=True).first()
+        if known is None:
+            raise CommandError(f"There is nobody named {person} who may sign in; add_person lets them in.")
+        try:
+            token, secret = services.create_token(
+                user=known, name=name, scopes=scope, expires_at=timezone.now() + timedelta(days=days)
+            )
+        except InvalidInput as wrong:
+            raise CommandError(" ".join(wrong.fields.values())) from wrong
+        self.stderr.write(f"The token holds until {token.expires_at:%Y-%m-%d %H:%M} UTC and is shown this once:")
+        self.stdout.write(secret)

@@ -1,0 +1,15 @@
+"""`manage.py load_policies`: the policies that every installation starts with; those it has stay as they are."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from runs import services
+
+
+class Command(BaseCommand):
+    help = "Store each of the default policies whose name is free."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        stored = services.store_default_policies()
+        self.stdout.write(f"Stored: {', '.join(stored)}." if stored else "Every default policy is there.")

@@ -1,0 +1,22 @@
+"""`manage.py remove_person NAME`: shut somebody out at once, with their tokens. `add_person` lets them in again."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from evalboard.core.errors import NotFound
+from runs import services
+
+
+class Command(BaseCommand):
+    help = "Shut a person out and delete their tokens; what they did stays."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name")
+
+    def handle(self, *args: Any, name: str, **options: Any) -> None:
+        try:
+            services.remove_person(name=name)
+        except NotFound as nobody:
+            raise CommandError(nobody.detail) from nobody
+        self.stderr.write(f"{name} can no longer sign in, and their tokens are deleted.")

@@ -1,0 +1,46 @@
+"""Baselines, which people set, and rotations, which make them expire."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+
+
+class Rotation(models.Model):
+    """On one (endpoint, profile), a fingerprint other than the previous run's; `run` is the first that it served."""
+
+    endpoint = models.ForeignKey("runs.Endpoint", on_delete=models.CASCADE, related_name="rotations")
+    profile_slug = models.SlugField(max_length=80)
+    before = models.ForeignKey("runs.Fingerprint", on_delete=models.PROTECT, related_name="rotations_away")
+    after = models.ForeignKey("runs.Fingerprint", on_delete=models.PROTECT, related_name="rotations_here")
+    run = models.OneToOneField("runs.Run", on_delete=models.CASCADE, related_name="rotation")
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["endpoint", "profile_slug", "-id"], name="rotation_of_an_endpoint")]
+
+    def __str__(self) -> str:
+        return f"{self.endpoint.slug}, {self.profile_slug}: {self.before} → {self.after}"
+
+
+class Baseline(models.Model):
+    """The run that candidates of a model line are held against, for one suite and profile; history, never changed.
+
+    The newest row of (suite, line, profile) is the current one. `rotation` is the one that made it expire.
+    """
+
+    suite = models.ForeignKey("runs.Suite", on_delete=models.CASCADE, related_name="baselines")
+    line = models.CharField(max_length=80)
+    profile_slug = models.SlugField(max_length=80)
+    run = models.ForeignKey("runs.Run", on_delete=models.PROTECT, related_name="baselines")
+    reason = models.TextField()
+    set_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(db_default=Now())
+    rotation = models.ForeignKey(Rotation, on_delete=models.SET_NULL, null=True, related_name="expired_baselines")
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["suite", "line", "profile_slug", "-id"], name="baseline_by_key")]
+
+    def __str__(self) -> str:
+        return f"{self.suite}, {self.line}, {self.profile_slug}: run {self.run_id}"

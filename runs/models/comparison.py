@@ -1,0 +1,80 @@
+"""A baseline held against a candidate: what was computed, and of the pairs only those that differ."""
+
+from django.db import models
+
+
+class Comparison(models.Model):
+    """Two runs, or one repeat of each, and everything computed from them.
+
+    Kept by the digest of what it was computed from: the same inputs are never compared twice, and new ones (a further
+    repeat, other scores) make a new comparison. `summary` has the shape that `core.comparison` writes; it holds counts
+    by digest from the start, and the rest once `n_done` has reached `n_pairs`.
+    """
+
+    class Status(models.TextChoices):
+        QUEUED = "queued"
+        FINISHED = "finished"
+        FAILED = "failed"
+
+    baseline = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="comparisons_as_baseline")
+    candidate = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="comparisons_as_candidate")
+    baseline_repeat = models.PositiveIntegerField(null=True, help_text="one repeat only; null: all that have ended")
+    candidate_repeat = models.PositiveIntegerField(null=True)
+    input_digest = models.CharField(max_length=64, unique=True)
+    status = models.CharField(max_length=20, choices=Status.choices, default=Status.QUEUED)
+    n_pairs = models.PositiveIntegerField(default=0, help_text="distinct pairs of traces that must be read")
+    n_done = models.PositiveIntegerField(default=0)
+    summary = models.JSONField(default=dict)
+    error = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [
+            models.Index(fields=["baseline", "candidate", "-id"], name="comparison_of_two_runs"),
+            models.Index(fields=["id"], condition=models.Q(status="queued"), name="comparison_waiting"),
+        ]
+
+    def __str__(self) -> str:
+        return f"run {self.baseline_id} against run {self.candidate_id}"
+
+
+class Divergence(models.Model):
+    """How one pair of responses of a comparison parted; `evidence` is what its cause rests on."""
+
+    comparison = models.ForeignKey(Comparison, on_delete=models.CASCADE, related_name="divergences")
+    case_index = models.PositiveIntegerField()
+    repeat_baseline = models.PositiveIntegerField()
+    repeat_candidate = models.PositiveIntegerField()
+    cause = models.CharField(max_length=20)
+    numeric = models.CharField(max_length=20, blank=True)
+    consequence = models.PositiveSmallIntegerField(help_text="0 is the gravest; the order of the case list")
+    score_baseline = models.FloatField(null=True)
+    score_candidate = models.FloatField(null=True)
+    drift_onset = models.PositiveIntegerField(null=True)
+    flip_position = models.PositiveIntegerField(null=True)
+    margin_baseline = models.FloatField(null=True)
+    margin_candidate = models.FloatField(null=True)
+    gap_at_onset = models.FloatField(null=True)
+    token_baseline = models.IntegerField(null=True, help_text="chosen at the flip")
+    token_candidate = models.IntegerField(null=True)
+    evidence = models.JSONField(default=dict)
+
+    class Meta:
+        ordering = ["comparison_id", "consequence", "case_index", "repeat_baseline", "repeat_candidate"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["comparison", "case_index", "repeat_baseline", "repeat_candidate"],
+                name="one_divergence_per_pair",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["comparison", "consequence", "case_index", "repeat_baseline", "repeat_candidate"],
+                name="divergence_by_consequence",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"case {self.case_index}: {self.cause}"

@@ -1,0 +1,125 @@
+"""Releases: a candidate judged on one or more suites, what was decided, and who signed it."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+
+
+class Release(models.Model):
+    """What the ship/no-ship page shows. `verdict` is the one on the present inputs; earlier ones stay beside it."""
+
+    class Treatment(models.TextChoices):
+        MODEL = "model", "the model: both sides must be served alike"
+        STACK = "stack", "the serving stack: an engine upgrade or a quantisation of one model"
+
+    policy = models.ForeignKey("runs.Policy", on_delete=models.PROTECT, related_name="releases")
+    treatment = models.CharField(max_length=20, choices=Treatment.choices, default=Treatment.MODEL)
+    labels = models.JSONField(default=dict)
+    verdict = models.ForeignKey("runs.Verdict", on_delete=models.SET_NULL, null=True, related_name="+")
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(db_default=Now(), db_index=True)
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return f"release {self.pk}"
+
+
+class Gate(models.Model):
+    """One suite of a release: two runs to be compared. An advisory one never changes the verdict."""
+
+    class Tier(models.TextChoices):
+        CRITICAL = "critical"
+        ADVISORY = "advisory"
+
+    release = models.ForeignKey(Release, on_delete=models.CASCADE, related_name="gates")
+    position = models.PositiveIntegerField(help_text="0-based, as asked for")
+    suite = models.ForeignKey("runs.Suite", on_delete=models.PROTECT, related_name="gates")
+    tier = models.CharField(max_length=20, choices=Tier.choices, default=Tier.CRITICAL)
+    baseline_run = models.ForeignKey("runs.Run", on_delete=models.PROTECT, related_name="gates_as_baseline")
+    candidate_run = models.ForeignKey("runs.Run", on_delete=models.PROTECT, related_name="gates_as_candidate")
+    baseline = models.ForeignKey(
+        "runs.Baseline", on_delete=models.SET_NULL, null=True, related_name="gates", help_text='asked for as "current"'
+    )
+
+    class Meta:
+        ordering = ["release_id", "position"]
+        constraints = [models.UniqueConstraint(fields=["release", "position"], name="one_gate_per_position")]
+
+    def __str__(self) -> str:
+        return f"{self.release}: {self.suite}"
+
+
+class Verdict(models.Model):
+    """What the rules said on one state of a release's inputs; never changed. `document`: core.verdict's own shape."""
+
+    class Word(models.TextChoices):
+        SHIP = "ship"
+        NO_SHIP = "no_ship"
+        INCONCLUSIVE = "inconclusive"
+        NOT_COMPARABLE = "not_comparable"
+
+    release = models.ForeignKey(Release, on_delete=models.CASCADE, related_name="verdicts")
+    word = models.CharField(max_length=20, choices=Word.choices)
+    policy = models.ForeignKey("runs.Policy", on_delete=models.PROTECT, related_name="verdicts")
+    document = models.JSONField()
+    input_digest = models.CharField(max_length=64)
+    decided_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["release_id", "id"]
+        constraints = [models.UniqueConstraint(fields=["release", "input_digest"], name="one_verdict_per_inputs")]
+
+    def __str__(self) -> str:
+        return self.word
+
+
+class SignOff(models.Model):
+    """A person's decision on a verdict. Append-only: a trigger of the database refuses any change (migration 0004).
+
+    `digest` covers the row and the digest of the row before it, so that an export shows a change made past the trigger.
+    """
+
+    class Decision(models.TextChoices):
+        APPROVE = "approve"
+        REJECT = "reject"
+        WAIVE = "waive"
+
+    release = models.ForeignKey(Release, on_delete=models.PROTECT, related_name="sign_offs")
+    verdict = models.ForeignKey(Verdict, on_delete=models.PROTECT, related_name="sign_offs")
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="sign_offs")
+    person_name = models.CharField(max_length=150, help_text="as it was then")
+    decision = models.CharField(max_length=20, choices=Decision.choices)
+    note = models.TextField(blank=True)
+    expires_at = models.DateTimeField(null=True, help_text="of a waiver")
+    input_digest = models.CharField(max_length=64)
+    created_at = models.DateTimeField()
+    previous_digest = models.CharField(max_length=64, blank=True)
+    digest = models.CharField(max_length=64, unique=True)
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"{self.person_name}: {self.decision}"
+
+
+class Settling(models.Model):
+    """Further repeats on both sides up to a look, asked for from a release within a budget that a person confirmed.
+
+    `plan`: a list of {"run", "n_before", "n_more"}, each run once.
+    """
+
+    release = models.ForeignKey(Release, on_delete=models.CASCADE, related_name="settlings")
+    look = models.PositiveIntegerField()
+    plan = models.JSONField()
+    estimated_minutes = models.FloatField(null=True)
+    asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"{self.release} to {self.look} repeats"

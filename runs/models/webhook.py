@@ -1,0 +1,52 @@
+"""Webhooks, and the outbox that their messages wait in."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+
+
+class Webhook(models.Model):
+    """An address that is told of events. The secret signs each message, so it is kept as it is; it is shown once."""
+
+    url = models.URLField(max_length=500)
+    secret = models.CharField(max_length=100)
+    events = models.JSONField(help_text="the kinds it is told of; see docs/webhooks.md")
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="webhooks")
+    created_at = models.DateTimeField(auto_now_add=True)
+    is_active = models.BooleanField(default=True, help_text="false after too many failures in a row")
+    n_failures = models.PositiveIntegerField(default=0, help_text="messages given up on, in a row")
+    delivered_at = models.DateTimeField(null=True, help_text="the last message that was taken")
+    last_error = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return self.url
+
+
+class OutboxMessage(models.Model):
+    """One message to one webhook, written in the transaction that it tells of, and tried until it is taken."""
+
+    class Status(models.TextChoices):
+        WAITING = "waiting"
+        DELIVERED = "delivered"
+        FAILED = "failed"
+
+    webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="messages")
+    message_id = models.CharField(max_length=64, unique=True)
+    event = models.CharField(max_length=40)
+    payload = models.JSONField()
+    status = models.CharField(max_length=20, choices=Status.choices, default=Status.WAITING)
+    n_attempts = models.PositiveIntegerField(default=0)
+    next_at = models.DateTimeField(db_default=Now())
+    last_error = models.CharField(max_length=500, blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+    delivered_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["next_at", "id"], condition=models.Q(status="waiting"), name="outbox_waiting")]
+
+    def __str__(self) -> str:
+        return f"{self.event} to {self.webhook}"
