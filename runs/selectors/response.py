@@ -2,6 +2,7 @@
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -115,7 +116,7 @@ def response_report(run_id: int, *, repeat: int, case_id: str) -> ResponseReport
         error_detail=response.error_detail,
         is_vouched=response.is_vouched,
         scores=_scores(found),
-        tokens=() if trace is None else _tokens(trace, _words(response)),
+        tokens=() if trace is None else _tokens(trace, words_of(response)),
         provenance=provenance_of(response),
         trace_digest=own_digest.hex() if own_digest else "",
         same_trace_repeats=tuple(
@@ -133,7 +134,7 @@ def stored_trace(run_id: int, *, repeat: int, case_id: str) -> tuple[Trace, Voca
     trace = _trace(response)
     if trace is None:
         raise NotFound(f"This response is missing ({response.error_code}), so it has no trace.")
-    return trace, _words(response)
+    return trace, words_of(response)
 
 
 def trace_positions(run_id: int, *, repeat: int, case_id: str) -> list[dict[str, Any]]:
@@ -153,7 +154,7 @@ def _position(token_id: int, logprob: float, words: Vocabulary | None) -> dict[s
         exact = None if data is None else data.decode()
     except UnicodeDecodeError:
         exact = None
-    drawn = _drawn([token_id], words)[0]
+    drawn = draw([token_id], words)[0]
     return {"token_id": token_id, "token": exact, "drawn": drawn, "logprob": finite(logprob)}
 
 
@@ -186,43 +187,48 @@ def _trace(response: Response) -> Trace | None:
     return trace
 
 
-def _words(response: Response) -> Vocabulary | None:
+def words_of(response: Response) -> Vocabulary | None:
     """The words of the tokenizer that a response was decoded with, None where nobody stored it."""
     process = response.engine_process
-    return None if process is None or process.vocabulary_id is None else _vocabulary(process.vocabulary_id)
+    return None if process is None or process.vocabulary_id is None else stored_words(process.vocabulary_id)
 
 
 @functools.lru_cache(maxsize=4)
-def _vocabulary(pk: int) -> Vocabulary:
+def stored_words(pk: int) -> Vocabulary:
     """Kept in memory: a stored vocabulary never changes, and unpacking one takes longer than the rest of a page."""
     return Vocabulary.unpack(bytes(VocabularyRow.objects.values_list("data", flat=True).get(pk=pk)))
 
 
 def _tokens(trace: Trace, words: Vocabulary | None) -> tuple[TokenCell, ...]:
-    margins = trace.margins()
-    cells = []
-    for position, token_id in enumerate(trace.token_ids.tolist()):
-        alternatives = trace.alternatives(position)
-        drawn = _drawn([token_id, *(other.token_id for other in alternatives)], words)
-        margin = float(margins[position])
-        cells.append(
-            TokenCell(
-                position=position,
-                token_id=token_id,
-                token=drawn[0],
-                logprob=float(trace.logprobs[position]),
-                margin=margin if math.isfinite(margin) else None,
-                breaks_line=b"\n" in ((words and words.token_bytes(token_id)) or b""),
-                alternatives=tuple(
-                    AlternativeCell(other.token_id, token, other.logprob, other.token_id == token_id)
-                    for other, token in zip(alternatives, drawn[1:], strict=True)
-                ),
-            )
-        )
-    return tuple(cells)
+    margins = trace.margins().tolist()
+    return tuple(token_cell(trace, position, margins[position], words) for position in range(len(trace)))
 
 
-def _drawn(token_ids: list[int], words: Vocabulary | None) -> list[str]:
+def token_cell(trace: Trace, position: int, margin: float, words: Vocabulary | None) -> TokenCell:
+    """One position with its alternatives; `margin` as `trace.margins()` has it."""
+    token_id = int(trace.token_ids[position])
+    alternatives = trace.alternatives(position)
+    drawn = draw([token_id, *(other.token_id for other in alternatives)], words)
+    return TokenCell(
+        position=position,
+        token_id=token_id,
+        token=drawn[0],
+        logprob=float(trace.logprobs[position]),
+        margin=margin if math.isfinite(margin) else None,
+        breaks_line=breaks_line(token_id, words),
+        alternatives=tuple(
+            AlternativeCell(other.token_id, token, other.logprob, other.token_id == token_id)
+            for other, token in zip(alternatives, drawn[1:], strict=True)
+        ),
+    )
+
+
+def breaks_line(token_id: int, words: Vocabulary | None) -> bool:
+    return b"\n" in ((words and words.token_bytes(token_id)) or b"")
+
+
+def draw(token_ids: Sequence[int], words: Vocabulary | None) -> list[str]:
+    """Tokens as `core.vocabulary` draws them, by their ids where nobody stored the words."""
     return [f"⟨token {token}⟩" for token in token_ids] if words is None else words.draw(token_ids)
 
 

@@ -7,15 +7,18 @@ import numpy as np
 from django.db.models import F, QuerySet, Value
 from numpy.typing import NDArray
 
-from evalboard.core import columns
+from evalboard.core import columns, fragility
 from evalboard.core.errors import NotFound
-from runs.models import Case, Repeat, RepeatScore, Response, Run
+from runs.models import Case, CaseColumns, Repeat, RepeatScore, Response, Run
 from runs.selectors.response import Field, finite, provenance_of
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseRow:
-    """One response. `place` orders the rows of a run: by repeat, then case. `score` is the suite's own scorer's."""
+    """One response. `place` orders the rows of a run: by repeat, then case. `score` is the suite's own scorer's.
+
+    `flip_chance` is the case's, predicted from the run's first repeat; None where its margins do not say.
+    """
 
     place: int
     repeat: int
@@ -28,6 +31,7 @@ class ResponseRow:
     is_vouched: bool
     score: float | None
     reason: str
+    flip_chance: float | None
     trace_digest: str
     provenance: tuple[Field, ...]
     recorded_at: datetime
@@ -99,18 +103,31 @@ def _rows(run: Run, ids: list[int]) -> tuple[ResponseRow, ...]:
         score.repeat_id: (columns.unpack_scores(bytes(score.scores)), columns.unpack_reasons(bytes(score.reasons)))
         for score in scores
     }
+    chances = _flip_chances(run)
     return tuple(
-        _row(response, run.suite_version.n_cases, case_ids[response.case_index], unpacked.get(response.repeat_id))
-        for response in found
+        _row(response, chances, case_ids[response.case_index], unpacked.get(response.repeat_id)) for response in found
     )
 
 
+def _flip_chances(run: Run) -> NDArray[np.float32]:
+    """float32[n_cases], NaN where unknown."""
+    n_cases = run.suite_version.n_cases
+    stored = CaseColumns.objects.filter(repeat__run=run, flip_chances__isnull=False)
+    packed = stored.values_list("flip_chances", flat=True).first()
+    if packed is None:
+        return np.full(n_cases, fragility.UNKNOWN, dtype=np.float32)
+    return columns.unpack_chances(bytes(packed), n_cases)
+
+
 def _row(
-    response: Response, n_cases: int, case_id: str, scored: tuple[NDArray[np.float64], list[str | None]] | None
+    response: Response,
+    chances: NDArray[np.float32],
+    case_id: str,
+    scored: tuple[NDArray[np.float64], list[str | None]] | None,
 ) -> ResponseRow:
     index = response.case_index
     return ResponseRow(
-        place=response.repeat.index * n_cases + index,
+        place=response.repeat.index * len(chances) + index,
         repeat=response.repeat.index,
         case_id=case_id,
         case_index=index,
@@ -121,6 +138,7 @@ def _row(
         is_vouched=response.is_vouched,
         score=finite(float(scored[0][index])) if scored else None,
         reason=(scored[1][index] or "") if scored else "",
+        flip_chance=finite(float(chances[index])),
         trace_digest=bytes(response.trace_digest).hex() if response.trace_digest else "",
         provenance=provenance_of(response),
         recorded_at=response.recorded_at,

@@ -23,7 +23,11 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class ShardCell:
-    """One shard as a cell that fills up; `attempt` counts from 1 once claimed, 0 before."""
+    """One shard as a cell that fills up; `attempt` counts from 1 once claimed, 0 before.
+
+    `is_silent`: its worker has not been heard of for a lease, so that another takes it over soon. `n_failures` are
+    attempts and starts that came to nothing; a queued shard is not claimed before `waits_until`.
+    """
 
     id: int
     first: int
@@ -33,6 +37,9 @@ class ShardCell:
     n_done: int
     worker: str
     error: str
+    is_silent: bool = False
+    n_failures: int = 0
+    waits_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +65,49 @@ class BucketRepeat:
     n_responses: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """How much a bucket's score moves with nothing changed (core.noise), from the repeats that are whole.
+
+    What takes two repeats is None with fewer. `interval` is the score's on these very cases and `reach` that on others
+    like them, both of level `level` and None where the bucket has no range. `overdispersion` is the chance of repeats
+    that differ this much if runs do not move as a whole. `texts_alike`, `scores_alike`: the share of cases of which
+    all repeats gave one text, one score. `n_likely_to_flip` needs one repeat; None where the margins do not say.
+    """
+
+    n_repeats: int = 0
+    disagreement_rate: float | None = None
+    sd_points: float | None = None
+    n_unstable: int | None = None
+    expected_range_points: float | None = None
+    range5_points: float | None = None
+    interval: tuple[float, float] | None = None
+    reach: tuple[float, float] | None = None
+    level: float | None = None
+    overdispersion: float | None = None
+    is_overdispersed: bool = False
+    texts_alike: float | None = None
+    scores_alike: float | None = None
+    resolution: "Resolution | None" = None
+    n_likely_to_flip: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """The smallest change that `repeats` a side tell from noise, both sides being like this bucket; points.
+
+    `elsewhere_points` is the one for other cases like these, where a share `churn` changes its score either way.
+    """
+
+    repeats: int
+    points: float
+    elsewhere_points: float
+    churn: float
+
+
 @dataclass(frozen=True, slots=True)
 class BucketReport:
-    """One bucket's share of a run; `range` spans its repeats, never another bucket's."""
+    """One bucket's share of a run; `range` and `noise` are of its repeats, never another bucket's."""
 
     id: int
     model_name: str
@@ -73,15 +120,7 @@ class BucketReport:
     share: float
     repeats: tuple[BucketRepeat, ...]
     range: tuple[float, float] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Noise:
-    """Measured from the repeats (core.noise); None where fewer than two repeats are complete."""
-
-    disagreement_rate: float | None
-    sd_points: float | None
-    n_unstable: int | None
+    noise: Noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +176,7 @@ class TwinRun:
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run in a list."""
+    """A run in a list. `profile` is its name with its version."""
 
     id: int
     suite: str
@@ -159,6 +198,8 @@ class RunRow:
     created_at: datetime
     finished_at: datetime | None
     bucket_id: int | None = None  # the one that it keeps to, once an engine serves it
+    profile_slug: str = ""
+    profile_version: int = 0
 
     @property
     def is_terminal(self) -> bool:
@@ -169,6 +210,7 @@ class RunRow:
 class RunReport:
     """Everything the run page and `GET /runs/{id}/` show, cases apart.
 
+    `noise` is that of the run's one bucket, all unknown where there are several.
     `row.points` and `row.range` are "so far" while the run is not terminal. `manifest` is that of the
     newest engine process, host part included. `stored_bytes` counts packed traces and per-case columns;
     texts are not counted, since that would read every response.
@@ -209,7 +251,8 @@ class CaseRow:
 
     `scores` has one value in [0, 1] a repeat, None where missing or not scored yet; `n_texts`
     and `n_traces` count the different ones among the repeats that have ended. `reason` is that of
-    the first repeat with the lowest score.
+    the first repeat with the lowest score. `flip_chance` is predicted from the first repeat's margins
+    (core.fragility), None where they do not say.
     """
 
     index: int
@@ -222,3 +265,5 @@ class CaseRow:
     n_traces: int
     error_codes: tuple[str, ...]
     is_unstable: bool
+    flip_chance: float | None = None
+    is_likely_to_flip: bool = False

@@ -9,7 +9,7 @@ from django.db.models import Q, TextField
 from django.db.models.functions import Cast
 from numpy.typing import NDArray
 
-from evalboard.core import columns
+from evalboard.core import columns, fragility
 from evalboard.core.errors import NotFound
 from runs.models import Case, CaseColumns, Repeat, RepeatScore, Response, Run
 from runs.selectors.run import CaseRow
@@ -24,7 +24,7 @@ class _Table:
 
     scores: float64[n_cases, k], NaN where missing or not scored yet. is_missing: bool[n_cases], for
     repeats that have ended or failed on the case. score_ids: the RepeatScore of each repeat, or None.
-    n_texts, n_traces: int64[n_cases].
+    n_texts, n_traces: int64[n_cases]. flip_chances: float32[n_cases], NaN where unknown.
     """
 
     scores: NDArray[np.float64]
@@ -32,6 +32,7 @@ class _Table:
     score_ids: tuple[int | None, ...]
     n_texts: NDArray[np.int64]
     n_traces: NDArray[np.int64]
+    flip_chances: NDArray[np.float32]
     error_codes: dict[int, tuple[str, ...]]
 
     @property
@@ -41,6 +42,11 @@ class _Table:
         last = np.where(np.isnan(self.scores), -np.inf, self.scores).max(axis=1, initial=-np.inf)
         found: NDArray[np.bool_] = np.greater(last, first)
         return found
+
+    @property
+    def is_likely_to_flip(self) -> NDArray[np.bool_]:
+        """Cases whose margins in the first repeat say so."""
+        return fragility.is_likely(self.flip_chances)
 
     @property
     def is_failed(self) -> NDArray[np.bool_]:
@@ -60,18 +66,50 @@ def case_rows(
 ) -> tuple[CaseRow, ...]:
     """Cases of a run: unstable first, then missing, then failed, then the rest by index. Raises NotFound.
 
-    `query` is looked for in case ids, prompts and tags; `only` is "", "unstable", "failed", "passed" or
-    "missing". Failed is scored below 1 in some repeat, passed is 1 in every repeat.
+    `query` is looked for in case ids, prompts and tags; `only` is "", "unstable", "likely", "failed", "passed" or
+    "missing". Failed is scored below 1 in some repeat, passed is 1 in every repeat; those likely to flip come the
+    likeliest first.
     """
+    run = _run(run_id)
+    table = _read(run)
+    return _rows(run, table, _wanted(run, table, query, only)[offset : offset + limit])
+
+
+def case_page(
+    run_id: int,
+    *,
+    query: str = "",
+    only: str = "",
+    after: int | None = None,
+    before: int | None = None,
+    limit: int = 50,
+) -> tuple[CaseRow, ...]:
+    """The same in the suite's order: cases beyond the index `after`, or the nearest ones before `before`."""
+    run = _run(run_id)
+    table = _read(run)
+    found = sorted(_wanted(run, table, query, only))
+    if before is not None:
+        return _rows(run, table, [index for index in found if index < before][-limit:])
+    return _rows(run, table, [index for index in found if after is None or index > after][:limit])
+
+
+def _run(run_id: int) -> Run:
     run = Run.objects.select_related("suite_version").filter(pk=run_id).first()
     if run is None:
         raise NotFound(f"There is no run {run_id}.")
-    table = _read(run)
-    shown = _wanted(run, table, query, only)[offset : offset + limit]
+    return run
+
+
+def _rows(run: Run, table: _Table, shown: list[int]) -> tuple[CaseRow, ...]:
     cases = Case.objects.filter(suite_version=run.suite_version_id, index__in=shown)
     by_index = {case.index: case for case in cases}
     reasons = _reasons(table, shown)
     return tuple(_row(by_index[index], table, reasons.get(index, "")) for index in shown)
+
+
+def case_indexes(run: Run, *, query: str = "", only: str = "") -> list[int]:
+    """The indexes of the cases that `case_rows` has for the same filters, in its order."""
+    return _wanted(run, _read(run), query, only)
 
 
 def _read(run: Run) -> _Table:
@@ -86,11 +124,14 @@ def _read(run: Run) -> _Table:
         scores[:, place[index]] = values = columns.unpack_scores(bytes(packed))
         score_ids[place[index]] = pk
         is_missing |= np.isnan(values)
-    packed_digests = CaseColumns.objects.filter(repeat__run=run).values_list("text_digests", "trace_digests")
+    packed_columns = CaseColumns.objects.filter(repeat__run=run)
     texts, traces = [], []
-    for text, trace in packed_digests:
+    flip_chances = np.full(n_cases, fragility.UNKNOWN, dtype=np.float32)
+    for text, trace, chances in packed_columns.values_list("text_digests", "trace_digests", "flip_chances"):
         texts.append(digest_table(text))
         traces.append(digest_table(trace))
+        if chances is not None:
+            flip_chances = columns.unpack_chances(bytes(chances), n_cases)
     error_codes = _error_codes(run)
     is_missing[list(error_codes)] = True
     return _Table(
@@ -99,6 +140,7 @@ def _read(run: Run) -> _Table:
         score_ids=tuple(score_ids),
         n_texts=_n_different(texts, n_cases),
         n_traces=_n_different(traces, n_cases),
+        flip_chances=flip_chances,
         error_codes=error_codes,
     )
 
@@ -126,6 +168,7 @@ def _wanted(run: Run, table: _Table, query: str, only: str) -> list[int]:
     """The indexes that are asked for, in the order in which they are shown."""
     kinds = {
         "unstable": table.is_unstable,
+        "likely": table.is_likely_to_flip,
         "missing": table.is_missing,
         "failed": table.is_failed,
         "passed": table.is_passed,
@@ -135,7 +178,10 @@ def _wanted(run: Run, table: _Table, query: str, only: str) -> list[int]:
         found = np.zeros_like(keep)
         found[_matching(run, query)] = True
         keep &= found
-    rank = np.select([kinds["unstable"], kinds["missing"], kinds["failed"]], [0, 1, 2], default=3)
+    if only == "likely":
+        rank = -table.flip_chances
+    else:
+        rank = np.select([kinds["unstable"], kinds["missing"], kinds["failed"]], [0, 1, 2], default=3)
     order = np.argsort(rank, kind="stable")
     return [int(index) for index in order[keep[order]]]
 
@@ -178,6 +224,8 @@ def _row(case: Case, table: _Table, reason: str) -> CaseRow:
         n_traces=int(table.n_traces[index]),
         error_codes=table.error_codes.get(index, ()),
         is_unstable=len({value for value in table.scores[index] if not np.isnan(value)}) > 1,
+        flip_chance=None if np.isnan(table.flip_chances[index]) else float(table.flip_chances[index]),
+        is_likely_to_flip=bool(table.flip_chances[index] > fragility.LIKELY),
     )
 
 

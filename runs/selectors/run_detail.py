@@ -1,13 +1,13 @@
 """One run in full, out of its facts."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
+from django.conf import settings
 from numpy.typing import NDArray
 
-from evalboard.core import columns, noise
-from runs.models import Bucket, EngineProcess, Run
+from runs.models import Bucket, EngineProcess, Run, Shard
 from runs.selectors import run_facts
 from runs.selectors.run import (
     BucketRepeat,
@@ -24,6 +24,7 @@ from runs.selectors.run import (
 )
 from runs.selectors.run_facts import RepeatFacts, RunFacts
 from runs.selectors.run_list import row_of
+from runs.selectors.run_noise import noise_of
 from runs.selectors.run_scores import Range, points_in_bucket, run_range
 from runs.selectors.run_warnings import waiting, warnings_of
 
@@ -43,6 +44,7 @@ def run_report(run_id: int) -> RunReport:
     )
     errors = facts.errors
     manifest = facts.processes[-1].manifest if facts.processes else {}
+    buckets = tuple(_bucket_report(facts, bucket) for bucket in facts.buckets.values())
     return RunReport(
         row=row,
         suite_title=version.title,
@@ -51,8 +53,8 @@ def run_report(run_id: int) -> RunReport:
         points_per_case=100 / version.n_cases,
         progress=_progress(facts),
         repeats=tuple(_repeat_line(facts, repeat) for repeat in facts.repeats),
-        buckets=tuple(_bucket_report(facts, bucket) for bucket in facts.buckets.values()),
-        noise=_noise(facts),
+        buckets=buckets,
+        noise=buckets[0].noise if len(buckets) == 1 else Noise(),
         pins=pins,
         warnings=warnings_of(facts, pins),
         n_errors=errors.total(),
@@ -116,21 +118,32 @@ def _repeat_line(facts: RunFacts, repeat: RepeatFacts) -> RepeatLine:
         status=repeat.status,
         points=score.points if score else None,
         n_missing=score.n_missing if score else repeat.errors.total(),
-        shards=tuple(
-            ShardCell(
-                id=shard.pk,
-                first=shard.first,
-                last=shard.last,
-                status=shard.status,
-                attempt=shard.attempt,
-                n_done=shard.n_done,
-                worker=shard.owner.name if shard.owner else "",
-                error=shard.error,
-            )
-            for shard in repeat.shards
-        ),
+        shards=tuple(_shard_cell(facts, shard) for shard in repeat.shards),
         process_ids=repeat.process_ids,
     )
+
+
+def _shard_cell(facts: RunFacts, shard: Shard) -> ShardCell:
+    waits = shard.status == Shard.Status.QUEUED and shard.next_at > facts.now
+    return ShardCell(
+        id=shard.pk,
+        first=shard.first,
+        last=shard.last,
+        status=shard.status,
+        attempt=shard.attempt,
+        n_done=shard.n_done,
+        worker=shard.owner.name if shard.owner else "",
+        error=shard.error,
+        is_silent=_is_silent(facts, shard),
+        n_failures=shard.n_crashes + shard.n_failed_starts,
+        waits_until=shard.next_at if waits else None,
+    )
+
+
+def _is_silent(facts: RunFacts, shard: Shard) -> bool:
+    if shard.status != Shard.Status.RUNNING or shard.owner is None:
+        return False
+    return facts.now - shard.owner.seen_at > timedelta(seconds=settings.LEASE_SECONDS)
 
 
 def _bucket_report(facts: RunFacts, bucket: Bucket) -> BucketReport:
@@ -146,6 +159,7 @@ def _bucket_report(facts: RunFacts, bucket: Bucket) -> BucketReport:
             served.append(mine)
     n_responses = sum(line.n_responses for line in lines)
     n_of_run = facts.n_done - facts.errors.total()
+    span = _bucket_range(facts, lines, served)
     return BucketReport(
         id=bucket.pk,
         model_name=bucket.model.name,
@@ -157,7 +171,8 @@ def _bucket_report(facts: RunFacts, bucket: Bucket) -> BucketReport:
         n_responses=n_responses,
         share=n_responses / n_of_run if n_of_run else 0.0,
         repeats=tuple(lines),
-        range=_bucket_range(facts, lines, served),
+        range=span,
+        noise=noise_of(facts, bucket, is_scored=span is not None),
     )
 
 
@@ -184,15 +199,6 @@ def _bucket_range(facts: RunFacts, lines: list[BucketRepeat], served: list[NDArr
         return None
     points = [line.points for line in lines]
     return run_range(status=facts.run.status, points=points, n_buckets=1)
-
-
-def _noise(facts: RunFacts) -> Noise:
-    """Over the repeats that are whole; buckets are never pooled, so a mixed run has none."""
-    whole = [score for score in facts.own_scores.values() if score.points is not None]
-    if len(whole) < 2 or len(facts.buckets) > 1:
-        return Noise(None, None, None)
-    matrix = np.column_stack([columns.unpack_scores(bytes(score.scores)) for score in whole])
-    return Noise(noise.disagreement_rate(matrix), noise.sd_points(matrix), noise.n_unstable(matrix))
 
 
 def _pins(processes: tuple[EngineProcess, ...]) -> tuple[Pin, ...]:

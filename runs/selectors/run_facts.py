@@ -3,16 +3,20 @@
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import numpy as np
 from django.conf import settings
-from django.db.models import BigIntegerField, Count, Func, Q, Sum
+from django.db import connection
+from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 from numpy.typing import NDArray
 
+from evalboard.core import columns
 from evalboard.core.errors import NotFound
 from runs.models import (
     Bucket,
+    Case,
     CaseColumns,
     EngineProcess,
     Event,
@@ -21,9 +25,9 @@ from runs.models import (
     Response,
     Run,
     Shard,
-    TraceBlock,
     Worker,
 )
+from runs.selectors.health import doorbell_problem
 from runs.selectors.run import TwinRun
 from runs.selectors.run_list import RELATED
 from runs.selectors.run_scores import case_buckets, digest_table
@@ -33,7 +37,10 @@ EVENTS_SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class RepeatFacts:
-    """One repeat. `case_buckets` is int64[n_cases] of bucket ids, -1 where missing; None until it has ended."""
+    """One repeat. `case_buckets` is int64[n_cases] of bucket ids, -1 where missing; None until it has ended.
+
+    texts: uint8[n_cases, 16], digests, None likewise. flip_chances: float32[n_cases], of the first repeat alone.
+    """
 
     index: int
     status: str
@@ -42,6 +49,8 @@ class RepeatFacts:
     process_ids: tuple[int, ...]
     case_buckets: NDArray[np.int64] | None
     bucket_ids: tuple[int, ...]
+    texts: NDArray[np.uint8] | None
+    flip_chances: NDArray[np.float32] | None
     errors: Counter[str]
 
     @property
@@ -51,7 +60,12 @@ class RepeatFacts:
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """`scores` maps a scorer's id to the scores of the repeats (by index) that it has scored."""
+    """`scores` maps a scorer's id to the scores of the repeats (by index) that it has scored; `groups` a case's index
+    to its group, where it has one.
+
+    `alive` are the workers of the run's pool, `busy_ids` those at a shard of any run. The doorbell is asked only
+    while the run waits for somebody to hear it.
+    """
 
     run: Run
     now: datetime
@@ -59,11 +73,14 @@ class RunFacts:
     processes: tuple[EngineProcess, ...]
     buckets: dict[int, Bucket]
     scores: dict[int, dict[int, RepeatScore]]
+    groups: dict[int, str]
     events: tuple[Event, ...]
     n_unvouched: int
     stored_bytes: int
     twin: TwinRun | None
     alive: tuple[Worker, ...]
+    busy_ids: frozenset[int]
+    doorbell_problem: str | None
 
     @property
     def n_cases(self) -> int:
@@ -89,7 +106,7 @@ class RunFacts:
 def read(run_id: int) -> RunFacts:
     """Raises NotFound."""
     run = (
-        Run.objects.select_related(*RELATED, "suite_version__scorer", "created_by")
+        Run.objects.select_related(*RELATED, "suite_version__suite__policy", "suite_version__scorer", "created_by")
         .annotate(now=Now())
         .filter(pk=run_id)
         .first()
@@ -106,7 +123,9 @@ def read(run_id: int) -> RunFacts:
         .select_related("model", "fingerprint")
         .order_by("id")
     )
+    alive = () if run.is_terminal else _alive(run)
     events = list(Event.objects.filter(run=run).order_by("-id")[:EVENTS_SHOWN])
+    n_unvouched, stored_bytes = _sums(run)
     return RunFacts(
         run=run,
         now=run.now,
@@ -114,12 +133,21 @@ def read(run_id: int) -> RunFacts:
         processes=tuple(processes),
         buckets={bucket.pk: bucket for bucket in buckets.distinct().order_by("id")},
         scores=_scores(run),
+        groups=dict(_grouped(run).values_list("index", "group")) if run.is_terminal else {},
         events=tuple(reversed(events)),
-        n_unvouched=Response.objects.filter(repeat__run=run, is_vouched=False).count(),
-        stored_bytes=_stored_bytes(run),
+        n_unvouched=n_unvouched,
+        stored_bytes=stored_bytes,
         twin=_twin(run),
-        alive=() if run.is_terminal else _alive(run),
+        alive=alive,
+        busy_ids=_busy_ids(alive),
+        doorbell_problem=doorbell_problem() if is_waiting(run, repeats) else None,
     )
+
+
+def is_waiting(run: Run, repeats: tuple[RepeatFacts, ...]) -> bool:
+    """Whether there is work and nobody at work."""
+    shards = [shard.status for repeat in repeats for shard in repeat.shards]
+    return not run.is_terminal and Shard.Status.QUEUED in shards and Shard.Status.RUNNING not in shards
 
 
 def _repeats(run: Run) -> tuple[RepeatFacts, ...]:
@@ -134,8 +162,7 @@ def _repeats(run: Run) -> tuple[RepeatFacts, ...]:
     missing = Response.objects.filter(repeat__run=run).exclude(error_code="").order_by()
     for repeat_id, code, n in missing.values_list("repeat", "error_code").annotate(n=Count("id")):
         errors[repeat_id][code] = n
-    packed = CaseColumns.objects.filter(repeat__run=run).values_list("repeat", "buckets", "bucket_ids")
-    served = {repeat: (case_buckets(buckets, ids), tuple(ids)) for repeat, buckets, ids in packed}
+    packed = {row.repeat_id: row for row in CaseColumns.objects.filter(repeat__run=run).defer("trace_digests")}
     return tuple(
         RepeatFacts(
             index=repeat.index,
@@ -143,12 +170,22 @@ def _repeats(run: Run) -> tuple[RepeatFacts, ...]:
             finished_at=repeat.finished_at,
             shards=tuple(shards[repeat.pk]),
             process_ids=tuple(links[repeat.pk]),
-            case_buckets=served[repeat.pk][0] if repeat.pk in served else None,
-            bucket_ids=served[repeat.pk][1] if repeat.pk in served else (),
             errors=errors[repeat.pk],
+            **_unpacked(packed.get(repeat.pk)),
         )
         for repeat in Repeat.objects.filter(run=run).order_by("index")
     )
+
+
+def _unpacked(row: CaseColumns | None) -> dict[str, Any]:
+    if row is None:
+        return {"case_buckets": None, "bucket_ids": (), "texts": None, "flip_chances": None}
+    return {
+        "case_buckets": case_buckets(row.buckets, row.bucket_ids),
+        "bucket_ids": tuple(row.bucket_ids),
+        "texts": digest_table(row.text_digests),
+        "flip_chances": None if row.flip_chances is None else columns.unpack_chances(bytes(row.flip_chances)),
+    }
 
 
 def _scores(run: Run) -> dict[int, dict[int, RepeatScore]]:
@@ -160,20 +197,31 @@ def _scores(run: Run) -> dict[int, dict[int, RepeatScore]]:
     return found
 
 
-def octets(name: str) -> Func:
-    """The stored length of a column in bytes; PostgreSQL knows it without reading the value."""
-    return Func(name, function="octet_length", output_field=BigIntegerField())
+def _grouped(run: Run) -> "QuerySet[Case]":
+    return Case.objects.filter(suite_version=run.suite_version_id).exclude(group="")
 
 
-def _stored_bytes(run: Run) -> int:
-    sums = (
-        TraceBlock.objects.filter(run=run).aggregate(n=Sum(octets("data"))),
-        CaseColumns.objects.filter(repeat__run=run).aggregate(
-            n=Sum(octets("text_digests") + octets("trace_digests") + octets("buckets"))
-        ),
-        RepeatScore.objects.filter(repeat__run=run).aggregate(n=Sum(octets("scores") + octets("reasons"))),
-    )
-    return sum(found["n"] or 0 for found in sums)
+# Lengths are what PostgreSQL knows without reading the values.
+_SUMS = """
+SELECT (SELECT count(*) FROM runs_response response JOIN runs_repeat repeat ON repeat.id = response.repeat_id
+        WHERE repeat.run_id = %(run)s AND NOT response.is_vouched),
+       (SELECT coalesce(sum(octet_length(data)), 0) FROM runs_traceblock WHERE run_id = %(run)s)
+     + (SELECT coalesce(sum(octet_length(text_digests) + octet_length(trace_digests) + octet_length(buckets)
+                            + coalesce(octet_length(flip_chances), 0)), 0)
+        FROM runs_casecolumns cases JOIN runs_repeat repeat ON repeat.id = cases.repeat_id
+        WHERE repeat.run_id = %(run)s)
+     + (SELECT coalesce(sum(octet_length(scores) + octet_length(reasons)), 0)
+        FROM runs_repeatscore score JOIN runs_repeat repeat ON repeat.id = score.repeat_id
+        WHERE repeat.run_id = %(run)s)
+"""
+
+
+def _sums(run: Run) -> tuple[int, int]:
+    """How many responses are not vouched for, and how many bytes traces and columns take: one statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(_SUMS, {"run": run.pk})
+        n_unvouched, stored_bytes = cursor.fetchone()
+    return int(n_unvouched), int(stored_bytes)
 
 
 def _twin(run: Run) -> TwinRun | None:
@@ -208,3 +256,8 @@ def _alive(run: Run) -> tuple[Worker, ...]:
     """The workers of the run's pool heard of within a lease, by the database's clock."""
     lease = timedelta(seconds=settings.LEASE_SECONDS)
     return tuple(Worker.objects.filter(pool=run.endpoint.pool, stopped_at=None, seen_at__gt=Now() - lease))
+
+
+def _busy_ids(workers: tuple[Worker, ...]) -> frozenset[int]:
+    at_work = Shard.objects.filter(status=Shard.Status.RUNNING, owner__in=workers)
+    return frozenset(owner_id for owner_id in at_work.values_list("owner", flat=True) if owner_id is not None)

@@ -94,7 +94,7 @@ def rows_of(runs: "QuerySet[Run]") -> tuple[RunRow, ...]:
 
 def _parts_of(run_ids: list[int]) -> defaultdict[int, _Parts]:
     parts: defaultdict[int, _Parts] = defaultdict(_Parts)
-    repeats = Repeat.objects.filter(run__in=run_ids).order_by("run", "index")
+    repeats = Repeat.objects.filter(run__in=run_ids).order_by("run_id", "index")
     for run_id, index, bucket_ids in repeats.values_list("run", "index", "columns__bucket_ids"):
         parts[run_id].repeats.append(index)
         parts[run_id].bucket_ids.update(bucket_ids or ())
@@ -126,6 +126,8 @@ def row_of(
         suite_version=run.suite_version.number,
         endpoint=run.endpoint.slug,
         profile=str(run.profile),
+        profile_slug=run.profile.slug,
+        profile_version=run.profile.version,
         model_name=model_name(run),
         status=run.status,
         n_done=n_done,

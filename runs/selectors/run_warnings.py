@@ -2,10 +2,12 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from runs.models import Run, Shard
 from runs.selectors.run import Pin, RunWarning
-from runs.selectors.run_facts import RunFacts
+from runs.selectors.run_facts import RunFacts, is_waiting
+from runs.selectors.worker import left_alone
 
 # Below this a single case moves the score by less than what people round away.
 POINTS_WORTH_A_WARNING = 1.0
@@ -17,15 +19,22 @@ def warnings_of(facts: RunFacts, pins: tuple[Pin, ...]) -> tuple[RunWarning, ...
     return tuple(RunWarning(code, text) for code, text in _found(facts, pins))
 
 
+def several_buckets(n: int) -> RunWarning:
+    """Said wherever the score of a run that `n` buckets served would stand."""
+    return RunWarning("several_buckets", f"{n} buckets served this run; it is scored per bucket and never as a whole.")
+
+
 def _found(facts: RunFacts, pins: tuple[Pin, ...]) -> Iterator[tuple[str, str]]:
     yield from _broken_pins(pins)
     yield from _ended_badly(facts)
     if len(facts.buckets) > 1:
-        text = f"{len(facts.buckets)} buckets served this run; it is scored per bucket and never as a whole."
-        yield "several_buckets", text
+        mixed = several_buckets(len(facts.buckets))
+        yield mixed.code, mixed.text
     yield from _self_checks(facts)
-    if _is_left_alone(facts):
+    if _is_deserted(facts):
         yield "no_matching_worker", waiting(facts)
+    if facts.doorbell_problem:
+        yield "queue_delayed", f"The queue is delayed. {facts.doorbell_problem}"
     if facts.run.profile.settings.get("batch_class") == "mixed":
         name = facts.run.profile.slug
         yield "rough_profile", f"Profile {name} batches cases as they come: a rough signal, never a release decision."
@@ -89,27 +98,65 @@ def _one_process(facts: RunFacts) -> Iterator[tuple[str, str]]:
 
 def waiting(facts: RunFacts) -> str:
     """Why nobody works at a run that is neither ended nor being decoded; empty where nothing needs saying."""
-    if not _is_idle(facts):
+    if not is_waiting(facts.run, facts.repeats):
         return ""
-    pool = facts.run.endpoint.pool
-    if not facts.alive:
-        return f"No worker of pool {pool} is there; start the runner, or see the workers page."
-    notes = _notes_about(facts)
-    if len(notes) == len(facts.alive):
-        return f"Every worker of pool {pool} leaves this run alone. {notes[0]}"
-    return f"Waits for a worker of pool {pool}; {len(facts.alive)} seen lately."
+    pool, alive = facts.run.endpoint.pool, facts.alive
+    if not alive:
+        return f"No worker of pool {pool} is there; start one with `evalboard worker --pool {pool}`."
+    reasons = _reasons(facts)
+    resting = _resting(facts)
+    if reasons.total() == len(alive):
+        return f"Every worker of pool {pool} leaves this run alone. {_listed(reasons)}"
+    if reasons.total() + len(resting) == len(alive):
+        alone = f"; the others leave this run alone. {_listed(reasons)}" if reasons else "."
+        return f"{_resting_until(pool, resting)}{alone}"
+    if pause := _pause(facts):
+        return pause
+    others = [worker for worker in alive if worker.pk in facts.busy_ids]
+    at_work = ", all at work on other runs" if len(others) == len(alive) else ""
+    return f"Waits for a worker of pool {pool}; {len(alive)} seen lately{at_work}."
 
 
-def _is_idle(facts: RunFacts) -> bool:
-    shards = [shard.status for repeat in facts.repeats for shard in repeat.shards]
-    return not facts.run.is_terminal and Shard.Status.QUEUED in shards and Shard.Status.RUNNING not in shards
+def _is_deserted(facts: RunFacts) -> bool:
+    """Nobody is there who would take the run if it were told of it."""
+    free = len(facts.alive) - _reasons(facts).total() - len(_resting(facts))
+    return is_waiting(facts.run, facts.repeats) and free == 0
 
 
-def _is_left_alone(facts: RunFacts) -> bool:
-    return _is_idle(facts) and len(_notes_about(facts)) == len(facts.alive)
+def _reasons(facts: RunFacts) -> Counter[str]:
+    """Why workers leave this very run alone, and how many of them."""
+    said = (left_alone(worker.note) for worker in facts.alive)
+    return Counter(alone.why for alone in said if alone and alone.run_id == facts.run.pk)
 
 
-def _notes_about(facts: RunFacts) -> list[str]:
-    """What workers say of leaving this very run alone."""
-    sign = f"run {facts.run.pk} alone"
-    return [worker.note for worker in facts.alive if sign in worker.note]
+def _resting(facts: RunFacts) -> list[datetime]:
+    """When each worker that rests looks again; one that says why it leaves the run alone is not counted twice."""
+    return [
+        worker.rests_until
+        for worker in facts.alive
+        if worker.rests_until and worker.rests_until > facts.now and not left_alone(worker.note)
+    ]
+
+
+def _resting_until(pool: str, resting: list[datetime]) -> str:
+    who = f"The worker of pool {pool} rests" if len(resting) == 1 else f"{len(resting)} workers of pool {pool} rest"
+    return f"{who} after failures of the engine, until {_clock(min(resting))}"
+
+
+def _pause(facts: RunFacts) -> str:
+    """That the whole run pauses after an engine did not start."""
+    queued = [shard for repeat in facts.repeats for shard in repeat.shards if shard.status == Shard.Status.QUEUED]
+    first = min(shard.next_at for shard in queued)
+    if first <= facts.now:
+        return ""
+    return f"The engine did not start; it is tried again at {_clock(first)}."
+
+
+def _listed(reasons: Counter[str]) -> str:
+    """ "It keeps to another serving stack than this worker's. 2 × No GPU is there."."""
+    said = (f"{n} × {why}" if n > 1 else f"{why[:1].upper()}{why[1:]}" for why, n in reasons.most_common())
+    return " ".join(said)
+
+
+def _clock(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%H:%M:%S} UTC"

@@ -1,5 +1,6 @@
 """How a suite version's scores moved: its runs by bucket and date."""
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +17,11 @@ RUNS_CHARTED = 500  # more bars than a chart has pixels for; older runs stay in 
 
 @dataclass(frozen=True, slots=True)
 class HistoryPoint:
-    """One run in one bucket: a bar from low to high and one mark a repeat."""
+    """One run in one bucket: a bar from low to high and one mark a repeat.
+
+    `range` is None, too, where several buckets served the run: `points` are then over the cases that this one served.
+    `line` and `profile_slug` say which baselines it may be held against.
+    """
 
     run_id: int
     at: datetime
@@ -27,6 +32,19 @@ class HistoryPoint:
     status: str
     endpoint: str
     profile: str
+    line: str = ""
+    profile_slug: str = ""
+    profile_version: int = 0
+    n_buckets: int = 1
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.status in Run.TERMINAL
+
+    @property
+    def mean(self) -> float | None:
+        """The score in points; None where the run as a whole has none, or none yet."""
+        return None if self.range is None or self.status != "finished" else math.fsum(self.points) / len(self.points)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +57,7 @@ class BucketHistory:
     fingerprint_label: str
     batch_class: str
     points: tuple[HistoryPoint, ...]
+    fingerprint_id: int | None = None
 
 
 def histories(version: SuiteVersion) -> tuple[BucketHistory, ...]:
@@ -48,14 +67,15 @@ def histories(version: SuiteVersion) -> tuple[BucketHistory, ...]:
     """
     rows = rows_of(Run.objects.filter(suite_version=version).order_by("-id")[:RUNS_CHARTED])[::-1]
     mixed = _mixed([row.id for row in rows if row.n_buckets > 1])
+    keys = _keys([row.id for row in rows])
     points: dict[int, list[HistoryPoint]] = defaultdict(list)
     for row in rows:
         if row.id in mixed:
             for bucket_id, values in mixed[row.id].items():
-                points[bucket_id].append(_point(row, bucket_id, values, None))
+                points[bucket_id].append(_point(row, bucket_id, values, None, keys[row.id]))
         elif row.bucket_id is not None:
             known = [value for value in row.points if value is not None]
-            points[row.bucket_id].append(_point(row, row.bucket_id, known, row.range))
+            points[row.bucket_id].append(_point(row, row.bucket_id, known, row.range, keys[row.id]))
     buckets = Bucket.objects.filter(pk__in=points).select_related("model", "fingerprint").order_by("id")
     return tuple(
         BucketHistory(
@@ -65,12 +85,21 @@ def histories(version: SuiteVersion) -> tuple[BucketHistory, ...]:
             fingerprint_label=bucket.fingerprint.label,
             batch_class=bucket.batch_class,
             points=tuple(points[bucket.pk]),
+            fingerprint_id=bucket.fingerprint_id,
         )
         for bucket in buckets
     )
 
 
-def _point(row: RunRow, bucket_id: int, points: list[float], span: tuple[float, float] | None) -> HistoryPoint:
+def _keys(run_ids: list[int]) -> dict[int, tuple[str, str]]:
+    """run → (model line, profile without its version), by which baselines are kept."""
+    named = Run.objects.filter(pk__in=run_ids).values_list("id", "endpoint__line", "profile__slug")
+    return {run_id: (line, profile) for run_id, line, profile in named}
+
+
+def _point(
+    row: RunRow, bucket_id: int, points: list[float], span: tuple[float, float] | None, key: tuple[str, str]
+) -> HistoryPoint:
     return HistoryPoint(
         run_id=row.id,
         at=row.created_at,
@@ -81,6 +110,10 @@ def _point(row: RunRow, bucket_id: int, points: list[float], span: tuple[float, 
         status=row.status,
         endpoint=row.endpoint,
         profile=row.profile,
+        line=key[0],
+        profile_slug=key[1],
+        profile_version=row.profile_version,
+        n_buckets=row.n_buckets,
     )
 
 

@@ -10,6 +10,7 @@ from django.db import IntegrityError, transaction
 
 from evalboard.core import digest, profile
 from evalboard.core.errors import Conflict, InvalidInput
+from evalboard.core.profile_defaults import DEFAULT_PROFILES
 from runs.models import Endpoint, Profile
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
@@ -99,3 +100,12 @@ def create_profile(*, slug: str, title: str, settings: Mapping[str, Any]) -> tup
             )
         except IntegrityError as raced:
             raise Conflict(f"Somebody changed the profile {slug} at the same moment; try again.") from raced
+
+
+def store_default_profiles() -> list[str]:
+    """Store each default profile whose name is free; their names. One that people changed stays as they have it."""
+    known = set(Profile.objects.filter(slug__in=DEFAULT_PROFILES).values_list("slug", flat=True))
+    absent = {slug: default for slug, default in DEFAULT_PROFILES.items() if slug not in known}
+    for slug, default in absent.items():
+        create_profile(slug=slug, title=default["title"], settings=default["settings"])
+    return list(absent)

@@ -24,6 +24,9 @@ class Lease:
     run_id: int
     repeat_id: int
 
+    def __str__(self) -> str:
+        return f"shard {self.shard_id}"
+
 
 @dataclass(frozen=True, slots=True)
 class Beat:

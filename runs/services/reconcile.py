@@ -7,18 +7,20 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Count, Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 
 from evalboard.core import profile
 from evalboard.core.provenance import Failed
+from runs import dispatch
 from runs.models import Event, Repeat, Run, Shard, Worker
 from runs.models.run import ShardQuerySet
-from runs.services import history, responses, rollup
+from runs.services import history, idempotency, replays, responses, rollup, verdicts
 from runs.services.shards import CRASHES_BEFORE_ISOLATION, let_go
 
 logger = logging.getLogger(__name__)
 
+RING_AGAIN = timedelta(seconds=30)
 WAIT_BEFORE_SAYING_SO = timedelta(minutes=10)
 NEXT: dict[str, str] = {
     Shard.Status.QUEUED: "Back in the queue.",
@@ -33,10 +35,15 @@ def reconcile() -> int:
     One bad row never stops the sweep: it is logged, and the others go on.
     """
     n_taken_back = _take_all_back(Shard.objects.expired(), "its worker was not heard of for the length of a lease")
+    _guarded(replays.take_back_expired)
     Shard.objects.cancelled_in_the_queue().update(status=Shard.Status.CANCELLED)
     for repeat_id in _repeats_to_finish():
         _guarded(_finish_repeat, repeat_id)
+    for release_id in verdicts.undecided():
+        _guarded(_decide, release_id)
     _stop_silent_workers()
+    idempotency.forget_old_keys()
+    _ring_again()
     _say_what_waits()
     return n_taken_back
 
@@ -49,6 +56,7 @@ def release_dead_workers(*, host: str, alive_pids: Iterable[int]) -> int:
     gone = Worker.objects.filter(host=host, stopped_at=None).exclude(pid__in=list(alive_pids))
     theirs = Shard.objects.filter(owner__in=gone, status=Shard.Status.RUNNING)
     n_taken_back = _take_all_back(theirs, "its worker's process is gone")
+    _guarded(replays.take_back_from, list(gone.values_list("pk", flat=True)))
     gone.update(stopped_at=Now())
     return n_taken_back
 
@@ -65,9 +73,11 @@ def _take_back(lost: ShardQuerySet, shard_id: int, why: str) -> bool:
             return False
         repeat = Repeat.objects.select_related("run__profile").get(pk=shard.repeat_id)
         is_blamed = _blame(shard, repeat)
+        name = shard.owner.name if shard.owner else "unknown"
         shard.n_crashes += 1
         let_go(shard, run_id=repeat.run_id, reason=f"Worker lost: {why}.", may_fail=not is_blamed)
-        text = f"Repeat {repeat.index}, cases {shard.first}–{shard.last}: worker lost, {why}. {NEXT[shard.status]}"
+        place = f"Repeat {repeat.index}, cases {shard.first}–{shard.last}, attempt {shard.attempt}"
+        text = f"{place}: worker {name} lost, {why}. {NEXT[shard.status]}"
         history.note(repeat.run_id, "worker_lost", text, level=Event.Level.WARNING)
     if shard.status != Shard.Status.QUEUED:
         rollup.finish_repeat(repeat_id=repeat.pk)
@@ -103,10 +113,22 @@ def _finish_repeat(repeat_id: int) -> bool:
         raise
 
 
+def _decide(release_id: int) -> bool:
+    verdicts.decide_release(release_id=release_id)
+    return True
+
+
 def _stop_silent_workers() -> None:
     """A worker that was silent for ten leases is taken off the list of the living."""
     long_ago = Now() - timedelta(seconds=10 * settings.LEASE_SECONDS)
     Worker.objects.filter(stopped_at=None, seen_at__lt=long_ago).update(stopped_at=F("seen_at"))
+
+
+def _ring_again() -> None:
+    """Ring for what nobody has claimed though it could be: its ring was lost, or nobody was there to hear it."""
+    waiting = Shard.objects.claimable().filter(next_at__lt=Now() - RING_AGAIN)
+    for pool, n_shards in waiting.values_list("repeat__run__endpoint__pool").annotate(n=Count("pk")).order_by():
+        dispatch.ring_or_log(pool, n_shards=n_shards)
 
 
 def _say_what_waits() -> None:

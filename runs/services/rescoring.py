@@ -9,7 +9,7 @@ from evalboard.core import scoring
 from evalboard.core.document import MAX_PROBLEMS
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from runs.models import Case, Run, Scorer, SuiteVersion
-from runs.services import history, rollup
+from runs.services import history, rollup, verdicts
 from runs.services.suites import store_scorer
 
 
@@ -37,13 +37,18 @@ def rescore_run(
     plan = scoring.plan(default, {**stored["cases"], **own})
     _refuse_unsuited_targets(run.suite_version, plan)
     with transaction.atomic():
-        ended = list(run.repeats.exclude(finished_at=None).select_related("run__suite_version"))
+        # Locked: a deletion waits until the scores are stored, or has taken the repeats away before.
+        locked = run.repeats.select_for_update(of=("self",), no_key=True).order_by("pk")
+        ended = list(locked.exclude(finished_at=None).select_related("run__suite_version"))
+        if not ended and not Run.objects.filter(pk=run_id).exists():
+            raise NotFound(f"There is no run {run_id} any more.")
         if not ended:
             raise Conflict(f"Run {run_id} has no repeat that has ended yet; score it again later.")
         kept = store_scorer(plan)
         for repeat in ended:
             rollup.score_repeat(repeat, kept)
         history.note(run.pk, "rescored", f"Scored again with scorer {kept.digest[:8]}.")
+        verdicts.decide_after_commit(run_id=run.pk)
     return kept
 
 

@@ -1,20 +1,21 @@
-"""Responses are stored as they finish; a finished shard's traces are packed together."""
+"""Responses are stored as they finish; a failure is told in the run's history, as long as that can be read."""
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from evalboard.core import codec, digest
+from evalboard.core import digest
 from evalboard.core.provenance import Decoded, Failed, Outcome
-from evalboard.core.trace import Trace
-from runs.models import Case, EngineProcess, Event, Repeat, Response, Shard, TraceBlock
-from runs.services import history
+from runs.models import Case, EngineProcess, Event, Repeat, Response, Shard
+from runs.services import bulk, history, traces
 from runs.services.leases import Lease, fenced, lease_span
 from runs.services.storable import storable
+from runs.services.traces import Key, Place
 
-TRACES_PER_BLOCK = 32
+FAILURES_TOLD = 20  # of each code in a run's history; the run's page counts them all
 
 
 def record_outcomes(*, lease: Lease, process: EngineProcess | None, outcomes: Sequence[Outcome]) -> int:
@@ -25,12 +26,11 @@ def record_outcomes(*, lease: Lease, process: EngineProcess | None, outcomes: Se
     """
     with transaction.atomic():
         shard = fenced(lease)
-        indexes = [outcome.case_index for outcome in outcomes]
-        stored = set(
-            Response.objects.filter(repeat=lease.repeat_id, case_index__in=indexes).values_list("case_index", flat=True)
+        held = traces.stored(
+            run_id=lease.run_id, repeat_id=lease.repeat_id, indexes=[outcome.case_index for outcome in outcomes]
         )
-        fresh = [outcome for outcome in outcomes if outcome.case_index not in stored]
-        _insert(lease, process, fresh)
+        fresh = [outcome for outcome in outcomes if outcome.case_index not in held.case_indexes]
+        _insert(lease, process, fresh, held.final)
         if process is not None and fresh:
             links = Repeat.engine_processes.through
             link = links(repeat_id=lease.repeat_id, engineprocess_id=process.pk)
@@ -38,9 +38,7 @@ def record_outcomes(*, lease: Lease, process: EngineProcess | None, outcomes: Se
         Shard.objects.filter(pk=shard.pk).update(
             n_done=F("n_done") + len(fresh), lease_until=Now() + lease_span(), in_flight=None
         )
-        for failed in fresh:
-            if isinstance(failed, Failed):
-                _note_failure(lease, failed)
+        _note_failures(lease.run_id, [outcome for outcome in fresh if isinstance(outcome, Failed)])
     return len(fresh)
 
 
@@ -49,54 +47,28 @@ def record_crash(*, shard: Shard, run_id: int, failed: Failed) -> None:
     lease = Lease(shard.pk, shard.attempt, shard.owner_id or 0, run_id, shard.repeat_id)
     if Response.objects.filter(repeat=shard.repeat_id, case_index=failed.case_index).exists():
         return
-    _insert(lease, None, [failed])
+    _insert(lease, None, [failed], {})
     shard.n_done += 1
-    _note_failure(lease, failed)
+    _note_failures(run_id, [failed])
 
 
-def pack_shard(shard: Shard) -> None:
-    """Repack a finished shard's traces into final blocks; a trace that an earlier repeat holds is referred to.
-
-    Runs inside the transaction that ends the shard. Only final blocks are referred to: they never move.
-    """
-    run_id = shard.repeat.run_id
-    rows = list(
-        Response.objects.filter(repeat=shard.repeat_id, case_index__range=(shard.first, shard.last))
-        .exclude(trace_block=None)
-        .order_by("case_index")
-    )
-    loose_ids = {row.trace_block_id for row in rows if row.trace_block_id is not None}
-    blocks = TraceBlock.objects.filter(pk__in=loose_ids)
-    loose = {block.pk: codec.read_block(bytes(block.data)) for block in blocks}
-    known = _packed_traces(run_id, shard)
-    fresh: list[tuple[Response, Trace]] = []
-    for row in rows:
-        trace = loose[row.trace_block_id or 0][row.trace_slot or 0]  # both are set: rows without were left out
-        place = known.get((row.case_index, trace.digest))
-        if place is None:
-            fresh.append((row, trace))
-        else:
-            row.trace_block_id, row.trace_slot = place
-    for start in range(0, len(fresh), TRACES_PER_BLOCK):
-        _store_block(run_id, fresh[start : start + TRACES_PER_BLOCK])
-    Response.objects.bulk_update(rows, ["trace_block", "trace_slot"], batch_size=500)
-    blocks.filter(is_packed=False).delete()
+def _insert(
+    lease: Lease, process: EngineProcess | None, outcomes: Sequence[Outcome], final: Mapping[Key, Place]
+) -> None:
+    """Store responses; a trace that the run already holds for good is referred to, the others make a loose block."""
+    decoded = [(_key(outcome), outcome) for outcome in outcomes if isinstance(outcome, Decoded)]
+    loose = [(key, outcome.trace) for key, outcome in decoded if key not in final]
+    places = {**final, **traces.store_block(lease.run_id, loose, is_final=False)} if loose else final
+    rows = [_row(lease, process, outcome, places[key]) for key, outcome in decoded]
+    rows += [_missing_row(lease, process, outcome) for outcome in outcomes if isinstance(outcome, Failed)]
+    bulk.copy_rows(rows)
 
 
-def _insert(lease: Lease, process: EngineProcess | None, outcomes: Iterable[Outcome]) -> None:
-    decoded = [outcome for outcome in outcomes if isinstance(outcome, Decoded)]
-    rows = [_missing_row(lease, process, outcome) for outcome in outcomes if isinstance(outcome, Failed)]
-    if decoded:
-        block = TraceBlock.objects.create(
-            run_id=lease.run_id,
-            data=codec.encode_block([outcome.trace for outcome in decoded]),
-            n_traces=len(decoded),
-        )
-        rows += [_row(lease, process, outcome, block, slot) for slot, outcome in enumerate(decoded)]
-    Response.objects.bulk_create(rows)
+def _key(outcome: Decoded) -> Key:
+    return outcome.case_index, outcome.trace.digest
 
 
-def _row(lease: Lease, process: EngineProcess | None, outcome: Decoded, block: TraceBlock, slot: int) -> Response:
+def _row(lease: Lease, process: EngineProcess | None, outcome: Decoded, place: Place) -> Response:
     return Response(
         repeat_id=lease.repeat_id,
         case_index=outcome.case_index,
@@ -104,8 +76,8 @@ def _row(lease: Lease, process: EngineProcess | None, outcome: Decoded, block: T
         attempt=lease.attempt,
         text=storable(outcome.text),  # the trace and the text's digest keep the exact bytes
         finish_reason=outcome.finish_reason,
-        trace_block=block,
-        trace_slot=slot,
+        trace_block_id=place.block_id,
+        trace_slot=place.slot,
         text_digest=digest.text_digest(outcome.text),
         trace_digest=outcome.trace.digest,
         prompt_digest=outcome.prompt_digest,
@@ -134,25 +106,22 @@ def _missing_row(lease: Lease, process: EngineProcess | None, outcome: Failed) -
     )
 
 
-def _note_failure(lease: Lease, failed: Failed) -> None:
-    case = Case.objects.get(suite_version__runs=lease.run_id, index=failed.case_index)
-    history.note(lease.run_id, failed.code, f"Case {case.case_id}: {failed.detail}", level=Event.Level.ERROR)
+def _note_failures(run_id: int, failures: Sequence[Failed]) -> None:
+    """Tell each failure with its case, up to FAILURES_TOLD of one code; a last line says that more are only counted.
 
-
-def _packed_traces(run_id: int, shard: Shard) -> dict[tuple[int, bytes], tuple[int, int]]:
-    """Where the run already holds a final trace of these cases: (case, digest) → (block, slot)."""
-    rows: Iterable[tuple[int, bytes, int, int]] = Response.objects.filter(
-        repeat__run=run_id, case_index__range=(shard.first, shard.last), trace_block__is_packed=True
-    ).values_list("case_index", "trace_digest", "trace_block_id", "trace_slot")  # type: ignore[assignment]
-    return {(index, bytes(trace)): (block, slot) for index, trace, block, slot in rows}
-
-
-def _store_block(run_id: int, members: Sequence[tuple[Response, Trace]]) -> None:
-    block = TraceBlock.objects.create(
-        run_id=run_id,
-        data=codec.encode_block([trace for _, trace in members]),
-        n_traces=len(members),
-        is_packed=True,
-    )
-    for slot, (row, _) in enumerate(members):
-        row.trace_block, row.trace_slot = block, slot
+    Shards that fail at the same moment do not see each other's lines and may tell a few more.
+    """
+    by_code: defaultdict[str, list[Failed]] = defaultdict(list)
+    for failed in failures:
+        by_code[failed.code].append(failed)
+    for code, alike in by_code.items():
+        n_lines = len(Event.objects.filter(run=run_id, code=code).order_by()[: FAILURES_TOLD + 1].values_list("pk"))
+        told = alike[: max(FAILURES_TOLD - n_lines, 0)]
+        cases = Case.objects.filter(suite_version__runs=run_id, index__in=[failed.case_index for failed in told])
+        names = dict(cases.values_list("index", "case_id"))
+        for failed in told:
+            text = f"Case {names[failed.case_index]}: {failed.detail}"
+            history.note(run_id, code, text, level=Event.Level.ERROR)
+        if len(told) < len(alike) and n_lines <= FAILURES_TOLD:
+            text = f"More cases ended as {code}: from here on they are counted and no longer listed."
+            history.note(run_id, code, text, level=Event.Level.WARNING)

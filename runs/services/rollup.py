@@ -11,7 +11,10 @@ from django.db.models.functions import Now
 from evalboard.core import columns, noise, scoring
 from evalboard.core.scoring import Score
 from runs.models import Case, CaseColumns, Event, Repeat, RepeatScore, Response, Run, Scorer, Shard
-from runs.services import history
+from runs.services import flip_chances, history, news, verdicts
+from runs.services.packed_digests import packed_digest
+
+SCORED_AT_ONCE = 1000  # cases whose prompts and texts are in memory together
 
 
 def finish_repeat(*, repeat_id: int) -> bool:
@@ -20,6 +23,8 @@ def finish_repeat(*, repeat_id: int) -> bool:
     Safe to call at any time and twice; False if there was nothing to end. Whoever ends the last
     shard calls it, and the reconciler calls it again for repeats whose caller died in between.
     """
+    if Shard.objects.open().filter(repeat=repeat_id).exists():
+        return False  # before any lock: all shards but the last end here
     with transaction.atomic():
         repeat = (
             Repeat.objects.select_for_update(of=("self",), no_key=True)
@@ -40,21 +45,22 @@ def finish_repeat(*, repeat_id: int) -> bool:
 def score_repeat(repeat: Repeat, scorer: Scorer) -> None:
     """Score the stored responses of a repeat under one scorer; nothing is decoded again."""
     n_cases = repeat.run.suite_version.n_cases
-    cases = Case.objects.filter(suite_version=repeat.run.suite_version_id).order_by("index")
-    texts = dict(repeat.responses.filter(error_code="").values_list("case_index", "text"))
     scores = np.full(n_cases, np.nan)
     reasons: list[str | None] = [None] * n_cases
-    for case in cases.iterator(chunk_size=2000):
-        if case.index in texts:
+    for first in range(0, n_cases, SCORED_AT_ONCE):
+        part = (first, first + SCORED_AT_ONCE - 1)
+        texts = dict(repeat.responses.filter(error_code="", case_index__range=part).values_list("case_index", "text"))
+        for case in Case.objects.filter(suite_version=repeat.run.suite_version_id, index__in=list(texts)):
             given = score_case(scorer.spec, case, texts[case.index])
             scores[case.index], reasons[case.index] = given.value, given.reason
     n_scored = int(np.count_nonzero(~np.isnan(scores)))
+    packed: dict[str, Any] = {"scores": columns.pack_scores(scores), "reasons": columns.pack_reasons(reasons)}
     RepeatScore.objects.update_or_create(
         repeat=repeat,
         scorer=scorer,
         defaults={
-            "scores": columns.pack_scores(scores),
-            "reasons": columns.pack_reasons(reasons),
+            **packed,
+            "digest": packed_digest(**packed),
             "n_scored": n_scored,
             "n_missing": n_cases - n_scored,
             "points": noise.run_points(scores),
@@ -69,27 +75,28 @@ def score_case(plan: Mapping[str, Any], case: Case, text: str) -> Score:
 
 def _store_columns_and_score(repeat: Repeat) -> int:
     n_cases = repeat.run.suite_version.n_cases
-    rows: list[tuple[int, bytes, bytes, int]] = list(
+    rows: list[tuple[int, bytes, bytes, int, int, int]] = list(
         Response.objects.filter(repeat=repeat, error_code="").values_list(
-            "case_index", "text_digest", "trace_digest", "engine_process__bucket_id"
+            "case_index", "text_digest", "trace_digest", "engine_process__bucket_id", "trace_block_id", "trace_slot"
         )  # type: ignore[arg-type]  # the constraint on Response says that these are not null
     )
     bucket_ids = sorted({row[3] for row in rows})
     text_digests: list[bytes | None] = [None] * n_cases
     trace_digests: list[bytes | None] = [None] * n_cases
     buckets: list[int | None] = [None] * n_cases
-    for index, text, trace, bucket in rows:
+    for index, text, trace, bucket, _, _ in rows:
         text_digests[index], trace_digests[index] = bytes(text), bytes(trace)
         buckets[index] = bucket_ids.index(bucket)
-    CaseColumns.objects.update_or_create(
-        repeat=repeat,
-        defaults={
-            "text_digests": columns.pack_digests(text_digests),
-            "trace_digests": columns.pack_digests(trace_digests),
-            "buckets": columns.pack_buckets(buckets),
-            "bucket_ids": bucket_ids,
-        },
+    packed: dict[str, Any] = {
+        "text_digests": columns.pack_digests(text_digests),
+        "trace_digests": columns.pack_digests(trace_digests),
+        "buckets": columns.pack_buckets(buckets),
+    }
+    kept: dict[str, Any] = {"bucket_ids": bucket_ids, "digest": packed_digest(**packed, bucket_ids=bucket_ids)}
+    kept["flip_chances"] = flip_chances.predict(
+        repeat, ((index, bucket, block, slot) for index, _, _, bucket, block, slot in rows)
     )
+    CaseColumns.objects.update_or_create(repeat=repeat, defaults={**packed, **kept})
     score_repeat(repeat, repeat.run.suite_version.scorer)
     return n_cases - len(rows)
 
@@ -119,3 +126,5 @@ def _finish_run(run_id: int) -> None:
     run.save(update_fields=["status", "finished_at"])
     level = Event.Level.INFO if run.status == Run.Status.FINISHED else Event.Level.WARNING
     history.note(run.pk, run.status, f"The run ended: {run.status}.", level=level)
+    news.tell_of_end(run.pk)
+    verdicts.decide_after_commit(run_id=run.pk)

@@ -6,12 +6,25 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q, Sum
 from django.db.models.functions import Now
 
 from evalboard.core import profile as profiles
 from evalboard.core.errors import Conflict, InvalidInput, NotFound, ProfileRefused
-from runs.models import Endpoint, Profile, Repeat, Response, Run, Shard, Suite, SuiteVersion, Worker
-from runs.services import history, rollup
+from runs.models import (
+    Endpoint,
+    Gate,
+    Profile,
+    Repeat,
+    Response,
+    Rotation,
+    Run,
+    Shard,
+    Suite,
+    SuiteVersion,
+    Worker,
+)
+from runs.services import doorbell, history, rollup
 from runs.services.endpoints import model_problems
 
 MAX_REPEATS = 100
@@ -19,6 +32,7 @@ MAX_LABELS = 20
 # A shard is minutes of work at most: a crash costs little, and several workers can share a repeat.
 SHARD_CASES_MIN, SHARD_CASES_MAX = 12, 50
 SHARDS_PER_REPEAT = 64
+SCORED_AT_ONCE = 2000  # responses; about a second
 
 
 def create_run(
@@ -40,7 +54,7 @@ def create_run(
     version = _suite_version(suite, suite_version)
     target = _endpoint(endpoint)
     decoding = _profile(profile)
-    fields = _label_problems(labels or {}) | _model_problems(model)
+    fields = label_problems(labels or {}) | _model_problems(model)
     if not 1 <= repeats <= MAX_REPEATS:
         fields["repeats"] = f"Must be a whole number from 1 to {MAX_REPEATS}."
     if version.max_tokens >= target.max_model_len:
@@ -50,7 +64,7 @@ def create_run(
         )
     if fields:
         raise InvalidInput("The run is not valid.", fields=fields)
-    _refuse_if_nobody_can(target, decoding)
+    refuse_if_nobody_can(target, decoding)
     with transaction.atomic():
         run = Run.objects.create(
             suite_version=version,
@@ -60,8 +74,9 @@ def create_run(
             labels=dict(labels or {}),
             created_by=user,
         )
-        _add_repeats(run, range(1, repeats + 1))
-        history.note(run.pk, "created", f"Asked for: {version}, {repeats} repeats, {decoding} on {target}.")
+        store_repeats(run, range(1, repeats + 1))
+        history.note(run.pk, "created", f"Asked for: {version}, {of_repeats(repeats)}, {decoding} on {target}.")
+        doorbell.ring_after_commit(run)
     return run
 
 
@@ -77,12 +92,18 @@ def add_repeats(*, run_id: int, n: int) -> Run:
         have = run.repeats.count()
         if not 1 <= n <= MAX_REPEATS - have:
             raise InvalidInput("Repeats cannot be added.", fields={"n": f"Must be from 1 to {MAX_REPEATS - have}."})
-        _add_repeats(run, range(have + 1, have + n + 1))
-        if run.is_terminal:
-            run.status, run.finished_at = Run.Status.QUEUED, None
-            run.save(update_fields=["status", "finished_at"])
-        history.note(run.pk, "repeats_added", f"{n} repeats added.")
+        store_repeats(run, range(have + 1, have + n + 1))
+        put_to_work(run, f"{of_repeats(n)} added.")
     return run
+
+
+def put_to_work(run: Run, told: str) -> None:
+    """Queue a locked run again that was given repeats, and tell its history and its pool."""
+    if run.is_terminal:
+        run.status, run.finished_at = Run.Status.QUEUED, None
+        run.save(update_fields=["status", "finished_at"])
+    history.note(run.pk, "repeats_added", told)
+    doorbell.ring_after_commit(run)
 
 
 def cancel_run(*, run_id: int) -> Run:
@@ -102,21 +123,38 @@ def cancel_run(*, run_id: int) -> Run:
             history.note(run.pk, "cancel_wanted", "Cancelling was asked for.")
     # Not while the run's row is locked: a claim locks its shard first and then wants the run.
     Shard.objects.cancelled_in_the_queue().filter(repeat__run=run).update(status=Shard.Status.CANCELLED)
-    for repeat_id in run.repeats.values_list("id", flat=True):
+    waiting = run.repeats.filter(finished_at=None)
+    stored = Shard.objects.filter(repeat__run=run).aggregate(n=Sum("n_done"))["n"] or 0
+    if stored > SCORED_AT_ONCE:  # too many to score while somebody waits: the next sweep does it
+        waiting = waiting.exclude(shards__n_done__gt=0)
+    for repeat_id in waiting.values_list("id", flat=True):
         rollup.finish_repeat(repeat_id=repeat_id)
     run.refresh_from_db()
     return run
 
 
 def delete_run(*, run_id: int) -> None:
-    """Delete a run with its responses and traces. Raises Conflict while it is at work."""
+    """Delete a run with its responses and traces. Raises Conflict while it is at work, or where others rest on it."""
     with transaction.atomic():
         run = locked(run_id)
         if not run.is_terminal:
             raise Conflict(f"Run {run_id} is {run.status}; cancel it first.")
+        _refuse_if_needed(run)
+        list(run.repeats.select_for_update().order_by("pk").values_list("pk"))  # waits for who scores them again
         # First, and without loading a row: a run may hold half a million. The rest goes with the run, by key.
         Response.objects.filter(repeat__run=run).delete()
         run.delete()
+
+
+def _refuse_if_needed(run: Run) -> None:
+    """History that people rely on keeps its runs: what was a baseline, what was judged, what dates a rotation."""
+    if (baseline := run.baselines.select_related("suite").order_by("-id").first()) is not None:
+        raise Conflict(f"Run {run.pk} is in the history of suite {baseline.suite.slug}'s baselines; it is kept.")
+    gates = Gate.objects.filter(Q(baseline_run=run) | Q(candidate_run=run))
+    if (release := gates.order_by("release_id").values_list("release", flat=True).first()) is not None:
+        raise Conflict(f"Release {release} rests on run {run.pk}; it is kept.")
+    if Rotation.objects.filter(run=run).exists():
+        raise Conflict(f"Run {run.pk} is the first that another stack served, and dates that rotation; it is kept.")
 
 
 def locked(run_id: int) -> Run:
@@ -135,7 +173,8 @@ def shard_size(n_cases: int, group_size: int | None) -> int:
     return -(-size // group_size) * group_size
 
 
-def _add_repeats(run: Run, indexes: Iterable[int]) -> None:
+def store_repeats(run: Run, indexes: Iterable[int]) -> None:
+    """Store repeats with their shards, which are claimed in the order in which they are stored."""
     n_cases = run.suite_version.n_cases
     size = shard_size(n_cases, profiles.parse(run.profile.settings).group_size)
     repeats = Repeat.objects.bulk_create(Repeat(run=run, index=index) for index in indexes)
@@ -147,6 +186,10 @@ def _add_repeats(run: Run, indexes: Iterable[int]) -> None:
         ),
         batch_size=2000,
     )
+
+
+def of_repeats(n: int) -> str:
+    return "1 repeat" if n == 1 else f"{n} repeats"
 
 
 def _suite_version(slug: str, number: int | None) -> SuiteVersion:
@@ -174,16 +217,25 @@ def _profile(slug: str) -> Profile:
     return newest
 
 
-def _refuse_if_nobody_can(endpoint: Endpoint, decoding: Profile) -> None:
+def refuse_if_nobody_can(endpoint: Endpoint, decoding: Profile) -> None:
+    """Raises ProfileRefused when every worker of the pool seen lately says that it cannot honour the profile."""
     settings_of_profile = profiles.parse(decoding.settings)
     seen_lately = timedelta(seconds=settings.LEASE_SECONDS)
     alive = Worker.objects.filter(pool=endpoint.pool, stopped_at=None, seen_at__gt=Now() - seen_lately)
-    refusals = [profiles.refusal(settings_of_profile, worker.hardware) for worker in alive]
+    refusals = [
+        profiles.refusal(
+            settings_of_profile,
+            worker.hardware,
+            host=worker.host,
+            self_test_result=worker.self_test.result if worker.self_test else None,
+        )
+        for worker in alive.select_related("self_test")
+    ]
     if refusals and all(refusals):
         raise ProfileRefused(f"No worker can honour the profile {decoding.slug}. {refusals[0]}")
 
 
-def _label_problems(labels: Mapping[str, Any]) -> dict[str, str]:
+def label_problems(labels: Mapping[str, Any]) -> dict[str, str]:
     if len(labels) > MAX_LABELS:
         return {"labels": f"At most {MAX_LABELS} labels."}
     return {

@@ -1,38 +1,97 @@
 """Suites enter here; a version is never changed once stored."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
 from django.db.models import Max
 
-from evalboard.core import scoring
-from evalboard.core.suite import CaseDocument, SuiteDocument, parse_suite
+from evalboard.core import scoring, suite_lines
+from evalboard.core.errors import Conflict, NotFound
+from evalboard.core.suite import MAX_TITLE_CHARS, CaseDocument, SuiteDocument, parse_suite
 from runs.models import Case, Scorer, Suite, SuiteVersion
+from runs.services import policies
 
 CASES_PER_INSERT = 2000
+REFERENCE, REFERENCE_TITLE = "-reference", ": reference set"
+MAX_SLUG = 80
 
 
 def push_suite(*, document: Mapping[str, Any]) -> tuple[SuiteVersion, bool]:
     """Store a suite document as the suite's newest version; False if that content is already stored.
 
-    Raises InvalidInput, naming each field that is wrong; then nothing is stored.
+    The policy that it states becomes the suite's, whether the content is new or not. Raises InvalidInput, naming each
+    field that is wrong; then nothing is stored.
     """
     parsed = parse_suite(document)
     plan = scoring.plan(parsed.scorer, {case.id: case.scorer for case in parsed.cases if case.scorer is not None})
     with transaction.atomic():
         suite, _ = Suite.objects.get_or_create(slug=parsed.slug)
-        Suite.objects.select_for_update().get(pk=suite.pk)  # two pushes of one suite take turns
+        suite = _locked(suite.pk)
+        policies.adopt_policy(suite=suite, stated=parsed.policy)
         known = suite.versions.filter(digest=parsed.digest).first()
         if known is not None:
             return known, False
         return _store_version(suite, parsed, store_scorer(plan)), True
 
 
+def reference_suite(*, slug: str) -> SuiteVersion:
+    """The suite that holds the reference set of a suite's newest version and nothing else, made or brought up to date.
+
+    A run of it says in a fraction of the time whether a rotation moved anything. Raises NotFound, or Conflict where
+    the suite has no reference set, or where its name is taken by a suite that people pushed.
+    """
+    suite = Suite.objects.filter(slug=slug).first()
+    version = None if suite is None else suite.versions.select_related("scorer").order_by("-number").first()
+    if suite is None or version is None:
+        raise NotFound(f"There is no suite {slug}.")
+    cases = list(version.cases.filter(is_reference=True).order_by("index"))
+    if not cases:
+        raise Conflict(f"Suite {suite.slug} has no reference set: none of its cases says `reference`.")
+    name = f"{suite.slug[: MAX_SLUG - len(REFERENCE)]}{REFERENCE}"
+    with transaction.atomic():
+        taken = Suite.objects.select_related("reference_of").filter(slug=name).first()
+        if taken is not None and (taken.reference_of is None or taken.reference_of.suite_id != suite.pk):
+            raise Conflict(
+                f"There is a suite {name} that is not the reference set of {suite.slug}, which needs that name."
+            )
+        made, _ = push_suite(document=_reference_document(name, version, cases))
+        # Judged as the suite is.
+        Suite.objects.filter(pk=made.suite_id).update(reference_of=version, policy=suite.policy)
+    made.refresh_from_db()
+    return made
+
+
 def store_scorer(plan: Mapping[str, Any]) -> Scorer:
     """Return the scorer of a plan, storing it the first time."""
     scorer, _ = Scorer.objects.get_or_create(digest=scoring.plan_digest(plan), defaults={"spec": plan})
     return scorer
+
+
+def _locked(suite_id: int) -> Suite:
+    """The suite, its row locked: two pushes of one suite take turns."""
+    return Suite.objects.select_for_update(of=("self",)).select_related("policy").get(pk=suite_id)
+
+
+def _reference_document(slug: str, version: SuiteVersion, cases: Sequence[Case]) -> dict[str, Any]:
+    """A suite document of some of a version's cases, each with the scorer that it has there."""
+    plan = version.scorer.spec
+    title = f"{version.title[: MAX_TITLE_CHARS - len(REFERENCE_TITLE)]}{REFERENCE_TITLE}"
+    head = suite_lines.header(title=title, max_tokens=version.max_tokens, stop=version.stop, scorer=plan["default"])
+    lines = [
+        suite_lines.line(
+            case_id=case.case_id,
+            content=case.content,
+            tags=case.tags,
+            group=case.group,
+            is_reference=True,
+            scorer=plan["cases"].get(case.case_id),
+            default=plan["default"],
+            digest=case.digest,
+        )
+        for case in cases
+    ]
+    return {"slug": slug, **head["suite"], "cases": lines}
 
 
 def _store_version(suite: Suite, parsed: SuiteDocument, scorer: Scorer) -> SuiteVersion:

@@ -1,23 +1,37 @@
 """Workers and the engine processes they start: who they are, when they were seen, what they attested."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import F
 from django.db.models.functions import Now
 
-from evalboard.core import fingerprint, pins
-from runs.models import Bucket, EngineProcess, Event, Fingerprint, Model, Response, Vocabulary, Worker
+from evalboard.core import fingerprint, pins, self_test
+from runs.models import Bucket, EngineProcess, Event, Fingerprint, Model, Response, SelfTest, Vocabulary, Worker
 from runs.services import history
+from runs.services.leases import lease_span
+from runs.services.self_tests import self_test_of
 from runs.services.storable import storable
+
+FAILURES_BEFORE_DEGRADED = 3
 
 
 def register_worker(
     *, name: str, host: str, pid: int, pool: str, hardware: Mapping[str, Any], versions: Mapping[str, Any]
 ) -> Worker:
+    """Say that a worker has started, together with what its node's newest self-test found."""
     return Worker.objects.create(
-        name=name, host=host, pid=pid, pool=pool, hardware=hardware, versions=versions, seen_at=Now()
+        name=name,
+        host=host,
+        pid=pid,
+        pool=pool,
+        hardware=hardware,
+        versions=versions,
+        self_test=self_test_of(host=host, node_digest=self_test.node_digest(hardware, versions)),
+        seen_at=Now(),
     )
 
 
@@ -27,6 +41,38 @@ def beat(*, worker: Worker, note: str | None = None) -> None:
     if note is not None:
         changes["note"] = note[:500]
     Worker.objects.filter(pk=worker.pk).update(**changes)
+
+
+def others_work(*, worker: Worker) -> bool:
+    """Whether another living worker of the pool could take what this one cannot do."""
+    lately = Now() - lease_span()
+    others = Worker.objects.filter(pool=worker.pool, stopped_at=None, seen_at__gt=lately).exclude(pk=worker.pk)
+    return others.exclude(rests_until__gt=Now()).exists()
+
+
+def count_engine_failure(*, worker: Worker, detail: str, rests: bool) -> bool:
+    """Count one more failure in a row; True once the worker is degraded. `rests`: then it leaves its pool to others."""
+    mine = Worker.objects.filter(pk=worker.pk)
+    mine.update(n_engine_failures=F("n_engine_failures") + 1)
+    n_failures = mine.values_list("n_engine_failures", flat=True).get()
+    if n_failures < FAILURES_BEFORE_DEGRADED:
+        return False
+    what = f"Degraded: its engine failed {n_failures} times in a row, last: {detail}"
+    changes: dict[str, Any] = {"note": what[:500]}
+    if rests:
+        changes["rests_until"] = Now() + timedelta(seconds=settings.REST_SECONDS)
+    mine.update(**changes)
+    return True
+
+
+def forget_engine_failures(*, worker: Worker) -> None:
+    """A shard was finished: whatever failed before is over."""
+    Worker.objects.filter(pk=worker.pk, n_engine_failures__gt=0).update(n_engine_failures=0, rests_until=None, note="")
+
+
+def count_fenced(*, worker: Worker, n: int = 1) -> None:
+    """Count writes of this worker that were refused because another attempt has its shard, or may have it."""
+    Worker.objects.filter(pk=worker.pk).update(n_fenced=F("n_fenced") + n)
 
 
 def stop_worker(*, worker: Worker) -> None:
@@ -64,7 +110,7 @@ def open_engine_process(
             worker=worker,
             bucket=bucket,
             vocabulary=Vocabulary.objects.filter(digest=manifest["model"]["tokenizer_digest"]).first(),
-            manifest=manifest,
+            manifest=_with_self_test(manifest, worker),
             pins=pins.attest(wanted_pins, manifest["engine"]),
             start_seconds=start_seconds,
         )
@@ -97,6 +143,13 @@ def record_self_check(*, process: EngineProcess, digest: str) -> bool:
 def close_engine_process(*, process: EngineProcess, last_words: str) -> None:
     """Record an engine's end with the end of its stderr, which is where it says why it died."""
     EngineProcess.objects.filter(pk=process.pk).update(stopped_at=Now(), last_words=storable(last_words))
+
+
+def _with_self_test(manifest: Mapping[str, Any], worker: Worker) -> dict[str, Any]:
+    """The manifest with the node's self-test in its host part, which no fingerprint covers."""
+    test = SelfTest.objects.filter(workers=worker).first()  # newer, perhaps, than what the worker had at its start
+    known = test and {"id": test.pk, "at": test.created_at.isoformat(), "is_invariant": test.is_invariant}
+    return {**manifest, "host": {**manifest["host"], "self_test": known}}
 
 
 def _mark_unvouched(process: EngineProcess, since: datetime) -> None:

@@ -1,0 +1,21 @@
+"""What leaves as a file: a run with its traces, its cases, the pairs of a comparison.
+
+Everything is read in parts while it is sent, within one snapshot of the database, so that an export of any size
+takes the same memory and tells of one moment. docs/export-format.md says what is in them.
+"""
+
+from runs.exports.archive import run_archive
+from runs.exports.cases import CASE_NAMES, CaseTable, case_table
+from runs.exports.pairs import PairTable, pair_table
+from runs.exports.runs import EndedRun, ended_run
+
+__all__ = [
+    "CASE_NAMES",
+    "CaseTable",
+    "EndedRun",
+    "PairTable",
+    "case_table",
+    "ended_run",
+    "pair_table",
+    "run_archive",
+]

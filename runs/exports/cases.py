@@ -1,0 +1,153 @@
+"""The cases of a run as a table: one row for each case and repeat that has ended, missing ones too."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.core import columns, fragility
+from runs.exports import responses
+from runs.exports.responses import Scores, hex_of, instant
+from runs.exports.runs import EndedRun, ended_run
+from runs.exports.snapshot import snapshot
+from runs.models import Case, CaseColumns, EngineProcess, Repeat
+from runs.selectors.response import finite
+from runs.selectors.run_cases import case_indexes
+
+CASE_NAMES = (
+    "run",
+    "repeat",
+    "case",
+    "case_index",
+    "score",
+    "reason",
+    "is_missing",
+    "error_code",
+    "error_detail",
+    "finish_reason",
+    "n_tokens",
+    "n_prompt_tokens",
+    "flip_chance",
+    "is_vouched",
+    "bucket",
+    "model",
+    "fingerprint",
+    "batch_class",
+    "tags",
+    "group",
+    "prompt",
+    "target",
+    "text",
+    "trace_digest",
+    "decode_seconds",
+    "recorded_at",
+)
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseTable:
+    """What is asked for, chosen before anything is read: `indexes` of cases, in the suite's order."""
+
+    of: EndedRun
+    indexes: Sequence[int]
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.indexes) * len(self.of.ended)
+
+    def rows(self) -> Iterator[Row]:
+        """By repeat and case, within one snapshot. Raises NotFound where the run was deleted meanwhile."""
+        with snapshot():
+            ended_run(self.of.run.pk)
+            processes = responses.processes_of(self.of.ended)
+            chances = _flip_chances(self.of)
+            for repeat in self.of.ended:
+                yield from self._of_repeat(repeat, processes, chances)
+
+    def _of_repeat(
+        self, repeat: Repeat, processes: dict[int, EngineProcess], chances: NDArray[np.float32]
+    ) -> Iterator[Row]:
+        version = self.of.run.suite_version
+        scores = next((each for each in responses.scores_of(repeat, own=version.scorer_id) if each.is_own), None)
+        for indexes in responses.chunks(self.indexes):
+            found = Case.objects.filter(suite_version=version, index__in=list(indexes))
+            cases = {case.index: case for case in found}
+            stored = responses.some_of(repeat, indexes)
+            for index in indexes:
+                row = stored.get(index)
+                process = None if row is None else processes.get(row["engine_process_id"])
+                yield {
+                    "run": str(self.of.run.pk),
+                    "repeat": repeat.index,
+                    **_case(cases[index]),
+                    **_answer(row),
+                    **_scored(scores, index),
+                    **_served(process),
+                    "flip_chance": finite(float(chances[index])),
+                }
+
+
+def case_table(run_id: int, *, query: str = "", only: str = "") -> CaseTable:
+    """With the filters of `selectors.case_rows`. Raises NotFound, or Conflict where no repeat has ended."""
+    found = ended_run(run_id)
+    every: Sequence[int] = range(found.n_cases)
+    return CaseTable(found, sorted(case_indexes(found.run, query=query, only=only)) if query or only else every)
+
+
+def _case(case: Case) -> Row:
+    return {
+        "case": case.case_id,
+        "case_index": case.index,
+        "tags": list(case.tags),
+        "group": case.group or None,
+        "prompt": case.content["messages"][-1].get("content"),
+        "target": case.content["target"],
+    }
+
+
+def _answer(row: responses.Row | None) -> Row:
+    """Of a case that the repeat never came to, everything is unknown; of one that failed, the error says why."""
+    known = row or {}
+    return {
+        "is_missing": row is None or row["error_code"] != "",
+        "error_code": known.get("error_code") or None,
+        "error_detail": known.get("error_detail") or None,
+        "finish_reason": known.get("finish_reason") or None,
+        "n_tokens": known.get("n_tokens"),
+        "n_prompt_tokens": known.get("n_prompt_tokens"),
+        "is_vouched": known.get("is_vouched"),
+        "text": known.get("text"),
+        "trace_digest": hex_of(known.get("trace_digest")),
+        "decode_seconds": known.get("decode_seconds"),
+        "recorded_at": instant(known.get("recorded_at")),
+    }
+
+
+def _scored(scores: Scores | None, index: int) -> Row:
+    score, reason = (None, None) if scores is None else scores.at(index)
+    return {"score": score, "reason": reason}
+
+
+def _served(process: EngineProcess | None) -> Row:
+    if process is None:
+        return dict.fromkeys(("bucket", "model", "fingerprint", "batch_class"))
+    bucket = process.bucket
+    return {
+        "bucket": str(bucket.pk),
+        "model": bucket.model.name,
+        "fingerprint": bucket.fingerprint.digest,
+        "batch_class": bucket.batch_class,
+    }
+
+
+def _flip_chances(of: EndedRun) -> NDArray[np.float32]:
+    """float32[n_cases], of the first repeat, NaN where unknown."""
+    stored = CaseColumns.objects.filter(repeat__run=of.run, flip_chances__isnull=False)
+    packed = stored.values_list("flip_chances", flat=True).first()
+    if packed is None:
+        return np.full(of.n_cases, fragility.UNKNOWN, dtype=np.float32)
+    return columns.unpack_chances(bytes(packed), of.n_cases)

@@ -1,0 +1,151 @@
+"""What stands beside a run's responses in its archive: what was asked, and who answered."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from evalboard.core import codec
+from runs.exports.responses import instant
+from runs.exports.runs import EndedRun
+from runs.models import Bucket, Endpoint, EngineProcess, Repeat, RepeatScore, Run, Vocabulary
+
+Json = dict[str, Any]
+
+
+def of(run: EndedRun, processes: Mapping[int, EngineProcess], n_responses: Mapping[int, int], *, n_blocks: int) -> Json:
+    """The manifest but for the members' digests; n_responses by the number of each repeat that is exported."""
+    scores = RepeatScore.objects.filter(repeat__in=run.ended).select_related("scorer").defer("scores", "reasons")
+    by_repeat: dict[int, list[RepeatScore]] = {}
+    for score in scores.order_by("scorer_id"):
+        by_repeat.setdefault(score.repeat_id, []).append(score)
+    scorers = {score.scorer.digest: score.scorer for given in by_repeat.values() for score in given}
+    own = run.run.suite_version.scorer
+    buckets = {process.bucket_id: process.bucket for process in processes.values()}
+    return {
+        "run": _run(run.run),
+        "suite": _suite(run.run),
+        "scorers": [
+            {"digest": digest, "spec": scorer.spec, "is_own": scorer.pk == own.pk}
+            for digest, scorer in sorted({own.digest: own, **scorers}.items())
+        ],
+        "endpoint": _endpoint(run.run.endpoint),
+        "profile": _profile(run.run),
+        "repeats": [_repeat(repeat, n_responses, by_repeat.get(repeat.pk, []), run.n_cases) for repeat in run.repeats],
+        "models": list({bucket.model.digest: _model(bucket) for bucket in buckets.values()}.values()),
+        "fingerprints": list({bucket.fingerprint_id: _fingerprint(bucket) for bucket in buckets.values()}.values()),
+        "buckets": [_bucket(bucket) for bucket in buckets.values()],
+        "engine_processes": _processes(processes),
+        "traces": {"format_version": codec.VERSION, "n_blocks": n_blocks},
+    }
+
+
+def _run(run: Run) -> Json:
+    return {
+        "id": str(run.pk),
+        "status": run.status,
+        "failure": run.failure or None,
+        "model": run.model_override,
+        "labels": run.labels,
+        "created_by": run.created_by.get_username() if run.created_by else None,
+        "created_at": instant(run.created_at),
+        "started_at": instant(run.started_at),
+        "finished_at": instant(run.finished_at),
+    }
+
+
+def _suite(run: Run) -> Json:
+    version = run.suite_version
+    return {
+        "slug": version.suite.slug,
+        "version": version.number,
+        "digest": version.digest,
+        "title": version.title,
+        "n_cases": version.n_cases,
+        "scorer": version.scorer.digest,
+    }
+
+
+def _endpoint(endpoint: Endpoint) -> Json:
+    names = ("slug", "engine", "model_path", "model_repo", "model_revision", "dtype", "quantization", "line")
+    return {name: getattr(endpoint, name) for name in (*names, "max_model_len", "pool")}
+
+
+def _profile(run: Run) -> Json:
+    """`sampling` is what the engine was asked for: the profile's with what the suite itself says."""
+    profile, version = run.profile, run.suite_version
+    return {
+        "slug": profile.slug,
+        "version": profile.version,
+        "title": profile.title,
+        "digest": profile.digest,
+        "settings": profile.settings,
+        "sampling": {**profile.settings["sampling"], "max_tokens": version.max_tokens, "stop": version.stop},
+    }
+
+
+def _repeat(repeat: Repeat, n_responses: Mapping[int, int], scores: list[RepeatScore], n_cases: int) -> Json:
+    """A repeat that has not ended is named, so that nobody takes what is here for the whole run."""
+    is_exported = repeat.index in n_responses
+    return {
+        "index": repeat.index,
+        "status": repeat.status,
+        "finished_at": instant(repeat.finished_at),
+        "is_exported": is_exported,
+        "n_cases": n_cases,
+        "n_responses": n_responses.get(repeat.index, 0),
+        "scores": [
+            {
+                "scorer": score.scorer.digest,
+                "points": score.points,
+                "n_scored": score.n_scored,
+                "n_missing": score.n_missing,
+            }
+            for score in scores
+        ],
+    }
+
+
+def _model(bucket: Bucket) -> Json:
+    model = bucket.model
+    names = ("digest", "name", "line", "files", "template_digest")
+    return {name: getattr(model, name) for name in names}
+
+
+def _fingerprint(bucket: Bucket) -> Json:
+    found = bucket.fingerprint
+    return {"id": str(found.pk), "digest": found.digest, "label": found.label, "manifest": found.manifest}
+
+
+def _bucket(bucket: Bucket) -> Json:
+    return {
+        "id": str(bucket.pk),
+        "model": bucket.model.digest,
+        "fingerprint": bucket.fingerprint.digest,
+        "batch_class": bucket.batch_class,
+    }
+
+
+def _processes(processes: Mapping[int, EngineProcess]) -> list[Json]:
+    words = {process.vocabulary_id for process in processes.values() if process.vocabulary_id is not None}
+    digests = dict(Vocabulary.objects.filter(pk__in=words).values_list("pk", "digest"))
+    return [
+        {
+            "id": str(process.pk),
+            "bucket": str(process.bucket_id),
+            "vocabulary": digests.get(process.vocabulary_id) if process.vocabulary_id is not None else None,
+            "worker": {
+                "name": process.worker.name,
+                "host": process.worker.host,
+                "pool": process.worker.pool,
+                "hardware": process.worker.hardware,
+                "versions": process.worker.versions,
+            },
+            "manifest": process.manifest,
+            "pins": process.pins,
+            "self_checks": process.self_checks,
+            "start_seconds": process.start_seconds,
+            "started_at": instant(process.started_at),
+            "stopped_at": instant(process.stopped_at),
+            "last_words": process.last_words or None,
+        }
+        for process in processes.values()
+    ]

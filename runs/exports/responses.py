@@ -1,0 +1,103 @@
+"""Responses of one repeat, some cases at a time, with their scores and who served them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.core import columns
+from runs.models import EngineProcess, Repeat, RepeatScore, Response
+from runs.selectors.response import finite
+
+CHUNK = 200  # cases whose texts are in memory together
+
+PLAIN = (  # fields of a response that say how it was decoded
+    "engine_process_id",
+    "attempt",
+    "seed_sent",
+    "request_id",
+    "n_tokens",
+    "n_prompt_tokens",
+    "n_cached_tokens",
+    "n_preemptions",
+    "batch_min",
+    "batch_max",
+    "queued_seconds",
+    "prefill_seconds",
+    "decode_seconds",
+)
+FIELDS = (
+    *PLAIN,
+    "case_index",
+    "text",
+    "finish_reason",
+    "error_code",
+    "error_detail",
+    "trace_block_id",
+    "trace_slot",
+    "text_digest",
+    "trace_digest",
+    "prompt_digest",
+    "is_vouched",
+    "recorded_at",
+)
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """The scores of one repeat under one scorer: float64[n_cases], NaN where missing, and a sentence for each."""
+
+    scorer_digest: str
+    is_own: bool
+    scores: NDArray[np.float64]
+    reasons: Sequence[str | None]
+
+    def at(self, index: int) -> tuple[float | None, str | None]:
+        return finite(float(self.scores[index])), self.reasons[index]
+
+
+def scores_of(repeat: Repeat, *, own: int) -> list[Scores]:
+    """Under every scorer that has scored the repeat; `own` is the id of the suite's, which comes first."""
+    rows = RepeatScore.objects.filter(repeat=repeat).select_related("scorer").order_by("scorer_id")
+    found = [
+        Scores(
+            scorer_digest=row.scorer.digest,
+            is_own=row.scorer_id == own,
+            scores=columns.unpack_scores(bytes(row.scores)),
+            reasons=columns.unpack_reasons(bytes(row.reasons)),
+        )
+        for row in rows
+    ]
+    return sorted(found, key=lambda each: not each.is_own)
+
+
+def processes_of(repeats: Iterable[Repeat]) -> dict[int, EngineProcess]:
+    """The engine processes that decoded some of the repeats, with all that they belong to, by id."""
+    linked = Repeat.engine_processes.through.objects.filter(repeat__in=list(repeats)).values("engineprocess")
+    related = ("worker", "bucket__model", "bucket__fingerprint")
+    found = EngineProcess.objects.filter(pk__in=linked).select_related(*related).order_by("id")
+    return {process.pk: process for process in found}
+
+
+def some_of(repeat: Repeat, indexes: Sequence[int]) -> Mapping[int, Row]:
+    """The stored responses to some cases, by case index; at most CHUNK are asked for."""
+    rows = Response.objects.filter(repeat=repeat, case_index__in=list(indexes)).order_by("case_index").values(*FIELDS)
+    return {row["case_index"]: row for row in rows}
+
+
+def chunks(indexes: Sequence[int]) -> Iterable[Sequence[int]]:
+    for start in range(0, len(indexes), CHUNK):
+        yield indexes[start : start + CHUNK]
+
+
+def hex_of(digest: bytes | memoryview | None) -> str | None:
+    return None if digest is None else bytes(digest).hex()
+
+
+def instant(at: datetime | None) -> str | None:
+    return None if at is None else at.astimezone(UTC).isoformat().replace("+00:00", "Z")

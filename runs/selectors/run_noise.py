@@ -1,0 +1,95 @@
+"""How much a run's score moves with nothing changed, bucket by bucket, out of its facts."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.core import columns, fragility, noise, policy
+from evalboard.core.policy import PolicySettings
+from runs.models import Bucket, Run
+from runs.selectors.run import Noise, Resolution
+from runs.selectors.run_facts import RepeatFacts, RunFacts
+
+
+def noise_of(facts: RunFacts, bucket: Bucket, *, is_scored: bool) -> Noise:
+    """Over the repeats that are whole, and of each the cases that this bucket served; scores elsewhere do not count.
+
+    `is_scored`: whether the bucket has a range; where it has none, nothing is said of where its score lies.
+    """
+    whole = [
+        (repeat, repeat.case_buckets == bucket.pk)
+        for repeat in facts.repeats
+        if repeat.case_buckets is not None and _is_whole(facts, repeat)
+    ]
+    n_likely = _n_likely_to_flip(facts, bucket)
+    if not whole:
+        return Noise(n_likely_to_flip=n_likely)
+    served = np.column_stack([mine for _, mine in whole])
+    scores = np.column_stack([_scores(facts, repeat) for repeat, _ in whole])
+    is_ours = np.asarray(served.any(axis=1))
+    matrix = np.where(served, scores, np.nan)[is_ours]
+    reach = noise.reach_interval(matrix, _groups(facts, is_ours)) if is_scored else None
+    if len(whole) < 2:
+        level = noise.LEVEL if reach else None
+        return Noise(n_repeats=len(whole), reach=reach, level=level, n_likely_to_flip=n_likely)
+    sd, chance = noise.sd_points(matrix), noise.overdispersion(matrix)
+    always = served.all(axis=1)
+    texts = np.stack([repeat.texts[always] for repeat, _ in whole if repeat.texts is not None], axis=1)
+    return Noise(
+        n_repeats=len(whole),
+        disagreement_rate=noise.disagreement_rate(matrix),
+        sd_points=sd,
+        n_unstable=noise.n_unstable(matrix),
+        expected_range_points=None if sd is None else noise.expected_range_points(sd),
+        range5_points=noise.range5_points(matrix) if is_scored else None,
+        interval=noise.measurement_interval(matrix) if is_scored else None,
+        reach=reach,
+        level=noise.LEVEL if is_scored else None,
+        overdispersion=chance,
+        is_overdispersed=chance is not None and chance < noise.OVERDISPERSED,
+        texts_alike=noise.agreement(texts),
+        scores_alike=noise.agreement(scores[always]),
+        resolution=_resolution(facts.run, matrix),
+        n_likely_to_flip=n_likely,
+    )
+
+
+def _is_whole(facts: RunFacts, repeat: RepeatFacts) -> bool:
+    score = facts.own_scores.get(repeat.index)
+    return score is not None and score.points is not None
+
+
+def _scores(facts: RunFacts, repeat: RepeatFacts) -> NDArray[np.float64]:
+    return columns.unpack_scores(bytes(facts.own_scores[repeat.index].scores))
+
+
+def _groups(facts: RunFacts, is_ours: NDArray[np.bool_]) -> list[str]:
+    if not facts.groups:
+        return []
+    return [facts.groups.get(index, "") for index in np.flatnonzero(is_ours).tolist()]
+
+
+def _n_likely_to_flip(facts: RunFacts, bucket: Bucket) -> int | None:
+    """Of the cases that the bucket served in the repeat whose margins were read; None where none of them is known."""
+    for repeat in facts.repeats:
+        if repeat.flip_chances is not None and repeat.case_buckets is not None:
+            chances = repeat.flip_chances[repeat.case_buckets == bucket.pk]
+            is_known = not np.isnan(chances).all()
+            return int(np.count_nonzero(fragility.is_likely(chances))) if is_known else None
+    return None
+
+
+def _resolution(run: Run, matrix: NDArray[np.float64]) -> Resolution | None:
+    """At the last look that the repeats have reached, or the first of all, under the policy of the suite."""
+    found = policy_of(run)
+    repeats = max((look for look in found.looks if look <= matrix.shape[1]), default=found.looks[0])
+    points = noise.resolution_points(matrix, repeats=repeats, alpha=found.alpha(repeats))
+    elsewhere = noise.resolution_elsewhere_points(matrix, repeats=repeats)
+    if points is None or elsewhere is None:
+        return None
+    return Resolution(repeats, points, elsewhere, noise.ASSUMED_CHURN)
+
+
+def policy_of(run: Run) -> PolicySettings:
+    """The suite's own policy, else the default one."""
+    own = run.suite_version.suite.policy
+    return policy.parse(policy.DEFAULT_POLICIES[policy.DEFAULT_POLICY]["settings"] if own is None else own.settings)

@@ -1,0 +1,101 @@
+"""Webhooks with what became of their last messages."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count, F, Q, Window
+from django.db.models.functions import RowNumber
+
+from evalboard.core.errors import NotFound
+from runs.models import OutboxMessage, Webhook
+
+LAST_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRow:
+    """`next_at` is None where the message is not tried again."""
+
+    message_id: str
+    event: str
+    status: str
+    n_attempts: int
+    last_error: str
+    created_at: datetime
+    delivered_at: datetime | None
+    next_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookRow:
+    """`n_failures`: messages given up on in a row. `messages`: the last ones, newest first."""
+
+    id: int
+    url: str
+    events: tuple[str, ...]
+    created_by: str
+    created_at: datetime
+    is_active: bool
+    n_failures: int
+    n_waiting: int
+    delivered_at: datetime | None
+    last_error: str
+    messages: tuple[MessageRow, ...]
+
+
+def webhook_rows(ids: list[int] | None = None) -> tuple[WebhookRow, ...]:
+    """All webhooks, or those named, newest first."""
+    waiting = Count("messages", filter=Q(messages__status=OutboxMessage.Status.WAITING))
+    webhooks = Webhook.objects.select_related("created_by").annotate(n_waiting=waiting).order_by("-id")
+    if ids is not None:
+        webhooks = webhooks.filter(pk__in=ids)
+    last = _last_messages([webhook.pk for webhook in webhooks])
+    return tuple(_row(webhook, tuple(last[webhook.pk])) for webhook in webhooks)
+
+
+def webhook_row(webhook_id: int) -> WebhookRow:
+    """Raises NotFound."""
+    found = webhook_rows([webhook_id])
+    if not found:
+        raise NotFound(f"There is no webhook {webhook_id}.")
+    return found[0]
+
+
+def _last_messages(webhook_ids: list[int]) -> dict[int, list[MessageRow]]:
+    newest = Window(RowNumber(), partition_by="webhook_id", order_by=F("id").desc())
+    messages = OutboxMessage.objects.filter(webhook__in=webhook_ids).annotate(place=newest)
+    rows: dict[int, list[MessageRow]] = defaultdict(list)
+    for message in messages.filter(place__lte=LAST_SHOWN).order_by("-id"):
+        rows[message.webhook_id].append(_message(message))
+    return rows
+
+
+def _message(message: OutboxMessage) -> MessageRow:
+    is_waiting = message.status == OutboxMessage.Status.WAITING
+    return MessageRow(
+        message_id=message.message_id,
+        event=message.event,
+        status=message.status,
+        n_attempts=message.n_attempts,
+        last_error=message.last_error,
+        created_at=message.created_at,
+        delivered_at=message.delivered_at,
+        next_at=message.next_at if is_waiting else None,
+    )
+
+
+def _row(webhook: Webhook, messages: tuple[MessageRow, ...]) -> WebhookRow:
+    return WebhookRow(
+        id=webhook.pk,
+        url=webhook.url,
+        events=tuple(webhook.events),
+        created_by=webhook.created_by.get_username(),
+        created_at=webhook.created_at,
+        is_active=webhook.is_active,
+        n_failures=webhook.n_failures,
+        n_waiting=webhook.n_waiting,  # type: ignore[attr-defined]  # annotated above
+        delivered_at=webhook.delivered_at,
+        last_error=webhook.last_error,
+        messages=messages,
+    )

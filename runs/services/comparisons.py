@@ -1,0 +1,336 @@
+"""Two runs compared: found if it was done before, else computed here or, where it is much, by the workers.
+
+What is the same to the bit is never read. A comparison is kept by the digest of what it was computed from; a further
+repeat, or other scores, make another one.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+from django.db import IntegrityError, InterfaceError, OperationalError, connection, transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from evalboard.core import comparability, comparison
+from evalboard.core.cause import CODES
+from evalboard.core.comparison import NONE, Differing, TokenBytes
+from evalboard.core.digest import canonical_json
+from evalboard.core.errors import EvalboardError
+from evalboard.core.numeric_noise import NumericNoise
+from evalboard.core.pairing import KINDS
+from runs.models import Comparison, Divergence, EngineProcess
+from runs.services import bulk, comparison_inputs, comparison_reading
+from runs.services.comparison_groups import Groups, find_groups
+from runs.services.comparison_inputs import Inputs, Side, SideKey
+from runs.services.comparison_reading import Judged
+
+logger = logging.getLogger(__name__)
+
+INLINE = 4000  # distinct pairs that a request reads itself; more are left to the workers
+CHUNK = 2000  # distinct pairs that one call of `work_on_comparison` reads
+RETRY_FAILED = timedelta(minutes=1)
+FLIPS_KEPT, TAGS_KEPT = 400, 40
+AWAY = (OperationalError, InterfaceError)
+COLUMNS = (
+    "comparison_id",
+    "case_index",
+    "repeat_baseline",
+    "repeat_candidate",
+    "cause",
+    "numeric",
+    "consequence",
+    "score_baseline",
+    "score_candidate",
+    "drift_onset",
+    "flip_position",
+    "margin_baseline",
+    "margin_candidate",
+    "gap_at_onset",
+    "token_baseline",
+    "token_candidate",
+    "evidence",
+)
+
+TAGS = """
+SELECT tag
+  FROM runs_case AS known, jsonb_array_elements_text(known.tags) AS tag
+ WHERE suite_version_id = %s AND index IN (SELECT case_index FROM runs_divergence WHERE comparison_id = %s)
+ GROUP BY tag
+ ORDER BY count(*) DESC, tag
+ LIMIT %s
+"""
+
+
+def compare(*, baseline: int, candidate: int, repeats: tuple[int, int] | None = None) -> Comparison:
+    """The comparison of two runs over all repeats that have ended, or of one repeat of each.
+
+    Cases of two versions of a suite are paired by their id where prompt, target and tools are the same. Where more
+    than INLINE distinct pairs must be read, the answer is `queued` with the counts that digests give. Raises NotFound,
+    InvalidInput or Conflict where the two cannot be compared.
+    """
+    ours, theirs, input_digest = comparison_inputs.find(baseline=baseline, candidate=candidate, repeats=repeats)
+    known = Comparison.objects.filter(input_digest=input_digest)
+    # One that failed is tried again, but not by each of those who wait for it.
+    known.filter(status=Comparison.Status.FAILED, finished_at__lt=Now() - RETRY_FAILED).delete()
+    if found := known.first():
+        return found
+    try:
+        with transaction.atomic():
+            made = _make(ours, theirs, repeats, input_digest)
+    except IntegrityError:  # somebody else asked for the same at the same time
+        return known.get()
+    _forget_older(made)
+    return made
+
+
+def work_on_comparison() -> bool:
+    """Read one chunk of the oldest comparison that waits; False if none does. Any number of workers may call it.
+
+    The chunk's rows and the progress are stored in one transaction, so that a crash costs that chunk and no more. A
+    comparison that cannot be computed fails with the reason, and the others go on.
+    """
+    with transaction.atomic():
+        waiting = Comparison.objects.filter(status=Comparison.Status.QUEUED).order_by("id")
+        row = waiting.select_for_update(skip_locked=True, of=("self",)).first()
+        if row is None:
+            return False
+        repeats = None if row.baseline_repeat is None else (row.baseline_repeat, row.candidate_repeat or 0)
+        with _failing(row):
+            ours, theirs, now = comparison_inputs.find(
+                baseline=row.baseline_id, candidate=row.candidate_id, repeats=repeats
+            )
+            if now != row.input_digest:  # a repeat has ended since, or was scored again: who asks gets that instead
+                row.delete()
+                return True
+            inputs = comparison_inputs.load(ours, theirs)
+            _advance(row, inputs, find_groups(inputs), CHUNK)
+    return True
+
+
+@contextmanager
+def _failing(row: Comparison) -> Iterator[None]:
+    """A savepoint: a fault inside leaves the comparison failed, in words; a database that is away goes on up."""
+    try:
+        with transaction.atomic():
+            yield
+    except AWAY:
+        raise
+    except Exception as fault:
+        logger.exception("Comparison %s failed", row.pk)
+        row.status, row.finished_at = Comparison.Status.FAILED, Now()
+        row.error = fault.detail if isinstance(fault, EvalboardError) else f"{type(fault).__name__}: {fault}"
+        row.save(update_fields=["status", "error", "finished_at"])
+
+
+def _make(ours: SideKey, theirs: SideKey, repeats: tuple[int, int] | None, input_digest: str) -> Comparison:
+    inputs = comparison_inputs.load(ours, theirs)
+    groups = find_groups(inputs)
+    row = Comparison.objects.create(
+        baseline=ours.run,
+        candidate=theirs.run,
+        baseline_repeat=repeats and repeats[0],
+        candidate_repeat=repeats and repeats[1],
+        input_digest=input_digest,
+        n_pairs=len(groups),
+    )
+    with _failing(row):
+        noise = comparison_reading.measure_noise(inputs, groups)
+        row.summary = comparison.begin(inputs.matched, groups.is_unread, noise, _judged(inputs))
+        n_known = len(groups.is_unread) - int(np.count_nonzero(groups.is_traced))
+        row.summary |= {"sides": _sides(inputs), "so_far": {"n_known": n_known, "n_larger": 0}}
+        if len(groups) <= INLINE:
+            _advance(row, inputs, groups, INLINE)
+        else:
+            row.save(update_fields=["summary"])
+    row.refresh_from_db()
+    return row
+
+
+def _judged(inputs: Inputs) -> dict[str, Any]:
+    ours, theirs = inputs.baseline.asked, inputs.candidate.asked
+    blocks = comparability.find_blocks(ours, theirs)
+    return {
+        "moved": [
+            {"field": moved.field, "baseline": moved.baseline, "candidate": moved.candidate}
+            for moved in comparability.find_moved(ours, theirs)
+        ],
+        "blocks": [{"code": block.code, "text": block.text} for block in blocks],
+        "comparable": comparability.is_comparable(blocks),
+    }
+
+
+def _sides(inputs: Inputs) -> dict[str, Any]:
+    """What a page says of each side beside its run: repeats, buckets with their shares, whose words its tokens are."""
+    return {
+        name: {
+            "repeats": list(side.key.repeats),
+            "buckets": [list(served) for served in comparison_inputs.shares(side.buckets)],
+            "vocabulary": _vocabulary_id(side),
+        }
+        for name, side in (("baseline", inputs.baseline), ("candidate", inputs.candidate))
+    }
+
+
+def _vocabulary_id(side: Side) -> int | None:
+    processes = EngineProcess.objects.filter(repeats__in=side.key.repeat_ids, bucket__in=side.bucket_ids[:1])
+    return processes.exclude(vocabulary=None).order_by("id").values_list("vocabulary_id", flat=True).first()
+
+
+def _advance(row: Comparison, inputs: Inputs, groups: Groups, n_groups: int) -> None:
+    """Read the next groups and store their rows; after the last one, the whole summary."""
+    stated = row.summary["noise"]
+    noise = NumericNoise(stated["sd"], stated["ulp"], stated["dtype"])
+    part = slice(row.n_done, min(row.n_done + n_groups, len(groups)))
+    judged = comparison_reading.judge(inputs, groups, noise, part)
+    rows: list[tuple[Any, ...]] = []
+    so_far = row.summary["so_far"]
+    for group, found in enumerate(judged, start=part.start):
+        members = groups.members_of(group)
+        rows += _rows(row.pk, inputs, groups, members, found)
+        parted = found.divergence
+        if parted is not None and noise.ratio(parted.shift_rms, parted.n_usable) is not None:
+            so_far["n_known"] += len(members)
+            so_far["n_larger"] += len(members) * noise.is_larger(parted.shift_rms, parted.n_usable)
+    bulk.copy_values(Divergence, COLUMNS, rows)
+    row.n_done = part.stop
+    if row.n_done == len(groups):
+        row.summary = _summary(row, inputs, groups)
+        row.status, row.finished_at = Comparison.Status.FINISHED, Now()
+    row.save(update_fields=["n_done", "summary", "status", "finished_at"])
+
+
+def _rows(
+    comparison_id: int, inputs: Inputs, groups: Groups, members: np.ndarray[Any, Any], found: Judged
+) -> list[tuple[Any, ...]]:
+    """The rows of one group: its pairs differ in nothing but their repeats."""
+    first = members[0]
+    case, at, at_too = groups.cases[first], groups.baseline_repeats[first], groups.candidate_repeats[first]
+    ours, theirs = inputs.baseline, inputs.candidate
+    score, score_too = float(ours.scores[case, at]), float(theirs.scores[case, at_too])
+    move = score_too - score
+    parted = found.divergence
+    kind = _kind(groups, int(first), found)
+    evidence = found.cause.evidence | {
+        "n_tokens_baseline": found.n_baseline,
+        "n_tokens_candidate": found.n_candidate,
+        "text_position": parted.text_position if parted else None,
+        "buckets": [int(ours.buckets[case, at]), int(theirs.buckets[case, at_too])],
+    }
+    rest = (
+        found.cause.code,
+        found.cause.numeric or "",
+        comparison.consequence(kind, None if np.isnan(move) else move),
+        None if np.isnan(score) else score,
+        None if np.isnan(score_too) else score_too,
+        parted and parted.drift_onset,
+        parted and parted.flip,
+        parted and parted.margin_baseline,
+        parted and parted.margin_candidate,
+        parted and parted.gap_at_onset,
+        parted and parted.token_baseline,
+        parted and parted.token_candidate,
+        canonical_json(evidence).decode(),
+    )
+    case_index = int(ours.case_indexes[case])
+    return [
+        (
+            comparison_id,
+            case_index,
+            ours.key.repeats[groups.baseline_repeats[member]],
+            theirs.key.repeats[groups.candidate_repeats[member]],
+            *rest,
+        )
+        for member in members.tolist()
+    ]
+
+
+def _kind(groups: Groups, pair: int, found: Judged) -> str:
+    if found.divergence is not None:
+        return found.divergence.kind
+    return "text_only" if groups.is_texted[pair] else "identical"
+
+
+def _summary(row: Comparison, inputs: Inputs, groups: Groups) -> dict[str, Any]:
+    """The whole summary, from the rows as they are stored."""
+    differing, sample, backends = _read_back(row, groups)
+    so_far = row.summary["so_far"]
+    sides = row.summary["sides"]
+    found = comparison.summarise(
+        row.summary,
+        inputs.matched,
+        differing,
+        n_known=so_far["n_known"],
+        n_larger=so_far["n_larger"],
+        words=(_words(sides["baseline"]["vocabulary"]), _words(sides["candidate"]["vocabulary"])),
+        case_indexes=inputs.baseline.case_indexes,
+    )
+    return {**found, "sample": sample, "backends": backends, "tags": _tags(row)}
+
+
+def _tags(row: Comparison) -> list[str]:
+    """The tags of the cases that differ, the most frequent first."""
+    with connection.cursor() as cursor:
+        cursor.execute(TAGS, [row.baseline.suite_version_id, row.pk, TAGS_KEPT])
+        return [tag for (tag,) in cursor.fetchall()]
+
+
+def _read_back(row: Comparison, groups: Groups) -> tuple[Differing, list[dict[str, Any]], list[list[int]]]:
+    """The stored pairs as arrays, an even sample of the flips, and the pairs of buckets that occur.
+
+    Rows ordered by case and repeats come in the order of the pairing.
+    """
+    stored = Divergence.objects.filter(comparison=row).exclude(consequence=comparison.MISSING)
+    in_order = stored.order_by("case_index", "repeat_baseline", "repeat_candidate")
+    fields = ("cause", "consequence", "drift_onset", "flip_position", "token_baseline", "token_candidate", "id")
+    pairs = np.sort(groups.pair_indexes[groups.pair_indexes >= 0])
+    table = np.full((len(pairs), len(fields)), NONE, np.int64)
+    kinds = {code: KINDS.index(kind) for code in range(16) if (kind := comparison.kind_of(code)) is not None}
+    for place, (code, gravity, *rest) in enumerate(in_order.values_list(*fields).iterator(chunk_size=5000)):
+        numbers = [NONE if value is None else value for value in rest]
+        table[place] = [CODES[code], kinds[gravity], *numbers]
+    differing = Differing(
+        pairs=pairs,
+        causes=table[:, 0].astype(np.uint8),
+        kinds=table[:, 1].astype(np.uint8),
+        onsets=table[:, 2],
+        flips=table[:, 3],
+        tokens_baseline=table[:, 4],
+        tokens_candidate=table[:, 5],
+    )
+    flipped = table[table[:, 3] != NONE, 6]
+    kept = flipped[:: max(-(-len(flipped) // FLIPS_KEPT), 1)].tolist()
+    found = in_order.filter(pk__in=kept).values(
+        "case_index",
+        "repeat_baseline",
+        "repeat_candidate",
+        "cause",
+        "flip_position",
+        "margin_baseline",
+        "gap_at_onset",
+        "evidence__movement",
+    )
+    backends = stored.order_by("evidence__buckets").values_list("evidence__buckets", flat=True).distinct()
+    return differing, [dict(flip) for flip in found], [list(pair) for pair in backends]
+
+
+def _words(vocabulary_id: int | None) -> TokenBytes:
+    vocabulary = comparison_reading.token_words(vocabulary_id)
+
+    def token_bytes(token: int) -> bytes:
+        known = vocabulary.token_bytes(token) if vocabulary else None
+        return f"⟨token {token}⟩".encode() if known is None else known
+
+    return token_bytes
+
+
+def _forget_older(made: Comparison) -> None:
+    """Delete what was computed for the same two from other inputs; one that a worker is at goes the next time."""
+    with transaction.atomic():
+        same = Q(baseline=made.baseline_id, candidate=made.candidate_id)
+        same &= Q(baseline_repeat=made.baseline_repeat, candidate_repeat=made.candidate_repeat)
+        older = Comparison.objects.filter(same, pk__lt=made.pk).select_for_update(skip_locked=True, of=("self",))
+        Comparison.objects.filter(pk__in=[row.pk for row in older.only("pk")]).delete()
