@@ -1,9 +1,10 @@
 """How a function becomes an API view: it states the scope of each method, and nothing else is let in."""
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
-from django.views.decorators.cache import cache_control
+from django.utils.cache import patch_cache_control
 from rest_framework.decorators import api_view, authentication_classes
 
 from runs import access
@@ -18,14 +19,29 @@ def resource(**scopes: str) -> Callable[[View], View]:
     """
 
     def decorate(function: View) -> View:
-        # What one person may read must not be kept for the next one by a proxy between.
-        view: Any = cache_control(private=True, no_store=True)(api_view(list(scopes))(function))
+        view: Any = _kept_by_nobody_else(api_view(list(scopes))(function))
         view.cls.required_scopes = scopes
+        view.cls.described = getattr(function, "described", {})  # for the schema: describe.py
         view.required_scopes = scopes
         view.required_scope = scopes.get("GET", next(iter(scopes.values())))
         return view  # type: ignore[no-any-return]
 
     return decorate
+
+
+def _kept_by_nobody_else(view: View) -> View:
+    """What one person may read must not be kept for the next one by a proxy between, nor by a client that cannot ask
+    again whether it still holds (etags.py).
+    """
+
+    @wraps(view)
+    def answered(*args: Any, **kwargs: Any) -> Any:
+        response = view(*args, **kwargs)
+        tagged = response.has_header("ETag")
+        patch_cache_control(response, private=True, **({"no_cache": True} if tagged else {"no_store": True}))
+        return response
+
+    return answered
 
 
 def open_to_anyone(*methods: str) -> Callable[[View], View]:

@@ -26,4 +26,5 @@ class RoleOrScope(BasePermission):
         if stated and method not in stated:
             return True  # no handler can run: the answer will be 405
         needed = stated.get(method)
+        self.message = f"This needs the scope {needed}, which your roles or this token's scopes do not include."
         return needed is not None and (needed == access.ANYONE or needed in scopes_of(request))

@@ -1,20 +1,20 @@
 """Every failure of the API in one shape: application/problem+json. docs/api.md lists the codes."""
 
 import logging
+import math
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
-from django.db import InterfaceError, OperationalError
 from django.http import Http404, JsonResponse
 from rest_framework import exceptions
 
 from evalboard.core.errors import EvalboardError
+from runs.outage import Outage, notice
 
 logger = logging.getLogger(__name__)
 
-RETRY_SECONDS = 5
 CODES = {
     400: "invalid_input",
     401: "not_authenticated",
@@ -24,6 +24,7 @@ CODES = {
     406: "not_acceptable",
     413: "too_large",
     415: "unsupported_media_type",
+    429: "too_many_requests",
 }
 
 
@@ -41,12 +42,8 @@ def answer(exc: Exception, context: Mapping[str, Any]) -> JsonResponse:
         return problem(403, "You may not do this", str(exc) or "You may not do this.", "refused", request_id)
     if isinstance(exc, RequestDataTooBig):
         return problem(413, "The request is too large", str(exc), "too_large", request_id)
-    if isinstance(exc, OperationalError | InterfaceError):
-        logger.warning("The database is away: %s", exc)
-        detail = "The database does not answer. Runs go on where they can; try again in a moment."
-        away = problem(503, "Evalboard cannot answer now", detail, "database_away", request_id)
-        away["Retry-After"] = str(RETRY_SECONDS)
-        return away
+    if outage := notice(exc):
+        return _of_outage(outage, request_id)
     logger.error("Not expected in %s", context.get("view"), exc_info=exc)
     detail = "Something went wrong on this side. Whoever looks after this installation finds it by the request id."
     return problem(500, "Evalboard could not answer", detail, "server_error", request_id)
@@ -62,6 +59,13 @@ def problem(
     return JsonResponse(body, status=status, content_type="application/problem+json")
 
 
+def _of_outage(outage: Outage, request_id: str) -> JsonResponse:
+    response = problem(outage.status, outage.title, f"{outage.detail} {outage.to_do}", outage.code, request_id)
+    if outage.retry_after is not None:
+        response["Retry-After"] = str(outage.retry_after)
+    return response
+
+
 def _of_framework(exc: exceptions.APIException, request_id: str) -> JsonResponse:
     status = exc.status_code
     code = CODES.get(status, "error")
@@ -72,19 +76,26 @@ def _of_framework(exc: exceptions.APIException, request_id: str) -> JsonResponse
     if isinstance(exc, exceptions.ParseError):
         code = "malformed"
     response = problem(status, HTTPStatus(status).phrase, str(exc.detail), code, request_id)
+    if (wait := getattr(exc, "wait", None)) is not None:  # throttled
+        response["Retry-After"] = str(math.ceil(wait))
     if header := getattr(exc, "auth_header", None):
         response["WWW-Authenticate"] = header
     return response
 
 
+def _below(path: str, name: Any) -> str:
+    """The path of a field in the field at `path`; the items of a list are named by their numbers."""
+    if name == "non_field_errors":
+        return path
+    if isinstance(name, int):
+        return f"{path}[{name}]"
+    return f"{path}.{name}" if path else str(name)
+
+
 def _flat(detail: Any, path: str) -> list[tuple[str, str]]:
     """The nested detail of a validation error as (path of the field, what is wrong with it)."""
     if isinstance(detail, Mapping):
-        return [
-            pair
-            for name, inner in detail.items()
-            for pair in _flat(inner, path if name == "non_field_errors" else f"{path}.{name}" if path else str(name))
-        ]
+        return [pair for name, inner in detail.items() for pair in _flat(inner, _below(path, name))]
     if isinstance(detail, list):
         return [(path, " ".join(str(text) for text in detail))]
     return [(path, str(detail))]

@@ -1,22 +1,40 @@
 """Reports as JSON. Ids are strings, times RFC 3339 in UTC, scores points, and no number is non-finite."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, overload
 
 from django.urls import reverse
 from rest_framework.request import Request
 
+from runs.api import answers
 from runs.models import Run
-from runs.selectors import FingerprintReport, FingerprintRow, ResponseRow, RunReport, RunRow, SuiteRow, WorkerRow
-from runs.selectors.catalogue import EndpointRow, ProfileRow
-from runs.selectors.run import BucketReport
+from runs.selectors import (
+    FingerprintDifference,
+    FingerprintReport,
+    FingerprintRow,
+    ResponseRow,
+    RunReport,
+    RunRow,
+    SuiteRow,
+    WorkerRow,
+)
+from runs.selectors.catalogue import EndpointRow, PolicyRow, ProfileRow
+from runs.selectors.comparison import SideBucket
+from runs.selectors.replay import ReplayRow
+from runs.selectors.run import BucketReport, Noise
 from runs.selectors.run_scores import Range
+from runs.selectors.run_warnings import several_buckets
+from runs.selectors.self_test import SelfTestFacts
 from runs.selectors.suite import VersionLine
 from runs.selectors.suite_history import BucketHistory
 
 Json = dict[str, Any]
 
 
+@overload
+def instant(at: datetime) -> str: ...
+@overload
+def instant(at: datetime | None) -> str | None: ...
 def instant(at: datetime | None) -> str | None:
     return None if at is None else at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
@@ -30,13 +48,14 @@ def page_url(request: Request, name: str, *arguments: Any) -> str:
     return request.build_absolute_uri(reverse(name, args=arguments))
 
 
-def run_row(row: RunRow, request: Request) -> Json:
+def run_row(row: RunRow, request: Request) -> answers.RunRow:
     """A run in a list: the same names as in `run`, fewer of them."""
     return {
         "id": str(row.id),
         "suite": {"slug": row.suite, "version": row.suite_version},
         "endpoint": row.endpoint,
-        "profile": row.profile,
+        "profile": row.profile_slug,
+        "profile_version": row.profile_version,
         "model": row.model_name,
         "status": row.status,
         "progress": {"n_done": row.n_done, "n_total": row.n_total},
@@ -44,6 +63,7 @@ def run_row(row: RunRow, request: Request) -> Json:
         "range": pair(row.range) if row.status == Run.Status.FINISHED else None,
         "bucket": None if row.bucket_id is None else str(row.bucket_id),
         "n_buckets": row.n_buckets,
+        "warnings": _mixed(row.n_buckets),
         "pins": {"held": row.pins_held},
         "labels": row.labels,
         "created_at": instant(row.created_at),
@@ -52,8 +72,14 @@ def run_row(row: RunRow, request: Request) -> Json:
     }
 
 
-def run(report: RunReport, request: Request) -> Json:
-    progress, noise = report.progress, report.noise
+def _mixed(n_buckets: int) -> list[answers.Note]:
+    """What a list says beside a score; the run's own page has every warning."""
+    found = [several_buckets(n_buckets)] if n_buckets > 1 else []
+    return [{"code": warning.code, "text": warning.text} for warning in found]
+
+
+def run(report: RunReport, request: Request) -> answers.Run:
+    progress, is_final = report.progress, report.row.status == Run.Status.FINISHED
     return {
         **run_row(report.row, request),
         "suite": {
@@ -79,12 +105,8 @@ def run(report: RunReport, request: Request) -> Json:
             }
             for line in report.repeats
         ],
-        "buckets": [_bucket(bucket, is_final=report.row.status == Run.Status.FINISHED) for bucket in report.buckets],
-        "noise": {
-            "disagreement_rate": noise.disagreement_rate,
-            "sd_points": noise.sd_points,
-            "n_unstable": noise.n_unstable,
-        },
+        "buckets": [_bucket(bucket, is_final=is_final) for bucket in report.buckets],
+        "noise": _noise(report.noise, is_final=is_final),
         "pins": {
             "held": report.row.pins_held,
             "broken": [
@@ -101,7 +123,8 @@ def run(report: RunReport, request: Request) -> Json:
     }
 
 
-def _bucket(bucket: BucketReport, *, is_final: bool) -> Json:
+def bucket_share(bucket: BucketReport | SideBucket) -> answers.BucketShare:
+    """Which bucket it is, and how much of a run it served."""
     return {
         "id": str(bucket.id),
         "model": {"name": bucket.model_name, "digest": bucket.model_digest},
@@ -113,14 +136,50 @@ def _bucket(bucket: BucketReport, *, is_final: bool) -> Json:
         "batch_class": bucket.batch_class,
         "n_responses": bucket.n_responses,
         "share": bucket.share,
+    }
+
+
+def _bucket(bucket: BucketReport, *, is_final: bool) -> answers.Bucket:
+    return {
+        **bucket_share(bucket),
         "repeats": [
             {"index": line.index, "score": line.points, "n_responses": line.n_responses} for line in bucket.repeats
         ],
         "range": pair(bucket.range) if is_final else None,
+        "noise": _noise(bucket.noise, is_final=is_final),
     }
 
 
-def _scores(report: RunReport) -> list[Json]:
+def _noise(noise: Noise, *, is_final: bool) -> answers.Noise:
+    """What says where the score lies is null until the run is finished, as its range is."""
+    resolution = noise.resolution
+    return {
+        "n_repeats": noise.n_repeats,
+        "disagreement_rate": noise.disagreement_rate,
+        "sd_points": noise.sd_points,
+        "expected_range_points": noise.expected_range_points,
+        "range5_points": noise.range5_points if is_final else None,
+        "n_unstable": noise.n_unstable,
+        "n_likely_to_flip": noise.n_likely_to_flip,
+        "interval": pair(noise.interval) if is_final else None,
+        "reach": pair(noise.reach) if is_final else None,
+        "level": noise.level if is_final else None,
+        "overdispersion": noise.overdispersion,
+        "is_overdispersed": noise.is_overdispersed,
+        "texts_alike": noise.texts_alike,
+        "scores_alike": noise.scores_alike,
+        "resolution": None
+        if resolution is None
+        else {
+            "repeats": resolution.repeats,
+            "points": resolution.points,
+            "elsewhere_points": resolution.elsewhere_points,
+            "churn": resolution.churn,
+        },
+    }
+
+
+def _scores(report: RunReport) -> list[answers.ScoresUnderScorer]:
     """The points under each scorer; the suite's own comes first."""
     is_final = report.row.status == Run.Status.FINISHED
     return [
@@ -133,14 +192,14 @@ def _scores(report: RunReport) -> list[Json]:
     ]
 
 
-def _twin(report: RunReport) -> Json | None:
+def _twin(report: RunReport) -> answers.Twin | None:
     twin = report.twin
     if twin is None:
         return None
     return {"run": str(twin.run_id), "n_equal": twin.n_equal, "n_compared": twin.n_compared}
 
 
-def suite_row(row: SuiteRow, request: Request) -> Json:
+def suite_row(row: SuiteRow, request: Request) -> answers.SuiteRow:
     return {
         "slug": row.slug,
         "title": row.title,
@@ -152,7 +211,7 @@ def suite_row(row: SuiteRow, request: Request) -> Json:
     }
 
 
-def version(line: VersionLine) -> Json:
+def version(line: VersionLine) -> answers.SuiteVersionRow:
     return {
         "version": line.number,
         "digest": line.digest,
@@ -162,7 +221,7 @@ def version(line: VersionLine) -> Json:
     }
 
 
-def history(buckets: tuple[BucketHistory, ...], *, suite_version: int, request: Request) -> list[Json]:
+def history(buckets: tuple[BucketHistory, ...], *, suite_version: int, request: Request) -> list[answers.HistoryRow]:
     """One row a run and bucket, newest first."""
     rows = [(point, bucket) for bucket in buckets for point in bucket.points]
     rows.sort(key=lambda row: (row[0].run_id, row[0].bucket_id), reverse=True)
@@ -173,7 +232,8 @@ def history(buckets: tuple[BucketHistory, ...], *, suite_version: int, request: 
             "date": instant(point.at),
             "status": point.status,
             "endpoint": point.endpoint,
-            "profile": point.profile,
+            "profile": point.profile_slug,
+            "profile_version": point.profile_version,
             "bucket": {
                 "id": str(bucket.bucket_id),
                 "model": bucket.model_name,
@@ -181,6 +241,8 @@ def history(buckets: tuple[BucketHistory, ...], *, suite_version: int, request: 
                 "batch_class": bucket.batch_class,
             },
             "repeats": list(point.points),
+            "n_buckets": point.n_buckets,
+            "warnings": _mixed(point.n_buckets),
             "range": pair(point.range) if point.status == Run.Status.FINISHED else None,
             "url": page_url(request, "run", point.run_id),
         }
@@ -188,8 +250,8 @@ def history(buckets: tuple[BucketHistory, ...], *, suite_version: int, request: 
     ]
 
 
-def endpoint(row: EndpointRow) -> Json:
-    named = {"repo": row.model, "revision": row.revision} if row.revision else {"path": row.model}
+def endpoint(row: EndpointRow) -> answers.Endpoint:
+    named: answers.ModelAsked = {"repo": row.model, "revision": row.revision} if row.revision else {"path": row.model}
     return {
         "slug": row.slug,
         "engine": row.engine,
@@ -202,7 +264,7 @@ def endpoint(row: EndpointRow) -> Json:
     }
 
 
-def profile(row: ProfileRow) -> Json:
+def profile(row: ProfileRow) -> answers.Profile:
     return {
         "slug": row.slug,
         "version": row.version,
@@ -213,7 +275,20 @@ def profile(row: ProfileRow) -> Json:
     }
 
 
-def response(row: ResponseRow) -> Json:
+def policy(row: PolicyRow) -> answers.Policy:
+    return {
+        "slug": row.slug,
+        "version": row.version,
+        "title": row.title,
+        "settings": row.settings,
+        "digest": row.digest,
+        "suites": list(row.suites),
+        "created_by": row.created_by or None,
+        "created_at": instant(row.created_at),
+    }
+
+
+def response(row: ResponseRow) -> answers.Response:
     return {
         "case": row.case_id,
         "case_index": row.case_index,
@@ -223,6 +298,7 @@ def response(row: ResponseRow) -> Json:
         "error": {"code": row.error_code, "detail": row.error_detail} if row.error_code else None,
         "score": row.score,
         "reason": row.reason or None,
+        "flip_chance": row.flip_chance,
         "is_vouched": row.is_vouched,
         "trace_digest": row.trace_digest or None,
         "provenance": {item.name: item.value for item in row.provenance},
@@ -230,7 +306,7 @@ def response(row: ResponseRow) -> Json:
     }
 
 
-def fingerprint_row(row: FingerprintRow) -> Json:
+def fingerprint_row(row: FingerprintRow) -> answers.FingerprintRow:
     return {
         "id": str(row.id),
         "digest": row.digest,
@@ -240,7 +316,7 @@ def fingerprint_row(row: FingerprintRow) -> Json:
     }
 
 
-def fingerprint(report: FingerprintReport) -> Json:
+def fingerprint(report: FingerprintReport) -> answers.Fingerprint:
     return {
         **fingerprint_row(report.row),
         "manifest": report.manifest,
@@ -256,9 +332,20 @@ def fingerprint(report: FingerprintReport) -> Json:
     }
 
 
-def worker(row: WorkerRow) -> Json:
-    has_shard = row.run_id is not None
-    shard = {"run": str(row.run_id), "repeat": row.repeat, "first": row.shard_first, "last": row.shard_last}
+def fingerprint_difference(found: FingerprintDifference, request: Request) -> answers.FingerprintDifference:
+    """What moved from `a` to `b`, what matters most first; unknown is null, and counted equal on neither side."""
+    a, b = found.baseline.row, found.candidate.row
+    return {
+        "a": fingerprint_row(a),
+        "b": fingerprint_row(b),
+        "moved": [{"field": each.field, "a": each.baseline, "b": each.candidate} for each in found.fields.moved],
+        "n_equal": len(found.fields.equal),
+        "n_unknown": len(found.fields.unknown),
+        "url": page_url(request, "fingerprint_diff", a.id, b.id),
+    }
+
+
+def worker(row: WorkerRow) -> answers.Worker:
     return {
         "id": str(row.id),
         "name": row.name,
@@ -268,8 +355,57 @@ def worker(row: WorkerRow) -> Json:
         "hardware": row.hardware,
         "versions": row.versions,
         "fingerprint": row.fingerprint_digest or None,
-        "shard": shard if has_shard else None,
+        "shard": _shard(row),
         "note": row.note,
+        "rests_until": instant(row.rests_until),
+        "n_engine_failures": row.n_engine_failures,
+        "n_fenced": row.n_fenced,
+        "self_test": _self_test(row.self_test),
         "seen_at": instant(row.seen_at),
         "started_at": instant(row.started_at),
+    }
+
+
+def _shard(row: WorkerRow) -> answers.ShardHeld | None:
+    if row.run_id is None or row.repeat is None or row.shard_first is None or row.shard_last is None:
+        return None
+    return {"run": str(row.run_id), "repeat": row.repeat, "first": row.shard_first, "last": row.shard_last}
+
+
+def _self_test(test: SelfTestFacts | None) -> answers.SelfTest | None:
+    if test is None:
+        return None
+    return {
+        "id": str(test.id),
+        "at": instant(test.at),
+        "is_invariant": test.is_invariant,
+        "findings": [
+            {
+                "kernels": finding.kernels,
+                "operation": finding.operation,
+                "dtype": finding.dtype,
+                "is_same": finding.is_same,
+                "text": finding.text,
+            }
+            for finding in test.findings
+        ],
+    }
+
+
+def replay(row: ReplayRow, request: Request) -> answers.Replay:
+    """A replay; `results` has one entry for each variant that was tried, in their order."""
+    return {
+        "id": str(row.id),
+        "run": str(row.run_id),
+        "repeat": row.repeat,
+        "case": row.case_id,
+        "status": row.status,
+        "variants": list(row.variants),
+        "results": [{"name": line.variant, "phrase": line.phrase, **line.facts} for line in row.results],
+        "reading": list(row.reading),
+        "error": row.error or None,
+        "created_by": row.created_by or None,
+        "created_at": instant(row.created_at),
+        "finished_at": instant(row.finished_at),
+        "url": page_url(request, "response", row.run_id, row.repeat, row.case_id),
     }

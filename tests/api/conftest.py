@@ -13,7 +13,7 @@ SCOPES = ("read", "run", "sign", "admin")
 
 
 class Api:
-    """The API as a program calls it: addresses below /api/v1, JSON in and out."""
+    """The API as a program calls it: addresses below /api/v1, or whole ones; JSON in and out."""
 
     def __init__(self, secret: str = "") -> None:
         self._client = Client(raise_request_exception=False)
@@ -31,7 +31,7 @@ class Api:
     def send(
         self, method: str, path: str, body: str | bytes | None = None, type_: str = "application/json", **headers: str
     ) -> Any:
-        address = path if path.startswith(("http", "/api")) else f"/api/v1{path}"
+        address = path if path.startswith(("http", "/api", "/metrics")) else f"/api/v1{path}"
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return self._client.generic(method, address, body or "", type_, headers={**self._headers, **named})
 

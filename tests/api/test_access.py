@@ -24,7 +24,7 @@ class Route:
 
     @property
     def is_api(self) -> bool:
-        return self.path.startswith("/api/")
+        return hasattr(self.view, "required_scopes")
 
     def scope_for(self, method: str) -> str | None:
         """What the view states for a method; None where it answers none such."""
@@ -69,6 +69,7 @@ def test_the_walk_finds_the_api_and_the_pages() -> None:
         "api/v1/runs/",
         "runs/",
         "",
+        "metrics",
         "api/v1/runs/<int:run_id>/responses/<int:repeat>/<path:case>/trace/",
     } <= patterns
 
@@ -141,6 +142,21 @@ def test_roles_decide_what_the_pages_do(route: Route, role: str) -> None:
             assert sent_to_login, method
         else:
             assert answer.status_code == 403, method
+
+
+def test_what_the_right_to_sign_is_needed_for() -> None:
+    """Judging is not signing: whoever may run may ask for a verdict, and settle one."""
+    signing = {
+        (method, route.pattern) for route in API_ROUTES for method in METHODS if route.scope_for(method) == "sign"
+    }
+    assert signing == {
+        ("POST", "api/v1/suites/<str:slug>/baselines/"),
+        ("POST", "api/v1/releases/<int:release_id>/signoffs/"),
+    }
+    judging = {
+        route.pattern for route in API_ROUTES if "releases" in route.pattern and route.scope_for("POST") == "run"
+    }
+    assert judging == {"api/v1/releases/", "api/v1/releases/<int:release_id>/settle/"}
 
 
 @pytest.mark.django_db

@@ -6,13 +6,20 @@ from pathlib import Path
 import pytest
 
 from evalboard.core import errors
+from evalboard.core.run_archive_reader import ArchiveDamaged
+from runs import outage
 from runs.api import problems, urls
+from runs.api.views.releases import FILTERS as RELEASE_FILTERS
 from runs.api.views.runs import FILTERS
+from runs.selectors.release_list import OUTCOMES
+from runs.services import idempotency
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "api.md").read_text()
 ROW = re.compile(r"^\| `(GET|POST|DELETE) (\S+)` \| (\w+) \|", re.MULTILINE)
-NEVER_ANSWERED = (errors.LeaseLost,)  # workers talk to the services, not to the API
-NAMES = {"run_id": "id", "fingerprint_id": "id"}
+# Workers talk to the services, not to the API; an archive is read where it was taken to.
+NEVER_ANSWERED = (errors.LeaseLost, ArchiveDamaged)
+NAMES = {"run_id": "id", "release_id": "id", "replay_id": "id", "fingerprint_id": "id"}
+NAMES |= {"token_id": "id", "webhook_id": "id"}
 
 
 def stated() -> set[tuple[str, str, str]]:
@@ -38,8 +45,19 @@ def test_every_filter_of_runs_is_documented(name: str) -> None:
     assert f"`{name}`" in row
 
 
+@pytest.mark.parametrize("name", RELEASE_FILTERS)
+def test_every_filter_of_releases_is_documented(name: str) -> None:
+    [row] = [line for line in PAGE.splitlines() if line.startswith("| `GET /releases/` ")]
+    assert f"`{name}`" in row
+
+
+def test_every_outcome_is_documented() -> None:
+    assert not {outcome for outcome in OUTCOMES if f"`{outcome}`" not in PAGE}
+
+
 def test_every_problem_code_is_documented() -> None:
-    answered = {*problems.CODES.values(), "malformed", "csrf_failed", "server_error", "database_away", "not_ready"}
+    answered = {*problems.CODES.values(), "malformed", "csrf_failed", "server_error", "not_ready"}
+    answered |= {outage.AWAY.code, outage.FULL.code, idempotency.KeyInUse.code, idempotency.KeyReused.code}
     known = [found for found in errors.EvalboardError.__subclasses__() if found.__module__.startswith("evalboard.core")]
     raised = {found.code for found in known if found not in NEVER_ANSWERED}
     assert not {code for code in answered | raised if f"`{code}`" not in PAGE}

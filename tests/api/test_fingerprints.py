@@ -2,6 +2,7 @@
 
 import pytest
 
+from runs.models import Fingerprint
 from tests import build
 from tests.api.conftest import Api
 
@@ -29,3 +30,29 @@ def test_fingerprints_are_paged(api: Api) -> None:
 
 def test_a_fingerprint_that_is_not_there_is_not_found(api: Api) -> None:
     assert api.get("/fingerprints/999/").status_code == 404
+
+
+def test_the_difference_of_two_fingerprints_is_field_by_field(api: Api) -> None:
+    one, other = (build.bucket(dtype).fingerprint for dtype in ("float32", "bfloat16"))
+    found = api.get(f"/fingerprints/{one.pk}/diff/{other.pk}/").json()
+    assert (found["a"]["id"], found["b"]["digest"]) == (str(one.pk), other.digest)
+    assert found["moved"] == [{"field": "engine.dtype", "a": "float32", "b": "bfloat16"}]
+    assert (found["n_equal"], found["n_unknown"]) == (1, 0)
+    assert found["url"].endswith(f"/fingerprints/{one.pk}/diff/{other.pk}/")
+    back = api.get(f"/fingerprints/{other.pk}/diff/{one.pk}/").json()
+    assert back["moved"] == [{"field": "engine.dtype", "a": "bfloat16", "b": "float32"}]
+
+
+def test_what_one_side_alone_knows_has_moved_and_is_null_on_the_other(api: Api) -> None:
+    one, other = (build.bucket(dtype).fingerprint for dtype in ("float32", "bfloat16"))
+    Fingerprint.objects.filter(pk=other.pk).update(manifest={"engine": {"dtype": "float32", "quantization": None}})
+    found = api.get(f"/fingerprints/{one.pk}/diff/{other.pk}/").json()
+    assert found["moved"] == [{"field": "versions.vllm", "a": "0.32.0", "b": None}]
+    assert (found["n_equal"], found["n_unknown"]) == (1, 1)
+
+
+def test_a_difference_with_one_that_is_not_there_is_not_found(api: Api) -> None:
+    one = build.bucket().fingerprint_id
+    for path in (f"/fingerprints/{one}/diff/999/", f"/fingerprints/999/diff/{one}/"):
+        assert api.get(path).status_code == 404
+    assert api.get(f"/fingerprints/{one}/diff/{one}/?page_size=2").status_code == 400

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings
-from django.db import OperationalError, connection
+from django.db import InternalError, OperationalError, connection
+from psycopg import errors
 
-from runs.middleware import HEADER, RequestIdFilter
+from evalboard.request_ids import RequestIdFilter
+from runs.middleware import HEADER
 from tests import build
 from tests.api.conftest import Api
 
@@ -144,6 +146,20 @@ def test_a_database_that_is_away_asks_to_come_back(api: Api) -> None:
         answer = api.get("/workers/")
     assert_problem(answer, 503, "database_away")
     assert int(answer["Retry-After"]) > 0
+
+
+def test_a_server_that_stores_nothing_yet_counts_as_away(api: Api) -> None:
+    refused = InternalError("cannot execute UPDATE in a read-only transaction")
+    refused.__cause__ = errors.ReadOnlySqlTransaction()
+    with failing(refused):
+        assert_problem(api.get("/workers/"), 503, "database_away")
+    with failing(InternalError("something else")):
+        assert_problem(api.get("/workers/"), 500, "server_error")
+
+
+def test_a_refusal_names_the_scope_that_is_missing(api: Api) -> None:
+    caller = Api(build.token(build.user(), "read"))
+    assert "scope run" in assert_problem(caller.post("/runs/", {}), 403, "refused")["detail"]
 
 
 def test_a_gateways_request_id_is_kept_where_it_is_sane() -> None:

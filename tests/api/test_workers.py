@@ -2,9 +2,11 @@
 
 import pytest
 
+from runs import services
 from runs.models import Shard
 from tests import build
 from tests.api.conftest import Api
+from tests.self_tests import result
 
 pytestmark = pytest.mark.django_db
 
@@ -23,3 +25,22 @@ def test_a_silent_worker_holds_nothing(api: Api) -> None:
     build.worker(seen_at="2026-01-01T00:00:00Z")
     [row] = api.get("/workers/").json()["results"]
     assert (row["state"], row["shard"]) == ("silent", None)
+
+
+def test_a_worker_tells_its_node_s_self_test(api: Api) -> None:
+    build.worker("untested", host="there")
+    build.worker("tested")
+    services.record_self_test(
+        host="here", hardware={"kind": "cpu"}, versions={}, result=result(differing=[("plain", "product", "float32")])
+    )
+    told = {row["name"]: row["self_test"] for row in api.get("/workers/").json()["results"]}
+    assert told["untested"] is None
+    assert told["tested"]["is_invariant"] is False
+    assert told["tested"]["at"].endswith("Z")
+    assert told["tested"]["findings"][0] == {
+        "kernels": "plain",
+        "operation": "matrix product",
+        "dtype": "float32",
+        "is_same": False,
+        "text": "other bits in batches of 3, 8 (by up to 2.5e-01)",
+    }

@@ -1,17 +1,29 @@
-"""Endpoints and profiles: what a run may name."""
+"""Endpoints, profiles and policies: what a run or a release may name."""
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from runs import services
 from runs.access import ADMIN, READ
-from runs.api import pages, query, shapes
+from runs.api import answers, pages, query, shapes
 from runs.api.access import resource
-from runs.api.serializers import EndpointIn, ProfileIn
+from runs.api.answers import Page
+from runs.api.describe import JSON, Answer, describe
+from runs.api.serializers import EndpointIn, PolicyIn, ProfileIn
 from runs.selectors import catalogue
 
 
 @resource(GET=READ, POST=ADMIN)
+@describe("GET", "Endpoints", name="endpoints", answer=Page[answers.Endpoint], is_paged=True)
+@describe(
+    "POST",
+    "Add an endpoint",
+    name="create_endpoint",
+    body=EndpointIn,
+    status=201,
+    answer=answers.Endpoint,
+    refuses=[409],
+)
 def endpoint_list(request: Request) -> Response:
     if request.method == "POST":
         return _create_endpoint(request)
@@ -30,6 +42,16 @@ def _create_endpoint(request: Request) -> Response:
 
 
 @resource(GET=READ, POST=ADMIN)
+@describe("GET", "The newest version of each profile", name="profiles", answer=Page[answers.Profile], is_paged=True)
+@describe(
+    "POST",
+    "Add a profile, or the next version of one",
+    name="create_profile",
+    body=ProfileIn,
+    status=201,
+    answer=answers.Profile,
+    also={200: Answer("The newest version has these settings already", {JSON: answers.Profile})},
+)
 def profile_list(request: Request) -> Response:
     if request.method == "POST":
         return _create_profile(request)
@@ -44,3 +66,30 @@ def _create_profile(request: Request) -> Response:
     body.is_valid(raise_exception=True)
     profile, is_new = services.create_profile(**body.validated_data)
     return Response(shapes.profile(catalogue.profile_row(profile)), status=201 if is_new else 200)
+
+
+@resource(GET=READ, POST=ADMIN)
+@describe("GET", "The newest version of each policy", name="policies", answer=Page[answers.Policy], is_paged=True)
+@describe(
+    "POST",
+    "Add a policy, or the next version of one",
+    name="create_policy",
+    body=PolicyIn,
+    status=201,
+    answer=answers.Policy,
+    also={200: Answer("The newest version has these settings already", {JSON: answers.Policy})},
+)
+def policy_list(request: Request) -> Response:
+    if request.method == "POST":
+        return _create_policy(request)
+    query.read(request)
+    return pages.answer_with(request, catalogue.policy_rows(), show=shapes.policy)
+
+
+def _create_policy(request: Request) -> Response:
+    """201 with a new version; 200 where the newest one has the same settings already."""
+    query.read(request, is_paged=False)
+    body = PolicyIn(data=request.data)
+    body.is_valid(raise_exception=True)
+    policy, is_new = services.create_policy(**body.validated_data, user=request.user)
+    return Response(shapes.policy(catalogue.policy_row(policy)), status=201 if is_new else 200)

@@ -10,9 +10,13 @@ from rest_framework.response import Response
 from evalboard.core import codec
 from runs import selectors
 from runs.access import READ
-from runs.api import pages, query, shapes
+from runs.api import answers, pages, query, shapes
 from runs.api.access import resource
+from runs.api.answers import Page
+from runs.api.describe import JSON, WHOLE, describe, text
 from runs.selectors import ResponseRow
+
+FILTERS = {"case": text("a case id"), "repeat": WHOLE}
 
 
 class PackedTrace(BaseRenderer):
@@ -28,8 +32,16 @@ class PackedTrace(BaseRenderer):
 
 
 @resource(GET=READ)
+@describe(
+    "GET",
+    "Responses of a run, by repeat and case",
+    name="responses",
+    answer=Page[answers.Response],
+    query=FILTERS,
+    is_paged=True,
+)
 def response_list(request: Request, run_id: int) -> Response:
-    sent = query.read(request, ("case", "repeat"))
+    sent = query.read(request, FILTERS)
     repeat = query.number(sent, "repeat")
 
     def fetch(*, after: int | None, before: int | None, limit: int) -> tuple[ResponseRow, ...]:
@@ -41,6 +53,12 @@ def response_list(request: Request, run_id: int) -> Response:
 
 
 @resource(GET=READ)
+@describe(
+    "GET",
+    "The trace of one response, position by position or packed",
+    name="trace",
+    answer={JSON: answers.Trace, PackedTrace.media_type: {"type": "string", "format": "binary"}},
+)
 @renderer_classes([JSONRenderer, PackedTrace])
 def trace(request: Request, run_id: int, repeat: int, case: str) -> Response:
     """Position by position as JSON, or packed as a block of one trace where `Accept` asks for bytes."""

@@ -11,15 +11,32 @@ from evalboard.core import suite as suites
 from evalboard.core.errors import InvalidInput
 from runs import selectors, services
 from runs.access import READ, RUN
-from runs.api import pages, query, shapes
+from runs.api import answers, pages, query, shapes, suite_bodies
 from runs.api.access import resource
+from runs.api.answers import Page
+from runs.api.describe import JSON, TEXT, Answer, describe, text, whole
 from runs.api.parsers import JsonLines, PlainText, StrictJson
 from runs.models import SuiteVersion
 from runs.selectors import suite as suite_reads
 from runs.selectors.suite_history import histories
 
+JSONL = {"slug": text("of the suite; needed with JSONL"), "title": text("of the suite, with JSONL")}
+VERSION = {"version": whole("the newest, unless given")}
+
 
 @resource(GET=READ, POST=RUN)
+@describe("GET", "Suites", name="suites", answer=Page[answers.SuiteRow], is_paged=True)
+@describe(
+    "POST",
+    "Store a suite: a new version, or the one that has this content already",
+    name="push_suite",
+    body={JSON: suite_bodies.SuiteIn, JsonLines.media_type: TEXT, PlainText.media_type: TEXT},
+    query=JSONL,
+    status=201,
+    answer=answers.SuiteVersion,
+    gives_headers={"Location": "the suite"},
+    also={200: Answer("The version that has this content already", {JSON: answers.SuiteVersion})},
+)
 @parser_classes([StrictJson, JsonLines, PlainText])
 def suite_list(request: Request) -> Response:
     if request.method == "POST":
@@ -42,20 +59,22 @@ def _document(request: Request) -> Any:
     if not isinstance(request.data, str):
         query.read(request, is_paged=False)
         return request.data
-    sent = query.read(request, ("slug", "title"), is_paged=False)
+    sent = query.read(request, JSONL, is_paged=False)
     if "slug" not in sent:
         raise InvalidInput("The suite is not valid.", fields={"slug": "Name it in the address: ?slug=…"})
     return suites.read_jsonl(request.data, slug=sent["slug"], title=sent.get("title"))
 
 
 @resource(GET=READ)
+@describe("GET", "A suite's newest version, or another", name="suite", answer=answers.SuiteVersion, query=VERSION)
 def suite_detail(request: Request, slug: str) -> Response:
-    sent = query.read(request, ("version",), is_paged=False)
+    sent = query.read(request, VERSION, is_paged=False)
     version = suite_reads.suite_version(slug, version=query.number(sent, "version"))
     return Response(_version(version, request))
 
 
 @resource(GET=READ)
+@describe("GET", "Versions, newest first", name="suite_versions", answer=Page[answers.SuiteVersionRow], is_paged=True)
 def version_list(request: Request, slug: str) -> Response:
     query.read(request)
     suite_reads.suite_version(slug)
@@ -63,9 +82,17 @@ def version_list(request: Request, slug: str) -> Response:
 
 
 @resource(GET=READ)
+@describe(
+    "GET",
+    "Runs of one version, one row for each run and bucket",
+    name="suite_history",
+    answer=Page[answers.HistoryRow],
+    query=VERSION,
+    is_paged=True,
+)
 def history(request: Request, slug: str) -> Response:
     """The runs of one suite version, the newest unless `?version=` names another."""
-    sent = query.read(request, ("version",))
+    sent = query.read(request, VERSION)
     version = suite_reads.suite_version(slug, version=query.number(sent, "version"))
     rows = shapes.history(histories(version), suite_version=version.number, request=request)
     return pages.answer_with(request, rows, show=lambda row: row)

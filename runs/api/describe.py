@@ -1,0 +1,111 @@
+"""How a view says what it takes and answers, for the OpenAPI schema; a route that does not fails `make check`.
+
+    @resource(GET=READ, POST=RUN)
+    @describe("GET", "Runs, newest first", answer=Page[answers.RunRow], query=FILTERS, is_paged=True)
+    @describe("POST", "Start a run", body=RunIn, answer=answers.Run, status=201, refuses=(404, 409))
+    def run_list(request): ...
+
+Scopes come from `resource`, path parameters from the address, bodies from the serializers that check them, and query
+parameters are the very table that `query.read` reads the names of. Answers are types of answers.py, to which mypy
+holds the functions that make them. `python tools/openapi.py --write` writes docs/openapi.yaml anew.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+View = Callable[..., Any]
+Json = dict[str, Any]
+
+JSON = "application/json"
+MAX_NUMBER = 10**18 - 1  # query.MAX_ID_DIGITS nines
+
+TEXT: Json = {"type": "string"}
+WHOLE: Json = {"type": "integer", "minimum": 0, "maximum": MAX_NUMBER}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One status that is answered: what it means, its body by media type (None: none), its headers by name."""
+
+    text: str
+    bodies: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One method of a route. `body` maps media types to a serializer, a type or a schema."""
+
+    name: str
+    summary: str
+    answers: Mapping[int, Answer]
+    query: Mapping[str, Json]
+    headers: Mapping[str, Json]
+    body: Mapping[str, Any]
+    is_paged: bool
+    is_body_required: bool
+    refuses: tuple[int, ...]
+
+
+def describe(
+    method: str,
+    summary: str,
+    *,
+    name: str,
+    answer: Any = None,
+    status: int = 200,
+    also: Mapping[int, Answer] | None = None,
+    query: Mapping[str, Json] | None = None,
+    takes_headers: Mapping[str, Json] | None = None,
+    gives_headers: Mapping[str, str] | None = None,
+    body: Any = None,
+    is_body_required: bool = True,
+    is_paged: bool = False,
+    refuses: Iterable[int] = (),
+) -> Callable[[View], View]:
+    """Describe one method of a view; stands below `resource`, once for each method.
+
+    name: the operation's, unique among all, as clients made from the schema call it. answer: a type or a schema, or a
+    dictionary of these by media type; None: no body. also: other statuses that are no failure. refuses: statuses of
+    failures beyond those that follow from the rest (400, 401, 403, 404 where the address names something, 429).
+    """
+    call = Call(
+        name=name,
+        summary=summary,
+        answers={status: Answer(summary, _by_media(answer), gives_headers or {}), **(also or {})},
+        query=query or {},
+        headers=takes_headers or {},
+        body=_by_media(body),
+        is_paged=is_paged,
+        is_body_required=is_body_required,
+        refuses=tuple(refuses),
+    )
+
+    def decorate(view: View) -> View:
+        known = getattr(view, "described", {})
+        view.described = {**known, method: call}  # type: ignore[attr-defined]
+        return view
+
+    return decorate
+
+
+def one_of(words: Iterable[str], text: str = "") -> Json:
+    """A query parameter that is one of some words."""
+    return {"type": "string", "enum": list(words), **({"description": text} if text else {})}
+
+
+def text(about: str, pattern: str = "") -> Json:
+    return {**TEXT, "description": about, **({"pattern": pattern} if pattern else {})}
+
+
+def whole(about: str) -> Json:
+    return {**WHOLE, "description": about}
+
+
+def _by_media(body: Any) -> Mapping[str, Any]:
+    if body is None:
+        return {}
+    if isinstance(body, dict) and all("/" in name for name in body):
+        return body
+    return {JSON: body}

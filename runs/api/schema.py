@@ -1,0 +1,230 @@
+"""The OpenAPI schema: what each view says of itself (describe.py), put together by drf-spectacular."""
+
+import functools
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from drf_spectacular.drainage import error
+from drf_spectacular.extensions import OpenApiSerializerExtension, OpenApiSerializerFieldExtension
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.plumbing import ResolvedComponent
+from drf_spectacular.utils import Direction
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import Serializer
+
+from runs import access
+from runs.api import answers, pages, query
+from runs.api.access import open_to_anyone
+from runs.api.describe import JSON, WHOLE, Answer, Call, describe
+from runs.api.schema_types import Refer, object_schema, schema_of
+from runs.api.serializers import ID, Id, IdOrCurrent, Object, Strict
+
+Json = dict[str, Any]
+
+PROBLEM = "application/problem+json"
+FAILURES = {
+    400: "The request is not valid; `fields` names what is wrong with it.",
+    401: "Nobody known sent this.",
+    403: "The caller's roles, or the token's scopes, do not include this.",
+    404: "What is named does not exist.",
+    409: "This cannot be done as things are.",
+    410: "It is gone.",
+    422: "The request is understood and cannot be followed.",
+    429: "More requests in a minute than one caller may send; `Retry-After` says when to go on.",
+    503: "This cannot be answered now.",
+}
+OTHERWISE = "Any other failure, in the same shape: docs/api.md has the codes."
+SECURITY = {
+    "token": {"type": "http", "scheme": "bearer", "description": "`Authorization: Bearer evb_…`"},
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "evalboard_session",
+        "description": "The session of someone signed in to the pages; what writes also carries `X-CSRFToken`.",
+    },
+}
+PAGE: dict[str, Json] = {
+    "cursor": {"type": "string", "description": "from `next` or `previous`"},
+    "page_size": {"type": "integer", "minimum": 1, "maximum": pages.PAGE_SIZE_MAX, "default": pages.PAGE_SIZE},
+}
+FIRST_TAGS = ("runs", "suites", "releases", "compare")
+ABOUT = """Runs, comparisons and releases of Evalboard. JSON in and out, strict: no NaN, no infinity, no key twice, and
+an unknown field or parameter is refused by its name. Ids are strings, times are RFC 3339 in UTC, scores are points
+from 0 to 100. Every answer carries `X-Request-Id`."""
+
+
+class Described(AutoSchema):
+    """An operation out of the view's own description; the framework's guesses are not asked."""
+
+    def get_operation(self, path: str, path_regex: str, path_prefix: str, method: str, registry: Any) -> Json | None:
+        self.path, self.path_regex, self.path_prefix, self.method = path, path_regex, path_prefix, method.upper()
+        self.registry = registry
+        view: Any = self.view
+        call: Call | None = view.described.get(self.method)
+        if call is None:
+            error(f"{self.method} {path} is not described; runs/api/describe.py says how.")
+            return None
+        scope = view.required_scopes[self.method]
+        parameters = [*self._in_path(), *self._in_query(call), *_in_headers(call)]
+        body = self._body(call)
+        return {
+            "operationId": call.name,
+            "summary": call.summary,
+            "tags": [_tag(path)],
+            **({"description": f"Scope: `{scope}`."} if scope != access.ANYONE else {}),
+            **({"parameters": parameters} if parameters else {}),
+            **({"requestBody": body} if body else {}),
+            "security": [] if scope == access.ANYONE else [{kind: [scope]} for kind in SECURITY],
+            "responses": dict(self._responses(call, scope)),
+        }
+
+    def _in_path(self) -> Iterator[Json]:
+        for name in re.findall(r"{(\w+)}", self.path):
+            is_number = re.search(rf"<int:{name}>", self.path_regex)
+            yield {"name": name, "in": "path", "required": True, "schema": WHOLE if is_number else {"type": "string"}}
+
+    def _in_query(self, call: Call) -> Iterator[Json]:
+        for name, schema in {**call.query, **(PAGE if call.is_paged else {})}.items():
+            about = {"description": schema["description"]} if "description" in schema else {}
+            plain = {key: value for key, value in schema.items() if key not in ("description", "required")}
+            must = {"required": True} if schema.get("required") else {}
+            yield {"name": name, "in": "query", **must, **about, "schema": plain}
+
+    def _body(self, call: Call) -> Json | None:
+        if not call.body:
+            return None
+        content = {media: {"schema": self._schema(body, "request")} for media, body in call.body.items()}
+        return {"content": content, "required": call.is_body_required}
+
+    def _responses(self, call: Call, scope: str) -> Iterator[tuple[str, Json]]:
+        for status, found in sorted(call.answers.items()):
+            yield str(status), self._response(found)
+        for status in sorted(_failures(call, scope, self.path)):
+            headers = {"Retry-After": "seconds"} if status == 429 else {}
+            yield str(status), self._response(Answer(FAILURES[status], {PROBLEM: answers.Problem}, headers))
+        yield "default", self._response(Answer(OTHERWISE, {PROBLEM: answers.Problem}))
+
+    def _response(self, found: Answer) -> Json:
+        content = {media: {"schema": self._schema(body, "response")} for media, body in found.bodies.items()}
+        headers = {
+            name: {"description": text, "required": True, "schema": {"type": "string"}}
+            for name, text in found.headers.items()
+        }
+        return {
+            "description": found.text,
+            **({"headers": headers} if headers else {}),
+            **({"content": content} if content else {}),
+        }
+
+    def _schema(self, body: Any, direction: Direction) -> Json:
+        if isinstance(body, dict):
+            return body
+        if isinstance(body, type) and issubclass(body, Serializer):
+            component = self.resolve_serializer(body(), direction)
+            return component.ref if component else {"type": "object", "additionalProperties": False}
+        return schema_of(body, self._refer_strictly if direction == "request" else self._refer)
+
+    def _refer(self, found: type) -> Json:
+        """A reference to a TypedDict's component, which is registered on first use."""
+        return self._component(found, self._refer, {})
+
+    def _refer_strictly(self, found: type) -> Json:
+        """The same for what is sent, where unknown fields are refused."""
+        return self._component(found, self._refer_strictly, {"additionalProperties": False})
+
+    def _component(self, found: type, refer: Refer, more: Json) -> Json:
+        kind = ResolvedComponent.SCHEMA
+        component = ResolvedComponent(name=found.__name__, type=kind, object=found)  # type: ignore[no-untyped-call]
+        if component not in self.registry:
+            self.registry.register(component)  # before its fields, one of which may be its own kind
+            component.schema = object_schema(found, refer) | more
+        return component.ref
+
+
+class StrictBody(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
+    """Serializers that refuse unknown fields say so."""
+
+    target_class = Strict
+    match_subclasses = True
+
+    def map_serializer(self, auto_schema: Any, direction: Any) -> Json:
+        found: Json = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
+        return {**found, "additionalProperties": False}
+
+
+class AnyObject(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    target_class = Object
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> Json:
+        return {"type": "object", "additionalProperties": True}
+
+
+class AnId(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    target_class = Id
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> Json:
+        return {"type": "string", "pattern": f"^{ID.pattern}$"}
+
+
+class AnIdOrCurrent(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    target_class = IdOrCurrent
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> Json:
+        return {"type": "string", "pattern": f"^({ID.pattern}|current)$"}
+
+
+def routes(endpoints: list[Any]) -> list[Any]:
+    """Those that the schema is about: views that state scopes, the catch-all apart."""
+    return [
+        (re.sub(r"/?\?$", "", path) if path.endswith("?") else path, path_regex, method, view)
+        for path, path_regex, method, view in endpoints
+        if getattr(view, "required_scopes", None) and not path_regex.endswith("^")
+    ]
+
+
+@functools.cache
+def document() -> Json:
+    """The whole schema; it is made of code alone, so once in a process."""
+    found: Json = SchemaGenerator().get_schema(public=True)  # type: ignore[no-untyped-call]
+    return found
+
+
+@open_to_anyone("GET")
+@describe("GET", "This schema", name="schema", answer={JSON: {"type": "object"}})
+def schema(request: Request) -> Response:
+    query.read(request, is_paged=False)
+    return Response(document())
+
+
+def _tag(path: str) -> str:
+    """What the calls are grouped by: the first word of the address below the base."""
+    return re.sub("^/(api/)?(v1/)?", "", path).split("/")[0]
+
+
+def _in_headers(call: Call) -> Iterator[Json]:
+    for name, found in call.headers.items():
+        about = {"description": found["description"]} if "description" in found else {}
+        plain = {key: value for key, value in found.items() if key != "description"}
+        yield {"name": name, "in": "header", **about, "schema": plain}
+
+
+def _failures(call: Call, scope: str, path: str) -> set[int]:
+    """The failures that follow from what a call is, and those that it names."""
+    found = {400, *call.refuses}
+    if scope != access.ANYONE:
+        found |= {401, 403, 429}
+    if "{" in path:
+        found.add(404)
+    return found
+
+
+def finish(result: Json, **context: Any) -> Json:
+    """What stands around the operations: what this is, and how callers say who they are."""
+    result["info"] = {"title": "Evalboard's REST API", "version": "v1", "description": " ".join(ABOUT.split())}
+    used = {tag for methods in result["paths"].values() for call in methods.values() for tag in call["tags"]}
+    result["tags"] = [{"name": tag} for tag in (*FIRST_TAGS, *sorted(used - set(FIRST_TAGS)))]
+    result["components"] = {**result["components"], "securitySchemes": SECURITY}
+    return result

@@ -1,0 +1,59 @@
+"""Answers that are sent while they are read: files, with the name under which a browser keeps them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.http import StreamingHttpResponse
+from rest_framework.renderers import BaseRenderer
+
+from runs.api.describe import TEXT
+from runs.api.parsers import JsonLines
+
+ROW_COUNT = "X-Row-Count"
+NAMED = {"Content-Disposition": "the file's name"}
+COUNTED = {**NAMED, ROW_COUNT: "how many rows there are, so that an answer that was cut off shows"}
+BINARY = {"type": "string", "format": "binary"}
+
+
+class _File(BaseRenderer):
+    """What `Accept` may ask for; the view itself writes it."""
+
+    charset = None
+    render_style = "binary"
+
+    def render(self, data: bytes, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
+        return data
+
+
+class Zip(_File):
+    media_type = "application/zip"
+    format = "zip"
+
+
+class Csv(_File):
+    media_type = "text/csv"
+    format = "csv"
+
+
+class Jsonl(_File):
+    media_type = JsonLines.media_type
+    format = "jsonl"
+
+
+def described(kind: type[_File]) -> dict[str, Any]:
+    """What `describe` says of an answer of this kind."""
+    return {"answer": {kind.media_type: BINARY if kind is Zip else TEXT}}
+
+
+def answer(kind: type[_File], parts: Iterator[bytes], *, name: str, n_rows: int | None = None) -> StreamingHttpResponse:
+    """Send the parts as they come. Whatever can be refused must be refused before: once sending has begun, an error
+    can only break the connection, which the client sees.
+    """
+    charset = "; charset=utf-8" if kind is Csv else ""
+    headers = {
+        "Content-Type": f"{kind.media_type}{charset}",
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "X-Accel-Buffering": "no",  # a proxy that keeps it until it is whole would give up on a large one
+        **({} if n_rows is None else {ROW_COUNT: str(n_rows)}),
+    }
+    return StreamingHttpResponse(parts, headers=headers)

@@ -1,0 +1,248 @@
+"""A server's database with something of everything, and for every call that the schema describes one that succeeds."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from evalboard.core.profile_defaults import DEFAULT_PROFILES
+from runs import services
+from runs.access import ROLES
+from runs.models import Fingerprint, Replay, Run
+from runs.services.rotations import note_rotation
+from runs.services.webhooks import EVENTS
+from tests import build, judged, self_tests
+from tests.api.conftest import SCOPES
+from tests.frontend import stage, two_runs
+from tests.runs.test_replays import result
+
+JSONL = "application/x-ndjson"
+LINES = '{"suite": {"scorer": {"kind": "exact"}}}\n{"id": "a", "prompt": "Which colour?", "target": "blue"}\n'
+CASE = "case-002"
+
+
+@dataclass(frozen=True)
+class Good:
+    """A request that succeeds. `path` and `query` are by the parameters' names; it takes the role's token."""
+
+    operation: str
+    path: dict[str, Any] = field(default_factory=dict)
+    query: dict[str, Any] = field(default_factory=dict)
+    body: Any = None
+    media: str = "application/json"
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def secrets() -> dict[str, str]:
+    """A token with every scope for each role."""
+    return {role: build.token(build.user(role.replace(" ", "-"), role), *SCOPES) for role in ROLES}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Ids of what was made, as the requests name them."""
+
+    known: dict[str, Any]
+    baseline: int
+    candidate: int
+    queued: int
+    unneeded: int
+    reference: int
+    judged: int
+    rotated: int
+    open_release: int
+    webhook: int
+    token: int
+
+
+def make(person: Any) -> Rows:
+    """Everything there is, by the services, as workers and people would bring it."""
+    stage.stage(model_root=settings.MODEL_ROOTS[0], n_cases=6)
+    services.store_default_policies()
+    ours, theirs = two_runs.near_tie(2)
+    baseline, candidate = two_runs.make({2: ours}, {2: theirs}, repeats=2)
+    stage.run_in("incomplete")
+    _self_tested()
+    replay = _replayed(baseline)
+    queued, unneeded = stage.start(), stage.run_in("finished")
+    judged.policy()
+    reference, other = judged.run(), judged.run()
+    release = services.create_release(gates=_gates(reference, other), policy="lenient", labels={}, user=person)
+    unsettled = services.create_release(
+        gates=_gates(reference, judged.open_run()), policy="lenient", labels={"branch": "main"}, user=person
+    )
+    services.set_baseline(suite=stage.SLUG, run=reference.pk, reason="As shipped.", user=person)
+    rotated = _rotated(person)
+    webhook, _ = services.create_webhook(url="https://example.com/told", events=list(EVENTS), user=person)
+    until = timezone.now() + timedelta(days=1)
+    token, _ = services.create_token(user=person, name="other", scopes=("read",), expires_at=until)
+    first, second = Fingerprint.objects.order_by("id").values_list("id", flat=True)[:2]
+    known = {
+        "run_id": baseline.pk,
+        "replay_id": replay.pk,
+        "release_id": release.pk,
+        "fingerprint_id": first,
+        "other": second,
+        "repeat": 1,
+        "case": CASE,
+        "slug": stage.SLUG,
+        "webhook_id": webhook.pk,
+        "token_id": token.pk,
+    }
+    return Rows(
+        known=known,
+        baseline=baseline.pk,
+        candidate=candidate.pk,
+        queued=queued.pk,
+        unneeded=unneeded.pk,
+        reference=reference.pk,
+        judged=other.pk,
+        rotated=rotated.pk,
+        open_release=unsettled.pk,
+        webhook=webhook.pk,
+        token=token.pk,
+    )
+
+
+def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good]]:
+    """One for each success that is described, in an order in which all succeed; later ones read earlier `answers`."""
+    asked = {"suite": stage.SLUG, "suite_version": 1, "endpoint": "local", "profile": "pinned", "repeats": 1}
+    pair = {"baseline": rows.baseline, "candidate": rows.candidate}
+    run, queued = {"run_id": rows.baseline}, {"run_id": rows.queued}
+    case = {"id": "one", "prompt": "Which colour?", "target": "blue"}
+    suite = {"slug": "pushed", "title": "Pushed", "scorer": {"kind": "exact"}, "cases": [case]}
+    endpoint = {"slug": "second", "model": {"path": str(settings.MODEL_ROOTS[0] / "paint-2b")}}
+    profile = {"slug": "mine", "settings": DEFAULT_PROFILES["pinned"]["settings"]}
+    release = {"suite": stage.SLUG, "candidate": str(rows.judged), "baseline": str(rows.reference), "policy": "lenient"}
+    policy = {"slug": "ours", "settings": judged.LENIENT}
+    until = (timezone.now() + timedelta(days=20)).isoformat()
+    of = rows.known
+
+    def take(*names: str) -> dict[str, Any]:
+        return {name: of[name] for name in names}
+
+    def settled() -> Good:
+        plan = answers["settle_plan"]["plan"]
+        body = {"look": plan["look"], "n_responses": plan["n_responses"]}
+        return Good("settle", {"release_id": rows.open_release}, body=body)
+
+    def signed() -> Good:
+        digest = answers["release"]["input_digest"]
+        return Good("sign_release", take("release_id"), body={"decision": "approve", "input_digest": digest})
+
+    def unchanged(operation: str, path: dict[str, Any]) -> Callable[[], Good]:
+        return lambda: Good(operation, path, headers={"If-None-Match": answers[f"{operation} ETag"]})
+
+    plain = [
+        Good("schema"),
+        Good("health"),
+        Good("ready"),
+        Good("metrics"),
+        Good("suites", query={"page_size": 1}),
+        Good("push_suite", body=suite),
+        Good("push_suite", body=suite),
+        Good("push_suite", query={"slug": "lines"}, body=LINES, media=JSONL),
+        Good("suite", take("slug"), query={"version": 1}),
+        Good("suite_versions", take("slug")),
+        Good("suite_history", take("slug")),
+        Good("baselines", take("slug")),
+        Good("set_baseline", take("slug"), body={"run": str(rows.rotated), "reason": "Better."}),
+        Good("endpoints"),
+        Good("create_endpoint", body=endpoint | {"dtype": "float32", "line": "paint"}),
+        Good("profiles"),
+        Good("create_profile", body=profile),
+        Good("create_profile", body=profile),
+        Good("policies"),
+        Good("create_policy", body=policy),
+        Good("create_policy", body=policy),
+        Good("runs", query={"status": "finished"}),
+        Good("create_run", body=asked | {"labels": {"branch": "main"}}, headers={"Idempotency-Key": "schema-1"}),
+        Good("run", run),
+        Good("run", queued),
+        Good("add_repeats", queued, body={"n": 1}),
+        Good("rescore", run, body={"scorer": {"kind": "contains"}}),
+        Good("cancel_run", queued),
+        Good("delete_run", {"run_id": rows.unneeded}),
+        Good("cases", run, query={"only": "failed"}),
+        Good("responses", run, query={"repeat": 1}),
+        Good("trace", take("run_id", "repeat", "case")),
+        Good("trace", take("run_id", "repeat", "case"), headers={"Accept": "application/octet-stream"}),
+        Good("export_run", run),
+        Good("export_cases_csv", run, query={"only": "passed"}),
+        Good("export_cases_jsonl", run),
+        Good("export_pairs_csv", query=pair),
+        Good("export_pairs_jsonl", query=pair),
+        Good("replays", run),
+        Good("create_replay", run, body={"case": CASE, "batch_sizes": [1, 2]}),
+        Good("replay", take("replay_id")),
+        Good("compare", query=pair),
+        Good("compare", query=pair | {"repeat": "1,1"}),
+        Good("compared_cases", query=pair),
+        Good("compared_case", {"case": CASE}, query=pair),
+        Good("releases"),
+        Good("create_release", body=release),
+        Good("release", take("release_id")),
+        Good("settle_plan", {"release_id": rows.open_release}),
+    ]
+    last = [
+        Good("signoffs"),
+        Good("fingerprints"),
+        Good("fingerprint", take("fingerprint_id")),
+        Good("fingerprint_difference", take("fingerprint_id", "other")),
+        Good("workers"),
+        Good("tokens"),
+        Good("create_token", body={"name": "mine", "scopes": ["read"], "expires_at": until}),
+        Good("revoke_token", {"token_id": rows.token}),
+        Good("webhooks"),
+        Good("create_webhook", body={"url": "https://example.com/too", "events": list(EVENTS)}),
+        Good("webhook", {"webhook_id": rows.webhook}),
+        Good("switch_webhook_on", {"webhook_id": rows.webhook}),
+        Good("send_webhook_test", {"webhook_id": rows.webhook}),
+        Good("delete_webhook", {"webhook_id": rows.webhook}),
+    ]
+
+    def as_is(each: Good) -> Callable[[], Good]:
+        return lambda: each
+
+    read_again = [unchanged("replay", take("replay_id")), as_is(Good("run", queued)), unchanged("run", queued)]
+    return [*map(as_is, plain), signed, settled, *read_again, *map(as_is, last)]
+
+
+def _gates(baseline: Run, candidate: Run) -> list[dict[str, Any]]:
+    slug = candidate.suite_version.suite.slug
+    return [{"suite": slug, "baseline": baseline.pk, "candidate": candidate.pk, "tier": "critical"}]
+
+
+def _rotated(person: Any) -> Run:
+    """The run whose stack made a baseline on its endpoint expire."""
+    build.endpoint("rotating", line="other")
+    texts = judged.answers(judged.N_CASES)
+    before = build.finished_run(texts, version=judged.suite(), on="rotating")
+    services.set_baseline(suite=stage.SLUG, run=before.pk, reason="As it was.", user=person)
+    after = build.finished_run(texts, version=judged.suite(), on="rotating", by=build.process(build.bucket("bfloat16")))
+    with transaction.atomic():
+        note_rotation(run=after)
+    return after
+
+
+def _self_tested() -> None:
+    """A worker whose node was tested."""
+    hardware, versions = {"kind": "cpu"}, {"vllm": "0.32.0"}
+    services.record_self_test(host="node-2", hardware=hardware, versions=versions, result=self_tests.result())
+    services.register_worker(name="tested", host="node-2", pid=2, pool="default", hardware=hardware, versions=versions)
+
+
+def _replayed(run: Run) -> Replay:
+    """A replay of one case at two batch sizes, ended."""
+    replay = services.create_replay(run_id=run.pk, case_id=CASE, batch_sizes=[1, 2])
+    by = services.register_worker(name="replayer", host="node-3", pid=3, pool="default", hardware={}, versions={})
+    lease = services.claim_replay(worker=by)
+    assert lease is not None
+    for variant in replay.variants:
+        services.record_result(lease=lease, result=result(variant))
+    services.finish_replay(lease=lease)
+    return replay

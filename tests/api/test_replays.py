@@ -1,0 +1,98 @@
+"""`/runs/{id}/replays/` and `/replays/{id}/`."""
+
+from typing import Any
+
+import pytest
+
+from runs import services
+from runs.models import Replay, Run
+from tests import build
+from tests.api.conftest import Api
+from tests.runs.test_replays import result
+
+
+@pytest.fixture
+def run(db: None) -> Run:
+    return build.finished_run()
+
+
+def finish(replay_id: str) -> None:
+    """Decode it as a worker would."""
+    lease = services.claim_replay(worker=build.worker("replayer"))
+    assert lease is not None
+    for variant in Replay.objects.get(pk=replay_id).variants:
+        services.record_result(lease=lease, result=result(variant))
+    services.finish_replay(lease=lease)
+
+
+def test_a_replay_is_asked_for_and_followed_to_its_end(api: Api, run: Run) -> None:
+    asked = api.post(f"/runs/{run.pk}/replays/", {"case": "a/b c", "repeat": 2, "batch_sizes": [1, 2]})
+    body = asked.json()
+    assert asked.status_code == 201
+    assert asked["Location"].endswith(f"/api/v1/replays/{body['id']}/")
+    assert (body["run"], body["repeat"], body["case"], body["status"]) == (str(run.pk), 2, "a/b c", "queued")
+    assert (body["variants"], body["results"], body["reading"]) == ([{"batch_size": 1}, {"batch_size": 2}], [], [])
+    assert (body["created_by"], body["error"], body["finished_at"]) == ("root", None, None)
+    assert body["url"].endswith(f"/runs/{run.pk}/repeats/2/cases/a/b%20c/")
+    finish(body["id"])
+    ended = api.get(asked["Location"]).json()
+    assert (ended["status"], ended["reading"]) == ("finished", ["Identical at every batch size from 1 to 2."])
+    assert [each["name"] for each in ended["results"]] == ["batch size 1", "batch size 2"]
+    assert ended["results"][0]["phrase"] == "identical"
+    assert "trace" not in ended["results"][0]
+    assert ended["finished_at"].endswith("Z")
+
+
+def test_the_least_that_must_be_said_is_the_case(api: Api, run: Run) -> None:
+    body = api.post(f"/runs/{run.pk}/replays/", {"case": "sky"}).json()
+    assert (body["repeat"], body["variants"]) == (1, [{}])
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "case"),
+        ({"case": 7}, "case"),
+        ({"case": "sky", "speed": 1}, "speed"),
+        ({"case": "sky", "repeat": "2"}, "repeat"),
+        ({"case": "sky", "repeat": 9}, "repeat"),
+        ({"case": "sky", "batch_sizes": 4}, "batch_sizes"),
+        ({"case": "sky", "batch_sizes": ["4"]}, "batch_sizes[0]"),
+        ({"case": "sky", "batch_sizes": [1000]}, "batch_sizes"),
+        ({"case": "sky", "dtypes": ["float8"]}, "dtypes"),
+        ({"case": "sky", "neighbours": 2}, "neighbours"),
+    ],
+)
+def test_what_is_wrong_is_named(api: Api, run: Run, body: dict[str, Any], field: str) -> None:
+    refused = api.post(f"/runs/{run.pk}/replays/", body)
+    assert refused.status_code == 400
+    assert list(refused.json()["fields"]) == [field]
+    assert not Replay.objects.exists()
+
+
+def test_what_is_not_there_is_404(api: Api, run: Run) -> None:
+    assert api.get("/replays/999/").status_code == 404
+    assert api.get("/runs/999/replays/").status_code == 404
+    assert api.post("/runs/999/replays/", {"case": "sky"}).status_code == 404
+    missing = api.post(f"/runs/{run.pk}/replays/", {"case": "desert"})
+    assert (missing.status_code, missing.json()["detail"]) == (404, f"The suite of run {run.pk} has no case desert.")
+
+
+def test_replays_of_a_run_come_newest_first_in_pages(api: Api, run: Run) -> None:
+    asked = [api.post(f"/runs/{run.pk}/replays/", {"case": "sky"}).json()["id"] for _ in range(3)]
+    first = api.get(f"/runs/{run.pk}/replays/?page_size=2").json()
+    assert [each["id"] for each in first["results"]] == [asked[2], asked[1]]
+    second = api.get(first["next"]).json()
+    assert [each["id"] for each in second["results"]] == [asked[0]]
+    assert [each["id"] for each in api.get(second["previous"]).json()["results"]] == [asked[2], asked[1]]
+
+
+def test_the_same_fields_come_for_an_answer_and_for_none(api: Api, run: Run) -> None:
+    body = api.post(f"/runs/{run.pk}/replays/", {"case": "sky", "batch_sizes": [1, 2]}).json()
+    lease = services.claim_replay(worker=build.worker("replayer"))
+    assert lease is not None
+    services.record_result(lease=lease, result=result({"batch_size": 1}))
+    services.record_result(lease=lease, result=result({"batch_size": 2}, error="no memory"))
+    answered, failed = api.get(f"/replays/{body['id']}/").json()["results"]
+    assert answered.keys() == failed.keys()
+    assert (answered["error"], failed["error"]) == (None, {"code": "engine_error", "detail": "no memory"})

@@ -1,0 +1,184 @@
+"""The running server answers as its own schema says: to what is right, to what is made up, and to what is wrong.
+
+The schema is closed for this: a field or a status that it does not name fails. tests/api/everything.py has the data.
+"""
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, given
+from hypothesis import settings as made_up
+from schemathesis import Case, GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi import checks
+
+from runs.access import ROLES
+from runs.models import Token
+from tests.api import everything
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.filterwarnings("default"),  # the generators' own
+]
+
+ANSWERED = [
+    not_a_server_error,
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_headers_conformance,
+    checks.response_schema_conformance,
+]
+REFUSED = [*ANSWERED, checks.negative_data_rejection]
+RIGHT, WRONG, OTHERS = 3, 3, 1  # examples of one operation: as admin, and as the others
+SECONDS = 20
+
+
+@schemathesis.serializer(everything.JSONL)
+def jsonl(context: Any, value: Any) -> bytes:
+    """JSONL as it is sent: text."""
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+@dataclass(frozen=True)
+class Site:
+    """The server, its closed schema, a session for each role and the rows that it has."""
+
+    address: str
+    schema: Any
+    sessions: dict[str, requests.Session]
+    rows: everything.Rows
+
+    def operations(self) -> dict[str, Any]:
+        found = (each.ok() for each in self.schema.get_all_operations())
+        return {each.definition.raw["operationId"]: each for each in found}
+
+
+@pytest.fixture
+def site(live_server: Any, settings: Any) -> Site:
+    settings.RATES = dict.fromkeys(settings.RATES, 0)
+    secrets = everything.secrets()
+    rows = everything.make(Token.objects.get(user__username="admin").user)
+    sessions = {"anonymous": requests.Session()}
+    for role, secret in secrets.items():
+        sessions[role] = requests.Session()
+        sessions[role].headers["Authorization"] = f"Bearer {secret}"
+    document = requests.get(f"{live_server.url}/api/schema/", timeout=SECONDS).json()
+    return Site(live_server.url, schemathesis.openapi.from_dict(closed(document)), sessions, rows)
+
+
+def closed(document: Any) -> Any:
+    """The schema without `default` answers, and with every object shut that has its fields listed."""
+    document = copy.deepcopy(document)
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            operation["responses"].pop("default")
+    _shut(document["components"]["schemas"])
+    _shut(document["paths"])
+    return document
+
+
+def _shut(found: Any) -> None:
+    if isinstance(found, list):
+        for each in found:
+            _shut(each)
+    if isinstance(found, dict):
+        if "properties" in found and found.get("type") == "object":
+            found.setdefault("additionalProperties", False)
+        for each in found.values():
+            _shut(each)
+
+
+def test_every_success_that_is_described_is_answered_so(site: Site) -> None:
+    """One good request for each, so that no schema of an answer stays unread."""
+    answers: dict[str, Any] = {}
+    operations, problems = site.operations(), []
+    seen: set[tuple[str, str]] = set()
+    for make_request in everything.good_requests(site.rows, answers):
+        asked = make_request()
+        case = operations[asked.operation].Case(
+            path_parameters=asked.path,
+            query=asked.query,
+            headers=asked.headers,
+            body=schemathesis.core.NOT_SET if asked.body is None else asked.body,
+            media_type=None if asked.body is None else asked.media,
+        )
+        answer = case.call(base_url=site.address, session=site.sessions["admin"], timeout=SECONDS)
+        problems += failures(case, answer, ANSWERED)
+        if answer.status_code >= 400:
+            problems.append(f"{asked.operation}: {answer.status_code} {answer.content[:500]!r}")
+        seen.add((asked.operation, str(answer.status_code)))
+        if answer.headers.get("content-type", [""])[0] == "application/json":
+            answers[asked.operation] = answer.json()
+        answers[f"{asked.operation} ETag"] = answer.headers.get("etag", [""])[0]
+    assert not problems, "\n".join(problems)
+    described = {
+        (name, status)
+        for name, operation in operations.items()
+        for status in operation.definition.raw["responses"]
+        if status < "400"
+    }
+    assert described - seen == set()
+
+
+def test_made_up_requests_are_answered_as_described(site: Site) -> None:
+    """By every role: no 5xx, and no status, header, type or field that the schema does not have, whatever comes."""
+    problems: list[str] = []
+    for role in ("anonymous", *ROLES):
+        for operation in site.operations().values():
+            try:
+                _try(site, role, operation)
+            except Exception as found:  # noqa: BLE001  # the generators' own kinds; all are shown together
+                problems.append(f"{operation.label} as {role}: {found}")
+    assert not problems, "\n\n".join(problems)
+
+
+def _try(site: Site, role: str, operation: Any) -> None:
+    """Right requests with the ids of real rows; as admin also with made-up ones, and wrong ones, which are refused."""
+    names = {parameter.name for parameter in operation.path_parameters}
+    known = {name: value for name, value in site.rows.known.items() if name in names} or None
+    asked = {parameter.name for parameter in operation.query}
+    runs = {"baseline": site.rows.baseline, "candidate": site.rows.candidate}
+    query = runs if runs.keys() <= asked else None
+    if role != "admin":
+        _send(site, role, operation.as_strategy(path_parameters=known), OTHERS, ANSWERED)
+        return
+    _send(site, role, operation.as_strategy(path_parameters=known, query=query), RIGHT, ANSWERED)
+    if known:
+        _send(site, role, operation.as_strategy(), OTHERS, ANSWERED)
+    if _can_be_wrong(operation):
+        wrong = operation.as_strategy(GenerationMode.NEGATIVE, path_parameters=known)
+        _send(site, role, wrong, WRONG, REFUSED)
+
+
+def _can_be_wrong(operation: Any) -> bool:
+    """Whether there is anything that the generators could send wrongly beside what the path names."""
+    return bool(list(operation.query) or list(operation.headers) or list(operation.body))
+
+
+def _send(site: Site, role: str, cases: Any, n: int, wanted: list[Any]) -> None:
+    @made_up(
+        max_examples=n,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=cases)
+    def each(case: Case) -> None:
+        answer = case.call(base_url=site.address, session=site.sessions[role], timeout=SECONDS)
+        case.validate_response(answer, checks=wanted)
+
+    each()
+
+
+def failures(case: Case, answer: Any, wanted: list[Any]) -> list[str]:
+    try:
+        case.validate_response(answer, checks=wanted)
+    except Exception as found:  # noqa: BLE001  # a group of the generators' own kinds
+        return [f"{case.operation.label}: {found}"]
+    return []
