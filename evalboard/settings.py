@@ -1,48 +1,137 @@
 """Settings. Machines differ by environment only; a bad value stops the start and is named.
 
-docs/settings.md lists every variable; a test keeps it true.
+docs/settings.md lists every variable; a test keeps it true. The value of NAME may also stand in a file that NAME_FILE
+names, as orchestrators hand over secrets.
 """
 
+import secrets
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from csp.constants import NONCE, NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
-from environs import Env, EnvError
+from environs import EnvError, FileAwareEnv, validate
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from evalboard import oidc, safety
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-LOCAL_HOSTS = {"127.0.0.1", "localhost", "[::1]", "::1"}
 
-env = Env()
+env = FileAwareEnv(strip_whitespace=True)
 try:
     DATA_DIR = Path(env.str("EVALBOARD_DATA_DIR", str(BASE_DIR / "data"))).resolve()
     DEBUG = env.bool("EVALBOARD_DEBUG", False)
-    ALLOWED_HOSTS = env.list("EVALBOARD_HOSTS", ["127.0.0.1", "localhost", "[::1]"])
+    HOSTS = [host.strip() for host in env.list("EVALBOARD_HOSTS", list(safety.LOCAL_HOSTS))]
     SECRET_KEY = env.str("EVALBOARD_SECRET_KEY", "")
+    # Whether a proxy in front speaks TLS; None where nobody said, which this machine's own names allow.
+    HTTPS = env.bool("EVALBOARD_HTTPS", None)
     DATABASES = {
-        "default": env.dj_db_url("DATABASE_URL", "postgres://postgres@127.0.0.1:5432/evalboard", conn_max_age=60)
+        "default": env.dj_db_url(
+            "DATABASE_URL",
+            "postgres://postgres@127.0.0.1:5432/evalboard",
+            conn_max_age=60,
+            conn_health_checks=True,  # or each thread's next request would fail once after the database was away
+        )
     }
+    # The doorbell of a team's installation. Without it, workers look into the database every second.
+    REDIS_URL = env.str("REDIS_URL", "")
+    REDIS_SECONDS = env.float("EVALBOARD_REDIS_SECONDS", 2.0)
+    # Requests a minute by one token or person, by the scope that they need; 0 is no limit.
+    RATES = {
+        "read": env.int("EVALBOARD_RATE_READ", 6000, validate=validate.Range(min=0)),
+        "run": env.int("EVALBOARD_RATE_RUN", 600, validate=validate.Range(min=0)),
+        "sign": env.int("EVALBOARD_RATE_SIGN", 120, validate=validate.Range(min=0)),
+        "admin": env.int("EVALBOARD_RATE_ADMIN", 300, validate=validate.Range(min=0)),
+    }
+    # How often a team's workers look without having heard the doorbell, and how often all is swept.
+    LOOK_SECONDS = env.float("EVALBOARD_LOOK_SECONDS", 15.0)
+    RECONCILE_SECONDS = env.float("EVALBOARD_RECONCILE_SECONDS", 15.0)
     # The interpreter that has vLLM; the engine's pins are its own, so it never is ours.
     VLLM_PYTHON = env.str("EVALBOARD_VLLM_PYTHON", str(BASE_DIR / ".venv-engine" / "bin" / "python"))
     # Folders that a run's or an endpoint's model path must lie under.
     MODEL_ROOTS = [Path(root).resolve() for root in env.list("EVALBOARD_MODEL_ROOTS", [str(DATA_DIR / "models")])]
+    LOG_FORMAT = env.str("EVALBOARD_LOG_FORMAT", "text", validate=validate.OneOf(["text", "json"]))
     LEASE_SECONDS = env.float("EVALBOARD_LEASE_SECONDS", 90.0)
     HEARTBEAT_SECONDS = env.float("EVALBOARD_HEARTBEAT_SECONDS", 10.0)
     # A response that takes longer than this ends as `timeout`, and the engine is started afresh.
     RESPONSE_SECONDS = env.float("EVALBOARD_RESPONSE_SECONDS", 600.0)
     ENGINE_START_SECONDS = env.float("EVALBOARD_ENGINE_START_SECONDS", 900.0)
+    # An engine that did not start is tried again after this, then after twice this; then its run has failed.
+    START_PAUSE_SECONDS = env.float("EVALBOARD_START_PAUSE_SECONDS", 5.0)
+    # How long a worker whose engine failed again and again leaves the work to others.
+    REST_SECONDS = env.float("EVALBOARD_REST_SECONDS", 600.0)
     SELF_CHECK_SECONDS = env.float("EVALBOARD_SELF_CHECK_SECONDS", 600.0)
-except EnvError as problem:
+    # Where collectstatic puts the static files, hashed and compressed; unset, they are served from where they lie.
+    STATIC_DIR = env.str("EVALBOARD_STATIC_DIR", "")
+    # How many proxies add to X-Forwarded-For; by it passwords are counted for each client and not for the proxy.
+    PROXIES = env.int("EVALBOARD_PROXIES", 1 if HTTPS else 0, validate=validate.Range(min=0))
+    # Where people reach the pages, for links in webhooks' messages, which answer no request that would tell.
+    PUBLIC_ADDRESS = env.str("EVALBOARD_PUBLIC_ADDRESS", "").rstrip("/")
+    # Whether anybody may see a suite's badge, which is how a readme elsewhere can show it.
+    PUBLIC_BADGES = env.bool("EVALBOARD_PUBLIC_BADGES", False)
+    # Hosts that webhooks may reach though their addresses are private.
+    _private_hosts: list[str] = env.list("EVALBOARD_WEBHOOK_ALLOW_PRIVATE", [])
+    WEBHOOK_ALLOW_PRIVATE = frozenset(host.strip().casefold().rstrip(".") for host in _private_hosts)
+    OIDC = oidc.read(env)
+except (EnvError, ValueError) as problem:  # ValueError: a file that NAME_FILE names cannot be read
     raise ImproperlyConfigured(f"A setting cannot be read: {problem}") from problem
 
-if not SECRET_KEY:
-    if not set(ALLOWED_HOSTS) <= LOCAL_HOSTS:
-        raise ImproperlyConfigured("EVALBOARD_SECRET_KEY is empty; set 50 or more random characters.")
-    SECRET_KEY = "local-only-" + "0" * 50  # sessions are signed with a random key by `evalboard up`
+if refused := safety.refusal(hosts=HOSTS, debug=DEBUG, secret_key=SECRET_KEY, https=HTTPS):
+    raise ImproperlyConfigured(refused)
+# This machine's own names are for health checks, which know no other.
+ALLOWED_HOSTS = list(dict.fromkeys([*HOSTS, *safety.LOCAL_HOSTS]))
+HAS_SECRET_KEY = bool(SECRET_KEY)
+if not HAS_SECRET_KEY:
+    SECRET_KEY = secrets.token_urlsafe(64)  # of this process only; what serves pages for longer is given one
+# A wire on which nobody answers must not hang a process for good, nor a lost process's open transaction a shard.
+DATABASES["default"]["OPTIONS"] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+    "options": f"-c idle_in_transaction_session_timeout={int(LEASE_SECONDS * 1000)}",
+    **DATABASES["default"].get("OPTIONS", {}),  # what DATABASE_URL itself asks for
+}
 if HEARTBEAT_SECONDS * 3 > LEASE_SECONDS:
     raise ImproperlyConfigured(
         f"EVALBOARD_HEARTBEAT_SECONDS={HEARTBEAT_SECONDS} must be at most a third of "
         f"EVALBOARD_LEASE_SECONDS={LEASE_SECONDS}, or one late beat loses a shard."
     )
+
+# What counts requests: shared where there is a Redis. Nothing that matters is kept in either.
+CACHES: dict[str, dict[str, Any]] = {
+    "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "default"},
+    "counters": {
+        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+        "LOCATION": "counters",
+        "OPTIONS": {"MAX_ENTRIES": 10_000},
+    },
+}
+
+
+def counters_in(redis_url: str) -> dict[str, Any]:
+    """The cache that a team's servers share. A web request waits for it and can do without: no second try, no long
+    wait.
+    """
+    patience = min(REDIS_SECONDS, 0.5)
+    return {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": redis_url,
+        "KEY_PREFIX": "evb",
+        "OPTIONS": {
+            "serializer": "runs.counters.WholeNumbers",
+            "retry": Retry(NoBackoff(), 0),
+            "socket_connect_timeout": patience,
+            "socket_timeout": patience,
+        },
+    }
+
+
+if REDIS_URL:
+    CACHES["counters"] = counters_in(REDIS_URL)
 
 INSTALLED_APPS = [
     "django.contrib.auth",
@@ -54,6 +143,8 @@ INSTALLED_APPS = [
     "csp",
     "django_htmx",
     "rest_framework",
+    "drf_spectacular",
+    "axes",
     "runs",
     "frontend",
 ]
@@ -61,6 +152,7 @@ MIDDLEWARE = [
     "runs.middleware.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "runs.middleware.RequestTimes",  # behind what serves static files: those are not counted
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -69,13 +161,34 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "frontend.middleware.ErrorPages",
+    "axes.middleware.AxesMiddleware",
 ]
 AUTHENTICATION_BACKENDS = [
+    "runs.login_guard.PasswordGuard",
     "django.contrib.auth.backends.ModelBackend",
     "sesame.backends.ModelBackend",
 ]
 SESAME_ONE_TIME = True
 SESAME_MAX_AGE = 24 * 3600
+# Five wrong passwords for a name from one address lock that name there for a quarter of an hour (runs/login_guard.py).
+AXES_FAILURE_LIMIT = 5
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+AXES_RESET_ON_SUCCESS = True
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_CLIENT_IP_CALLABLE = "runs.login_guard.client_address"
+AXES_WHITELIST_CALLABLE = "runs.login_guard.is_not_counted"
+AXES_LOCKOUT_CALLABLE = "frontend.views.account.locked"
+AXES_DISABLE_ACCESS_LOG = True  # who signed in when is not kept
+AXES_VERBOSE = False
+if OIDC:
+    INSTALLED_APPS += oidc.APPS
+    MIDDLEWARE += ["allauth.account.middleware.AccountMiddleware"]
+    ACCOUNT_ADAPTER = "frontend.sso.Accounts"
+    ACCOUNT_EMAIL_VERIFICATION = "none"  # whoever runs the provider has seen to it
+    SOCIALACCOUNT_ADAPTER = "frontend.sso.SignIns"
+    SOCIALACCOUNT_LOGIN_ON_GET = True
+    SOCIALACCOUNT_PROVIDERS = oidc.providers(OIDC)
 
 ROOT_URLCONF = "evalboard.urls"
 WSGI_APPLICATION = "evalboard.wsgi.application"
@@ -106,18 +219,36 @@ SESSION_COOKIE_NAME = "evalboard_session"
 CSRF_COOKIE_NAME = "evalboard_csrf"
 CSRF_FAILURE_VIEW = "frontend.views.errors.csrf_failure"
 SECURE_REFERRER_POLICY = "same-origin"
+if HTTPS:
+    # The proxy sets this header on every request and takes away what a client sent; docs/deploy.md shows how.
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_SSL_REDIRECT = True
+    # Asked from inside, where there is no proxy.
+    SECURE_REDIRECT_EXEMPT = [r"^api/v1/(health|ready)/?$", r"^metrics/?$"]
+    SECURE_HSTS_SECONDS = 365 * 24 * 3600
+    SESSION_COOKIE_SECURE = True
+    CSRF_COOKIE_SECURE = True
+# Subdomains and preload lists are the affair of whoever owns the domain, not of one host in it.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
 
 STATIC_URL = "/static/"
-STATIC_ROOT = DATA_DIR / "static"
+STATIC_ROOT = STATIC_DIR or None
+STATICFILES_DIRS = [BASE_DIR / "frontend" / "static"]
 STATICFILES_FINDERS = [
-    "django.contrib.staticfiles.finders.AppDirectoriesFinder",
-    "frontend.finders.PlotlyFinder",
+    "django.contrib.staticfiles.finders.FileSystemFinder",
+    "frontend.finders.ScriptFinder",
 ]
-WHITENOISE_USE_FINDERS = True
+WHITENOISE_USE_FINDERS = not STATIC_DIR
+if STATIC_DIR:
+    STORAGES = {
+        "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+        "staticfiles": {"BACKEND": "frontend.static_storage.HashedFiles"},
+    }
+    WHITENOISE_KEEP_ONLY_HASHED_FILES = True
 DATA_UPLOAD_MAX_MEMORY_SIZE = 32 * 1024 * 1024
 
 CONTENT_SECURITY_POLICY = {
@@ -142,17 +273,32 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["runs.api.permissions.RoleOrScope"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["runs.api.parsers.StrictJson"],
+    "DEFAULT_THROTTLE_CLASSES": ["runs.api.throttling.ByCallerAndScope"],
     "DEFAULT_METADATA_CLASS": None,
+    "DEFAULT_SCHEMA_CLASS": "runs.api.schema.Described",
     "EXCEPTION_HANDLER": "runs.api.problems.answer",
     "STRICT_JSON": True,
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+}
+SPECTACULAR_SETTINGS = {
+    "OAS_VERSION": "3.1.0",
+    "PREPROCESSING_HOOKS": ["runs.api.schema.routes"],
+    "POSTPROCESSING_HOOKS": ["runs.api.schema.finish"],
+    "COMPONENT_SPLIT_REQUEST": True,
 }
 
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"request_id": {"()": "runs.middleware.RequestIdFilter"}},
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request_id"]}},
+    "filters": {"request_id": {"()": "evalboard.request_ids.RequestIdFilter"}},
+    "formatters": {
+        "text": {
+            "()": "evalboard.logs.TextLines",
+            "format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s",
+        },
+        "json": {"()": "evalboard.logs.JsonLines"},
+    },
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["request_id"]}},
     "root": {"handlers": ["console"], "level": "INFO"},
+    "loggers": {"axes": {"level": "WARNING"}},  # four lines for each sign-in otherwise
 }

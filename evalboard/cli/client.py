@@ -1,73 +1,32 @@
 """The REST API from Python: typed answers, and every failure as one sentence. The only file that knows httpx."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import httpx
 
+from evalboard.cli.answers import (
+    ComparisonAnswer,
+    Download,
+    ReleaseAnswer,
+    ReplayAnswer,
+    RunAnswer,
+    SuiteAnswer,
+)
 from evalboard.cli.errors import Unreachable, WrongUse
 from evalboard.cli.place import Place
 
 TIMEOUT_SECONDS = 30.0
-TERMINAL = ("finished", "incomplete", "failed", "cancelled")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 FIELDS_NAMED = 5
+PAGE_SIZE = 200  # rows; the most that the server gives at a time
+# Refusals that say: not now.
+ASK_AGAIN = ("request_in_flight", "too_many_requests")
 
-
-@dataclass(frozen=True, slots=True)
-class RunAnswer:
-    """A run as the server gave it: `json` whole, and the parts that commands read."""
-
-    json: dict[str, Any]
-
-    @property
-    def id(self) -> str:
-        return str(self.json["id"])
-
-    @property
-    def status(self) -> str:
-        return str(self.json["status"])
-
-    @property
-    def url(self) -> str:
-        return str(self.json["url"])
-
-    @property
-    def n_done(self) -> int:
-        return int(self.json["progress"]["n_done"])
-
-    @property
-    def n_total(self) -> int:
-        return int(self.json["progress"]["n_total"])
-
-    @property
-    def eta_seconds(self) -> float | None:
-        eta = self.json["progress"]["eta_seconds"]
-        return None if eta is None else float(eta)
-
-    @property
-    def range(self) -> tuple[float, float] | None:
-        span = self.json["range"]
-        return None if span is None else (float(span[0]), float(span[1]))
-
-    @property
-    def warnings(self) -> list[str]:
-        return [str(warning["text"]) for warning in self.json["warnings"]]
-
-    @property
-    def is_terminal(self) -> bool:
-        return self.status in TERMINAL
-
-
-@dataclass(frozen=True, slots=True)
-class SuiteAnswer:
-    """A suite version; `is_new` is False where the server had the same content already."""
-
-    json: dict[str, Any]
-    is_new: bool
+Json = dict[str, Any]
 
 
 class Client:
@@ -82,6 +41,7 @@ class Client:
             # A proxy of the environment must not stand between a machine and itself.
             trust_env=urlsplit(place.url).hostname not in LOOPBACK,
         )
+        self._seen: dict[str, tuple[str, Json]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -89,30 +49,143 @@ class Client:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._http.close()
 
-    def create_run(self, body: Mapping[str, Any]) -> RunAnswer:
-        return RunAnswer(self._ask("POST", "/runs/", body).json())
+    def close(self) -> None:
+        self._http.close()
+
+    def create_run(self, body: Mapping[str, Any], *, key: str = "") -> RunAnswer:
+        """Start a run; sent again with the same key and body, it answers with the run that was made first."""
+        return RunAnswer(self._ask("POST", "/runs/", body, headers={"Idempotency-Key": key} if key else {}).json())
 
     def run(self, run_id: str) -> RunAnswer:
-        return RunAnswer(self._ask("GET", f"/runs/{run_id}/").json())
+        return RunAnswer(self._poll(f"/runs/{run_id}/"))
+
+    def runs(self, **filters: str) -> Iterator[Json]:
+        return self._rows("/runs/", filters)
+
+    def cases(self, run_id: str, **filters: str) -> Iterator[Json]:
+        return self._rows(f"/runs/{run_id}/cases/", filters)
+
+    def responses(self, run_id: str, **filters: str) -> Iterator[Json]:
+        return self._rows(f"/runs/{run_id}/responses/", filters)
+
+    def compare(self, baseline: str, candidate: str, **more: str) -> ComparisonAnswer:
+        asked = {"baseline": baseline, "candidate": candidate, **more}
+        return ComparisonAnswer(self._ask("GET", "/compare/", params=asked).json())
+
+    def compared_cases(self, baseline: str, candidate: str, **filters: str) -> Iterator[Json]:
+        return self._rows("/compare/cases/", {"baseline": baseline, "candidate": candidate, **filters})
+
+    def create_replay(self, run_id: str, body: Mapping[str, Any]) -> ReplayAnswer:
+        return ReplayAnswer(self._ask("POST", f"/runs/{run_id}/replays/", body).json())
+
+    def replay(self, replay_id: str) -> ReplayAnswer:
+        return ReplayAnswer(self._ask("GET", f"/replays/{replay_id}/").json())
+
+    def create_release(self, body: Mapping[str, Any]) -> ReleaseAnswer:
+        return ReleaseAnswer(self._ask("POST", "/releases/", body).json())
+
+    def release(self, release_id: str) -> ReleaseAnswer:
+        return ReleaseAnswer(self._ask("GET", f"/releases/{release_id}/").json())
+
+    def releases(self, **filters: str) -> Iterator[Json]:
+        return self._rows("/releases/", filters)
+
+    def suites(self) -> Iterator[Json]:
+        return self._rows("/suites/", {})
+
+    def suite(self, slug: str, **version: str) -> Json:
+        found: Json = self._ask("GET", f"/suites/{quote(slug, safe='')}/", params=version).json()
+        return found
+
+    def endpoints(self) -> Iterator[Json]:
+        return self._rows("/endpoints/", {})
+
+    def profiles(self) -> Iterator[Json]:
+        return self._rows("/profiles/", {})
+
+    def policies(self) -> Iterator[Json]:
+        return self._rows("/policies/", {})
+
+    def baselines(self, suite: str) -> Iterator[Json]:
+        return self._rows(f"/suites/{quote(suite, safe='')}/baselines/", {})
+
+    def set_baseline(self, suite: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = self._ask("POST", f"/suites/{quote(suite, safe='')}/baselines/", body).json()
+        return answer
 
     def push_suite(self, document: Mapping[str, Any]) -> SuiteAnswer:
         answer = self._ask("POST", "/suites/", document)
         return SuiteAnswer(answer.json(), is_new=answer.status_code == httpx.codes.CREATED)
 
-    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> httpx.Response:
+    @contextmanager
+    def download(self, path: str, media_type: str, params: Mapping[str, str]) -> Iterator[Download]:
+        """A file of the server's, taken as it comes; raises Unreachable where it breaks off."""
+        asked = self._http.stream("GET", path, params=params, headers={"Accept": media_type})
         try:
-            answer = self._http.request(method, path, json=body)
+            with asked as answer:
+                if not answer.is_success:
+                    answer.read()
+                self._refuse(answer, media_type)
+                n_rows = answer.headers.get("X-Row-Count", "")
+                yield Download(answer.iter_bytes(), int(n_rows) if n_rows.isdigit() else None)
+        except httpx.TransportError as problem:
+            said = problem or type(problem).__name__
+            raise Unreachable(f"{self._place.url} does not answer, or no longer: {said}.") from problem
+        except httpx.InvalidURL as problem:
+            raise WrongUse(f"{self._place.url} is no address: {problem}.") from problem
+
+    def _poll(self, path: str) -> Json:
+        """What is there; the server is spared making it anew where it is as it was the last time."""
+        tag, known = self._seen.get(path, ("", {}))
+        answer = self._ask("GET", path, headers={"If-None-Match": tag} if tag else {})
+        if answer.status_code == httpx.codes.NOT_MODIFIED:
+            return known
+        found: Json = answer.json()
+        if tag := answer.headers.get("ETag", ""):
+            self._seen[path] = (tag, found)
+        return found
+
+    def _rows(self, path: str, filters: Mapping[str, str]) -> Iterator[Json]:
+        """Every row of a list, page by page."""
+        asked: dict[str, str] = {"page_size": str(PAGE_SIZE), **filters}
+        while True:
+            page: Json = self._ask("GET", path, params=asked).json()
+            yield from page["results"]
+            if page["next"] is None:
+                return
+            # The cursor alone: the host that the server knows itself by need not be the one it is reached by.
+            asked["cursor"] = parse_qs(urlsplit(page["next"]).query)["cursor"][0]
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        try:
+            answer = self._http.request(method, path, json=body, params=params, headers=headers)
         except httpx.TransportError as problem:
             raise Unreachable(f"{self._place.url} does not answer: {problem or type(problem).__name__}.") from problem
         except httpx.InvalidURL as problem:
             raise WrongUse(f"{self._place.url} is no address: {problem}.") from problem
+        if answer.status_code == httpx.codes.NOT_MODIFIED:
+            return answer
+        self._refuse(answer, "application/json")
+        return answer
+
+    def _refuse(self, answer: httpx.Response, media_type: str) -> None:
+        """Raise what an answer says that is no success, or none of Evalboard's."""
         if answer.is_server_error:
             raise Unreachable(f"{self._place.url} cannot answer now: {_words(answer)}")
+        if _code(answer) in ASK_AGAIN:
+            raise Unreachable(_words(answer))
         if not answer.is_success:
             raise WrongUse(_words(answer))
-        if not _is_json(answer):
+        if _media_type(answer) != media_type:
             raise WrongUse(f"{self._place.url} is no Evalboard: it answered with {_media_type(answer) or 'nothing'}.")
-        return answer
 
 
 def _words(answer: httpx.Response) -> str:
@@ -128,8 +201,14 @@ def _words(answer: httpx.Response) -> str:
     return " ".join([detail, *named])
 
 
-def _is_json(answer: httpx.Response) -> bool:
-    return _media_type(answer) == "application/json"
+def _code(answer: httpx.Response) -> str:
+    """The code of a problem document; "" where it is none."""
+    if _media_type(answer) != "application/problem+json":
+        return ""
+    try:
+        return str(answer.json()["code"])
+    except (ValueError, KeyError, TypeError):
+        return ""
 
 
 def _media_type(answer: httpx.Response) -> str:

@@ -1,5 +1,6 @@
 """Why a command ends without its result: one sentence, and the exit code of docs/cli.md."""
 
+NO_SHIP, INCONCLUSIVE, NOT_COMPARABLE = 1, 2, 3  # ship is 0
 FAILED = 4  # the run failed or is incomplete, or the server could not be reached
 WRONG_USE = 64
 INTERRUPTED = 130

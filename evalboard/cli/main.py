@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 import typer
 
-from evalboard.cli import run, suite, wait
+from evalboard.cli import baseline, compare, export, release, replay, run, suite, wait
 from evalboard.cli.errors import INTERRUPTED, WRONG_USE, CommandError
 from evalboard.cli.up import up
+from evalboard.cli.worker import scheduler, worker
 
 app = typer.Typer(
     name="evalboard",
@@ -19,7 +20,14 @@ app = typer.Typer(
 app.command()(up)
 app.command()(run.run)
 app.command()(wait.wait)
+app.command()(compare.compare)
+app.command()(release.release)
+app.command()(replay.replay)
+app.command()(export.export)
+app.command()(worker)
+app.command()(scheduler)
 app.add_typer(suite.app, name="suite")
+app.add_typer(baseline.app, name="baseline")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

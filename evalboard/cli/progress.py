@@ -1,4 +1,4 @@
-"""How a run gets on: a bar on a terminal, plain lines in CI and in files."""
+"""How a run or a replay gets on: a bar on a terminal, plain lines in CI and in files."""
 
 import os
 import sys
@@ -10,9 +10,24 @@ from typing import Protocol, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from evalboard.cli.client import RunAnswer
-
 LINE_SECONDS = 30.0  # a line for each look would bury a CI log
+
+
+class Waited(Protocol):
+    """What is waited for: `name` is "run 3", `unit` what it consists of, "responses"."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def n_done(self) -> int: ...
+    @property
+    def n_total(self) -> int: ...
+    @property
+    def eta_seconds(self) -> float | None: ...
 
 
 class Follower(Protocol):
@@ -24,15 +39,20 @@ class Follower(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None: ...
 
-    def tell(self, run: RunAnswer) -> None: ...
+    def tell(self, waited: Waited) -> None: ...
 
     def say(self, words: str) -> None: ...
 
 
 def follower(environment: Mapping[str, str] = os.environ) -> Follower:
-    """A bar where stderr is a terminal and CI is not set, else lines. Both leave stdout to the result."""
+    """A bar on a terminal, else lines. Both leave stdout to the result."""
+    return Bar() if is_terminal(environment) else Lines()
+
+
+def is_terminal(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether stderr is one, and CI is not set."""
     in_ci = environment.get("CI", "").casefold() in ("1", "true", "yes")
-    return Bar() if sys.stderr.isatty() and not in_ci else Lines()
+    return sys.stderr.isatty() and not in_ci
 
 
 class Bar:
@@ -54,13 +74,13 @@ class Bar:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._progress.stop()
 
-    def tell(self, run: RunAnswer) -> None:
+    def tell(self, waited: Waited) -> None:
         self._progress.update(
             self._task,
-            description=f"run {run.id} {run.status}",
-            completed=run.n_done,
-            total=run.n_total,
-            left=time_left(run),
+            description=f"{waited.name} {waited.status}",
+            completed=waited.n_done,
+            total=waited.n_total,
+            left=time_left(waited),
         )
 
     def say(self, words: str) -> None:
@@ -80,23 +100,24 @@ class Lines:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         return
 
-    def tell(self, run: RunAnswer) -> None:
-        now = (run.status, run.n_done)
+    def tell(self, waited: Waited) -> None:
+        now = (waited.status, waited.n_done)
         is_due = time.monotonic() - self._told_at >= LINE_SECONDS
         if now[0] == self._told[0] and not (is_due and now != self._told):
             return
         self._told, self._told_at = now, time.monotonic()
-        left = time_left(run)
-        self.say(f"run {run.id}: {run.status}, {run.n_done} of {run.n_total} responses" + (f", {left}" if left else ""))
+        left = time_left(waited)
+        counted = f"{waited.n_done} of {waited.n_total} {waited.unit}"
+        self.say(f"{waited.name}: {waited.status}, {counted}" + (f", {left}" if left else ""))
 
     def say(self, words: str) -> None:
         sys.stderr.write(words + "\n")
         sys.stderr.flush()
 
 
-def time_left(run: RunAnswer) -> str:
-    if run.eta_seconds is None:
+def time_left(waited: Waited) -> str:
+    if waited.eta_seconds is None:
         return ""
-    if run.eta_seconds < 90:
-        return f"about {run.eta_seconds:.0f} s left"
-    return f"about {run.eta_seconds / 60:.0f} min left"
+    if waited.eta_seconds < 90:
+        return f"about {waited.eta_seconds:.0f} s left"
+    return f"about {waited.eta_seconds / 60:.0f} min left"

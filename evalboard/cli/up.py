@@ -5,10 +5,6 @@ from typing import Annotated
 
 import typer
 
-from evalboard.local.errors import CannotStart
-from evalboard.local.report import Report
-from evalboard.local.up import Ended, Options, Up
-
 CANNOT_START = 4  # as every command that could not do its work
 
 
@@ -19,6 +15,11 @@ def up(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """Start database, page and runner on this machine, and stay until Ctrl-C."""
+    # Here, so that the other commands run where only `evalboard[cli]` is installed.
+    from evalboard.local.errors import CannotStart
+    from evalboard.local.report import Report
+    from evalboard.local.up import Ended, Options, Up
+
     report = Report(typer.echo, as_json=as_json)
     try:
         Up(Options.read(os.environ, port=port), report).run()

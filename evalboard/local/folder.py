@@ -12,6 +12,7 @@ from evalboard.local import postgres
 from evalboard.local.errors import CannotStart
 
 SAMPLE_MODEL = "smollm2-135m-instruct"
+LOG_BYTES = 10 << 20  # a longer log is put aside at the next start; one that was put aside before is given up
 FREE_BYTES = 1 << 30  # the sample model takes 0.3 GB, a fresh database 0.1 GB; the rest is room to work
 
 
@@ -44,6 +45,11 @@ class DataFolder:
                 "needed; make room, or set EVALBOARD_DATA_DIR to a folder on another disk."
             )
 
+    def _turn_logs(self) -> None:
+        for log in self.logs.glob("*.log"):
+            if log.stat().st_size > LOG_BYTES:
+                log.rename(log.with_suffix(".log.1"))
+
     @property
     def postgres(self) -> Path:
         return self.path / "postgres"
@@ -64,6 +70,7 @@ class DataFolder:
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, json.dumps(note).encode(), 0)
         self._held = descriptor  # closing it would let go of the folder
+        self._turn_logs()  # only now: nobody else writes them
 
     def release(self) -> None:
         if self._held is not None:

@@ -111,6 +111,7 @@ class Up:
         python = self._options.vllm_python or engine.own_python(ROOT)
         return {
             "EVALBOARD_SECRET_KEY": self._folder.secret(),
+            "EVALBOARD_PUBLIC_ADDRESS": self._address,
             **os.environ,
             "DATABASE_URL": database_url,
             "EVALBOARD_DATA_DIR": str(self._folder.path),

@@ -1,6 +1,7 @@
 """The command as a process of its own, against a server that is really there."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -22,8 +23,9 @@ def secret(transactional_db: None) -> str:
 
 @pytest.fixture
 def environment(live_server: Any, secret: str, tmp_path: Path) -> dict[str, str]:
-    """What the command reads; no variable of whoever runs the tests among it."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("EVALBOARD_")}
+    """What the command reads; no variable of whoever runs the tests among it, nor of the CI that runs them."""
+    foreign = ("EVALBOARD_", "GITHUB_", "GITLAB_", "CI_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     return {
         **kept,
         "EVALBOARD_URL": live_server.url,
@@ -60,6 +62,7 @@ def started(environment: dict[str, str]) -> Iterator[Callable[..., subprocess.Po
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=hears_ctrl_c,
         )
         processes.append(process)
         return process
@@ -68,6 +71,11 @@ def started(environment: dict[str, str]) -> Iterator[Callable[..., subprocess.Po
     for process in processes:
         process.kill()
         process.communicate()
+
+
+def hears_ctrl_c() -> None:
+    """In a child: as from a terminal. What a shell starts in the background ignores SIGINT, and so do its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def command(*arguments: str) -> list[str]:

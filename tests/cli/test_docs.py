@@ -35,6 +35,9 @@ def test_every_command_is_documented(name: str, command: Any) -> None:
         assert not {option for option in options - COMMON if option not in PAGE}
 
 
-@pytest.mark.parametrize("code", [errors.FAILED, errors.WRONG_USE, errors.INTERRUPTED])
+VERDICTS = [errors.NO_SHIP, errors.INCONCLUSIVE, errors.NOT_COMPARABLE]
+
+
+@pytest.mark.parametrize("code", [*VERDICTS, errors.FAILED, errors.WRONG_USE, errors.INTERRUPTED])
 def test_every_exit_code_is_documented(code: int) -> None:
     assert f"| {code} |" in PAGE

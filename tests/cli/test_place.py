@@ -58,7 +58,7 @@ def test_a_token_that_is_none_is_64(evalboard: Call) -> None:
 def test_a_right_that_is_missing_is_64(evalboard: Call) -> None:
     reader = build.token(build.user("reader", "viewer"), "read")
     done = evalboard("run", "colours", "--endpoint", "local", "--profile", "pinned", EVALBOARD_TOKEN=reader)
-    assert (done.returncode, "permission" in done.stderr) == (64, True)
+    assert (done.returncode, "scope run" in done.stderr) == (64, True)
 
 
 def test_nobody_at_the_address_is_4(evalboard: Call) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from runs.models import Run
 from tests import build
-from tests.cli.conftest import ROOT, command
+from tests.cli.conftest import ROOT, command, hears_ctrl_c
 
 Call = Callable[..., "CompletedProcess[str]"]
 Start = Callable[..., "Popen[str]"]
@@ -132,23 +132,28 @@ def serve(port: int, database_url: str, data_dir: Path) -> "Popen[bytes]":
 
 def test_a_terminal_shows_a_bar_and_ci_shows_lines(environment: dict[str, str]) -> None:
     run = build.run(repeats=1)
-    on_terminal = stderr_of_wait(run, {**environment, "CI": "", "TERM": "xterm"})
+    on_terminal = stderr_of_wait(run, {**environment, "CI": "", "TERM": "xterm"}, until="0/3")
     assert "━" in on_terminal
     assert "\x1b[" in on_terminal
-    in_ci = stderr_of_wait(run, {**environment, "CI": "true", "TERM": "xterm"})
+    in_ci = stderr_of_wait(run, {**environment, "CI": "true", "TERM": "xterm"}, until="0 of 3")
     assert in_ci.startswith(f"run {run.pk}: queued, 0 of 3 responses")
     assert "\x1b[" not in in_ci
 
 
-def stderr_of_wait(run: Run, variables: dict[str, str]) -> str:
-    """What a person at a terminal sees in the first seconds, before Ctrl-C."""
+def stderr_of_wait(run: Run, variables: dict[str, str], *, until: str) -> str:
+    """What a person at a terminal sees who presses Ctrl-C once `until` is there."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        command("wait", str(run.pk)), env=variables, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=theirs
+        command("wait", str(run.pk)),
+        env=variables,
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        preexec_fn=hears_ctrl_c,
     )
     os.close(theirs)
     seen, deadline = b"", time.monotonic() + 20
-    while b"3" not in seen and time.monotonic() < deadline:
+    while until.encode() not in seen and time.monotonic() < deadline:
         seen += os.read(ours, 4096)
     process.send_signal(signal.SIGINT)
     while time.monotonic() < deadline:

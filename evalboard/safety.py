@@ -1,0 +1,49 @@
+"""What must hold before other machines may reach an installation. `settings` asks at each start, and refuses it."""
+
+import re
+from collections.abc import Sequence
+
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+SHORTEST_SECRET = 50
+FEWEST_CHARACTERS = 10  # a random key of 50 hexadecimal digits has fewer once in millions
+HOST = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:.]+\]")
+
+
+def refusal(*, hosts: Sequence[str], debug: bool, secret_key: str, https: bool | None) -> str | None:
+    """Why these settings must not serve under `hosts`, in one sentence that says what to set; None where they may.
+
+    `https` is None where nobody has said which it is. This machine's own names ask for nothing.
+    """
+    if set(hosts) <= set(LOCAL_HOSTS):
+        return None
+    for host in hosts:
+        if not HOST.fullmatch(host):
+            return (
+                f"EVALBOARD_HOSTS has {host!r}; name each host by itself, without scheme, port or wildcard, "
+                "as in EVALBOARD_HOSTS=evalboard.example.com."
+            )
+    where = f"other machines may reach this installation (EVALBOARD_HOSTS={','.join(hosts)})"
+    if debug:
+        return f"EVALBOARD_DEBUG is on and {where}; its pages show settings to everybody, so unset it."
+    if weakness := secret_weakness(secret_key):
+        return (
+            f"EVALBOARD_SECRET_KEY {weakness} and {where}; set {SHORTEST_SECRET} or more random characters, "
+            "or name a file that has them in EVALBOARD_SECRET_KEY_FILE."
+        )
+    if https is None:
+        return (
+            f"EVALBOARD_HTTPS is not set and {where}; set it to true where a proxy terminates TLS, or to false "
+            "where passwords and tokens may cross the network unencrypted."
+        )
+    return None
+
+
+def secret_weakness(secret_key: str) -> str | None:
+    """What makes a key guessable, as words that follow its name; None where nothing shows."""
+    if not secret_key:
+        return "is empty"
+    if len(secret_key) < SHORTEST_SECRET:
+        return f"has {len(secret_key)} characters"
+    if len(set(secret_key)) < FEWEST_CHARACTERS:
+        return f"has only {len(set(secret_key))} different characters"
+    return None

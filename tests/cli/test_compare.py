@@ -1,0 +1,44 @@
+"""`evalboard compare`."""
+
+import json
+from collections.abc import Callable
+from subprocess import CompletedProcess
+
+from tests import build, judged
+from tests.judged import N_CASES
+
+Call = Callable[..., "CompletedProcess[str]"]
+
+
+def test_difference_comparability_and_ledger(evalboard: Call, transactional_db: None) -> None:
+    baseline, candidate = judged.run(), judged.run(N_CASES // 2)
+    done = evalboard("compare", str(baseline.pk), str(candidate.pk))
+    assert (done.returncode, done.stderr) == (0, "")
+    first, *ledger = done.stdout.splitlines()
+    title = f"Run {candidate.pk} against run {baseline.pk}: −50.0 points (100.0 to 50.0), comparable. http://"
+    assert first.startswith(title)
+    assert first.endswith(f"/compare/{baseline.pk}/{candidate.pk}/")
+    assert sum(float(line.split()[-2].replace("−", "-")) for line in ledger) == -50.0
+    assert any(line.split()[1:3] == ["4", "cases"] for line in ledger)
+
+
+def test_what_forbids_to_compare_is_said_and_is_no_failure(evalboard: Call, transactional_db: None) -> None:
+    baseline, candidate = judged.run(), judged.run(by=build.process(build.bucket("bfloat16")))
+    done = evalboard("compare", str(baseline.pk), str(candidate.pk))
+    assert (done.returncode, ", not comparable. http" in done.stdout) == (0, True)
+    assert "not comparable: The same model was served by another stack" in done.stdout
+
+
+def test_json_is_the_comparison_and_nothing_else(evalboard: Call, transactional_db: None) -> None:
+    baseline, candidate = judged.run(), judged.run()
+    body = json.loads(evalboard("compare", str(baseline.pk), str(candidate.pk), "--json").stdout)
+    assert (body["baseline"], body["candidate"], body["score"]["difference"]) == (
+        str(baseline.pk),
+        str(candidate.pk),
+        0,
+    )
+
+
+def test_a_run_that_is_not_there_is_64(evalboard: Call, transactional_db: None) -> None:
+    done = evalboard("compare", str(judged.run().pk), "999999")
+    assert (done.returncode, done.stdout, "There is no run 999999" in done.stderr) == (64, "", True)

@@ -1,0 +1,215 @@
+"""`evalboard release` and `evalboard baseline set`, against a server that is really there."""
+
+import json
+import signal
+from collections.abc import Callable
+from subprocess import CompletedProcess, Popen
+from typing import Any
+
+import pytest
+
+from runs import services
+from runs.models import Baseline, Release, Run, SuiteVersion
+from tests import build, judged
+from tests.judged import N_CASES
+
+Call = Callable[..., "CompletedProcess[str]"]
+Start = Callable[..., "Popen[str]"]
+
+
+@pytest.fixture
+def baseline(transactional_db: None) -> Run:
+    judged.policy()
+    return judged.run()
+
+
+@pytest.fixture
+def pair(transactional_db: None) -> tuple[Run, Run]:
+    """Two small runs that could be judged, for commands that are refused."""
+    services.store_default_policies()
+    return build.finished_run(), build.finished_run()
+
+
+@pytest.fixture
+def manager(transactional_db: None) -> str:
+    return build.token(build.user("mara", "release manager"), "read", "sign")
+
+
+def against(baseline: Run, *more: str) -> tuple[str, ...]:
+    return ("--baseline", str(baseline.pk), "--policy", "lenient", *more)
+
+
+@pytest.mark.parametrize(
+    ("n_right", "dtype", "policy", "code", "word"),
+    [
+        pytest.param(N_CASES, "float32", "lenient", 0, "ship", id="ship"),
+        pytest.param(N_CASES // 2, "float32", "lenient", 1, "no-ship", id="no-ship"),
+        pytest.param(N_CASES, "float32", "strict", 2, "inconclusive", id="inconclusive"),
+        pytest.param(N_CASES, "bfloat16", "lenient", 3, "not comparable", id="not comparable"),
+    ],
+)
+def test_the_exit_code_is_the_verdict(
+    evalboard: Call, baseline: Run, n_right: int, dtype: str, policy: str, code: int, word: str
+) -> None:
+    candidate = judged.run(n_right, by=build.process(build.bucket(dtype)))
+    done = evalboard("release", str(candidate.pk), "--baseline", str(baseline.pk), "--policy", policy)
+    release = Release.objects.select_related("verdict", "created_by").get()
+    assert release.verdict is not None
+    assert (done.returncode, release.policy.slug) == (code, policy)
+    first, sentence, *rest = done.stdout.splitlines()
+    assert first.startswith(f"Release {release.pk}: {word}. http://")
+    assert first.endswith(f"/releases/{release.pk}/")
+    assert sentence == release.verdict.document["summary"]
+    assert all(line.startswith("next: ") for line in rest)
+    assert "Traceback" not in done.stderr
+
+
+def test_the_current_baseline_and_the_suites_own_policy_are_the_defaults(
+    evalboard: Call, baseline: Run, manager: str
+) -> None:
+    done = evalboard("baseline", "set", str(baseline.pk), "--reason", "As shipped.", EVALBOARD_TOKEN=manager)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(
+        f"Run {baseline.pk} is the baseline of colours for paint under pinned: 100.0 points. http"
+    )
+    made = Baseline.objects.get()
+    assert (made.run_id, made.reason, made.set_by.get_username()) == (baseline.pk, "As shipped.", "mara")  # type: ignore[union-attr]
+    candidate = judged.run()
+    done = evalboard("release", str(candidate.pk), "--label", "commit=1f3a")
+    release = Release.objects.get()
+    assert (done.returncode, release.policy.slug, release.labels) == (2, "strict", {"commit": "1f3a"})
+    assert release.gates.get().baseline == made
+
+
+def test_a_changed_stack_is_judged_where_it_is_the_treatment(evalboard: Call, baseline: Run) -> None:
+    candidate = judged.run(by=build.process(build.bucket("bfloat16")))
+    done = evalboard("release", str(candidate.pk), *against(baseline, "--treatment", "stack"))
+    assert (done.returncode, Release.objects.get().treatment) == (0, "stack")
+
+
+def test_json_is_the_release_and_nothing_else(evalboard: Call, baseline: Run) -> None:
+    done = evalboard("release", str(judged.run(N_CASES // 2).pk), *against(baseline, "--json"))
+    body: dict[str, Any] = json.loads(done.stdout)
+    assert (done.returncode, body["verdict"], done.stderr) == (1, "no_ship", "")
+    again = evalboard("release", "--show", body["id"], "--json")
+    assert (again.returncode, json.loads(again.stdout)) == (1, body)
+    assert Release.objects.count() == 1
+
+
+def test_several_gates_are_a_table_and_an_advisory_one_does_not_decide(evalboard: Call, baseline: Run) -> None:
+    shapes = judged.suite("shapes")
+    theirs, mine = judged.run(version=shapes), judged.run(N_CASES // 2, version=shapes)
+    colours = f"colours:{judged.run().pk}:{baseline.pk}"
+    gates = ("--gate", colours, "--advisory", f"shapes:{mine.pk}:{theirs.pk}", "--policy", "lenient")
+    done = evalboard("release", *gates)
+    assert done.returncode == 0
+    table = [line for line in done.stdout.splitlines() if line.startswith("  ")]
+    assert [line.split()[:3] for line in table] == [["colours", "critical", "ship"], ["shapes", "advisory", "no-ship"]]
+    assert "−50.0 [−" in table[1]
+    both = evalboard("release", "--gate", colours, "--gate", f"shapes:{mine.pk}:{theirs.pk}", "--policy", "lenient")
+    assert both.returncode == 1
+
+
+def test_it_waits_for_a_candidate_that_is_still_at_work(started: Start, baseline: Run) -> None:
+    candidate = build.run(SuiteVersion.objects.get(), repeats=5)
+    process = started("release", str(candidate.pk), *against(baseline, "--wait"))
+    assert process.stderr is not None
+    assert process.stderr.readline() == f"run {candidate.pk}: queued, 0 of {5 * N_CASES} responses\n"
+    assert not Release.objects.exists()
+    served_by = build.process()
+    for repeat in range(1, 6):
+        build.decode(candidate, repeat, judged.answers(N_CASES), by=served_by)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert out.startswith(f"Release {Release.objects.get().pk}: ship. http")
+
+
+@pytest.mark.parametrize("status", ["failed", "cancelled"])
+def test_waiting_for_a_run_that_comes_to_nothing_is_4(evalboard: Call, pair: tuple[Run, Run], status: str) -> None:
+    candidate = build.run()
+    Run.objects.filter(pk=candidate.pk).update(status=status)
+    done = evalboard("release", str(candidate.pk), "--baseline", str(pair[0].pk), "--wait")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr.startswith(f"evalboard: Run {candidate.pk} is {status}: there is nothing to judge. http")
+    assert not Release.objects.exists()
+
+
+def test_ctrl_c_leaves_the_runs_going_and_says_how_to_come_back(started: Start, pair: tuple[Run, Run]) -> None:
+    candidate = build.run()
+    process = started("release", str(candidate.pk), "--baseline", str(pair[0].pk), "--wait")
+    assert process.stderr is not None
+    process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    come_back = f"evalboard release {candidate.pk} --baseline {pair[0].pk} --wait"
+    assert err == f"The runs go on. Come back with: {come_back}\n"
+    candidate.refresh_from_db()
+    assert (candidate.status, Release.objects.exists()) == ("queued", False)
+
+
+def test_a_release_is_shown_again_after_further_repeats(evalboard: Call, baseline: Run) -> None:
+    candidate = judged.open_run()
+    assert evalboard("release", str(candidate.pk), *against(baseline)).returncode == 2
+    release = Release.objects.get()
+    services.add_repeats(run_id=baseline.pk, n=5)
+    services.add_repeats(run_id=candidate.pk, n=5)
+    for run in (baseline, candidate):
+        served_by = build.process(run.bucket)
+        for repeat in range(6, 11):
+            build.decode(run, repeat, judged.answers(N_CASES), by=served_by)
+    done = evalboard("release", "--show", str(release.pk))
+    assert (done.returncode, done.stdout.startswith(f"Release {release.pk}: ship. ")) == (0, True)
+
+
+def test_a_server_that_does_not_answer_is_4(evalboard: Call) -> None:
+    done = evalboard("release", "--show", "1", EVALBOARD_URL="http://127.0.0.1:9")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (4, "", 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("release",), "Nothing is no id"),
+        (("release", "newest"), "newest is no id"),
+        (("release", "1", "--baseline", "newest"), "newest is no id"),
+        (("release", "1", "--treatment", "weather"), "Must be model or stack"),
+        (("release", "1", "--label", "commit"), "commit is not KEY=VALUE"),
+        (("release", "--gate", "colours"), "is not SUITE:CANDIDATE"),
+        (("release", "--gate", "colours:x"), "x is no id"),
+        (("release", "--gate", "a:1:2:3"), "is not SUITE:CANDIDATE"),
+        (("release", "1", "--gate", "colours:1"), "It says by itself what is judged"),
+        (("release", "1", "--show", "2"), "It says by itself what is judged"),
+        (("release", "--show", "x"), "x is no id"),
+        (("baseline", "set", "x", "--reason", "y"), "A run's id is a number"),
+        (("baseline", "set", "1"), "Missing option '--reason'"),
+    ],
+)
+def test_wrong_use_is_one_sentence_and_64_before_anybody_is_asked(
+    evalboard: Call, arguments: tuple[str, ...], words: str
+) -> None:
+    done = evalboard(*arguments, EVALBOARD_URL="http://127.0.0.1:9")
+    assert (done.returncode, done.stdout) == (64, "")
+    assert words in done.stderr
+    assert (done.stderr.startswith("evalboard: "), done.stderr.count("\n")) == (True, 1)
+
+
+def test_what_the_server_refuses_is_one_sentence_and_64(evalboard: Call, pair: tuple[Run, Run]) -> None:
+    first, second = (str(run.pk) for run in pair)
+    at_work = build.run()
+    for arguments, words in {
+        ("release", second): "Suite colours has no baseline for model line paint under profile pinned",
+        ("release", second, "--baseline", second): "is not judged against itself",
+        ("release", second, "--baseline", "999999"): "There is no run 999999",
+        ("release", "999999"): "There is no run 999999",
+        ("release", second, "--baseline", first, "--policy", "nothing"): "There is no policy nothing",
+        ("release", second, "--baseline", first, "--suite", "shapes"): "Must be a run of suite shapes",
+        ("release", str(at_work.pk), "--baseline", first): "is queued; a release judges runs that have ended",
+        ("release", "--show", "999999"): "There is no release 999999",
+        ("baseline", "set", first, "--reason", "Mine."): "needs the scope sign",
+    }.items():
+        done = evalboard(*arguments)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (64, "", 1), done.stderr
+        assert words in done.stderr
+    assert not Release.objects.exists()
+    assert not Baseline.objects.exists()

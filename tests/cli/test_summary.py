@@ -1,0 +1,169 @@
+"""The Markdown that CI shows: what it says, how large it gets, and that nothing in it is markup of a model's."""
+
+from typing import Any
+
+import pytest
+
+from evalboard.cli import results, summary
+from evalboard.cli.results import FAILED, MISSING, CaseResult, SuiteResult
+from tests.cli import answers
+from tests.cli.test_markdown import NASTY, plain, seen
+
+SAID = "Run 3 finished: 75.0 to 87.5 points over 2 repeats."
+
+
+def case(name: str = "sea", **changes: Any) -> CaseResult:
+    known = {"outcome": FAILED, "score": 0.0, "baseline": 100.0, "why": "Fell.", "reason": "red is not blue"}
+    return CaseResult(case=name, url=f"{answers.URL}/runs/3/repeats/1/cases/{name}/", **{**known, **changes})
+
+
+def result(*cases: CaseResult, is_gate: bool = True) -> SuiteResult:
+    return SuiteResult("colours", 8, cases, {}, f"{answers.URL}/releases/9/", is_gate=is_gate)
+
+
+def of_release(*cases: CaseResult, **changes: Any) -> summary.Page:
+    return summary.of_release(answers.release(**changes), [result(*cases)])
+
+
+def words(page: str) -> str:
+    return plain("\n".join(seen(page).cells))
+
+
+def test_a_release_is_verdict_sentence_suites_steps_warnings_and_cases() -> None:
+    page = summary.text(of_release(case()))
+    assert page.startswith("## ✘ No&#45;ship: colours\n")
+    said = words(page)
+    for part in (
+        "colours scored 50.0 against 100.0.",
+        "−50.0 [−60.0, −40.0]",
+        "colours: 1 case got worse",
+        "red is not blue",
+        "More on its page",
+    ):
+        assert part in said
+    assert "next: Look at the 4 cases that broke&#46;" in page
+    assert "warning: Below 200 cases" in page
+    assert f"]({answers.URL}/runs/3/repeats/1/cases/sea/)" in page
+    assert f"]({answers.URL}/releases/9/)" in page
+
+
+@pytest.mark.parametrize(
+    ("verdict", "title"),
+    [
+        ("ship", "✔ Ship"),
+        ("no_ship", "✘ No&#45;ship"),
+        ("inconclusive", "◐ Inconclusive"),
+        ("not_comparable", "≠ Not comparable"),
+    ],
+)
+def test_no_verdict_is_told_by_a_colour(verdict: str, title: str) -> None:
+    assert summary.text(of_release(verdict=verdict)).startswith(f"## {title}: colours\n")
+
+
+def test_a_lean_is_called_one_and_never_a_verdict() -> None:
+    gate = answers.gate(verdict="inconclusive", leaning="no_ship")
+    judged = answers.release(gate, verdict="inconclusive")
+    page = summary.text(summary.of_release(judged, [result()], lean="no_ship"))
+    assert page.startswith("## ✘ Leaning no&#45;ship: colours\n")
+    assert "A lean, not a verdict" in words(page)
+    assert "inconclusive" not in words(page)
+
+
+def test_a_run_is_its_end_its_repeats_and_what_failed() -> None:
+    found = result(case(why="Right in 0 of 2 repeats, 0.0 points.", baseline=None), is_gate=False)
+    page = summary.text(summary.of_run(answers.run(), found, said=SAID, note="No lean is given."))
+    said = words(page)
+    assert page.startswith("## colours: run 3 finished\n")
+    for part in (SAID, "No lean is given.", "87.5", "colours: 1 case failed", "red is not blue"):
+        assert part in said
+
+
+def test_a_missing_response_is_told_apart() -> None:
+    lost = case("moon", outcome=MISSING, why="1 of 5 responses are missing: timeout.", score=None, reason="")
+    said = words(summary.text(of_release(case(), lost)))
+    assert "colours: 1 case got worse, 1 case without every response" in said
+    assert "1 of 5 responses are missing: timeout." in said
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_whatever_a_case_says_the_page_is_built_as_it_is(text: str) -> None:
+    tame = seen(summary.text(of_release(case("sea"), summary="Tame.")))
+    wild = seen(summary.text(of_release(case(text, reason=text, why=text), summary=text)))
+    assert wild.tags == tame.tags
+
+
+def test_a_summary_has_room_for_so_much_and_counts_the_rest() -> None:
+    worst = [case("|" * 200 + str(number), reason="<" * 5_000) for number in range(9_000)]
+    warnings = [{"text": "&" * 5_000}] * 50
+    page = summary.text(of_release(*worst, summary="*" * 50_000, warnings=warnings))
+    assert len(page.encode()) <= summary.SUMMARY_BYTES
+    page = summary.text(of_release(*worst))
+    assert len(page.encode()) <= summary.SUMMARY_BYTES
+    n_shown = page.count("/repeats/1/cases/")
+    assert n_shown > 20
+    assert f"{9_000 - n_shown:,} more on " in page
+
+
+def test_of_ordinary_cases_fifty_are_shown() -> None:
+    page = summary.text(of_release(*(case(f"case-{number}") for number in range(120))))
+    assert page.count("/repeats/1/cases/") == summary.CASES_IN_SUMMARY
+    assert "70 more on " in page
+
+
+def test_a_comment_begins_with_its_suites_marker_and_fits() -> None:
+    worst = [case("|" * 200 + str(number), reason="<" * 5_000) for number in range(500)]
+    warnings = [{"text": "@" * 5_000}] * 50
+    body = summary.comment(of_release(*worst, summary="@" * 50_000, warnings=warnings))
+    assert body.splitlines()[0] == "<!-- evalboard: colours -->"
+    assert len(body.encode()) <= summary.COMMENT_BYTES + 200
+
+
+def test_each_suite_has_a_marker_of_its_own_and_a_release_of_several_has_one() -> None:
+    several = answers.release(answers.gate(suite="shapes"), answers.gate())
+    page = summary.of_release(several, [result(), result()])
+    assert summary.comment(page).splitlines()[0] == "<!-- evalboard: colours shapes -->"
+
+
+def test_a_page_without_a_case_that_failed_has_no_list() -> None:
+    assert "got worse" not in summary.text(of_release())
+
+
+def row(name: str, *scores: float | None, errors: tuple[str, ...] = ()) -> dict[str, Any]:
+    known = [score for score in scores if score is not None]
+    mean = sum(known) / len(known) if known else None
+    more = {"reason": "red is not blue", "url": f"{answers.URL}/{name}"}
+    return {"case": name, "score": mean, "scores": list(scores), "errors": list(errors), **more}
+
+
+class Rows:
+    """What the server has of the cases of runs, by the run's id."""
+
+    def __init__(self, **of_run: list[dict[str, Any]]) -> None:
+        self._of_run = of_run
+
+    def cases(self, run_id: str) -> Any:
+        return iter(self._of_run[f"r{run_id}"])
+
+
+def test_a_case_of_a_run_failed_if_some_repeat_is_below_one() -> None:
+    rows = [row("a", 1, 1), row("b", 1, 0.5), row("c", None, 1, errors=("timeout",)), row("d", None, None)]
+    found = results.of_run(Rows(r3=rows), answers.run())  # type: ignore[arg-type]
+    assert [(one.case, one.outcome, one.why) for one in found.cases] == [
+        ("b", "failed", "Right in 1 of 2 repeats, 75.0 points."),
+        ("c", "missing", "1 of 2 responses are missing: timeout."),
+        ("d", "missing", "2 of 2 responses are missing."),
+        ("a", "passed", ""),
+    ]
+
+
+def test_a_case_of_a_gate_failed_if_the_verdict_counts_it_as_broken() -> None:
+    """One that was wrong before is no failure of this candidate's."""
+    ours = [row("sea", 1, 1), row("old", 0, 0), row("lost", 1, 1)]
+    theirs = [row("old", 0, 0), row("sea", 0, 0), row("lost", None, 1, errors=("timeout",)), row("new", 1, 1)]
+    found = results.of_gate(Rows(r1=ours, r3=theirs), answers.gate(), answers.URL)  # type: ignore[arg-type]
+    assert [(one.case, one.outcome, one.why) for one in found.cases] == [
+        ("sea", "failed", "Fell to 0.0 points from 100.0 of the baseline."),
+        ("lost", "missing", "1 of 2 responses are missing: timeout."),
+        ("old", "passed", ""),
+        ("new", "passed", ""),
+    ]
