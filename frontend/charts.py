@@ -6,6 +6,7 @@ The SVG ones have no viewBox, so they stretch with the page while their text and
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC
 
 from runs.selectors.response import TokenCell
 from runs.selectors.run import RepeatLine
@@ -15,6 +16,7 @@ CELLS_PER_ROW = 40
 CELL_GAP = 0.5  # percent
 CELL_HEIGHT, CELL_PITCH = 20, 24
 STACK_PITCH = 11
+LEAST_BAND = 1.0  # percent
 STEPS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 25.0)
 
 
@@ -119,6 +121,22 @@ def ruler(points: Sequence[float | None], scale: Scale, *, is_small: bool = Fals
     )
 
 
+@dataclass(frozen=True, slots=True)
+class RulerBand:
+    """What a ruler's repeats are held against, shaded behind them; hatched once it has expired."""
+
+    x: float
+    width: float
+    is_expired: bool
+
+
+def ruler_band(low: float, high: float, scale: Scale, *, is_expired: bool) -> RulerBand:
+    """At least as wide as can be seen: a measured noise floor may be zero."""
+    left, right = max(scale.x(low), 0.0), min(scale.x(high), 100.0)
+    width = max(right - left, LEAST_BAND)
+    return RulerBand(round(min(left, 100 - width), 3), round(width, 3), is_expired)
+
+
 def _small_stack(n: int, middle: float, *, is_alone: bool) -> tuple[float, ...]:
     """Equal repeats overlap a little, so that each shows; a single pile is one mark and a count."""
     if is_alone:
@@ -169,6 +187,9 @@ def shard_row(line: RepeatLine) -> ShardRow:
         done = f"{shard.n_done} of {n_cases} responses"
         attempt = f", attempt {shard.attempt}" if shard.attempt > 1 else ""
         who = f", {shard.worker}" if shard.worker else ""
+        failures = f", failed {'once' if shard.n_failures == 1 else f'{shard.n_failures} times'}"
+        failed = failures if shard.n_failures else ""
+        waits = f", waits until {shard.waits_until.astimezone(UTC):%H:%M:%S} UTC" if shard.waits_until else ""
         cells.append(
             Cell(
                 x=round(pitch * (number % per_row), 3),
@@ -177,7 +198,7 @@ def shard_row(line: RepeatLine) -> ShardRow:
                 part=round(width * min(shard.n_done / n_cases, 1.0), 3),
                 status=shard.status,
                 attempt=shard.attempt,
-                label=f"cases {shard.first}–{shard.last}: {shard.status}, {done}{attempt}{who}",
+                label=f"cases {shard.first}–{shard.last}: {shard.status}, {done}{attempt}{failed}{waits}{who}",
             )
         )
     n_finished = sum(shard.status == "finished" for shard in line.shards)

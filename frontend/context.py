@@ -16,8 +16,11 @@ except PackageNotFoundError:  # run from a checkout that is not installed
 
 SECTIONS = (
     ("board", "Board"),
+    ("releases", "Releases"),
     ("suites", "Suites"),
     ("runs", "Runs"),
+    ("compare_chosen", "Compare"),
+    ("fingerprints", "Fingerprints"),
     ("workers", "Workers"),
     ("settings", "Settings"),
 )
@@ -37,6 +40,7 @@ class Viewer:
 
     name: str
     may_run: bool
+    may_sign: bool
     may_admin: bool
 
 
@@ -49,7 +53,7 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
     scopes = access.scopes_of(user)
     here = request.path
     nav = tuple(NavItem(name, label, url := reverse(name), _is_under(here, url)) for name, label in SECTIONS)
-    viewer = Viewer(user.get_username(), access.RUN in scopes, access.ADMIN in scopes)
+    viewer = Viewer(user.get_username(), access.RUN in scopes, access.SIGN in scopes, access.ADMIN in scopes)
     return base | {"viewer": viewer, "nav": nav}
 
 

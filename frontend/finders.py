@@ -1,4 +1,4 @@
-"""Plotly's one script out of its Python package; the rest of that folder is megabytes nobody asks for."""
+"""The few scripts that pages ask for out of Python packages; the rest of those folders is megabytes nobody asks for."""
 
 from collections.abc import Iterable
 from importlib.resources import files
@@ -8,27 +8,34 @@ from typing import Any
 from django.contrib.staticfiles.finders import BaseFinder
 from django.core.files.storage import FileSystemStorage
 
-NAME = "plotly.min.js"
-PREFIX = "plotly"
+# The first part of an address under /static/, the folder that it stands for, and what is taken from there.
+SCRIPTS = (
+    ("plotly", ("plotly", "package_data"), ("plotly.min.js",)),
+    ("redoc", ("drf_spectacular_sidecar", "static/drf_spectacular_sidecar/redoc/bundles"), ("redoc.standalone.js",)),
+    # The second is asked for where EVALBOARD_DEBUG is on.
+    ("django_htmx", ("django_htmx", "static/django_htmx"), ("htmx-2.min.js", "django-htmx.js")),
+)
 
 
-class PlotlyFinder(BaseFinder):
-    """Yields `plotly/plotly.min.js` and nothing else."""
+class ScriptFinder(BaseFinder):
+    """Yields the scripts named above and nothing else."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.folder = Path(str(files("plotly") / "package_data"))
-        self.storage = FileSystemStorage(location=self.folder)
-        self.storage.prefix = PREFIX  # type: ignore[attr-defined]  # what staticfiles puts before each path
+        self._storages: dict[str, tuple[str, FileSystemStorage]] = {}
+        for prefix, (package, inside), names in SCRIPTS:
+            storage = FileSystemStorage(location=Path(str(files(package))) / inside)
+            storage.prefix = prefix  # type: ignore[attr-defined]  # what staticfiles puts before each path
+            self._storages |= {f"{prefix}/{name}": (name, storage) for name in names}
         super().__init__(*args, **kwargs)
 
     def check(self, **kwargs: Any) -> list[Any]:
         return []
 
     def find(self, path: str, find_all: bool = False, **kwargs: Any) -> Any:
-        if path != f"{PREFIX}/{NAME}":
+        if path not in self._storages:
             return []
-        found = str(self.folder / NAME)
-        return [found] if find_all else found
+        name, storage = self._storages[path]
+        return [storage.path(name)] if find_all else storage.path(name)
 
     def list(self, ignore_patterns: Iterable[str] | None) -> Iterable[Any]:
-        yield NAME, self.storage
+        return self._storages.values()

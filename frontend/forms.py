@@ -3,29 +3,47 @@
 import json
 from collections.abc import Mapping
 from typing import Any
+from uuid import uuid4
 
 from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS
 
+from evalboard.core.digest import digest_json
 from evalboard.core.errors import EvalboardError
 from frontend.templatetags.drawing import drawn_plain, shortened
+from frontend.templatetags.numbers import points
 
 MAX_REPEATS_ASKED = 100
 ENDPOINT_FIELDS = {"model": "model_path", "model.path": "model_path", "model.repo": "model_repo"}
 ENDPOINT_FIELDS["model.revision"] = "model_revision"
 
 
-def blame(form: forms.Form, problem: EvalboardError, *, names: Mapping[str, str] | None = None) -> None:
-    """Show a service's error at the fields it names; the rest, and its sentence, at the top."""
+def blame(
+    form: forms.Form, problem: EvalboardError, *, names: Mapping[str, str] | None = None, under: str | None = None
+) -> None:
+    """Show a service's error at the fields it names; the rest at the field `under` or at the top, as its sentence."""
     for path, words in problem.fields.items():
         field = (names or {}).get(path) or path.split(".")[0].split("[")[0]
         if field not in form.fields:
-            form.add_error(None, f"{path}: {words}")
+            form.add_error(under, f"{path}: {words}")
             continue
         prefix = f"{path}: " if path != field and not names else ""
         form.add_error(field, f"{prefix}{words}")
     if not problem.fields:
         form.add_error(None, problem.detail)
+
+
+def labels_of(text: str) -> dict[str, str]:
+    """Labels as typed, one name=value a line. Raises ValidationError for a line that is none."""
+    labels: dict[str, str] = {}
+    for line in text.splitlines():
+        if not line.strip():
+            continue
+        name, equals, value = line.partition("=")
+        if not equals or not name.strip():
+            raise forms.ValidationError(f"“{shortened(line, 40)}” is not name=value.")
+        labels[name.strip()] = value.strip()
+    return labels
 
 
 class JSONText(forms.CharField):
@@ -60,6 +78,9 @@ class PlainForm(forms.Form):
 
 
 class StartRunForm(PlainForm):
+    """`key` is drawn with the form, so that sending one form twice as it is starts one run."""
+
+    key = forms.CharField(widget=forms.HiddenInput, required=False, max_length=80)
     suite = forms.ChoiceField()
     endpoint = forms.ChoiceField()
     profile = forms.ChoiceField()
@@ -95,16 +116,13 @@ class StartRunForm(PlainForm):
             (row.slug, f"{row.slug}: {drawn_plain(shortened(row.title, 80))}") for row in profiles
         ]
 
+    def idempotency_key(self) -> str:
+        """The same for the same form with the same content: going back and changing something asks for another run."""
+        asked = {name: value for name, value in self.cleaned_data.items() if name != "key"}
+        return f"form-{self.cleaned_data['key'] or uuid4()}-{digest_json(asked)}"
+
     def clean_labels(self) -> dict[str, str]:
-        labels: dict[str, str] = {}
-        for line in self.cleaned_data["labels"].splitlines():
-            if not line.strip():
-                continue
-            name, equals, value = line.partition("=")
-            if not equals or not name.strip():
-                raise forms.ValidationError(f"“{shortened(line, 40)}” is not name=value.")
-            labels[name.strip()] = value.strip()
-        return labels
+        return labels_of(self.cleaned_data["labels"])
 
     def model(self) -> dict[str, str] | None:
         path = self.cleaned_data["checkpoint"].strip()
@@ -132,6 +150,38 @@ class EndpointForm(PlainForm):
     line = forms.CharField(max_length=80, label="Model line", help_text="The series that the model belongs to.")
     max_model_len = forms.IntegerField(min_value=16, initial=2048, label="Longest prompt and answer, tokens")
     pool = forms.CharField(max_length=40, initial="default", help_text="The workers that serve it.")
+
+
+class BaselineForm(PlainForm):
+    """`runs` are offered; of another one that is asked for, the service says why it will not do."""
+
+    run = forms.IntegerField(min_value=1, widget=forms.Select)
+    reason = forms.CharField(
+        max_length=2000,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="Why this run: what was released, or why the one before no longer counts.",
+    )
+
+    def __init__(self, *args: Any, runs: Any = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        choices = [
+            (str(point.run_id), f"run {point.run_id}: {points(point.mean)} on {point.endpoint}, {point.profile}")
+            for point in runs
+        ]
+        asked = self.data.get("run", "")
+        if asked.isdigit() and asked not in dict(choices):
+            choices.append((asked, f"run {asked}"))
+        self.fields["run"].widget.choices = choices
+
+
+class PolicyForm(PlainForm):
+    slug = forms.CharField(max_length=80, help_text="The same slug with other settings makes a new version.")
+    title = forms.CharField(max_length=200)
+    settings = JSONText(
+        widget=forms.Textarea(attrs={"rows": 9, "spellcheck": "false"}),
+        label="Settings as JSON",
+        help_text="rule is strict or paired; tolerance and guard are in points; looks are 5, 10, 20 or 3, 10, 20.",
+    )
 
 
 class ProfileForm(PlainForm):

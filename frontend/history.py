@@ -1,78 +1,104 @@
 """A suite's history as a Plotly figure, without colours: `charts.js` adds those of the theme.
 
-Each run is a bar from its lowest to its highest repeat with one mark a repeat; buckets differ in
-shape and ink; nothing joins two runs, so nothing seems to lead across a rotation.
+Each run is a bar from its lowest to its highest repeat with one mark a repeat; buckets differ in shape and ink. A
+baseline is a band of its noise floor, hatched once it has expired. Nothing joins two runs, so nothing seems to lead
+across a rotation.
 """
 
-import itertools
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.urls import reverse
+
+from frontend.baseline_bands import Band, Rotation, bands, rotations, shapes_of
 from frontend.charts import N_SHAPES
+from frontend.templatetags.numbers import points
 from runs.selectors.suite import BucketHistory, HistoryPoint, SuiteReport
+from runs.selectors.suite_standing import SuiteStanding
 
 SYMBOLS = ("circle", "circle-open", "x-thin", "square", "diamond-open", "triangle-up")
 LEAST_PAD = timedelta(minutes=20)
+PAD, PAD_LEFT = 0.04, 0.09  # of the time that the runs span; on the left stand the numbers of the axis
+# The width of a letter beside the plot's, on a desk and on a telephone: labels that would touch are shortened.
+LETTER, LETTER_NARROW = 0.0053, 0.0185
+BAND_WORDS = 0.34  # what a baseline's name takes of the plot at the most
+TICK_STEPS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
+MOST_TICKS = 7
+TICK_ROOM = 0.07  # of the axis: the number stands above its line, the topmost too
+CLEAR = 0.012  # of the axis: what a rotation keeps clear of the run that it brought
+SHORT_SPAN = timedelta(days=4)
 
 
 @dataclass(frozen=True, slots=True)
-class Rotation:
-    """On one (endpoint, profile), a fingerprint other than the previous run's."""
+class Stretch:
+    """The time that the plot shows, its words and drawings placed by parts of it."""
 
-    at: datetime
-    endpoint: str
-    profile: str
-    before: str
-    after: str
-    run_id: int
+    low: datetime
+    high: datetime
 
+    def share(self, at: datetime) -> float:
+        return (at - self.low) / (self.high - self.low)
 
-def rotations(buckets: tuple[BucketHistory, ...]) -> tuple[Rotation, ...]:
-    by_place: dict[tuple[str, str], list[tuple[HistoryPoint, str]]] = {}
-    for bucket in buckets:
-        for point in bucket.points:
-            by_place.setdefault((point.endpoint, point.profile), []).append((point, bucket.fingerprint_digest))
-    found = []
-    for (endpoint, profile), rows in by_place.items():
-        rows.sort(key=lambda row: (row[0].at, row[0].run_id))
-        for (_, before), (point, after) in itertools.pairwise(rows):
-            if before != after:
-                found.append(Rotation(point.at, endpoint, profile, before, after, point.run_id))
-    return tuple(sorted(found, key=lambda rotation: rotation.at))
+    def words(self, at: datetime) -> str:
+        return at.strftime("%m-%d %H:%M" if self.high - self.low < SHORT_SPAN else "%m-%d")
 
 
-def figure(report: SuiteReport) -> dict[str, Any] | None:
+def figure(report: SuiteReport, standing: SuiteStanding | None = None) -> dict[str, Any] | None:
     """`data` and `layout` for Plotly, plain JSON; None where no run has points."""
-    drawn = [(point, shape) for shape, bucket in enumerate(report.buckets) for point in bucket.points if point.points]
+    drawn = [point for bucket in report.buckets for point in bucket.points if point.points]
     if not drawn:
         return None
-    traces = []
-    for shape, bucket in enumerate(report.buckets):
-        traces += _bucket_traces(bucket, shape % N_SHAPES)
-    times = [point.at for point, _ in drawn]
-    values = [value for point, _ in drawn for value in point.points]
-    pad = max((max(times) - min(times)) * 0.06, LEAST_PAD)
-    room = max((max(values) - min(values)) * 0.2, report.points_per_case, 1.0)
-    turns = rotations(report.buckets)
+    standing = standing or SuiteStanding()
+    stretch = _stretch([point.at for point in drawn])
+    turns = rotations(report.buckets, standing)
+    places = {turn: _turn_at(turn, drawn, stretch) for turn in turns}
+    zones = bands(report.buckets, standing)
+    shapes = shapes_of(report.buckets, standing)
+    data = [part(band, places, stretch) for part in (_zone, _mean_line) for band in zones]
+    for bucket in report.buckets:
+        data += _bucket_traces(bucket, shapes[bucket.bucket_id] % N_SHAPES)
+    values = [value for point in drawn for value in point.points]
+    values += [end for band in zones for end in (band.low, band.high)]
     return {
-        "data": traces,
+        "data": data,
         "layout": {
+            "margin": {"t": 34},
             "xaxis": {
                 "type": "date",
-                "range": [_date(min(times) - pad), _date(max(times) + pad)],
-                "tickformat": "%m-%d" if max(times) - min(times) > timedelta(days=4) else "%m-%d %H:%M",
+                "range": [_date(stretch.low), _date(stretch.high)],
+                "tickformat": "%m-%d" if stretch.high - stretch.low > SHORT_SPAN else "%m-%d %H:%M",
             },
-            "yaxis": {"range": [max(min(values) - room, -2), min(max(values) + room, 102)]},
-            "shapes": [_rotation_line(turn) for turn in turns],
-            "annotations": [_rotation_words(turn) for turn in turns] + _last_runs(report.buckets),
+            "yaxis": _upright(values, least=report.points_per_case),
+            "shapes": [_turn_line(at) for at in places.values()],
+            "annotations": _turn_words(places, stretch)
+            + [_band_words(band, zones, drawn, places, stretch) for band in zones]
+            + _named_runs(report.buckets, zones, stretch),
         },
     }
 
 
+def _upright(values: Sequence[float], *, least: float) -> dict[str, Any]:
+    """The axis of points, with room for the number of its topmost line."""
+    room = max((max(values) - min(values)) * 0.2, least, 1.0)
+    low, high = max(min(values) - room, -2.0), min(max(values) + room, 102.0)
+    step = next((step for step in TICK_STEPS if (high - low) / step <= MOST_TICKS), TICK_STEPS[-1])
+    topmost = math.floor(high / step) * step
+    high = max(high, topmost + TICK_ROOM * (high - low))
+    return {"range": [low, high], "tick0": 0, "dtick": step, "ticksuffix": " points", "showticksuffix": "last"}
+
+
+def _stretch(times: Sequence[datetime]) -> Stretch:
+    whole = max(times) - min(times)
+    pad = max(whole * PAD, LEAST_PAD)
+    return Stretch(min(times) - max(whole * PAD_LEFT, LEAST_PAD), max(times) + pad)
+
+
 def _bucket_traces(bucket: BucketHistory, shape: int) -> list[dict[str, Any]]:
     bars: dict[str, list[Any]] = {"x": [], "y": []}
-    marks: dict[str, list[Any]] = {"x": [], "y": [], "text": []}
+    marks: dict[str, list[Any]] = {"x": [], "y": [], "text": [], "customdata": []}
     for point in bucket.points:
         if not point.points:
             continue
@@ -82,7 +108,8 @@ def _bucket_traces(bucket: BucketHistory, shape: int) -> list[dict[str, Any]]:
         for repeat, value in enumerate(point.points, start=1):
             marks["x"].append(at)
             marks["y"].append(value)
-            marks["text"].append(f"run {point.run_id}, repeat {repeat}: {value:.1f} points")
+            marks["text"].append(f"run {point.run_id}, repeat {repeat}: {value:.1f} points{_mixed(point)}")
+            marks["customdata"].append(reverse("run", args=[point.run_id]))
     meta = {"tone": shape, "symbol": SYMBOLS[shape]}
     return [
         {"type": "scatter", "mode": "lines", "meta": meta | {"role": "bar"}, "hoverinfo": "skip", **bars},
@@ -90,25 +117,118 @@ def _bucket_traces(bucket: BucketHistory, shape: int) -> list[dict[str, Any]]:
     ]
 
 
-def _rotation_line(turn: Rotation) -> dict[str, Any]:
-    at = _date(turn.at)
-    return {"type": "line", "xref": "x", "yref": "paper", "x0": at, "x1": at, "y0": 0, "y1": 1, "name": "rotation"}
+def _mixed(point: HistoryPoint) -> str:
+    return f"<br>{point.n_buckets} buckets served this run; only this one's cases" if point.n_buckets > 1 else ""
 
 
-def _rotation_words(turn: Rotation) -> dict[str, Any]:
-    words = f"⇄ rotation, {turn.before[:4]} → {turn.after[:4]}"
-    return {"x": _date(turn.at), "y": 1, "yref": "paper", "yanchor": "bottom", "text": words, "name": "rotation"}
+def _zone(band: Band, places: dict[Rotation, datetime], stretch: Stretch) -> dict[str, Any]:
+    """A baseline's noise floor as a filled stretch: a trace, since a shape of Plotly cannot be hatched."""
+    begin, end = (_date(at) for at in _ends(band, places, stretch))
+    role, ink = ("expired", "hatch") if band.is_expired else ("band", "accent-soft")
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "fill": "toself",
+        "hoverinfo": "skip",
+        "x": [begin, end, end, begin, begin],
+        "y": [band.low, band.low, band.high, band.high, band.low],
+        "meta": {"role": role, "ink": ink},
+    }
 
 
-def _last_runs(buckets: tuple[BucketHistory, ...]) -> list[dict[str, Any]]:
-    """The newest run of each bucket is named in the plot."""
+def _mean_line(band: Band, places: dict[Rotation, datetime], stretch: Stretch) -> dict[str, Any]:
+    """Its score: a trace as well, since the lines of a layout lie either below the fill or above every mark."""
+    x = [_date(at) for at in _ends(band, places, stretch)]
+    role, ink = ("expired-mean", "absent") if band.is_expired else ("mean", "baseline")
+    meta = {"role": role, "ink": ink}
+    return {"type": "scatter", "mode": "lines", "hoverinfo": "skip", "x": x, "y": [band.mean] * 2, "meta": meta}
+
+
+def _ends(band: Band, places: dict[Rotation, datetime], stretch: Stretch) -> tuple[datetime, datetime]:
+    first = stretch.low + (stretch.high - stretch.low) * (PAD_LEFT * 0.55)
+    begin = first if band.begin is None else places.get(band.begin, first)
+    return begin, stretch.high if band.end is None else places.get(band.end, stretch.high)
+
+
+def _band_words(
+    band: Band, zones: Sequence[Band], drawn: Sequence[HistoryPoint], places: dict[Rotation, datetime], stretch: Stretch
+) -> dict[str, Any]:
+    begin, end = _ends(band, places, stretch)
+    spread = "" if band.noise is None else f" ± {points(band.noise)}"
+    whose = f" ({band.baseline.profile})" if len({(z.baseline.line, z.baseline.profile) for z in zones}) > 1 else ""
+    score, run = f"{points(band.mean)}{spread}", f"run {band.baseline.run.id}{whose}"
+    under = min(end, begin + (stretch.high - stretch.low) * BAND_WORDS)
+    # Above the marks that the words pass over, as well as above the band.
+    top = max([band.high, *(value for point in drawn if begin <= point.at <= under for value in point.points)])
+    return {
+        "x": _date(begin),
+        "y": top,
+        "xanchor": "left",
+        "yanchor": "bottom",
+        "xshift": 8,
+        "yshift": 5,
+        "text": f"expired baseline {score}" if band.is_expired else f"baseline {run}, {score}",
+        "narrow": f"expired {score}" if band.is_expired else f"baseline {score}",
+        "name": "expired" if band.is_expired else "baseline",
+    }
+
+
+def _turn_at(turn: Rotation, drawn: Sequence[HistoryPoint], stretch: Stretch) -> datetime:
+    """Where its line stands: before the run that it brought, since it came some time after the one before that."""
+    own = next((point.at for point in drawn if point.run_id == turn.run_id), None)
+    if own is None:
+        return turn.at
+    earlier = [point.at for point in drawn if point.at < own]
+    clear = (stretch.high - stretch.low) * CLEAR
+    return own - (min(clear, (own - max(earlier)) / 2) if earlier else clear)
+
+
+def _turn_line(at: datetime) -> dict[str, Any]:
+    x = _date(at)
+    return {"type": "line", "xref": "x", "yref": "paper", "x0": x, "x1": x, "y0": 0, "y1": 1, "name": "rotation"}
+
+
+def _turn_words(places: dict[Rotation, datetime], stretch: Stretch) -> list[dict[str, Any]]:
+    """Above each line what rotated, the newest first to have room; `narrow` is what a telephone has room for."""
+    found = []
+    wide, small = 1.0, 1.0
+    has_places = len({(turn.endpoint, turn.profile) for turn in places}) > 1
+    newest_first = sorted(places.items(), key=lambda place: place[1], reverse=True)
+    for place, (turn, at) in enumerate(newest_first, start=1):
+        x, day = stretch.share(at), stretch.words(turn.at)
+        before = stretch.share(newest_first[place][1]) if place < len(places) else 0.0
+        whose = f" of {turn.endpoint}, {turn.profile}" if has_places else ""
+        fingerprints = f"fp {turn.before[:4]} → {turn.after[:4]}"
+        said = (f"⇄ rotation {day}{whose}, {fingerprints}", f"⇄ rotation {day}, {fingerprints}")
+        text, anchor, wide = _fitting(x, before, wide, (*said, f"⇄ {day}, {turn.after[:4]} seen", "⇄"), LETTER)
+        narrow, _, small = _fitting(x, before, small, (f"⇄ {day}", "⇄"), LETTER_NARROW)
+        above = {"x": _date(at), "y": 1, "yref": "paper", "yanchor": "bottom", "name": "rotation"}
+        found.append(above | {"xanchor": anchor, "text": text, "narrow": narrow})
+    return found
+
+
+def _fitting(x: float, low: float, limit: float, choices: Sequence[str], letter: float) -> tuple[str, str, float]:
+    """The first words that have room from `low` to `limit`, their anchor, and where they begin; "" if none have."""
+    for words in choices:
+        width = letter * (len(words) + 1)
+        for anchor, part in (("center", 0.5), ("right", 1.0), ("left", 0.0)):
+            begin = x - part * width
+            if begin >= low and begin + width <= limit:
+                return words, anchor, begin
+    return "", "center", limit
+
+
+def _named_runs(buckets: tuple[BucketHistory, ...], zones: Sequence[Band], stretch: Stretch) -> list[dict[str, Any]]:
+    """The newest run and the current baselines are named in the plot."""
+    drawn = [point for bucket in buckets for point in bucket.points if point.points]
+    newest = max(drawn, key=lambda point: (point.at, point.run_id))
+    held = {band.baseline.run.id for band in zones if not band.is_expired}
     named = []
-    for bucket in buckets:
-        drawn = [point for point in bucket.points if point.points]
-        if drawn:
-            last = max(drawn, key=lambda point: (point.at, point.run_id))
-            place = {"x": _date(last.at), "y": min(last.points), "yanchor": "top", "yshift": -6}
-            named.append(place | {"text": f"run {last.run_id}", "name": "run"})
+    for point in drawn:
+        if point is newest or point.run_id in held:
+            place = {"x": _date(point.at), "y": min(point.points), "yanchor": "top", "yshift": -6}
+            anchor = "right" if stretch.share(point.at) > 0.95 else "center"
+            named.append(place | {"text": f"run {point.run_id}", "name": "run", "xanchor": anchor})
     return named
 
 

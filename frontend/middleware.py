@@ -1,4 +1,4 @@
-"""Domain errors that a page did not turn into words of its own become an error page, in one place."""
+"""Domain errors that a page did not turn into words of its own, and outages, become an error page, in one place."""
 
 from collections.abc import Callable
 
@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponse
 
 from evalboard.core.errors import EvalboardError
 from frontend.views import errors
+from runs.outage import notice
 
 
 class ErrorPages:
@@ -18,4 +19,5 @@ class ErrorPages:
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if isinstance(exception, EvalboardError):
             return errors.domain_error(request, exception)
-        return None
+        found = notice(exception)
+        return errors.outage(request, found) if found else None

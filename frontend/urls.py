@@ -1,16 +1,42 @@
 """Addresses of the pages. They are permanent: tickets and releases link to them."""
 
+from django.conf import settings as site
 from django.urls import path
 
-from frontend.views import account, board, responses, run, run_actions, runs, settings, suites, workers
+from frontend.views import (
+    account,
+    api_docs,
+    badges,
+    baselines,
+    board,
+    compare,
+    compare_choice,
+    fingerprints,
+    release_actions,
+    releases,
+    responses,
+    run,
+    run_actions,
+    runs,
+    settings,
+    suites,
+    tokens,
+    trace_diff,
+    webhooks,
+    workers,
+)
 
 urlpatterns = [
     path("", board.board, name="board"),
+    path("api/docs/", api_docs.api_docs, name="api_docs"),
     path("login/", account.login, name="login"),
     path("logout/", account.logout, name="logout"),
     path("signin/", account.signin, name="signin"),
     path("suites/", suites.suites, name="suites"),
     path("suites/<str:slug>/", suites.suite, name="suite"),
+    path("suites/<str:slug>/badge.svg", badges.badge, name="suite_badge"),
+    path("suites/<str:slug>/baselines/", baselines.set_baseline, name="suite_baselines"),
+    path("suites/<str:slug>/baselines/<int:baseline_id>/again/", baselines.run_again, name="baseline_again"),
     path("suites/<str:slug>/versions/<int:number>/", suites.version, name="suite_version"),
     path("runs/", runs.runs, name="runs"),
     path("runs/new/", runs.new_run, name="run_new"),
@@ -20,8 +46,35 @@ urlpatterns = [
     path("runs/<int:run_id>/repeats/", run_actions.add_repeats, name="run_repeats"),
     path("runs/<int:run_id>/rescore/", run_actions.rescore, name="run_rescore"),
     path("runs/<int:run_id>/repeats/<int:repeat>/cases/<path:case>/", responses.response, name="response"),
+    path("fingerprints/", fingerprints.fingerprints, name="fingerprints"),
+    path("fingerprints/<int:fingerprint_id>/", fingerprints.fingerprint, name="fingerprint"),
+    path("fingerprints/<int:fingerprint_id>/diff/<int:other>/", fingerprints.difference, name="fingerprint_diff"),
+    path("compare/", compare_choice.choose, name="compare_chosen"),
+    path("compare/<int:baseline>/<int:candidate>/", compare.compare, name="compare"),
+    path("compare/<int:baseline>/<int:candidate>/cases/<path:case>/", trace_diff.trace_diff, name="trace_diff"),
+    path("releases/", releases.releases, name="releases"),
+    path("releases/new/", releases.new_release, name="release_new"),
+    path("releases/signoffs.jsonl", releases.sign_offs_export, name="sign_offs_export"),
+    path("releases/<int:release_id>/", releases.release, name="release"),
+    path("releases/<int:release_id>/signoffs/", release_actions.sign, name="release_sign_offs"),
+    path("releases/<int:release_id>/settle/", release_actions.settle, name="release_settle"),
+    path("releases/<int:release_id>/rerun/", release_actions.rerun, name="release_rerun"),
     path("workers/", workers.workers, name="workers"),
     path("settings/", settings.settings, name="settings"),
     path("settings/endpoints/new/", settings.new_endpoint, name="endpoint_new"),
+    path("settings/policies/new/", settings.new_policy, name="policy_new"),
+    path("settings/tokens/", tokens.tokens, name="tokens"),
+    path("settings/tokens/<int:token_id>/revoke/", tokens.revoke, name="token_revoke"),
+    path("settings/webhooks/", webhooks.webhooks, name="webhooks"),
+    path("settings/webhooks/<int:webhook_id>/delete/", webhooks.delete, name="webhook_delete"),
+    path("settings/webhooks/<int:webhook_id>/on/", webhooks.switch_on, name="webhook_on"),
+    path("settings/webhooks/<int:webhook_id>/test/", webhooks.send_test, name="webhook_test"),
     path("settings/profiles/new/", settings.new_profile, name="profile_new"),
 ]
+if site.OIDC:
+    from frontend.views import sso
+
+    urlpatterns += [
+        path("sso/<slug:provider_id>/", sso.begin, name="openid_connect_login"),
+        path("sso/<slug:provider_id>/callback/", sso.end, name="openid_connect_callback"),
+    ]

@@ -31,12 +31,27 @@ def points(value: float | None) -> str:
 
 
 @register.filter
+def signed_points(value: float | None) -> str:
+    """A change in points: one decimal with its sign; none for what rounds to zero."""
+    if value is None or not math.isfinite(value):
+        return MISSING
+    text = f"{value:+.1f}"
+    return "0.0" if float(text) == 0 else _signed(text)
+
+
+@register.filter
 def span(value: tuple[float, float] | None) -> str:
     """A range of points: `80.6–80.9`, or one number where both ends read the same."""
     if value is None:
         return MISSING
     low, high = points(value[0]), points(value[1])
     return low if low == high else f"{low}–{high}"
+
+
+@register.filter
+def over(values: Sequence[float]) -> tuple[float, float] | None:
+    """From the lowest to the highest of points; None of none."""
+    return (min(values), max(values)) if values else None
 
 
 @register.filter
@@ -97,6 +112,19 @@ def seconds(value: float | None) -> str:
     if not hours:
         return f"{minutes}{NARROW}min"
     return f"{hours}{NARROW}h {minutes}{NARROW}min" if minutes else f"{hours}{NARROW}h"
+
+
+@register.filter
+def ago(value: float | None) -> str:
+    """Seconds since something, in the largest unit that fits: `4 s ago`."""
+    if value is None:
+        return MISSING
+    if value < 1:
+        return "just now"
+    for unit, length in (("days", 86400), ("h", 3600), ("min", 60)):
+        if value >= (2 * length if unit == "days" else length):
+            return f"{int(value / length)}{NARROW}{unit}{NARROW}ago"
+    return f"{int(value)}{NARROW}s{NARROW}ago"
 
 
 @register.filter
@@ -175,6 +203,12 @@ def instant(value: datetime | None) -> SafeString | str:
 def second(value: datetime | None) -> SafeString | str:
     """A time in UTC to the second."""
     return _time(value, "%Y-%m-%d %H:%M:%S")
+
+
+@register.filter
+def clock(value: datetime | None) -> SafeString | str:
+    """The time of day in UTC, for what is of today."""
+    return _time(value, "%H:%M:%S")
 
 
 def _time(value: datetime | None, pattern: str) -> SafeString | str:

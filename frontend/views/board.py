@@ -4,6 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from frontend import findings
 from runs import selectors
 from runs.access import READ, requires
 
@@ -11,4 +12,10 @@ from runs.access import READ, requires
 @requires(READ)
 @require_safe
 def board(request: HttpRequest) -> HttpResponse:
-    return render(request, "frontend/board.html", {"board": selectors.board()})
+    board = selectors.board()
+    page = {
+        "board": board,
+        "finding": findings.of_board(board),
+        "deserted": tuple((pool, findings.of_desertion(pool)) for pool in board.deserted_pools),
+    }
+    return render(request, "frontend/board.html", page)

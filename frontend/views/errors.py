@@ -3,6 +3,7 @@
 Addresses of the API answer in the API's own shape, also where no route matched.
 """
 
+import sys
 from http import HTTPStatus
 from typing import Any
 
@@ -10,6 +11,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 
 from evalboard.core.errors import EvalboardError
+from runs.outage import Outage, notice
 
 API = "/api/"
 
@@ -39,10 +41,26 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Stands without context processors and queries: the database may be what failed."""
+    """Stands without context processors and queries: the database may be what failed.
+
+    Django calls it while it handles the exception, whichever view or middleware raised that.
+    """
+    if found := notice(sys.exc_info()[1]):
+        return outage(request, found)
     detail = "Something went wrong on this side. Runs go on: their work is kept in the database and by the runner."
     what = "Try again in a moment. If it stays, give the request id below to whoever looks after this installation."
     return _answer(request, 500, "Evalboard could not answer", detail, what, code="server_error", is_bare=True)
+
+
+def outage(request: HttpRequest, found: Outage) -> HttpResponse:
+    told = {"detail": found.detail, "what": found.to_do}
+    if request.path.startswith(API):
+        told = {"detail": f"{found.detail} {found.to_do}", "what": ""}
+    answer = _answer(request, found.status, found.title, **told, code=found.code, is_bare=True)
+    answer["Cache-Control"] = "no-store"
+    if found.retry_after is not None:
+        answer["Retry-After"] = str(found.retry_after)
+    return answer
 
 
 def domain_error(request: HttpRequest, problem: EvalboardError) -> HttpResponse:

@@ -6,9 +6,10 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from frontend import addresses, charts, findings, tokens
+from frontend import addresses, charts, commands, findings, pair_address, tokens
 from runs import selectors
 from runs.access import READ, requires
+from runs.selectors.replay import replays_of
 from runs.selectors.response import ResponseReport, ScoreCell, TokenCell
 
 PARTS = {"alternatives": "frontend/_alternatives.html"}
@@ -20,6 +21,7 @@ class RepeatLink:
     url: str
     is_here: bool
     has_same_trace: bool
+    diff_url: str
 
 
 @requires(READ)
@@ -42,6 +44,8 @@ def response(request: HttpRequest, run_id: int, repeat: int, case: str) -> HttpR
         "caption": findings.of_margins(narrowest) if narrowest else None,
         "own_score": _own_score(report),
         "repeats": tuple(_repeat_link(report, index) for index in range(1, report.n_repeats + 1)),
+        "replays": replays_of(run_id, report.case_index),
+        "replay_command": commands.replay(run_id, case, repeat=repeat),
         "previous_url": _url(report, report.previous_case_id),
         "next_url": _url(report, report.next_case_id),
     }
@@ -71,4 +75,13 @@ def _repeat_link(report: ResponseReport, index: int) -> RepeatLink:
         url=addresses.of_response(report.run_id, index, report.case_id),
         is_here=index == report.repeat,
         has_same_trace=index in report.same_trace_repeats,
+        diff_url=_diff_url(report, index),
     )
+
+
+def _diff_url(report: ResponseReport, index: int) -> str:
+    """Where this repeat and another, whose trace differs, are held against each other; "" where there is nothing."""
+    if index == report.repeat or index in report.same_trace_repeats or report.error_code:
+        return ""
+    repeats = min(index, report.repeat), max(index, report.repeat)
+    return pair_address.of_pair(report.run_id, report.run_id, report.case_id, repeats=repeats)

@@ -1,6 +1,7 @@
 """Runs as a list, and the form that starts one."""
 
 from urllib.parse import urlencode
+from uuid import uuid4
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -22,6 +23,13 @@ FORM_FIELDS = {"model": "checkpoint", "model.path": "checkpoint"}
 @require_safe
 def runs(request: HttpRequest) -> HttpResponse:
     asked = {name: request.GET.get(name, "").strip() for name in ("suite", "endpoint", "status", "label")}
+    choices = {
+        "suite": tuple(row.slug for row in selectors.suite_rows()),
+        "endpoint": tuple(row.slug for row in catalogue.endpoint_rows()),
+        "status": STATUSES,
+    }
+    unknown = tuple((name, asked[name]) for name, known in choices.items() if asked[name] not in ("", *known))
+    asked |= {name: "" for name, _ in unknown}
     bucket = _number(request.GET.get("bucket", ""))
     before = _number(request.GET.get("before", ""))
     rows = selectors.run_rows(**asked, bucket=bucket, before=before, limit=RUNS_PER_PAGE + 1)
@@ -32,13 +40,12 @@ def runs(request: HttpRequest) -> HttpResponse:
         "rows": rows[:RUNS_PER_PAGE],
         "asked": asked,
         "bucket": bucket,
+        "unknown": unknown,
         "is_filtered": bool(kept),
         "is_continued": before is not None,
         "newest_url": f"?{urlencode(kept)}",
         "older_url": _older(kept, rows) if len(rows) > RUNS_PER_PAGE else "",
-        "statuses": STATUSES,
-        "suites": selectors.suite_rows(),
-        "endpoints": catalogue.endpoint_rows(),
+        "choices": choices,
     }
     return render(request, "frontend/runs.html", page)
 
@@ -62,13 +69,15 @@ def new_run(request: HttpRequest) -> HttpResponse:
     }
     if request.method != "POST":
         asked = {name: request.GET[name] for name in ("suite", "endpoint", "profile") if name in request.GET}
-        form = StartRunForm(initial={"profile": "pinned"} | asked, **choices)
+        form = StartRunForm(initial={"profile": "pinned", "key": uuid4()} | asked, **choices)
         return render(request, "frontend/run_new.html", {"form": form, **choices})
     form = StartRunForm(request.POST, **choices)
     if form.is_valid():
         asked_for = form.cleaned_data
         try:
-            run = services.create_run(
+            run, _ = services.create_run_once(
+                key=form.idempotency_key(),
+                body=asked_for,
                 suite=asked_for["suite"],
                 endpoint=asked_for["endpoint"],
                 profile=asked_for["profile"],

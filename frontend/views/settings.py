@@ -1,4 +1,4 @@
-"""Endpoints and profiles, which are data: everybody reads them, admins add their own."""
+"""Endpoints, profiles and policies, which are data: everybody reads them, admins add their own."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -6,7 +6,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from evalboard.core.errors import EvalboardError
-from frontend.forms import ENDPOINT_FIELDS, EndpointForm, ProfileForm, blame
+from evalboard.core.policy import DEFAULT_POLICIES, DEFAULT_POLICY
+from frontend.forms import ENDPOINT_FIELDS, EndpointForm, PlainForm, PolicyForm, ProfileForm, blame
 from frontend.templatetags.drawing import as_json
 from runs import services
 from runs.access import ADMIN, READ, requires
@@ -16,7 +17,11 @@ from runs.selectors import catalogue
 @requires(READ)
 @require_safe
 def settings(request: HttpRequest) -> HttpResponse:
-    page = {"endpoints": catalogue.endpoint_rows(), "profiles": catalogue.profile_rows()}
+    page = {
+        "endpoints": catalogue.endpoint_rows(),
+        "profiles": catalogue.profile_rows(),
+        "policies": catalogue.policy_rows(),
+    }
     return render(request, "frontend/settings.html", page)
 
 
@@ -55,7 +60,28 @@ def new_profile(request: HttpRequest) -> HttpResponse:
     return _form(request, form, "Add a profile", about)
 
 
-def _form(request: HttpRequest, form: EndpointForm | ProfileForm, title: str, about: str) -> HttpResponse:
+@requires(ADMIN)
+@require_http_methods(["GET", "HEAD", "POST"])
+def new_policy(request: HttpRequest) -> HttpResponse:
+    known = {row.slug: row for row in catalogue.policy_rows()}
+    base = known.get(request.GET.get("from", ""))
+    initial = {"slug": base.slug, "title": base.title} if base else {}
+    settings = base.settings if base else DEFAULT_POLICIES[DEFAULT_POLICY]["settings"]
+    form = PolicyForm(request.POST or None, initial=initial | {"settings": as_json(settings)})
+    if request.method == "POST" and form.is_valid():
+        try:
+            policy, is_new = services.create_policy(**form.cleaned_data, user=request.user)
+        except EvalboardError as problem:
+            blame(form, problem, under="settings")
+        else:
+            state = "is there; releases may use it" if is_new else "was stored before with the same settings"
+            messages.success(request, f"Policy {policy} {state}.")
+            return redirect("settings")
+    about = "What turns a comparison into a verdict. A verdict keeps the version it was taken under."
+    return _form(request, form, "Add a policy", about)
+
+
+def _form(request: HttpRequest, form: PlainForm, title: str, about: str) -> HttpResponse:
     form.mark_problems()
     status = 422 if form.errors else 200
     return render(request, "frontend/setting_new.html", {"form": form, "title": title, "about": about}, status=status)

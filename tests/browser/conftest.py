@@ -73,12 +73,12 @@ class Watched:
 
 @pytest.fixture
 def watch(browser: Browser, live_server: Any, transactional_db: None) -> Iterator[Callable[..., Watched]]:
-    """Open a watched page, signed in as an engineer."""
+    """Open a watched page, signed in as an engineer or with another role."""
     contexts: list[BrowserContext] = []
 
-    def signed_in(*, theme: str = "light", width: int = 1280, **options: Any) -> Watched:
+    def signed_in(*, theme: str = "light", width: int = 1280, role: str = "engineer", **options: Any) -> Watched:
         user, _ = get_user_model().objects.get_or_create(username="mira")
-        services.grant_role(user=user, role="engineer")
+        services.grant_role(user=user, role=role)
         client = Client()
         client.force_login(user)
         session = client.cookies["evalboard_session"].value

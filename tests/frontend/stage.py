@@ -6,6 +6,8 @@ Everything goes through the services, as a worker would, so that a page never se
 from collections.abc import Callable
 from typing import Any
 
+from django.db.models.functions import Now
+
 from evalboard.core import vocabulary
 from evalboard.core.digest import short_digest
 from evalboard.core.profile_defaults import DEFAULT_PROFILES
@@ -148,6 +150,7 @@ def run_in(state: str) -> Run:
             if lease is None:
                 break
             services.fail_start(lease=lease, reason=f"CUDA out of memory {HOSTILE}")
+            Shard.objects.filter(repeat__run=run).update(next_at=Now())  # the pause is over
         run.refresh_from_db()
         return run
     process = engine(by)

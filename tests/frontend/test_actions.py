@@ -22,6 +22,15 @@ def test_a_run_is_started_from_the_form_with_its_labels(stage, engineer):
     assert run.created_by.username == "engineer"
 
 
+def test_a_form_sent_twice_starts_one_run_and_a_changed_one_another(stage, engineer):
+    key = re.search(r'name="key" value="([^"]+)"', engineer.get("/runs/new/").content.decode())[1]
+    first, again = (engineer.post("/runs/new/", GOOD | {"key": key}) for _ in range(2))
+    assert first.headers["Location"] == again.headers["Location"]
+    changed = engineer.post("/runs/new/", GOOD | {"key": key, "repeats": "4"})
+    assert changed.headers["Location"] != first.headers["Location"]
+    assert Run.objects.count() == 2
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [

@@ -1,5 +1,8 @@
 """Geometry of the charts that the server draws."""
 
+from datetime import UTC, datetime
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,7 +39,7 @@ def test_a_missing_repeat_keeps_the_numbers_of_the_others():
     assert ruler.label == "50.0: repeat 2"
 
 
-def shard(index: int, status: str, *, n_done: int = 0, attempt: int = 1) -> ShardCell:
+def shard(index: int, status: str, *, n_done: int = 0, attempt: int = 1, **more: Any) -> ShardCell:
     return ShardCell(
         id=index,
         first=index * 10,
@@ -46,6 +49,7 @@ def shard(index: int, status: str, *, n_done: int = 0, attempt: int = 1) -> Shar
         n_done=n_done,
         worker="",
         error="",
+        **more,
     )
 
 
@@ -60,6 +64,15 @@ def test_a_running_shard_is_filled_by_its_responses():
     assert row.cells[1].part == pytest.approx(row.cells[1].width / 2, abs=0.001)
     assert row.label == "repeat 2: 1 of 2 shards finished, 1 after another attempt"
     assert row.cells[1].label == "cases 10–19: running, 5 of 10 responses, attempt 2"
+
+
+def test_a_cell_says_how_often_it_failed_and_until_when_it_waits():
+    until = datetime(2026, 11, 21, 7, 31, 20, tzinfo=UTC)
+    row = row_of(shard(0, "queued", attempt=2, n_failures=2, waits_until=until), shard(1, "queued", n_failures=1))
+    assert row.cells[0].label == (
+        "cases 0–9: queued, 0 of 10 responses, attempt 2, failed 2 times, waits until 07:31:20 UTC"
+    )
+    assert row.cells[1].label.endswith("failed once")
 
 
 @pytest.mark.parametrize(("n", "n_rows"), [(1, 1), (40, 1), (41, 2), (400, 10)])

@@ -1,11 +1,13 @@
 """Sentences that a page claims, from reports made by hand."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from frontend import findings
+from frontend import findings, suite_words
+from runs.selectors.pool import PoolRow
 from runs.selectors.suite import SuiteReport
 from runs.selectors.worker import WorkerRow
 
@@ -20,7 +22,69 @@ from runs.selectors.worker import WorkerRow
 )
 def test_a_suite_says_which_scorers_judge_how_many_cases(plan: dict[str, Any], claim: str) -> None:
     report = SuiteReport("words", "Words", 1, "0" * 64, 3, 33.3, 24, plan, (), (), ())
-    assert findings.of_scorer(report).claim == claim
+    assert suite_words.of_scorer(report).claim == claim
+
+
+def member(state: str, **changes: Any) -> WorkerRow:
+    now = datetime.now(UTC)
+    row = WorkerRow(
+        id=1,
+        name="w",
+        host="h",
+        pool="gpu",
+        state=state,
+        hardware={},
+        versions={},
+        process=None,
+        run_id=None,
+        repeat=None,
+        shard_first=None,
+        shard_last=None,
+        shard_attempt=None,
+        n_done=None,
+        note="",
+        left_alone=None,
+        rests_until=None,
+        n_engine_failures=0,
+        n_fenced=0,
+        self_test=None,
+        seen_at=now,
+        seen_seconds=0.0,
+        started_at=now,
+    )
+    return replace(row, **changes)
+
+
+def pool(*states: str, n_waiting: int = 0) -> PoolRow:
+    return PoolRow("gpu", tuple(member(state) for state in states), n_waiting, (7,) if n_waiting else ())
+
+
+@pytest.mark.parametrize(
+    ("states", "claim"),
+    [
+        ((), "No worker is there."),
+        (("working",), "1 worker: 1 at work."),
+        (("silent", "resting", "idle", "idle"), "4 workers: 2 idle, 1 resting, 1 silent."),
+    ],
+)
+def test_a_team_is_counted_by_what_its_members_do(states: tuple[str, ...], claim: str) -> None:
+    assert findings.of_team([pool(*states)]).claim == claim
+
+
+@pytest.mark.parametrize(
+    ("states", "is_deserted"),
+    [((), True), (("silent", "resting"), True), (("silent", "idle"), False), (("working",), False)],
+)
+def test_a_pool_is_deserted_once_nobody_is_left_to_do_its_work(states: tuple[str, ...], is_deserted: bool) -> None:
+    assert pool(*states, n_waiting=3).is_deserted is is_deserted
+    assert not pool(*states).is_deserted
+
+
+def test_a_deserted_pool_says_who_is_there_and_does_not_serve() -> None:
+    assert findings.of_desertion(pool(n_waiting=1)).claim == "Pool gpu: 1 shard waits and no worker is there."
+    assert findings.of_desertion(pool("silent", "resting", n_waiting=12)).claim == (
+        "Pool gpu: 12 shards wait and no worker serves it (1 silent and 1 resting)."
+    )
 
 
 @pytest.mark.parametrize(
@@ -44,6 +108,5 @@ def test_a_suite_says_which_scorers_judge_how_many_cases(plan: dict[str, Any], c
 def test_a_worker_is_described_in_one_line(
     hardware: dict[str, Any], versions: dict[str, Any], hardware_label: str, engine_label: str
 ) -> None:
-    now = datetime.now(UTC)
-    row = WorkerRow(1, "w", "h", "default", "idle", hardware, versions, "", None, None, None, None, "", now, now)
+    row = member("idle", hardware=hardware, versions=versions)
     assert (row.hardware_label, row.engine_label) == (hardware_label, engine_label)

@@ -3,7 +3,7 @@
 import json
 from datetime import UTC, datetime, timedelta
 
-from frontend import findings, history
+from frontend import baseline_bands, history, suite_words
 from runs.selectors.suite import BucketHistory, HistoryPoint, SuiteReport
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -55,14 +55,14 @@ def report(*buckets: BucketHistory) -> SuiteReport:
 def test_a_rotation_is_a_new_fingerprint_on_the_same_endpoint_and_profile():
     old = bucket(1, "5be2", point(1, 0, (80.0,)), point(2, 1, (81.0,)))
     new = bucket(2, "a81c", point(3, 2, (79.0,)))
-    (turn,) = history.rotations((old, new))
+    (turn,) = baseline_bands.rotations((old, new))
     assert (turn.before[:4], turn.after[:4], turn.run_id) == ("5be2", "a81c", 3)
 
 
 def test_two_endpoints_side_by_side_are_no_rotation():
     one = bucket(1, "5be2", point(1, 0, (80.0,)))
     other = bucket(2, "a81c", point(2, 1, (81.0,), endpoint="other"))
-    assert history.rotations((one, other)) == ()
+    assert baseline_bands.rotations((one, other)) == ()
 
 
 def test_every_repeat_is_a_mark_and_no_line_joins_two_runs():
@@ -85,7 +85,7 @@ def test_without_scores_there_is_no_figure():
 def test_the_finding_never_compares_across_buckets():
     old = bucket(1, "5be2", point(1, 0, (90.0, 91.0)))
     new = bucket(2, "a81c", point(2, 1, (70.0, 71.0), endpoint="other"))
-    said = findings.of_suite(report(old, new))
+    said = suite_words.of_suite(report(old, new))
     assert "70.0–71.0" in said.claim
     assert "90.0" not in said.claim + said.rest
     assert "first of its bucket" in said.rest

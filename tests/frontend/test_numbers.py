@@ -116,3 +116,20 @@ def test_a_digest_is_short_on_screen_and_whole_in_its_title():
     shown = numbers.digest("a81c" * 16, 8)
     assert ">a81ca81c<" in shown
     assert f'title="{"a81c" * 16}"' in shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (None, "–"),
+        (0.4, "just now"),
+        (4.9, f"4{NB}s{NB}ago"),
+        (59.9, f"59{NB}s{NB}ago"),
+        (60, f"1{NB}min{NB}ago"),
+        (7200, f"2{NB}h{NB}ago"),
+        (172_799, f"47{NB}h{NB}ago"),
+        (172_800, f"2{NB}days{NB}ago"),
+    ],
+)
+def test_an_age_has_one_unit(seconds, shown):
+    assert numbers.ago(seconds) == shown

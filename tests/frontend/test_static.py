@@ -1,16 +1,22 @@
-"""Static files: Plotly's one script, and the style elements that it must find ready."""
+"""Static files: the scripts taken from packages, and the style elements that Plotly must find ready."""
 
 from pathlib import Path
 
 from django.contrib.staticfiles import finders
 
 from frontend import plotly
-from frontend.finders import PlotlyFinder
+from frontend.finders import ScriptFinder
 
 
-def test_the_finder_yields_one_file_and_nothing_else():
-    assert [name for name, _ in PlotlyFinder().list(None)] == ["plotly.min.js"]
-    assert PlotlyFinder().find("plotly/widgetbundle.js") == []
+def test_the_finder_yields_what_pages_ask_for_and_nothing_else():
+    found = {f"{storage.prefix}/{name}" for name, storage in ScriptFinder().list(None)}
+    assert found == {
+        "plotly/plotly.min.js",
+        "redoc/redoc.standalone.js",
+        "django_htmx/htmx-2.min.js",
+        "django_htmx/django-htmx.js",
+    }
+    assert ScriptFinder().find("plotly/widgetbundle.js") == []
 
 
 def test_plotly_is_found_where_pages_ask_for_it():

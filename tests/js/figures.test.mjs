@@ -19,3 +19,47 @@ test("the layout keeps what the server said and never shows a legend", () => {
   assert.equal(layout.showlegend, false);
   assert.equal(layout.shapes[0].line.color, "ink of setup");
 });
+
+test("a part that names its ink is drawn in it, hatching faintly and stems behind their points", () => {
+  const points = inkedTrace({ meta: { role: "points", ink: "setup", symbol: "x-thin", size: 4 } }, ink);
+  assert.equal(points.marker.color, "ink of setup");
+  assert.equal(points.marker.size, 4);
+  assert.ok(points.marker.line.width > 0, "a thin cross is all line");
+  assert.equal(inkedTrace({ meta: { role: "points", ink: "setup", symbol: "circle" } }, ink).marker.line.width, 0);
+  assert.ok(inkedTrace({ meta: { role: "past", ink: "hatch" } }, ink).opacity < 0.5);
+  assert.equal(inkedTrace({ meta: { role: "stems", ink: "numeric" } }, ink).line.color, "ink of numeric");
+});
+
+test("onset and flip differ by more than colour, and the noise is a zone without a line", () => {
+  const shapes = [{ name: "onset" }, { name: "flip" }, { name: "noise" }];
+  const [onset, flip, noise] = inkedLayout({ shapes, yaxis: {}, yaxis2: { domain: [0, 1] } }, ink).shapes;
+  assert.notEqual(onset.line.dash, flip.line.dash);
+  assert.equal(flip.line.width, 2);
+  assert.equal(noise.line.width, 0);
+  assert.equal(noise.fillcolor, "ink of margin-2");
+});
+
+test("every upright axis of a figure gets the same look", () => {
+  const layout = inkedLayout({ yaxis: { domain: [0.5, 1] }, yaxis2: { domain: [0, 0.4] } }, ink);
+  assert.deepEqual(layout.yaxis2.domain, [0, 0.4]);
+  assert.equal(layout.yaxis2.gridcolor, layout.yaxis.gridcolor);
+});
+
+test("a baseline is filled while it counts and hatched once it has expired", () => {
+  const band = inkedTrace({ meta: { role: "band", ink: "accent-soft" } }, ink);
+  const expired = inkedTrace({ meta: { role: "expired", ink: "hatch" } }, ink);
+  assert.equal(band.fillcolor, "ink of accent-soft");
+  assert.equal(band.fillpattern, undefined);
+  assert.equal(expired.fillpattern.fgcolor, "ink of hatch");
+  assert.equal(expired.fillcolor, "rgba(0,0,0,0)");
+  assert.equal(inkedTrace({ meta: { role: "mean", ink: "baseline" } }, ink).line.dash, undefined);
+  assert.equal(inkedTrace({ meta: { role: "expired-mean", ink: "absent" } }, ink).line.dash, "dot");
+});
+
+test("a narrow plot gets the short words, a wide one all of them", () => {
+  const annotations = [{ name: "rotation", text: "rotation 03-18", narrow: "03-18" }, { name: "run", text: "run 7" }];
+  const words = (width) => inkedLayout({ annotations }, ink, width).annotations.map((each) => each.text);
+  assert.deepEqual(words(390), ["03-18", "run 7"]);
+  assert.deepEqual(words(1136), ["rotation 03-18", "run 7"]);
+  assert.equal(inkedLayout({ annotations }, ink, 390).annotations[0].narrow, undefined);
+});

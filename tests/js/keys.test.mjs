@@ -6,6 +6,7 @@ test("keys have a meaning outside of fields only", () => {
   assert.equal(meaning({ key: "?" }, false), "help");
   assert.equal(meaning({ key: "/" }, false), "search");
   assert.equal(meaning({ key: "n" }, false), "link");
+  assert.equal(meaning({ key: "]" }, false), "link");
   assert.equal(meaning({ key: "n" }, true), null);
 });
 

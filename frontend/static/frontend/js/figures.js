@@ -1,8 +1,24 @@
 // @ts-check
 /** A figure from the server gets the inks of the theme: pure, so that it is tested without a browser. */
 
-const TONES = ["candidate", "baseline", "numeric", "shift", "reading", "absent"];
+const TONES = ["candidate", "baseline", "absent", "numeric", "shift", "reading"];
 const BAR_WIDTH = 8;
+
+/** How lines and zones of a figure look, by their name. */
+const SHAPES = {
+  rotation: { ink: "setup", width: 1.5, dash: "dash" },
+  onset: { ink: "numeric", width: 1.5, dash: "dash" },
+  flip: { ink: "text", width: 2, dash: "solid" },
+};
+const ZONES = { noise: "margin-2" };
+/** Words in a plot stand in the ink of what they name. */
+const WORDS = { rotation: "setup", baseline: "text", expired: "text-2", onset: "numeric", flip: "text", title: "text-2" };
+
+const CLEAR = "rgba(0,0,0,0)";
+const NARROW = 600; // pixels; a plot below it has room for short words only
+
+/** Whether the reader's system sets the colours (forced-colors). */
+const isForced = () => typeof matchMedia === "function" && matchMedia("(forced-colors: active)").matches;
 
 /** @typedef {(token: string) => string} Ink the value of a CSS custom property, without its dashes */
 
@@ -10,6 +26,8 @@ const BAR_WIDTH = 8;
  * @param {any} trace @param {Ink} ink
  */
 export function inkedTrace(trace, ink) {
+  if (trace.meta.role === "band" || trace.meta.role === "expired") return inkedBand(trace, ink);
+  if (trace.meta.ink) return inkedPart(trace, ink);
   const colour = ink(TONES[trace.meta.tone % TONES.length]);
   if (trace.meta.role === "bar") {
     return { ...trace, line: { color: colour, width: BAR_WIDTH }, opacity: 0.25 };
@@ -19,27 +37,65 @@ export function inkedTrace(trace, ink) {
 }
 
 /**
- * @param {any} layout @param {Ink} ink
+ * A baseline's noise floor: filled while it counts, hatched once it has expired. Where the system sets the colours it
+ * has a border instead, which no fill could stand out against.
+ * @param {any} trace @param {Ink} ink
  */
-export function inkedLayout(layout, ink) {
+function inkedBand(trace, ink) {
+  const isExpired = trace.meta.role === "expired";
+  const line = { color: ink("band-border"), width: isForced() ? 1 : 0, dash: isExpired ? "dash" : "solid" };
+  if (!isExpired) return { ...trace, line, fillcolor: ink(trace.meta.ink) };
+  const fillpattern = { shape: "/", size: 8, solidity: 0.12, fgcolor: ink(trace.meta.ink), fgopacity: 0.35, bgcolor: CLEAR };
+  return { ...trace, line, fillcolor: CLEAR, fillpattern };
+}
+
+/**
+ * A part that names its own ink: points, stems under them, and what is hatched because it may not be compared.
+ * @param {any} trace @param {Ink} ink
+ */
+function inkedPart(trace, ink) {
+  const colour = ink(trace.meta.ink);
+  if (trace.meta.role === "stems") return { ...trace, line: { color: colour, width: 1 }, opacity: 0.5 };
+  if (trace.meta.role === "mean") return { ...trace, line: { color: colour, width: 1.5 } };
+  if (trace.meta.role === "expired-mean") return { ...trace, line: { color: colour, width: 1, dash: "dot" } };
+  if (trace.meta.role === "past") return { ...trace, line: { color: colour, width: 1 }, opacity: 0.3 };
+  const { symbol, size = 7 } = trace.meta;
+  const isOpen = symbol.endsWith("-open") || symbol.endsWith("-thin");
+  return { ...trace, marker: { symbol, size, color: colour, line: { color: colour, width: isOpen ? 1.5 : 0 } } };
+}
+
+/** @param {any} shape @param {Ink} ink */
+function inkedShape(shape, ink) {
+  const zone = ZONES[/** @type {"noise"} */ (shape.name)];
+  if (zone) return { ...shape, fillcolor: ink(zone), line: { width: 0 } };
+  const look = SHAPES[/** @type {"flip"} */ (shape.name)];
+  return { ...shape, line: { color: ink(look.ink), width: look.width, dash: look.dash } };
+}
+
+/**
+ * @param {any} layout @param {Ink} ink @param {number} [width] of the plot, in pixels
+ */
+export function inkedLayout(layout, ink, width = Infinity) {
   const axis = { gridcolor: ink("line"), linecolor: ink("line-strong"), tickcolor: ink("line-strong"), zeroline: false, automargin: false, fixedrange: true };
+  const upright = { ...axis, showgrid: true, showline: false, ticks: "", ticklabelposition: "inside top", nticks: 7, tickfont: { color: ink("text-3"), size: 11 } };
   return {
     ...layout,
-    paper_bgcolor: "rgba(0,0,0,0)",
-    plot_bgcolor: "rgba(0,0,0,0)",
+    paper_bgcolor: CLEAR,
+    plot_bgcolor: CLEAR,
     font: { family: ink("sans"), size: 11, color: ink("text-3") },
-    margin: { l: 0, r: 0, t: 24, b: 40 },
+    margin: { l: 0, r: 0, t: 24, b: 40, ...layout.margin },
     showlegend: false,
     dragmode: false,
     hovermode: "closest",
     hoverlabel: { bgcolor: ink("surface"), bordercolor: ink("line-strong"), font: { color: ink("text"), family: ink("sans"), size: 12 }, align: "left" },
-    xaxis: { ...axis, ...layout.xaxis, showgrid: false, showline: true, ticks: "inside", nticks: 7 },
-    yaxis: { ...axis, ...layout.yaxis, showgrid: true, showline: false, ticks: "", ticklabelposition: "inside top", nticks: 7, ticksuffix: " points", showticksuffix: "last", tickfont: { color: ink("text-3"), size: 11 } },
-    shapes: (layout.shapes ?? []).map((/** @type {any} */ shape) => ({ ...shape, line: { color: ink("setup"), width: 1.5, dash: "dash" } })),
-    annotations: (layout.annotations ?? []).map((/** @type {any} */ words) => ({
+    xaxis: { ...axis, showgrid: false, showline: true, ticks: "inside", nticks: 7, ...layout.xaxis },
+    ...Object.fromEntries(Object.keys(layout).filter((name) => name.startsWith("yaxis")).map((name) => [name, { ...upright, ...layout[name] }])),
+    shapes: (layout.shapes ?? []).map((/** @type {any} */ shape) => inkedShape(shape, ink)),
+    annotations: (layout.annotations ?? []).map((/** @type {any} */ { narrow, ...words }) => ({
       ...words,
+      text: width < NARROW ? narrow ?? words.text : words.text,
       showarrow: false,
-      font: { size: 12, color: words.name === "rotation" ? ink("setup") : ink("text-2") },
+      font: { size: 12, color: ink(WORDS[/** @type {"flip"} */ (words.name)] ?? "text-2") },
     })),
   };
 }

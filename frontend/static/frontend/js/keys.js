@@ -11,7 +11,7 @@ export function meaning(event, isTyping) {
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return null;
   if (event.key === "?") return "help";
   if (event.key === "/") return "search";
-  return /^[a-z]$/.test(event.key) ? "link" : null;
+  return /^[a-z[\]]$/.test(event.key) ? "link" : null;
 }
 
 /** @param {Document} page */

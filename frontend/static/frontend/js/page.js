@@ -2,8 +2,10 @@
 /** What every page has. Each module improves a page that works without it. */
 import { mount as mountCopy } from "./copy.js";
 import { mount as mountKeys } from "./keys.js";
+import { mount as mountPrint } from "./print.js";
 import { mount as mountTheme } from "./themes.js";
 
 document.querySelectorAll("[data-theme-switch]").forEach((button) => mountTheme(/** @type {HTMLElement} */ (button)));
-document.querySelectorAll("[data-copy]").forEach((button) => mountCopy(/** @type {HTMLButtonElement} */ (button)));
+mountCopy(document);
 mountKeys(document);
+mountPrint(document);

@@ -57,10 +57,10 @@ export function mount(plate) {
 }
 
 /** @param {string} url @param {HTMLElement} aside @param {AbortSignal} signal */
-async function show(url, aside, signal) {
+export async function show(url, aside, signal) {
   try {
     const answer = await fetch(url, { signal, headers: { Accept: "text/html" } });
-    if (!answer.ok || answer.redirected) return location.assign(url.replace("&part=alternatives", ""));
+    if (!answer.ok || answer.redirected) return location.assign(url.replace(/&part=\w+/, ""));
     const parsed = new DOMParser().parseFromString(await answer.text(), "text/html");
     if (!signal.aborted) aside.replaceChildren(...parsed.body.childNodes);
   } catch (problem) {

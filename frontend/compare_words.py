@@ -1,0 +1,131 @@
+"""Why the number moved, in words for somebody who has never seen the product."""
+
+from evalboard.core import fingerprint_words
+from frontend.causes import MARKS
+from frontend.findings import Finding
+from frontend.templatetags.numbers import nats, points, signed_points
+from runs.selectors.comparison import ComparisonReport, FlipPoint, LedgerLine, PositionHistogram
+
+PLAIN = {
+    "error": "responses are missing on one side",
+    "scorer": "the same answers were graded differently",
+    "model_changed": "the model itself is another one",
+    "prompt_mismatch": "the two sides were asked different things",
+    "backend_changed": "another serving stack answered",
+    "whitespace": "answers differ in nothing but how they are written",
+    "length": "answers were cut off at another length",
+    "sampler_fault": "a token was chosen that was not the most likely",
+    "near_tie": "two tokens were almost equally likely, and rounding decided between them",
+    "larger_shift": "the model's numbers moved further than rounding explains",
+    "unknown": "no cause could be found",
+}
+NAMED = 2
+
+
+def of_comparison(report: ComparisonReport) -> Finding:
+    """The first sentence of the page, and what supports it."""
+    counts = report.counts
+    if not report.progress.is_finished:
+        return Finding("The causes are still being computed.", "What digests alone can tell stands below already.")
+    if report.difference is None:
+        return Finding("No case is scored on both sides, so there is no difference to explain.")
+    if counts.identical == counts.n_pairs and not counts.score_changed:
+        all_pairs = f"all {counts.n_pairs:,} pairs of responses are the same to the bit"
+        return Finding("Nothing moved:", f"{all_pairs}, and so are their scores.")
+    shown = signed_points(report.difference)
+    n_cases = counts.n_cases_score_changed
+    cases = "1 case changed its score" if n_cases == 1 else f"{n_cases:,} cases changed their score"
+    if not n_cases:
+        return Finding("The score did not move,", "though some responses are not the same.")
+    if not any(line.shown for line in report.ledger):
+        return Finding(f"The score did not move, though {cases}:", "what was gained and what was lost cancel out.")
+    moved = "rose" if report.difference > 0 else "fell" if report.difference < 0 else "did not move"
+    by = f" by {shown.lstrip('+−')} points" if report.difference else ""
+    return Finding(f"The score {moved}{by} because {_because(report)}.", _support(report, cases))
+
+
+def _because(report: ComparisonReport) -> str:
+    lines = sorted((line for line in report.ledger if line.shown), key=lambda line: -abs(line.shown))
+    first, *rest = lines
+    words = _plain(report, first)
+    if not rest:
+        return words
+    second = f" ({signed_points(first.shown)}), and {_plain(report, rest[0])} ({signed_points(rest[0].shown)})"
+    return words + second + (f", and {len(rest) - 1} more below" if len(lines) > NAMED else "")
+
+
+def _plain(report: ComparisonReport, line: LedgerLine) -> str:
+    words = PLAIN.get(line.cause, MARKS[line.cause].label)
+    if line.cause != "backend_changed":
+        return words
+    settings = [each for each in report.moved if "." in each.field and not each.field.startswith("sampling.")]
+    said = fingerprint_words.sentence(settings, at_most=2)
+    return f"{words} ({said})" if said else words
+
+
+def _support(report: ComparisonReport, cases: str) -> str:
+    counts = report.counts
+    gained = sum(line.gained for line in report.ledger)
+    lost = sum(line.lost for line in report.ledger)
+    both = f": {signed_points(gained)} gained, {signed_points(lost)} lost" if gained and lost else ""
+    parted = f"{counts.flipped:,} of {counts.n_pairs:,} pairs of responses chose another token somewhere"
+    return f"{cases[0].upper()}{cases[1:]}{both}. {parted}."
+
+
+def of_counts(report: ComparisonReport) -> Finding:
+    counts = report.counts
+    same = counts.identical + counts.drift_only
+    n = f"{counts.n_pairs:,}"
+    if counts.score_changed:
+        most = "Most responses read the same" if 2 * same > counts.n_pairs else "Most responses read differently"
+        claim = f"{most}; {counts.score_changed:,} of {n} changed the score."
+    else:
+        claim = f"None of {n} pairs of responses changed its score."
+    missing = f" {counts.missing:,} pairs are missing a response." if counts.missing else ""
+    beside = counts.score_changed - counts.flipped_score_changed
+    regraded = f" {beside:,} of the score changes come without a flip." if beside > 0 else ""
+    return Finding(claim, f"Every response of the baseline beside the candidate's.{missing}{regraded}")
+
+
+def of_histogram(histogram: PositionHistogram, what: str) -> Finding:
+    """Where responses drift or flip: at the start, or anywhere."""
+    if not histogram.n:
+        return Finding(f"No response has a {what}.")
+    at_start = histogram.n_at_start
+    if at_start == histogram.n:
+        return Finding(f"Every {what} is at the first token.", "So the prompt itself was already computed differently.")
+    part = f"{at_start:,} of {histogram.n:,}"
+    if 2 * at_start > histogram.n:
+        return Finding(f"{part} part at the first token.", f"Each {what} by position.")
+    return Finding(f"{histogram.n:,} in all, {at_start:,} of them at the first token.", f"Each {what} by position.")
+
+
+def of_scatter(report: ComparisonReport, shown: tuple[FlipPoint, ...]) -> Finding:
+    """Whether flips sit where noise explains them."""
+    if report.noise is None:
+        return Finding("How far the numbers moved at each flip.")
+    near = report.noise.near
+    within = sum((flip.movement or 0.0) <= near for flip in shown)
+    what = f"Movement against margin at the flip; the zone is what noise explains, {nats(near)} nats."
+    if within == len(shown):
+        return Finding("Every flip sits inside the noise.", what)
+    if not within:
+        return Finding("No flip sits inside the noise.", what)
+    return Finding(f"{within:,} of {len(shown):,} flips sit inside the noise.", what)
+
+
+def of_side(report: ComparisonReport, side: str) -> str:
+    """A side's spread: "60.0–63.3 over 5 repeats"."""
+    found = getattr(report, side)
+    known = [value for value in found.points if value is not None]
+    low_high = (points(min(known)), points(max(known))) if known else None
+    reach = "not scored" if low_high is None else low_high[0] if low_high[0] == low_high[1] else "–".join(low_high)
+    if report.repeats:
+        return f"repeat {found.repeats[0]}: {reach}"
+    n = len(found.repeats)
+    return f"{reach} over {n} repeat{'' if n == 1 else 's'}"
+
+
+def moved_lines(report: ComparisonReport) -> tuple[tuple[str, str, str], ...]:
+    """Name and both values of each field in which the two sides differ."""
+    return tuple((fingerprint_words.name(each.field), *fingerprint_words.sides(each)) for each in report.moved)

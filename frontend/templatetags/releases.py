@@ -1,0 +1,90 @@
+"""What pages with verdicts on them ask: the word with its glyph, an interval, what a person decided."""
+
+import re
+from datetime import UTC, datetime
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from frontend.templatetags.drawing import drawn, glyph
+from frontend.templatetags.numbers import MISSING, signed_points
+from frontend.verdicts import DECISIONS, OUTCOMES, VERDICTS
+
+register = template.Library()
+
+# An interval, a mean with its range, and a range: a line never breaks within one.
+NUMBERS = re.compile(r"\[[^\[\]<>]{1,24}\]|(?:−?\d[\d.,]* )?\(?−?\d[\d.,]*–−?\d[\d.,]*|[−+±]\d[\d.,]*")
+
+
+@register.simple_tag
+def verdict(code: str) -> SafeString:
+    """A verdict as glyph and word, in its ink."""
+    mark = VERDICTS[code]
+    return format_html('<span class="verdict verdict-{}">{} {}</span>', mark.glyph, glyph(mark.glyph), mark.label)
+
+
+@register.filter
+def verdict_word(code: str) -> str:
+    return VERDICTS[code].label
+
+
+@register.filter
+def said(text: str) -> SafeString:
+    """A sentence of the rules, drawn, its numbers in one piece each."""
+    return mark_safe(NUMBERS.sub(r'<span class="keep">\g<0></span>', drawn(text)))  # noqa: S308 (escaped by drawn)
+
+
+@register.filter
+def verdict_ink(code: str) -> str:
+    """The class that gives a mark the ink of its verdict."""
+    return f"verdict-{VERDICTS[code].glyph}" if code in VERDICTS else ""
+
+
+@register.filter
+def interval(value: tuple[float, float] | None) -> SafeString | str:
+    """A change's interval in points, never broken across lines: `[−1.1, −0.1]`."""
+    if value is None:
+        return MISSING
+    return format_html('<span class="keep">[{}, {}]</span>', signed_points(value[0]), signed_points(value[1]))
+
+
+@register.filter
+def outcome(code: str) -> str:
+    """What people made of a verdict, in words."""
+    return OUTCOMES[code].label
+
+
+@register.simple_tag
+def outcome_mark(code: str) -> SafeString:
+    """The same with its glyph."""
+    found = OUTCOMES[code]
+    if not found.glyph:
+        return format_html('<span class="faint">{}</span>', found.label)
+    return format_html(
+        '<span class="outcome"><span class="{}">{}</span> {}</span>', found.ink, glyph(found.glyph), found.label
+    )
+
+
+@register.filter
+def decided(code: str) -> str:
+    """A decision as what happened: approve is Approved."""
+    return DECISIONS[code].happened
+
+
+@register.filter
+def decision_means(code: str) -> str:
+    return DECISIONS[code].means
+
+
+@register.filter
+def day(value: datetime) -> SafeString:
+    """A date in UTC, as ends of waivers are."""
+    at = value.astimezone(UTC)
+    return format_html('<time class="keep" datetime="{0}" title="{0}">{1}</time>', at.isoformat(), f"{at:%Y-%m-%d}")
+
+
+@register.filter
+def in_fours(digest: str) -> str:
+    """The first sixteen digits of a digest, to be read aloud or held against paper."""
+    return " ".join(digest[place : place + 4] for place in range(0, 16, 4))

@@ -1,0 +1,162 @@
+"""Fingerprints: what served each endpoint by date, one of them in full, and what moved between two."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_safe
+
+from evalboard.core import fingerprint as manifests
+from evalboard.core import fingerprint_words as words
+from evalboard.core.fingerprint import Difference
+from frontend import findings
+from frontend.paging import offset_of, page_of
+from frontend.timeline import Lanes, lanes
+from runs import selectors
+from runs.access import READ, requires
+from runs.selectors.fingerprint import FingerprintRow
+from runs.selectors.fingerprint_history import EndpointTimeline
+
+ENDPOINTS_PER_PAGE = 10
+FINGERPRINTS_SHOWN, TURNS_SHOWN = 6, 5  # of each endpoint, where all are shown
+FINGERPRINTS_PER_PAGE, TURNS_OF_ONE = 50, 100  # of the one endpoint that was asked for
+OFFERED = 200
+RUNS_SHOWN, WORKERS_SHOWN = 15, 50
+TITLES = {"versions": "Versions", "hardware": "Hardware", "env": "Environment variables", "engine": "Engine"}
+LONG_PART = TITLES["engine"]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRow:
+    """A field of a manifest in words; the values of both sides, or one where they are the same."""
+
+    field: str
+    name: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a manifest, under the title of docs/engine.md."""
+
+    title: str
+    rows: tuple[FieldRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointSection:
+    """An endpoint's newest fingerprints, drawn; `n_more` are left out."""
+
+    line: EndpointTimeline
+    lanes: Lanes
+    n_more: int
+
+
+@requires(READ)
+@require_safe
+def fingerprints(request: HttpRequest) -> HttpResponse:
+    baseline, candidate = (_id(request.GET.get(name, "")) for name in ("baseline", "candidate"))
+    if baseline is not None and candidate is not None:
+        return redirect("fingerprint_diff", baseline, candidate)
+    endpoint = request.GET.get("endpoint", "").strip()
+    lines = selectors.timelines(endpoint=endpoint, turns=TURNS_OF_ONE if endpoint else TURNS_SHOWN)
+    offset = offset_of(request)
+    if endpoint:
+        found = page_of(lines[0].fingerprints if lines else (), offset=offset, limit=FINGERPRINTS_PER_PAGE)
+        sections = tuple(_section(line, offset=offset, limit=FINGERPRINTS_PER_PAGE) for line in lines if found.rows)
+    else:
+        found = page_of(lines, offset=offset, limit=ENDPOINTS_PER_PAGE)
+        sections = tuple(_section(line, offset=0, limit=FINGERPRINTS_SHOWN) for line in found.rows)
+    page = {
+        "sections": sections,
+        "page": found,
+        "kept": urlencode({"endpoint": endpoint}) if endpoint else "",
+        "endpoint": endpoint,
+        "finding": findings.of_timelines(lines) if lines else None,
+        "offered": (offered := selectors.fingerprint_rows(limit=OFFERED)),
+        "chosen": _chosen(lines, offered),
+    }
+    return render(request, "frontend/fingerprints.html", page)
+
+
+@requires(READ)
+@require_safe
+def fingerprint(request: HttpRequest, fingerprint_id: int) -> HttpResponse:
+    report = selectors.fingerprint_report(fingerprint_id)
+    use = selectors.fingerprint_use(fingerprint_id, runs=RUNS_SHOWN, workers=WORKERS_SHOWN, turns=TURNS_SHOWN)
+    parts = _parts(report.manifest)
+    page = {
+        "report": report,
+        "row": report.row,
+        "use": use,
+        "first_at": min((bucket.first_at for bucket in use.served), default=None),
+        "last_at": max((bucket.last_at for bucket in use.served), default=None),
+        "models": sorted({(bucket.model_name, bucket.model_digest) for bucket in report.buckets}),
+        "long_parts": tuple(part for part in parts if part.title == LONG_PART),
+        "short_parts": tuple(part for part in parts if part.title != LONG_PART),
+        "chosen": use.turns[0].before_id if use.turns else None,
+        "n_more_runs": max(use.n_runs - len(use.runs), 0),
+        "offered": tuple(row for row in selectors.fingerprint_rows(limit=OFFERED) if row.id != fingerprint_id),
+    }
+    return render(request, "frontend/fingerprint.html", page)
+
+
+@requires(READ)
+@require_safe
+def difference(request: HttpRequest, fingerprint_id: int, other: int) -> HttpResponse:
+    found = selectors.fingerprint_difference(fingerprint_id, other)
+    page = {
+        "found": found,
+        "finding": findings.of_difference(found.fields, is_same=fingerprint_id == other),
+        "moved": _moved(found.fields),
+        "equal": tuple(
+            FieldRow(name, words.name(name), (words.value(name, value),)) for name, value in found.fields.equal
+        ),
+        "unknown": found.fields.unknown,
+    }
+    return render(request, "frontend/fingerprint_diff.html", page)
+
+
+def _chosen(lines: Sequence[EndpointTimeline], offered: Sequence[FingerprintRow]) -> tuple[int, int] | None:
+    """Which two are asked for until somebody chooses: those of the newest rotation, else the two newest."""
+    turns = [turn for line in lines for turn in line.turns]
+    if turns:
+        last = max(turns, key=lambda turn: (turn.at, turn.run_id))
+        return last.before_id, last.after_id
+    return (offered[1].id, offered[0].id) if len(offered) > 1 else None
+
+
+def _section(line: EndpointTimeline, *, offset: int, limit: int) -> EndpointSection:
+    shown = line.fingerprints[offset : offset + limit]
+    n_more = len(line.fingerprints) - offset - len(shown)
+    return EndpointSection(line, lanes(EndpointTimeline(line.endpoint, shown, line.turns)), n_more)
+
+
+def _parts(manifest: dict[str, object]) -> tuple[Part, ...]:
+    """The manifest's fields by part, what matters most first within each."""
+    order = list(TITLES)
+    found = manifests.fields(manifest)
+    rows = sorted(found, key=lambda row: order.index(part) if (part := _part_of(row[0])) in order else len(order))
+    return tuple(
+        Part(
+            TITLES.get(part, part.replace("_", " ").capitalize()),
+            tuple(FieldRow(name, words.name(name), (words.value(name, value),)) for name, value in fields),
+        )
+        for part, fields in groupby(rows, key=lambda row: _part_of(row[0]))
+    )
+
+
+def _part_of(field: str) -> str:
+    return field.partition(".")[0]
+
+
+def _moved(fields: Difference) -> tuple[FieldRow, ...]:
+    return tuple(FieldRow(each.field, words.name(each.field), words.sides(each)) for each in fields.moved)
+
+
+def _id(text: str) -> int | None:
+    """An id of the address; nonsense reads as none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 18 else None

@@ -1,0 +1,70 @@
+"""Tokens and webhooks in a real browser: shown once and copied, quiet, fitting, and without a serious barrier."""
+
+from datetime import timedelta
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.contrib.auth import get_user_model
+from django.utils import timezone
+from playwright.sync_api import expect
+
+from runs import services
+from runs.models import OutboxMessage, Token
+from runs.services import outbox, webhooks
+
+pytestmark = pytest.mark.browser
+LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
+
+
+@pytest.fixture
+def admin(watch):
+    """Open a watched page as an admin."""
+
+    def signed_in(**options):
+        watched = watch(**options)
+        person = get_user_model().objects.get(username="mira")
+        services.grant_role(user=person, role="admin")
+        return watched, person
+
+    return signed_in
+
+
+def test_a_token_is_made_copied_and_revoked(admin):
+    watched, _ = admin(permissions=["clipboard-read", "clipboard-write"])
+    page = watched.open("/settings/tokens/")
+    page.get_by_label("What is it for?").fill("nightly")
+    page.get_by_label("read: look at everything").check()
+    page.get_by_role("button", name="Make a token").click()
+    page.get_by_role("button", name="Copy").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    secret = page.evaluate("navigator.clipboard.readText()")
+    token = Token.objects.get()
+    assert services.use_token(secret=secret) == token
+    page.get_by_text("Revoke…").click()
+    page.get_by_role("button", name="Revoke nightly now").click()
+    expect(page.get_by_text("Token nightly was revoked")).to_be_visible()
+    assert services.use_token(secret=secret) is None
+    watched.check()
+
+
+@pytest.mark.parametrize(("theme", "width"), LOOKS)
+def test_the_pages_are_quiet_fit_and_have_no_serious_barrier(admin, theme, width):
+    watched, person = admin(theme=theme, width=width)
+    until = timezone.now() + timedelta(days=7)
+    for name in ("nightly", "x" * 80):
+        services.create_token(user=person, name=name, scopes=["read", "run"], expires_at=until)
+    services.revoke_token(token_id=Token.objects.earliest("id").pk, user=person)
+    address = "https://hooks.example/" + "long/" * 60
+    services.create_webhook(url=address, events=list(webhooks.EVENTS), user=person)
+    for _ in range(2):
+        webhooks.notify(event="run.failed", payload={})
+    first = OutboxMessage.objects.earliest("id")
+    outbox.record_failure(message=first.pk, attempt=0, error="It answered 410. " + "x" * 400, status=410)
+    barriers = []
+    for path in ("/settings/tokens/", "/settings/webhooks/", "/login/"):
+        watched.open(path)
+        assert watched.overflow() == 0, path
+        watched.check()
+        violations = Axe().run(watched.page).response["violations"]
+        barriers += [(path, item["id"]) for item in violations if item["impact"] in ("serious", "critical")]
+    assert barriers == []

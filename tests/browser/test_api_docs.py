@@ -1,0 +1,29 @@
+"""The API's documentation: drawn without another host, without a complaint, at a phone's width too."""
+
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+# Redoc asks its makers' host for their mark, which the page's policy does not let out.
+ITS_OWN_MARK = "cdn.redoc.ly/redoc/logo-mini.svg"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_documentation_is_drawn_from_this_server_alone(live_server: Any, browser: Any, width: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 900})
+    page = context.new_page()
+    complaints: list[str] = []
+    asked: list[str] = []
+    page.on("console", lambda said: complaints.append(said.text))
+    page.on("pageerror", lambda problem: complaints.append(str(problem)))
+    page.on("response", lambda answer: asked.append(answer.url))
+    page.goto(f"{live_server.url}/api/docs/")
+    page.get_by_role("heading", name="Start a run").wait_for()
+    assert [said for said in complaints if ITS_OWN_MARK not in said] == []
+    assert all(url.startswith(live_server.url) for url in asked)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    policy = page.request.get(f"{live_server.url}/api/docs/").headers["content-security-policy"]
+    assert "unsafe" not in policy
+    context.close()

@@ -1,0 +1,138 @@
+"""Compare page and trace diff page in a real browser: two clicks to the flip, keys, charts, themes, and axe."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from frontend import pair_address
+from tests.frontend import two_runs
+from tests.frontend.two_runs import said, sure, tie
+
+pytestmark = pytest.mark.browser
+LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
+SERIOUS = ("serious", "critical")
+
+
+@pytest.fixture
+def runs(stage):
+    """Another stack answered: two near ties, one of which cost a point, and some drift."""
+    pairs = {case: two_runs.near_tie(case) for case in (5, 8)}
+    ours = {case: pair[0] for case, pair in pairs.items()} | {6: said(6, [tie(1, 10), sure(0)])}
+    theirs = {case: pair[1] for case, pair in pairs.items()} | {6: said(6, [tie(10, 1), sure(0)])}
+    ours |= {7: said(7, [sure(1), sure(0)])}
+    theirs |= {7: said(7, [sure(1, -0.2502), sure(0)])}
+    by = stage.engine(stage.worker("other"), dtype="bfloat16")
+    return two_runs.make(ours, theirs, by=by)
+
+
+def diff_of(runs, case: str = "case-005") -> str:
+    return pair_address.of_pair(runs[0].pk, runs[1].pk, case, repeats=(1, 1))
+
+
+@pytest.mark.parametrize(("theme", "width"), LOOKS)
+def test_two_clicks_lead_from_the_runs_comparison_to_the_outlined_flip(runs, watch, theme, width):
+    watched = watch(theme=theme, width=width)
+    page = watched.open(pair_address.of_comparison(runs[0].pk, runs[1].pk))
+    expect(page.locator("h1")).to_contain_text("points")
+    page.locator(".filters a", has_text="score changed").click()
+    expect(page.locator("table.divergences tbody tr")).to_have_count(1)
+    assert "changed=yes" in page.url
+    page.locator("table.divergences tbody a").first.click()
+    expect(page.get_by_role("heading", name="case-006")).to_be_visible()
+    flip = page.locator(".baseline .token.flip")
+    expect(flip).to_be_visible()
+    assert flip.evaluate("element => getComputedStyle(element).outlineWidth") == "2px"
+    expect(flip).to_have_attribute("aria-current", "true")
+    watched.check()
+
+
+@pytest.mark.parametrize(("theme", "width"), LOOKS)
+def test_both_pages_are_quiet_fit_and_have_no_serious_barrier(runs, watch, theme, width):
+    watched = watch(theme=theme, width=width)
+    barriers = []
+    for address in (pair_address.of_comparison(runs[0].pk, runs[1].pk), diff_of(runs), diff_of(runs, "case-007")):
+        page = watched.open(address)
+        expect(page.locator(".plot .main-svg").first).to_be_visible()
+        assert watched.overflow() == 0, address
+        watched.check()
+        barriers += [
+            (address, item["id"], [node["html"][:160] for node in item["nodes"][:3]])
+            for item in Axe().run(page).response["violations"]
+            if item["impact"] in SERIOUS
+        ]
+    assert barriers == []
+
+
+def test_keys_walk_both_sides_and_the_diverging_cases(runs, watch):
+    watched = watch()
+    watched.open(pair_address.of_comparison(runs[0].pk, runs[1].pk))  # whose order `n` follows
+    page = watched.open(diff_of(runs))
+    heading = page.locator("#alternatives h2")
+    expect(heading).to_have_text("At 3")
+    page.keyboard.press("[")
+    expect(heading).to_have_text("At 1")
+    expect(page.locator('.baseline [data-position="1"]')).to_be_focused()
+    assert page.url.endswith("&at=1")
+    page.keyboard.press("ArrowRight")
+    expect(heading).to_have_text("At 2")
+    assert page.locator('[aria-current="true"][data-position="2"]').count() == 2
+    assert page.locator('[data-position][tabindex="0"]').count() == 1
+    page.keyboard.press("]")
+    expect(heading).to_have_text("At 3")
+    page.reload()
+    expect(heading).to_have_text("At 3")
+    page.keyboard.press("n")
+    expect(page.get_by_role("heading", name="case-008")).to_be_visible()
+    page.keyboard.press("p")
+    expect(page.get_by_role("heading", name="case-005")).to_be_visible()
+    watched.check()
+
+
+def test_a_click_on_a_mark_of_the_chart_chooses_its_token(runs, watch):
+    watched = watch()
+    page = watched.open(diff_of(runs))
+    marks = page.locator(".pair-plot .scatterlayer .trace").first.locator(".point")
+    expect(marks.first).to_be_visible()
+    marks.first.scroll_into_view_if_needed()
+    box = marks.first.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(page.locator(".hoverlayer .hovertext")).to_contain_text("Blue")
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(page.locator("#alternatives h2")).to_have_text("At 0")
+    watched.check()
+
+
+def test_going_back_after_a_filter_shows_the_whole_page_again(runs, watch):
+    watched = watch()
+    page = watched.open(pair_address.of_comparison(runs[0].pk, runs[1].pk))
+    n_rows = page.locator("table.divergences tbody tr").count()
+    page.locator(".filters a", has_text="score changed").click()
+    expect(page.locator("table.divergences tbody tr")).to_have_count(1)
+    page.go_back()
+    expect(page.locator("table.divergences tbody tr")).to_have_count(n_rows)
+    expect(page.locator(".plot .main-svg").first).to_be_visible()
+    watched.check()
+
+
+def test_without_scripts_every_position_and_number_can_be_reached(runs, watch):
+    watched = watch(java_script_enabled=False)
+    page = watched.page
+    page.goto(watched.base + pair_address.of_comparison(runs[0].pk, runs[1].pk))
+    page.locator("table.divergences tbody a").first.click()
+    page.locator(".candidate [data-position]").first.click()
+    assert page.url.endswith("&at=0")
+    expect(page.locator("#alternatives h2")).to_have_text("At 0")
+    page.get_by_text("The same numbers as a table").click()
+    expect(page.get_by_role("region", name="Margins and gaps by position")).to_be_visible()
+
+
+def test_a_phone_shows_shared_lines_once_and_both_sides_of_the_others(runs, watch):
+    page = watch(width=390).open(diff_of(runs))
+    expect(page.locator(".pair-line:not(.same) .candidate").first).to_be_visible()
+    assert page.locator(".pair-line.same .candidate:visible").count() == 0
+    boxes = [page.locator(f".pair-line:not(.same) .{side}").first.bounding_box() for side in ("baseline", "candidate")]
+    assert boxes[0] is not None
+    assert boxes[1] is not None
+    assert boxes[0]["x"] == boxes[1]["x"]
+    assert boxes[0]["y"] < boxes[1]["y"]

@@ -1,0 +1,160 @@
+"""Releases in a real browser: from the board to a signed release, one page of paper, every theme and width, and axe."""
+
+import re
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from runs import services
+from runs.models import Release
+from tests import build
+from tests.frontend import release_runs
+
+pytestmark = pytest.mark.browser
+LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
+SERIOUS = ("serious", "critical")
+MANAGER = "release manager"
+
+
+def several(n: int = 4) -> Release:
+    """A release with so many gates, the last of them advisory."""
+    release_runs.policies()
+    by = build.process()
+    gates = []
+    for place in range(n):
+        of = release_runs.suite(f"suite-{place}")
+        candidate = release_runs.run(of, by=by, unstable=[place])
+        tier = "advisory" if place and place == n - 1 else "critical"
+        gates.append(release_runs.gate(release_runs.run(of, by=by), candidate, tier))
+    return release_runs.release(*gates, labels={"commit": "8f21c0e", "branch": "main"})
+
+
+def n_pages(page: Page) -> int:
+    """How many sheets of A4 it prints to."""
+    printed = page.pdf(prefer_css_page_size=True, print_background=True)
+    return len(re.findall(rb"/Type\s*/Page[^s]", printed))
+
+
+@pytest.mark.parametrize(("theme", "width"), LOOKS)
+def test_the_way_from_the_board_to_a_signed_release(transactional_db: Any, watch, theme, width):
+    made = release_runs.of_kind("ship")
+    watched = watch(theme=theme, width=width, role=MANAGER)
+    page = watched.open("/")
+    page.get_by_role("link", name=f"release {made.pk}").first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Ship")
+    page.get_by_role("link", name="Sign off…").click()
+    approve = page.get_by_role("radio", name="Approve")
+    expect(approve).to_be_in_viewport()
+    approve.check()
+    page.get_by_label("Note").fill("Read the changed cases; fine.")
+    page.get_by_role("button", name="Sign", exact=True).click()
+    expect(page.locator(".hero-standing")).to_contain_text("Approved by mira")
+    page.goto(watched.base + "/releases/")
+    expect(page.locator("table.releases tbody tr")).to_contain_text("approved")
+    watched.check()
+
+
+@pytest.mark.parametrize("kind", ["ship", "no_ship", "inconclusive", "suite_too_small", "not_comparable"])
+def test_a_release_prints_to_one_page_without_what_only_a_screen_can_use(transactional_db: Any, watch, kind):
+    made = release_runs.of_kind(kind)
+    watched = watch(theme="dark", role=MANAGER)
+    page = watched.open(f"/releases/{made.pk}/")
+    assert n_pages(page) == 1
+    page.emulate_media(media="print")
+    for hidden in (".actions", "form.sign", "header.bar"):
+        assert page.locator(f"{hidden}:visible").count() == 0, hidden
+    expect(page.locator("h1")).to_be_visible()
+    expect(page.locator(".facts-list .mono").last).to_be_visible()
+    ground = page.locator("body").evaluate("element => getComputedStyle(element).colorScheme")
+    assert "dark" not in ground
+
+
+def test_a_release_of_four_gates_prints_to_one_page_too(transactional_db: Any, watch):
+    made = several()
+    page = watch(role=MANAGER).open(f"/releases/{made.pk}/")
+    assert page.locator("table.gates tbody tr").count() == 4
+    assert n_pages(page) == 1
+
+
+@pytest.mark.parametrize(("theme", "width"), LOOKS)
+def test_every_page_of_releases_is_quiet_fits_and_has_no_serious_barrier(transactional_db: Any, watch, theme, width):
+    watched = watch(theme=theme, width=width, role=MANAGER)
+    addresses = ["/releases/", "/releases/new/"]
+    made = release_runs.of_kind("inconclusive")
+    moved = _moved(made)
+    addresses += [f"/releases/{made.pk}/", f"/releases/{made.pk}/settle/", f"/releases/{moved.pk}/"]
+    addresses += [f"/releases/{moved.pk}/rerun/?side=baseline", f"/releases/new/?candidate={_candidate(made)}"]
+    barriers = []
+    for address in addresses:
+        page = watched.open(address)
+        assert watched.overflow() == 0, address
+        watched.check()
+        barriers += [
+            (address, item["id"], [node["html"][:160] for node in item["nodes"][:3]])
+            for item in Axe().run(page).response["violations"]
+            if item["impact"] in SERIOUS
+        ]
+    assert barriers == []
+
+
+def test_a_release_is_asked_for_and_signed_without_scripts(transactional_db: Any, watch):
+    release_runs.policies()
+    of, by = release_runs.suite(), build.process()
+    baseline, candidate = release_runs.run(of, by=by), release_runs.run(of, by=by)
+    page = watch(java_script_enabled=False, role=MANAGER).open(f"/releases/new/?candidate={candidate.pk}")
+    page.get_by_label("Baseline").select_option(str(baseline.pk))
+    page.get_by_role("button", name="Add another suite").click()
+    expect(page.get_by_label("Candidate")).to_have_count(2)
+    page.get_by_role("radio", name=re.compile("^wide")).check()
+    page.get_by_role("button", name="Judge it").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Ship")
+    page.get_by_role("radio", name="Reject").check()
+    page.get_by_label("Note").fill("Not today.")
+    page.get_by_role("button", name="Sign", exact=True).click()
+    expect(page.locator(".hero-standing")).to_contain_text("Rejected by mira")
+
+
+def test_an_end_date_is_asked_for_only_where_it_is_waived(transactional_db: Any, watch):
+    made = release_runs.of_kind("no_ship")
+    watched = watch(role=MANAGER)
+    page = watched.open(f"/releases/{made.pk}/")
+    until = page.get_by_label("Waived until")
+    expect(until).to_be_hidden()
+    page.get_by_role("radio", name="Waive").check()
+    expect(until).to_be_visible()
+    watched.check()
+
+
+def test_a_page_that_is_open_follows_the_repeats_that_were_asked_for(transactional_db: Any, watch):
+    made = release_runs.of_kind("inconclusive")
+    watched = watch()
+    page = watched.open(f"/releases/{made.pk}/")
+    page.get_by_role("link", name="Run 15 more repeats").click()
+    page.get_by_role("button", name=re.compile("^Run 900 responses")).click()
+    expect(page.locator(".hero-standing")).to_contain_text("at work on runs")
+    for run in _runs(made):
+        for index in range(6, 21):
+            build.decode(run, index, ["blue"] * release_runs.N_CASES, by=build.process())
+    services.decide_release(release_id=made.pk)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Ship", timeout=15_000)
+    expect(page.locator(".story")).to_contain_text("Repeats up to the look at 20")
+    watched.check()
+
+
+def _runs(made: Release) -> list[Any]:
+    gate = made.gates.get()
+    return [gate.baseline_run, gate.candidate_run]
+
+
+def _candidate(made: Release) -> int:
+    return made.gates.get().candidate_run_id
+
+
+def _moved(beside: Release) -> Release:
+    """A release against the same baseline whose candidate another stack served."""
+    gate = beside.gates.get()
+    other = build.process(build.bucket("bfloat16"))
+    candidate = release_runs.run(gate.baseline_run.suite_version, by=other)
+    return release_runs.release(release_runs.gate(gate.baseline_run, candidate))

@@ -1,0 +1,237 @@
+"""The compare page: it adds up, says first why the number moved, and leads to the very position."""
+
+import re
+from dataclasses import replace
+from html import unescape
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from evalboard.core.provenance import Failed
+from frontend import compare_charts, compare_words, pair_address
+from runs import selectors, services
+from runs.models import Comparison
+from runs.selectors.comparison import CauseBins, PositionHistogram
+from tests.frontend import two_runs
+from tests.frontend.stage import HOSTILE, HOSTILE_ID, SLUG
+from tests.frontend.two_runs import said, sure, tie
+
+MOST_QUERIES = 40
+
+
+def page_of(client: Client, runs, query: str = "") -> str:
+    response = client.get(f"/compare/{runs[0].pk}/{runs[1].pk}/{query}")
+    assert response.status_code == 200, response.content[:400]
+    return response.content.decode()
+
+
+def report_of(runs):
+    found = services.compare(baseline=runs[0].pk, candidate=runs[1].pk)
+    return selectors.comparison_report(found.pk)
+
+
+def words_of(markup: str) -> str:
+    return " ".join(unescape(re.sub("<[^>]+>", " ", markup)).split())
+
+
+@pytest.fixture
+def moved(stage):
+    """Another stack answered: case 5 lost its point at a near tie, 6 won one, 7 flipped, 8 drifted, 9 is missing."""
+    ours = {5: said(5, [tie(1, 10), sure(0)]), 6: said(6, [tie(10, 1), sure(0)])}
+    theirs = {5: said(5, [tie(10, 1), sure(0)]), 6: said(6, [tie(1, 10), sure(0)])}
+    ours |= {7: said(7, [sure(4), tie(10, 11), sure(0)]), 8: said(8, [sure(1), sure(0)])}
+    theirs |= {7: said(7, [sure(4), tie(11, 10), sure(0)]), 8: said(8, [sure(1, -0.2502), sure(0)])}
+    theirs |= {9: Failed(9, "timeout", f"late {HOSTILE}"), 10: said(10, [tie(10, 1), sure(0)])}
+    by = stage.engine(stage.worker("other"), dtype="bfloat16")
+    return two_runs.make(ours, theirs, by=by)
+
+
+def test_the_ledger_ends_in_the_head_and_its_shown_rows_add_up(moved, viewer):
+    page = page_of(viewer, moved)
+    report = report_of(moved)
+    head = words_of(re.findall(r"<h1>(.*?)</h1>", page, re.S)[0])
+    shown = re.search(r"([+−]?\d+\.\d) points$", head)
+    assert shown is not None
+    ledger = re.findall(r'<table class="ledger">.*?</table>', page, re.S)[0]
+    total = words_of(re.findall(r"<tfoot>.*</tfoot>", ledger, re.S)[0]).split()[-1]
+    rows = [
+        words_of(row) for row in re.findall(r"<tr>(.*?)</tr>", re.findall(r"<tbody>.*</tbody>", ledger, re.S)[0], re.S)
+    ]
+    assert total == shown[1]
+    assert len(rows) == len(report.ledger)
+    assert sum(line.shown for line in report.ledger) == pytest.approx(float(total.replace("−", "-")), abs=1e-9)
+
+
+def test_the_waterfall_ends_where_the_total_does(moved):
+    drawn = compare_charts.waterfall(report_of(moved))
+    assert drawn is not None
+    far_end = {drawn.total_x, round(drawn.total_x + drawn.total_width, 3)} - {drawn.zero}
+    assert far_end == {drawn.bars[-1].end}
+    start = drawn.zero
+    for bar in drawn.bars:  # each begins where the one before ended
+        assert pytest.approx(start, abs=0.01) in (bar.x, bar.x + bar.width)
+        start = bar.end
+
+
+def test_the_first_sentence_says_why_and_the_banner_names_what_moved(moved, viewer):
+    page = page_of(viewer, moved)
+    finding = words_of(re.findall(r'<p class="finding">(.*?)</p>', page, re.S)[0])
+    assert finding.startswith("The score fell by ")
+    assert "because another serving stack answered (dtype float32 → bfloat16)." in finding
+    assert "Not comparable as one change." in page
+    assert re.search(r'href="/fingerprints/\d+/diff/\d+/"', page)
+
+
+def test_counts_are_parts_of_one_bar_and_none_vanishes(moved, viewer):
+    report = report_of(moved)
+    parts = compare_charts.count_parts(report.counts)
+    assert sum(part.n for part in parts) == report.counts.n_pairs
+    assert min(part.width for part in parts) > 0
+    assert parts[-1].x + parts[-1].width <= 100
+    few = compare_charts.count_parts(replace(report.counts, identical=1_000_000))
+    assert min(part.width for part in few) >= 0.1
+
+
+def test_cases_come_by_consequence_and_lead_to_their_flip(moved, viewer):
+    page = page_of(viewer, moved)
+    table = re.findall(r'<table class="divergences">.*?</table>', page, re.S)[0]
+    rows = [(words_of(row), row) for row in re.findall(r"<tr>(.*?)</tr>", table, re.S)[1:]]
+    cases = [words.split()[0] for words, _ in rows]
+    assert set(cases[:3]) == {"case-005", "case-006", "case-010"}
+    assert all("→" in words for words, _ in rows[:3])
+    flip = next(row for words, row in rows if words.startswith("case-007"))
+    link = unescape(re.findall(r'href="([^"]*)"', flip)[0])
+    assert link.endswith("?repeat=1,1&at=1")
+    assert "flip at <b>1</b>" in viewer.get(link).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("?changed=yes", {"case-005", "case-006", "case-010"}),
+        ("?cause=error", {"case-009"}),
+        ("?q=case-007", {"case-007"}),
+        ("?changed=yes&q=007", set()),
+        ("?changed=nonsense&cause=backend_changed&q=case-006", {"case-006"}),
+        ("?backend=A-B&q=case-005", {"case-005"}),
+        ("?tag=nobody", set()),
+    ],
+)
+def test_the_state_of_the_list_is_in_the_address(moved, viewer, query, expected):
+    for part in ("", "&part=cases"):
+        page = page_of(viewer, moved, query + part)
+        assert ("<html" in page) is (not part)
+        table = re.findall(r'<table class="divergences">.*?</table>', page, re.S)
+        found = set(re.findall(r">(case-\d+)<", "".join(table)))
+        assert found == expected, query
+    assert ("No pair of responses fits this filter." in page) is (not found)
+
+
+def test_equal_repeats_of_a_case_are_one_line(stage, viewer):
+    runs = two_runs.make({5: said(5, [tie(1, 10), sure(0)])}, {5: said(5, [tie(10, 1), sure(0)])}, repeats=3)
+    page = page_of(viewer, runs)
+    assert page.count("3 repeats alike") == 1
+    assert len(re.findall(r'<a class="mono" href="[^"]*case-005', page)) == 1
+
+
+def test_two_equal_runs_say_that_nothing_moved(stage, viewer):
+    page = page_of(viewer, two_runs.make({}, {}))
+    assert "Nothing moved:" in page
+    assert 'class="ledger"' not in page
+    assert "every pair of responses is the same to the bit" in page
+
+
+def test_a_repeat_is_held_against_another_of_the_same_run(stage, viewer):
+    run = stage.run_in("finished")
+    bare = viewer.get(f"/compare/{run.pk}/{run.pk}/")
+    assert bare.status_code == 302
+    assert bare.headers["Location"].endswith("?repeat=1,2")
+    page = viewer.get(bare.headers["Location"]).content.decode()
+    assert "repeat 1: 76.7" in page
+    assert "repeat 2: 73.3" in page
+    link = re.findall(r'<a class="mono" href="([^"]*case-002[^"]*)"', page)[0]
+    diff = viewer.get(unescape(link)).content.decode()
+    assert f'href="/compare/{run.pk}/{run.pk}/?repeat=1,2"' in unescape(diff)
+
+
+def test_a_comparison_under_way_polls_and_one_that_ended_does_not(moved, viewer):
+    page = page_of(viewer, moved)
+    assert 'hx-trigger="every 2s"' not in page
+    comparison = Comparison.objects.get()
+    Comparison.objects.update(status="queued", n_pairs=4, n_done=1)
+    page = page_of(viewer, moved)
+    assert 'hx-trigger="every 2s"' in page
+    assert "1 of 4 pairs of traces are read." in page
+    address = f"/compare/{moved[0].pk}/{moved[1].pk}/?part=progress"
+    assert "HX-Refresh" not in viewer.get(address).headers
+    Comparison.objects.filter(pk=comparison.pk).update(status="finished")
+    assert viewer.get(address).headers["HX-Refresh"] == "true"
+
+
+def test_hostile_words_are_drawn(stage, viewer):
+    by = stage.engine(stage.worker("other"), dtype="bfloat16")
+    runs = two_runs.make({1: said(1, [tie(1, 8)])}, {1: said(1, [tie(8, 1)])}, by=by)
+    page = page_of(viewer, runs)
+    assert "<script>alert" not in page
+    assert not {"\u202e", "\x07"} & set(page)
+    assert (
+        f'href="{unescape(pair_address.of_pair(runs[0].pk, runs[1].pk, HOSTILE_ID, repeats=(1, 1), at=0))}"'
+        in unescape(page)
+    )
+
+
+def test_the_cost_does_not_grow_with_what_differs(stage, viewer):
+    def costs(n: int) -> int:
+        ours = {case: said(case, [tie(1, 10), sure(0)]) for case in range(5, 5 + n)}
+        theirs = {case: said(case, [tie(10, 1), sure(0)]) for case in range(5, 5 + n)}
+        runs = two_runs.make(ours, theirs)
+        page_of(viewer, runs)
+        with CaptureQueriesContext(connection) as queries:
+            page_of(viewer, runs)
+        return len(queries)
+
+    few = costs(2)
+    assert costs(20) == few
+    assert few <= MOST_QUERIES
+
+
+def test_two_ticked_runs_lead_to_their_comparison_and_another_number_back_to_the_list(moved, viewer):
+    older, newer = sorted(run.pk for run in moved)
+    found = viewer.get(f"/compare/?run={newer}&run={older}")
+    assert found.headers["Location"] == f"/compare/{older}/{newer}/"
+    back = viewer.get(f"/compare/?run={newer}&run=x", follow=True)
+    assert "Tick two runs to compare them; 1 ticked." in back.content.decode()
+
+
+def test_runs_suite_and_cases_lead_to_a_comparison(stage, viewer):
+    first, second = stage.run_in("finished"), stage.run_in("finished")
+    page = viewer.get(f"/runs/{second.pk}/").content.decode()
+    assert f'href="/compare/{first.pk}/{second.pk}/"' in page
+    assert f'href="/compare/{second.pk}/{second.pk}/?repeat=1,2"' in page
+    for address in ("/runs/", f"/suites/{SLUG}/"):
+        assert f'name="run" value="{first.pk}" form="compare-chosen"' in viewer.get(address).content.decode()
+    case = viewer.get(f"/runs/{first.pk}/repeats/1/cases/case-002/").content.decode()
+    assert f"/compare/{first.pk}/{first.pk}/cases/case-002/?repeat=1,2" in case
+    same = viewer.get(f"/runs/{first.pk}/repeats/1/cases/case-003/").content.decode()
+    assert "/compare/" not in same.split('id="main"')[1]
+
+
+def test_stacked_bars_hold_every_pair_and_a_lone_one_can_be_seen():
+    found = PositionHistogram(
+        width=5,
+        starts=(0, 5, 10),
+        series=(CauseBins("near_tie", (3, 0, 1)), CauseBins("backend_changed", (1000, 2, 0))),
+        n=1006,
+        n_at_start=900,
+    )
+    drawn = compare_charts.histogram(found, "flip")
+    assert drawn is not None
+    assert [mark.code for mark in drawn.marks] == ["backend_changed", "near_tie"]
+    assert drawn.rows[0] == (0, 4, (1000, 3))
+    first = [bar for bar in drawn.bars if bar.x < 33]
+    assert first[1].y + first[1].height == pytest.approx(first[0].y)
+    assert min(bar.y for bar in drawn.bars) >= 0
+    assert compare_words.of_histogram(found, "flip").claim == "900 of 1,006 part at the first token."
+    assert compare_charts.histogram(replace(found, n=0), "flip") is None

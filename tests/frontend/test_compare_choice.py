@@ -1,0 +1,64 @@
+"""The page on which two runs are chosen to be compared."""
+
+import re
+from html import unescape
+
+import pytest
+
+from runs import services
+from tests import build
+
+pytestmark = pytest.mark.django_db
+
+
+def page_of(client, path: str = "/compare/") -> str:
+    answer = client.get(path)
+    assert answer.status_code == 200
+    return unescape(answer.content.decode())
+
+
+def chosen(page: str) -> list[int]:
+    return [int(run) for run in re.findall(r'<option value="(\d+)" selected>', page)]
+
+
+@pytest.fixture
+def runs(db):
+    return [build.finished_run(["blue", "blue", "red"]) for _ in range(3)]
+
+
+def test_the_navigation_leads_to_it_and_it_says_what_it_is_for(runs, viewer):
+    page = page_of(viewer)
+    assert '<a href="/compare/" aria-current="page">Compare</a>' in page
+    assert "Why did the number move?" in page
+
+
+def test_the_newest_run_is_offered_against_the_one_before_or_its_baseline(runs, viewer, admin, django_user_model):
+    first, second, third = (run.pk for run in runs)
+    assert chosen(page_of(viewer)) == [second, third]
+    user = django_user_model.objects.get(username="admin")
+    services.set_baseline(suite="colours", run=first, reason="Released.", user=user)
+    page = page_of(viewer)
+    assert chosen(page) == [first, third]
+    assert "(current baseline)" in page
+
+
+def test_two_chosen_runs_keep_their_sides_and_one_twice_is_refused(runs, viewer):
+    older, newer = runs[0].pk, runs[2].pk
+    found = viewer.get(f"/compare/?baseline={newer}&candidate={older}")
+    assert found.headers["Location"] == f"/compare/{newer}/{older}/"
+    assert "Choose two different runs" in page_of(viewer, f"/compare/?baseline={newer}&candidate={newer}")
+
+
+def test_only_runs_of_one_suite_with_an_answer_are_offered(runs, viewer):
+    build.run()  # queued
+    other = build.suite("shapes")
+    apart = build.finished_run(["blue", "red", "red"], version=other)
+    page = page_of(viewer, "/compare/?suite=colours")
+    assert {int(run) for run in re.findall(r'<option value="(\d+)"', page)} == {run.pk for run in runs}
+    assert "it takes two to compare" in page_of(viewer)
+    assert f'href="/runs/{apart.pk}/"' not in page
+    assert "There is no run of a suite “<bdi>none</bdi>”." in page_of(viewer, "/compare/?suite=none")
+
+
+def test_without_runs_it_says_why_it_is_empty(viewer, db):
+    assert "nothing to compare" in page_of(viewer)

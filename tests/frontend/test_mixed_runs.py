@@ -1,0 +1,88 @@
+"""A run that several buckets served is warned about wherever its score would stand, and is never pooled."""
+
+import re
+from html import unescape
+
+import pytest
+
+from runs.models import Run
+from tests import build
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def mixed(db) -> Run:
+    """Of three cases the first was served by another bucket than the others, in both repeats."""
+    one, other = build.process(build.bucket("float32")), build.process(build.bucket("bfloat16"))
+    run = build.run(repeats=2)
+    for repeat in (1, 2):
+        build.decode(run, repeat, ["blue", "red", "blue"], by=[other, one, one])
+    run.refresh_from_db()
+    assert run.status == "finished"
+    return run
+
+
+def part_of(page: str, run: Run) -> str:
+    """The rows of tables that name the run."""
+    rows = re.findall(r"<tr>.*?</tr>", page, re.S)
+    return "".join(row for row in rows if f'href="/runs/{run.pk}/"' in row)
+
+
+@pytest.mark.parametrize("path", ["/", "/runs/", "/suites/", "/suites/colours/", "/compare/"])
+def test_lists_warn_where_the_score_would_stand(mixed, viewer, path):
+    build.finished_run(["blue", "blue", "red"])  # it takes two to compare
+    if path == "/suites/":
+        Run.objects.exclude(pk=mixed.pk).delete()
+    rows = part_of(unescape(viewer.get(path).content.decode()), mixed)
+    assert "2 buckets" in rows
+    assert 'aria-label="warning"' in rows
+    assert "66.7" not in rows, "the score over all cases is of no bucket"
+
+
+def test_the_suite_scores_it_by_bucket_and_gives_no_whole(mixed, viewer):
+    rows = part_of(unescape(viewer.get("/suites/colours/").content.decode()), mixed)
+    assert rows.count("2 buckets served this run") >= 2
+    assert "100.0" in rows
+    assert "50.0" in rows
+
+
+def test_its_own_page_and_the_chooser_say_so(mixed, viewer):
+    page = unescape(viewer.get(f"/runs/{mixed.pk}/").content.decode())
+    assert "2 buckets served this run; it is scored per bucket and never as a whole." in page
+    assert "Judge as a release" not in page
+    build.finished_run(["blue", "blue", "red"])
+    chooser = unescape(viewer.get("/compare/").content.decode())
+    assert re.search(rf'<option value="{mixed.pk}"[^>]*>[^<]*2 buckets, no score as a whole', chooser)
+
+
+def test_a_comparison_with_it_is_not_comparable(mixed, viewer):
+    other = build.finished_run(["blue", "blue", "red"])
+    page = unescape(viewer.get(f"/compare/{mixed.pk}/{other.pk}/").content.decode())
+    assert "Not comparable as one change." in page
+    assert re.search(r"2 buckets|more than one bucket|several buckets", page)
+
+
+def test_it_cannot_be_set_as_a_baseline(mixed, client_of):
+    manager = client_of("release manager")
+    assert "Set as baseline…" not in manager.get(f"/runs/{mixed.pk}/").content.decode()
+    answer = manager.post("/suites/colours/baselines/", {"run": mixed.pk, "reason": "Why not."})
+    assert answer.status_code == 422
+    assert "2 buckets served run" in unescape(answer.content.decode())
+
+
+def test_the_api_warns_in_every_shape(mixed, client_of):
+    client = client_of("viewer")
+    code = [{"code": "several_buckets"}]
+
+    def codes(found):
+        return [{"code": warning["code"]} for warning in found["warnings"] if warning["code"] == "several_buckets"]
+
+    (row,) = client.get("/api/v1/runs/").json()["results"]
+    assert (codes(row), row["range"]) == (code, None)
+    detail = client.get(f"/api/v1/runs/{mixed.pk}/").json()
+    assert (codes(detail), detail["range"]) == (code, None)
+    history = client.get("/api/v1/suites/colours/history/").json()["results"]
+    assert [codes(line) for line in history] == [code, code]
+    assert {line["range"] for line in history} == {None}
+    assert sorted(line["repeats"] for line in history) == [[50.0, 50.0], [100.0, 100.0]]

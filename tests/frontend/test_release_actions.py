@@ -1,0 +1,345 @@
+"""What people do to a release: ask for one, sign it, settle it, run a side again. A refusal becomes words beside it."""
+
+import json
+import re
+from datetime import timedelta
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from runs import selectors, services
+from runs.access import ROLES, RUN, SIGN
+from runs.models import Release, Run, SignOff
+from tests import build
+from tests.frontend import release_runs
+from tests.frontend.test_releases import HOSTILE, page_of, part, words_of
+
+pytestmark = pytest.mark.django_db
+POSTS = (
+    ("/releases/new/", RUN),
+    ("/releases/{release}/signoffs/", SIGN),
+    ("/releases/{release}/settle/", RUN),
+    ("/releases/{release}/rerun/", RUN),
+)
+
+
+@pytest.fixture
+def manager(client_of: Any) -> Client:
+    return client_of("release manager")
+
+
+def digest_of(made: Release) -> str:
+    return selectors.release_report(made.pk).input_digest
+
+
+def sign(client: Client, made: Release, decision: str = "approve", **changes: str) -> Any:
+    fields = {"decision": decision, "note": "", "input_digest": digest_of(made)}
+    return client.post(f"/releases/{made.pk}/signoffs/", fields | changes)
+
+
+def two_runs(n_failed: int = 0) -> tuple[Run, Run]:
+    release_runs.policies()
+    of, by = release_runs.suite(), build.process()
+    return release_runs.run(of, by=by), release_runs.run(of, by=by, n_failed=n_failed)
+
+
+@pytest.mark.parametrize(("path", "scope"), POSTS)
+@pytest.mark.parametrize("role", ["anonymous", *ROLES])
+def test_only_who_has_the_right_may_post(client_of, path, scope, role):
+    made = release_runs.of_kind("ship")
+    answer = client_of(role).post(path.format(release=made.pk))
+    if role == "anonymous":
+        assert answer.headers["Location"].startswith("/login/?next=")
+    else:
+        assert (answer.status_code == 403) == (scope not in ROLES[role])
+    assert not SignOff.objects.exists()
+    assert Release.objects.count() == 1
+    assert Run.objects.count() == 2
+
+
+def test_the_form_comes_filled_in_from_a_run_and_makes_the_release(manager):
+    baseline, candidate = two_runs()
+    services.set_baseline(
+        suite="colours", run=baseline.pk, reason="The last release.", user=build.user("mira", "admin")
+    )
+    Run.objects.filter(pk=candidate.pk).update(labels={"commit": "8f21c0e"})
+    page = manager.get(f"/releases/new/?candidate={candidate.pk}").content.decode()
+    assert re.search(rf'<option value="{candidate.pk}" selected>', page)
+    assert '<option value="current" selected>' in page
+    assert "commit=8f21c0e" in page
+    fields = {"n_gates": "1", "gate-0-candidate": candidate.pk, "gate-0-baseline": "current", "gate-0-tier": "critical"}
+    answer = manager.post("/releases/new/", fields | {"policy": "wide", "treatment": "model", "labels": "branch=main"})
+    made = Release.objects.get()
+    assert answer.headers["Location"] == f"/releases/{made.pk}/"
+    assert made.gates.get().baseline_run_id == baseline.pk
+    assert made.labels == {"branch": "main"}
+    assert made.created_by.username == "release manager"
+    assert made.policy.slug == "wide"
+
+
+def test_the_form_says_what_each_choice_means(manager):
+    two_runs()
+    words = words_of(manager.get("/releases/new/").content.decode())
+    assert "no verdict where five repeats of a side spread over more than 1.0" in words
+    assert "wide Ships while a drop of 5.0 points is ruled out" in words
+    assert "The serving stack an engine upgrade or a quantisation. One model on both sides" in words
+    assert "An advisory one never changes the verdict." in words
+
+
+def test_another_suite_is_added_without_a_script_and_keeps_what_was_typed(manager):
+    baseline, candidate = two_runs()
+    typed = {"n_gates": "1", "gate-0-candidate": candidate.pk, "gate-0-baseline": baseline.pk, "labels": "x=y"}
+    answer = manager.post("/releases/new/", typed | {"gate-0-tier": "advisory", "add": "1", "policy": "paired"})
+    page = answer.content.decode()
+    assert answer.status_code == 200
+    assert 'name="n_gates" value="2"' in page
+    assert 'name="gate-1-candidate"' in page
+    assert re.search(rf'name="gate-0-candidate".*?<option value="{candidate.pk}" selected>', page, re.S)
+    assert re.search(r'<option value="advisory" selected>', page)
+    assert "x=y" in page
+    assert re.search(r'value="paired"[^>]*checked', page)
+    assert 'class="problem"' not in page
+    assert not Release.objects.exists()
+
+
+def test_a_row_left_empty_is_no_gate(manager):
+    baseline, candidate = two_runs()
+    fields = {"n_gates": "2", "gate-0-candidate": candidate.pk, "gate-0-baseline": baseline.pk}
+    fields |= {"gate-0-tier": "critical", "gate-1-candidate": "", "gate-1-baseline": "current", "treatment": "model"}
+    manager.post("/releases/new/", fields | {"gate-1-tier": "critical"})
+    assert Release.objects.get().gates.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "words"),
+    [
+        ({"gate-0-candidate": ""}, "gate-0-candidate", "required"),
+        ({"gate-0-baseline": "itself"}, "gate-0-baseline", "not judged against itself"),
+        ({"labels": "nothing"}, "labels", "is not name=value"),
+        ({"gate-0-tier": "advisory"}, None, "at least one must be critical"),
+        ({"gate-0-baseline": "current"}, None, "has no baseline for model line paint"),
+    ],
+)
+def test_a_refused_release_says_why_at_the_field(manager, changes, field, words):
+    baseline, candidate = two_runs()
+    fields = {"n_gates": "1", "gate-0-candidate": candidate.pk, "gate-0-baseline": baseline.pk, "treatment": "model"}
+    fields |= {"gate-0-tier": "critical"} | changes
+    if fields["gate-0-baseline"] == "itself":
+        fields["gate-0-baseline"] = candidate.pk
+    answer = manager.post("/releases/new/", fields)
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert words in words_of(part(page, "<main.*</main>"))
+    if field:
+        assert f'id="id_{field}-problem"' in page
+    assert not Release.objects.exists()
+
+
+def test_without_a_run_that_ended_the_form_names_the_command(manager):
+    page = manager.get("/releases/new/").content.decode()
+    assert "there is none yet" in page
+    assert "evalboard run" in page
+
+
+def test_an_approved_ship_says_who_and_offers_nothing_more_urgent(manager):
+    made = release_runs.of_kind("ship")
+    answer = sign(manager, made, note="Reviewed.")
+    assert answer.headers["Location"] == f"/releases/{made.pk}/#sign-offs"
+    page = page_of(manager, made)
+    assert "Approved by release manager" in words_of(page)
+    assert "Reviewed." in part(page, r'<table class="sign-offs">.*?</table>')
+    assert "No sign-off on the present inputs." not in page
+    assert 'class="button primary"' not in page
+
+
+def test_only_a_ship_may_be_approved_and_only_what_is_none_waived(manager):
+    ship = page_of(manager, release_runs.of_kind("ship"))
+    assert 'value="approve"' in ship
+    assert 'value="waive"' not in ship
+    made = Release.objects.get()
+    assert sign(manager, made, "waive", note="Because.").status_code == 422
+    assert not SignOff.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("decision", "changes", "field"),
+    [
+        ("reject", {}, "note"),
+        ("waive", {"expires_at": "2099-01-01", "note": "Why not."}, "expires_at"),
+        ("waive", {"note": "Why not."}, "expires_at"),
+        ("", {}, "decision"),
+    ],
+)
+def test_a_sign_off_that_lacks_something_says_what_and_keeps_the_rest(manager, decision, changes, field):
+    made = release_runs.of_kind("no_ship")
+    answer = sign(manager, made, decision, **changes)
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert f'id="id_{field}-problem"' in page
+    assert changes.get("note", "") in part(page, r'<textarea name="note".*?</textarea>')
+    assert not SignOff.objects.exists()
+
+
+def test_a_waiver_needs_a_reason_and_ends_with_its_day(manager):
+    made = release_runs.of_kind("no_ship")
+    day = (timezone.now() + timedelta(days=30)).date()
+    sign(manager, made, "waive", note="A customer waits.", expires_at=day.isoformat())
+    row = SignOff.objects.get()
+    assert row.expires_at.isoformat() == f"{day.isoformat()}T23:59:59+00:00"
+    page = words_of(page_of(manager, made))
+    assert "Waived by release manager" in page
+    assert f"until {day.isoformat()}" in page
+
+
+def test_a_stale_sign_off_comes_back_with_what_changed(manager):
+    made = release_runs.of_kind("inconclusive")
+    report = selectors.release_report(made.pk)
+    read = {"input_digest": report.input_digest, "read_at": report.row.decided_at.isoformat()}
+    _more_repeats(made)
+    answer = sign(manager, made, "reject", note="It scatters too much.", **read)
+    page = answer.content.decode()
+    assert answer.status_code == 409
+    stale = words_of(part(page, r'<div class="banner error" role="alert">.*?</div>\s*</div>'))
+    assert "Nothing was signed." in stale
+    gate = made.gates.get()
+    assert f"run {gate.candidate_run_id}: 3 repeats added" in stale
+    assert "It scatters too much." in part(page, r'<textarea name="note".*?</textarea>')
+    assert f'name="input_digest" value="{digest_of(made)}"' in page
+    assert digest_of(made) != report.input_digest
+    assert not SignOff.objects.exists()
+
+
+def test_a_void_sign_off_stays_struck_through_with_the_reason(manager):
+    made = release_runs.of_kind("inconclusive")
+    sign(manager, made, "reject", note="Too early.")
+    _more_repeats(made)
+    page = page_of(manager, made)
+    row = part(page, r'<tr class="void">(.*?)</tr>')
+    assert "<s>reject</s>" in row
+    assert "<s><bdi>Too early.</bdi></s>" in row
+    assert f"Inputs changed since: run {made.gates.get().baseline_run_id}: 3 repeats added" in words_of(row)
+    assert "No sign-off on the present inputs." in page
+
+
+def _more_repeats(made: Release) -> None:
+    """Three further repeats of both sides, as somebody would add them from the runs' pages."""
+    gate = made.gates.get()
+    for run in (gate.baseline_run, gate.candidate_run):
+        services.add_repeats(run_id=run.pk, n=3)
+        for index in (6, 7, 8):
+            build.decode(run, index, ["blue"] * release_runs.N_CASES, by=build.process())
+
+
+def test_settling_asks_for_the_budget_and_runs_what_was_confirmed(client_of):
+    made = release_runs.of_kind("inconclusive")
+    engineer = client_of("engineer")
+    page = engineer.get(f"/releases/{made.pk}/settle/").content.decode()
+    words = words_of(page)
+    assert "Run repeats up to the look at 20?" in words
+    assert "900 further responses" in words
+    assert Run.objects.filter(repeats__status="queued").count() == 0
+    fields = dict(re.findall(r'<input type="hidden" name="(look|n_responses)" value="(\d+)"', page))
+    assert fields == {"look": "20", "n_responses": "900"}
+    answer = engineer.post(f"/releases/{made.pk}/settle/", fields, follow=True)
+    assert "at work on runs" in words_of(answer.content.decode())
+    gate = made.gates.get()
+    assert [run.repeats.count() for run in (gate.baseline_run, gate.candidate_run)] == [20, 20]
+
+
+def test_a_budget_that_nobody_saw_is_refused(client_of):
+    made = release_runs.of_kind("inconclusive")
+    asked = {"look": "20", "n_responses": "899"}
+    answer = client_of("engineer").post(f"/releases/{made.pk}/settle/", asked, follow=True)
+    assert "The plan has changed" in words_of(answer.content.decode())
+    assert made.gates.get().candidate_run.repeats.count() == 5
+
+
+def test_where_repeats_do_not_help_settling_leads_back(client_of):
+    made = release_runs.of_kind("noisy")
+    answer = client_of("engineer").get(f"/releases/{made.pk}/settle/", follow=True)
+    assert answer.redirect_chain[-1][0] == f"/releases/{made.pk}/"
+    assert "not what would settle this release" in answer.content.decode()
+
+
+def test_the_baseline_is_run_again_as_it_was_asked_for(client_of):
+    made = release_runs.of_kind("not_comparable")
+    baseline = made.gates.get().baseline_run
+    engineer = client_of("engineer")
+    page = engineer.get(f"/releases/{made.pk}/rerun/?gate=0&side=baseline").content.decode()
+    assert "The whole suite: 30 cases, 5 repeats." in page
+    assert "/suites/colours/#baselines" in page
+    assert "reference set" not in page  # this suite has none
+    answer = engineer.post(f"/releases/{made.pk}/rerun/?side=baseline", {"what": "suite", "endpoint": "local"})
+    again = Run.objects.latest("id")
+    assert answer.headers["Location"] == f"/runs/{again.pk}/"
+    assert (again.suite_version, again.endpoint, again.profile) == (
+        baseline.suite_version,
+        baseline.endpoint,
+        baseline.profile,
+    )
+    assert again.repeats.count() == 5
+
+
+def test_the_reference_set_may_be_run_first(client_of):
+    release_runs.policies()
+    cases: list[dict[str, Any]] = [{"id": f"c{n}", "prompt": "?", "target": "blue"} for n in range(3)]
+    cases[0]["reference"] = True
+    document = {"slug": "small", "title": "Small", "max_tokens": 24, "scorer": {"kind": "exact"}, "cases": cases}
+    of = services.push_suite(document=document)[0]
+    sides = [release_runs.run(of, by=build.process(build.bucket(dtype))) for dtype in ("float32", "bfloat16")]
+    made = release_runs.release(release_runs.gate(*sides))
+    address = f"/releases/{made.pk}/rerun/?side=baseline"
+    assert "Its reference set first: 1 case" in client_of("engineer").get(address).content.decode()
+    client_of("engineer").post(address, {"what": "reference", "endpoint": "local"})
+    again = Run.objects.latest("id")
+    assert again.suite_version.suite.slug == "small-reference"
+    assert again.suite_version.n_cases == 1
+
+
+def test_the_baselines_own_model_goes_with_it_to_another_endpoint(client_of):
+    release_runs.policies()
+    of = release_runs.suite(n_cases=3)
+    baseline = release_runs.run(of, by=build.process())
+    other = build.process(build.bucket("bfloat16"))
+    candidate = release_runs.run(of, by=other, on="local-bf16")
+    made = release_runs.release(release_runs.gate(baseline, candidate))
+    fields = {"what": "suite", "endpoint": "local-bf16"}
+    client_of("engineer").post(f"/releases/{made.pk}/rerun/?side=baseline", fields)
+    again = Run.objects.latest("id")
+    assert again.endpoint.slug == "local-bf16"
+    assert again.model_override == {"path": baseline.endpoint.model_path}
+
+
+def test_a_newer_baseline_is_what_to_judge_against(manager):
+    made = release_runs.of_kind("not_comparable")
+    gate = made.gates.get()
+    of = gate.candidate_run.suite_version
+    newer = release_runs.run(of, by=build.process(build.bucket("bfloat16")))
+    services.set_baseline(suite="colours", run=newer.pk, reason="Today's stack.", user=build.user("mira", "admin"))
+    page = page_of(manager, made)
+    link = unescape(part(page, r'<a class="button primary" href="([^"]*)">'))
+    assert f"Judge against run {newer.pk}" in words_of(page)
+    assert link == f"/releases/new/?candidate={gate.candidate_run_id}"
+
+
+def test_a_gate_that_is_not_there_is_not_found(client_of):
+    made = release_runs.of_kind("not_comparable")
+    assert client_of("engineer").get(f"/releases/{made.pk}/rerun/?gate=7&side=baseline").status_code == 404
+
+
+def test_the_export_has_a_line_a_sign_off_and_says_that_the_chain_holds(manager):
+    made = release_runs.of_kind("ship")
+    sign(manager, made, note=HOSTILE)
+    sign(manager, made, "reject", note="On second thought.")
+    answer = manager.get("/releases/signoffs.jsonl")
+    assert answer.streaming
+    assert "attachment" in answer.headers["Content-Disposition"]
+    lines = [json.loads(line) for line in b"".join(answer.streaming_content).decode().splitlines()]
+    assert [line["decision"] for line in lines] == ["approve", "reject"]
+    assert lines[1]["previous_digest"] == lines[0]["digest"]
+    assert all(line["is_intact"] for line in lines)
+    page = page_of(manager, made)
+    assert HOSTILE not in page

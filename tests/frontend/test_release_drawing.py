@@ -1,0 +1,152 @@
+"""The ruler and the words of a release, on releases of every kind that no engine has to be asked for."""
+
+from dataclasses import replace
+
+import pytest
+
+from frontend import release_page, release_ruler, release_steps, release_words
+from frontend.verdicts import VERDICTS, decisions_on
+from runs.access import SCOPES
+from runs.selectors.release import Line
+from tests.frontend import release_stage as staged
+
+EVERYTHING = frozenset(SCOPES)
+
+
+def test_the_dark_part_of_the_bar_ends_at_the_tolerance():
+    plate = release_ruler.plate(staged.gate())
+    assert plate is not None
+    assert plate.worse is not None
+    assert plate.worse.x == plate.rows[0].bar.x
+    assert plate.worse.end == pytest.approx(plate.tolerance_x, abs=0.01)
+    assert plate.rows[0].bar.x < plate.tolerance_x < plate.rows[0].middle < plate.zero_x
+    assert [row.words for row in plate.rows] == ["−0.6 [−1.1, −0.1]", "about [−0.9, −0.3]", "[−1.9, +0.7]"]
+
+
+def test_what_clears_the_tolerance_has_no_dark_part_and_what_lies_beyond_has_no_other():
+    ship = release_ruler.plate(staged.of_kind("ship").gates[0])
+    beyond = release_ruler.plate(staged.of_kind("no_ship").gates[0])
+    assert ship is not None
+    assert ship.worse is None
+    assert beyond is not None
+    assert beyond.worse is not None
+    assert beyond.worse.width == beyond.rows[0].bar.width
+
+
+def test_a_reach_far_wider_than_what_decides_is_cut_with_an_arrow():
+    plate = release_ruler.plate(staged.of_kind("suite_too_small").gates[0])
+    assert plate is not None
+    assert [(row.is_cut_low, row.is_cut_high) for row in plate.rows] == [(False, False), (True, True)]
+    assert plate.rows[1].bar == release_ruler.Bar(0.0, 100.0)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in staged.KINDS if kind != "not_comparable"])
+def test_everything_is_drawn_inside_the_plate_and_ticks_name_their_places(kind):
+    plate = release_ruler.plate(staged.of_kind(kind).gates[0])
+    assert plate is not None
+    places = [x for row in plate.rows for x in (row.bar.x, row.bar.end, row.middle) if x is not None]
+    assert all(0 <= x <= 100 for x in (*places, plate.tolerance_x, plate.zero_x))
+    zero = next((tick for tick in plate.ticks if tick.label == "0"), None)
+    assert zero is None or zero.x == pytest.approx(plate.zero_x)
+
+
+def test_nothing_is_drawn_of_what_may_not_be_compared():
+    assert release_ruler.plate(staged.of_kind("not_comparable").gates[0]) is None
+
+
+def test_rows_share_a_scale_so_that_a_wider_tolerance_lies_further_out():
+    gates = staged.of_kind("several").gates
+    scale = release_ruler.rows_scale((gate.difference, gate.interval, gate.tolerance_points) for gate in gates)
+    rows = [release_ruler.row_ruler(gate.difference, gate.interval, gate.tolerance_points, scale) for gate in gates]
+    drawn = {gate.tolerance_points: row.tolerance_x for gate, row in zip(gates, rows, strict=True) if row}
+    assert drawn[3.0] < drawn[1.0] < drawn[0.5]
+    assert len({row.zero_x for row in rows if row}) == 1
+
+
+def test_one_suite_of_few_cases_does_not_flatten_the_others():
+    scale = release_ruler.rows_scale([(-0.5, (-0.9, -0.1), 1.0), (0.0, (-60.0, 60.0), 1.0)])
+    narrow, wide = (release_ruler.row_ruler(0.0, reach, 1.0, scale) for reach in ((-0.9, -0.1), (-60.0, 60.0)))
+    assert narrow is not None
+    assert narrow.bar is not None
+    assert narrow.bar.width > 3
+    assert wide is not None
+    assert wide.is_cut_low
+    assert wide.is_cut_high
+
+
+def test_repeats_with_the_same_score_all_show():
+    strip = release_ruler.strip(staged.of_kind("suite_too_small").gates[0])
+    assert strip is not None
+    assert [[len(mark.xs) for mark in line.marks] for line in strip.lines] == [[5], [5]]
+    assert [line.side for line in strip.lines] == ["baseline", "candidate"]
+
+
+@pytest.mark.parametrize("kind", staged.KINDS)
+def test_there_is_never_more_than_one_primary_step_and_it_comes_first(kind):
+    steps = release_steps.steps(staged.of_kind(kind), EVERYTHING)
+    assert [step.is_primary for step in steps] == [True] + [False] * (len(steps) - 1) or kind == "ship"
+    assert len({step.url for step in steps}) == len(steps)
+
+
+def test_what_was_signed_has_no_primary_step():
+    assert not any(step.is_primary for step in release_steps.steps(staged.of_kind("ship"), EVERYTHING))
+
+
+def test_while_repeats_are_at_work_nothing_else_is_urged():
+    waiting = replace(staged.report(), settling="Repeats are at work.")
+    assert [step.label for step in release_steps.steps(waiting, EVERYTHING)] == ["Sign off…"]
+
+
+def test_the_cost_stands_beside_the_button():
+    first = release_steps.steps(staged.report(), EVERYTHING)[0]
+    assert (first.label, first.cost) == ("Run 15 more repeats", "≈ 1\u00a0h 35\u00a0min")
+    unknown = replace(staged.report(), settle=replace(staged.PLAN, minutes=None))
+    assert release_steps.steps(unknown, EVERYTHING)[0].cost == ""
+
+
+def test_the_same_warning_of_several_suites_is_said_once_and_names_them_all():
+    report = staged.of_kind("several")
+    lines = [
+        Line("few_cases", f"{gate.suite}: One case is worth 3.3 points here.", gate.position) for gate in report.gates
+    ]
+    said = release_words.grouped(lines, report)
+    assert said == (
+        "toolcalls: One case is worth 3.3 points here. The same holds for refusals, json-extract and long-context.",
+    )
+
+
+def test_the_same_warning_of_several_runs_names_the_runs():
+    words = (
+        "Run {}, the {}, has 5 repeats by one engine process, so its noise does not show what a fresh start changes."
+    )
+    lines = [Line("one_process", words.format(*run), 0) for run in ((61, "baseline"), (62, "candidate"))]
+    assert release_words.grouped(lines, staged.report()) == (
+        f"{words.format(61, 'baseline')} The same holds for run 62.",
+    )
+
+
+def test_several_candidates_and_a_wide_reach_are_warnings():
+    notes = release_words.notes(staged.of_kind("suite_too_small"))
+    assert notes[0].level == "warning"
+    assert "cannot rule out a drop of 9.3" in notes[0].rest
+    tried = [note for note in release_words.notes(staged.report()) if "candidates" in note.claim]
+    assert [(note.level, note.claim) for note in tried] == [
+        ("warning", "3 candidates were judged against this baseline.")
+    ]
+
+
+def test_a_mixed_side_is_shown_bucket_by_bucket():
+    gate = staged.of_kind("not_comparable").gates[0]
+    buckets = {61: (staged.bucket(),), 62: (staged.bucket("a81c", 0.94), staged.bucket("d07e", 0.06))}
+    served = release_page.served(gate, buckets, staged.compared(), None)
+    assert served.title == "Who served the candidate’s responses"
+    assert served.columns == ("fp a81c", "fp d07e")
+    [side] = served.sides
+    assert [round(part.share, 2) for part in side.parts] == [0.94, 0.06]
+    assert side.parts[1].bar.end == pytest.approx(100, abs=0.01)
+    assert [round(part.score, 2) for part in side.parts] == [80.84, 64.54]
+
+
+def test_only_a_ship_may_be_approved():
+    assert [code for code in VERDICTS if "approve" in decisions_on(code)] == ["ship"]
+    assert [code for code in VERDICTS if "waive" not in decisions_on(code)] == ["ship"]

@@ -1,0 +1,246 @@
+"""The release page says the verdict in a word and a sentence, hides no warning, and offers one thing to do next."""
+
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from runs import selectors, services
+from runs.models import Release
+from tests import build
+from tests.frontend import release_runs
+
+KINDS = ("ship", "no_ship", "inconclusive", "suite_too_small", "noisy", "too_few_repeats", "not_comparable")
+MOST_QUERIES = 140  # for one gate; its two runs, their comparison and the suite's baselines are all on the page
+HOSTILE = "<script>alert(1)</script>\u202e"
+
+
+@pytest.fixture
+def manager(client_of: Any) -> Client:
+    return client_of("release manager")
+
+
+def page_of(client: Client, made: Release, query: str = "") -> str:
+    answer = client.get(f"/releases/{made.pk}/{query}")
+    assert answer.status_code == 200, answer.content[:400]
+    return answer.content.decode()
+
+
+def words_of(markup: str) -> str:
+    """The text that is read, elements within a sentence leaving no gap."""
+    plain = re.sub("</?(?:span|bdi|strong|b|a|small|s)\\b[^>]*>", "", markup)
+    return " ".join(unescape(re.sub("<[^>]+>", " ", plain)).split())
+
+
+def part(page: str, pattern: str) -> str:
+    return re.findall(pattern, page, re.S)[0]
+
+
+def primary(page: str) -> list[str]:
+    return [words_of(each) for each in re.findall(r'<(?:a|button) class="button primary"[^>]*>(.*?)</', page, re.S)]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("kind", "word", "step"),
+    [
+        ("ship", "Ship", "Sign off…"),
+        ("no_ship", "No-ship", "Sign off…"),
+        ("inconclusive", "Inconclusive", "Run 15 more repeats"),
+        ("noisy", "Inconclusive", "Judge under paired"),
+        ("too_few_repeats", "Inconclusive", "Run 4 more repeats"),
+        ("not_comparable", "Not comparable", "Run the baseline again"),
+    ],
+)
+def test_the_word_its_sentence_and_one_thing_to_do_next(manager, kind, word, step):
+    made = release_runs.of_kind(kind)
+    page = page_of(manager, made)
+    report = selectors.release_report(made.pk)
+    assert words_of(part(page, r"<h1[^>]*>(.*?)</h1>")) == word
+    assert words_of(part(page, r'<p class="hero-sentence">(.*?)</p>')) == " ".join(report.row.summary.split())
+    assert [shown.partition(" ≈")[0] for shown in primary(page)] == [step]
+
+
+@pytest.mark.django_db
+def test_too_small_a_suite_names_the_cases_it_would_take(manager):
+    page = page_of(manager, release_runs.of_kind("suite_too_small"))
+    assert "93 cases at 5 repeats" in words_of(part(page, r'<p class="hero-sentence">(.*?)</p>'))
+    assert "too few cases to settle it" in page
+
+
+@pytest.mark.django_db
+def test_not_comparable_shows_who_served_what_and_no_ruler(manager):
+    made = release_runs.of_kind("not_comparable")
+    page = page_of(manager, made)
+    assert "Who served which side" in page
+    assert re.search(r"dtype.*?float32.*?bfloat16", words_of(part(page, r'<figure class="instrument">.*?</figure>')))
+    assert 'class="chart ruler' not in page
+    row = words_of(part(page, r'<tr class="tier-critical">(.*?)</tr>'))
+    assert "not shown" in row
+    assert 'class="hatched"' in page
+    assert "an account, not a verdict" in page
+    assert re.search(r'href="/releases/new/\?candidate=\d+&amp;baseline=\d+&amp;treatment=stack"', page)
+
+
+@pytest.mark.django_db
+def test_the_same_two_runs_are_judged_where_the_stack_is_asked_about(manager):
+    moved = release_runs.of_kind("not_comparable")
+    gate = selectors.release_report(moved.pk).gates[0]
+    asked = {"suite": "colours", "candidate": gate.candidate.run_id, "baseline": gate.baseline.run_id}
+    made = services.create_release(gates=[asked], policy="wide", treatment="stack")
+    page = page_of(manager, made)
+    assert words_of(part(page, r"<h1[^>]*>(.*?)</h1>")) == "Ship"
+    assert "judging the serving stack" in page
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_warning_of_the_verdict_stands_open_on_the_page(manager, kind):
+    made = release_runs.of_kind(kind)
+    page = page_of(manager, made)
+    report = selectors.release_report(made.pk)
+    shown = words_of(part(page, r"Read before deciding.*?</ul>"))
+    assert report.warnings
+    for line in report.warnings:
+        named = re.match(r"Run (\d+), the candidate,", line.text)
+        is_said = " ".join(line.text.split()) in shown
+        # Of the candidate what was said of the baseline; and the reach is said with both its ends.
+        assert is_said or line.code == "reach_wide" or (named and f"The same holds for run {named[1]}." in shown)
+    assert "<details" not in part(page, r"Read before deciding.*?</ul>")
+    assert "candidate" in shown  # how many were tried is never left out
+
+
+@pytest.mark.django_db
+def test_the_ruler_names_the_interval_and_the_reach(manager):
+    made = release_runs.of_kind("inconclusive")
+    gate = selectors.release_report(made.pk).gates[0]
+    label = unescape(part(page_of(manager, made), r'<svg class="chart ruler [^>]*aria-label="([^"]*)"'))
+    assert label.startswith("colours: change −2.0, interval [−")
+    assert "tolerance −5.0; for other cases like these [" in label
+    assert gate.reach is not None
+
+
+@pytest.mark.django_db
+def test_why_it_moved_ends_in_the_difference_and_leads_to_the_comparison(manager):
+    made = release_runs.of_kind("no_ship")
+    page = page_of(manager, made)
+    gate = selectors.release_report(made.pk).gates[0]
+    table = part(page, r'<table class="ledger">.*?</table>')
+    assert words_of(part(table, r"<tfoot>.*?</tfoot>")).split()[-1] == "−33.3"
+    assert f'href="/compare/{gate.baseline.run_id}/{gate.candidate.run_id}/"' in page
+    assert "10 cases changed: 0 fixed, 10 broken" in page
+
+
+@pytest.mark.django_db
+def test_several_gates_share_one_scale_and_an_advisory_one_decides_nothing(manager):
+    release_runs.policies()
+    by = build.process()
+    first, second = release_runs.suite(), release_runs.suite("refusals")
+    gates = [
+        release_runs.gate(release_runs.run(first, by=by), release_runs.run(first, by=by)),
+        release_runs.gate(release_runs.run(second, by=by), release_runs.run(second, by=by, n_failed=12), "advisory"),
+    ]
+    page = page_of(manager, release_runs.release(*gates))
+    assert words_of(part(page, r"<h1[^>]*>(.*?)</h1>")) == "Ship"
+    rows = re.findall(r'<tr class="tier-(\w+)">(.*?)</tr>', page, re.S)
+    assert [tier for tier, _ in rows] == ["critical", "advisory"]
+    assert "worth a look" in rows[1][1]
+    zeros = {part(row, r'class="zero" x1="([\d.]+)%"') for _, row in rows}
+    assert len(zeros) == 1
+    assert "Advisory rows never change the verdict." in page
+
+
+@pytest.mark.django_db
+def test_a_reader_is_offered_nothing_that_only_others_may_do(client_of):
+    page = page_of(client_of("viewer"), release_runs.of_kind("inconclusive"))
+    assert primary(page) == []
+    assert 'id="sign"' not in page
+    assert "/settle/" not in page
+    engineer = page_of(client_of("engineer"), Release.objects.get())
+    assert "/settle/" in engineer
+    assert 'id="sign"' not in engineer
+
+
+@pytest.mark.django_db
+def test_what_people_wrote_is_drawn_and_never_run(manager):
+    release_runs.policies()
+    of, by = release_runs.suite(), build.process()
+    gate = release_runs.gate(release_runs.run(of, by=by), release_runs.run(of, by=by))
+    page = page_of(manager, release_runs.release(gate, labels={"commit": HOSTILE}))
+    assert HOSTILE not in page
+    assert "⟨U+202E⟩" in page
+
+
+@pytest.mark.django_db
+def test_an_open_page_asks_whether_it_is_still_true(manager):
+    made = release_runs.of_kind("inconclusive")
+    assert "part=stage" not in page_of(manager, made)  # nothing is at work that could change it
+    plan = services.settle_plan(release_id=made.pk)
+    services.settle_release(
+        release_id=made.pk, look=plan["look"], n_responses=plan["n_responses"], user=build.user("mira")
+    )
+    page = page_of(manager, made)
+    assert "at work on runs" in words_of(part(page, r'role="status">.*?</p>'))
+    assert "/settle/" not in page
+    stage = part(page, r"part=stage&amp;stage=(\w+)")
+    same = manager.get(f"/releases/{made.pk}/?part=stage&stage={stage}")
+    assert same.status_code == 204
+    assert "HX-Refresh" not in same.headers
+    assert manager.get(f"/releases/{made.pk}/?part=stage&stage=other").headers["HX-Refresh"] == "true"
+
+
+@pytest.mark.django_db
+def test_the_page_takes_a_bounded_number_of_queries_and_decides_once(manager):
+    made = release_runs.of_kind("ship")
+    page_of(manager, made)
+    with CaptureQueriesContext(connection) as queries:
+        page_of(manager, made)
+    assert len(queries) <= MOST_QUERIES
+    assert made.verdicts.count() == 1
+
+
+@pytest.mark.django_db
+def test_a_release_that_does_not_exist_is_not_found(manager):
+    assert manager.get("/releases/999999/").status_code == 404
+
+
+@pytest.mark.django_db
+def test_the_list_shows_verdict_sign_off_and_change_at_a_glance(manager):
+    made = release_runs.of_kind("ship")
+    digest = selectors.release_report(made.pk).input_digest
+    manager.post(f"/releases/{made.pk}/signoffs/", {"decision": "approve", "note": "", "input_digest": digest})
+    page = manager.get("/releases/").content.decode()
+    row = part(page, r"<tbody>\s*<tr>(.*?)</tr>")
+    assert "verdict-ship" in row
+    assert "approved" in words_of(row)
+    assert 'class="chart ruler small verdict-ship"' in row
+    for query, n in (("?verdict=ship", 1), ("?verdict=no_ship", 0), ("?outcome=approved", 1), ("?suite=colours", 1)):
+        found = manager.get(f"/releases/{query}").content.decode()
+        assert len(re.findall(r">release \d+<", part(found, "<main.*</main>"))) == n, query
+    unknown = manager.get("/releases/?verdict=maybe").content.decode()
+    assert "There is no verdict “maybe”" in words_of(unknown)
+
+
+@pytest.mark.django_db
+def test_an_empty_list_says_why_and_names_the_command(manager):
+    page = manager.get("/releases/").content.decode()
+    assert "Nothing has been judged yet." in page
+    assert "evalboard release" in page
+
+
+@pytest.mark.django_db
+def test_the_list_goes_on_to_older_releases(manager, monkeypatch):
+    monkeypatch.setattr("frontend.views.releases.RELEASES_PER_PAGE", 1)
+    made = release_runs.of_kind("ship")
+    gate = selectors.release_report(made.pk).gates[0]
+    asked = {"suite": "colours", "candidate": gate.candidate.run_id, "baseline": gate.baseline.run_id}
+    newer = services.create_release(gates=[asked], policy="strict")
+    first = manager.get("/releases/").content.decode()
+    assert f"release {newer.pk}<" in first
+    assert f"release {made.pk}<" not in first
+    older = manager.get(f"/releases/{unescape(part(first, r'href=.(.after=[0-9]+)'))}").content.decode()
+    assert f"release {made.pk}<" in older

@@ -1,0 +1,224 @@
+"""What the workers page, the board and a run's page say of a team: who works, who does not, and why."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+
+from runs import selectors, services
+from runs.models import Run, SelfTest, Shard, Worker
+from runs.selectors import health, run_facts
+
+REDIS_AWAY = "Redis does not answer; workers look by themselves every 15 s."
+
+
+def text_of(response: Any) -> str:
+    return " ".join(response.content.decode().split())
+
+
+@pytest.fixture
+def redis_away(monkeypatch):
+    for module in (selectors, health, run_facts):
+        monkeypatch.setattr(module, "doorbell_problem", lambda: REDIS_AWAY)
+
+
+def put(worker: Worker, **changes: Any) -> Worker:
+    Worker.objects.filter(pk=worker.pk).update(**changes)
+    return worker
+
+
+def test_a_working_worker_shows_its_shard_its_engine_and_its_run(stage, viewer):
+    run, by = stage.start(), stage.worker()
+    process = stage.engine(by)
+    stage.record(stage.claim(by, process), process, n_cases=5)
+    page = text_of(viewer.get("/workers/"))
+    assert "1 worker: 1 at work." in page
+    assert 'data-status="working"' in page
+    assert f'href="/runs/{run.pk}/">run {run.pk}</a>' in page
+    assert "repeat 1, cases 0–11" in page
+    assert "5 of 12" in page
+    assert f"process {process.pk} since" in page
+    assert f'href="/runs/?bucket={process.bucket_id}"' in page
+    assert process.bucket.fingerprint.label in page
+
+
+def test_workers_stand_by_pool_and_those_that_need_somebody_first(stage, viewer):
+    stage.worker("calm")
+    put(stage.worker("mute"), seen_at=Now() - timedelta(hours=2))
+    put(stage.worker("far"), pool="gpu")
+    page = text_of(viewer.get("/workers/"))
+    assert "3 workers in 2 pools: 2 idle, 1 silent." in page
+    places = [page.index(f"<b><bdi>{name}") for name in ("mute", "calm", "far")]
+    assert places == sorted(places)
+    assert page.index("Pool <bdi>default") < places[0] < page.index("Pool <bdi>gpu") < places[2]
+    assert "2 h ago" in page
+
+
+def test_a_resting_worker_says_until_when_and_why(stage, viewer):
+    why = "Degraded: its engine failed 3 times in a row, last: the engine was ended by SIGKILL."
+    until = put(stage.worker(), rests_until=Now() + timedelta(minutes=9), note=why, n_engine_failures=3)
+    until.refresh_from_db()
+    for address in ("/workers/", "/"):
+        page = text_of(viewer.get(address))
+        assert f"{until.rests_until:%H:%M:%S}</time> UTC" in page, address
+        assert why in page, address
+    assert "1 worker rests." in text_of(viewer.get("/"))
+
+
+def test_a_worker_that_leaves_a_run_alone_links_to_it(stage, viewer):
+    run = stage.start()
+    put(stage.worker(), note=f"Leaves run {run.pk} alone: it keeps to another serving stack.")
+    page = text_of(viewer.get("/workers/"))
+    assert 'Leaves <a id="left-alone-' in page
+    assert f'href="/runs/{run.pk}/">run {run.pk}</a> alone: <bdi>it keeps to another serving stack.' in page
+
+
+@pytest.mark.parametrize(("n", "words"), [(1, "1 write refused"), (3, "3 writes refused"), (0, "")])
+def test_refused_writes_are_counted_where_there_were_any(stage, viewer, n, words):
+    put(stage.worker(), n_fenced=n)
+    page = text_of(viewer.get("/workers/"))
+    assert (words or "refused") in page if words else "refused" not in page
+
+
+def test_a_self_test_says_what_varied(stage, viewer):
+    by = stage.worker()
+    assert "not tested" in text_of(viewer.get("/workers/"))
+    row = {"operation": "product", "dtype": "bfloat16", "problem": None, "shape": [1, 8]}
+    row |= {"first_differing_repeat": None, "largest_repeat_difference": 0.0}
+    row |= {"differing_batch_sizes": [8, 16], "largest_batch_difference": 0.5}
+    measured = {"device": "cuda", "steps": [row], "varying": []}
+    result = {"version": 1, "kernels": {"plain": measured, "invariant": measured}}
+    test = SelfTest.objects.create(host="node-1", node_digest="n" * 64, result=result, is_invariant=False)
+    put(by, self_test=test)
+    page = text_of(viewer.get("/workers/"))
+    assert f'href="#self-test-{by.pk}">what varied</a>' in page
+    assert "other bits in batches of 8, 16 (by up to 5.0e-01)" in page
+    SelfTest.objects.filter(pk=test.pk).update(is_invariant=True)
+    assert "</span> passed</span>" in text_of(viewer.get("/workers/"))
+
+
+def test_a_pool_with_work_and_no_worker_gives_the_command(stage, viewer):
+    run = stage.start()
+    for address in ("/workers/", "/"):
+        page = text_of(viewer.get(address))
+        assert "Pool default: 6 shards wait and no worker is there." in page, address
+        assert "<code>evalboard worker --pool default</code>" in page, address
+        assert f'href="/runs/{run.pk}/">run {run.pk}</a>' in page, address
+    assert "1 pool has work and nobody to do it." in text_of(viewer.get("/"))
+    stage.worker()
+    assert "no worker is there" not in text_of(viewer.get("/workers/"))
+    assert "Nothing needs you." in text_of(viewer.get("/"))
+
+
+def test_redis_that_does_not_answer_is_told_where_somebody_waits_for_it(stage, viewer, redis_away, settings):
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    run, by = stage.start(), stage.worker()
+    assert REDIS_AWAY in text_of(viewer.get("/workers/"))
+    page = text_of(viewer.get(f"/runs/{run.pk}/"))
+    assert 'data-code="queue_delayed"' in page
+    assert REDIS_AWAY in page
+    stage.claim(by, stage.engine(by))
+    assert REDIS_AWAY not in text_of(viewer.get(f"/runs/{run.pk}/"))  # somebody has looked
+
+
+@pytest.mark.parametrize(("url", "is_said"), [("", False), ("redis://127.0.0.1:1/0", True)])
+def test_only_a_team_hears_of_its_doorbell(stage, viewer, settings, monkeypatch, url, is_said):
+    settings.REDIS_URL = url
+    monkeypatch.setattr(selectors, "doorbell_problem", lambda: None)
+    assert ("Redis answers" in text_of(viewer.get("/workers/"))) is is_said
+
+
+def test_a_run_says_why_every_worker_of_its_pool_leaves_it_alone(stage, viewer):
+    run = stage.start()
+    note = f"Leaves run {run.pk} alone: it keeps to another serving stack."
+    for name in ("one", "two"):
+        put(stage.worker(name), note=note)
+    put(stage.worker("three"), note=f"Leaves run {run.pk} alone: no GPU is there.")
+    page = text_of(viewer.get(f"/runs/{run.pk}/"))
+    assert page.count("Every worker of pool default leaves this run alone.") == 1
+    assert "2 × it keeps to another serving stack. No GPU is there." in page
+    put(Worker.objects.get(name="three"), note="")
+    assert 'data-code="no_matching_worker"' not in text_of(viewer.get(f"/runs/{run.pk}/"))
+
+
+def test_a_run_says_that_the_others_rest(stage, viewer):
+    run = stage.start()
+    put(stage.worker("one"), rests_until=Now() + timedelta(minutes=5))
+    page = text_of(viewer.get(f"/runs/{run.pk}/"))
+    assert "The worker of pool default rests after failures of the engine, until" in page
+    put(stage.worker("two"), note=f"Leaves run {run.pk} alone: no GPU is there.")
+    page = text_of(viewer.get(f"/runs/{run.pk}/"))
+    assert "the others leave this run alone. No GPU is there." in page
+
+
+def test_a_run_says_that_it_pauses_after_a_failed_start_and_that_all_are_busy(stage, viewer):
+    run, by = stage.start(), stage.worker()
+    services.fail_start(lease=services.claim_shard(worker=by), reason="No room on the GPU.")
+    page = text_of(viewer.get(f"/runs/{run.pk}/"))
+    assert "The engine did not start; it is tried again at" in page
+    assert "back in the queue after 1 attempt, waits until" in page
+    Shard.objects.filter(repeat__run=run).update(next_at=Now())
+    other = stage.start()
+    Shard.objects.filter(repeat__run=other, first=0).update(status=Shard.Status.RUNNING, owner=by)
+    assert "1 seen lately, all at work on other runs." in text_of(viewer.get(f"/runs/{run.pk}/"))
+
+
+def test_a_run_shows_who_works_on_it_and_who_fell_silent(stage, viewer):
+    run, one, two = stage.start(), stage.worker("one"), stage.worker("two")
+    process = stage.engine(one)
+    stage.record(stage.claim(one, process), process, n_cases=5)
+    stage.claim(two, process)
+    part = text_of(viewer.get(f"/runs/{run.pk}/?part=progress"))
+    assert "2 workers" in part
+    assert '<span class="keep">5 of 12</span> by <b><bdi>one</bdi></b>' in part
+    put(two, seen_at=Now() - timedelta(hours=1))
+    part = text_of(viewer.get(f"/runs/{run.pk}/?part=progress"))
+    assert "1 worker " in part
+    assert "<bdi>two</bdi></b>, which fell silent: another takes it over when its lease ends" in part
+
+
+def test_the_history_of_a_run_under_way_is_sent_again_only_when_it_goes_on(stage, viewer):
+    run, by = stage.start(), stage.worker("node-7")
+    lease = services.claim_shard(worker=by)
+    address, seen = f"/runs/{run.pk}/", {"part": "progress"}
+    first = viewer.get(address, seen)
+    assert 'id="history-lines" hx-swap-oob' in text_of(first)
+    seen["told"] = first.context["told"]
+    assert "history-lines" not in text_of(viewer.get(address, seen))
+    Shard.objects.filter(pk=lease.shard_id).update(lease_until=Now() - timedelta(seconds=1))
+    services.reconcile()
+    news = text_of(viewer.get(address, seen))
+    assert "Repeat 1, cases 0–11, attempt 1: worker node-7 lost" in news
+    again = services.claim_shard(worker=stage.worker("node-8"))
+    assert again.attempt == 2
+    assert "Repeat 1, cases 0–11: attempt 2 begun by node-8." in text_of(viewer.get(address, seen))
+
+
+@pytest.mark.parametrize("asked", ["status=foo", "suite=none", "endpoint=%3Cb%3Ehere"])
+def test_a_filter_for_what_is_not_there_is_left_out_and_says_so(stage, viewer, asked):
+    run = stage.start()
+    page = text_of(viewer.get(f"/runs/?{asked}"))
+    name, _, value = asked.partition("=")
+    shown = value.replace("%3C", "&lt;").replace("%3E", "&gt;")
+    assert f"There is no {name} “<bdi>{shown}</bdi>”" in page
+    assert f"run {run.pk}</a>" in page
+    assert "There is no" not in text_of(viewer.get("/runs/?status=queued"))
+
+
+def test_the_workers_page_costs_the_same_for_one_and_for_many(stage, viewer, django_assert_max_num_queries):
+    for pool in range(4):
+        for number in range(6):
+            by = put(stage.worker(f"node-{pool}-{number}"), pool=f"pool-{pool}")
+            stage.engine(by)
+    for _ in range(3):
+        stage.start()
+    Run.objects.update(status=Run.Status.RUNNING)
+    with django_assert_max_num_queries(9):
+        assert viewer.get("/workers/?part=pools").status_code == 200
+    with django_assert_max_num_queries(30):
+        assert viewer.get("/").status_code == 200
+
+
+def test_a_part_that_does_not_exist_is_not_found(stage, viewer):
+    assert viewer.get("/workers/?part=nothing").status_code == 404
