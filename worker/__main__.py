@@ -1,4 +1,4 @@
-"""`python -m worker`: one worker that polls the database for shards, until it is told to stop."""
+"""`python -m worker`: one worker of a pool, until it is told to stop; or the scheduler; or a test of this node."""
 
 import argparse
 import logging
@@ -9,19 +9,32 @@ from functools import partial
 from types import FrameType
 
 import django
+from django.db import connections
 
 
 def main() -> int:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalboard.settings")
     django.setup()
+    # A worker tries again by itself; a check would follow a connection that died by a wait for the next one, in which
+    # nothing can be called off.
+    connections.settings["default"]["CONN_HEALTH_CHECKS"] = False
+    options = _options()
+    if options.self_test:
+        from worker import self_test
 
+        return self_test.run(as_json=options.json)
+    if options.scheduler:
+        return _schedule()
+    return _work(options.pool)
+
+
+def _work(pool: str) -> int:
     from django.conf import settings
 
     from worker.engines.base import EngineFailure
     from worker.engines.vllm import VllmEngine, describe
     from worker.runner import Runner
 
-    options = _options()
     try:
         hardware = describe(settings.VLLM_PYTHON)
     except EngineFailure as problem:
@@ -33,20 +46,46 @@ def main() -> int:
         start_seconds=settings.ENGINE_START_SECONDS,
         response_seconds=settings.RESPONSE_SECONDS,
     )
-    runner = Runner(pool=options.pool, hardware=hardware, make_engine=make_engine)
+    runner = Runner(pool=pool, hardware=hardware, make_engine=make_engine)
+    if settings.REDIS_URL:
+        from worker import team
+
+        team.join(runner)
+        return 0
 
     def stop(number: int, frame: FrameType | None) -> None:
         runner.stop()
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
-    runner.run_forever()
+    from worker.sending import sending
+
+    with sending():
+        runner.run_forever()
+    return 0
+
+
+def _schedule() -> int:
+    from django.conf import settings
+
+    if not settings.REDIS_URL:
+        logging.error(
+            "REDIS_URL is not set. Without Redis there is nothing to schedule: every worker sweeps by itself."
+        )
+        return 1
+    from worker import team
+
+    team.schedule()
     return 0
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m worker", description=__doc__)
     parser.add_argument("--pool", default="default", help="the endpoints' pool that this worker serves")
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument("--scheduler", action="store_true", help="sweep and ring at fixed times, and decode nothing")
+    instead.add_argument("--self-test", action="store_true", help="test this node's arithmetic and keep the result")
+    parser.add_argument("--json", action="store_true", help="the self-test's result as JSON")
     return parser.parse_args()
 
 

@@ -1,15 +1,26 @@
 """Keeps a lease alive while its shard is worked on, and learns when to stop."""
 
+import contextlib
 import logging
+import os
 import random
+import socket
 import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, close_old_connections, connection
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    InterfaceError,
+    OperationalError,
+    close_old_connections,
+    connection,
+    connections,
+)
+from psycopg.pq import TransactionStatus
 
 from evalboard.core.errors import LeaseLost
 from runs import services
@@ -19,34 +30,56 @@ logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 # A worker that cannot reach the database stops this long before its lease ends, by its own
-# monotonic clock, so that it never decodes beside the attempt that takes over.
+# monotonic clock, so that it never decodes beside the attempt that takes over: 9 of 90 seconds, for it may then
+# be waiting for a new connection, which takes up to 5 (connect_timeout).
 FENCE_SHARE = 0.1
 LONGEST_PAUSE_SECONDS = 5.0
 AWAY = (OperationalError, InterfaceError)  # the database's other errors are faults, and no waiting mends them
 
 
 class Heartbeat:
-    """A thread that renews one lease; `on_stop` is called once, from that thread, when work must stop."""
+    """Two threads beside the one that works: one renews the lease, one watches that it has been renewed in time.
 
-    def __init__(self, *, lease: services.Lease, worker: Worker, on_stop: Callable[[], None]) -> None:
+    The second talks to nobody, so that it acts even where a statement of the others waits for an answer that never
+    comes. `on_stop` is called once, from one of them, when work must stop. `asked_at`: the monotonic time before the
+    shard was claimed, from which its lease counts. `renew` is `services.renew_replay` where the lease is a replay's.
+    """
+
+    def __init__(
+        self,
+        *,
+        lease: Any,
+        worker: Worker,
+        on_stop: Callable[[], None],
+        asked_at: float | None = None,
+        renew: Callable[..., services.Beat] = services.renew_lease,
+    ) -> None:
         self.lease = lease
+        self._renew_lease = renew
         self.is_lost = False
         self.is_cancel_wanted = False
         self._worker = worker
         self._on_stop = on_stop
         self._ended = threading.Event()
-        self._deadline = self._next_deadline()
-        self._thread = threading.Thread(target=self._run, name=f"heartbeat-{lease.shard_id}", daemon=True)
+        self._deadline = _deadline(time.monotonic() if asked_at is None else asked_at)
+        self._wires: list[Any] = []  # each thread's own connection
+        self._threads = [
+            threading.Thread(target=each, name=f"{each.__name__[1:]} {lease}", daemon=True)
+            for each in (self._beat, self._watch)
+        ]
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._wires.append(_wire())
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._ended.set()
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
 
     @property
     def must_stop(self) -> bool:
@@ -58,7 +91,7 @@ class Heartbeat:
         Raises LeaseLost once it cannot: the shard will run again elsewhere.
         """
         pause = 0.1
-        while True:
+        while not self.is_lost:
             try:
                 return step()
             except AWAY as away:
@@ -68,30 +101,63 @@ class Heartbeat:
                 logger.warning("The database is away, trying again: %s", away)
                 time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  jitter, not a secret
                 pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
-
-    def _run(self) -> None:
-        while not self._ended.wait(settings.HEARTBEAT_SECONDS):
-            self._beat()
-            if self.must_stop:
-                self._on_stop()
-                break
-        connection.close()  # this thread's own
+        raise LeaseLost(f"The lease of {self.lease} has ended, or may have; nothing more is stored.")
 
     def _beat(self) -> None:
+        self._wires.append(_wire())
+        try:
+            while not self.must_stop and not self._ended.wait(settings.HEARTBEAT_SECONDS):
+                self._renew()
+        finally:
+            connection.close()
+
+    def _renew(self) -> None:
+        asked_at = time.monotonic()  # an answer that comes late says nothing of the time since
         try:
             close_old_connections()
-            beat = services.renew_lease(lease=self.lease)
+            beat = self._renew_lease(lease=self.lease)
             services.beat(worker=self._worker)
         except AWAY as away:
             connection.close()
-            self.is_lost = time.monotonic() > self._deadline
             logger.warning("A heartbeat did not reach the database: %s", away)
             return
-        self.is_lost = not beat.is_held
-        self.is_cancel_wanted = beat.is_cancel_wanted
         if beat.is_held:
-            self._deadline = self._next_deadline()
+            self._deadline = _deadline(asked_at)
+        if self.is_lost:
+            return  # the other thread was faster
+        self.is_lost, self.is_cancel_wanted = not beat.is_held, beat.is_cancel_wanted
+        if self.must_stop:
+            self._on_stop()
 
-    @staticmethod
-    def _next_deadline() -> float:
-        return time.monotonic() + settings.LEASE_SECONDS * (1 - FENCE_SHARE)
+    def _watch(self) -> None:
+        """Stop the work when the lease may have ended, and free the threads that still wait for the database."""
+        while not self.must_stop:
+            left = self._deadline - time.monotonic()
+            if left <= 0:
+                logger.warning("The lease of %s could not be renewed in time", self.lease)
+                self.is_lost = True
+                self._on_stop()
+                for wire in self._wires:
+                    _free(wire)
+            elif self._ended.wait(left):
+                return
+
+
+def _deadline(asked_at: float) -> float:
+    return asked_at + settings.LEASE_SECONDS * (1 - FENCE_SHARE)
+
+
+def _wire() -> Any:
+    """This thread's connection to the database, which Django opens and closes as it is needed."""
+    return connections[DEFAULT_DB_ALIAS]
+
+
+def _free(wire: Any) -> None:
+    """End a statement that waits for its answer: shut its socket, which its thread takes for a server that went."""
+    with contextlib.suppress(AttributeError, OSError, ValueError):  # closed meanwhile, or never opened
+        session = wire.connection
+        if session.info.transaction_status == TransactionStatus.ACTIVE:
+            # Inside a transaction Django would connect anew only to leave it; this says that there is nothing to leave.
+            wire.closed_in_transaction = wire.in_atomic_block
+            with socket.socket(fileno=os.dup(session.fileno())) as duplicate:
+                duplicate.shutdown(socket.SHUT_RDWR)

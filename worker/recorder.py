@@ -14,6 +14,12 @@ LONGEST_WAIT_SECONDS = 0.2
 
 
 class Recorder:
+    """One attempt's outcomes on their way to the database.
+
+    What waits when a worker is killed is decoded again by the next attempt. A timer would store it sooner, and would
+    need a thread with a connection and a lock of its own; the cost of doing without is at most one batch.
+    """
+
     def __init__(self, *, heartbeat: Heartbeat, process: EngineProcess | None) -> None:
         self._heartbeat = heartbeat
         self._process = process

@@ -1,9 +1,10 @@
-"""Claims shards, drives an engine through their cases, records what comes back."""
+"""Claims shards and replays, drives an engine through their cases, records what comes back."""
 
 import logging
 import os
 import secrets
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -19,17 +20,18 @@ from evalboard.core.errors import EvalboardError, LeaseLost
 from evalboard.core.provenance import Failed
 from runs import services
 from runs.models import Worker
+from runs.selectors.self_test import self_test_result
 from runs.selectors.work import CaseToDecode, ShardWork, shard_work
 from runs.services.shards import CRASHES_BEFORE_ISOLATION
 from worker.engines.base import DecodeRequest, Engine, EngineFailure, EngineSpec
 from worker.heartbeat import AWAY, Heartbeat
 from worker.recorder import Recorder
+from worker.replay import Replayer
 from worker.session import EngineSession, Opened
 
 logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 1.0
-RECONCILE_SECONDS = 15.0
 # How long a run is left alone that this worker could not serve; its engine may have been updated since.
 LEFT_ALONE_SECONDS = 60.0
 LAST_LINES_KEPT = 20
@@ -51,7 +53,11 @@ class Runner:
         )
         self._hardware = hardware
         self._session = EngineSession(worker=self.worker, hardware=hardware, make_engine=make_engine)
+        self._replayer = Replayer(worker=self.worker, hardware=hardware, session=self._session)
         self._left_alone: dict[int, float] = {}
+        self._rests_until = self._beaten_at = self._reconciled_at = float("-inf")
+        self._n_fenced = 0  # not yet told: the database may be out of reach when it happens
+        self._turn = threading.Lock()
         self._is_stopping = False  # no Event: a signal handler sets it, and may not wait for an Event's lock
 
     def stop(self) -> None:
@@ -59,39 +65,76 @@ class Runner:
         self._is_stopping = True
         self._session.abort()
 
-    def run_forever(self) -> None:
-        """Work until stopped; a database that is away is waited for."""
-        reconciled_at = beaten_at = float("-inf")
+    @property
+    def is_stopping(self) -> bool:
+        return self._is_stopping
+
+    def run_forever(self, *, look_seconds: float = IDLE_SECONDS) -> None:
+        """Work until stopped, looking for work every `look_seconds`; a database that is away is waited for."""
+        looked_at = float("-inf")
         while not self._is_stopping:
-            try:
-                close_old_connections()
-                # Here and not in the lease's heartbeat alone: short shards end before it beats.
-                if time.monotonic() - beaten_at > settings.HEARTBEAT_SECONDS:
-                    services.beat(worker=self.worker, note=None if self._left_alone else "")
-                    beaten_at = time.monotonic()
-                if time.monotonic() - reconciled_at > min(RECONCILE_SECONDS, settings.LEASE_SECONDS / 3):
-                    services.reconcile()
-                    reconciled_at = time.monotonic()
-                if self.claim_and_run():
-                    continue
-            except DatabaseError as away:
-                logger.warning("The database is away: %s", away)
-                connection.close()
+            close_old_connections()
+            self._tend()
+            if time.monotonic() - looked_at >= look_seconds:
+                self.work(is_patient=False)
+                looked_at = time.monotonic()
             time.sleep(IDLE_SECONDS)
-        self._leave()
+        with self._turn:  # what another thread still does for this worker ends first
+            self._leave()
+
+    def work(self, *, is_patient: bool = True) -> None:
+        """Claim and run shards until there are none for this worker; read for comparisons. Callable from any thread.
+
+        One thread at a time: another one waits for its turn, or lets it be where it is not patient.
+        """
+        if not self._turn.acquire(blocking=is_patient):
+            return
+        try:
+            while not self._is_stopping:
+                has_run = not self._is_resting and self.claim_and_run()
+                if not (services.work_on_comparison() or has_run):  # a few seconds between two shards at the most
+                    break
+                self._tend()
+        except DatabaseError as away:
+            _wait_for_database(away)
+        finally:
+            self._turn.release()
+
+    @property
+    def _is_resting(self) -> bool:
+        return time.monotonic() < self._rests_until
+
+    def _tend(self) -> None:
+        """Beat and sweep where that is due: short shards end before their lease's heartbeat beats."""
+        now = time.monotonic()
+        try:
+            if now - self._beaten_at > settings.HEARTBEAT_SECONDS:
+                self._beaten_at = now
+                services.beat(worker=self.worker, note=None if self._left_alone or self._is_resting else "")
+            if now - self._reconciled_at > min(settings.RECONCILE_SECONDS, settings.LEASE_SECONDS / 3):
+                self._reconciled_at = now
+                services.reconcile()
+        except DatabaseError as away:
+            _wait_for_database(away)
 
     def claim_and_run(self) -> bool:
-        """Claim one shard and work on it; False if there was none for this worker."""
+        """Claim one replay or shard and work on it; False if there was none for this worker."""
+        if self._n_fenced:
+            services.count_fenced(worker=self.worker, n=self._n_fenced)
+            self._n_fenced = 0
         now = time.monotonic()
         self._left_alone = {run: until for run, until in self._left_alone.items() if until > now}
+        if self._claim_and_replay(now):
+            return True
         lease = services.claim_shard(worker=self.worker, left_alone=frozenset(self._left_alone))
         if lease is None:
             return False
-        with Heartbeat(lease=lease, worker=self.worker, on_stop=self._session.abort) as heartbeat:
+        with Heartbeat(lease=lease, worker=self.worker, on_stop=self._session.abort, asked_at=now) as heartbeat:
             try:
                 self._serve(lease, heartbeat)
             except LeaseLost as gone:
                 logger.warning("%s", gone.detail)
+                self._n_fenced += 1
             except AWAY:
                 raise  # run_forever waits for the database; the lease ends by itself
             except Exception as fault:  # whatever it is, it must cost this shard an attempt and not the worker
@@ -100,42 +143,81 @@ class Runner:
                 services.release_shard(lease=lease, reason=f"{type(fault).__name__}: {fault}", is_crash=True)
         return True
 
+    def _claim_and_replay(self, now: float) -> bool:
+        """Replays come before shards: a person waits for them."""
+        lease = services.claim_replay(worker=self.worker, left_alone=frozenset(self._left_alone))
+        if lease is None:
+            return False
+        with Heartbeat(
+            lease=lease, worker=self.worker, on_stop=self._session.abort, asked_at=now, renew=services.renew_replay
+        ) as heartbeat:
+            try:
+                refusal = self._replayer.serve(lease, heartbeat, lambda: self._is_stopping)
+                if refusal:
+                    self._note_left_alone(lease.run_id, refusal)
+            except LeaseLost as gone:
+                logger.warning("%s", gone.detail)
+                self._n_fenced += 1
+            except AWAY:
+                raise
+            except Exception as fault:  # as with a shard
+                logger.exception("Replay %s was given up", lease.replay_id)
+                self._session.discard()
+                services.release_replay(lease=lease, reason=f"{type(fault).__name__}: {fault}", may_fail=True)
+        return True
+
     def _serve(self, lease: services.Lease, heartbeat: Heartbeat) -> None:
         work = shard_work(lease.shard_id)
-        refusal = profile.refusal(profile.parse(work.profile_settings), self._hardware)
+        refusal = profile.refusal(
+            profile.parse(work.profile_settings),
+            self._hardware,
+            host=self.worker.host,
+            self_test_result=self_test_result(self.worker.pk),
+        )
         if refusal is not None:
             self._leave_alone(lease, refusal)
             return
         try:
-            opened = self._session.open_for(work)
+            opened = self._open(lease, work)
         except EngineFailure as failure:
             self._session.discard()
             if not self._end_early(lease, heartbeat):
                 services.fail_start(lease=lease, reason=_words(failure))
+                self._count_engine_failure(lease.run_id, failure)
             return
-        if not services.bind_bucket(lease=lease, bucket=opened.process.bucket):
-            self._leave_alone(lease, "The run keeps to another serving stack than this worker's.")
-            return
-        self._decode(lease, work, opened, heartbeat)
+        if opened is not None:
+            self._decode(lease, work, opened, heartbeat)
+
+    def _open(self, lease: services.Lease, work: ShardWork) -> Opened | None:
+        """The engine for this shard; None where its bucket is not the run's, which is then left alone."""
+        opened = self._session.open_for(work)
+        if services.bind_bucket(lease=lease, bucket=opened.process.bucket):
+            return opened
+        self._leave_alone(lease, "it keeps to another serving stack than this worker's.")
+        return None
 
     def _decode(self, lease: services.Lease, work: ShardWork, opened: Opened, heartbeat: Heartbeat) -> None:
         units = _units(work.cases, opened.plan.group_size)
         try:
             if work.n_crashes >= CRASHES_BEFORE_ISOLATION:
-                self._decode_in_isolation(work, units, heartbeat)
+                if not self._decode_in_isolation(lease, work, units, heartbeat):
+                    return
             else:
                 self._decode_together(units, opened, heartbeat)
         except EngineFailure as failure:
             self._session.discard()
             if not self._end_early(lease, heartbeat):
                 services.release_shard(lease=lease, reason=failure.detail, is_crash=True)
+                self._count_engine_failure(lease.run_id, failure)
             return
         if not self._end_early(lease, heartbeat):
             heartbeat.persist(partial(services.finish_shard, lease=lease))
+            services.forget_engine_failures(worker=self.worker)
 
     def _end_early(self, lease: services.Lease, heartbeat: Heartbeat) -> bool:
         """Let the shard go where the work was stopped from outside; False if it was not."""
         if heartbeat.is_lost:
+            self._n_fenced += 1
             return True
         if heartbeat.is_cancel_wanted:
             services.cancel_shard(lease=lease)
@@ -156,13 +238,20 @@ class Runner:
         finally:
             recorder.flush()
 
-    def _decode_in_isolation(self, work: ShardWork, units: list[list[CaseToDecode]], heartbeat: Heartbeat) -> None:
-        """One unit at a time, so that the case that kills the engine is known; the others still get theirs."""
+    def _decode_in_isolation(
+        self, lease: services.Lease, work: ShardWork, units: list[list[CaseToDecode]], heartbeat: Heartbeat
+    ) -> bool:
+        """One unit at a time, so that the case that kills the engine is known; the others still get theirs.
+
+        False where the shard was given back: the engine that came after a crash is not the run's any more.
+        """
         for unit in units:
             if heartbeat.must_stop or self._is_stopping:
-                return
-            opened = self._session.open_for(work)
-            heartbeat.persist(partial(services.mark_in_flight, lease=heartbeat.lease, case_index=unit[0].index))
+                break
+            opened = self._open(lease, work)
+            if opened is None:
+                return False
+            heartbeat.persist(partial(services.mark_in_flight, lease=lease, case_index=unit[0].index))
             try:
                 self._decode_together([unit], opened, heartbeat)
             except EngineFailure as failure:
@@ -171,11 +260,24 @@ class Runner:
                 for case in unit:
                     recorder.add(Failed(case.index, failure.code, _words(failure)))
                 recorder.flush()
+        return True
 
     def _leave_alone(self, lease: services.Lease, why: str) -> None:
-        self._left_alone[lease.run_id] = time.monotonic() + LEFT_ALONE_SECONDS
-        services.beat(worker=self.worker, note=f"Leaves run {lease.run_id} alone: {why}")
+        self._note_left_alone(lease.run_id, why)
         services.release_shard(lease=lease, reason=why, is_crash=False)
+
+    def _note_left_alone(self, run_id: int, why: str) -> None:
+        self._left_alone[run_id] = time.monotonic() + LEFT_ALONE_SECONDS
+        services.beat(worker=self.worker, note=f"Leaves run {run_id} alone: {why}")
+
+    def _count_engine_failure(self, run_id: int, failure: EngineFailure) -> None:
+        """Let others try where there are others: this run at once, and every run after failures in a row."""
+        has_others = services.others_work(worker=self.worker)
+        is_degraded = services.count_engine_failure(worker=self.worker, detail=failure.detail, rests=has_others)
+        if has_others:
+            self._left_alone[run_id] = time.monotonic() + LEFT_ALONE_SECONDS
+        if has_others and is_degraded:
+            self._rests_until = time.monotonic() + settings.REST_SECONDS
 
     def _leave(self) -> None:
         try:
@@ -183,6 +285,11 @@ class Runner:
             services.stop_worker(worker=self.worker)
         except (DatabaseError, EvalboardError) as problem:
             logger.warning("Left without saying so: %s", problem)
+
+
+def _wait_for_database(away: DatabaseError) -> None:
+    logger.warning("The database is away: %s", away)
+    connection.close()
 
 
 def _alive_pids() -> list[int]:

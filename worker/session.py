@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 
 from evalboard.core import digest, profile, vocabulary
-from evalboard.core.profile import EnginePlan
+from evalboard.core.profile import EnginePlan, ProfileSettings
 from runs import services
 from runs.models import EngineProcess, Worker
 from runs.selectors.work import ShardWork
@@ -47,9 +47,19 @@ class EngineSession:
 
         Raises EngineFailure where it does not start or dies in its self-check.
         """
-        plan = self._plan(work)
+        if self._must_be_fresh(work):
+            self.close()
+        opened = self._open(self._plan(work, profile.parse(work.profile_settings), work.endpoint.dtype), work)
+        self._served.setdefault(work.run_id, set()).add(work.repeat_index)
+        return opened
+
+    def open_variant(self, work: ShardWork, *, decoding: ProfileSettings, dtype: str) -> Opened:
+        """The engine for a replay, which serves no repeat of its run. Raises EngineFailure as `open_for` does."""
+        return self._open(self._plan(work, decoding, dtype), work)
+
+    def _open(self, plan: EnginePlan, work: ShardWork) -> Opened:
         key = digest.digest_json([plan.digest, work.model_path, work.model_repo, work.model_revision])
-        if self._opened is not None and (key != self._key or self._must_be_fresh(work)):
+        if self._opened is not None and key != self._key:
             self.close()
         if self._opened is not None and time.monotonic() - self._checked_at > settings.SELF_CHECK_SECONDS:
             self._check_or_discard()
@@ -61,7 +71,6 @@ class EngineSession:
             except BaseException:
                 self.discard()  # nothing may be decoded by an engine that has no first self-check
                 raise
-        self._served.setdefault(work.run_id, set()).add(work.repeat_index)
         return replace(self._opened, plan=plan)  # a warm engine serves other sampling settings as well
 
     def abort(self) -> None:
@@ -85,11 +94,11 @@ class EngineSession:
         opened.engine.stop()
         services.close_engine_process(process=opened.process, last_words=opened.engine.last_words())
 
-    def _plan(self, work: ShardWork) -> EnginePlan:
+    def _plan(self, work: ShardWork, decoding: ProfileSettings, dtype: str) -> EnginePlan:
         return profile.resolve(
-            profile.parse(work.profile_settings),
+            decoding,
             self._hardware,
-            dtype=work.endpoint.dtype,
+            dtype=dtype,
             quantization=work.endpoint.quantization or None,
             max_model_len=work.endpoint.max_model_len,
             max_tokens=work.max_tokens,

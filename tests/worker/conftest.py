@@ -1,62 +1,144 @@
 """Workers as processes against the test database."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
+
+from evalboard.core.profile_defaults import DEFAULT_PROFILES
 
 ROOT = Path(__file__).resolve().parents[2]
 LEASE_SECONDS = 3.0
 PATIENCE_SECONDS = 180.0
 
 WorkerProcess = subprocess.Popen[bytes]
+Start = Callable[..., WorkerProcess]
+Wait = Callable[[Callable[[], object], str], None]
+
+
+@pytest.fixture(params=["one machine", "team"])
+def setup(request: pytest.FixtureRequest, settings: Any) -> dict[str, str]:
+    """What a worker is told of the set-up it works in: on one machine nothing, in a team where the doorbell is."""
+    if request.param == "one machine":
+        return {"REDIS_URL": ""}
+    redis = request.getfixturevalue("session_redis")
+    redis.command("FLUSHALL")
+    settings.REDIS_URL = redis.url  # the test itself rings: it stands where the web server does
+    return {"REDIS_URL": redis.url, "EVALBOARD_LOOK_SECONDS": "5"}
 
 
 @pytest.fixture
-def start_worker(database_url: str, tmp_path: Path) -> Iterator[Callable[..., WorkerProcess]]:
-    """Start `python -m worker`, by default on the scripted engine; whatever still runs is killed at the end."""
+def processes() -> Iterator[list[WorkerProcess]]:
+    """Every process that `start_worker` started; whatever still runs is killed at the end, engines too."""
     started: list[WorkerProcess] = []
+    yield started
+    for worker in started:
+        kill_group(worker)
 
-    def start(**environment: str) -> WorkerProcess:
+
+@pytest.fixture
+def start_worker(database_url: str, tmp_path: Path, setup: dict[str, str], processes: list[WorkerProcess]) -> Start:
+    """Start `python -m worker OPTIONS`, by default on the scripted engine, in a process group of its own."""
+
+    def start(*options: str, **environment: str) -> WorkerProcess:
         known = {
             "DATABASE_URL": database_url,
             "EVALBOARD_VLLM_PYTHON": str(scripted_python(tmp_path)),
             "EVALBOARD_LEASE_SECONDS": str(LEASE_SECONDS),
             "EVALBOARD_HEARTBEAT_SECONDS": "0.5",
             "EVALBOARD_RESPONSE_SECONDS": "2",
+            "EVALBOARD_START_PAUSE_SECONDS": "0.2",
+            **setup,
         }
         worker = subprocess.Popen(
-            [sys.executable, "-m", "worker"], cwd=ROOT, env={**os.environ, **known, **environment}
+            [sys.executable, "-m", "worker", *options],
+            cwd=ROOT,
+            env={**os.environ, **known, **environment},
+            process_group=0,
         )
-        started.append(worker)
+        processes.append(worker)
         return worker
 
-    yield start
-    for worker in started:
-        worker.kill()
-        worker.wait()
+    return start
 
 
 @pytest.fixture
-def wait_until() -> Callable[[Callable[[], object], str], None]:
-    """Wait until something has happened, or fail saying what has not."""
+def wait_until(processes: list[WorkerProcess]) -> Wait:
+    """Wait until something has happened, or fail saying what has not; at once where a worker ended by itself."""
 
     def wait(happened: Callable[[], object], what: str) -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not happened():
             assert time.monotonic() < deadline, f"waited in vain until {what}"
+            ended = [worker.returncode for worker in processes if (worker.poll() or 0) > 0]
+            assert not ended, f"a worker ended with exit status {ended} before {what}"
             time.sleep(0.05)
 
     return wait
 
 
+@pytest.fixture
+def new_run(settings: Any) -> Callable[..., Any]:
+    """Ask for a run of the given prompts; the right answer to each is "blue"."""
+    from runs import services
+    from runs.models import Endpoint, Profile, Run
+
+    path = str(settings.MODEL_ROOTS[0] / "scripted")
+
+    def create(prompts: list[str], *, under: str = "pinned", **changes: Any) -> Run:
+        cases = [{"id": f"case-{n}", "prompt": prompt, "target": "blue"} for n, prompt in enumerate(prompts)]
+        suite = {"slug": "words", "title": "Words", "scorer": {"kind": "exact"}, "cases": cases}
+        services.push_suite(document=suite)
+        if not Endpoint.objects.exists():
+            services.create_endpoint(slug="scripted", model_path=path, dtype="float32", line="scripted")
+        if not Profile.objects.filter(slug=under).exists():
+            services.create_profile(slug=under, title="", settings=DEFAULT_PROFILES[under]["settings"])
+        return services.create_run(**{"suite": "words", "endpoint": "scripted", "profile": under, **changes})
+
+    return create
+
+
+def ended(run: Any) -> bool:
+    run.refresh_from_db()
+    return bool(run.is_terminal)
+
+
+def engines(worker: WorkerProcess) -> list[psutil.Process]:
+    """The engine processes that this worker has now."""
+    with suppress(psutil.NoSuchProcess):
+        return [each for each in psutil.Process(worker.pid).children(recursive=True) if _is_engine(each)]
+    return []
+
+
+def is_gone(process: psutil.Process) -> bool:
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+def kill_group(worker: WorkerProcess) -> None:
+    """SIGKILL to the worker and whatever shares its group, as a machine's end would; its engines have groups."""
+    with suppress(ProcessLookupError):
+        os.killpg(worker.pid, signal.SIGKILL)
+    worker.wait()
+
+
 def scripted_python(folder: Path) -> Path:
     """An interpreter that runs the scripted host in place of the file it is given."""
     script = folder / "python"
-    script.write_text(f'#!/bin/sh\nexec {sys.executable} {Path(__file__).parent / "scripted_host.py"} "$@"\n')
-    script.chmod(0o755)
+    if not script.exists():  # a second worker's may be starting: a file that is being executed cannot be written
+        script.write_text(f'#!/bin/sh\nexec {sys.executable} {Path(__file__).parent / "scripted_host.py"} "$@"\n')
+        script.chmod(0o755)
     return script
+
+
+def _is_engine(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return "scripted_host.py" in " ".join(process.cmdline())
+    return False

@@ -2,34 +2,48 @@
 
 `say WORD` answers WORD; `die WORD` ends the process by SIGKILL; `hang WORD` never answers. The
 variable SCRIPTED_SECONDS is how long each answer takes, SCRIPTED_DTYPE what the manifest reports,
-SCRIPTED_DRIFT makes self-checks differ from the second on.
+SCRIPTED_DRIFT makes self-checks differ from the second on, and while the file SCRIPTED_BROKEN exists no engine starts.
+To the file SCRIPTED_JOURNAL it appends the time at which each answer was begun.
+
+SCRIPTED_RECORDED is JSON, what was recorded for each batch size and dtype: `{"2": {"drift": 1}, "4": {"word": "bled"}}`
+moves the logprob at position 1 of every answer that shares its steps with one other, and makes it "bled" with three
+others; `{"dies": 1}` ends the process. Whoever shares a batch with a prompt that holds the word SCRIPTED_LEAK has its
+first logprob moved.
 """
 
 import base64
 import hashlib
 import json
 import os
+import queue
 import signal
 import struct
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 TOKENS = ["<end>", *"abcdefghijklmnopqrstuvwxyz"]
+DRIFT = 2.0**-20
 
 
 def main() -> None:
     if sys.argv[-1] == "--describe":
         print(json.dumps({"hardware": {"kind": "cpu", "cpu": "scripted"}, "n_cores": 1, "versions": {"vllm": "0"}}))
         return
-    n_checks = 0
-    for line in sys.stdin:
-        request = json.loads(line)
+    n_checks, engine = 0, dict[str, Any]()
+    asked: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    threading.Thread(target=listen, args=[asked], daemon=True).start()
+    while True:
+        request = asked.get()
         if request["op"] == "start":
+            if os.path.exists(os.environ.get("SCRIPTED_BROKEN", "")):  # noqa: PTH110  an empty Path would be "."
+                sys.exit("scripted: no engine starts on this node")
+            engine = request["engine"]
             emit({"event": "ready", "manifest": manifest(request), "seconds": 0.0})
         elif request["op"] == "decode":
-            decode(request)
+            decode(request, asked, engine)
         elif request["op"] == "self_check":
             n_checks += 1
             drift = n_checks if os.environ.get("SCRIPTED_DRIFT") else 0
@@ -42,24 +56,47 @@ def main() -> None:
             return
 
 
-def decode(request: dict[str, Any]) -> None:
-    for asked in (asked for group in request["groups"] for asked in group):
-        emit({"event": "begun", "id": asked["id"]})
-        verb, _, word = asked["messages"][-1]["content"].partition(" ")
+def listen(asked: "queue.SimpleQueue[dict[str, Any]]") -> None:
+    for line in sys.stdin:
+        asked.put(json.loads(line))
+    os._exit(0)  # nobody is left to answer, whatever the main thread hangs in
+
+
+def decode(request: dict[str, Any], asked: "queue.SimpleQueue[dict[str, Any]]", engine: dict[str, Any]) -> None:
+    for case, beside in [(case, group) for group in request["groups"] for case in group]:
+        if not asked.empty():  # while it decodes, an engine is asked for nothing but to abort
+            emit({"event": "done", "serial": asked.get()["serial"], "aborted": True})
+            return
+        emit({"event": "begun", "id": case["id"]})
+        if journal := os.environ.get("SCRIPTED_JOURNAL"):
+            with Path(journal).open("a") as file:
+                print(time.time(), file=file)
+        verb, _, word = case["messages"][-1]["content"].partition(" ")
         if verb == "die":
             print("scripted: killed by its prompt", file=sys.stderr, flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
         if verb == "hang":
             threading.Event().wait()
         time.sleep(float(os.environ.get("SCRIPTED_SECONDS", "0")))
-        emit(response(asked, word))
+        emit(response(case, word, beside, engine))
     emit({"event": "done", "serial": request["serial"], "aborted": False})
 
 
-def response(asked: dict[str, Any], word: str) -> dict[str, Any]:
+def response(asked: dict[str, Any], word: str, group: list[dict[str, Any]], engine: dict[str, Any]) -> dict[str, Any]:
+    size = min(len(group), engine.get("max_num_seqs", len(group)))
+    recorded = json.loads(os.environ.get("SCRIPTED_RECORDED", "{}"))
+    found = recorded.get(str(size)) or recorded.get(engine["dtype"]) or {}
+    if "dies" in found:
+        print("scripted: no memory for this batch", file=sys.stderr, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    word = found.get("word", word)
     ids = [TOKENS.index(letter) for letter in word] + [0]
     others = [(token + 1) % len(TOKENS) for token in ids]
     logprobs = [-0.125 * (position + 1) for position in range(len(ids))]
+    if "drift" in found:
+        logprobs[found["drift"]] -= DRIFT
+    if leaks_to(asked, group):
+        logprobs[0] -= DRIFT
     return {
         "event": "response",
         "id": asked["id"],
@@ -76,12 +113,19 @@ def response(asked: dict[str, Any], word: str) -> dict[str, Any]:
         "n_cached_tokens": 0,
         "n_preemptions": 0,
         "is_corrupted": False,
-        "batch_min": 1,
-        "batch_max": 1,
+        "batch_min": size,
+        "batch_max": size,
         "queued_seconds": 0.0,
         "prefill_seconds": 0.0,
         "decode_seconds": 0.0,
     }
+
+
+def leaks_to(asked: dict[str, Any], group: list[dict[str, Any]]) -> bool:
+    word = os.environ.get("SCRIPTED_LEAK")
+    return word is not None and any(
+        word in case["messages"][-1]["content"] for case in group if case["id"] != asked["id"]
+    )
 
 
 def manifest(request: dict[str, Any]) -> dict[str, Any]:

@@ -1,49 +1,17 @@
 """Workers as processes, killed and stopped in the middle of their work: nothing is lost, nothing is doubled."""
 
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
-from evalboard.core.profile_defaults import DEFAULT_PROFILES
 from runs import services
 from runs.models import Bucket, EngineProcess, Response, Run, Shard, Worker
-from tests.worker.conftest import LEASE_SECONDS, WorkerProcess
-
-Start = Callable[..., WorkerProcess]
-Wait = Callable[[Callable[[], object], str], None]
+from tests.worker.conftest import LEASE_SECONDS, Start, Wait, ended, engines, is_gone
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def new_run(settings: Any) -> Callable[..., Run]:
-    path = str(settings.MODEL_ROOTS[0] / "scripted")
-
-    def create(prompts: list[str], **changes: Any) -> Run:
-        cases = [{"id": f"case-{n}", "prompt": prompt, "target": "blue"} for n, prompt in enumerate(prompts)]
-        suite = {"slug": "words", "title": "Words", "scorer": {"kind": "exact"}, "cases": cases}
-        services.push_suite(document=suite)
-        if not Run.objects.exists():
-            services.create_profile(slug="pinned", title="", settings=DEFAULT_PROFILES["pinned"]["settings"])
-            services.create_endpoint(slug="scripted", model_path=path, dtype="float32", line="scripted")
-        return services.create_run(**{"suite": "words", "endpoint": "scripted", "profile": "pinned", **changes})
-
-    return create
-
-
-def ended(run: Run) -> bool:
-    run.refresh_from_db()
-    return run.is_terminal
-
-
-def engine_pids() -> set[int]:
-    listing = subprocess.run(["pgrep", "-f", "scripted_host.py"], capture_output=True, text=True)
-    return {int(pid) for pid in listing.stdout.split()}
 
 
 def test_a_worker_killed_mid_run_loses_nothing_and_doubles_nothing(
@@ -52,6 +20,7 @@ def test_a_worker_killed_mid_run_loses_nothing_and_doubles_nothing(
     run = new_run(["say blue"] * 20, repeats=2)
     first = start_worker(SCRIPTED_SECONDS="0.05")
     wait_until(lambda: Response.objects.count() >= 5, "five responses are stored")
+    left = engines(first)
     first.kill()
     kept = set(Response.objects.values_list("id", flat=True))
     start_worker(SCRIPTED_SECONDS="0.01")
@@ -64,7 +33,8 @@ def test_a_worker_killed_mid_run_loses_nothing_and_doubles_nothing(
     assert sum(shards.values_list("n_done", flat=True)) == 40
     assert max(shards.values_list("attempt", flat=True)) == 2
     assert run.events.filter(code="worker_lost").exists()
-    wait_until(lambda: len(engine_pids()) <= 1, "the killed worker's engine has died with it")
+    assert left
+    wait_until(lambda: all(map(is_gone, left)), "the killed worker's engine has died with it")
 
 
 def test_a_worker_that_slept_through_its_lease_writes_nothing_afterwards(
@@ -132,6 +102,17 @@ def test_a_worker_that_is_told_to_stop_hands_its_shard_back(
     assert not Shard.objects.filter(status="running").exists()
     assert Shard.objects.filter(n_crashes__gt=0).count() == 0
     assert Worker.objects.exclude(stopped_at=None).count() == 1
+
+
+def test_a_worker_that_is_told_to_stop_while_it_starts_stops(start_worker: Start, wait_until: Wait) -> None:
+    """At any moment once it is registered, while Celery still starts as well; at first the signal itself ends it."""
+    workers = []
+    for number, pause in enumerate((0.0, 0.03, 0.1, 0.3), start=1):
+        workers.append(start_worker())
+        wait_until(lambda n=number: Worker.objects.count() == n, "the worker has registered")  # type: ignore[misc]
+        time.sleep(pause)  # where in its start it is told, not something that is waited for
+        workers[-1].send_signal(signal.SIGTERM)
+    assert {worker.wait(timeout=20) for worker in workers} <= {0, -signal.SIGTERM}
 
 
 def test_the_halves_of_a_run_come_from_engine_processes_of_their_own(

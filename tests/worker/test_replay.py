@@ -1,0 +1,273 @@
+"""Replays by workers as processes: the case as it was, sweeps that find what was planted, and workers that are lost.
+
+The scripted engine answers as it was recorded for a batch size, because no real one drifts and flips on demand.
+"""
+
+import json
+import signal
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalboard.core.profile_defaults import DEFAULT_PROFILES
+from runs import services
+from runs.models import EngineProcess, Replay, Response, Run
+from runs.selectors.replay import ReplayRow, replay_row
+from tests.worker.conftest import Start, Wait, ended, engines, kill_group
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+NewRun = Callable[..., Run]
+COLOURS = ["say blue", "say red", "say green", "say grey", "say pink", "say leaky", "say teal", "say lime"]
+
+
+@pytest.fixture
+def start_worker(start_worker: Start) -> Start:
+    """No engine hangs here, and one that is slow because the machine is busy must not count as failed."""
+    return partial(start_worker, EVALBOARD_RESPONSE_SECONDS="20")
+
+
+@pytest.fixture
+def decoded_run(new_run: NewRun, start_worker: Start, wait_until: Wait) -> Callable[..., Run]:
+    """A run whose worker is gone; workers with other answers can be started after it."""
+
+    def decode(prompts: list[str] = COLOURS, **changes: Any) -> Run:
+        run = new_run(prompts, **{"repeats": 1, **changes})
+        worker = start_worker()
+        wait_until(lambda: ended(run), "the run ends")
+        kill_group(worker)
+        return run
+
+    return decode
+
+
+@pytest.fixture
+def replayed(wait_until: Wait) -> Callable[..., ReplayRow]:
+    """Ask for a replay of the first case and wait for its end."""
+
+    def ask(run: Run, **asked: Any) -> ReplayRow:
+        replay = services.create_replay(run_id=run.pk, case_id="case-0", **asked)
+        wait_until(lambda: replay_row(replay.pk).is_terminal, "the replay has ended")
+        return replay_row(replay.pk)
+
+    return ask
+
+
+def kept(run: Run) -> tuple[Any, ...]:
+    """What a replay must leave as it is."""
+    run.refresh_from_db()
+    processes = {
+        repeat.index: set(repeat.engine_processes.values_list("pk", flat=True)) for repeat in run.repeats.all()
+    }
+    return run.status, run.bucket_id, processes, Response.objects.count(), run.events.count()
+
+
+def test_a_case_is_replayed_to_the_bit_and_the_run_stays_as_it_is(
+    decoded_run: Callable[..., Run], replayed: Callable[..., ReplayRow], start_worker: Start
+) -> None:
+    run = decoded_run()
+    before = kept(run)
+    start_worker()
+    replay = replayed(run)
+    assert (replay.status, replay.error) == ("finished", "")
+    assert replay.reading == ("Identical: every token and every logprob has the bits of the run’s response.",)
+    [line] = replay.results
+    assert (line.facts["same_bucket"], line.facts["same_prompt"], line.facts["neighbours"]) == (True, True, [])
+    assert kept(run) == before
+
+
+def test_a_sweep_finds_the_drift_and_the_flip_recorded_for_a_batch_size(
+    decoded_run: Callable[..., Run], replayed: Callable[..., ReplayRow], start_worker: Start
+) -> None:
+    run = decoded_run()
+    before = kept(run)
+    start_worker(SCRIPTED_RECORDED=json.dumps({"2": {"drift": 1}, "4": {"word": "bled"}, "8": {"word": "bled"}}))
+    replay = replayed(run, batch_sizes=[8, 1, 2, 4])
+    assert [line.outcome for line in replay.results] == ["identical", "drift", "flip", "flip"]
+    assert replay.reading == (
+        "Flips first at batch size 4, position 2: ‘u’ → ‘e’ (margins 2 and 2 nats).",
+        "Drifts first at batch size 2, from position 1 (by 9.5e-07 nats there) (at 2 of 1, 2, 4 and 8).",
+        "Identical at batch size 1.",
+    )
+    facts = [line.facts for line in replay.results]
+    assert [(each["batch_min"], each["batch_max"]) for each in facts] == [(1, 1), (2, 2), (4, 4), (8, 8)]
+    assert [each["neighbours"] for each in facts] == [[], [1], [1, 2, 3], [1, 2, 3, 4, 5, 6, 7]]
+    assert [each["same_bucket"] for each in facts] == [True, False, False, False]
+    assert len({each["engine_process"] for each in facts}) == 4
+    assert kept(run) == before
+
+
+def test_where_every_size_gives_the_same_bits_the_answer_is_identical_at_every_size(
+    decoded_run: Callable[..., Run], replayed: Callable[..., ReplayRow], start_worker: Start
+) -> None:
+    run = decoded_run()
+    start_worker()
+    replay = replayed(run, batch_sizes=[1, 2, 4])
+    assert replay.reading == ("Identical at every batch size from 1 to 4.",)
+
+
+def test_a_leak_between_neighbours_is_found_with_the_size_fixed(
+    decoded_run: Callable[..., Run], replayed: Callable[..., ReplayRow], start_worker: Start
+) -> None:
+    run = decoded_run()
+    start_worker(SCRIPTED_LEAK="leaky")
+    leaking = replayed(run, batch_sizes=[3], neighbours=3)
+    assert [line.facts["neighbours"] for line in leaking.results] == [[1, 2], [3, 4], [5, 6]]
+    assert [line.outcome for line in leaking.results] == ["identical", "identical", "drift"]
+    assert leaking.reading == (
+        "Identical at batch size 3.",
+        "Possible leakage: at batch size 3, with other neighbours, the same case drifts from position 0 "
+        "(by 9.5e-07 nats there).",
+    )
+    steady = replayed(run, batch_sizes=[3], neighbours=2)
+    assert steady.reading[1] == "At batch size 3 other neighbours change no bit: 2 choices of them gave the same."
+
+
+def test_a_dtype_sweep_starts_an_engine_for_each(
+    decoded_run: Callable[..., Run], replayed: Callable[..., ReplayRow], start_worker: Start
+) -> None:
+    run = decoded_run()
+    start_worker(SCRIPTED_RECORDED=json.dumps({"bfloat16": {"word": "black"}, "float16": {"drift": 0}}))
+    replay = replayed(run, dtypes=["float32", "float16", "bfloat16"])
+    assert [said.partition(" ")[0] for said in replay.reading] == ["float32:", "float16:", "bfloat16:"]
+    assert [line.outcome for line in replay.results] == ["identical", "drift", "flip"]
+    dtypes = EngineProcess.objects.order_by("pk").values_list("manifest__engine__dtype", flat=True)
+    assert list(dtypes)[-3:] == ["float32", "float16", "bfloat16"]
+
+
+def test_an_engine_that_dies_is_one_variant_s_result_and_the_others_go_on(
+    decoded_run: Callable[..., Run], replayed: Callable[..., ReplayRow], start_worker: Start
+) -> None:
+    run = decoded_run()
+    start_worker(SCRIPTED_RECORDED=json.dumps({"2": {"dies": 1}, "4": {"dies": 1}}))
+    replay = replayed(run, batch_sizes=[1, 2, 3])
+    assert [line.outcome for line in replay.results] == ["identical", "error", "identical"]
+    assert replay.status == "finished"
+    assert replay.reading[0] == "Identical at every batch size from 1 to 3."
+    assert replay.reading[1].startswith("There is no answer at batch size 2: engine_error: ")
+    assert "no memory for this batch" in replay.reading[1]
+    failed = replayed(run, batch_sizes=[2, 4])
+    assert (failed.status, failed.reading) == ("failed", ())
+    assert "no memory for this batch" in failed.error
+
+
+def test_a_warm_engine_that_has_died_meanwhile_costs_the_replay_nothing(
+    decoded_run: Callable[..., Run], replayed: Callable[..., ReplayRow], start_worker: Start
+) -> None:
+    run = decoded_run()
+    worker = start_worker()
+    first = replayed(run)
+    [engine] = engines(worker)
+    engine.kill()
+    second = replayed(run)
+    assert [line.outcome for line in (*first.results, *second.results)] == ["identical", "identical"]
+    assert first.results[0].facts["engine_process"] != second.results[0].facts["engine_process"]
+
+
+def test_a_replay_under_fixed_has_the_group_of_the_run(
+    decoded_run: Callable[..., Run], replayed: Callable[..., ReplayRow], start_worker: Start
+) -> None:
+    services.create_profile(
+        slug="threes", title="", settings={**DEFAULT_PROFILES["fixed"]["settings"], "group_size": 3}
+    )
+    run = decoded_run(under="threes")
+    start_worker()
+    replay = replayed(run)
+    [line] = replay.results
+    assert (line.outcome, line.facts["neighbours"], line.facts["batch_max"]) == ("identical", [1, 2], 3)
+    assert line.facts["same_bucket"] is True
+
+
+def test_a_replay_of_a_case_without_a_response_says_so_and_binds_no_run(
+    new_run: NewRun, replayed: Callable[..., ReplayRow], start_worker: Start
+) -> None:
+    run = new_run(COLOURS, repeats=1)
+    services.cancel_run(run_id=run.pk)
+    start_worker()
+    replay = replayed(run, batch_sizes=[1, 2])
+    assert replay.reading == (
+        "Identical at every batch size from 1 to 2.",
+        "Each batch size is held against 1.",
+        "The run has no response to this case in this repeat to hold it against.",
+    )
+    assert [line.outcome for line in replay.results] == ["decoded", "decoded"]
+    run.refresh_from_db()
+    assert (run.bucket_id, run.repeats.get().engine_processes.count()) == (None, 0)
+
+
+def test_a_profile_that_no_worker_can_honour_is_refused_in_words(
+    new_run: NewRun, start_worker: Start, wait_until: Wait
+) -> None:
+    run = new_run(COLOURS, repeats=1, under="invariant")
+    replay = services.create_replay(run_id=run.pk, case_id="case-0")
+    start_worker()
+    wait_until(lambda: replay_row(replay.pk).is_terminal, "the replay has ended")
+    row = replay_row(replay.pk)
+    assert (row.status, row.results) == ("failed", ())
+    assert row.error.startswith("No worker can honour the profile invariant. vLLM has batch-invariant kernels only on")
+
+
+def test_a_replay_comes_before_the_shards_that_wait(
+    new_run: NewRun, replayed: Callable[..., ReplayRow], start_worker: Start
+) -> None:
+    run = new_run(COLOURS * 6, repeats=1)
+    replay = services.create_replay(run_id=run.pk, case_id="case-0")
+    start_worker(SCRIPTED_SECONDS="0.2")
+    assert replayed(run).status == "finished"
+    assert replay_row(replay.pk).status == "finished"
+    assert Response.objects.count() < 48
+
+
+def test_a_worker_killed_in_a_replay_is_followed_by_one_that_goes_on(
+    decoded_run: Callable[..., Run], start_worker: Start, wait_until: Wait, tmp_path: Path
+) -> None:
+    run = decoded_run()
+    journal = tmp_path / "answers"
+    replay = services.create_replay(run_id=run.pk, case_id="case-0", batch_sizes=[1, 2, 3, 4])
+    environment = {"SCRIPTED_RECORDED": json.dumps({"2": {"word": "bled"}, "4": {"word": "bled"}})}
+    first = start_worker(SCRIPTED_SECONDS="1", SCRIPTED_JOURNAL=str(journal), **environment)
+    wait_until(lambda: len(replay_row(replay.pk).results) == 2, "two variants are recorded")
+    first.kill()
+    start_worker(SCRIPTED_JOURNAL=str(journal), **environment)
+    wait_until(lambda: replay_row(replay.pk).is_terminal, "the replay has ended")
+    row = replay_row(replay.pk)
+    assert [line.facts["variant"]["batch_size"] for line in row.results] == [1, 2, 3, 4]
+    assert [line.outcome for line in row.results] == ["identical", "flip", "identical", "flip"]
+    assert row.results[3].facts["against_first"]["outcome"] == "flip"  # held against what the first worker stored
+    assert Replay.objects.get(pk=replay.pk).attempt == 2
+
+
+def test_a_worker_that_slept_through_its_lease_records_nothing_afterwards(
+    decoded_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+) -> None:
+    run = decoded_run()
+    replay = services.create_replay(run_id=run.pk, case_id="case-0", batch_sizes=[1, 2, 3])
+    zombie = start_worker(SCRIPTED_SECONDS="1")
+    wait_until(lambda: len(replay_row(replay.pk).results) == 1, "one variant is recorded")
+    zombie.send_signal(signal.SIGSTOP)
+    start_worker()
+    wait_until(lambda: replay_row(replay.pk).is_terminal, "the replay has ended")
+    before = Replay.objects.values().get(pk=replay.pk)
+    zombie.send_signal(signal.SIGCONT)
+    zombie.send_signal(signal.SIGTERM)
+    zombie.wait(timeout=30)
+    assert Replay.objects.values().get(pk=replay.pk) == before
+    assert (len(before["results"]), before["attempt"]) == (3, 2)
+
+
+def test_a_worker_that_is_told_to_stop_gives_its_replay_back(
+    decoded_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+) -> None:
+    run = decoded_run()
+    replay = services.create_replay(run_id=run.pk, case_id="case-0", batch_sizes=[1, 2, 3, 4, 5, 6, 7, 8])
+    worker = start_worker(SCRIPTED_SECONDS="1")
+    wait_until(lambda: replay_row(replay.pk).results, "a variant is recorded")
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(timeout=20) == 0
+    row = Replay.objects.get(pk=replay.pk)
+    assert (row.status, row.owner_id, row.error) == ("queued", None, "The worker was stopped.")
+    assert 1 <= len(row.results) < 8
+    assert not any(result["error"] for result in row.results)

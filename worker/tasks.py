@@ -1,0 +1,27 @@
+"""What Celery calls: an id in, one call. The work itself is in `runner` and `runs.services`."""
+
+from typing import Any
+
+from celery import shared_task
+
+from evalboard import request_ids
+from runs import alive, dispatch, services
+from worker import team
+
+
+@shared_task(name=dispatch.CLAIM)
+def claim(v: int = 0, request_id: str = request_ids.NO_REQUEST, **later: Any) -> None:
+    """A ring: work until nothing is left. What a newer version adds to the message is not looked at.
+
+    The log names the request that rang; it is a hint, since what is claimed first may be another's.
+    """
+    if v <= dispatch.VERSION:
+        with request_ids.about(request_id):
+            team.runner().work()
+
+
+@shared_task(name="evalboard.reconcile")
+def reconcile(**later: Any) -> None:
+    services.reconcile()
+    services.work_on_comparison()  # where no worker is there to do it
+    alive.note_sweep()

@@ -1,0 +1,88 @@
+"""A process as one of a team: it hears the doorbell through Celery, and looks by itself in between."""
+
+import logging
+import signal
+import threading
+from types import FrameType
+from typing import Any
+
+from celery.signals import worker_ready, worker_shutting_down
+from django.conf import settings
+from django.db import connections
+
+from evalboard.celery import CONTROL, app
+from runs import dispatch
+from worker.runner import Runner
+from worker.sending import Sender
+
+logger = logging.getLogger(__name__)
+
+# One shard and one engine at a time; threads, because a prefork child may not have an engine as its child.
+ONE_AT_A_TIME = ["--pool", "threads", "--concurrency", "1"]
+ALONE = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+
+_joined: Runner | None = None
+
+
+def runner() -> Runner:
+    """The runner of this process. Raises LookupError in a process that is no worker."""
+    if _joined is None:
+        raise LookupError("This process has not joined a pool; `evalboard worker --pool NAME` does.")
+    return _joined
+
+
+def join(member: Runner) -> None:
+    """Work for the runner's pool until the process is told to stop."""
+    global _joined
+    _joined = member
+    worker_shutting_down.connect(_stop)
+    # Until Celery has handlers of its own: the thread below may be at work before that.
+    signal.signal(signal.SIGTERM, _leave)
+    looking = threading.Thread(target=_look, args=[member], name="look")
+    looking.start()
+    try:
+        while not member.is_stopping:
+            _celery([*ONE_AT_A_TIME, "--queues", dispatch.queue_of(member.worker.pool)], name=member.worker.name)
+            # Where nobody told it to end, it came upon what is no message at all, which is gone from the queue now.
+    finally:
+        member.stop()
+        looking.join()
+
+
+def schedule() -> None:
+    """Sweep at fixed times, and send what waits in the outbox, beside any other scheduler: two do no harm."""
+    sender = Sender()
+
+    def start_sender(**told: Any) -> None:
+        sender.start()
+
+    # Not before: the clock that Celery forks off must find no thread at work. Celery says it once, however often
+    # it loses Redis and finds it again.
+    worker_ready.connect(start_sender)
+    try:
+        _celery(["--beat", "--pool", "threads", "--concurrency", "2", "--queues", CONTROL], name="scheduler")
+    finally:
+        sender.stop()
+        if sender.is_alive():
+            sender.join()
+
+
+def _look(member: Runner) -> None:
+    """See to the worker's own affairs, and look for work that no ring told of."""
+    try:
+        member.run_forever(look_seconds=settings.LOOK_SECONDS)
+    finally:
+        connections.close_all()  # this thread's own
+
+
+def _stop(**told: Any) -> None:
+    runner().stop()
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    runner().stop()
+    raise SystemExit(0)
+
+
+def _celery(options: list[str], *, name: str) -> None:
+    app.worker_main(["worker", "--hostname", f"{name}@%h", "--loglevel", "INFO", *ALONE, *options])
