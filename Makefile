@@ -29,7 +29,7 @@ engine:  ## vLLM's CPU build, into .venv-engine
 test:  ## every test; what cannot run here is skipped with the reason
 	@$(install) dev && $(install) core && exec .venv/bin/python tools/test.py $(ARGS)
 
-check:  ## lint, format, types, import contracts, migrations
+check:  ## lint, format, types, import contracts, migrations, API schema, Dockerfile, compose.yaml, CI files
 	@$(install) dev && exec .venv/bin/python tools/check.py
 
 format:  ## put Python files into the house's format

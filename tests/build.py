@@ -142,8 +142,10 @@ def decode(
     processes = [first] * len(texts) if by is None or isinstance(by, EngineProcess) else list(by)
     traces = [trace(text or "", logprob=logprob) for text in texts]
     block = TraceBlock.objects.create(run=of, data=codec.encode_block(traces), n_traces=len(traces), is_packed=True)
-    for index, text in enumerate(texts):
-        Response.objects.create(**_response(row, index, text, processes[index], block, traces[index]))
+    Response.objects.bulk_create(
+        Response(**_response(row, index, text, processes[index], block, traces[index]))
+        for index, text in enumerate(texts)
+    )
     row.engine_processes.set(processes)
     Run.objects.filter(pk=of.pk).update(bucket=first.bucket, status=Run.Status.RUNNING, started_at=Now())
     shards = Shard.objects.filter(repeat=row)

@@ -8,6 +8,7 @@ instead of skipping them.
 import importlib.util
 import ipaddress
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -18,6 +19,11 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# The machine is shared: that drawing an example took long says nothing about the strategy.
+settings.register_profile("shared machine", suppress_health_check=[HealthCheck.too_slow], deadline=None)
+settings.load_profile("shared machine")
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE_MODEL = "smollm2-135m-instruct"
@@ -27,6 +33,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Let the core's tests run where Django is not installed: its plugin's one setting is unknown there."""
     if importlib.util.find_spec("pytest_django") is None:
         parser.addini("DJANGO_SETTINGS_MODULE", "pytest-django is not installed; not read")
+
+
+# Few tests that take long, each by itself: begun last, one of them would be waited for with a core idle.
+LONG_RINGS = ("worker", "local", "faults", "browser")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.relative_to(ROOT / "tests").parts[0] not in LONG_RINGS)
+
+
+SECRET = re.compile(r"evb_[0-9a-f]{8}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}|whsec_[A-Za-z0-9+/]{24,}={0,2}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Fail a test after which a token or a webhook's secret stands in a log: ours, or a child process's stderr."""
+    report: Any = yield
+    logs = [text for name, text in report.sections if name.startswith(("Captured log", "Captured stderr"))]
+    if found := SECRET.search("\n".join(logs)):
+        report.outcome = "failed"
+        report.longrepr = f"A secret stands in a log: {found[0][:12]}…"
+    return report  # type: ignore[no-any-return]
 
 
 def missing(reason: str) -> Any:
@@ -83,10 +112,10 @@ def postgres_url() -> Iterator[str]:
 def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None, postgres_url: str) -> None:
     """Point Django at the server before pytest-django makes the test database."""
     import dj_database_url
-    from django.conf import settings
+    from django.conf import settings as project
 
     # In place: Django's connection objects hold this very dictionary.
-    settings.DATABASES["default"].update(dj_database_url.parse(postgres_url))
+    project.DATABASES["default"].update(dj_database_url.parse(postgres_url))
 
 
 @pytest.fixture
@@ -99,6 +128,19 @@ def database_url(transactional_db: None) -> str:
     password = quote(str(found.get("password", "")), safe="")
     account = quote(str(found.get("user", "")), safe="") + (f":{password}" if password else "")
     return f"postgres://{account}@/{found['dbname']}?host={host}&port={found.get('port', 5432)}"
+
+
+@pytest.fixture(scope="session")
+def session_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A Redis of the tests' own that stays up; a test that harms its Redis starts one for itself (tests/servers.py)."""
+    from tests.servers import RedisServer
+
+    if not RedisServer.is_installed():
+        missing("No redis-server on PATH; Debian has it as the package `redis-server`.")
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    server.start()
+    yield server
+    server.stop()
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""The static half of what a change must pass: lint, format, templates, types, import contracts, migrations.
+"""The static half of what a change must pass: lint, format, templates, types, imports, migrations, schemas, CI, images.
 
 Started by `make check` in .venv. All checks run; the exit status says whether all passed.
 """
@@ -20,6 +20,17 @@ def checks() -> dict[str, list[str]]:
         "templates": [f"{BIN}/djade", "--check", "--target-version", "5.2", *templates],
         "types": [f"{BIN}/mypy"],
         "import contracts": [f"{BIN}/lint-imports"],
+        "Dockerfile": [f"{BIN}/hadolint", "Dockerfile"],
+        "compose.yaml": [f"{BIN}/check-jsonschema", "--builtin-schema", "vendor.compose-spec", "compose.yaml"],
+        "GitHub workflow": [
+            f"{BIN}/check-jsonschema",
+            *("--builtin-schema", "vendor.github-workflows", "docs/ci/github-actions.yml"),
+        ],
+        "GitLab job": [
+            f"{BIN}/check-jsonschema",
+            *("--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci", "docs/ci/gitlab-ci.yml"),
+        ],
+        "API schema": [sys.executable, "tools/openapi.py"],
         "migrations": [sys.executable, "manage.py", "makemigrations", "--check", "--dry-run"],
     }
 

@@ -1,6 +1,6 @@
 """Write the lock files of requirements/ anew: exact versions, with the digests of every file that pip may take.
 
-Usage: python tools/lock.py [app] [dev] [core] [engine]     (without names it writes all four)
+Usage: python tools/lock.py [app] [sso] [dev] [core] [engine]     (without names it writes all five)
 Needs `uv` on PATH; for the engine UV_EXTRA_INDEX_URL or UV_FIND_LINKS says where torch's CPU build is.
 """
 
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 REQUIREMENTS = Path(__file__).resolve().parent.parent / "requirements"
-LOCKS = ("app", "dev", "core", "engine")
+LOCKS = ("app", "sso", "dev", "core", "engine")
 # Overrides take a package out by a marker that holds nowhere; uv lists such packages all the same.
 LEFT_OUT = re.compile(r"^[a-z0-9][^\n]*sys_platform == 'never'[^\n]*\n(?:    [^\n]*\n)*", re.MULTILINE)
 
@@ -18,7 +18,7 @@ LEFT_OUT = re.compile(r"^[a-z0-9][^\n]*sys_platform == 'never'[^\n]*\n(?:    [^\
 def write_lock(name: str) -> None:
     command = ["uv", "pip", "compile", f"{name}.in", "--universal", "--python-version", "3.11", "--generate-hashes"]
     command += ["--no-annotate", "--no-header", "--quiet"]
-    if name in ("dev", "core"):
+    if name in ("sso", "dev", "core"):
         command += ["--constraint", "app.txt"]  # the tests run the very versions that the product runs
     if name == "engine":
         # torch's CPU build is not on the usual index; tools/install.py names it and says where it is.

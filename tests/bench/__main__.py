@@ -1,5 +1,7 @@
 """`make bench`: measure on the real engine and a real PostgreSQL; a table here, JSON in bench/.
 
+The part `verdict` needs neither: it simulates runs, and writes what it measures into docs/verdict.md.
+
 Machines are noisy: what is compared is run in turn within one call, and medians and ratios are given.
 """
 
@@ -19,15 +21,23 @@ from tests.bench.database import temporary_database
 
 ROOT = Path(__file__).resolve().parents[2]
 Row = dict[str, Any]
+PARTS = ("run", "store", "team", "compare", "api", "verdict")
+WITHOUT_ENGINE = {"api"}
 
 
 def main() -> int:
     options = _options()
-    with temporary_database():
-        import django
+    rows: list[Row] = []
+    if set(options.only) != {"verdict"}:
+        with temporary_database():
+            import django
 
-        django.setup()
-        rows = _measure(options)
+            django.setup()
+            rows += _measure(options)
+    if "verdict" in options.only:
+        from tests.bench import bench_verdict
+
+        rows += bench_verdict.measure()
     _print(rows)
     path = ROOT / "bench" / f"{datetime.now(UTC):%Y-%m-%dT%H%M%S}.json"
     path.parent.mkdir(exist_ok=True)
@@ -37,11 +47,22 @@ def main() -> int:
 
 
 def _measure(options: argparse.Namespace) -> list[Row]:
-    from tests.bench import bench_run, bench_store, bench_trace
+    from tests.bench import bench_api, bench_compare, bench_run, bench_store, bench_team, bench_trace
 
-    rows = bench_run.measure(rounds=options.rounds)
-    rows += bench_trace.measure(bench_run.recorded_traces())
-    rows += bench_store.measure()
+    if set(options.only) - WITHOUT_ENGINE:
+        bench_run.prepare()
+    rows: list[Row] = []
+    if "run" in options.only:
+        rows += bench_run.measure(rounds=options.rounds)
+        rows += bench_trace.measure(bench_run.recorded_traces())
+    if "store" in options.only:
+        rows += bench_store.measure()
+    if "team" in options.only:
+        rows += bench_team.measure(rounds=min(options.rounds, 3))
+    if "compare" in options.only:
+        rows += bench_compare.measure()
+    if "api" in options.only:
+        rows += bench_api.measure()
     return rows
 
 
@@ -62,6 +83,7 @@ def _machine() -> dict[str, Any]:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="how often what is compared is run in turn")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="which parts; all without it")
     return parser.parse_args()
 
 

@@ -27,14 +27,18 @@ BARE = Path(__file__).with_name("bare_engine.py")
 AIM = "≤ 1.05"
 
 
+def prepare() -> None:
+    """Make the tables, the sample suite and endpoints, and the sample model where it is missing."""
+    call_command("migrate", verbosity=0)
+    call_command("load_samples", no_runs=True, stdout=io.StringIO())
+    _use_sample_model()
+
+
 def measure(*, rounds: int) -> list[dict[str, Any]]:
     """One repeat of the sample suite on a warm engine, and the same prompts on a warm bare one, in turn.
 
     Both engines stay in memory and one decodes at a time. Self-checks and starts are left out of both.
     """
-    call_command("migrate", verbosity=0)
-    call_command("load_samples", no_runs=True, stdout=io.StringIO())
-    _use_sample_model()
     hardware = describe(settings.VLLM_PYTHON)
     make_engine = partial(VllmEngine, python=settings.VLLM_PYTHON)
     runner = Runner(pool="default", hardware=hardware, make_engine=make_engine)

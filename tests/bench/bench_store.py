@@ -1,40 +1,96 @@
-"""Responses with traces stored per second, through the path that a worker takes."""
+"""Responses with traces stored per second, through the services that a worker calls; no engine takes part.
 
+The clock runs from a run's first claim to its end: each shard is claimed, its responses are recorded in the batches
+that a fast engine fills, its traces become final, and the repeat is scored. One worker, on one connection.
+"""
+
+import secrets
 import time
+from collections.abc import Sequence
+from statistics import median
 from typing import Any
 
 import numpy as np
+from django.db import connection
 
 from evalboard.core.provenance import Decoded, Timings
 from evalboard.core.trace import Trace
 from runs import services
 from runs.models import EngineProcess, Shard, Worker
+from tests import outcomes
 from worker.recorder import BATCH
 
 SEED = 20261121
 N_RESPONSES = 2000
 N_POSITIONS = 100
+ROUNDS = 5
+AIM = "at least 2,000"
+SETTINGS = ("synchronous_commit", "fsync")  # of PostgreSQL; off, they would make a commit cheap and a crash dear
+
+Row = dict[str, Any]
 
 
-def measure() -> list[dict[str, Any]]:
-    """Record made-up responses of 100 positions, top-2, in the batches that a fast engine fills."""
-    rng = np.random.default_rng(SEED)
+def measure(*, rounds: int = ROUNDS) -> list[Row]:
+    """Record made-up responses of 100 positions, top-2, and the same ones again in a second repeat of the run."""
     cases = [{"id": str(n), "prompt": "say blue", "target": "blue"} for n in range(N_RESPONSES)]
     services.push_suite(document={"slug": "bench", "title": "Bench", "scorer": {"kind": "exact"}, "cases": cases})
-    services.create_run(suite="bench", endpoint="sample-float32", profile="pinned", repeats=1)
-    process = EngineProcess.objects.latest("id")
-    worker = Worker.objects.latest("id")
-    decoded = [_decoded(case, rng) for case in range(N_RESPONSES)]
+    worker, process = _serving()
+    rng = np.random.default_rng(SEED)
+    new: list[float] = []
+    equal: list[float] = []
+    for _ in range(rounds):
+        decoded = [_decoded(case, rng) for case in range(N_RESPONSES)]
+        run = services.create_run(suite="bench", endpoint="sample-float32", profile="pinned", repeats=1)
+        new.append(_rate(worker, process, decoded))
+        services.add_repeats(run_id=run.pk, n=1)
+        equal.append(_rate(worker, process, decoded))
+    services.close_engine_process(process=process, last_words="")
+    services.stop_worker(worker=worker)
+    return [_row("new traces", new, AIM), _row("traces that an earlier repeat holds", equal)]
+
+
+def _serving() -> tuple[Worker, EngineProcess]:
+    name = f"bench-{secrets.token_hex(2)}"
+    worker = services.register_worker(name=name, host="bench", pid=0, pool="default", hardware={}, versions={})
+    process = services.open_engine_process(
+        worker=worker,
+        manifest=outcomes.manifest(),
+        wanted_pins={},
+        batch_class="alone",
+        line="bench",
+        model_name="bench",
+        start_seconds=0.0,
+    )
+    return worker, process
+
+
+def _rate(worker: Worker, process: EngineProcess, decoded: Sequence[Decoded]) -> float:
+    """Responses per second over all that there is to claim: one repeat."""
+    shards = Shard.objects.in_bulk()
     began = time.perf_counter()
     while lease := services.claim_shard(worker=worker):
-        shard = Shard.objects.get(pk=lease.shard_id)
+        shard = shards[lease.shard_id]
         for first in range(shard.first, shard.last + 1, BATCH):
-            outcomes = decoded[first : min(first + BATCH, shard.last + 1)]
-            services.record_outcomes(lease=lease, process=process, outcomes=outcomes)
+            came = decoded[first : min(first + BATCH, shard.last + 1)]
+            services.record_outcomes(lease=lease, process=process, outcomes=came)
         services.finish_shard(lease=lease)
-    rate = N_RESPONSES / (time.perf_counter() - began)
-    what = f"responses stored per second ({N_POSITIONS} positions, made up, seed {SEED})"
-    return [{"what": what, "value": rate, "unit": "responses/s", "aim": "", "command": "make bench"}]
+    return len(decoded) / (time.perf_counter() - began)
+
+
+def _row(whose: str, rates: Sequence[float], aim: str = "") -> Row:
+    return {
+        "what": f"responses stored per second, {whose} ({N_POSITIONS} positions, made up, seed {SEED}; {_settings()})",
+        "value": median(rates),
+        "unit": f"responses/s, median of {len(rates)}, {min(rates):,.0f} to {max(rates):,.0f}",
+        "aim": aim,
+        "command": 'make bench ARGS="--only store"',
+    }
+
+
+def _settings() -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT name, setting FROM pg_settings WHERE name = ANY(%s) ORDER BY name", [list(SETTINGS)])
+        return ", ".join(f"{name} {value}" for name, value in cursor.fetchall())
 
 
 def _decoded(case: int, rng: np.random.Generator) -> Decoded:

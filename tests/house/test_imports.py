@@ -42,6 +42,8 @@ def test_the_contracts_hold(house: Path) -> None:
         pytest.param("runs/api/urls.py", "import frontend.urls", "Dependencies point down", id="api-pages"),
         pytest.param("frontend/urls.py", "import worker.runner", "The web side does not know", id="pages-worker"),
         pytest.param("worker/runner.py", "import torch", "Only the engine host knows", id="worker-torch"),
+        pytest.param("runs/services/runs.py", "import celery", "Only the doorbell and", id="services-celery"),
+        pytest.param("runs/dispatch.py", "import runs.services", "Dependencies point down", id="dispatch-services"),
         pytest.param("evalboard/cli/main.py", "import runs.models", "The command line talks", id="cli-models"),
     ],
 )

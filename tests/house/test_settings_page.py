@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-NAME = r"EVALBOARD_[A-Z_]*[A-Z]|DATABASE_URL|CHROMIUM|PORT|PYTHON"
+NAME = r"EVALBOARD_[A-Z_]*[A-Z]|DATABASE_URL|REDIS_URL|CHROMIUM|PORT|PYTHON"
 # Where the code names a variable that it reads: env.str("X"), os.environ["X"], environ.get("X"), envvar="X", $(X).
 READ = re.compile(
     rf'(?:env\.\w+\(|environ(?:ment)?(?:\.get)?[\[(]|envvar=)\s*"({NAME})"|\$\(or \$\(({NAME})\)|^({NAME}) \?=', re.M
@@ -13,7 +13,7 @@ READ = re.compile(
 
 def variables_read() -> set[str]:
     sources = [ROOT / "Makefile", ROOT / "tests" / "conftest.py"]
-    for folder in ("evalboard", "frontend", "runs", "tools", "worker"):
+    for folder in ("deploy", "evalboard", "frontend", "runs", "tools", "worker"):
         sources += (ROOT / folder).rglob("*.py")
     return {next(filter(None, found)) for source in sources for found in READ.findall(source.read_text())}
 

@@ -50,6 +50,17 @@ def test_the_secret_is_random_stays_the_same_and_is_for_this_user_only(folder, t
     assert other.secret() != secret
 
 
+def test_a_long_log_is_put_aside_when_the_folder_is_taken_and_a_short_one_goes_on(folder, monkeypatch):
+    monkeypatch.setattr(folder_module, "LOG_BYTES", 10)
+    (folder.logs / "web.log").write_text("a line that is long")
+    (folder.logs / "runner.log").write_text("short")
+    folder.hold({})
+    assert (folder.logs / "web.log.1").read_text() == "a line that is long"
+    assert not (folder.logs / "web.log").exists()
+    assert (folder.logs / "runner.log").read_text() == "short"
+    folder.release()
+
+
 def test_an_empty_secret_is_no_secret(folder):
     (folder.path / "secret").write_text("")
     assert len(folder.secret()) >= 50

@@ -4,15 +4,17 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connection, transaction
+from django.db.models import F
 from django.db.models.functions import Now
 
 from evalboard.core.errors import LeaseLost
 from evalboard.core.profile_defaults import DEFAULT_PROFILES
 from runs import services
-from runs.models import Event, Response, Run, Shard, Worker
+from runs.models import EngineProcess, Event, Response, Run, Shard, Worker
 from runs.services.reconcile import _take_back
 from tests import outcomes
 
@@ -147,7 +149,10 @@ def test_a_case_is_not_blamed_while_cases_still_run_together(run: Run, worker: W
     assert not Response.objects.exists()
 
 
-def test_an_engine_that_does_not_start_three_times_fails_the_run_with_its_words(run: Run, worker: Worker) -> None:
+def test_an_engine_that_does_not_start_three_times_fails_the_run_with_its_words(
+    run: Run, worker: Worker, settings: Any
+) -> None:
+    settings.START_PAUSE_SECONDS = 0.0
     for _ in range(3):
         lease = services.claim_shard(worker=worker)
         assert lease is not None
@@ -167,6 +172,20 @@ def test_a_shard_that_crashes_on_and_on_has_failed_and_ends_its_run(run: Run, wo
     run.refresh_from_db()
     assert run.status == "failed"
     assert set(Shard.objects.values_list("status", "n_crashes")) == {("failed", 6)}
+
+
+def test_a_shard_whose_engine_left_out_a_case_is_not_finished(
+    run: Run, worker: Worker, engine_process: EngineProcess
+) -> None:
+    lease = services.claim_shard(worker=worker)
+    assert lease is not None
+    shard = Shard.objects.get(pk=lease.shard_id)
+    some = [outcomes.decoded(case) for case in range(shard.first, shard.last)]
+    services.record_outcomes(lease=lease, process=engine_process, outcomes=some)
+    services.finish_shard(lease=lease)
+    shard.refresh_from_db()
+    assert (shard.status, shard.n_crashes, shard.n_done) == ("queued", 1, len(some))
+    assert "left out 1 of" in shard.error
 
 
 @pytest.mark.parametrize("is_crash", [True, False])
@@ -252,6 +271,7 @@ def test_a_run_does_not_say_that_it_waits_between_two_of_its_shards_or_behind_an
     served, behind = new_run(), new_run()
     lease = services.claim_shard(worker=worker)
     assert lease is not None
+    Shard.objects.filter(pk=lease.shard_id).update(n_done=F("last") - F("first") + 1)
     services.finish_shard(lease=lease)
     long_ago(served)
     long_ago(behind)
@@ -269,7 +289,10 @@ def test_a_worker_that_was_taken_for_gone_is_alive_again_when_it_beats(worker: W
     assert worker.stopped_at is None
 
 
-def test_an_engines_words_that_the_database_cannot_hold_do_not_stop_the_worker(run: Run, worker: Worker) -> None:
+def test_an_engines_words_that_the_database_cannot_hold_do_not_stop_the_worker(
+    run: Run, worker: Worker, settings: Any
+) -> None:
+    settings.START_PAUSE_SECONDS = 0.0
     lease = services.claim_shard(worker=worker)
     assert lease is not None
     services.release_shard(lease=lease, reason="a\0b\ud800", is_crash=True)

@@ -5,12 +5,14 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+from django.db import IntegrityError, transaction
 from django.db.models import Sum
 from django.db.models.functions import Now
 
 from evalboard.core import codec, columns
 from evalboard.core.digest import text_digest
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.core.provenance import Decoded
 from runs import services
 from runs.models import (
     Bucket,
@@ -27,6 +29,18 @@ from runs.models import (
 from tests import outcomes
 
 Serve = Callable[..., None]
+
+
+@pytest.fixture
+def run_of_one_shard(new_run: Callable[..., Run]) -> Run:
+    services.push_suite(document=outcomes.suite_document(slug="few", n_cases=12))
+    return new_run(suite="few", repeats=2)
+
+
+@pytest.fixture
+def run_of_40_a_shard(new_run: Callable[..., Run]) -> Run:
+    services.push_suite(document=outcomes.suite_document(slug="many", n_cases=64 * 40))
+    return new_run(suite="many", repeats=1)
 
 
 def test_a_response_is_stored_with_its_provenance_and_its_exact_trace(
@@ -70,6 +84,18 @@ def test_a_case_that_has_a_response_keeps_the_first_one(
     assert Shard.objects.get(pk=lease.shard_id).n_done == 1
 
 
+def test_two_outcomes_of_one_case_at_once_are_refused_by_the_database(
+    run: Run, worker: Worker, engine_process: EngineProcess
+) -> None:
+    lease = services.claim_shard(worker=worker)
+    assert lease is not None
+    twice = [outcomes.decoded(0), outcomes.decoded(1), outcomes.decoded(0)]
+    with pytest.raises(IntegrityError, match="one_response_per_case_and_repeat"), transaction.atomic():
+        services.record_outcomes(lease=lease, process=engine_process, outcomes=twice)
+    assert not Response.objects.exists()
+    assert not TraceBlock.objects.exists()
+
+
 def test_recording_renews_the_lease(run: Run, worker: Worker, engine_process: EngineProcess) -> None:
     lease = services.claim_shard(worker=worker)
     assert lease is not None
@@ -86,14 +112,63 @@ def test_identical_repeats_store_one_trace_a_case(new_run: Callable[..., Run], s
     assert not TraceBlock.objects.filter(is_packed=False).exists()
 
 
+def test_a_trace_that_an_earlier_repeat_holds_is_not_stored_even_for_a_while(
+    run_of_one_shard: Run, worker: Worker, engine_process: EngineProcess
+) -> None:
+    for _ in range(2):
+        lease = services.claim_shard(worker=worker)
+        assert lease is not None
+        services.record_outcomes(lease=lease, process=engine_process, outcomes=_of_the_shard(lease))
+        assert TraceBlock.objects.get().n_traces == 12
+        services.finish_shard(lease=lease)
+    assert TraceBlock.objects.get().responses.count() == 24
+
+
+def test_repeats_that_are_decoded_at_once_share_equal_traces_when_they_end(
+    run_of_one_shard: Run, new_worker: Callable[..., Worker], engine_process: EngineProcess
+) -> None:
+    leases = [services.claim_shard(worker=new_worker(name)) for name in ("one", "other")]
+    for lease in leases:
+        assert lease is not None
+        services.record_outcomes(lease=lease, process=engine_process, outcomes=_of_the_shard(lease))
+    assert TraceBlock.objects.filter(is_packed=False).count() == 2
+    for lease in leases:
+        assert lease is not None
+        services.finish_shard(lease=lease)
+    assert TraceBlock.objects.get(is_packed=True).responses.count() == 24
+    _assert_that_all_traces_read_back()
+
+
+def test_a_shards_only_block_is_final_as_it_is(
+    run_of_one_shard: Run, worker: Worker, engine_process: EngineProcess
+) -> None:
+    lease = services.claim_shard(worker=worker)
+    assert lease is not None
+    services.record_outcomes(lease=lease, process=engine_process, outcomes=_of_the_shard(lease))
+    stored = TraceBlock.objects.get()
+    services.finish_shard(lease=lease)
+    assert TraceBlock.objects.get(is_packed=True) == stored
+
+
+def test_full_blocks_stay_and_the_others_of_a_shard_are_packed_together(
+    run_of_40_a_shard: Run, worker: Worker, engine_process: EngineProcess
+) -> None:
+    lease = services.claim_shard(worker=worker)
+    assert lease is not None
+    came = _of_the_shard(lease)
+    for batch in (came[8:], came[:3], came[3:8]):  # 32, 3 and 5
+        services.record_outcomes(lease=lease, process=engine_process, outcomes=batch)
+    full = TraceBlock.objects.get(n_traces=32)
+    services.finish_shard(lease=lease)
+    assert list(TraceBlock.objects.order_by("id").values_list("n_traces", "is_packed")) == [(32, True), (8, True)]
+    assert TraceBlock.objects.filter(pk=full.pk).exists()
+    _assert_that_all_traces_read_back()
+
+
 def test_a_trace_that_differs_is_stored_beside_the_others_and_all_read_back(run: Run, serve: Serve) -> None:
     serve(lambda repeat, case: outcomes.decoded(case, logprob=-0.5 if (repeat, case) == (2, 7) else -0.25))
     assert TraceBlock.objects.aggregate(n=Sum("n_traces"))["n"] == 31
-    for response in Response.objects.select_related("trace_block"):
-        assert response.trace_block is not None
-        assert response.trace_slot is not None
-        trace = codec.read_trace(bytes(response.trace_block.data), response.trace_slot)
-        assert trace.digest == bytes(response.trace_digest)
+    _assert_that_all_traces_read_back()
 
 
 def test_a_finished_run_has_scores_and_columns_for_every_repeat(run: Run, serve: Serve) -> None:
@@ -115,6 +190,26 @@ def test_a_missing_response_makes_the_run_incomplete_and_gives_no_points(run: Ru
     first, second = RepeatScore.objects.order_by("repeat__index")
     assert (first.points, first.n_missing, second.n_missing) == (None, 1, 0)
     assert run.events.get(code="prompt_too_long").text.startswith("Case case-4: ")
+
+
+def test_failures_of_one_kind_are_told_twenty_times_and_then_only_counted(
+    new_run: Callable[..., Run], serve: Serve
+) -> None:
+    run = new_run(repeats=1)
+    serve(lambda repeat, case: outcomes.failed(case) if case < 27 else outcomes.failed(case, code="timeout"))
+    told = run.events.filter(code="prompt_too_long")
+    assert list(told.values_list("level", flat=True)) == ["error"] * 20 + ["warning"]
+    assert run.events.filter(code="timeout").count() == 3
+    assert Response.objects.filter(repeat__run=run, error_code="prompt_too_long").count() == 27
+
+
+def test_many_failures_at_once_are_told_as_those_that_come_one_by_one(run_of_40_a_shard: Run, worker: Worker) -> None:
+    lease = services.claim_shard(worker=worker)
+    assert lease is not None
+    services.record_outcomes(lease=lease, process=None, outcomes=[outcomes.failed(case) for case in range(40)])
+    told = list(run_of_40_a_shard.events.filter(code="prompt_too_long").values_list("text", flat=True))
+    assert [text.partition(":")[0] for text in told[:20]] == [f"Case case-{case}" for case in range(20)]
+    assert len(told) == 21
 
 
 def test_the_same_stack_lands_in_the_same_bucket_and_another_dtype_in_another(
@@ -207,3 +302,16 @@ def test_a_repeat_that_cannot_be_ended_is_said_on_its_run_and_stops_no_other(
     damaged.refresh_from_db()
     assert (sound.status, damaged.status) == ("finished", "running")
     assert damaged.events.filter(code="not_ended").count() == 1
+
+
+def _of_the_shard(lease: services.Lease) -> list[Decoded]:
+    shard = Shard.objects.get(pk=lease.shard_id)
+    return [outcomes.decoded(case, logprob=-0.25 - case / 64) for case in range(shard.first, shard.last + 1)]
+
+
+def _assert_that_all_traces_read_back() -> None:
+    for response in Response.objects.select_related("trace_block"):
+        assert response.trace_block is not None
+        assert response.trace_slot is not None
+        trace = codec.read_trace(bytes(response.trace_block.data), response.trace_slot)
+        assert trace.digest == bytes(response.trace_digest)

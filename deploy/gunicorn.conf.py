@@ -1,0 +1,37 @@
+"""The web server of a team's installation: `gunicorn -c deploy/gunicorn.conf.py`. docs/deploy.md has the sizes.
+
+The settings are read here first, so that what they refuse is one sentence and not a traceback for each process.
+"""
+
+from django.core.exceptions import ImproperlyConfigured
+from environs import EnvError
+
+try:
+    from evalboard import settings
+
+    if not settings.HAS_SECRET_KEY:
+        raise ImproperlyConfigured(
+            "EVALBOARD_SECRET_KEY is empty, and several processes sign sessions with it; set 50 or more random "
+            "characters, or name a file that has them in EVALBOARD_SECRET_KEY_FILE."
+        )
+    bind = settings.env.str("EVALBOARD_WEB_BIND", "127.0.0.1:8000")
+    workers = settings.env.int("EVALBOARD_WEB_PROCESSES", 2)
+    threads = settings.env.int("EVALBOARD_WEB_THREADS", 8)
+except (ImproperlyConfigured, EnvError) as refused:
+    raise SystemExit(f"Evalboard cannot start: {refused}") from None
+
+wsgi_app = "evalboard.wsgi"
+worker_class = "gthread"  # most of a request's time is spent waiting for PostgreSQL
+
+# What a process may have gathered in a while is given back; the jitter keeps them from starting anew together.
+max_requests = 5000
+max_requests_jitter = 1000
+graceful_timeout = 30  # seconds that a request under way has after SIGTERM
+keepalive = 75  # longer than a proxy keeps a connection that it will use again
+control_socket_disable = True
+
+# The same lines as the product's own, request id included. A query is left out: a sign-in link has its secret there.
+accesslog = "-"
+access_log_format = '%(h)s "%(m)s %(U)s" %(s)s %({content-length}o)s bytes %(M)s ms'
+_LINES = {"handlers": ["console"], "level": "INFO", "propagate": False}
+logconfig_dict = {**settings.LOGGING, "loggers": {"gunicorn.access": _LINES, "gunicorn.error": _LINES}}

@@ -1,0 +1,279 @@
+"""Made-up runs for bench_compare: written as rows in bulk, since nothing of making them is measured.
+
+Blocks are packed by the codec as a worker packs them, 32 traces each. A run's repeats are equal to the bit, as pinned
+ones are, so all five refer to one stored trace; text is a sentence, for comparing reads no more of it.
+"""
+
+import json
+import secrets
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from django.db import connection, transaction
+from django.utils import timezone
+from numpy.typing import NDArray
+
+from evalboard.core import codec, columns, digest, noise, vocabulary
+from evalboard.core.trace import Trace
+from runs import services
+from runs.models import (
+    Case,
+    CaseColumns,
+    Endpoint,
+    EngineProcess,
+    Profile,
+    Repeat,
+    RepeatScore,
+    Response,
+    Run,
+    Suite,
+    SuiteVersion,
+    TraceBlock,
+    Vocabulary,
+)
+from runs.services import bulk, packed_digests
+from runs.services.suites import store_scorer
+from runs.services.traces import TRACES_PER_BLOCK
+from tests import outcomes
+
+SEED = 20261121
+N_CASES, N_REPEATS, N_POSITIONS = 100_000, 5, 200
+N_TOKENS = 49_152
+LONG = 2_000  # positions of the two traces whose page is measured
+FLIPPED = 0.02  # of the cases, in every repeat
+SCORE_MOVES = 0.25  # of the flipped ones
+NOISE = 0.02  # nats, where logprobs move
+N_PROCESSES = 2
+
+MORE_REPEATS = """
+INSERT INTO runs_response (repeat_id, case_index, engine_process_id, attempt, text, finish_reason, error_code,
+                           error_detail, trace_block_id, trace_slot, text_digest, trace_digest, prompt_digest, n_tokens,
+                           n_prompt_tokens, request_id, is_vouched)
+SELECT %s, case_index, engine_process_id, attempt, text, finish_reason, error_code,
+       error_detail, trace_block_id, trace_slot, text_digest, trace_digest, prompt_digest, n_tokens,
+       n_prompt_tokens, request_id, is_vouched
+  FROM runs_response WHERE repeat_id = %s ORDER BY case_index
+"""
+FIELDS = (
+    "repeat_id",
+    "case_index",
+    "engine_process_id",
+    "attempt",
+    "text",
+    "finish_reason",
+    "error_code",
+    "error_detail",
+    "trace_block_id",
+    "trace_slot",
+    "text_digest",
+    "trace_digest",
+    "prompt_digest",
+    "n_tokens",
+    "n_prompt_tokens",
+    "request_id",
+    "is_vouched",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A block of the baseline, and what the other two runs have in its place, None for the same; bytes and digests."""
+
+    baseline: tuple[bytes, list[bytes]]
+    flipped: tuple[bytes, list[bytes]] | None
+    moved: tuple[bytes, list[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Run ids: flipped differs from baseline in FLIPPED of the cases, moved in every logprob of every one."""
+
+    baseline: int
+    flipped: int
+    moved: int
+
+
+def make_runs() -> Runs:
+    """Store the three runs; a minute or two of packing on two cores."""
+    version = _suite()
+    is_flipped = np.random.default_rng(SEED).random(N_CASES) < FLIPPED
+    made = [_Run(version, number) for number in range(3)]
+    starts = range(0, N_CASES, TRACES_PER_BLOCK)
+    jobs = [(start, is_flipped[start : start + TRACES_PER_BLOCK]) for start in starts]
+    with ProcessPoolExecutor(N_PROCESSES) as pool, transaction.atomic():
+        for (start, _), packed in zip(jobs, pool.map(_pack, jobs, chunksize=16), strict=True):
+            made[0].add(start, *packed.baseline)
+            made[1].add(start, *(packed.flipped or packed.baseline))
+            made[2].add(start, *packed.moved)
+    for run, flips in zip(made, (None, is_flipped, None), strict=True):
+        with transaction.atomic():
+            run.finish(flips)
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE")
+    return Runs(*(run.run.pk for run in made))
+
+
+def make_long_pair() -> tuple[int, int]:
+    """Two runs of one case whose traces are long and part somewhere, recorded as a worker records them."""
+    case = {"id": "long", "prompt": "Write much.", "target": "blue"}
+    suite = {"slug": "bench-long-pair", "title": "Long", "scorer": {"kind": "exact"}, "cases": [case]}
+    services.push_suite(document=suite)
+    rng = np.random.default_rng(SEED)
+    trace = _trace(rng, LONG)
+    return _recorded(trace, 1), _recorded(_flip(trace, rng), 2)
+
+
+def _recorded(trace: Trace, number: int) -> int:
+    process = _process(number)
+    run = services.create_run(suite="bench-long-pair", endpoint="sample-float32", profile="pinned", repeats=1)
+    lease = services.claim_shard(worker=process.worker)
+    assert lease is not None
+    assert lease.run_id == run.pk
+    assert services.bind_bucket(lease=lease, bucket=process.bucket)
+    services.record_outcomes(lease=lease, process=process, outcomes=[replace(outcomes.decoded(0), trace=trace)])
+    services.finish_shard(lease=lease)
+    return run.pk
+
+
+def _suite() -> SuiteVersion:
+    suite = Suite.objects.create(slug="compared")
+    scorer = store_scorer({"default": {"kind": "exact"}, "cases": {}})
+    version = SuiteVersion.objects.create(
+        suite=suite, number=1, digest="c" * 64, title="Compared", max_tokens=256, scorer=scorer, n_cases=N_CASES
+    )
+    names = ("suite_version_id", "index", "case_id", "digest", "content", "tags", "group", "is_reference")
+    content = json.dumps({"messages": [{"role": "user", "content": "Say blue. " * 20}], "target": "blue"})
+    tags = [json.dumps([f"tag-{number}"]) for number in range(10)]
+    rows = (
+        (version.pk, index, f"case-{index:06}", f"{index:064x}", content, tags[index % 10], "", False)
+        for index in range(N_CASES)
+    )
+    bulk.copy_values(Case, names, rows)
+    return version
+
+
+class _Run:
+    """One run under construction: its blocks go to the database as they come."""
+
+    def __init__(self, version: SuiteVersion, number: int) -> None:
+        slug = f"compared-{number}"
+        endpoint = Endpoint.objects.create(slug=slug, model_path="/models/m", dtype="bfloat16", line="m")
+        profile = Profile.objects.filter(slug="pinned").latest("version")
+        ended = {"status": Run.Status.FINISHED, "finished_at": timezone.now()}
+        self.run = Run.objects.create(suite_version=version, endpoint=endpoint, profile=profile, **ended)
+        self._repeats = [Repeat.objects.create(run=self.run, index=index + 1, **ended) for index in range(N_REPEATS)]
+        self._process = _process(number)
+        for repeat in self._repeats:
+            repeat.engine_processes.add(self._process)
+        Run.objects.filter(pk=self.run.pk).update(bucket=self._process.bucket)
+        self._places: list[tuple[int, int]] = []
+        self._digests: list[bytes] = []
+
+    def add(self, start: int, data: bytes, digests: list[bytes]) -> None:
+        block = TraceBlock.objects.create(run=self.run, data=data, n_traces=len(digests), is_packed=True)
+        self._places += [(block.pk, slot) for slot in range(len(digests))]
+        self._digests += digests
+
+    def finish(self, is_flipped: NDArray[np.bool_] | None) -> None:
+        texts = [f"{'other ' if is_flipped is not None and is_flipped[case] else ''}answer" for case in range(N_CASES)]
+        bulk.copy_values(Response, FIELDS, self._responses(texts))
+        scores = (np.random.default_rng(SEED + 1).random(N_CASES) < 0.8).astype(np.float64)
+        if is_flipped is not None:
+            moves = is_flipped & (np.random.default_rng(SEED + 2).random(N_CASES) < SCORE_MOVES)
+            scores[moves] = 1 - scores[moves]
+        packed = {
+            "text_digests": columns.pack_digests([digest.text_digest(text) for text in texts]),
+            "trace_digests": columns.pack_digests(self._digests),
+            "buckets": columns.pack_buckets([0] * N_CASES),
+        }
+        scored = {"scores": columns.pack_scores(scores), "reasons": columns.pack_reasons([None] * N_CASES)}
+        for repeat in self._repeats:
+            if repeat is not self._repeats[0]:
+                with connection.cursor() as cursor:
+                    cursor.execute(MORE_REPEATS, [repeat.pk, self._repeats[0].pk])
+            CaseColumns.objects.create(repeat=repeat, bucket_ids=[self._process.bucket_id], **packed)
+            packed_digests.columns_digest(repeat.pk)
+            packed_digests.score_digest(
+                RepeatScore.objects.create(
+                    repeat=repeat,
+                    scorer=self.run.suite_version.scorer,
+                    n_scored=N_CASES,
+                    n_missing=0,
+                    points=noise.run_points(scores),
+                    **scored,
+                )
+            )
+
+    def _responses(self, texts: list[str]) -> Iterator[tuple[Any, ...]]:
+        prompt = digest.short_digest(b"prompt")
+        known = (self._repeats[0].pk, self._process.pk)
+        for case, (text, (block, slot)) in enumerate(zip(texts, self._places, strict=True)):
+            ours = (digest.text_digest(text), self._digests[case], prompt, N_POSITIONS, 60, str(case), True)
+            yield (known[0], case, known[1], 1, text, "stop", "", "", block, slot, *ours)
+
+
+def _process(number: int) -> EngineProcess:
+    words, _ = Vocabulary.objects.get_or_create(
+        digest="b" * 64,
+        defaults={"n_tokens": N_TOKENS, "data": vocabulary.pack([b"t%d" % token for token in range(N_TOKENS)], [0])},
+    )
+    worker = services.register_worker(
+        name=f"compared-{secrets.token_hex(4)}", host="bench", pid=0, pool="default", hardware={}, versions={}
+    )
+    manifest = outcomes.manifest(dtype="bfloat16") | {"versions": {"vllm": f"0.32.{number}"}}
+    process = services.open_engine_process(
+        worker=worker,
+        manifest=manifest,
+        wanted_pins={},
+        batch_class="alone",
+        line="bench",
+        model_name="bench",
+        start_seconds=0.0,
+    )
+    EngineProcess.objects.filter(pk=process.pk).update(vocabulary=words)
+    return process
+
+
+def _pack(job: tuple[int, NDArray[np.bool_]]) -> Packed:
+    """One block of each run, from a generator of its own: the same whatever the number of processes."""
+    start, is_flipped = job
+    rng = np.random.default_rng((SEED, start))
+    traces = [_trace(rng) for _ in is_flipped]
+    flipped = [_flip(trace, rng) if flips else trace for trace, flips in zip(traces, is_flipped, strict=True)]
+    moved = [_move(trace, rng, 0) for trace in traces]
+    return Packed(_packed(traces), _packed(flipped) if is_flipped.any() else None, _packed(moved))
+
+
+def _packed(traces: list[Trace]) -> tuple[bytes, list[bytes]]:
+    return codec.encode_block(traces), [trace.digest for trace in traces]
+
+
+def _trace(rng: np.random.Generator, n_positions: int = N_POSITIONS) -> Trace:
+    ids = rng.integers(1, N_TOKENS, (n_positions, 2), dtype=np.int32)
+    ids[:, 1] = np.where(ids[:, 1] == ids[:, 0], 1 + ids[:, 0] % (N_TOKENS - 1), ids[:, 1])
+    first = -rng.exponential(0.3, n_positions)
+    logprobs = np.column_stack([first, first - 0.1 - rng.exponential(3.0, n_positions)]).astype(np.float32)
+    return Trace(ids[:, 0].copy(), logprobs[:, 0].copy(), ids, logprobs)
+
+
+def _move(trace: Trace, rng: np.random.Generator, onset: int) -> Trace:
+    """The same tokens, each logprob moved a little from a position on."""
+    logprobs = trace.alternative_logprobs.copy()
+    shifts = rng.normal(0.0, NOISE, logprobs[onset:].shape).astype(np.float32)
+    logprobs[onset:] += np.clip(shifts, -0.04, 0.04)  # top-1 stays top-1: margins are 0.1 at least
+    return Trace(trace.token_ids, logprobs[:, 0].copy(), trace.alternative_ids, logprobs)
+
+
+def _flip(trace: Trace, rng: np.random.Generator) -> Trace:
+    """Another answer from some position on: what came second is chosen, and then everything is another token."""
+    onset, flip = np.sort(rng.integers(1, len(trace), 2)).tolist()
+    moved, rest = _move(trace, rng, onset), _trace(rng, len(trace))
+    ids, logprobs = moved.alternative_ids.copy(), moved.alternative_logprobs.copy()
+    ids[flip], ids[flip + 1 :], logprobs[flip + 1 :] = (
+        ids[flip, ::-1],
+        *(column[flip + 1 :] for column in (rest.alternative_ids, rest.alternative_logprobs)),
+    )
+    return Trace(ids[:, 0].copy(), logprobs[:, 0].copy(), ids, logprobs)

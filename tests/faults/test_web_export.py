@@ -1,0 +1,80 @@
+"""An export that breaks while it is sent is seen to have broken, and the server goes on."""
+
+import io
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from django.db import connection
+
+from evalboard.core.run_archive_reader import RunArchive
+from evalboard.local.children import wait_until
+from runs.models import Run
+from tests.faults.site import Site, site
+from tests.runs.test_exports import large_run
+
+LEASE_SECONDS = 3
+READERS = """
+SELECT pid FROM pg_stat_activity
+ WHERE backend_xmin IS NOT NULL AND state = 'idle in transaction' AND datname = current_database()
+"""
+TEXT = "blue sky " * 1500  # more for each response than a connection's buffers swallow for all of them
+
+
+@pytest.fixture
+def web(database_url: str, tmp_path: Path) -> Iterator[Site]:
+    lease = {"EVALBOARD_LEASE_SECONDS": str(LEASE_SECONDS), "EVALBOARD_HEARTBEAT_SECONDS": "1"}
+    with site(tmp_path, database_url, **lease) as found:
+        found.start(threads=2)
+        yield found
+
+
+@pytest.fixture
+def run(web: Site) -> Run:
+    return large_run(n_cases=2000, repeats=1, text=TEXT)
+
+
+def readers() -> list[int]:
+    """The backends that hold a snapshot."""
+    with connection.cursor() as cursor:
+        cursor.execute(READERS)
+        return [pid for (pid,) in cursor.fetchall()]
+
+
+def end_session() -> None:
+    """As an administrator does, or a database that restarts."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s)", readers())
+
+
+def take_nothing() -> None:
+    assert len(readers()) == 1
+    time.sleep(LEASE_SECONDS + 2)
+    assert readers() == []
+
+
+def take(web: Site, path: str, between: Callable[[], None]) -> None:
+    """Read an answer, with something happening after its first part."""
+    with web.api.stream("GET", path) as answer:
+        parts = answer.iter_bytes()
+        next(parts)
+        between()
+        for _ in parts:
+            pass
+
+
+def test_a_break_is_seen_and_the_server_goes_on(web: Site, run: Run) -> None:
+    path = f"/runs/{run.pk}/cases.jsonl"
+    for between in (end_session, take_nothing):
+        with pytest.raises(httpx.RemoteProtocolError):
+            take(web, path, between)
+
+    with web.api.stream("GET", path) as answer:
+        next(answer.iter_bytes())  # and goes away
+    assert wait_until(lambda: not readers(), 10), "the snapshot outlives its reader"
+
+    whole = web.api.get(path)
+    assert len(whole.text.splitlines()) == int(whole.headers["X-Row-Count"]) == 2000
+    RunArchive(io.BytesIO(web.api.get(f"/runs/{run.pk}/export/").content)).check()

@@ -1,0 +1,76 @@
+"""A worker is killed, sleeps, or is gone with the scheduler: its shard runs again, and what it kept stays."""
+
+import signal
+from collections.abc import Callable
+
+import pytest
+
+from runs import selectors
+from runs.models import Response, Run, Shard, Worker
+from tests.faults.whole import assert_whole
+from tests.worker.conftest import Start, Wait, ended, engines, is_gone, kill_group
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_machine_that_goes_down_mid_shard_is_noticed_by_another_within_a_lease(
+    new_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+) -> None:
+    """R1: SIGKILL to the worker's whole group, where no worker of the same host tells that it is gone."""
+    second = start_worker(SCRIPTED_SECONDS="0.05")
+    wait_until(lambda: Worker.objects.count() == 1, "the second worker has registered")
+    second.send_signal(signal.SIGSTOP)  # it has started before the first dies, so that only the lease can tell it
+    run = new_run(["say blue"] * 30, repeats=1)
+    first = start_worker(SCRIPTED_SECONDS="0.1")
+    wait_until(lambda: Response.objects.filter(repeat__run=run).count() >= 5, "five responses are stored")
+    left = engines(first)
+    kill_group(first)
+    kept = set(Response.objects.values_list("id", flat=True))
+    second.send_signal(signal.SIGCONT)
+    wait_until(lambda: ended(run), "the run ends")
+    assert_whole(run)
+    assert kept <= set(Response.objects.values_list("id", flat=True))
+    [lost] = run.events.filter(code="worker_lost").values_list("text", flat=True)
+    assert "was not heard of for the length of a lease" in lost
+    [again] = run.events.filter(code="attempt").values_list("text", flat=True)
+    assert "attempt 2 begun by" in again
+    assert {lost, again} <= {event.text for event in selectors.run_report(run.pk).events}  # what the run's page shows
+    assert left
+    wait_until(lambda: all(map(is_gone, left)), "the engine of the killed worker has ended")
+
+
+def test_a_zombie_is_refused_and_counted(new_run: Callable[..., Run], start_worker: Start, wait_until: Wait) -> None:
+    """R10: SIGSTOP for longer than a lease, then SIGCONT, while another worker has the shard."""
+    run = new_run(["say blue"] * 12, repeats=1)  # one shard
+    zombie = start_worker(SCRIPTED_SECONDS="0.3")
+    wait_until(lambda: Response.objects.count() >= 2, "two responses are stored")
+    sleeper = Worker.objects.get()
+    zombie.send_signal(signal.SIGSTOP)
+    start_worker(SCRIPTED_SECONDS="0.3")
+    wait_until(lambda: Shard.objects.filter(status="running").exclude(owner=sleeper).exists(), "another has the shard")
+    zombie.send_signal(signal.SIGCONT)
+    wait_until(lambda: Worker.objects.filter(pk=sleeper.pk, n_fenced=1).exists(), "the zombie was refused")
+    before = dict(Response.objects.values_list("id", "recorded_at"))
+    wait_until(lambda: ended(run), "the run ends")
+    assert_whole(run)
+    after = dict(Response.objects.values_list("id", "recorded_at"))
+    assert before.items() <= after.items()
+    assert Worker.objects.get(pk=sleeper.pk).n_fenced == 1
+    row = next(row for row in selectors.worker_rows() if row.name == sleeper.name)
+    assert row.n_fenced == 1  # what the workers page shows
+
+
+def test_an_engine_that_the_kernel_kills_says_by_which_signal(
+    new_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+) -> None:
+    """R3: the kernel ends what takes too much memory by SIGKILL; the history names the signal."""
+    run = new_run(["say blue"] * 30, repeats=1)
+    worker = start_worker(SCRIPTED_SECONDS="0.1")
+    wait_until(lambda: Response.objects.count() >= 3, "three responses are stored")
+    [engine] = engines(worker)
+    engine.kill()
+    wait_until(lambda: ended(run), "the run ends")
+    assert_whole(run)
+    [released] = run.events.filter(code="shard_released")
+    assert "The engine was ended by SIGKILL" in released.text
+    assert Shard.objects.filter(n_crashes=1).count() == 1

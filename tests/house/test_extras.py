@@ -1,0 +1,67 @@
+"""`pip install "evalboard[cli]"` brings what the command imports, and nothing of a server's is needed for it."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+NAME = re.compile(r"[A-Za-z0-9._-]+")
+LIST_IMPORTS = """
+import sys
+known = set(sys.modules)
+import {module}
+print(*sorted({{name.partition(".")[0] for name in set(sys.modules) - known}} - set(sys.stdlib_module_names)))
+"""
+
+
+def plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def brought(requirements: list[str]) -> set[str]:
+    """The distributions that these requirements bring, their own requirements among them."""
+    found: set[str] = set()
+    wanted = list(requirements)
+    while wanted:
+        line = wanted.pop()
+        match = NAME.match(line)
+        if match is None or "extra ==" in line:
+            continue
+        name = plain(match[0])
+        if name == "evalboard":
+            wanted += [each for extra in re.findall(r"\[([\w,]+)\]", line)[:1] for each in EXTRAS[extra]]
+        elif name not in found:
+            found.add(name)
+            try:
+                wanted += metadata.requires(name) or []
+            except metadata.PackageNotFoundError:
+                continue  # for another platform or Python
+    return found
+
+
+def imported(module: str) -> set[str]:
+    """The distributions that importing a module of ours needs."""
+    code = LIST_IMPORTS.format(module=module)
+    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    of = metadata.packages_distributions()
+    return {plain(name) for module in ended.stdout.split() for name in of.get(module, [])} - {"evalboard"}
+
+
+# Taken where they are there, and done without where they are not.
+OPTIONAL = {"brotli", "click", "h2", "socksio"}
+
+
+@pytest.mark.parametrize("module", ["evalboard.cli.main", "evalboard.client"])
+def test_the_command_needs_what_its_extra_brings(module: str) -> None:
+    assert imported(module) - OPTIONAL <= brought(EXTRAS["cli"])
+
+
+def test_pandas_comes_with_the_notebook_and_is_not_asked_for_before() -> None:
+    assert "pandas" in brought(EXTRAS["notebook"]) - brought(EXTRAS["cli"])
+    assert "pandas" not in imported("evalboard.client")

@@ -1,0 +1,105 @@
+"""What other machines may reach refuses to start where it is unsafe, in one sentence that says what to set."""
+
+import os
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evalboard import safety
+
+ROOT = Path(__file__).resolve().parents[2]
+SECRET = secrets.token_urlsafe(64)
+SAFE = {"EVALBOARD_HOSTS": "evalboard.example.com", "EVALBOARD_SECRET_KEY": SECRET, "EVALBOARD_HTTPS": "true"}
+
+
+def start(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end with these settings and no others."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    return subprocess.run(
+        [sys.executable, *command], env=kept | environment, cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+
+
+def start_web(**environment: str) -> subprocess.CompletedProcess[str]:
+    """Go as far as the web server does before it listens."""
+    return start("-m", "gunicorn", "--check-config", "--config", "deploy/gunicorn.conf.py", **environment)
+
+
+def test_safe_settings_start():
+    assert start_web(**SAFE).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        pytest.param({"EVALBOARD_DEBUG": "true"}, ("EVALBOARD_DEBUG is on", "unset it"), id="debug"),
+        pytest.param({"EVALBOARD_SECRET_KEY": ""}, ("EVALBOARD_SECRET_KEY is empty", "set 50"), id="no secret"),
+        pytest.param({"EVALBOARD_SECRET_KEY": SECRET[:49]}, ("has 49 characters", "set 50"), id="short secret"),
+        pytest.param({"EVALBOARD_SECRET_KEY": "changeme" * 8}, ("7 different characters",), id="dull secret"),
+        pytest.param({"EVALBOARD_HOSTS": "*"}, ("EVALBOARD_HOSTS has '*'", "name each host"), id="any host"),
+        pytest.param({"EVALBOARD_HOSTS": "a.example.com,.example.com"}, ("'.example.com'",), id="any subdomain"),
+        pytest.param({"EVALBOARD_HOSTS": "https://a.example.com"}, ("without scheme",), id="an address"),
+        pytest.param({"EVALBOARD_SECRET_KEY_FILE": "/nowhere"}, ("EVALBOARD_SECRET_KEY_FILE",), id="no such file"),
+        pytest.param({"EVALBOARD_WEB_PROCESSES": "two"}, ("EVALBOARD_WEB_PROCESSES",), id="not a number"),
+    ],
+)
+def test_unsafe_settings_end_the_start_with_one_sentence(changed: dict[str, str], words: tuple[str, ...]):
+    ended = start_web(**SAFE | changed)
+    assert ended.returncode != 0
+    assert ended.stderr.startswith("Evalboard cannot start: ")
+    assert len(ended.stderr.strip().splitlines()) == 1
+    assert all(part in ended.stderr for part in words), ended.stderr
+    assert SECRET[:20] not in ended.stderr
+
+
+def test_whether_tls_is_spoken_must_be_said():
+    ended = start_web(**{name: value for name, value in SAFE.items() if name != "EVALBOARD_HTTPS"})
+    assert ended.returncode == 1
+    assert "EVALBOARD_HTTPS is not set" in ended.stderr
+    assert "or to false" in ended.stderr
+
+
+def test_several_processes_never_sign_with_a_key_of_their_own_each():
+    ended = start_web()
+    assert ended.returncode == 1
+    assert "EVALBOARD_SECRET_KEY is empty" in ended.stderr
+
+
+def test_management_commands_are_refused_as_well():
+    ended = start("manage.py", "check", **SAFE | {"EVALBOARD_DEBUG": "true"})
+    assert ended.returncode != 0
+    assert "EVALBOARD_DEBUG is on" in ended.stderr
+
+
+@pytest.mark.parametrize("https", [True, False])
+def test_what_the_documents_recommend_has_nothing_for_djangos_own_check_to_warn_of(tmp_path: Path, https: bool):
+    """Without TLS Django warns of just the four things that TLS would bring."""
+    (tmp_path / "secret_key").write_text(SECRET + "\n")
+    kept = {"EVALBOARD_HOSTS": "evalboard.example.com", "EVALBOARD_SECRET_KEY_FILE": str(tmp_path / "secret_key")}
+    command = ("manage.py", "check", "--deploy", "--fail-level", "WARNING")
+    ended = start(*command, **kept, EVALBOARD_HTTPS="true" if https else "false")
+    assert (ended.returncode == 0) is https
+    warned = {name for name in ("W004", "W008", "W009", "W012", "W016", "W018", "W020") if name in ended.stderr}
+    assert warned == (set() if https else {"W004", "W008", "W012", "W016"})
+
+
+@pytest.mark.parametrize("hosts", [["127.0.0.1"], ["localhost", "[::1]"], list(safety.LOCAL_HOSTS)])
+def test_this_machines_own_names_ask_for_nothing(hosts: list[str]):
+    assert safety.refusal(hosts=hosts, debug=True, secret_key="", https=None) is None
+
+
+def test_one_foreign_name_among_local_ones_is_enough():
+    assert safety.refusal(hosts=["localhost", "box"], debug=False, secret_key=SECRET, https=None) is not None
+
+
+@pytest.mark.parametrize("host", ["box", "a-b.example.com", "10.0.0.7", "[2001:db8::1]"])
+def test_a_host_may_be_a_name_or_an_address(host: str):
+    assert safety.refusal(hosts=[host], debug=False, secret_key=SECRET, https=False) is None
+
+
+@pytest.mark.parametrize("length", [50, 64, 100])
+def test_random_keys_are_never_called_weak(length: int):
+    assert not any(safety.secret_weakness(secrets.token_hex(length)[:length]) for _ in range(1000))

@@ -1,0 +1,225 @@
+"""Sign-offs: by whom, on what, until when; and a history that nobody edits without its showing."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, connection, connections, transaction
+from django.utils import timezone
+
+from evalboard.core.errors import Conflict, InvalidInput, NotFound, Refused
+from runs import selectors, services, sign_off_chain
+from runs.models import Release, Response, Run, SignOff, Token
+from runs.selectors.sign_off import sign_off_records
+from tests import build
+from tests.runs import judged
+from tests.runs.judged import ALWAYS
+
+pytestmark = pytest.mark.django_db
+# Under which eight cases and three repeats suffice.
+POLICY = {"slug": "quick", "rule": "paired", "tolerance_points": 20.0, "looks": [3, 10, 20]}
+
+
+@pytest.fixture
+def pair(db: None) -> tuple[Run, Run]:
+    version, process = judged.suite(n_cases=8, policy=POLICY), build.process()
+    return judged.run(version, repeats=3, by=process), judged.run(version, repeats=3, by=process)
+
+
+@pytest.fixture
+def ship(pair: tuple[Run, Run]) -> Release:
+    return judged.release(*pair)
+
+
+@pytest.fixture
+def open_one(pair: tuple[Run, Run]) -> Release:
+    return judged.release(*pair, policy="strict")
+
+
+@pytest.fixture
+def person(db: None) -> Any:
+    return build.user("mary", "release manager")
+
+
+def sign(release: Release, by: Any, decision: str = "approve", **changes: Any) -> SignOff:
+    assert release.verdict is not None
+    asked = {"release_id": release.pk, "decision": decision, "note": "", "input_digest": release.verdict.input_digest}
+    return services.sign_release(**{**asked, **changes}, user=by)
+
+
+def soon(days: float = 30) -> Any:
+    return timezone.now() + timedelta(days=days)
+
+
+def problems() -> list[str]:
+    return [record.problem for record in sign_off_records()]
+
+
+def past_the_trigger(statement: str, *values: Any) -> None:
+    """What somebody with the database's own account could do."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # a table with checks to come cannot be altered
+        cursor.execute("ALTER TABLE runs_signoff DISABLE TRIGGER runs_signoff_append_only")
+        cursor.execute(statement, values)
+        cursor.execute("ALTER TABLE runs_signoff ENABLE TRIGGER runs_signoff_append_only")
+
+
+def test_a_ship_is_approved(ship: Release, person: Any) -> None:
+    row = sign(ship, person, note=" Go. ")
+    stored = SignOff.objects.get()
+    assert (stored.decision, stored.note, stored.person_name, stored.verdict) == (
+        "approve",
+        "Go.",
+        "mary",
+        ship.verdict,
+    )
+    assert (stored.previous_digest, stored.digest) == ("", row.digest)
+    assert stored.digest == sign_off_chain.digest_of(stored)
+
+
+def test_each_follows_from_the_one_before_across_releases(ship: Release, open_one: Release, person: Any) -> None:
+    rows = [
+        sign(ship, person),
+        sign(open_one, person, "waive", note="Known.", expires_at=soon()),
+        sign(ship, person, "reject", note="Found a fault."),
+    ]
+    assert [row.previous_digest for row in rows] == ["", rows[0].digest, rows[1].digest]
+    assert problems() == ["", "", ""]
+
+
+@pytest.mark.parametrize("role", ["viewer", "engineer", None])
+def test_who_may_not_sign(ship: Release, role: str | None) -> None:
+    with pytest.raises(Refused, match="right to sign"):
+        sign(ship, build.user("eve", role))
+    assert not SignOff.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("decision", "changed", "field"),
+    [
+        pytest.param("bless", {}, "decision", id="no such decision"),
+        pytest.param("reject", {}, "note", id="reject without a reason"),
+        pytest.param("reject", {"note": "  "}, "note", id="blank reason"),
+        pytest.param("approve", {"note": "x" * 2001}, "note", id="long"),
+        pytest.param("approve", {"note": "a\0b"}, "note", id="not storable"),
+        pytest.param("approve", {"expires_at": soon()}, "expires_at", id="approval with an end"),
+        pytest.param("waive", {"note": "Known."}, "expires_at", id="waiver without an end"),
+        pytest.param("waive", {"note": "Known.", "expires_at": soon(-1)}, "expires_at", id="past"),
+        pytest.param("waive", {"note": "Known.", "expires_at": soon(367)}, "expires_at", id="too long"),
+        pytest.param("waive", {"note": "Known.", "expires_at": soon().replace(tzinfo=None)}, "expires_at", id="naive"),
+        pytest.param("waive", {"expires_at": soon()}, "note", id="waiver without a reason"),
+    ],
+)
+def test_what_is_malformed_is_named(
+    ship: Release, person: Any, decision: str, changed: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        sign(ship, person, decision, **changed)
+    assert list(refused.value.fields) == [field]
+    assert not SignOff.objects.exists()
+
+
+def test_only_a_ship_is_approved_and_nothing_else_waived(ship: Release, open_one: Release, person: Any) -> None:
+    with pytest.raises(Conflict, match="Only ship can be approved"):
+        sign(open_one, person)
+    with pytest.raises(Conflict, match="needs no waiver"):
+        sign(ship, person, "waive", note="Known.", expires_at=soon())
+    with pytest.raises(NotFound):
+        sign(ship, person, release_id=999_999)
+    assert not SignOff.objects.exists()
+
+
+def test_what_was_looked_at_must_be_what_is_there(ship: Release, pair: tuple[Run, Run], person: Any) -> None:
+    with pytest.raises(Conflict, match="replaced"):
+        sign(ship, person, input_digest="0" * 64)
+    Response.objects.filter(repeat__run=pair[1], case_index=0).update(is_vouched=False)
+    with pytest.raises(Conflict, match="replaced"):
+        sign(ship, person)
+    ship.refresh_from_db()
+    assert sign(ship, person).input_digest == ship.verdict.input_digest  # type: ignore[union-attr]
+
+
+def test_a_sign_off_is_void_once_what_it_rests_on_changes(ship: Release, pair: tuple[Run, Run], person: Any) -> None:
+    sign(ship, person)
+    assert [line.void for line in selectors.release_report(ship.pk).sign_offs] == [""]
+    Response.objects.filter(repeat__run=pair[1], case_index=0).update(is_vouched=False)
+    services.decide_release(release_id=ship.pk)
+    report = selectors.release_report(ship.pk)
+    assert report.row.outcome == "void"
+    assert "has changed since" in report.sign_offs[0].void
+
+
+def test_nobody_signs_while_repeats_are_at_work(ship: Release, pair: tuple[Run, Run], person: Any) -> None:
+    services.add_repeats(run_id=pair[1].pk, n=1)
+    with pytest.raises(Conflict, match=f"Run {pair[1].pk} is queued"):
+        sign(ship, person)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["UPDATE runs_signoff SET note = 'other'", "DELETE FROM runs_signoff", "UPDATE runs_signoff SET id = id"],
+)
+def test_the_database_refuses_any_change(ship: Release, person: Any, statement: str) -> None:
+    sign(ship, person)
+    with pytest.raises(IntegrityError, match="append-only"), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(statement)
+    with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
+        SignOff.objects.update(decision="reject")
+    assert SignOff.objects.get().decision == "approve"
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        pytest.param("UPDATE runs_signoff SET note = 'Never.' WHERE id = %s", ["", "changed", ""], id="changed"),
+        pytest.param("UPDATE runs_signoff SET decision = 'approve' WHERE id = %s", ["", "changed", ""], id="turned"),
+        pytest.param("UPDATE runs_signoff SET created_at = now() WHERE id = %s", ["", "changed", ""], id="redated"),
+        pytest.param("DELETE FROM runs_signoff WHERE id = %s", ["", "taken out"], id="taken out"),
+        pytest.param(
+            "UPDATE runs_signoff SET digest = repeat('e', 64) WHERE id = %s",
+            ["", "changed", "taken out"],
+            id="resealed",
+        ),
+    ],
+)
+def test_a_change_made_past_the_trigger_shows(ship: Release, person: Any, statement: str, found: list[str]) -> None:
+    rows = [sign(ship, person, "reject", note=f"Fault {n}.") for n in range(3)]
+    past_the_trigger(statement, rows[1].pk)
+    for problem, words in zip(problems(), found, strict=True):
+        assert words in problem
+        assert bool(words) == bool(problem)
+
+
+def test_a_person_who_signed_can_be_shut_out_and_their_sign_off_stays(ship: Release, person: Any) -> None:
+    build.token(person, "sign")
+    sign(ship, person)
+    services.remove_person(name="mary")
+    assert not Token.objects.filter(revoked_at=None).exists()
+    assert (SignOff.objects.get().person_name, problems()) == ("mary", [""])
+    person.refresh_from_db()
+    with pytest.raises(Refused):
+        sign(ship, person)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_who_sign_at_once_make_one_chain() -> None:
+    version, process = judged.suite(n_cases=3), build.process()
+    pairs = [judged.run(version, {0: ALWAYS}, repeats=1, by=process) for _ in range(2)]
+    releases = [judged.release(*pairs), judged.release(*pairs, policy="paired")]
+    people = [build.user(f"person-{n}", "release manager") for n in range(6)]
+    together = threading.Barrier(len(people))
+
+    def once(place: int) -> None:
+        try:
+            together.wait(timeout=10)
+            sign(releases[place % 2], people[place], "reject", note="At once.")
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(len(people)) as pool:
+        for each in [pool.submit(once, place) for place in range(len(people))]:
+            each.result(timeout=30)
+    assert SignOff.objects.count() == len(people)
+    assert problems() == [""] * len(people)
