@@ -300,5 +300,8 @@ LOGGING = {
     },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["request_id"]}},
     "root": {"handlers": ["console"], "level": "INFO"},
-    "loggers": {"axes": {"level": "WARNING"}},  # four lines for each sign-in otherwise
+    "loggers": {
+        "axes": {"level": "WARNING"},  # four lines for each sign-in otherwise
+        "httpx": {"level": "WARNING"},  # the whole address of each request otherwise, a webhook's secret path included
+    },
 }
