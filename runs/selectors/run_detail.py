@@ -26,12 +26,13 @@ from runs.selectors.run_facts import RepeatFacts, RunFacts
 from runs.selectors.run_list import row_of
 from runs.selectors.run_noise import noise_of
 from runs.selectors.run_scores import Range, points_in_bucket, run_range
+from runs.selectors.run_state import RunState
 from runs.selectors.run_warnings import waiting, warnings_of
 
 
-def run_report(run_id: int) -> RunReport:
-    """Raises NotFound."""
-    facts = run_facts.read(run_id)
+def run_report(run_id: int, *, state: RunState | None = None) -> RunReport:
+    """Raises NotFound. state: as `run_facts.read` takes it."""
+    facts = run_facts.read(run_id, state=state)
     run, version = facts.run, facts.run.suite_version
     pins = _pins(facts.processes)
     points = tuple(_points(facts, repeat) for repeat in facts.repeats)

@@ -1,14 +1,15 @@
-"""Everything stored about one run that its page shows, read in a fixed number of queries."""
+"""Everything stored about one run that its page shows, read in a fixed number of queries, few where it is polled."""
 
+import functools
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
 from django.conf import settings
 from django.db import connection
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 from django.db.models.functions import Now
 from numpy.typing import NDArray
 
@@ -31,8 +32,11 @@ from runs.selectors.health import doorbell_problem
 from runs.selectors.run import TwinRun
 from runs.selectors.run_list import RELATED
 from runs.selectors.run_scores import case_buckets, digest_table
+from runs.selectors.run_state import RunState
 
 EVENTS_SHOWN = 200
+# What has settled of runs that are polled is kept in memory, about 40 bytes a response.
+RUNS_REMEMBERED, MOST_REMEMBERED = 128, 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +63,14 @@ class RepeatFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class RunFacts:
-    """`scores` maps a scorer's id to the scores of the repeats (by index) that it has scored; `groups` a case's index
-    to its group, where it has one.
+class Settled:
+    """What changes only where `run_state.RunState.settled` does; the repeats come without their shards.
 
-    `alive` are the workers of the run's pool, `busy_ids` those at a shard of any run. The doorbell is asked only
-    while the run waits for somebody to hear it.
+    `scores` maps a scorer's id to the scores of the repeats (by index) that it has scored; `groups` a case's index
+    to its group, where it has one.
     """
 
     run: Run
-    now: datetime
     repeats: tuple[RepeatFacts, ...]
     processes: tuple[EngineProcess, ...]
     buckets: dict[int, Bucket]
@@ -78,6 +80,17 @@ class RunFacts:
     n_unvouched: int
     stored_bytes: int
     twin: TwinRun | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts(Settled):
+    """With the shards, and what follows from the clock.
+
+    `alive` are the workers of the run's pool, `busy_ids` those at a shard of any run. They and the doorbell are asked
+    for only while the run waits for somebody to hear it.
+    """
+
+    now: datetime
     alive: tuple[Worker, ...]
     busy_ids: frozenset[int]
     doorbell_problem: str | None
@@ -103,8 +116,45 @@ class RunFacts:
         return self.scores.get(self.run.suite_version.scorer_id, {})
 
 
-def read(run_id: int) -> RunFacts:
-    """Raises NotFound."""
+def read(run_id: int, *, state: RunState | None = None) -> RunFacts:
+    """Raises NotFound. state: as it was just read, of a run that is polled; what has settled is then not read again."""
+    settled = _read_settled(run_id) if state is None else _settled(state)
+    run = settled.run
+    shards: dict[int, list[Shard]] = defaultdict(list)
+    rows = Shard.objects.filter(repeat__run=run).select_related("owner").annotate(index=F("repeat__index"))
+    for shard in rows.order_by("repeat", "first"):
+        shards[shard.index].append(shard)
+    repeats = tuple(replace(repeat, shards=tuple(shards[repeat.index])) for repeat in settled.repeats)
+    waits = is_waiting(run, repeats)
+    alive = _alive(run) if waits else ()
+    return RunFacts(
+        **{each.name: getattr(settled, each.name) for each in fields(settled)} | {"repeats": repeats},
+        now=run.now if state is None else state.at,
+        alive=alive,
+        busy_ids=_busy_ids(alive),
+        doorbell_problem=doorbell_problem() if waits else None,
+    )
+
+
+def is_waiting(run: Run, repeats: tuple[RepeatFacts, ...]) -> bool:
+    """Whether there is work and nobody at work."""
+    shards = [shard.status for repeat in repeats for shard in repeat.shards]
+    return not run.is_terminal and Shard.Status.QUEUED in shards and Shard.Status.RUNNING not in shards
+
+
+def _settled(state: RunState) -> Settled:
+    """What was read when the run's state was the same; of runs that would fill the memory it is read anew."""
+    if state.n_responses > MOST_REMEMBERED:
+        return _read_settled(state.run_id)
+    return _remembered(state.run_id, state.settled)
+
+
+@functools.lru_cache(maxsize=RUNS_REMEMBERED)
+def _remembered(run_id: int, settled: str) -> Settled:  # the state is the key alone
+    return _read_settled(run_id)
+
+
+def _read_settled(run_id: int) -> Settled:
     run = (
         Run.objects.select_related(*RELATED, "suite_version__suite__policy", "suite_version__scorer", "created_by")
         .annotate(now=Now())
@@ -117,18 +167,11 @@ def read(run_id: int) -> RunFacts:
     processes = EngineProcess.objects.filter(pk__in=linked).select_related("worker", "bucket").order_by("id")
     repeats = _repeats(run)
     bucket_ids = {bucket for repeat in repeats for bucket in repeat.bucket_ids}
-    buckets = (
-        Bucket.objects.filter(Q(pk__in=bucket_ids) | Q(runs=run))
-        .distinct()
-        .select_related("model", "fingerprint")
-        .order_by("id")
-    )
-    alive = () if run.is_terminal else _alive(run)
+    buckets = Bucket.objects.filter(Q(pk__in=bucket_ids) | Q(runs=run)).select_related("model", "fingerprint")
     events = list(Event.objects.filter(run=run).order_by("-id")[:EVENTS_SHOWN])
     n_unvouched, stored_bytes = _sums(run)
-    return RunFacts(
+    return Settled(
         run=run,
-        now=run.now,
         repeats=repeats,
         processes=tuple(processes),
         buckets={bucket.pk: bucket for bucket in buckets.distinct().order_by("id")},
@@ -138,22 +181,11 @@ def read(run_id: int) -> RunFacts:
         n_unvouched=n_unvouched,
         stored_bytes=stored_bytes,
         twin=_twin(run),
-        alive=alive,
-        busy_ids=_busy_ids(alive),
-        doorbell_problem=doorbell_problem() if is_waiting(run, repeats) else None,
     )
 
 
-def is_waiting(run: Run, repeats: tuple[RepeatFacts, ...]) -> bool:
-    """Whether there is work and nobody at work."""
-    shards = [shard.status for repeat in repeats for shard in repeat.shards]
-    return not run.is_terminal and Shard.Status.QUEUED in shards and Shard.Status.RUNNING not in shards
-
-
 def _repeats(run: Run) -> tuple[RepeatFacts, ...]:
-    shards: dict[int, list[Shard]] = defaultdict(list)
-    for shard in Shard.objects.filter(repeat__run=run).select_related("owner").order_by("repeat", "first"):
-        shards[shard.repeat_id].append(shard)
+    """Without their shards."""
     links: dict[int, list[int]] = defaultdict(list)
     decoded_by = Repeat.engine_processes.through.objects.filter(repeat__run=run).order_by("engineprocess")
     for repeat_id, process_id in decoded_by.values_list("repeat", "engineprocess"):
@@ -168,7 +200,7 @@ def _repeats(run: Run) -> tuple[RepeatFacts, ...]:
             index=repeat.index,
             status=repeat.status,
             finished_at=repeat.finished_at,
-            shards=tuple(shards[repeat.pk]),
+            shards=(),
             process_ids=tuple(links[repeat.pk]),
             errors=errors[repeat.pk],
             **_unpacked(packed.get(repeat.pk)),

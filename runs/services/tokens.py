@@ -84,8 +84,8 @@ def use_token(*, secret: str) -> Token | None:
     token = known.filter(secret_digest=digest, revoked_at=None, expires_at__gt=now).first()
     if token is None or not token.user.is_active or not constant_time_compare(token.secret_digest, digest):
         return None
-    noted = Q(last_used_at=None) | Q(last_used_at__lt=now - NOTED_EVERY)
-    Token.objects.filter(noted, pk=token.pk).update(last_used_at=now)
+    if token.last_used_at is None or token.last_used_at < now - NOTED_EVERY:
+        Token.objects.filter(pk=token.pk).update(last_used_at=now)
     return token
 
 

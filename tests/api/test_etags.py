@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from runs import services
 from runs.models import EngineProcess, Repeat, Run, Shard, Suite
-from runs.selectors import run_state
+from runs.selectors import run_facts, run_state
 from tests import build
 from tests.api.conftest import Api
 from tests.judged import LENIENT
@@ -34,16 +34,24 @@ def test_who_has_seen_it_is_told_so_without_a_body(api: Api) -> None:
     assert poll(api, run, '"other"').json() == first.json()
 
 
+def n_queries(api: Api, run: Run, tag: str = "") -> int:
+    with CaptureQueriesContext(connection) as found:
+        poll(api, run, tag)
+    return len(found)
+
+
 def test_the_answer_is_not_made_for_nothing(api: Api) -> None:
     run = build.finished_run()
-    tag = poll(api, run)["ETag"]
-    with CaptureQueriesContext(
-        connection,
-    ) as full:
-        poll(api, run)
-    with CaptureQueriesContext(connection) as short:
-        poll(api, run, tag)
-    assert len(full) - len(short) >= 10
+    made = n_queries(api, run)
+    assert made - n_queries(api, run, poll(api, run)["ETag"]) >= 10
+
+
+def test_while_it_moves_only_what_moves_is_read_again(api: Api) -> None:
+    run = build.run(repeats=2)
+    decode_some(run)
+    made = n_queries(api, run)
+    decode_more(run)
+    assert made - n_queries(api, run) >= 10
 
 
 def decode_some(run: Run) -> None:
@@ -101,6 +109,8 @@ def test_whatever_changes_is_told(api: Api, what: str, monkeypatch: pytest.Monke
     changed = poll(api, run, seen["ETag"])
     assert changed.status_code == 200
     assert changed["ETag"] != seen["ETag"]
+    run_facts._remembered.cache_clear()
+    assert poll(api, run).json() == changed.json(), "nothing of the answer was remembered from before"
 
 
 def test_an_earlier_twin_that_goes_is_told(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

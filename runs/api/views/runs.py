@@ -17,7 +17,7 @@ from runs.api.serializers import Nothing, RepeatsIn, RescoreIn, RunIn
 from runs.models import Run
 from runs.selectors import RunRow
 from runs.selectors.run_list import RunFilter, run_page
-from runs.selectors.run_state import run_state
+from runs.selectors.run_state import RunState, run_state
 from runs.services.idempotency import HEADER
 
 DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
@@ -94,7 +94,8 @@ def run_detail(request: Request, run_id: int) -> Response:
     if request.method == "DELETE":
         services.delete_run(run_id=run_id)
         return Response(status=204)
-    return etags.answer(request, run_state(run_id), lambda: _shown(run_id, request))
+    state = run_state(run_id)
+    return etags.answer(request, state.tag, lambda: _shown(run_id, request, state=state))
 
 
 @resource(POST=RUN)
@@ -133,5 +134,5 @@ def rescore(request: Request, run_id: int) -> Response:
     return Response({"scorer": {"id": str(scorer.pk), "digest": scorer.digest}, "run": _shown(run_id, request)})
 
 
-def _shown(run_id: int, request: Request) -> answers.Run:
-    return shapes.run(selectors.run_report(run_id), request)
+def _shown(run_id: int, request: Request, *, state: RunState | None = None) -> answers.Run:
+    return shapes.run(selectors.run_report(run_id, state=state), request)
