@@ -5,7 +5,9 @@ from runs.models.baseline import Baseline, Rotation
 from runs.models.comparison import Comparison, Divergence
 from runs.models.endpoint import Endpoint, Profile
 from runs.models.identity import Bucket, EngineProcess, Fingerprint, Model, SelfTest, Vocabulary, Worker
+from runs.models.imported import Import
 from runs.models.policy import Policy
+from runs.models.probe import Probe
 from runs.models.release import Gate, Release, Settling, SignOff, Verdict
 from runs.models.replay import Replay
 from runs.models.response import CaseColumns, RepeatScore, Response, TraceBlock
@@ -26,9 +28,11 @@ __all__ = [
     "Fingerprint",
     "Gate",
     "IdempotencyKey",
+    "Import",
     "Model",
     "OutboxMessage",
     "Policy",
+    "Probe",
     "Profile",
     "Release",
     "Repeat",

@@ -8,6 +8,7 @@ class Endpoint(models.Model):
 
     class Engine(models.TextChoices):
         VLLM = "vllm", "vLLM, in a process of the worker's own"
+        IMPORTED = "imported", "another tool's log: nothing is decoded here"
 
     slug = models.SlugField(max_length=80, unique=True)
     engine = models.CharField(max_length=20, choices=Engine.choices, default=Engine.VLLM)

@@ -27,6 +27,13 @@ class Run(models.Model):
         null=True, help_text='another checkpoint of the endpoint\'s line: {"path"} or {"repo", "revision"}'
     )
     labels = models.JSONField(default=dict)
+    source = models.ForeignKey(
+        "runs.Import",
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="runs",
+        help_text="the log that it was read from",
+    )
     status = models.CharField(max_length=20, choices=Status.choices, default=Status.QUEUED)
     is_cancel_wanted = models.BooleanField(default=False)
     bucket = models.ForeignKey(

@@ -1,0 +1,25 @@
+"""Other tools' logs that runs were read from."""
+
+from django.conf import settings
+from django.db import models
+
+
+class Import(models.Model):
+    """One reading of a log's files. The files are not kept; `files` is a list of `{"name", "size", "sha256"}`.
+
+    `digest` covers the files' content, the format and the suite asked for, so that the same log is stored once.
+    """
+
+    format = models.CharField(max_length=40, help_text="a name of `runs.importers.FORMATS`")
+    tool = models.CharField(max_length=100, help_text="the tool that wrote it, with its version where the log says it")
+    digest = models.CharField(max_length=64, unique=True)
+    files = models.JSONField()
+    notes = models.JSONField(default=list, help_text="what the log does not say, or was not taken over")
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return f"import {self.pk} ({self.format})"
