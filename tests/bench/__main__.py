@@ -1,6 +1,7 @@
 """`make bench`: measure on the real engine and a real PostgreSQL; a table here, JSON in bench/.
 
-The part `verdict` needs neither: it simulates runs, and writes what it measures into docs/verdict.md.
+The parts `verdict` and `probes` need neither: they simulate, and write what they measure into docs/verdict.md and
+docs/probes.md.
 
 Machines are noisy: what is compared is run in turn within one call, and medians and ratios are given.
 """
@@ -21,14 +22,15 @@ from tests.bench.database import temporary_database
 
 ROOT = Path(__file__).resolve().parents[2]
 Row = dict[str, Any]
-PARTS = ("run", "store", "team", "compare", "api", "verdict")
+PARTS = ("run", "store", "team", "compare", "api", "verdict", "probes")
 WITHOUT_ENGINE = {"api"}
+SIMULATED = {"verdict", "probes"}
 
 
 def main() -> int:
     options = _options()
     rows: list[Row] = []
-    if set(options.only) != {"verdict"}:
+    if set(options.only) - SIMULATED:
         with temporary_database():
             import django
 
@@ -38,6 +40,10 @@ def main() -> int:
         from tests.bench import bench_verdict
 
         rows += bench_verdict.measure()
+    if "probes" in options.only:
+        from tests.bench import bench_probes
+
+        rows += bench_probes.measure()
     _print(rows)
     path = ROOT / "bench" / f"{datetime.now(UTC):%Y-%m-%dT%H%M%S}.json"
     path.parent.mkdir(exist_ok=True)

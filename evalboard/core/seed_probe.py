@@ -1,0 +1,274 @@
+"""Whether an endpoint honours seeds: calls with one seed against calls with a seed each (docs/probes.md).
+
+`same` calls of a prompt have one seed, `different` ones each their own. What two answers share is how many tokens
+they have alike from the start; answers that are identical share the length of the prompt's longest answer.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import fmean, median
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.core import permutation
+from evalboard.core.probe_answers import (
+    Answer,
+    Answered,
+    Answers,
+    by_prompt,
+    chance,
+    failed_words,
+    incomplete,
+    read,
+    shared,
+)
+from evalboard.core.probe_call import Call, Finding
+from evalboard.core.verdict_words import counted
+
+SIGNIFICANT = 0.01
+LOYAL = 0.6  # of the calls with one seed: with fewer, something drops it some of the time
+AS_UNSEEDED = 0.95  # a call that shares more than this quantile of unseeded pairs do follows its seed
+NOT_IGNORED = 0.45  # where a seed is ignored both groups part equally fast: the ratio of their hazards is 1
+DETERMINISTIC = 0.5  # of the pairs with different seeds are identical: sampling itself does nothing
+WIDTH = 1.645  # half of a 90 % interval, in standard errors
+ENOUGH_CALLS = 100  # 10 prompts × (5 + 5)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prompt:
+    """One prompt's answers. alike: int64[n, n], what each two share, 0 on the diagonal; `same` ones come first."""
+
+    index: int
+    calls: tuple[Call, ...]
+    answers: tuple[Answer, ...]
+    n_same: int
+    length: int
+    alike: NDArray[np.int64]
+
+    @property
+    def same(self) -> range:
+        return range(self.n_same)
+
+    @property
+    def different(self) -> range:
+        return range(self.n_same, len(self.answers))
+
+
+@dataclass(frozen=True, slots=True)
+class _Hazard:
+    """How fast answers of one group part, per token; n_distinct: answers beyond the first one, over all prompts."""
+
+    per_token: float
+    n_distinct: int
+
+
+def find(calls: Iterable[Call], *, random_seed: int = 0) -> Finding:
+    """What the calls say of seeds: honoured, partly_honoured, ignored, deterministic, too_noisy or incomplete."""
+    answers = read(calls)
+    prompts = _prompts(answers.answered)
+    if not answers.is_enough or not prompts:
+        return incomplete(answers, "half of the calls, with two of each group for some prompt")
+    numbers = _numbers(prompts, answers, random_seed)
+    state = _state(numbers)
+    sentence = _SENTENCES[state](numbers)
+    return Finding(state, sentence + failed_words([answers]), numbers)
+
+
+def _prompts(answered: Iterable[Answered]) -> list[_Prompt]:
+    """Those with two answers in each group; the others hold nothing against each other."""
+    found = []
+    for index, group in by_prompt(answered).items():
+        same = [each for each in group if each.call.group == "same"]
+        different = [each for each in group if each.call.group == "different"]
+        if min(len(same), len(different)) >= 2:
+            found.append(_prompt(index, [*same, *different], len(same)))
+    return found
+
+
+def _prompt(index: int, group: Sequence[Answered], n_same: int) -> _Prompt:
+    answers = tuple(each.answer for each in group)
+    length = max(1, *map(len, answers))
+    alike = np.zeros((len(group), len(group)), dtype=np.int64)
+    for i, j in combinations(range(len(group)), 2):
+        alike[i, j] = alike[j, i] = length if answers[i] == answers[j] else shared(answers[i], answers[j])
+    return _Prompt(index, tuple(each.call for each in group), answers, n_same, length, alike)
+
+
+def _numbers(prompts: Sequence[_Prompt], answers: Answers, random_seed: int) -> dict[str, Any]:
+    effect, p_value = _effect(prompts, random_seed)
+    same, different = (_hazard(prompts, group) for group in ("same", "different"))
+    rho = same.per_token / different.per_token
+    spread = math.exp(WIDTH * math.sqrt(1 / (same.n_distinct + 0.5) + 1 / (different.n_distinct + 0.5)))
+    unseeded = [_pairs(prompt, prompt.different) for prompt in prompts]
+    n_pairs = sum(map(len, unseeded))
+    n_identical = sum(shares.count(prompt.length) for prompt, shares in zip(prompts, unseeded, strict=True))
+    return {
+        **answers.counts,
+        "compared": answers.unit,
+        "n_prompts": len(prompts),
+        "effect": effect,
+        "p_value": p_value,
+        "n_permutations": permutation.DRAWS,
+        "hazard_same": same.per_token,
+        "hazard_different": different.per_token,
+        "rho": rho,
+        "rho_low": rho / spread,
+        "rho_high": rho * spread,
+        **_loyalty(prompts),
+        "n_pairs_different": n_pairs,
+        "n_identical_different": n_identical,
+        "shared_same": fmean(share for prompt in prompts for share in _pairs(prompt, prompt.same)),
+        "shared_different": fmean(share for shares in unseeded for share in shares),
+        "n_more_calls": max(ENOUGH_CALLS - answers.n_calls, 0),
+        "prompts": [_of_prompt(prompt) for prompt in prompts],
+    }
+
+
+def _state(numbers: dict[str, Any]) -> str:
+    if numbers["n_identical_different"] >= DETERMINISTIC * numbers["n_pairs_different"]:
+        return "deterministic"
+    if numbers["p_value"] <= SIGNIFICANT:
+        return "honoured" if numbers["loyal_share"] >= LOYAL else "partly_honoured"
+    return "ignored" if numbers["rho_low"] > NOT_IGNORED else "too_noisy"
+
+
+def _effect(prompts: Sequence[_Prompt], random_seed: int) -> tuple[float, float]:
+    """How much more calls with one seed share than others, as a part of the length, and the chance of as much."""
+    rng = np.random.default_rng(random_seed)
+    observed, drawn = 0.0, np.zeros(permutation.DRAWS)
+    for prompt in prompts:
+        labels = np.zeros((1, len(prompt.answers)))
+        labels[:, : prompt.n_same] = 1
+        observed += float(_separation(prompt, labels)[0]) / len(prompts)
+        dealt = permutation.deals(rng, len(prompt.answers), prompt.n_same)
+        drawn += _separation(prompt, dealt) / len(prompts)
+    return observed, permutation.p_value(observed, drawn)
+
+
+def _separation(prompt: _Prompt, labels: NDArray[np.float64]) -> NDArray[np.float64]:
+    """For each row of 0/1 labels: what pairs of ones share on average, minus what pairs of zeros do, by length."""
+    alike = prompt.alike.astype(np.float64)
+    means = [((side @ alike) * side).sum(axis=1) / (n * (n - 1)) for side, n in _sides(prompt, labels)]
+    difference: NDArray[np.float64] = (means[0] - means[1]) / prompt.length
+    return difference
+
+
+def _sides(prompt: _Prompt, labels: NDArray[np.float64]) -> list[tuple[NDArray[np.float64], int]]:
+    return [(labels, prompt.n_same), (1 - labels, len(prompt.answers) - prompt.n_same)]
+
+
+def _hazard(prompts: Sequence[_Prompt], group: str) -> _Hazard:
+    n_parted, n_tokens, n_distinct = 0, 0, 0
+    for prompt in prompts:
+        members = [prompt.answers[index] for index in (prompt.same if group == "same" else prompt.different)]
+        for one, other in combinations(members, 2):
+            n_parted += one != other
+            n_tokens += min(shared(one, other) + 1, max(len(one), len(other)))
+        n_distinct += len(set(members)) - 1
+    return _Hazard((n_parted + 0.5) / max(n_tokens, 1), n_distinct)
+
+
+def _loyalty(prompts: Sequence[_Prompt]) -> dict[str, Any]:
+    """How many calls with one seed follow its text, the one that is nearest to all others of the prompt.
+
+    A call is loyal that shares more with that text than nearly all unseeded pairs share, or is that text.
+    """
+    unseeded = [share / prompt.length for prompt in prompts for share in _pairs(prompt, prompt.different)]
+    limit = float(np.quantile(unseeded, AS_UNSEEDED))
+    n_loyal, parted_at, by_bucket = 0, [], dict[int | None, list[bool]]()
+    for prompt in prompts:
+        centre = int(np.argmax(prompt.alike[: prompt.n_same, : prompt.n_same].sum(axis=1)))
+        for index in prompt.same:
+            is_centre = prompt.answers[index] == prompt.answers[centre]
+            is_loyal = is_centre or prompt.alike[centre, index] > limit * prompt.length
+            n_loyal += is_loyal
+            parted_at += [] if is_centre else [int(prompt.alike[centre, index])]
+            by_bucket.setdefault(prompt.calls[index].bucket, []).append(bool(is_loyal))
+    n_same = sum(prompt.n_same for prompt in prompts)
+    return {
+        "n_same": n_same,
+        "n_loyal": int(n_loyal),
+        "loyal_share": n_loyal / n_same,
+        "is_exact": not parted_at,
+        "n_parted": len(parted_at),
+        "median_parted_at": median(parted_at) if parted_at else None,
+        "loyal_by_bucket": [
+            {"bucket": bucket, "n_same": len(found), "n_loyal": sum(found)}
+            for bucket, found in sorted(by_bucket.items(), key=lambda item: (item[0] is None, item[0] or 0))
+        ],
+    }
+
+
+def _pairs(prompt: _Prompt, members: range) -> list[int]:
+    return [int(prompt.alike[i, j]) for i, j in combinations(members, 2)]
+
+
+def _of_prompt(prompt: _Prompt) -> dict[str, Any]:
+    same, different = _pairs(prompt, prompt.same), _pairs(prompt, prompt.different)
+    return {
+        "prompt": prompt.index,
+        "length": prompt.length,
+        "n_same": prompt.n_same,
+        "n_different": len(prompt.different),
+        "n_distinct_same": len({prompt.answers[index] for index in prompt.same}),
+        "n_distinct_different": len({prompt.answers[index] for index in prompt.different}),
+        "shared_same": fmean(same),
+        "shared_different": fmean(different),
+        "pairs_same": same,
+        "pairs_different": different,
+    }
+
+
+def _honoured(numbers: dict[str, Any]) -> str:
+    unit, n_same = numbers["compared"], numbers["n_same"]
+    others = f"calls with other seeds part after {numbers['shared_different']:.1f} {unit}s on average"
+    if numbers["is_exact"]:
+        found = f"each prompt's calls with one seed, {n_same} in all, gave one text"
+        return f"The seed is honoured exactly: {found}, and {others}."
+    n, when = numbers["n_parted"], numbers["median_parted_at"]
+    parted = f"{n} of {n_same} calls with one seed parted from the rest, after {when:g} {unit}s in the median"
+    return f"The seed is honoured as far as noise lets it: {parted}; {others}."
+
+
+def _partly_honoured(numbers: dict[str, Any]) -> str:
+    n_same = numbers["n_same"]
+    found = f"The seed has an effect, but {n_same - numbers['n_loyal']} of {n_same} calls behaved as if they had none"
+    return f"{found} ({chance(numbers['p_value'])}): heavy batch noise, or something on the way drops it at times."
+
+
+def _ignored(numbers: dict[str, Any]) -> str:
+    same, different = numbers["shared_same"], numbers["shared_different"]
+    found = f"calls with one seed part after {same:.1f} {numbers['compared']}s on average, others after {different:.1f}"
+    where = "It is dropped somewhere between the client and the sampler."
+    return f"The seed is ignored: {found}, no later than chance explains ({chance(numbers['p_value'])}). {where}"
+
+
+def _deterministic(numbers: dict[str, Any]) -> str:
+    n, n_pairs = numbers["n_identical_different"], numbers["n_pairs_different"]
+    found = f"{n} of {n_pairs} pairs with different seeds are identical"
+    why = "greedy decoding, a cache, or a temperature that is dropped"
+    return (
+        f"Different seeds give the same text ({found}): {why}. The seed is not being tested. Probe again at a higher "
+        "temperature; if nothing changes, the temperature is dropped."
+    )
+
+
+def _too_noisy(numbers: dict[str, Any]) -> str:
+    tried = counted(numbers["n_calls"], "call")
+    found = f"{tried} do not tell whether the seed is honoured ({chance(numbers['p_value'])})"
+    if numbers["n_more_calls"]:
+        return f"{found}. {numbers['n_more_calls']} more would: take 10 prompts with 5 calls a group."
+    return f"{found}. Batch noise is too high: probe at a quieter time or with fewer requests side by side."
+
+
+_SENTENCES = {
+    "honoured": _honoured,
+    "partly_honoured": _partly_honoured,
+    "ignored": _ignored,
+    "deterministic": _deterministic,
+    "too_noisy": _too_noisy,
+}

@@ -1,0 +1,105 @@
+"""A seed is honoured, partly honoured, ignored, not tested, or the calls do not tell; each by hand and by rate."""
+
+import json
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from evalboard.core import seed_probe
+from evalboard.core.probe_call import Call
+from tests.bench.simulated_probes import QUIET, SEED_CLAIMS, Claim, seed_calls
+
+
+def calls_of(same: list[list[str]], different: list[list[str]]) -> list[Call]:
+    """Texts by prompt, without token ids."""
+    return [
+        Call(prompt=prompt, group=group, seed=1, text=text, bucket=3)
+        for group, by_prompt in (("same", same), ("different", different))
+        for prompt, texts in enumerate(by_prompt)
+        for text in texts
+    ]
+
+
+@pytest.mark.parametrize(
+    "claim", [each for each in SEED_CLAIMS if each.n_in_tests], ids=lambda claim: f"{claim.situation}: {claim.says}"
+)
+def test_a_promised_rate_is_kept(claim: Claim) -> None:
+    share = claim.measure(claim.n_in_tests)
+    assert claim.is_kept(share), f"{100 * share:.1f} %, and {claim.aim} is promised"
+
+
+def test_the_numbers_are_those_of_the_formulas() -> None:
+    """One prompt, three and two calls, by characters: pairs share 10 10 10 (all alike) against 3."""
+    finding = seed_probe.find(calls_of([["abcdefghij"] * 3], [["abcde", "abcxyzuvwq"]]))
+    numbers = finding.numbers
+    assert numbers["compared"] == "character"
+    assert numbers["effect"] == pytest.approx((10 - 3) / 10)
+    assert numbers["hazard_same"] == pytest.approx(0.5 / 30)
+    assert numbers["hazard_different"] == pytest.approx(1.5 / 4)
+    assert numbers["rho"] == pytest.approx((0.5 / 30) / (1.5 / 4))
+    spread = np.exp(1.645 * np.sqrt(1 / 0.5 + 1 / 1.5))
+    assert (numbers["rho_low"], numbers["rho_high"]) == pytest.approx(
+        (numbers["rho"] / spread, numbers["rho"] * spread)
+    )
+    assert numbers["prompts"][0]["pairs_same"] == [10, 10, 10]
+    assert numbers["prompts"][0]["pairs_different"] == [3]
+    # Of ten ways to deal two labels only one puts the odd pair together: one in ten by chance, no more.
+    assert numbers["p_value"] == pytest.approx(0.1, abs=0.03)
+    assert finding.state == "too_noisy"
+    assert numbers["n_more_calls"] == 95
+
+
+def test_an_exact_seed_and_one_under_noise_are_told_apart() -> None:
+    exact = seed_probe.find(seed_calls(np.random.default_rng(1)))
+    noisy = seed_probe.find(seed_calls(np.random.default_rng(1), noise=0.01))
+    assert exact.numbers["is_exact"]
+    assert exact.sentence.startswith("The seed is honoured exactly: each prompt's calls with one seed, 25 in all")
+    assert noisy.state == "honoured"
+    assert not noisy.numbers["is_exact"]
+    assert f"{noisy.numbers['n_parted']} of 25 calls with one seed parted from the rest" in noisy.sentence
+
+
+def test_the_bucket_that_drops_the_seed_is_named() -> None:
+    rng = np.random.default_rng(3)
+    kept = [replace(call, bucket=1) for call in seed_calls(rng, noise=QUIET)]
+    dropping = iter(seed_calls(rng, dropped=1.0))
+    mixed = [replace(next(dropping), bucket=2) if index % 5 in (0, 2) else call for index, call in enumerate(kept)]
+    finding = seed_probe.find(mixed)
+    assert finding.state in ("partly_honoured", "honoured")
+    first, second = finding.numbers["loyal_by_bucket"]
+    assert (first["bucket"], first["n_loyal"]) == (1, first["n_same"])
+    assert (second["bucket"], second["n_loyal"] < second["n_same"] / 3) == (2, True)
+
+
+def test_texts_that_no_seed_changes_are_no_test_of_the_seed() -> None:
+    finding = seed_probe.find(calls_of([["a sea of tea"] * 5] * 5, [["a sea of tea"] * 5] * 5))
+    assert finding.state == "deterministic"
+    assert "50 of 50 pairs with different seeds are identical" in finding.sentence
+
+
+def test_failed_calls_are_counted_and_left_out() -> None:
+    calls = seed_calls(np.random.default_rng(5))
+    failed = [replace(call, token_ids=(), error="the engine is gone") for call in calls]
+    found = seed_probe.find([*failed[:7], *calls[7:]])
+    assert (found.state, found.numbers["n_failed"]) == ("honoured", 7)
+    assert found.sentence.endswith(" 7 calls failed and are left out.")
+    found = seed_probe.find([*failed[:30], *calls[30:]])
+    assert found.state == "incomplete"
+    assert found.sentence.endswith("Most often: the engine is gone")
+    assert seed_probe.find([]).state == "incomplete"
+    assert seed_probe.find([Call(prompt=0, group="same", text="a")] * 9).state == "incomplete"
+
+
+def test_empty_answers_are_answers() -> None:
+    finding = seed_probe.find([Call(prompt=0, group=group) for group in ("same", "different") for _ in range(5)])
+    assert finding.state == "deterministic"
+
+
+def test_the_order_of_the_calls_changes_nothing_and_every_number_is_json() -> None:
+    calls = seed_calls(np.random.default_rng(8), noise=0.05, dropped=0.3)
+    first = seed_probe.find(calls, random_seed=4)
+    random.Random(2).shuffle(calls)
+    assert seed_probe.find(calls, random_seed=4) == first
+    assert json.loads(json.dumps(first.numbers, allow_nan=False)) == first.numbers
