@@ -1,0 +1,180 @@
+"""OpenAI's Batch API and `vllm run-batch`: a file of requests and a file of results, which need not be in its order.
+
+OpenAI puts failed lines into a third file, vLLM leaves them among the results. The files are told apart by their
+lines, so they may be given in any order and number.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evalboard.core.errors import InvalidInput
+from runs.importers import calls
+from runs.importers.calls import Call
+from runs.importers.completions import error_words
+from runs.importers.field_values import mapping, moment, number, objects, text, whole
+from runs.importers.files import LogFile
+from runs.importers.heads import first_object
+from runs.importers.json_files import naming
+from runs.importers.json_rows import read_rows
+from runs.importers.records import LoggedRun
+
+_REPEAT = re.compile(r"(?P<stem>.+)(?P<mark>[#:])(?P<n>\d{1,4})\Z", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    place: str
+    body: Mapping[str, Any]
+
+
+def is_line(found: Mapping[str, Any]) -> bool:
+    """Whether an object is a line of a batch, of its requests or of its results."""
+    return _is_request(found) or _is_result(found)
+
+
+def recognises(files: Sequence[LogFile]) -> bool:
+    """Whether every file holds lines of a batch."""
+    return bool(files) and all(is_line(first_object(file)) for file in files)
+
+
+def read(files: Sequence[LogFile]) -> list[LoggedRun]:
+    """Return the one run that a batch is; several only where its requests name several models.
+
+    Repeats are told by the end of their ids, as in `case-7#2` and `case-7:2`. Raises InvalidInput naming file and line.
+    """
+    asking = [file for file in files if _is_request(first_object(file))]
+    requests = _read_requests(asking)
+    answered: list[Call] = []
+    is_vllm = False
+    for file in files:
+        for place, row in () if file in asking else read_rows(file):
+            with naming(file, place):
+                answered.append(_call(row, place, requests))
+            is_vllm = is_vllm or text(row.get("id")).startswith("vllm-")
+    with naming(files[0]):
+        found, notes = _joined(requests, answered)
+        title = calls.title([file.name for file in files if file not in asking])
+        tool = "vllm run-batch" if is_vllm else "OpenAI Batch API"
+        return calls.logged_runs(found, tool=tool, title=title, notes=notes)
+
+
+def _is_request(found: Mapping[str, Any]) -> bool:
+    return "custom_id" in found and isinstance(found.get("body"), Mapping) and "response" not in found
+
+
+def _is_result(found: Mapping[str, Any]) -> bool:
+    if "custom_id" not in found or "response" not in found or "request" in found:
+        return False
+    response = found["response"]
+    if isinstance(response, Mapping):
+        return "body" in response or "request_id" in response
+    return response is None and "error" in found
+
+
+def _read_requests(files: Sequence[LogFile]) -> dict[str, _Request]:
+    found: dict[str, _Request] = {}
+    for file in files:
+        for place, row in read_rows(file):
+            with naming(file, place):
+                if not _is_request(row):
+                    raise InvalidInput("is no request of a batch")
+                custom_id = _custom_id(row)
+                if custom_id in found:
+                    raise InvalidInput(f"custom_id {custom_id!r} is that of {found[custom_id].place} too")
+                found[custom_id] = _Request(f"{file.name}, {place}", row["body"])
+    return found
+
+
+def _joined(requests: Mapping[str, _Request], answered: Sequence[Call]) -> tuple[list[Call], list[str]]:
+    """Return all calls in the order of the requests, those without a result too, and what is to be said of them."""
+    if not answered:
+        raise InvalidInput("holds requests alone: the file of the results is needed too")
+    ids = {call.case_id for call in answered}
+    if requests and not ids & requests.keys():
+        raise InvalidInput("no custom_id is in both the requests and the results: they are of two batches")
+    order = {custom_id: n for n, custom_id in enumerate(requests)}
+    found = sorted(answered, key=lambda call: order.get(call.case_id, len(order)))
+    found += [_unanswered(custom_id, request) for custom_id, request in requests.items() if custom_id not in ids]
+    notes = _notes(requests, n_unknown=len(ids - requests.keys()))
+    numbered = _with_repeats(found)
+    if numbered != found:
+        notes.append("Ids that end in #n or :n were read as the n-th repeat of one case.")
+    return numbered, notes
+
+
+def _custom_id(row: Mapping[str, Any]) -> str:
+    custom_id = calls.own_id(row, ("custom_id",))
+    if not custom_id:
+        raise InvalidInput("custom_id must be a text")
+    return custom_id
+
+
+def _call(row: Mapping[str, Any], place: str, requests: Mapping[str, _Request]) -> Call:
+    if not _is_result(row):
+        raise InvalidInput("is no result of a batch")
+    custom_id = _custom_id(row)
+    response = mapping(row.get("response"), "response")
+    body = mapping(response.get("body"), "response.body")
+    created = moment(number(body.get("created")))
+    return calls.read_call(
+        place=place,
+        request=requests[custom_id].body if custom_id in requests else {},
+        body=body,
+        case_id=custom_id,
+        error=_error(row, response, body),
+        started_at=created,
+        finished_at=created,
+    )
+
+
+def _error(row: Mapping[str, Any], response: Mapping[str, Any], body: Mapping[str, Any]) -> str:
+    status = whole(response.get("status_code"))
+    words = error_words(row) or error_words(body)
+    if status is None or status < 400:
+        return words
+    return f"HTTP {status}: {words}" if words else f"HTTP {status}"
+
+
+def _unanswered(custom_id: str, request: _Request) -> Call:
+    """Return a request without a result, as of a batch that expired: it has a case, and no response."""
+    messages, tools = calls.prompt(request.body), tuple(objects(request.body.get("tools"), "tools"))
+    model = text(request.body.get("model"))
+    return Call(place=request.place, responses=(), case_id=custom_id, model=model, messages=messages, tools=tools)
+
+
+def _notes(requests: Mapping[str, _Request], *, n_unknown: int) -> list[str]:
+    if not requests:
+        return ["The file of the requests was not given: prompts and sampling settings are not known."]
+    if n_unknown:
+        return [f"{n_unknown} of the results have no request in the file of the requests: their prompts are not known."]
+    return []
+
+
+def _with_repeats(found: list[Call]) -> list[Call]:
+    """Return the calls with `case-7#2` read as repeat 2 of case-7, or as they are where the ids do not mean that.
+
+    They do not where one stem has several prompts, as in `math:1` and `math:2`. Where prompts are known, a stem's
+    numbers must follow each other too; where they are not, only `#` is read, because a colon often parts other things.
+    """
+    matches = [_REPEAT.match(call.case_id) for call in found]
+    if not any(matches):
+        return found
+    is_known = all(call.messages for call in found)
+    if not is_known and any(match and match["mark"] == ":" for match in matches):
+        return found
+    split = [
+        replace(call, case_id=match["stem"], repeat=int(match["n"])) if match else replace(call, repeat=1)
+        for call, match in zip(found, matches, strict=True)
+    ]
+    stems: dict[str, list[Call]] = {}
+    for call in split:
+        stems.setdefault(call.case_id, []).append(call)
+    return split if not is_known or all(_is_one_case(group) for group in stems.values()) else found
+
+
+def _is_one_case(group: Sequence[Call]) -> bool:
+    numbers = sorted(call.repeat or 0 for call in group)
+    is_row = numbers[0] <= 1 and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    return is_row and all(call.messages == group[0].messages for call in group)

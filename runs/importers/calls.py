@@ -1,0 +1,354 @@
+"""Requests that a log holds, one by one, and the run that they make up."""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import PurePath
+from typing import Any
+
+from evalboard.core.digest import digest_json
+from evalboard.core.document import storage_problems
+from evalboard.core.errors import InvalidInput
+from evalboard.core.suite import MAX_ID_CHARS
+from runs.importers import backends
+from runs.importers.completions import answers, content_text, count
+from runs.importers.field_values import mapping, objects, text, whole
+from runs.importers.records import Detail, LoggedCase, LoggedResponse, LoggedRun, Status
+
+# Of a request, what decides how it is decoded. Another name that means the same stands behind it.
+SAMPLING = {
+    "temperature": (),
+    "top_p": (),
+    "top_k": (),
+    "min_p": (),
+    "seed": (),
+    "max_tokens": ("max_completion_tokens",),
+    "stop": (),
+    "n": (),
+    "frequency_penalty": (),
+    "presence_penalty": (),
+    "repetition_penalty": (),
+    "logit_bias": (),
+    "response_format": (),
+    "reasoning_effort": (),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request with its answers, as a reader found it.
+
+    `case_id` is "" where the log neither names the case nor holds the prompt, `repeat` None where it does not count.
+    `responses` carry no case and repeat yet. `place` is the file and line, for messages. `is_completion` says that
+    the prompt was sent as it is, to `/v1/completions`.
+    """
+
+    place: str
+    responses: tuple[LoggedResponse, ...]
+    case_id: str = ""
+    repeat: int | None = None
+    model: str = ""
+    messages: tuple[Mapping[str, Any], ...] = ()
+    tools: tuple[Mapping[str, Any], ...] = ()
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    base_url: str = ""
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    is_completion: bool = False
+
+    @property
+    def is_answered(self) -> bool:
+        return any(not response.error for response in self.responses)
+
+
+def read_call(
+    *,
+    place: str,
+    request: Mapping[str, Any],
+    body: Mapping[str, Any],
+    case_id: str = "",
+    repeat: int | None = None,
+    error: str = "",
+    headers: Mapping[str, str] | None = None,
+    url: Any = "",
+    seconds: float | None = None,
+    started_at: datetime | None = None,
+    finished_at: datetime | None = None,
+    flags: Sequence[str] = (),
+) -> Call:
+    """Return a request, {} where the log does not hold it, with what came back.
+
+    Raises InvalidInput, without the file's name, for what is neither.
+    """
+    headers, base_url = headers or {}, backends.address(url)
+    messages, tools = prompt(request), tuple(objects(request.get("tools"), "tools"))
+    served_by = backends.served_by(headers=headers, body=body, base_url=base_url)
+    usage = mapping(body.get("usage"), "usage")
+    found_flags = tuple(dict.fromkeys((*flags, *backends.flags(headers, body))))
+    responses = tuple(
+        LoggedResponse(
+            case_id="",
+            repeat=1,
+            text=answer.text,
+            error=answer.error,
+            finish_reason=answer.finish_reason,
+            positions=answer.positions,
+            prompt_token_ids=answer.prompt_token_ids,
+            n_tokens=answer.n_tokens,
+            n_prompt_tokens=count(usage.get("prompt_tokens")),
+            seed=whole(request.get("seed")),
+            request_id=text(body.get("id")),
+            seconds=seconds,
+            served_by=served_by,
+            flags=found_flags,
+        )
+        for answer in answers(body, error)
+    )
+    return Call(
+        place=place,
+        responses=responses,
+        case_id=case_id or (prompt_id(messages, tools) if messages else ""),
+        repeat=repeat,
+        model=text(request.get("model")) or text(body.get("model")),
+        messages=messages,
+        tools=tools,
+        sampling=read_sampling(request),
+        base_url=base_url,
+        started_at=started_at,
+        finished_at=finished_at,
+        is_completion=request.get("messages") is None and isinstance(request.get("prompt"), str | list),
+    )
+
+
+def prompt(request: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """Return what was asked as messages, () where the log does not hold it.
+
+    An old completion's prompt becomes one user message. Fields that are null are left out, and content that is given
+    as parts of text alone becomes one text, so that one prompt written in two ways is one prompt.
+    """
+    if request.get("messages") is not None:
+        messages: tuple[Mapping[str, Any], ...] = tuple(map(_message, objects(request["messages"], "messages")))
+    else:
+        messages = _completion_prompt(request.get("prompt"))
+    problem = next(storage_problems(list(messages), "messages"), None)
+    if problem:
+        raise InvalidInput(f"{problem[0]} {problem[1]}")
+    return messages
+
+
+def prompt_id(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Return the id of a case that has no name: its prompt's digest."""
+    return f"prompt-{digest_json([list(messages), list(tools)])[:16]}"
+
+
+def own_id(record: Mapping[str, Any], names: Iterable[str]) -> str:
+    """Return the case id that a record names under the first of these fields, "" for none.
+
+    Raises InvalidInput for one that no case can have.
+    """
+    for name in names:
+        value = record.get(name)
+        if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+            continue
+        case_id = str(value)
+        if len(case_id) > MAX_ID_CHARS or any(unicodedata.category(char) in _NO_ID for char in case_id):
+            raise InvalidInput(f"{name} must be 1 to {MAX_ID_CHARS} characters, none of them a control character")
+        return case_id
+    return ""
+
+
+_NO_ID = ("Cc", "Cs", "Zl", "Zp")
+
+
+def read_sampling(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a request that decide how it is decoded; what it does not name is not there."""
+    found = {}
+    for name, others in SAMPLING.items():
+        value = next((request[given] for given in (name, *others) if request.get(given) is not None), None)
+        if value is not None and not any(storage_problems(value, name)):
+            found[name] = value
+    return found
+
+
+def slug(name: str) -> str:
+    """Return a name as a suite may be called: a-z, 0-9, - and _, "" where nothing is left."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9_]+", "-", plain).strip("-_")[:80].rstrip("-_")
+
+
+def title(names: Iterable[str]) -> str:
+    """Return what a run out of files of these names is called."""
+    stems = [PurePath(name).stem for name in names]
+    more = f" and {len(stems) - 1} more" if len(stems) > 1 else ""
+    return f"{stems[0][:150]}{more}"
+
+
+def logged_runs(calls: Sequence[Call], **facts: Any) -> list[LoggedRun]:
+    """Return one run for each model that was asked for, in the order of the log; `facts` as of `logged_run`.
+
+    A request that failed for a model that never answered, as for a misspelt one, stays with the first model's run.
+    """
+    answered = list(dict.fromkeys(call.model for call in calls if call.is_answered))
+    groups: dict[str, list[Call]] = {model: [] for model in answered or [""]}
+    first = next(iter(groups))
+    for call in calls:
+        groups[call.model if call.model in groups else first].append(call)
+    return [logged_run(group, **facts) for group in groups.values()]
+
+
+def logged_run(
+    calls: Sequence[Call],
+    *,
+    tool: str,
+    title: str,
+    slug: str = "",
+    model: str = "",
+    scorers: Sequence[str] = (),
+    labels: Mapping[str, str] | None = None,
+    notes: Sequence[str] = (),
+) -> LoggedRun:
+    """Return the run that these calls make up.
+
+    Of one case, each further answer is the next repeat. Without a `slug` the suite is called by its prompts, so that
+    two logs of the same prompts are of one suite.
+
+    Raises InvalidInput where one id names two prompts.
+    """
+    calls, said = _named(calls)
+    cases = _cases(calls)
+    responses = _responses(calls)
+    sampling, differing = _agreed_sampling(calls)
+    said += [f"{name} differs between requests, and is not among the run's settings." for name in differing]
+    if any(call.is_completion for call in calls):
+        said.append("Prompts of /v1/completions, sent without a chat template, are kept as one user message each.")
+    urls = {call.base_url for call in calls if call.base_url}
+    starts = [call.started_at for call in calls if call.started_at]
+    ends = [call.finished_at for call in calls if call.finished_at]
+    errors = [response.error for response in responses if response.error]
+    is_failed = len(errors) == len(responses)
+    status: Status = "failed" if is_failed else "incomplete" if errors or _n_absent(responses, cases) else "finished"
+    return LoggedRun(
+        slug=slug or _cases_slug(cases),
+        title=title,
+        tool=tool,
+        model=model or next((call.model for call in calls if call.is_answered and call.model), calls[0].model),
+        detail=detail(responses),
+        status=status,
+        cases=cases,
+        responses=responses,
+        base_url=urls.pop() if len(urls) == 1 else "",
+        sampling=sampling,
+        scorers=tuple(scorers),
+        labels=labels or {},
+        failure=errors[0] if is_failed and errors else "",
+        started_at=min(starts, default=None),
+        finished_at=max(ends, default=None),
+        notes=(*notes, *said),
+    )
+
+
+def _message(message: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in message.items() if value is not None}
+    content = kept.get("content")
+    if isinstance(content, list) and content and all(_is_text(part) for part in content):
+        kept["content"] = content_text(content)
+    return kept
+
+
+def _is_text(part: Any) -> bool:
+    return isinstance(part, Mapping) and part.get("type") == "text"
+
+
+def _completion_prompt(given: Any) -> tuple[Mapping[str, Any], ...]:
+    if isinstance(given, list) and len(given) == 1 and isinstance(given[0], str):
+        given = given[0]
+    if isinstance(given, list) and any(isinstance(one, str | list) for one in given):
+        raise InvalidInput(f"prompt holds {len(given)} prompts; one prompt a request can be read")
+    return ({"role": "user", "content": given},) if isinstance(given, str) else ()
+
+
+def _named(calls: Sequence[Call]) -> tuple[list[Call], list[str]]:
+    """Give the cases that have neither a name nor a prompt their place in the log as a name."""
+    if all(call.case_id for call in calls):
+        return list(calls), []
+    named = [call if call.case_id else replace(call, case_id=f"line-{n}") for n, call in enumerate(calls, start=1)]
+    return named, ["The log neither names cases nor holds prompts: a case is called by its place in the log."]
+
+
+def _cases(calls: Sequence[Call]) -> tuple[LoggedCase, ...]:
+    found: dict[str, LoggedCase] = {}
+    for call in calls:
+        case = found.get(call.case_id)
+        if case is None or not case.messages:
+            found[call.case_id] = LoggedCase(id=call.case_id, messages=call.messages, tools=call.tools)
+        elif call.messages and (call.messages, call.tools) != (case.messages, case.tools):
+            raise InvalidInput(f"{call.place}: the case id {call.case_id!r} names another prompt here than before")
+    return tuple(found.values())
+
+
+def _responses(calls: Sequence[Call]) -> tuple[LoggedResponse, ...]:
+    by_case: dict[str, list[Call]] = {}
+    for call in calls:
+        by_case.setdefault(call.case_id, []).append(call)
+    found = []
+    for case_id, group in by_case.items():
+        for call_repeat, call in _numbered(group, at_most=len(calls)):
+            found += [
+                replace(response, case_id=case_id, repeat=call_repeat + n) for n, response in enumerate(call.responses)
+            ]
+    return tuple(found)
+
+
+def _numbered(calls: Sequence[Call], *, at_most: int) -> list[tuple[int, Call]]:
+    """Return each call of a case with the repeat of its first answer.
+
+    The log's own numbers are kept, gaps and all, where they can be: from 1, each once, one answer each. Else the calls
+    are counted, in the order of those numbers where all have one.
+    """
+    numbers = [call.repeat for call in calls if call.repeat is not None]
+    if len(numbers) == len(calls):
+        calls = sorted(calls, key=lambda call: call.repeat or 0)
+        is_plain = len(set(numbers)) == len(numbers) and all(len(call.responses) == 1 for call in calls)
+        if is_plain and min(numbers) >= 1 and max(numbers) <= at_most:
+            return [(call.repeat or 0, call) for call in calls]
+    found, next_repeat = [], 1
+    for call in calls:
+        found.append((next_repeat, call))
+        next_repeat += len(call.responses)
+    return found
+
+
+def _agreed_sampling(calls: Sequence[Call]) -> tuple[dict[str, Any], list[str]]:
+    """Return the settings that every answered request names alike, and the names of those that differ."""
+    given = [call.sampling for call in calls if call.is_answered] or [call.sampling for call in calls]
+    names = {name: None for sampling in given for name in sampling}
+    agreed, differing = {}, []
+    for name in names:
+        if all(sampling.get(name) == given[0].get(name) for sampling in given):
+            agreed[name] = given[0][name]
+        else:
+            differing.append(name)
+    return agreed, differing
+
+
+def detail(responses: Sequence[LoggedResponse]) -> Detail:
+    positions = [one for response in responses for one in response.positions or ()]
+    if not positions:
+        return "text"
+    return "ids" if all(one.token_id is not None for one in positions) else "tokens"
+
+
+def _n_absent(responses: Sequence[LoggedResponse], cases: Sequence[LoggedCase]) -> int:
+    """How many responses a run of as many repeats as the most repeated case has would hold beside these."""
+    counted = Counter(response.repeat for response in responses)
+    return max(counted, default=0) * len(cases) - len(responses)
+
+
+def _cases_slug(cases: Sequence[LoggedCase]) -> str:
+    """Name a suite by its cases: by their prompts where all are known, else by their ids."""
+    is_known = all(case.messages for case in cases)
+    content = sorted((case.id, digest_json(list(case.messages)) if is_known else "") for case in cases)
+    return f"cases-{digest_json(content)[:8]}"

@@ -1,0 +1,155 @@
+"""Raw answers of OpenAI-compatible servers: chat completions or old completions in lines, and event streams.
+
+A line is a response as it came, or an object with `request`, `response` and what else the caller kept of the call.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from evalboard.core.errors import InvalidInput
+from runs.importers import batch, calls
+from runs.importers.backends import read_headers
+from runs.importers.calls import Call
+from runs.importers.completions import error_words
+from runs.importers.event_streams import is_chunk, is_event_stream, joined, read_events
+from runs.importers.field_values import mapping, moment, number, whole
+from runs.importers.files import LogFile
+from runs.importers.heads import first_object, start
+from runs.importers.json_files import naming
+from runs.importers.json_rows import read_rows
+from runs.importers.litellm_payload import is_payload
+from runs.importers.records import LoggedRun
+
+# Where a caller keeps its own name of a case. In a bare response `id` is the server's name of the response.
+_OWN_IDS = ("custom_id", "case_id", "sample_id")
+
+
+def recognises(files: Sequence[LogFile]) -> bool:
+    """Whether every file holds raw answers, in lines or as an event stream."""
+    return bool(files) and all(_is_chat(file) for file in files)
+
+
+def read(files: Sequence[LogFile]) -> list[LoggedRun]:
+    """Return one run for each file and model; event streams are of one run, as each is one answer.
+
+    Raises InvalidInput naming file and line.
+    """
+    streams = [file for file in files if is_event_stream(start(file))]
+    groups = [[file] for file in files if file not in streams] + ([streams] if streams else [])
+    return [run for group in groups for run in _runs(group)]
+
+
+def _is_chat(file: LogFile) -> bool:
+    if is_event_stream(start(file)):
+        return True
+    first = first_object(file)
+    if batch.is_line(first) or is_payload(first):
+        return False
+    return _is_body(first) or _is_wrapped(first)
+
+
+def _is_body(found: Mapping[str, Any]) -> bool:
+    return isinstance(found.get("choices"), list) or is_chunk(found)
+
+
+def _is_wrapped(found: Mapping[str, Any]) -> bool:
+    """Whether a caller put the response beside the request and its own facts."""
+    request, response = found.get("request"), found.get("response")
+    has_request = isinstance(request, Mapping) and ("messages" in request or "prompt" in request)
+    return has_request or (isinstance(response, Mapping) and ("choices" in response or "error" in response))
+
+
+def _runs(files: Sequence[LogFile]) -> list[LoggedRun]:
+    found = [call for file in files for call in _calls(file)]
+    with naming(files[0]):
+        if not found:
+            raise InvalidInput("holds no answer")
+        title = calls.title([file.name for file in files])
+        return calls.logged_runs(found, tool="chat completions", title=title)
+
+
+def _calls(file: LogFile) -> Iterator[Call]:
+    if is_event_stream(start(file)):
+        yield from _streamed(file, read_events(file))
+        return
+    chunks: list[tuple[int, Mapping[str, Any]]] = []
+    for number_of_row, (place, row) in enumerate(read_rows(file), start=1):
+        if is_chunk(row):
+            chunks.append((number_of_row, row))
+            continue
+        with naming(file, place):
+            call = _wrapped(row, place) if _is_wrapped(row) else _bare(row, place)
+        yield call
+    yield from _streamed(file, chunks)
+
+
+def _streamed(file: LogFile, chunks: Any) -> Iterator[Call]:
+    with naming(file):
+        bodies = joined(chunks)
+    for number_of_line, body in bodies:
+        place = f"line {number_of_line}"
+        with naming(file, place):
+            call = _bare(body, place)
+        yield call
+
+
+def _bare(body: Mapping[str, Any], place: str) -> Call:
+    if not _is_body(body) and not error_words(body):
+        raise InvalidInput("is neither a response nor an object with request and response")
+    created = moment(number(body.get("created")))
+    case_id = calls.own_id(body, _OWN_IDS)
+    return calls.read_call(place=place, request={}, body=body, case_id=case_id, started_at=created, finished_at=created)
+
+
+def _wrapped(row: Mapping[str, Any], place: str) -> Call:
+    body, status, headers = _response(row)
+    error = "" if body.get("choices") else _error(row, body, status)
+    started_at = moment(row.get("started_at"))
+    seconds, finished_at = _times(row, started_at)
+    return calls.read_call(
+        place=place,
+        request=mapping(row.get("request"), "request"),
+        body=body,
+        case_id=calls.own_id(row, (*_OWN_IDS, "id")),
+        repeat=whole(row.get("repeat")),
+        error=error,
+        headers=headers,
+        url=row.get("url") or row.get("base_url"),
+        seconds=seconds,
+        started_at=started_at or moment(number(body.get("created"))),
+        finished_at=finished_at,
+    )
+
+
+def _response(row: Mapping[str, Any]) -> tuple[Mapping[str, Any], int | None, dict[str, str]]:
+    """Return body, HTTP status and headers, which stand in the row or inside its response."""
+    response = row.get("response")
+    if isinstance(response, str):  # what a server that is no such server said, as a proxy's page of HTML
+        response = {"error": response}
+    response = mapping(response, "response")
+    inside = response if "body" in response and "choices" not in response else {}
+    body = mapping(inside["body"], "response.body") if inside else response
+    headers = row.get("response_headers") or row.get("headers") or inside.get("headers")
+    status = whole(row.get("status_code")) or whole(row.get("status")) or whole(inside.get("status_code"))
+    return body, status, read_headers(headers)
+
+
+def _error(row: Mapping[str, Any], body: Mapping[str, Any], status: int | None) -> str:
+    words = error_words(body) or error_words(row)
+    if status is None or status < 400:
+        return words
+    return f"HTTP {status}: {words}" if words else f"HTTP {status}"
+
+
+def _times(row: Mapping[str, Any], started_at: datetime | None) -> tuple[float | None, datetime | None]:
+    """Return how long the call took, and when it ended."""
+    ended_at = moment(row.get("ended_at")) or moment(row.get("finished_at"))
+    seconds = number(row.get("latency_s"))
+    if seconds is None and (milliseconds := number(row.get("latency_ms"))) is not None:
+        seconds = milliseconds / 1000
+    if seconds is None and started_at and ended_at:
+        seconds = (ended_at - started_at).total_seconds()
+    if ended_at is None and started_at and seconds is not None and 0 <= seconds < 1e6:
+        ended_at = started_at + timedelta(seconds=seconds)
+    return seconds, ended_at

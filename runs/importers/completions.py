@@ -1,0 +1,99 @@
+"""One answer of an OpenAI-compatible server: the body of a chat completion, or of an old `/v1/completions`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evalboard.core.digest import canonical_json
+from evalboard.core.errors import InvalidInput
+from runs.importers import tokens
+from runs.importers.field_values import label, mapping, objects, rows, text, whole
+from runs.importers.records import LoggedPosition
+
+MAX_ERROR_CHARS = 2000
+MAX_COUNT = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One choice. With an `error` there is no answer."""
+
+    text: str = ""
+    error: str = ""
+    finish_reason: str = ""
+    positions: tuple[LoggedPosition, ...] | None = None
+    prompt_token_ids: tuple[int, ...] | None = None
+    n_tokens: int | None = None
+
+
+def answers(body: Mapping[str, Any], error: str = "") -> list[Answer]:
+    """Return the choices of a response in their order, at least one: where it holds none, the one error.
+
+    `error` is what the log says of the call beside the body. Raises InvalidInput, without the file's name, for a body
+    that is no response.
+    """
+    choices = objects(body.get("choices"), "choices")
+    failure = error or error_words(body)
+    if failure or not choices:
+        return [Answer(error=failure or "The log holds no answer to this request.")]
+    usage = mapping(body.get("usage"), "usage")
+    n_tokens = count(usage.get("completion_tokens")) if len(choices) == 1 else None
+    prompt_ids = tokens.read_ids(body.get("prompt_token_ids"), "prompt_token_ids")
+    ordered = sorted(choices, key=lambda choice: whole(choice.get("index")) or 0)
+    return [_answer(choice, prompt_ids, n_tokens) for choice in ordered]
+
+
+def error_words(body: Mapping[str, Any]) -> str:
+    """Return what an error body says, "" for a body that is none."""
+    error = body.get("error")
+    if isinstance(error, Mapping) and isinstance(error.get("error"), Mapping):
+        error = error["error"]  # `vllm run-batch` nests it twice
+    if body.get("object") == "error":
+        error = body  # vLLM's own form, before 0.10
+    if isinstance(error, Mapping):
+        words = [label(error.get(name)) for name in ("type", "message")]
+        return ": ".join(word for word in words if word)[:MAX_ERROR_CHARS] or "The server gave an error without words."
+    return text(error)[:MAX_ERROR_CHARS]
+
+
+def count(value: Any) -> int | None:
+    """Return a number of tokens, None for what can be none."""
+    found = whole(value)
+    return found if found is not None and 0 <= found <= MAX_COUNT else None
+
+
+def content_text(content: Any) -> str:
+    """Return a message's content as text: of a list of parts, those of text."""
+    if not isinstance(content, list):
+        return text(content)
+    return "".join(text(part.get("text")) for part in content if isinstance(part, Mapping))
+
+
+def _answer(choice: Mapping[str, Any], prompt_ids: tuple[int, ...] | None, n_tokens: int | None) -> Answer:
+    if choice.get("error"):
+        return Answer(error=error_words(choice))
+    # A LiteLLM gateway moves what it does not know to the side.
+    moved = mapping(choice.get("provider_specific_fields"), "provider_specific_fields")
+    ids = tokens.read_ids(choice.get("token_ids") or moved.get("token_ids"))
+    found = tokens.positions(choice.get("logprobs"), ids)
+    own_prompt_ids = tokens.read_ids(choice.get("prompt_token_ids"), "prompt_token_ids")
+    return Answer(
+        text=_said(choice),
+        finish_reason=text(choice.get("finish_reason")),
+        positions=found,
+        prompt_token_ids=prompt_ids or own_prompt_ids,
+        n_tokens=n_tokens if found is None else len(found),
+    )
+
+
+def _said(choice: Mapping[str, Any]) -> str:
+    """Return a choice's text. Tool calls without text are told apart by their JSON."""
+    if "text" in choice:
+        return text(choice["text"])
+    if not isinstance(choice.get("message"), Mapping):
+        raise InvalidInput("a choice must have a message or a text")
+    message = choice["message"]
+    said = content_text(message.get("content")) or text(message.get("refusal"))
+    calls = [] if said else rows(message.get("tool_calls"), "tool_calls")
+    called = [call.get("function") for call in calls if isinstance(call, Mapping)]
+    return canonical_json(called).decode("utf-8", "surrogatepass") if called else said

@@ -1,0 +1,126 @@
+"""Answers that were streamed: chunks of completions, as server-sent events or one a line, put together again."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from evalboard.core.errors import InvalidInput
+from runs.importers.field_values import mapping, objects, rows, text, whole
+from runs.importers.files import LogFile
+from runs.importers.json_files import MAX_BYTES, MAX_DOCUMENT_BYTES, naming, parse
+
+BROKEN_OFF = "The stream breaks off before the answer ends."
+
+# What a chunk says of the whole answer. Servers send these on the first chunk, the last, or all: the last one counts.
+_OF_THE_ANSWER = (
+    "id",
+    "model",
+    "created",
+    "provider",
+    "system_fingerprint",
+    "usage",
+    "error",
+    "prompt_token_ids",
+    "extra_fields",
+)
+
+
+def is_event_stream(head: str) -> bool:
+    """Whether a file that begins so is one of server-sent events."""
+    return head.startswith(("data:", "event:", "id:", "retry:", ": "))
+
+
+def is_chunk(found: Mapping[str, Any]) -> bool:
+    """Whether an object is one chunk of a streamed answer."""
+    choices = found.get("choices")
+    has_delta = isinstance(choices, list) and any(isinstance(one, Mapping) and "delta" in one for one in choices)
+    return text(found.get("object")).endswith(".chunk") or has_delta
+
+
+def read_events(file: LogFile) -> Iterator[tuple[int, dict[str, Any] | None]]:
+    """Yield (line number from 1, chunk) for each event with JSON in it, None for the `[DONE]` that ends a stream.
+
+    Raises InvalidInput naming file and line.
+    """
+    if file.size > MAX_BYTES:
+        with naming(file):
+            raise InvalidInput(f"is a file of more than {MAX_BYTES >> 20} MiB, the most that is read")
+    with file.path.open("rb") as stream:
+        number = 0
+        while line := stream.readline(MAX_DOCUMENT_BYTES):
+            number += 1
+            name, _, value = line.removeprefix(b"\xef\xbb\xbf").partition(b":")
+            value = value.strip()
+            if name != b"data" or not value:
+                continue
+            if value == b"[DONE]":
+                yield number, None
+                continue
+            with naming(file):
+                chunk = parse(value, where=f"line {number}")
+            yield number, chunk
+
+
+def joined(chunks: Iterable[tuple[int, Mapping[str, Any] | None]]) -> list[tuple[int, dict[str, Any]]]:
+    """Return (line of its first chunk, body) for each answer; chunks belong together by their id, up to `[DONE]`.
+
+    An answer without an end, as after a lost connection, has the error that it breaks off. Raises InvalidInput,
+    without the file's name, for what is no chunk.
+    """
+    streams: dict[tuple[int, str], list[tuple[int, Mapping[str, Any]]]] = {}
+    n_done = 0
+    for number, chunk in chunks:
+        if chunk is None:
+            n_done += 1
+            continue
+        key = (n_done, text(chunk.get("id")))
+        # An error has no id of its own: it ends the stream that is open.
+        if not key[1] and streams and next(reversed(streams))[0] == n_done:
+            key = next(reversed(streams))
+        streams.setdefault(key, []).append((number, chunk))
+    return [(group[0][0], _body(group)) for group in streams.values()]
+
+
+def _body(chunks: list[tuple[int, Mapping[str, Any]]]) -> dict[str, Any]:
+    body: dict[str, Any] = {}
+    choices: dict[int, dict[str, Any]] = {}
+    for number, chunk in chunks:
+        body |= {name: chunk[name] for name in _OF_THE_ANSWER if chunk.get(name) is not None}
+        for part in objects(chunk.get("choices"), f"line {number}: choices"):
+            index = whole(part.get("index")) or 0
+            _add(choices.setdefault(index, {"index": index}), part, f"line {number}: ")
+    body["choices"] = list(choices.values())
+    if not body.get("error") and any(choice.get("finish_reason") is None for choice in choices.values()):
+        body["error"] = BROKEN_OFF
+    return body
+
+
+def _add(choice: dict[str, Any], part: Mapping[str, Any], place: str) -> None:
+    """Append one chunk's part to its choice."""
+    if "text" in part:
+        choice["text"] = choice.get("text", "") + text(part["text"])
+    else:
+        _add_delta(choice.setdefault("message", {}), mapping(part.get("delta"), f"{place}delta"), place)
+    for name, values in mapping(part.get("logprobs"), f"{place}logprobs").items():
+        if isinstance(values, list):
+            choice.setdefault("logprobs", {}).setdefault(name, []).extend(values)
+    if part.get("token_ids") is not None:
+        choice.setdefault("token_ids", []).extend(rows(part["token_ids"], f"{place}token_ids"))
+    for name in ("finish_reason", "error", "prompt_token_ids"):
+        if part.get(name) is not None:
+            choice[name] = part[name]
+
+
+def _add_delta(message: dict[str, Any], delta: Mapping[str, Any], place: str) -> None:
+    for name in ("content", "refusal"):
+        if isinstance(delta.get(name), str):
+            message[name] = message.get(name, "") + delta[name]
+    for call in objects(delta.get("tool_calls"), f"{place}tool_calls"):
+        calls = message.setdefault("tool_calls", [])
+        index = whole(call.get("index")) or 0
+        if index == len(calls):
+            calls.append({"function": {"name": "", "arguments": ""}})
+        if not 0 <= index < len(calls):
+            raise InvalidInput(f"{place}tool_calls must count from 0")
+        given = mapping(call.get("function"), f"{place}tool_calls.function")
+        for name, value in calls[index]["function"].items():
+            calls[index]["function"][name] = value + text(given.get(name))

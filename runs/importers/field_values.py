@@ -1,0 +1,73 @@
+"""Single fields of a parsed log. A field may be absent or null; what is of another kind is a problem or is not read."""
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from evalboard.core.errors import InvalidInput
+
+
+def mapping(value: Any, what: str) -> Mapping[str, Any]:
+    """Return an object, an empty one for null. Raises InvalidInput, without the file's name, for anything else."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"{what} must be an object")
+    return value
+
+
+def rows(value: Any, what: str) -> list[Any]:
+    """Return a list, an empty one for null. Raises InvalidInput, without the file's name, for anything else."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise InvalidInput(f"{what} must be a list")
+    return value
+
+
+def objects(value: Any, what: str) -> list[Mapping[str, Any]]:
+    """Return a list of objects. Raises InvalidInput, without the file's name, for anything else."""
+    return [mapping(row, f"{what}[{index}]") for index, row in enumerate(rows(value, what))]
+
+
+def text(value: Any) -> str:
+    """Return a text, or "" for what is none."""
+    return value if isinstance(value, str) else ""
+
+
+def label(value: Any) -> str:
+    """Return a text or a number as text, "" for anything else: versions and ids come as either."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return ""
+    return str(value)
+
+
+def number(value: Any) -> float | None:
+    """Return a finite number as a float, None for what is none. True and false are no numbers."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def whole(value: Any) -> int | None:
+    """Return a whole number of at most 63 bits, which is what the stores hold; None for what is none."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
+    return value if is_whole else None
+
+
+def moment(value: Any) -> datetime | None:
+    """Return the time in UTC that an ISO text or Unix seconds give, None for neither. Without a zone it is UTC."""
+    try:
+        if isinstance(value, str):
+            found = datetime.fromisoformat(value)
+            return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+        seconds = number(value)
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def shortened(words: str, most: int = 1000) -> str:
+    """Return a text of at most `most` characters, with an ellipsis where it was cut."""
+    return words if len(words) <= most else words[: most - 1] + "…"

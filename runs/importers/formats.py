@@ -1,0 +1,63 @@
+"""The formats that are read, and which of them a log is in. docs/imports.md has what each gives."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Protocol
+
+from evalboard.core.errors import InvalidInput
+from runs.importers import batch, chat, inspect_ai, litellm, lm_eval, promptfoo
+from runs.importers.files import LogFile
+from runs.importers.records import LoggedRun
+
+AUTO = "auto"
+
+
+class Format(Protocol):
+    """A module that reads one format."""
+
+    def recognises(self, files: Sequence[LogFile]) -> bool:
+        """Whether these files look like it, by their names and heads; never raises."""
+
+    def read(self, files: Sequence[LogFile]) -> list[LoggedRun]:
+        """The runs of the log. Raises InvalidInput with what is wrong under the name of each file."""
+
+
+# In the order of detection. Lines of chat completions come last: other formats' lines hold completions too.
+FORMATS: Mapping[str, Format] = MappingProxyType(
+    {
+        "inspect": inspect_ai,
+        "lm_eval": lm_eval,
+        "promptfoo": promptfoo,
+        "batch": batch,
+        "litellm": litellm,
+        "chat": chat,
+    }
+)
+
+
+def read_logs(
+    files: Sequence[LogFile],
+    *,
+    format: str = AUTO,  # noqa: A002  the word of the call and of its form
+) -> tuple[str, list[LoggedRun]]:
+    """The name of the format, and the runs that the files of a log hold.
+
+    Raises InvalidInput: at `format` where it is unknown, or is to be found out and none fits; else as its reader does.
+    """
+    name = _recognised(files) if format == AUTO else format
+    if name not in FORMATS:
+        raise InvalidInput("The log cannot be read.", fields={"format": f"Must be {AUTO} or one of: {_known()}."})
+    return name, FORMATS[name].read(files)
+
+
+def _recognised(files: Sequence[LogFile]) -> str:
+    for name, reader in FORMATS.items():
+        if reader.recognises(files):
+            return name
+    names = ", ".join(file.name for file in files)
+    wrong = f"No known format fits {names}. Name it, if it is one of: {_known()}."
+    raise InvalidInput("The log is of no known format.", fields={"format": wrong})
+
+
+def _known() -> str:
+    return ", ".join(FORMATS)

@@ -1,0 +1,215 @@
+"""Logs of Inspect AI: `.eval`, a zip with a member for each sample, and `.json`, the same in one object."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from evalboard.core.errors import InvalidInput
+from runs.importers import backends, heads
+from runs.importers.calls import detail, slug
+from runs.importers.field_values import label, mapping, moment, objects, rows, shortened, text, whole
+from runs.importers.files import LogFile
+from runs.importers.inspect_samples import ReadSample, read_sample, read_sampling
+from runs.importers.inspect_scores import in_order
+from runs.importers.json_files import MAX_DOCUMENT_BYTES, naming, parse, read_object
+from runs.importers.records import LoggedCase, LoggedResponse, LoggedRun, Status
+from runs.importers.zip_members import Members, is_zip
+
+MAX_SCORERS = 100  # of one log; a score that is an object makes one of each of its keys
+
+
+def recognises(files: Sequence[LogFile]) -> bool:
+    """Tell whether every file is a log of Inspect's, by its head."""
+    return bool(files) and all(_is_log(file) for file in files)
+
+
+def read(files: Sequence[LogFile]) -> list[LoggedRun]:
+    """Return one run for each file. Raises InvalidInput naming the file."""
+    runs = []
+    for file in files:
+        with naming(file):
+            runs.append(_read_zip(file) if is_zip(file) else _read_json(file))
+    return runs
+
+
+def _is_log(file: LogFile) -> bool:
+    if is_zip(file):
+        return file.name.endswith(".eval") or b"_journal/" in file.head()
+    about = heads.first_object(file).get("eval")
+    return isinstance(about, dict) and "task" in about
+
+
+def _read_zip(file: LogFile) -> LoggedRun:
+    members = Members(file)
+    names = members.names()
+    # A log whose process was killed has no header, only what was known at its start.
+    top = next((name for name in ("header.json", "_journal/start.json") if name in names), None)
+    if top is None:
+        raise InvalidInput("holds neither header.json nor _journal/start.json, so it is no log of Inspect's")
+    header = parse(members.read(top), where=top)
+    wanted = [name for name in names if name.startswith("samples/") and name.endswith(".json")]
+    return _read_log(header, ((name, parse(members.read(name), where=name)) for name in wanted))
+
+
+def _read_json(file: LogFile) -> LoggedRun:
+    if file.size > MAX_DOCUMENT_BYTES:
+        most = f"{MAX_DOCUMENT_BYTES >> 20} MiB"
+        raise InvalidInput(f"is one JSON text of more than {most}; `inspect log convert --to eval` makes a .eval of it")
+    log = read_object(file)
+    samples = objects(log.pop("samples", None), "samples")
+    return _read_log(log, ((f"samples[{index}]", sample) for index, sample in enumerate(samples)))
+
+
+def _read_log(header: Mapping[str, Any], samples: Iterable[tuple[str, Mapping[str, Any]]]) -> LoggedRun:
+    """Return the run that a log holds, given all but its samples, and those with the place of each."""
+    about = mapping(header.get("eval"), "eval")
+    if not text(about.get("task")):
+        raise InvalidInput("eval.task is missing, so it is no log of Inspect's")
+    if header.get("shards") or about.get("shards"):
+        raise InvalidInput("holds no samples of its own and points at other logs; import those")
+    base_url, sampling = _base_url(about), read_sampling(about.get("model_generate_config"))
+    found = list(_read_samples(samples, base_url=base_url, sampling=sampling))
+    if not found:
+        raise InvalidInput("holds no samples: it was written with --no-log-samples, or ended before the first one")
+    responses = tuple(sample.response for sample in found)
+    cases, case_notes = _cases(found, about)
+    agreed, sampling_notes = _agreed_sampling(found)
+    stats, results = mapping(header.get("stats"), "stats"), mapping(header.get("results"), "results")
+    status = _status(header, cases, responses, n_repeats=_n_epochs(about, responses))
+    return LoggedRun(
+        slug=slug(about["task"]) or "inspect",
+        title=shortened(text(about.get("task_display_name")) or about["task"], 200),
+        tool=f"Inspect AI {text(mapping(about.get('packages'), 'eval.packages').get('inspect_ai'))}".strip(),
+        model=text(about.get("model")),
+        detail=detail(responses),
+        status=status,
+        cases=cases,
+        responses=responses,
+        base_url=base_url,
+        sampling=agreed,
+        scorers=_scorers(responses, results),
+        labels=_labels(about),
+        failure=_failure(header, status),
+        started_at=moment(stats.get("started_at")) or moment(about.get("created")),
+        finished_at=moment(stats.get("completed_at")),
+        notes=(
+            *_status_notes(header, results, n=len(found)),
+            *case_notes,
+            *sampling_notes,
+            *_sample_notes(found, about),
+        ),
+    )
+
+
+def _read_samples(
+    samples: Iterable[tuple[str, Mapping[str, Any]]], *, base_url: str, sampling: Mapping[str, Any]
+) -> Iterator[ReadSample]:
+    seen: set[tuple[str, int]] = set()
+    for place, sample in samples:
+        try:
+            found = read_sample(sample, base_url=base_url, sampling=sampling)
+        except InvalidInput as error:
+            raise InvalidInput(f"{place}: {error.detail}") from error
+        key = (found.case.id, found.response.repeat)
+        if key in seen:
+            raise InvalidInput(f"{place}: sample {key[0]!r} of epoch {key[1]} stands in the log twice")
+        seen.add(key)
+        yield found
+
+
+def _base_url(about: Mapping[str, Any]) -> str:
+    """Return the server's address. One that was given to Inspect by its environment is not in the log."""
+    arguments = mapping(about.get("model_args"), "eval.model_args")
+    return backends.address(about.get("model_base_url") or arguments.get("base_url"))
+
+
+def _cases(found: Sequence[ReadSample], about: Mapping[str, Any]) -> tuple[tuple[LoggedCase, ...], list[str]]:
+    """Return the cases in the dataset's order, because samples end in any, and what is to be said of them."""
+    cases: dict[str, LoggedCase] = {}
+    differing = set()
+    # A sample that failed may have done so before its prompt was whole.
+    for sample in sorted(found, key=lambda sample: (bool(sample.response.error), sample.response.repeat)):
+        case = cases.setdefault(sample.case.id, sample.case)
+        if case != sample.case and not sample.response.error:
+            differing.add(case.id)
+    listed = rows(mapping(about.get("dataset"), "eval.dataset").get("sample_ids"), "eval.dataset.sample_ids")
+    order = {label(sample_id): place for place, sample_id in enumerate(listed)}
+    ordered = sorted(cases.values(), key=lambda case: (order.get(case.id, len(order)), len(case.id), case.id))
+    notes = [f"Of {len(differing):,} cases the prompt differs between epochs; the first is kept."] if differing else []
+    return tuple(ordered), notes
+
+
+def _agreed_sampling(found: Sequence[ReadSample]) -> tuple[dict[str, Any], list[str]]:
+    """Return the settings that all samples have alike, and what is to be said of the others."""
+    given = [sample.sampling for sample in found if not sample.response.error] or [found[0].sampling]
+    names = list(dict.fromkeys(name for sampling in given for name in sampling))
+    differing = [name for name in names if any(sampling.get(name) != given[0].get(name) for sampling in given)]
+    agreed = {name: given[0][name] for name in names if name not in differing}
+    return agreed, [f"{name} differs between samples, and is not among the run's settings." for name in differing]
+
+
+def _scorers(responses: Iterable[LoggedResponse], results: Mapping[str, Any]) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(name for response in responses for name in response.scores))
+    if len(found) > MAX_SCORERS:
+        raise InvalidInput(f"holds {len(found):,} kinds of scores; the most is {MAX_SCORERS}")
+    return in_order(found, results)
+
+
+def _status(
+    header: Mapping[str, Any], cases: Sequence[LoggedCase], responses: Sequence[LoggedResponse], *, n_repeats: int
+) -> Status:
+    if header.get("status") == "error":
+        return "failed"
+    if header.get("status") == "cancelled":
+        return "cancelled"
+    n_there = sum(not response.error for response in responses)
+    return "finished" if header.get("status") == "success" and n_there >= len(cases) * n_repeats else "incomplete"
+
+
+def _n_epochs(about: Mapping[str, Any], responses: Iterable[LoggedResponse]) -> int:
+    planned = whole(mapping(about.get("config"), "eval.config").get("epochs"))
+    return max(planned or 1, *(response.repeat for response in responses))
+
+
+def _failure(header: Mapping[str, Any], status: Status) -> str:
+    if status != "failed":
+        return ""
+    return shortened(text(mapping(header.get("error"), "error").get("message")) or "The eval failed.")
+
+
+def _labels(about: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a person looks a run up by; facts that the log leaves out are not there."""
+    revision = mapping(about.get("revision"), "eval.revision")
+    commit = label(revision.get("commit"))
+    facts = {
+        "commit": f"{commit} (with local changes)" if commit and revision.get("dirty") is True else commit,
+        "repository": backends.address(revision.get("origin")),
+        "task_version": label(about.get("task_version")),
+        "eval_id": label(about.get("eval_id")),
+        "run_id": label(about.get("run_id")),
+        "task_id": label(about.get("task_id")),
+        "tags": ", ".join(label(tag) for tag in rows(about.get("tags"), "eval.tags")),
+    }
+    return {name: shortened(value, 200) for name, value in facts.items() if value}
+
+
+def _status_notes(header: Mapping[str, Any], results: Mapping[str, Any], *, n: int) -> Iterator[str]:
+    planned = whole(results.get("total_samples"))
+    of = f" of {planned:,}" if planned is not None and planned > n else ""
+    if header.get("status") in (None, "started"):
+        yield f"Inspect did not end this log: it holds {n:,}{of} samples, and no results."
+    elif header.get("status") != "success" or of:
+        yield f"The log holds {n:,}{of} samples, and its status is {text(header['status'])!r}."
+    if header.get("invalidated") is True:
+        yield "Somebody declared samples of this log invalid; their responses count as missing."
+
+
+def _sample_notes(found: Sequence[ReadSample], about: Mapping[str, Any]) -> Iterator[str]:
+    for remark, n in Counter(remark for sample in found for remark in sample.remarks).items():
+        yield f"{n:,} of {len(found):,} samples: {remark}."
+    outside = Counter(name for sample in found for name, score in sample.response.scores.items() if score.value is None)
+    for name, n in outside.items():
+        yield f"{n:,} values of the scorer {name} are no numbers from 0 to 1; they are kept as words."
+    reducers = rows(mapping(about.get("config"), "eval.config").get("epochs_reducer"), "eval.config.epochs_reducer")
+    if reducers not in ([], ["mean"]):
+        yield f"Inspect summed epochs up by {', '.join(label(one) for one in reducers)}; here repeats are averaged."

@@ -1,0 +1,254 @@
+"""One sample of an Inspect log: a case, and its response in one epoch."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evalboard.core.digest import canonical_json
+from evalboard.core.errors import InvalidInput
+from runs.importers import backends, tokens
+from runs.importers import calls as openai_calls
+from runs.importers.field_values import mapping, number, objects, rows, shortened, text, whole
+from runs.importers.inspect_events import (
+    Attachments,
+    Calls,
+    find_calls,
+    first_choice,
+    raw_answer,
+    sent_messages,
+    text_of,
+)
+from runs.importers.inspect_scores import read_scores
+from runs.importers.records import LoggedCase, LoggedResponse
+
+MAX_EPOCHS = 1000
+
+NO_RAW_CALL = "no raw model call is kept, so what else the server said is unknown; log with --log-model-api"
+NO_CALL = "no model call gave the output, so who served it is unknown"
+SEVERAL_CALLS = (
+    "several model calls were made; the case is what the first one sent, the response what the last one gave"
+)
+SEVERAL_CHOICES = "the model gave several choices; the first one is kept"
+NOT_ONLY_TEXT = "the prompt holds more than text, which is left out"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSample:
+    """`sampling` is what the answering call's config says was sent; `remarks` are the constants above."""
+
+    case: LoggedCase
+    response: LoggedResponse
+    sampling: Mapping[str, Any]
+    remarks: tuple[str, ...]
+
+
+def read_sample(sample: Mapping[str, Any], *, base_url: str, sampling: Mapping[str, Any]) -> ReadSample:
+    """Return what one sample holds. `sampling` is the eval's, over which its calls have the last word.
+
+    Raises InvalidInput, without the file's name.
+    """
+    case_id = openai_calls.own_id(sample, ("id",))
+    if not case_id:
+        raise InvalidInput("a sample has no id")
+    one = _opened(sample)
+    messages, is_all_text = _prompt(one)
+    case = LoggedCase(id=case_id, messages=messages, target=_target(sample.get("target")), tools=_tools(one))
+    own = {**sampling, **read_sampling(one.answer.get("config"))}
+    response = _response(one, case_id, base_url=base_url, seed=own.get("seed"))
+    return ReadSample(case, response, own, tuple(_remarks(one, is_all_text=is_all_text)))
+
+
+def read_sampling(config: Any) -> dict[str, Any]:
+    """Return the sampling of a generate config, by the OpenAI API's names; what was not sent is not there."""
+    given = mapping(config, "config")
+    renamed = {"stop": given.get("stop_seqs"), "n": given.get("num_choices")}
+    return openai_calls.read_sampling({**given, **renamed})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Opened:
+    """A sample with its output and that output's first choice, the call that gave it, and the server's raw answer.
+
+    Each is empty where the sample has none.
+    """
+
+    sample: Mapping[str, Any]
+    attachments: Attachments
+    calls: Calls
+    output: Mapping[str, Any]
+    choice: Mapping[str, Any]
+    answer: Mapping[str, Any]
+    raw: Mapping[str, Any]
+
+
+def _opened(sample: Mapping[str, Any]) -> _Opened:
+    attachments = Attachments(sample)
+    calls = find_calls(sample, attachments)
+    answer, output = calls.answer or {}, mapping(sample.get("output"), "output")
+    return _Opened(
+        sample=sample,
+        attachments=attachments,
+        calls=calls,
+        output=output,
+        choice=first_choice(output),
+        answer=answer,
+        raw=raw_answer(answer),
+    )
+
+
+def _response(one: _Opened, case_id: str, *, base_url: str, seed: Any) -> LoggedResponse:
+    repeat, error = whole(one.sample.get("epoch")), _error(one)
+    if repeat is None or not 1 <= repeat <= MAX_EPOCHS:
+        raise InvalidInput(f"sample {case_id}: epoch must be a whole number from 1 to {MAX_EPOCHS:,}")
+    usage = mapping(one.output.get("usage"), "output.usage")
+    # A raw answer is of any shape, whatever API the server has.
+    raw_usage = one.raw["usage"] if isinstance(one.raw.get("usage"), Mapping) else {}
+    body = one.raw or {"model": one.output.get("model")}
+    token_ids = tokens.read_ids(_token_ids(first_choice(one.raw)), "call.response.choices[0].token_ids")
+    return LoggedResponse(
+        case_id=case_id,
+        repeat=repeat,
+        text="" if error else _text(one),
+        error=error,
+        finish_reason=text(one.choice.get("stop_reason")),
+        positions=None if error else tokens.positions(one.choice.get("logprobs"), token_ids),
+        prompt_token_ids=tokens.read_ids(one.raw.get("prompt_token_ids"), "call.response.prompt_token_ids"),
+        n_tokens=_first(raw_usage.get("completion_tokens"), usage.get("output_tokens")),
+        n_prompt_tokens=_first(raw_usage.get("prompt_tokens"), usage.get("input_tokens")),
+        seed=whole(seed),
+        request_id=text(one.output.get("response_id")) or text(one.raw.get("id")),
+        seconds=number(one.output.get("time")),
+        served_by=backends.served_by(headers={}, body=body, base_url=base_url),
+        scores={} if error else read_scores(one.sample),
+        flags=tuple(sorted({*backends.flags({}, body), *_flags(one)})),
+    )
+
+
+def _prompt(one: _Opened) -> tuple[tuple[Mapping[str, Any], ...], bool]:
+    """Return the messages that the case was put with, and whether text is all that they hold."""
+    put_back = one.attachments.put_back
+    if one.calls.first is not None:
+        given = sent_messages(one.calls.first, one.sample, one.attachments)
+    elif one.sample.get("messages"):
+        given = list(_before_answer(rows(put_back(one.sample["messages"]), "messages")))
+    else:
+        asked = put_back(one.sample.get("input"))
+        given = [{"role": "user", "content": asked}] if isinstance(asked, str) else rows(asked, "input")
+    found = objects(given, "messages")
+    is_all_text = all(
+        not isinstance(message.get("content"), list)
+        or all(isinstance(part, Mapping) and part.get("type") == "text" for part in message["content"])
+        for message in found
+    )
+    return openai_calls.prompt({"messages": [_message(message) for message in found]}), is_all_text
+
+
+def _before_answer(messages: list[Any]) -> Iterator[Any]:
+    """Yield the messages up to the first that a model wrote in this sample; examples in the prompt are none."""
+    for place, message in enumerate(messages):
+        is_written = isinstance(message, Mapping) and message.get("role") == "assistant"
+        if is_written and (message.get("source") == "generate" or place == len(messages) - 1):
+            return
+        yield message
+
+
+def _message(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one of Inspect's messages in the OpenAI API's form, with its text alone."""
+    found: dict[str, Any] = {"role": text(message.get("role")) or "user", "content": text_of(message.get("content"))}
+    if calls := _tool_calls(message.get("tool_calls")):
+        found["tool_calls"] = calls
+    if text(message.get("tool_call_id")):
+        found["tool_call_id"] = message["tool_call_id"]
+    return found
+
+
+def _tool_calls(listed: Any) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": text(call.get("id")),
+            "type": "function",
+            "function": {
+                "name": text(call.get("function")),
+                "arguments": json.dumps(call.get("arguments"), ensure_ascii=False),
+            },
+        }
+        for call in objects(listed, "tool_calls")
+    ]
+
+
+def _tools(one: _Opened) -> tuple[Mapping[str, Any], ...]:
+    listed = objects(one.attachments.put_back((one.calls.first or {}).get("tools")), "tools")
+    kept = ("name", "description", "parameters")
+    return tuple(
+        {"type": "function", "function": {name: tool[name] for name in kept if tool.get(name) is not None}}
+        for tool in listed
+        if text(tool.get("name"))
+    )
+
+
+def _target(target: Any) -> Any:
+    """Return a text or a list of texts of which any is right, None where the sample has none."""
+    if isinstance(target, list):
+        return [one for one in target if isinstance(one, str)] or None
+    return text(target) or None
+
+
+def _text(one: _Opened) -> str:
+    put_back = one.attachments.put_back
+    # Old versions wrote no `completion`.
+    if text(one.output.get("completion")):
+        return str(put_back(one.output["completion"]))
+    message = mapping(one.choice.get("message"), "message")
+    said = text_of(put_back(message.get("content")))
+    # Tool calls without text are told apart by their JSON, as `completions` does.
+    calls = [] if said else _tool_calls(put_back(message.get("tool_calls")))
+    return canonical_json([call["function"] for call in calls]).decode("utf-8", "surrogatepass") if calls else said
+
+
+def _error(one: _Opened) -> str:
+    """Return why the response is missing, "" where it is there."""
+    if one.sample.get("invalidation"):
+        reason = text(mapping(one.sample["invalidation"], "invalidation").get("reason"))
+        return shortened(f"Somebody declared this sample invalid: {reason or 'no reason is given'}.")
+    if one.sample.get("error"):
+        return shortened(text(mapping(one.sample["error"], "error").get("message")) or "The sample failed.")
+    if one.output.get("error"):
+        return shortened(text(one.output["error"]) or "The model call failed.")
+    return "" if one.choice else "The sample holds no answer."
+
+
+def _flags(one: _Opened) -> Iterator[str]:
+    if one.answer.get("cache") == "read":
+        yield "cached"
+    if one.sample.get("model_fallbacks") or one.output.get("fallback"):
+        yield "fallback"
+    if one.sample.get("error_retries") or one.answer.get("retries"):
+        yield "retried"
+
+
+def _remarks(one: _Opened, *, is_all_text: bool) -> Iterator[str]:
+    choices = one.output.get("choices")
+    if isinstance(choices, list) and len(choices) > 1:
+        yield SEVERAL_CHOICES
+    if one.calls.n > 1:
+        yield SEVERAL_CALLS
+    if one.calls.answer is None:
+        if one.choice:
+            yield NO_CALL
+    elif not one.raw:
+        yield NO_RAW_CALL
+    if not is_all_text:
+        yield NOT_ONLY_TEXT
+
+
+def _token_ids(choice: Mapping[str, Any]) -> Any:
+    # LiteLLM moves vLLM's field.
+    moved = choice.get("provider_specific_fields")
+    if choice.get("token_ids") is None and isinstance(moved, Mapping):
+        return moved.get("token_ids")
+    return choice.get("token_ids")
+
+
+def _first(*values: Any) -> int | None:
+    return next((found for value in values if (found := whole(value)) is not None and found >= 0), None)

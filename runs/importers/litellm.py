@@ -1,0 +1,108 @@
+"""What a LiteLLM gateway says of its calls: its own logs, or answers that were saved with its response headers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from evalboard.core.errors import InvalidInput
+from runs.importers import calls, chat
+from runs.importers.backends import read_headers
+from runs.importers.calls import Call
+from runs.importers.field_values import text
+from runs.importers.files import LogFile
+from runs.importers.heads import first_object
+from runs.importers.json_files import naming
+from runs.importers.json_rows import read_rows
+from runs.importers.litellm_payload import is_payload, payload_of, read_payload
+from runs.importers.records import LoggedRun
+
+TOOL = "LiteLLM"
+_VERSION = "x-litellm-version"
+_COMPLETIONS = ("completion", "acompletion", "text_completion", "atext_completion", "")
+
+
+def recognises(files: Sequence[LogFile]) -> bool:
+    """Whether every file holds LiteLLM's logs of calls, or answers with its headers."""
+    return bool(files) and all(_is_litellm(first_object(file)) for file in files)
+
+
+def read(files: Sequence[LogFile]) -> list[LoggedRun]:
+    """Return one run for each model group of the gateway's logs, and for each file and model of saved answers.
+
+    Raises InvalidInput naming file and place.
+    """
+    logs = [file for file in files if is_payload(first_object(file))]
+    saved = [file for file in files if file not in logs]
+    runs = _of_logs(logs) if logs else []
+    return runs + [replace(run, tool=_tool(run)) for run in (chat.read(saved) if saved else [])]
+
+
+def _is_litellm(found: Mapping[str, Any]) -> bool:
+    if is_payload(found):
+        return True
+    headers = read_headers(found.get("response_headers") or found.get("headers"))
+    return any(name.startswith("x-litellm-") for name in headers)
+
+
+def _of_logs(files: Sequence[LogFile]) -> list[LoggedRun]:
+    found: list[tuple[str, Call]] = []
+    n_others = 0
+    for file in files:
+        for place, row in read_rows(file):
+            with naming(file, place):
+                payload = payload_of(row)
+                if text(payload.get("call_type")) in _COMPLETIONS:
+                    found.append((text(payload.get("trace_id")), read_payload(payload, place)))
+                else:
+                    n_others += 1  # embeddings, moderation and so on
+    kept, n_superseded = _without_superseded(found)
+    with naming(files[0]):
+        if not kept:
+            raise InvalidInput("holds no completion")
+        title = calls.title([file.name for file in files])
+        return calls.logged_runs(kept, tool=TOOL, title=title, notes=_notes(n_others, n_superseded))
+
+
+def _tool(run: LoggedRun) -> str:
+    versions = {response.served_by.parts.get(_VERSION, "") for response in run.responses if not response.error}
+    return f"{TOOL} {versions.pop()}".strip() if len(versions) == 1 else TOOL
+
+
+def _without_superseded(found: Sequence[tuple[str, Call]]) -> tuple[list[Call], int]:
+    """Leave out failed attempts that a later call of the same request answered, and flag that one as "retried".
+
+    The gateway logs each attempt by itself. Attempts share their `trace_id`, which a caller may also give to several
+    requests, so the prompt must be the same, and one answer takes no more failures than stand between it and the
+    answer before.
+    """
+    kept: list[Call] = []
+    pending: dict[tuple[str, str], list[int]] = {}
+    superseded: set[int] = set()
+    for n, (trace_id, call) in enumerate(found):
+        attempts = pending.setdefault((trace_id, call.case_id), []) if trace_id and call.case_id else []
+        if not call.is_answered:
+            attempts.append(n)
+        elif attempts:
+            superseded.update(attempts)
+            attempts.clear()
+            call = _retried(call)
+        kept.append(call)
+    return [call for n, call in enumerate(kept) if n not in superseded], len(superseded)
+
+
+def _retried(call: Call) -> Call:
+    return replace(
+        call,
+        responses=tuple(
+            replace(response, flags=tuple(dict.fromkeys((*response.flags, "retried")))) for response in call.responses
+        ),
+    )
+
+
+def _notes(n_others: int, n_superseded: int) -> list[str]:
+    notes = []
+    if n_others:
+        notes.append(f"{n_others} calls of other kinds, such as embeddings, were left out.")
+    if n_superseded:
+        notes.append(f"{n_superseded} failed attempts were tried again by the gateway and answered; those are kept.")
+    return notes

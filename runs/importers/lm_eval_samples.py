@@ -1,0 +1,189 @@
+"""The samples of one lm-evaluation-harness task: a line for each document and filter."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from evalboard.core.errors import InvalidInput
+from runs.importers import calls
+from runs.importers.field_values import label, mapping, number, objects, rows, shortened, text, whole
+from runs.importers.json_files import parse_value
+from runs.importers.records import LoggedCase, LoggedScore
+
+NO_FILTER = "none"
+MAX_REPEATS = 1000  # of one document
+
+_NOT_SCORED = LoggedScore(None, "lm-evaluation-harness scored this document once, with another answer first.")
+
+# Of a line, what is no metric; lines of old versions do not name their metrics.
+_OWN_FIELDS = frozenset(
+    {
+        *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"),
+        *("doc_hash", "prompt_hash", "target_hash"),
+    }
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Document:
+    """One document: `answers` by repeat, None where one is missing; `scores` by metric, over all answers at once.
+
+    `own_id` is what the dataset calls it, "" where it has no name; `settings` are the request's own.
+    """
+
+    index: str
+    own_id: str
+    messages: tuple[Mapping[str, Any], ...]
+    target: Any
+    answers: tuple[str | None, ...]
+    settings: Mapping[str, Any]
+    is_ranking: bool
+    scores: dict[str, LoggedScore] = field(default_factory=dict)
+
+    def case(self, case_id: str) -> LoggedCase:
+        return LoggedCase(id=case_id, messages=self.messages, target=self.target)
+
+    def scores_of(self, answer: str | None) -> Mapping[str, LoggedScore]:
+        """Return the document's scores for its first answer and those equal to it; others were not scored."""
+        if answer is None:
+            return {}
+        return self.scores if answer == self.answers[0] else dict.fromkeys(self.scores, _NOT_SCORED)
+
+
+def read_documents(lines: Iterable[tuple[int, Mapping[str, Any]]]) -> list[Document]:
+    """Return the documents of a samples file, each once: further lines are the same answers through other filters.
+
+    Raises InvalidInput, without the file's name.
+    """
+    found: dict[str, Document] = {}
+    seen: set[tuple[str, str]] = set()
+    for line_number, line in lines:
+        try:
+            index, through = label(line.get("doc_id")), text(line.get("filter")) or NO_FILTER
+            if not index:
+                raise InvalidInput("doc_id is missing, so it is no sample of lm-evaluation-harness's")
+            if (index, through) in seen:
+                raise InvalidInput(f"document {index[:80]} stands twice in the file with the filter {through[:80]}")
+            seen.add((index, through))
+            if index not in found:
+                found[index] = _document(index, line)
+            found[index].scores.update(_scores(line, through))
+        except InvalidInput as error:
+            raise InvalidInput(f"line {line_number}: {error.detail}") from error
+    return list(found.values())
+
+
+def _document(index: str, line: Mapping[str, Any]) -> Document:
+    requests = _requests(line.get("arguments"))
+    resps = rows(line.get("resps"), "resps")
+    if not requests or not resps:
+        raise InvalidInput("arguments and resps must hold the requests and what came back")
+    is_ranking = not isinstance(requests[0][1], Mapping)
+    answers = _ranked(requests, resps, line) if is_ranking else _generated(resps)
+    return Document(
+        index=index,
+        own_id=_own_id(line.get("doc")),
+        messages=_messages(requests[0][0]),
+        target=_target(line.get("target")),
+        answers=answers,
+        settings={} if is_ranking else requests[0][1],
+        is_ranking=is_ranking,
+    )
+
+
+def _requests(arguments: Any) -> list[tuple[Any, Any]]:
+    """Return (prompt, settings or continuation) of each request, None for a request without the second.
+
+    Newer versions write `{"gen_args_0": {"arg_0": …, "arg_1": …}, …}`, older ones a list of lists.
+    """
+    if isinstance(arguments, Mapping):
+        given = objects(list(arguments.values()), "arguments")
+        return [(request.get("arg_0"), request.get("arg_1")) for request in given]
+    listed = [rows(request, "arguments") for request in rows(arguments, "arguments")]
+    return [(*request, None, None)[:2] for request in listed]
+
+
+def _generated(resps: list[Any]) -> tuple[str | None, ...]:
+    answers = rows(resps[0], "resps[0]")
+    if len(answers) > MAX_REPEATS:
+        raise InvalidInput(f"resps holds {len(answers):,} answers; the most is {MAX_REPEATS:,}")
+    return tuple(answer if isinstance(answer, str) else None for answer in answers)
+
+
+def _ranked(requests: list[tuple[Any, Any]], resps: list[Any], line: Mapping[str, Any]) -> tuple[str | None, ...]:
+    """Return the one answer of a task that ranks given continuations by their logprob: the likeliest of them.
+
+    Of a single one: itself where greedy decoding would have given it, else "".
+    """
+    choices = [(text(_plain(prompt)), text(continuation)) for prompt, continuation in requests]
+    if not any(continuation for _, continuation in choices):
+        raise InvalidInput("this task measures how likely given texts are; it holds no responses to import")
+    if "acc_mutual_info" in rows(line.get("metrics"), "metrics"):
+        choices = choices[: len(choices) // 2]  # the other half are the same continuations without the prompt
+    outcomes = [_outcome(one) for one in resps[: len(choices)]]
+    if len(outcomes) < len(choices) or any(math.isnan(logprob) for logprob, _ in outcomes):
+        return (None,)
+    if len(choices) == 1:
+        return (choices[0][1] if outcomes[0][1] else "",)
+    best = max(range(len(choices)), key=lambda place: outcomes[place][0])
+    # Some tasks put each choice into the prompt and let the same words follow.
+    is_by_prompt = len({continuation for _, continuation in choices}) < len(choices)
+    return ("".join(choices[best]) if is_by_prompt else choices[best][1],)
+
+
+def _outcome(resp: Any) -> tuple[float, bool]:
+    """Return a continuation's summed logprob in nats, NaN where it is none, and whether it is the greedy one."""
+    while isinstance(resp, list) and resp and isinstance(resp[0], list):
+        resp = resp[0]
+    logprob, is_greedy = (*rows(resp, "resps"), None, None)[:2]
+    try:
+        value = float(logprob) if isinstance(logprob, str | int | float) else math.nan
+    except (ValueError, OverflowError):
+        value = math.nan
+    return value, is_greedy in (True, "True")
+
+
+def _messages(prompt: Any) -> tuple[Mapping[str, Any], ...]:
+    """Return the prompt as messages. In chat mode it is a list that holds the messages as one JSON text."""
+    plain = _plain(prompt)
+    if plain is not prompt:
+        try:
+            written = parse_value(plain, where="arg_0")
+        except InvalidInput:
+            written = None
+        if isinstance(written, list):
+            return calls.prompt({"messages": written})
+    return calls.prompt({"prompt": plain if isinstance(plain, str) else None})
+
+
+def _plain(prompt: Any) -> Any:
+    is_wrapped = isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], str)
+    return prompt[0] if is_wrapped else prompt
+
+
+def _scores(line: Mapping[str, Any], through: str) -> Iterator[tuple[str, LoggedScore]]:
+    """Yield the metrics of one filter, by the name that lm-eval's results have: `metric,filter`, or plain for none."""
+    named = [metric for metric in rows(line.get("metrics"), "metrics") if isinstance(metric, str)]
+    metrics = named or [name for name in line if name not in _OWN_FIELDS and number(line[name]) is not None]
+    filtered = rows(line.get("filtered_resps"), "filtered_resps")
+    read_as = text(filtered[0]) if len(filtered) == 1 else ""
+    for metric in metrics:
+        value = line.get(metric)
+        found = float(value) if isinstance(value, bool) else number(value)
+        words = f"{label(found) or 'no number'}: {read_as}" if read_as else label(found)
+        name = metric if through == NO_FILTER else f"{metric},{through}"
+        yield name, LoggedScore(found if found is not None and 0 <= found <= 1 else None, shortened(words))
+
+
+def _own_id(doc: Any) -> str:
+    try:
+        return calls.own_id(mapping(doc, "doc"), ("id",))
+    except InvalidInput:
+        return ""  # no case can be called so; the place in the dataset names it
+
+
+def _target(target: Any) -> Any:
+    if isinstance(target, list):
+        return [one for one in target if isinstance(one, str)] or None
+    return target if text(target) or whole(target) is not None else None

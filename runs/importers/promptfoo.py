@@ -1,0 +1,284 @@
+"""promptfoo's output as JSON (`-o out.json`), or as JSON lines, which leave its configuration out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from evalboard.core.digest import canonical_json, digest_json
+from evalboard.core.errors import InvalidInput
+from runs.importers import backends, calls
+from runs.importers.calls import Call
+from runs.importers.completions import MAX_ERROR_CHARS, count
+from runs.importers.field_values import label, mapping, moment, number, objects, text, whole
+from runs.importers.files import LogFile
+from runs.importers.heads import first_object
+from runs.importers.json_files import naming, parse_value
+from runs.importers.json_rows import read_rows
+from runs.importers.records import LoggedResponse, LoggedRun, LoggedScore
+
+PASS, SCORE = "pass", "score"  # our names of promptfoo's own two judgements; the others are named by its users
+ASSERTION_FAILED, ERROR = 1, 2  # of `failureReason`
+
+_OWN_IDS = ("sample_id", "case_id", "custom_id", "id")
+_NOT_MODELS = ("file", "exec", "python", "http", "https", "package", "webhook", "ws", "wss")
+MAX_LABELS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Eval:
+    """One file. `config` and `options` are empty where the log is of JSON lines."""
+
+    file: LogFile
+    id: str
+    results: Sequence[Mapping[str, Any]]
+    config: Mapping[str, Any]
+    options: Mapping[str, Any]
+    tool: str
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+def recognises(files: Sequence[LogFile]) -> bool:
+    """Whether every file is an output of promptfoo."""
+    return bool(files) and all(_is_output(first_object(file)) for file in files)
+
+
+def read(files: Sequence[LogFile]) -> list[LoggedRun]:
+    """Return one run for each file, provider and prompt. Raises InvalidInput naming the file and where in it."""
+    found = []
+    for file in files:
+        with naming(file):
+            evaluation = _read_eval(file)
+            groups: dict[tuple[str, int], list[tuple[str, Mapping[str, Any]]]] = {}
+            for n, result in enumerate(evaluation.results):
+                groups.setdefault(_group(result), []).append((f"results[{n}]", result))
+            if not groups:
+                raise InvalidInput("holds no results")
+            n_prompts = len({prompt for _, prompt in groups})
+            found += [_run(evaluation, provider, results, n_prompts) for (provider, _), results in groups.items()]
+    return found
+
+
+def _is_output(found: Mapping[str, Any]) -> bool:
+    results = found.get("results")
+    is_whole = isinstance(results, Mapping) and ("evalId" in found or "results" in results or "prompts" in results)
+    return is_whole or _is_result(found)
+
+
+def _is_result(found: Mapping[str, Any]) -> bool:
+    return "testIdx" in found and "promptIdx" in found
+
+
+def _read_eval(file: LogFile) -> _Eval:
+    rows = [row for _, row in read_rows(file)]
+    if rows and _is_result(rows[0]):
+        return _Eval(file, "", rows, {}, {}, "promptfoo", None, None)
+    document = rows[0] if len(rows) == 1 else {}
+    results = mapping(document.get("results"), "results")
+    if not isinstance(results.get("results"), list):
+        raise InvalidInput("is no output of promptfoo: results.results is missing")
+    started_at = moment(results.get("timestamp"))
+    seconds = (number(mapping(results.get("stats"), "stats").get("durationMs")) or 0) / 1000
+    version = label(mapping(document.get("metadata"), "metadata").get("promptfooVersion"))
+    return _Eval(
+        file=file,
+        id=text(document.get("evalId")),
+        results=objects(results["results"], "results.results"),
+        config=mapping(document.get("config"), "config"),
+        options=mapping(document.get("runtimeOptions"), "runtimeOptions"),
+        tool=f"promptfoo {version}".strip(),
+        started_at=started_at,
+        finished_at=started_at + timedelta(seconds=seconds) if started_at and 0 < seconds < 1e8 else None,
+    )
+
+
+def _group(result: Mapping[str, Any]) -> tuple[str, int]:
+    provider, provider_label = _provider(result)
+    return provider_label or provider, whole(result.get("promptIdx")) or 0
+
+
+def _provider(result: Mapping[str, Any]) -> tuple[str, str]:
+    """Return a result's provider: its id and its label."""
+    provider = result.get("provider")
+    if isinstance(provider, str):
+        return provider, ""
+    given = mapping(provider, "provider")
+    return text(given.get("id")), text(given.get("label"))
+
+
+def _run(
+    evaluation: _Eval, provider: str, results: Sequence[tuple[str, Mapping[str, Any]]], n_prompts: int
+) -> LoggedRun:
+    provider_id, provider_label = _provider(results[0][1])
+    config = _provider_config(evaluation.config, provider_id, provider_label)
+    found = [_call(place, result, config, evaluation) for place, result in results]
+    scorers = list(dict.fromkeys(name for call in found for one in call.responses for name in one.scores))
+    prompt_name = text(mapping(results[0][1].get("prompt"), "prompt").get("label")) if n_prompts > 1 else ""
+    name = text(mapping(evaluation.config.get("tags"), "config.tags").get("suite"))
+    name = name or text(evaluation.config.get("description"))
+    title = " · ".join(part[:60] for part in (name, provider, prompt_name) if part)
+    slug = calls.slug(f"{name} {prompt_name[:40]}") if name else ""
+    run = calls.logged_run(
+        found,
+        tool=evaluation.tool,
+        title=title or calls.title([evaluation.file.name]),
+        slug=slug,
+        model=text(config.get("model")) or _model(provider_id),
+        scorers=scorers,
+        labels=_labels(evaluation),
+        notes=_notes(results),
+    )
+    return replace(run, started_at=evaluation.started_at, finished_at=evaluation.finished_at)
+
+
+def _call(place: str, result: Mapping[str, Any], config: Mapping[str, Any], evaluation: _Eval) -> Call:
+    with naming(evaluation.file, place):
+        response = mapping(result.get("response"), "response")
+        base_url = backends.address(config.get("apiBaseUrl") or config.get("apiHost"))
+        messages = calls.prompt({"messages": _messages(result)})
+        return Call(
+            place=place,
+            responses=(_response(result, response, config, base_url),),
+            case_id=_case_id(result),
+            repeat=_repeat(result, evaluation.options),
+            messages=messages,
+            sampling=calls.read_sampling({**config, **mapping(config.get("passthrough"), "passthrough")}),
+            base_url=base_url,
+        )
+
+
+def _response(
+    result: Mapping[str, Any], response: Mapping[str, Any], config: Mapping[str, Any], base_url: str
+) -> LoggedResponse:
+    headers = _headers(result, response)
+    is_cached = response.get("cached") is True
+    usage = mapping(response.get("tokenUsage"), "tokenUsage")
+    error = _error(result, response)
+    milliseconds = number(result.get("latencyMs"))
+    flags = dict.fromkeys(("cached",) if is_cached else ()) | dict.fromkeys(backends.flags(headers, {}))
+    return LoggedResponse(
+        case_id="",
+        repeat=1,
+        text="" if error else _output(response),
+        error=error,
+        finish_reason=text(response.get("finishReason")),
+        # A cached answer's usage is that of no call: promptfoo counts its tokens as cached.
+        n_tokens=None if is_cached else count(usage.get("completion")),
+        n_prompt_tokens=None if is_cached else count(usage.get("prompt")),
+        seed=whole(config.get("seed")),
+        seconds=None if is_cached or milliseconds is None else milliseconds / 1000,
+        served_by=backends.served_by(headers=headers, body={}, base_url=base_url),
+        scores={} if error else _scores(result),
+        flags=tuple(flags),
+    )
+
+
+def _error(result: Mapping[str, Any], response: Mapping[str, Any]) -> str:
+    """Return why there is no answer. `error` holds what an assertion said too, and then there is one."""
+    words = text(response.get("error")) or text(result.get("error"))
+    reason = whole(result.get("failureReason"))
+    is_error = reason == ERROR or (reason is None and bool(text(response.get("error")))) or "output" not in response
+    if not is_error:
+        return ""
+    return (words or "promptfoo holds no output of this call.")[:MAX_ERROR_CHARS]
+
+
+def _output(response: Mapping[str, Any]) -> str:
+    output = response.get("output")
+    if output is None or isinstance(output, str):
+        return output or ""
+    return canonical_json(output).decode("utf-8", "surrogatepass")
+
+
+def _scores(result: Mapping[str, Any]) -> dict[str, LoggedScore]:
+    """Return whether the test passed, promptfoo's own score, and the named scores; none where nothing was asserted."""
+    grading = mapping(result.get("gradingResult"), "gradingResult")
+    test = mapping(result.get("testCase"), "testCase")
+    if not grading.get("componentResults") and not test.get("assert"):
+        return {}
+    reason = text(grading.get("reason"))
+    has_passed = result.get("success") is True and whole(result.get("failureReason")) != ASSERTION_FAILED
+    found = {PASS: LoggedScore(float(has_passed), reason), SCORE: LoggedScore(_unit(result.get("score")), reason)}
+    named = mapping(result.get("namedScores"), "namedScores")
+    return found | {name: LoggedScore(_unit(value)) for name, value in named.items() if name not in found}
+
+
+def _unit(value: Any) -> float | None:
+    """Return a score from 0 to 1, None for what is none: weights and metrics of users can be anything."""
+    found = number(value)
+    return found if found is not None and 0 <= found <= 1 else None
+
+
+def _headers(result: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, str]:
+    for holder in (response, result):
+        metadata = mapping(holder.get("metadata"), "metadata")
+        http = mapping(metadata.get("http"), "metadata.http")
+        if http.get("headers"):
+            return backends.read_headers(http["headers"])
+    return {}
+
+
+def _case_id(result: Mapping[str, Any]) -> str:
+    test = mapping(result.get("testCase"), "testCase")
+    own = calls.own_id(mapping(test.get("metadata"), "testCase.metadata"), _OWN_IDS)
+    if own:
+        return own
+    variables = result.get("vars") or test.get("vars")
+    raw = mapping(result.get("prompt"), "prompt").get("raw")
+    return f"prompt-{digest_json([variables, raw])[:16]}"
+
+
+def _repeat(result: Mapping[str, Any], options: Mapping[str, Any]) -> int | None:
+    """Return a result's repeat from 1: the repeats of a test stand side by side."""
+    index, repeats = whole(result.get("testIdx")), whole(options.get("repeat"))
+    return None if index is None or repeats is None or repeats < 1 else index % repeats + 1
+
+
+def _messages(result: Mapping[str, Any]) -> list[Any] | None:
+    """Return the prompt as sent: a chat's is a JSON list of messages in a text."""
+    raw = mapping(result.get("prompt"), "prompt").get("raw")
+    if not isinstance(raw, str):
+        return None
+    if raw.lstrip().startswith("["):
+        try:
+            value = parse_value(raw, where="prompt.raw")
+        except InvalidInput:
+            value = None  # a prompt may begin with a bracket and be no JSON
+        if isinstance(value, list) and value and all(isinstance(one, dict) and "role" in one for one in value):
+            return value
+    return [{"role": "user", "content": raw}]
+
+
+def _provider_config(config: Mapping[str, Any], provider_id: str, provider_label: str) -> Mapping[str, Any]:
+    """Return what the configuration sets for a provider; {} where it is not there, as for one given as a text."""
+    providers = config.get("providers")
+    for one in providers if isinstance(providers, list) else []:
+        is_this = isinstance(one, Mapping) and one.get("id") == provider_id
+        if is_this and text(one.get("label")) in (provider_label, ""):
+            return mapping(one.get("config"), "config.providers.config")
+    return {}
+
+
+def _model(provider_id: str) -> str:
+    """Return the model in a provider's id, as in `openai:chat:smol`; the id itself where it names none."""
+    return provider_id if provider_id.partition(":")[0] in _NOT_MODELS else provider_id.rpartition(":")[2]
+
+
+def _labels(evaluation: _Eval) -> dict[str, str]:
+    tags = mapping(evaluation.config.get("tags"), "config.tags")
+    found = {name: label(value) for name, value in tags.items() if label(value)}
+    own = {"promptfoo_eval": evaluation.id} if evaluation.id else {}
+    return dict(list({**own, **found}.items())[:MAX_LABELS])
+
+
+def _notes(results: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
+    responses = [mapping(result.get("response"), "response") for _, result in results]
+    notes = ["promptfoo keeps neither the answering model nor its fingerprint: a backend is known by headers alone."]
+    n_bare = sum(bool(response.get("logProbs")) for response in responses)
+    if n_bare:
+        notes.append(f"Logprobs without tokens were not taken over ({n_bare} responses): only the texts are compared.")
+    n_cached = sum(response.get("cached") is True for response in responses)
+    if n_cached:
+        notes.append(f"{n_cached} responses came out of promptfoo's cache and are no new samples (--no-cache).")
+    return notes
