@@ -42,7 +42,7 @@ class Heartbeat:
 
     The second talks to nobody, so that it acts even where a statement of the others waits for an answer that never
     comes. `on_stop` is called once, from one of them, when work must stop. `asked_at`: the monotonic time before the
-    shard was claimed, from which its lease counts. `renew` is `services.renew_replay` where the lease is a replay's.
+    shard was claimed, from which its lease counts. `renew` is the service that renews a lease of this kind.
     """
 
     def __init__(

@@ -47,7 +47,7 @@ class Replayer:
         Raises LeaseLost.
         """
         work = replay_work(lease.replay_id)
-        decoding = profile.parse(work.shard.profile_settings)
+        decoding = profile.parse(work.shard.serving.profile_settings)
         refusal = profile.refusal(
             decoding,
             self._hardware,
@@ -113,8 +113,7 @@ class Replayer:
         self, work: ReplayWork, decoding: ProfileSettings, variant: Mapping[str, Any], earlier: Earlier
     ) -> tuple[Result, Trace | None]:
         """Raises EngineFailure."""
-        dtype = variant.get("dtype", work.shard.endpoint.dtype)
-        opened = self._session.open_variant(work.shard, decoding=decoding, dtype=dtype)
+        opened = self._session.open_apart(work.shard.serving, decoding=decoding, dtype=variant.get("dtype"))
         batch = _batch(work, variant, opened)
         outcome = _decode(batch, opened)
         result, trace = _result(work, variant, outcome, earlier, opened.process)

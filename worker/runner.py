@@ -1,4 +1,4 @@
-"""Claims shards and replays, drives an engine through their cases, records what comes back."""
+"""Claims shards, replays and probes, drives an engine through a shard's cases, records what comes back."""
 
 import logging
 import os
@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 from django.conf import settings
@@ -25,6 +25,8 @@ from runs.selectors.work import CaseToDecode, ShardWork, shard_work
 from runs.services.shards import CRASHES_BEFORE_ISOLATION
 from worker.engines.base import DecodeRequest, Engine, EngineFailure, EngineSpec
 from worker.heartbeat import AWAY, Heartbeat
+from worker.left_alone import LeftAlone
+from worker.probe import Prober
 from worker.recorder import Recorder
 from worker.replay import Replayer
 from worker.session import EngineSession, Opened
@@ -32,9 +34,8 @@ from worker.session import EngineSession, Opened
 logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 1.0
-# How long a run is left alone that this worker could not serve; its engine may have been updated since.
-LEFT_ALONE_SECONDS = 60.0
 LAST_LINES_KEPT = 20
+AnyLease = TypeVar("AnyLease", services.Lease, services.ReplayLease, services.ProbeLease)
 
 
 class Runner:
@@ -54,7 +55,8 @@ class Runner:
         self._hardware = hardware
         self._session = EngineSession(worker=self.worker, hardware=hardware, make_engine=make_engine)
         self._replayer = Replayer(worker=self.worker, hardware=hardware, session=self._session)
-        self._left_alone: dict[int, float] = {}
+        self._prober = Prober(worker=self.worker, hardware=hardware, session=self._session)
+        self._runs_left_alone, self._probes_left_alone = LeftAlone(), LeftAlone()
         self._rests_until = self._beaten_at = self._reconciled_at = float("-inf")
         self._n_fenced = 0  # not yet told: the database may be out of reach when it happens
         self._turn = threading.Lock()
@@ -104,13 +106,18 @@ class Runner:
     def _is_resting(self) -> bool:
         return time.monotonic() < self._rests_until
 
+    @property
+    def _has_a_reason_to_tell(self) -> bool:
+        """Whether its note says why it does not work on what waits."""
+        return self._is_resting or bool(self._runs_left_alone.now() or self._probes_left_alone.now())
+
     def _tend(self) -> None:
         """Beat and sweep where that is due: short shards end before their lease's heartbeat beats."""
         now = time.monotonic()
         try:
             if now - self._beaten_at > settings.HEARTBEAT_SECONDS:
                 self._beaten_at = now
-                services.beat(worker=self.worker, note=None if self._left_alone or self._is_resting else "")
+                services.beat(worker=self.worker, note=None if self._has_a_reason_to_tell else "")
             if now - self._reconciled_at > min(settings.RECONCILE_SECONDS, settings.LEASE_SECONDS / 3):
                 self._reconciled_at = now
                 services.reconcile()
@@ -118,58 +125,88 @@ class Runner:
             _wait_for_database(away)
 
     def claim_and_run(self) -> bool:
-        """Claim one replay or shard and work on it; False if there was none for this worker."""
+        """Claim one thing and work on it; False if there was none for this worker.
+
+        Replays and probes come before shards: they are short, and a person waits for them.
+        """
         if self._n_fenced:
             services.count_fenced(worker=self.worker, n=self._n_fenced)
             self._n_fenced = 0
-        now = time.monotonic()
-        self._left_alone = {run: until for run, until in self._left_alone.items() if until > now}
-        if self._claim_and_replay(now):
-            return True
-        lease = services.claim_shard(worker=self.worker, left_alone=frozenset(self._left_alone))
+        return self._claim_replay() or self._claim_probe() or self._claim_shard()
+
+    def _claim_replay(self) -> bool:
+        asked_at = time.monotonic()
+        lease = services.claim_replay(worker=self.worker, left_alone=self._runs_left_alone.now())
         if lease is None:
             return False
-        with Heartbeat(lease=lease, worker=self.worker, on_stop=self._session.abort, asked_at=now) as heartbeat:
+        give_up = partial(services.release_replay, lease=lease, may_fail=True)
+        self._hold(lease, asked_at, renew=services.renew_replay, serve=self._replay, give_up=give_up)
+        return True
+
+    def _claim_probe(self) -> bool:
+        asked_at = time.monotonic()
+        lease = services.claim_probe(worker=self.worker, left_alone=self._probes_left_alone.now())
+        if lease is None:
+            return False
+        give_up = partial(services.release_probe, lease=lease, may_fail=True)
+        self._hold(lease, asked_at, renew=services.renew_probe, serve=self._probe, give_up=give_up)
+        return True
+
+    def _claim_shard(self) -> bool:
+        asked_at = time.monotonic()
+        lease = services.claim_shard(worker=self.worker, left_alone=self._runs_left_alone.now())
+        if lease is None:
+            return False
+        give_up = partial(services.release_shard, lease=lease, is_crash=True)
+        self._hold(lease, asked_at, renew=services.renew_lease, serve=self._serve, give_up=give_up)
+        return True
+
+    def _hold(
+        self,
+        lease: AnyLease,
+        asked_at: float,
+        *,
+        renew: Callable[..., services.Beat],
+        serve: Callable[[AnyLease, Heartbeat], None],
+        give_up: Callable[..., None],
+    ) -> None:
+        """Serve what was claimed while its lease is renewed; whatever goes wrong, it is given up and the worker lives.
+
+        asked_at: the monotonic time before the claim.
+        """
+        with Heartbeat(
+            lease=lease, worker=self.worker, on_stop=self._session.abort, asked_at=asked_at, renew=renew
+        ) as heartbeat:
             try:
-                self._serve(lease, heartbeat)
+                serve(lease, heartbeat)
             except LeaseLost as gone:
                 logger.warning("%s", gone.detail)
                 self._n_fenced += 1
             except AWAY:
                 raise  # run_forever waits for the database; the lease ends by itself
-            except Exception as fault:  # whatever it is, it must cost this shard an attempt and not the worker
-                logger.exception("Shard %s was given up", lease.shard_id)
+            except Exception as fault:  # whatever it is, it must cost this one an attempt and not the worker
+                logger.exception("Gave up %s", lease)
                 self._session.discard()
-                services.release_shard(lease=lease, reason=f"{type(fault).__name__}: {fault}", is_crash=True)
-        return True
+                give_up(reason=f"{type(fault).__name__}: {fault}")
 
-    def _claim_and_replay(self, now: float) -> bool:
-        """Replays come before shards: a person waits for them."""
-        lease = services.claim_replay(worker=self.worker, left_alone=frozenset(self._left_alone))
-        if lease is None:
-            return False
-        with Heartbeat(
-            lease=lease, worker=self.worker, on_stop=self._session.abort, asked_at=now, renew=services.renew_replay
-        ) as heartbeat:
-            try:
-                refusal = self._replayer.serve(lease, heartbeat, lambda: self._is_stopping)
-                if refusal:
-                    self._note_left_alone(lease.run_id, refusal)
-            except LeaseLost as gone:
-                logger.warning("%s", gone.detail)
-                self._n_fenced += 1
-            except AWAY:
-                raise
-            except Exception as fault:  # as with a shard
-                logger.exception("Replay %s was given up", lease.replay_id)
-                self._session.discard()
-                services.release_replay(lease=lease, reason=f"{type(fault).__name__}: {fault}", may_fail=True)
-        return True
+    def _replay(self, lease: services.ReplayLease, heartbeat: Heartbeat) -> None:
+        if refusal := self._replayer.serve(lease, heartbeat, lambda: self._is_stopping):
+            self._note_left_alone(lease.run_id, refusal)
+
+    def _probe(self, lease: services.ProbeLease, heartbeat: Heartbeat) -> None:
+        try:
+            why = self._prober.serve(lease, heartbeat, lambda: self._is_stopping)
+        except EngineFailure as failure:
+            services.release_probe(lease=lease, reason=_words(failure), may_fail=True)
+            why = failure.detail if services.others_work(worker=self.worker) else ""
+        if why:
+            self._probes_left_alone.add(lease.probe_id)
+            services.beat(worker=self.worker, note=f"Leaves probe {lease.probe_id} alone: {why}")
 
     def _serve(self, lease: services.Lease, heartbeat: Heartbeat) -> None:
         work = shard_work(lease.shard_id)
         refusal = profile.refusal(
-            profile.parse(work.profile_settings),
+            profile.parse(work.serving.profile_settings),
             self._hardware,
             host=self.worker.host,
             self_test_result=self_test_result(self.worker.pk),
@@ -267,7 +304,7 @@ class Runner:
         services.release_shard(lease=lease, reason=why, is_crash=False)
 
     def _note_left_alone(self, run_id: int, why: str) -> None:
-        self._left_alone[run_id] = time.monotonic() + LEFT_ALONE_SECONDS
+        self._runs_left_alone.add(run_id)
         services.beat(worker=self.worker, note=f"Leaves run {run_id} alone: {why}")
 
     def _count_engine_failure(self, run_id: int, failure: EngineFailure) -> None:
@@ -275,7 +312,7 @@ class Runner:
         has_others = services.others_work(worker=self.worker)
         is_degraded = services.count_engine_failure(worker=self.worker, detail=failure.detail, rests=has_others)
         if has_others:
-            self._left_alone[run_id] = time.monotonic() + LEFT_ALONE_SECONDS
+            self._runs_left_alone.add(run_id)
         if has_others and is_degraded:
             self._rests_until = time.monotonic() + settings.REST_SECONDS
 

@@ -12,7 +12,7 @@ from evalboard.core import digest, profile, vocabulary
 from evalboard.core.profile import EnginePlan, ProfileSettings
 from runs import services
 from runs.models import EngineProcess, Worker
-from runs.selectors.work import ShardWork
+from runs.selectors.work import Serving, ShardWork
 from worker.engines.base import Engine, EngineFailure, EngineSpec
 
 logger = logging.getLogger(__name__)
@@ -49,22 +49,33 @@ class EngineSession:
         """
         if self._must_be_fresh(work):
             self.close()
-        opened = self._open(self._plan(work, profile.parse(work.profile_settings), work.endpoint.dtype), work)
+        opened = self.open_apart(work.serving)
         self._served.setdefault(work.run_id, set()).add(work.repeat_index)
         return opened
 
-    def open_variant(self, work: ShardWork, *, decoding: ProfileSettings, dtype: str) -> Opened:
-        """The engine for a replay, which serves no repeat of its run. Raises EngineFailure as `open_for` does."""
-        return self._open(self._plan(work, decoding, dtype), work)
+    def open_apart(
+        self, serving: Serving, *, decoding: ProfileSettings | None = None, dtype: str | None = None
+    ) -> Opened:
+        """The engine for what is no repeat of a run: a replay, a probe. Raises EngineFailure as `open_for` does.
 
-    def _open(self, plan: EnginePlan, work: ShardWork) -> Opened:
-        key = digest.digest_json([plan.digest, work.model_path, work.model_repo, work.model_revision])
+        decoding, dtype: other ones than the profile's and the endpoint's.
+        """
+        plan = profile.resolve(
+            decoding or profile.parse(serving.profile_settings),
+            self._hardware,
+            dtype=dtype or serving.endpoint.dtype,
+            quantization=serving.endpoint.quantization or None,
+            max_model_len=serving.endpoint.max_model_len,
+            max_tokens=serving.max_tokens,
+            stop=serving.stop,
+        )
+        key = digest.digest_json([plan.digest, serving.model_path, serving.model_repo, serving.model_revision])
         if self._opened is not None and key != self._key:
             self.close()
         if self._opened is not None and time.monotonic() - self._checked_at > settings.SELF_CHECK_SECONDS:
             self._check_or_discard()
         if self._opened is None:
-            self._opened, self._key = self._start(plan, work), key
+            self._opened, self._key = self._start(plan, serving), key
             try:
                 self._keep_vocabulary(self._opened)
                 self._check()
@@ -94,25 +105,15 @@ class EngineSession:
         opened.engine.stop()
         services.close_engine_process(process=opened.process, last_words=opened.engine.last_words())
 
-    def _plan(self, work: ShardWork, decoding: ProfileSettings, dtype: str) -> EnginePlan:
-        return profile.resolve(
-            decoding,
-            self._hardware,
-            dtype=dtype,
-            quantization=work.endpoint.quantization or None,
-            max_model_len=work.endpoint.max_model_len,
-            max_tokens=work.max_tokens,
-            stop=work.stop,
-        )
-
     def _must_be_fresh(self, work: ShardWork) -> bool:
         """One process never serves both halves of a run's repeats: a start is part of what repeats measure."""
         half = (work.n_repeats + 1) // 2
         is_late = work.repeat_index > half
         return any((index > half) != is_late for index in self._served.get(work.run_id, ()))
 
-    def _start(self, plan: EnginePlan, work: ShardWork) -> Opened:
-        spec = EngineSpec(model=work.model_path or work.model_repo, revision=work.model_revision or None, plan=plan)
+    def _start(self, plan: EnginePlan, serving: Serving) -> Opened:
+        model = serving.model_path or serving.model_repo
+        spec = EngineSpec(model=model, revision=serving.model_revision or None, plan=plan)
         engine = self._starting = self._make_engine(spec)
         try:
             started = engine.start()
@@ -121,8 +122,8 @@ class EngineSession:
                 manifest=started.manifest,
                 wanted_pins=plan.pins,
                 batch_class=plan.batch_class,
-                line=work.endpoint.line,
-                model_name=(work.model_path or work.model_repo).rstrip("/").rsplit("/", 1)[-1],
+                line=serving.endpoint.line,
+                model_name=model.rstrip("/").rsplit("/", 1)[-1],
                 start_seconds=started.seconds,
             )
         except BaseException:

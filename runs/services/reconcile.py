@@ -15,7 +15,7 @@ from evalboard.core.provenance import Failed
 from runs import dispatch
 from runs.models import Event, Repeat, Run, Shard, Worker
 from runs.models.run import ShardQuerySet
-from runs.services import history, idempotency, replays, responses, rollup, verdicts
+from runs.services import history, idempotency, probes, replays, responses, rollup, verdicts
 from runs.services.shards import CRASHES_BEFORE_ISOLATION, let_go
 
 logger = logging.getLogger(__name__)
@@ -35,7 +35,8 @@ def reconcile() -> int:
     One bad row never stops the sweep: it is logged, and the others go on.
     """
     n_taken_back = _take_all_back(Shard.objects.expired(), "its worker was not heard of for the length of a lease")
-    _guarded(replays.take_back_expired)
+    for step in (replays.take_back_expired, probes.take_back_expired, probes.go_on_without_the_gone):
+        _guarded(step)
     Shard.objects.cancelled_in_the_queue().update(status=Shard.Status.CANCELLED)
     for repeat_id in _repeats_to_finish():
         _guarded(_finish_repeat, repeat_id)
@@ -56,7 +57,9 @@ def release_dead_workers(*, host: str, alive_pids: Iterable[int]) -> int:
     gone = Worker.objects.filter(host=host, stopped_at=None).exclude(pid__in=list(alive_pids))
     theirs = Shard.objects.filter(owner__in=gone, status=Shard.Status.RUNNING)
     n_taken_back = _take_all_back(theirs, "its worker's process is gone")
-    _guarded(replays.take_back_from, list(gone.values_list("pk", flat=True)))
+    worker_ids = list(gone.values_list("pk", flat=True))
+    _guarded(replays.take_back_from, worker_ids)
+    _guarded(probes.take_back_from, worker_ids)
     gone.update(stopped_at=Now())
     return n_taken_back
 

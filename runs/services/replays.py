@@ -5,25 +5,22 @@ A replay is claimed before any shard, because a person waits for it, and it chan
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 from typing import Any
 
-from django.db import connection, transaction
-from django.db.models import QuerySet
+from django.db import transaction
 from django.db.models.functions import Now
 
 from evalboard.core import replay as replays
-from evalboard.core.errors import InvalidInput, LeaseLost, NotFound, ProfileRefused
+from evalboard.core.errors import Conflict, InvalidInput, NotFound, ProfileRefused
 from evalboard.core.profile import DTYPES, MAX_GROUP_SIZE
-from runs import dispatch
 from runs.models import Case, Replay, Run, Worker
+from runs.services import claims
 from runs.services.leases import Beat, lease_span
 from runs.services.runs import refuse_if_nobody_can
 from runs.services.storable import storable
 
 MAX_VARIANTS = 32  # each may be a start of the engine, and a worker does nothing else meanwhile
-MOST_ATTEMPTS = 3
 
 CLAIM = """
 UPDATE runs_replay
@@ -41,6 +38,7 @@ UPDATE runs_replay
           FOR UPDATE OF replay SKIP LOCKED)
 RETURNING id, attempt, run_id
 """
+REPLAYS = claims.Claims(Replay, pool="run__endpoint__pool")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +49,10 @@ class ReplayLease:
     attempt: int
     worker_id: int
     run_id: int
+
+    @property
+    def key(self) -> int:
+        return self.replay_id
 
     def __str__(self) -> str:
         return f"replay {self.replay_id}"
@@ -71,12 +73,14 @@ def create_replay(
     repeat: of the run, whose response the answers are held against; where it has none, that is said.
     batch_sizes, dtypes: each of one with each of the other; none: as the run decoded it.
     neighbours: so many different choices of the cases that fill a batch, at each size.
-    Raises NotFound for a run or case that is not there, InvalidInput with fields, and ProfileRefused when every
-    worker seen lately says that its hardware cannot honour the run's profile.
+    Raises NotFound for a run or case that is not there, InvalidInput with fields, Conflict for a run that was read
+    from a log, and ProfileRefused when every worker seen lately says that its hardware cannot honour the run's profile.
     """
     run = Run.objects.select_related("suite_version", "endpoint", "profile").filter(pk=run_id).first()
     if run is None:
         raise NotFound(f"There is no run {run_id}.")
+    if run.source_id is not None:
+        raise Conflict(f"Run {run_id} was read from a log, and nothing here decodes it; replay a run made here.")
     case = Case.objects.filter(suite_version=run.suite_version_id, case_id=case_id).first()
     if case is None:
         raise NotFound(f"The suite of run {run_id} has no case {case_id}.")
@@ -95,38 +99,25 @@ def create_replay(
         replay = Replay.objects.create(
             run=run, repeat=held_against, case_index=case.index, variants=variants, created_by=user
         )
-        _ring_after_commit(run.endpoint.pool)
+        claims.ring_after_commit(run.endpoint.pool)
     return replay
 
 
 def claim_replay(*, worker: Worker, left_alone: frozenset[int] = frozenset()) -> ReplayLease | None:
     """Claim the oldest claimable replay of the worker's pool, or None. `left_alone` are runs it cannot serve."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            CLAIM,
-            {
-                "worker": worker.pk,
-                "lease_seconds": lease_span().total_seconds(),
-                "pool": worker.pool,
-                "left_alone": sorted(left_alone),
-            },
-        )
-        row = cursor.fetchone()
+    row = claims.claim(CLAIM, worker=worker, left_alone=sorted(left_alone))
     return None if row is None else ReplayLease(row[0], row[1], worker.pk, row[2])
 
 
 def renew_replay(*, lease: ReplayLease) -> Beat:
     """Extend a lease that is still held. A replay is not cancelled: with its run it is deleted, and then not held."""
-    is_held = held(lease).update(lease_until=Now() + lease_span()) == 1
-    return Beat(is_held=is_held, is_cancel_wanted=False)
+    return REPLAYS.renew(lease)
 
 
 def record_result(*, lease: ReplayLease, result: Mapping[str, Any]) -> None:
     """Store what one variant gave, after those before it; that renews the lease. Raises LeaseLost."""
     with transaction.atomic():
-        replay = held(lease).select_for_update().first()
-        if replay is None:
-            raise _lost(lease)
+        replay = REPLAYS.fenced(lease)
         replay.results = [*replay.results, _storable(result)]
         replay.lease_until = Now() + lease_span()
         replay.save(update_fields=["results", "lease_until"])
@@ -135,9 +126,7 @@ def record_result(*, lease: ReplayLease, result: Mapping[str, Any]) -> None:
 def finish_replay(*, lease: ReplayLease) -> None:
     """End a replay whose variants have all been tried; one without any answer has failed. Raises LeaseLost."""
     with transaction.atomic():
-        replay = held(lease).select_for_update().first()
-        if replay is None:
-            raise _lost(lease)
+        replay = REPLAYS.fenced(lease)
         errors = [result["error"]["detail"] for result in replay.results if result["error"]]
         has_answer = len(errors) < len(replay.results)
         replay.status = Replay.Status.FINISHED if has_answer else Replay.Status.FAILED
@@ -152,7 +141,7 @@ def refuse_replay(*, lease: ReplayLease, reason: str) -> None:
     try:
         refuse_if_nobody_can(run.endpoint, run.profile)
     except ProfileRefused as refused:
-        _fail(held(lease), refused.detail)
+        REPLAYS.fail(REPLAYS.held(lease), refused.detail)
     else:
         release_replay(lease=lease, reason=reason, may_fail=False)
 
@@ -160,28 +149,19 @@ def refuse_replay(*, lease: ReplayLease, reason: str) -> None:
 def release_replay(*, lease: ReplayLease, reason: str, may_fail: bool) -> None:
     """Give a replay back to the queue with the results it has; nothing where the lease is lost.
 
-    may_fail: the attempt ended badly; after MOST_ATTEMPTS the replay has failed.
+    may_fail: the attempt ended badly; after `claims.MOST_ATTEMPTS` the replay has failed.
     """
-    _let_go(held(lease), reason, may_fail=may_fail)
+    REPLAYS.let_go(REPLAYS.held(lease), reason, may_fail=may_fail)
 
 
 def take_back_expired() -> bool:
     """Take back the replays whose lease has ended by the database's clock; whether there were any."""
-    expired = Replay.objects.filter(status=Replay.Status.RUNNING, lease_until__lt=Now())
-    return _let_go(expired, "Its worker was not heard of for the length of a lease.", may_fail=True) > 0
+    return REPLAYS.let_go(REPLAYS.expired(), claims.SILENT, may_fail=True) > 0
 
 
 def take_back_from(worker_ids: Collection[int]) -> bool:
     """Take back the replays of workers whose process is gone; whether there were any."""
-    theirs = Replay.objects.filter(status=Replay.Status.RUNNING, owner__in=worker_ids)
-    return _let_go(theirs, "Its worker's process is gone.", may_fail=True) > 0
-
-
-def held(lease: ReplayLease) -> QuerySet[Replay]:
-    """The replay as a query that finds it only while this attempt holds it."""
-    return Replay.objects.filter(
-        pk=lease.replay_id, attempt=lease.attempt, owner=lease.worker_id, status=Replay.Status.RUNNING
-    )
+    return REPLAYS.let_go(REPLAYS.owned_by(worker_ids), claims.GONE, may_fail=True) > 0
 
 
 def _problems(sizes: Sequence[int], dtypes: Sequence[str], n_choices: int, *, n_cases: int) -> dict[str, str]:
@@ -216,34 +196,6 @@ def _variants(sizes: Sequence[int], dtypes: Sequence[str], n_choices: int, *, n_
     return variants
 
 
-def _let_go(mine: QuerySet[Replay], reason: str, *, may_fail: bool) -> int:
-    """End or queue replays in one statement each, so that whoever saved one meanwhile keeps it."""
-    n_failed = 0
-    if may_fail:
-        words = f"It was begun {MOST_ATTEMPTS} times and never came to an end. {reason}"
-        n_failed = _fail(mine.filter(attempt__gte=MOST_ATTEMPTS), words)
-    pools = set(mine.values_list("run__endpoint__pool", flat=True))
-    n_queued = mine.update(
-        status=Replay.Status.QUEUED, owner=None, lease_until=None, next_at=Now(), error=storable(reason)
-    )
-    for pool in pools:
-        _ring_after_commit(pool)
-    return n_failed + n_queued
-
-
-def _fail(mine: QuerySet[Replay], reason: str) -> int:
-    return mine.update(status=Replay.Status.FAILED, error=storable(reason), lease_until=None, finished_at=Now())
-
-
-def _ring_after_commit(pool: str) -> None:
-    """Tell the pool once the row can be found; a ring that is lost costs the time until a worker looks by itself."""
-    transaction.on_commit(partial(dispatch.ring_or_log, pool, n_shards=1), robust=True)
-
-
 def _storable(result: Mapping[str, Any]) -> dict[str, Any]:
     error = result["error"]
     return {**result, "error": error and {**error, "detail": storable(error["detail"])}}
-
-
-def _lost(lease: ReplayLease) -> LeaseLost:
-    return LeaseLost(f"Attempt {lease.attempt} at {lease} no longer holds it; what it still wrote was refused.")

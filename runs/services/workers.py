@@ -6,7 +6,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
 from evalboard.core import fingerprint, pins, self_test
@@ -45,9 +45,13 @@ def beat(*, worker: Worker, note: str | None = None) -> None:
 
 def others_work(*, worker: Worker) -> bool:
     """Whether another living worker of the pool could take what this one cannot do."""
-    lately = Now() - lease_span()
-    others = Worker.objects.filter(pool=worker.pool, stopped_at=None, seen_at__gt=lately).exclude(pk=worker.pk)
-    return others.exclude(rests_until__gt=Now()).exists()
+    return able(worker.pool).exclude(pk=worker.pk).exists()
+
+
+def able(pool: str) -> QuerySet[Worker]:
+    """The workers of a pool that can take work: heard of within a lease, not stopped, not resting."""
+    living = Worker.objects.filter(pool=pool, stopped_at=None, seen_at__gt=Now() - lease_span())
+    return living.exclude(rests_until__gt=Now())
 
 
 def count_engine_failure(*, worker: Worker, detail: str, rests: bool) -> bool:

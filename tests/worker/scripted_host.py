@@ -1,6 +1,7 @@
 """Speaks the engine host's protocol and does what the prompt says: faults that no real engine has on demand.
 
-`say WORD` answers WORD; `die WORD` ends the process by SIGKILL; `hang WORD` never answers. The
+`say WORD` answers WORD; `die WORD` ends the process by SIGKILL; `hang WORD` never answers; `draw LETTERS` draws so
+many of them as max_tokens allows, by the seed where the temperature is above 0; anything else is answered "blue". The
 variable SCRIPTED_SECONDS is how long each answer takes, SCRIPTED_DTYPE what the manifest reports,
 SCRIPTED_DRIFT makes self-checks differ from the second on, and while the file SCRIPTED_BROKEN exists no engine starts.
 To the file SCRIPTED_JOURNAL it appends the time at which each answer was begun.
@@ -16,6 +17,7 @@ import hashlib
 import json
 import os
 import queue
+import random
 import signal
 import struct
 import sys
@@ -78,8 +80,16 @@ def decode(request: dict[str, Any], asked: "queue.SimpleQueue[dict[str, Any]]", 
         if verb == "hang":
             threading.Event().wait()
         time.sleep(float(os.environ.get("SCRIPTED_SECONDS", "0")))
-        emit(response(case, word, beside, engine))
+        if verb == "draw":
+            word = drawn(word, case["sampling"])
+        emit(response(case, word if verb in ("say", "draw") else "blue", beside, engine))
     emit({"event": "done", "serial": request["serial"], "aborted": False})
+
+
+def drawn(letters: str, sampling: dict[str, Any]) -> str:
+    if sampling["temperature"] == 0:
+        return letters
+    return "".join(random.Random(sampling["seed"]).choices(letters, k=sampling["max_tokens"] - 1))
 
 
 def response(asked: dict[str, Any], word: str, group: list[dict[str, Any]], engine: dict[str, Any]) -> dict[str, Any]:
