@@ -5,6 +5,7 @@ In three parts, so that a comparison of many responses builds what all of a run'
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from evalboard.core import fingerprint
 from evalboard.core.cause import Side
@@ -19,9 +20,12 @@ GREEDY = {"repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How a run's responses were asked for. is_adjusted: more than the logits decided which token is chosen."""
+    """How a run's responses were asked for; what a log does not say is None or empty.
 
-    max_tokens: int
+    is_adjusted: more than the logits decided which token is chosen.
+    """
+
+    max_tokens: int | None
     stop: tuple[str, ...]
     temperature: float | None
     is_adjusted: bool
@@ -35,6 +39,9 @@ class Served:
     template_digest: str | None
     fingerprint: str | None
     dtype: str | None
+
+
+UNSERVED = Served(None, None, None, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,23 +61,42 @@ def asked_of(run: Run) -> Asked:
     """Reads the run's suite version and profile."""
     sampling = run.profile.settings.get("sampling", {})
     adjusted = any(sampling.get(name, default) != default for name, default in GREEDY.items())
+    limits = limits_of(run)
     return Asked(
-        max_tokens=run.suite_version.max_tokens,
-        stop=tuple(run.suite_version.stop),
+        max_tokens=limits["max_tokens"],
+        stop=tuple(limits["stop"]),
         temperature=sampling.get("temperature"),
         is_adjusted=adjusted or bool(sampling.get("ignore_eos")),
     )
 
 
+def limits_of(run: Run) -> dict[str, Any]:
+    """{"max_tokens", "stop"} that the run's responses were asked for with: the suite's, or what a log says was sent."""
+    if run.source_id is None:
+        return {"max_tokens": run.suite_version.max_tokens, "stop": list(run.suite_version.stop)}
+    sent = run.profile.settings["sampling"]
+    return {"max_tokens": sent.get("max_tokens"), "stop": sent.get("stop", [])}
+
+
+def is_named_otherwise(run: Run, other: Run) -> bool:
+    """Whether one run was read from a log and the other decoded: a log's names say nothing beside digests."""
+    return (run.source_id is None) != (other.source_id is None)
+
+
+def fingerprint_of(bucket: Bucket) -> str | None:
+    """The fingerprint's digest, None where nobody knows what served."""
+    return bucket.fingerprint.digest if fingerprint.is_known(bucket.fingerprint.manifest) else None
+
+
 def served_of(bucket: Bucket | None) -> Served:
     """Reads the bucket's model and fingerprint."""
     if bucket is None:
-        return Served(None, None, None, None)
+        return UNSERVED
     files = {name: file for name, file in bucket.model.files.items() if WEIGHTS.fullmatch(name)}
     return Served(
         weights_digest=fingerprint.model_digest(files) if files else bucket.model.digest,
         template_digest=bucket.model.template_digest or None,
-        fingerprint=bucket.fingerprint.digest,
+        fingerprint=fingerprint_of(bucket),
         dtype=bucket.fingerprint.manifest.get("engine", {}).get("dtype"),
     )
 

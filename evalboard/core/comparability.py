@@ -57,12 +57,15 @@ class Served:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """How a side was asked and scored, and by what it was served, the largest share first."""
+    """How a side was asked and scored, and by what it was served, the largest share first.
+
+    max_tokens: None where a log does not say it.
+    """
 
     suite_version: str
     suite_digest: str
     scorer_digest: str
-    max_tokens: int
+    max_tokens: int | None
     stop: tuple[str, ...]
     sampling: Mapping[str, Any]
     served: Sequence[Served]
@@ -232,7 +235,7 @@ def _differing(pairs: Sequence[tuple[str, Any, Any]]) -> tuple[Moved, ...]:
 
 
 def _name(served: Served) -> str:
-    return f"{served.model_name}, {served.weights_digest[:8]}"
+    return ", ".join(filter(None, (served.model_name, served.weights_digest[:8])))
 
 
 def _percent(share: float) -> str:

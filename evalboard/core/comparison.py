@@ -50,6 +50,7 @@ class Matched:
     """Two runs' pairs with their scores; scores_*: float64[n_cases, repeats], NaN where missing.
 
     candidate_alike: the candidate's under the baseline's scorer where that is another one and has scored them.
+    Where a side has no score at all, as of a log that holds none, the pairs are those of the responses.
     """
 
     pairing: Pairing
@@ -58,9 +59,15 @@ class Matched:
     candidate_alike: Scores | None
 
     @property
+    def is_scored(self) -> bool:
+        return not (np.isnan(self.baseline).all() or np.isnan(self.candidate).all())
+
+    @property
     def moves(self) -> Scores:
-        """float64[m]: by how much the candidate's score is higher, pair by pair."""
+        """float64[m]: by how much the candidate's score is higher, pair by pair; 0 where nothing is scored."""
         pairs = self.pairing
+        if not self.is_scored:
+            return np.zeros(len(pairs))
         ours = self.baseline[pairs.cases, pairs.baseline_repeats]
         found: Scores = self.candidate[pairs.cases, pairs.candidate_repeats] - ours
         return found
@@ -105,7 +112,7 @@ def begin(matched: Matched, is_unread: Bools, noise: NumericNoise, judged: Json)
     counts["identical"] -= int(np.count_nonzero(is_unread))
     counts["unread"] = int(np.count_nonzero(is_unread))
     # Causes are not known yet; the means are, and no row is kept.
-    points = ledger.make_ledger(matched.baseline, matched.candidate, matched.pairing, kinds)
+    points = _ledger(matched, kinds)
     return {
         "version": VERSION,
         "counts": counts,
@@ -133,7 +140,7 @@ def summarise(
     causes = np.full(len(matched.pairing), CODES["identical"], np.uint8)
     kinds[differing.pairs], causes[differing.pairs] = differing.kinds, differing.causes
     is_flipped = kinds == KINDS.index("flipped")
-    found = ledger.make_ledger(matched.baseline, matched.candidate, matched.pairing, causes, matched.candidate_alike)
+    found = _ledger(matched, causes, matched.candidate_alike)
     reach = int(max(differing.onsets.max(initial=0), differing.flips.max(initial=0))) + 1
     clusters = _clusters(differing, case_indexes[matched.pairing.cases[differing.pairs]], words)
     return {
@@ -162,6 +169,12 @@ def _counts(matched: Matched, kinds: Codes, is_flipped: Bools) -> Json:
         "n_cases_paired": int(np.count_nonzero(matched.pairing.is_paired)),
         "n_cases_score_changed": len(np.unique(matched.pairing.cases[is_changed])),
     }
+
+
+def _ledger(matched: Matched, causes: Codes, alike: Scores | None = None) -> ledger.Ledger:
+    if not matched.is_scored:
+        return ledger.Ledger(0, None, None, None, ())
+    return ledger.make_ledger(matched.baseline, matched.candidate, matched.pairing, causes, alike)
 
 
 def _points(found: ledger.Ledger) -> Json:

@@ -25,6 +25,10 @@ PLACEMENT = re.compile(
     r"|VLLM_DIST_IDENT|OMP_WAIT_POLICY|VLLM_CONFIGURE_LOGGING|CUDA_VISIBLE_DEVICES|CUDA_DEVICE_ORDER|NCCL_DEBUG.*"
 )
 DTYPE_UNKNOWN = "dtype unknown"
+# What in a log names the stack that answered, the most exact first.
+NAMED_BY = ("system_fingerprint", "backend")
+UNKNOWN_STACK = "unknown stack"
+MAX_LABEL_CHARS = 120
 # Which field people ask for first, where two manifests differ; the longest name that a field begins with counts.
 ORDER = (
     "model",
@@ -94,6 +98,24 @@ def split(manifest: Mapping[str, Any]) -> Identity:
         "env": {name: value for name, value in manifest["env"].items() if not PLACEMENT.fullmatch(name)},
     }
     return Identity(manifest=covered, digest=digest.digest_json(covered), label=label(covered))
+
+
+def of_log(source: Mapping[str, str], *, log: str) -> Identity:
+    """Return the identity of what answered according to a log.
+
+    `source` holds what the log knows of {"system_fingerprint", "backend", "backend_from", "model_reported"}. Without
+    the first two nobody knows what answered: the identity then covers the name of the `log`, so that no other has it.
+    """
+    covered = {"source": dict(source)}
+    if not is_known(covered):
+        covered["source"]["log"] = log
+    return Identity(manifest=covered, digest=digest.digest_json(covered), label=_label_of_log(source))
+
+
+def is_known(manifest: Mapping[str, Any]) -> bool:
+    """Whether a fingerprint's manifest says what served; one that does not is equal to nothing, not to itself."""
+    source = manifest.get("source")
+    return source is None or any(name in source for name in NAMED_BY)
 
 
 def label(covered: Mapping[str, Any]) -> str:
@@ -200,6 +222,11 @@ def _rank(field: str) -> tuple[int, str]:
 
 def _is_engine_identity(name: str) -> bool:
     return name not in BESIDE and not name.startswith("env.")  # those stand in the manifest's env part
+
+
+def _label_of_log(source: Mapping[str, str]) -> str:
+    named = next((source[name] for name in NAMED_BY if name in source), UNKNOWN_STACK)
+    return named if len(named) <= MAX_LABEL_CHARS else f"{named[: MAX_LABEL_CHARS - 1]}…"
 
 
 def _hardware_label(hardware: Mapping[str, Any]) -> str:

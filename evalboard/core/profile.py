@@ -14,6 +14,7 @@ from evalboard.core.errors import InvalidInput
 from evalboard.core.profile_fields import ENGINE_FIELDS, ENV_NAMES, OF_THE_ENDPOINT, OF_THE_HOST, SAMPLING_FIELDS
 
 BATCH_CLASSES = ("alone", "invariant", "fixed", "mixed")
+OBSERVED = "observed"  # of runs read from a log, which does not say how they were batched; no profile can ask for it
 DTYPES = ("float32", "bfloat16", "float16")
 INVARIANT_CAPABILITY = 8.0  # vLLM 0.32 says so in its documentation, and does not check it
 MAX_GROUP_SIZE = 256
@@ -95,6 +96,13 @@ def parse(settings: Mapping[str, Any]) -> ProfileSettings:
     return ProfileSettings(
         str(batch_class), group_size, sampling, engine, overlays["cpu"], overlays["cuda"], capability
     )
+
+
+def sampling_of(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The sampling in stored settings: checked and complete, or of an imported run as far as its log says it."""
+    if settings.get("batch_class") == OBSERVED:
+        return dict(settings["sampling"])
+    return parse(settings).sampling
 
 
 def refusal(

@@ -16,6 +16,8 @@ ERROR_CODES = {
     "out_of_memory": "The engine ran out of memory on this case.",
     "timeout": "The engine did not answer in time.",
     "worker_crash": "The worker died with this case in flight, three times.",
+    "source_error": "The tool whose log was imported recorded an error here.",
+    "not_in_log": "The imported log has no response of this case.",
 }
 
 

@@ -76,6 +76,16 @@ class Vocabulary:
             return None
         return self.data[self.offsets[token_id] : self.offsets[token_id + 1]]
 
+    def extends(self, other: "Vocabulary") -> bool:
+        """Whether every id of the other one stands for the same bytes here."""
+        n = len(other)
+        return (
+            n <= len(self)
+            and np.array_equal(self.offsets[: n + 1], other.offsets)
+            and np.array_equal(self.known[:n], other.known)
+            and self.data.startswith(other.data)
+        )
+
     def draw(self, ids: Iterable[int]) -> list[str]:
         """Return one text for each token, in which everything can be seen.
 
@@ -89,7 +99,7 @@ class Vocabulary:
         if token_id in self.end_ids:
             return END
         data = self.token_bytes(token_id)
-        if data is None:
+        if not data:  # none is known, or it is half a character of which a log has no bytes
             return f"⟨token {token_id}⟩"
         return "".join(map(_visible, data.decode("utf-8", "surrogateescape")))
 

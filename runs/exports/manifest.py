@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evalboard.core import codec
+from runs import pair_facts
 from runs.exports.responses import instant
 from runs.exports.runs import EndedRun
 from runs.models import Bucket, Endpoint, EngineProcess, Repeat, RepeatScore, Run, Vocabulary
@@ -71,14 +72,14 @@ def _endpoint(endpoint: Endpoint) -> Json:
 
 def _profile(run: Run) -> Json:
     """`sampling` is what the engine was asked for: the profile's with what the suite itself says."""
-    profile, version = run.profile, run.suite_version
+    profile = run.profile
     return {
         "slug": profile.slug,
         "version": profile.version,
         "title": profile.title,
         "digest": profile.digest,
         "settings": profile.settings,
-        "sampling": {**profile.settings["sampling"], "max_tokens": version.max_tokens, "stop": version.stop},
+        "sampling": {**profile.settings["sampling"], **pair_facts.limits_of(run)},
     }
 
 

@@ -64,7 +64,8 @@ def metrics() -> Metrics:
 
 def _pools() -> dict[str, PoolFigures]:
     """Every pool that an endpoint names, so that an empty one is a zero and not a gap."""
-    pools = dict.fromkeys(Endpoint.objects.order_by().values_list("pool", flat=True).distinct(), PoolFigures())
+    served = Endpoint.objects.exclude(engine=Endpoint.Engine.IMPORTED)
+    pools = dict.fromkeys(served.order_by().values_list("pool", flat=True).distinct(), PoolFigures())
     counted = (
         Shard.objects.open()
         .order_by()

@@ -46,6 +46,11 @@ class Half(NamedTuple):
         return None if process is None else process.vocabulary_id
 
     @property
+    def is_logged(self) -> bool:
+        """Whether the response was read from another tool's log."""
+        return self.run.source_id is not None
+
+    @property
     def bucket(self) -> Any:
         """The bucket that served it, None where that is not known."""
         process = self.response.engine_process
@@ -85,10 +90,15 @@ def halves(runs: tuple[int, int], case_id: str, repeats: tuple[int, int]) -> tup
 
 
 def vocabularies(one: Half, other: Half) -> tuple[Vocabulary, Vocabulary] | None:
-    """Both vocabularies where they are not the same one: then only the tokens' bytes can be compared."""
+    """Both vocabularies where they are not the same one: then only the tokens' bytes can be compared.
+
+    The words of logs of one model go on from one import to the next, so that their ids are the same ones.
+    """
     if one.words is None or other.words is None or one.vocabulary_id == other.vocabulary_id:
         return None
-    return one.words, other.words
+    are_logged = one.is_logged and other.is_logged
+    is_continued = are_logged and (one.words.extends(other.words) or other.words.extends(one.words))
+    return None if is_continued else (one.words, other.words)
 
 
 def trace_of(half: Half) -> Trace:

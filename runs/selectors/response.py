@@ -13,6 +13,7 @@ from evalboard.core import codec, columns
 from evalboard.core.errors import NotFound
 from evalboard.core.trace import Trace
 from evalboard.core.vocabulary import Vocabulary
+from runs import pair_facts
 from runs.models import Case, Repeat, RepeatScore, Response, Run, TraceBlock
 from runs.models import Vocabulary as VocabularyRow
 
@@ -100,7 +101,7 @@ def response_report(run_id: int, *, repeat: int, case_id: str) -> ResponseReport
             suite_version=case.suite_version_id, index__in=(case.index - 1, case.index + 1)
         ).values_list("index", "case_id")
     )
-    own_digest = None if response.trace_digest is None else bytes(response.trace_digest)
+    own_digest = None if response.trace_digest is None or trace is None else bytes(response.trace_digest)
     return ResponseReport(
         run_id=run_id,
         repeat=repeat,
@@ -133,7 +134,8 @@ def stored_trace(run_id: int, *, repeat: int, case_id: str) -> tuple[Trace, Voca
     response = _find(run_id, repeat, case_id).response
     trace = _trace(response)
     if trace is None:
-        raise NotFound(f"This response is missing ({response.error_code}), so it has no trace.")
+        why = f"is missing ({response.error_code})" if response.error_code else "was read from a log without tokens"
+        raise NotFound(f"This response {why}, so it has no trace.")
     return trace, words_of(response)
 
 
@@ -251,7 +253,7 @@ def provenance_of(response: Response) -> tuple[Field, ...]:
     return (
         Field("model", bucket.model.name if bucket else None),
         Field("model_digest", bucket.model.digest if bucket else None),
-        Field("fingerprint", bucket.fingerprint.digest if bucket else None),
+        Field("fingerprint", pair_facts.fingerprint_of(bucket) if bucket else None),
         Field("batch_class", bucket.batch_class if bucket else None),
         Field("batch_min", response.batch_min),
         Field("batch_max", response.batch_max),

@@ -7,6 +7,7 @@ import numpy as np
 from django.conf import settings
 from numpy.typing import NDArray
 
+from runs import pair_facts
 from runs.models import Bucket, EngineProcess, Run, Shard
 from runs.selectors import run_facts
 from runs.selectors.run import (
@@ -41,7 +42,7 @@ def run_report(run_id: int, *, state: RunState | None = None) -> RunReport:
         n_done=facts.n_done,
         points=points,
         bucket_ids=set(facts.buckets),
-        pins_held=all(pin.held for pin in pins) if facts.processes else None,
+        pins_held=all(pin.held for pin in pins) if facts.processes and run.source_id is None else None,
     )
     errors = facts.errors
     manifest = facts.processes[-1].manifest if facts.processes else {}
@@ -65,7 +66,7 @@ def run_report(run_id: int, *, state: RunState | None = None) -> RunReport:
         events=tuple(EventLine(event.at, event.level, event.code, event.text) for event in facts.events),
         scores=_score_lines(facts, n_buckets=row.n_buckets),
         twin=facts.twin,
-        sampling={**run.profile.settings["sampling"], "max_tokens": version.max_tokens, "stop": version.stop},
+        sampling={**run.profile.settings["sampling"], **pair_facts.limits_of(run)},
         engine_settings=manifest.get("engine", {}),
         manifest=manifest,
         stored_bytes=facts.stored_bytes,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from django.conf import settings
 from django.db import connection
-from django.db.models import Count, F, Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 from numpy.typing import NDArray
 
@@ -46,6 +46,7 @@ class RepeatFacts:
     texts: uint8[n_cases, 16], digests, None likewise. flip_chances: float32[n_cases], of the first repeat alone.
     """
 
+    id: int
     index: int
     status: str
     finished_at: datetime | None
@@ -64,13 +65,14 @@ class RepeatFacts:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What changes only where `run_state.RunState.settled` does; the repeats come without their shards.
+    """What changes only where `run_state.RunState.settled` does, and when it was read; the repeats come without shards.
 
     `scores` maps a scorer's id to the scores of the repeats (by index) that it has scored; `groups` a case's index
     to its group, where it has one.
     """
 
     run: Run
+    now: datetime
     repeats: tuple[RepeatFacts, ...]
     processes: tuple[EngineProcess, ...]
     buckets: dict[int, Bucket]
@@ -90,7 +92,6 @@ class RunFacts(Settled):
     for only while the run waits for somebody to hear it.
     """
 
-    now: datetime
     alive: tuple[Worker, ...]
     busy_ids: frozenset[int]
     doorbell_problem: str | None
@@ -121,15 +122,14 @@ def read(run_id: int, *, state: RunState | None = None) -> RunFacts:
     settled = _read_settled(run_id) if state is None else _settled(state)
     run = settled.run
     shards: dict[int, list[Shard]] = defaultdict(list)
-    rows = Shard.objects.filter(repeat__run=run).select_related("owner").annotate(index=F("repeat__index"))
-    for shard in rows.order_by("repeat", "first"):
-        shards[shard.index].append(shard)
-    repeats = tuple(replace(repeat, shards=tuple(shards[repeat.index])) for repeat in settled.repeats)
+    for shard in Shard.objects.filter(repeat__run=run).select_related("owner").order_by("repeat", "first"):
+        shards[shard.repeat_id].append(shard)
+    repeats = tuple(replace(repeat, shards=tuple(shards[repeat.id])) for repeat in settled.repeats)
     waits = is_waiting(run, repeats)
     alive = _alive(run) if waits else ()
+    known = {each.name: getattr(settled, each.name) for each in fields(settled)}
     return RunFacts(
-        **{each.name: getattr(settled, each.name) for each in fields(settled)} | {"repeats": repeats},
-        now=run.now if state is None else state.at,
+        **known | {"repeats": repeats, "now": settled.now if state is None else state.at},
         alive=alive,
         busy_ids=_busy_ids(alive),
         doorbell_problem=doorbell_problem() if waits else None,
@@ -156,7 +156,9 @@ def _remembered(run_id: int, settled: str) -> Settled:  # the state is the key a
 
 def _read_settled(run_id: int) -> Settled:
     run = (
-        Run.objects.select_related(*RELATED, "suite_version__suite__policy", "suite_version__scorer", "created_by")
+        Run.objects.select_related(
+            *RELATED, "suite_version__suite__policy", "suite_version__scorer", "created_by", "source"
+        )
         .annotate(now=Now())
         .filter(pk=run_id)
         .first()
@@ -172,6 +174,7 @@ def _read_settled(run_id: int) -> Settled:
     n_unvouched, stored_bytes = _sums(run)
     return Settled(
         run=run,
+        now=run.now,
         repeats=repeats,
         processes=tuple(processes),
         buckets={bucket.pk: bucket for bucket in buckets.distinct().order_by("id")},
@@ -197,6 +200,7 @@ def _repeats(run: Run) -> tuple[RepeatFacts, ...]:
     packed = {row.repeat_id: row for row in CaseColumns.objects.filter(repeat__run=run).defer("trace_digests")}
     return tuple(
         RepeatFacts(
+            id=repeat.pk,
             index=repeat.index,
             status=repeat.status,
             finished_at=repeat.finished_at,
@@ -257,8 +261,11 @@ def _sums(run: Run) -> tuple[int, int]:
 
 
 def _twin(run: Run) -> TwinRun | None:
-    """The newest earlier finished run of the same suite version, endpoint, profile and bucket, trace by trace."""
-    if run.bucket_id is None:
+    """The newest earlier finished run of the same suite version, endpoint, profile and bucket, trace by trace.
+
+    A log has too little to call two runs twins.
+    """
+    if run.bucket_id is None or run.source_id is not None:
         return None
     earlier = Run.objects.filter(
         pk__lt=run.pk,

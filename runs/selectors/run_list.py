@@ -152,7 +152,7 @@ def _row(run: Run, parts: _Parts) -> RunRow:
         n_done=parts.n_done,
         points=tuple(parts.points.get(index) for index in parts.repeats),
         bucket_ids=parts.bucket_ids,
-        pins_held=parts.pins_held,
+        pins_held=parts.pins_held if run.source_id is None else None,
     )
 
 

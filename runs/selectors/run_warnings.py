@@ -4,6 +4,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from evalboard.core import fingerprint
+from runs import imported
 from runs.models import Run, Shard
 from runs.selectors.run import Pin, RunWarning
 from runs.selectors.run_facts import RunFacts, is_waiting
@@ -31,6 +33,7 @@ def _found(facts: RunFacts, pins: tuple[Pin, ...]) -> Iterator[tuple[str, str]]:
         mixed = several_buckets(len(facts.buckets))
         yield mixed.code, mixed.text
     yield from _self_checks(facts)
+    yield from _logged(facts)
     if _is_deserted(facts):
         yield "no_matching_worker", waiting(facts)
     if facts.doorbell_problem:
@@ -87,9 +90,23 @@ def _self_checks(facts: RunFacts) -> Iterator[tuple[str, str]]:
         yield "self_check_differs", text
 
 
+def _logged(facts: RunFacts) -> Iterator[tuple[str, str]]:
+    """What a run that was read from another tool's log cannot say."""
+    source = facts.run.source
+    if source is None:
+        return
+    if any(not fingerprint.is_known(bucket.fingerprint.manifest) for bucket in facts.buckets.values()):
+        text = "The log does not say what served some responses, so they are comparable with no other run."
+        yield "unknown_stack", text
+    yield from ((event.code, event.text) for event in facts.events if event.code in imported.WARNED_OF)
+    yield "imported", f"Read from a log of {source.tool}, which does not say how the responses were batched."
+
+
 def _one_process(facts: RunFacts) -> Iterator[tuple[str, str]]:
     """A start is part of what repeats measure, so repeats of one process say less."""
     decoded = {process for repeat in facts.repeats for process in repeat.process_ids}
+    if facts.run.source is not None:
+        return  # nobody knows how many there were
     if facts.run.status == Run.Status.FINISHED and len(facts.repeats) > 1 and len(decoded) == 1:
         n = len(facts.repeats)
         text = f"All {n} repeats shared one engine process, so the range does not show what a fresh start changes."

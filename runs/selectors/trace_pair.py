@@ -204,9 +204,10 @@ def _parting(one: Half, other: Half) -> Divergence | None:
         return None
     if one.trace is None or other.trace is None:
         return find_text_divergence(one.response.text, other.response.text)
-    if one.trace.digest == other.trace.digest and one.vocabulary_id == other.vocabulary_id:
+    words = vocabularies(one, other)
+    if one.trace.digest == other.trace.digest and words is None:
         return None
-    return find_divergence(one.trace, other.trace, vocabularies=vocabularies(one, other))
+    return find_divergence(one.trace, other.trace, vocabularies=words, is_decimal=one.is_logged or other.is_logged)
 
 
 def _stored(one: Half, other: Half) -> StoredDivergence | None:
@@ -230,7 +231,8 @@ def _cause_of(stored: StoredDivergence) -> Cause:
 
 
 def _decided(one: Half, other: Half, parting: Divergence | None) -> Cause:
-    served = [pair_facts.served_of(half.bucket) for half in (one, other)]
+    is_named_otherwise = pair_facts.is_named_otherwise(one.run, other.run)
+    served = [pair_facts.served_of(None if is_named_otherwise else half.bucket) for half in (one, other)]
     sides = [
         pair_facts.side(pair_facts.asked_of(half.run), by, _answered(half))
         for half, by in zip((one, other), served, strict=True)
@@ -253,7 +255,8 @@ def _answered(half: Half) -> pair_facts.Answered:
 
 
 def _manifest(half: Half) -> dict[str, Any]:
-    manifest: dict[str, Any] = half.bucket.fingerprint.manifest if half.bucket else {}
+    is_known = half.bucket is not None and pair_facts.fingerprint_of(half.bucket) is not None
+    manifest: dict[str, Any] = half.bucket.fingerprint.manifest if is_known else {}
     return manifest
 
 
@@ -392,7 +395,7 @@ def _known_of(half: Half) -> dict[str, Any]:
     return {
         "model": bucket.model.name if bucket else None,
         "model_digest": bucket.model.digest if bucket else None,
-        "fingerprint": bucket.fingerprint.digest if bucket else None,
+        "fingerprint": pair_facts.fingerprint_of(bucket) if bucket else None,
         "batch_class": bucket.batch_class if bucket else None,
         "batch_size_seen": size,
         "profile": str(half.run.profile),

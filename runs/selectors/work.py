@@ -1,9 +1,9 @@
-"""What a worker needs to know of a shard it has claimed."""
+"""What a worker needs to know of a shard it has claimed, and of what an engine is to serve."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from runs.models import Case, Endpoint, Response, Shard
+from runs.models import Case, Endpoint, Response, Run, Shard
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,12 +15,12 @@ class CaseToDecode:
 
 
 @dataclass(frozen=True, slots=True)
-class ShardWork:
-    """One shard's cases, and what they are decoded with."""
+class Serving:
+    """What an engine is to serve, whoever asks: a model of an endpoint, under a profile's settings.
 
-    run_id: int
-    repeat_index: int
-    n_repeats: int
+    max_tokens: of the longest answer. The model is a path, or a repository with its revision.
+    """
+
     endpoint: Endpoint
     model_path: str
     model_repo: str
@@ -28,6 +28,16 @@ class ShardWork:
     profile_settings: dict[str, Any]
     max_tokens: int
     stop: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShardWork:
+    """One shard's cases, and what they are decoded with."""
+
+    run_id: int
+    repeat_index: int
+    n_repeats: int
+    serving: Serving
     n_crashes: int
     cases: tuple[CaseToDecode, ...]
 
@@ -43,18 +53,11 @@ def shard_work(shard_id: int) -> ShardWork:
         )
     )
     cases = Case.objects.filter(suite_version=run.suite_version_id, index__range=(shard.first, shard.last))
-    other = run.model_override or {}
     return ShardWork(
         run_id=run.pk,
         repeat_index=shard.repeat.index,
         n_repeats=run.repeats.count(),
-        endpoint=run.endpoint,
-        model_path=other.get("path", "") if other else run.endpoint.model_path,
-        model_repo=other.get("repo", "") if other else run.endpoint.model_repo,
-        model_revision=other.get("revision", "") if other else run.endpoint.model_revision,
-        profile_settings=run.profile.settings,
-        max_tokens=run.suite_version.max_tokens,
-        stop=tuple(run.suite_version.stop),
+        serving=_serving(run),
         n_crashes=shard.n_crashes,
         cases=tuple(
             CaseToDecode(
@@ -65,4 +68,17 @@ def shard_work(shard_id: int) -> ShardWork:
             )
             for case in cases.order_by("index")
         ),
+    )
+
+
+def _serving(run: Run) -> Serving:
+    other = run.model_override or {}
+    return Serving(
+        endpoint=run.endpoint,
+        model_path=other.get("path", "") if other else run.endpoint.model_path,
+        model_repo=other.get("repo", "") if other else run.endpoint.model_repo,
+        model_revision=other.get("revision", "") if other else run.endpoint.model_revision,
+        profile_settings=run.profile.settings,
+        max_tokens=run.suite_version.max_tokens,
+        stop=tuple(run.suite_version.stop),
     )

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db.models import BooleanField, Case, ExpressionWrapper, Q, Value, When
 from django.db.models.functions import Now
 
+from runs import imported
 from runs.models import EngineProcess, Shard, Worker
 from runs.selectors.self_test import SelfTestFacts, self_test_facts
 
@@ -100,7 +101,8 @@ def worker_rows() -> tuple[WorkerRow, ...]:
     """Workers, those seen last first; of the stopped ones only the newest."""
     lease = timedelta(seconds=settings.LEASE_SECONDS)
     workers = (
-        Worker.objects.select_related("self_test")
+        Worker.objects.exclude(name=imported.WORKER, pool=imported.POOL)
+        .select_related("self_test")
         .annotate(
             now=Now(),
             is_silent=ExpressionWrapper(Q(seen_at__lt=Now() - lease), output_field=BooleanField()),

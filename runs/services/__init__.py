@@ -5,9 +5,20 @@ from runs.services.baselines import set_baseline
 from runs.services.comparisons import compare, work_on_comparison
 from runs.services.endpoints import create_endpoint, create_profile, store_default_profiles
 from runs.services.idempotency import create_run_once, forget_old_keys
+from runs.services.imports import import_logs
 from runs.services.leases import Beat, Lease, mark_in_flight, renew_lease
 from runs.services.people import add_person, remove_person
 from runs.services.policies import create_policy, store_default_policies
+from runs.services.probes import (
+    ProbeLease,
+    claim_probe,
+    create_probe,
+    finish_probe,
+    record_calls,
+    refuse_probe,
+    release_probe,
+    renew_probe,
+)
 from runs.services.reconcile import reconcile, release_dead_workers
 from runs.services.releases import create_release
 from runs.services.replays import (
@@ -49,6 +60,7 @@ from runs.services.workers import (
 __all__ = [
     "Beat",
     "Lease",
+    "ProbeLease",
     "ReplayLease",
     "add_person",
     "add_repeats",
@@ -56,6 +68,7 @@ __all__ = [
     "bind_bucket",
     "cancel_run",
     "cancel_shard",
+    "claim_probe",
     "claim_replay",
     "claim_shard",
     "close_engine_process",
@@ -64,6 +77,7 @@ __all__ = [
     "count_fenced",
     "create_endpoint",
     "create_policy",
+    "create_probe",
     "create_profile",
     "create_release",
     "create_replay",
@@ -75,29 +89,35 @@ __all__ = [
     "delete_run",
     "delete_webhook",
     "fail_start",
+    "finish_probe",
     "finish_replay",
     "finish_shard",
     "forget_engine_failures",
     "forget_old_keys",
     "grant_role",
+    "import_logs",
     "mark_in_flight",
     "note_rotation",
     "open_engine_process",
     "others_work",
     "push_suite",
     "reconcile",
+    "record_calls",
     "record_outcomes",
     "record_result",
     "record_self_check",
     "record_self_test",
     "reference_suite",
+    "refuse_probe",
     "refuse_replay",
     "register_worker",
     "release_dead_workers",
+    "release_probe",
     "release_replay",
     "release_shard",
     "remove_person",
     "renew_lease",
+    "renew_probe",
     "renew_replay",
     "rescore_run",
     "revoke_token",

@@ -22,7 +22,7 @@ class Groups:
 
     cases, baseline_repeats, candidate_repeats: int64[p], positions in the columns. members: int64[p], pairs sorted by
     group; group g has members[starts[g]:starts[g + 1]], the first of them standing for all. pair_indexes: int64[p], a
-    pair's place in the pairing, -1 where a score is missing. is_traced: bool[p], whether the traces differ and both
+    pair's place in the pairing, -1 where a side is missing. is_traced: bool[p], whether the traces differ and both
     are there; is_texted: whether the texts do.
     is_unread: bool[m] over the pairing: pairs with other traces or texts.
     """
@@ -52,15 +52,16 @@ def find_groups(inputs: Inputs) -> Groups:
     """Everything that is not the same to the bit with the same score."""
     pairs, ours, theirs = inputs.matched.pairing, inputs.baseline, inputs.candidate
     place, place_too = (pairs.cases, pairs.baseline_repeats), (pairs.cases, pairs.candidate_repeats)
-    is_traced = (ours.traces[place] != theirs.traces[place_too]).any(axis=1)
-    is_texted = (ours.texts[place] != theirs.texts[place_too]).any(axis=1)
-    is_unread = is_traced | is_texted
+    is_unread = (ours.traces[place] != theirs.traces[place_too]).any(axis=1)
+    is_unread |= (ours.texts[place] != theirs.texts[place_too]).any(axis=1)
     wanted = np.flatnonzero(is_unread | (inputs.matched.moves != 0))
     n_missing = len(pairs.missing_cases)
     cases = np.concatenate([pairs.cases[wanted], pairs.missing_cases])
     repeats = np.concatenate([pairs.baseline_repeats[wanted], pairs.missing_baseline_repeats])
     repeats_too = np.concatenate([pairs.candidate_repeats[wanted], pairs.missing_candidate_repeats])
-    is_there = np.concatenate([np.ones(len(wanted), np.bool_), np.zeros(n_missing, np.bool_)])
+    place, place_too = (cases, repeats), (cases, repeats_too)
+    # Of a log both may be there though a score is missing.
+    is_there = ours.is_there[place] & theirs.is_there[place_too]
     members, starts = _group(_keys(ours, cases, repeats), _keys(theirs, cases, repeats_too), cases)
     return Groups(
         cases=cases,
@@ -69,8 +70,8 @@ def find_groups(inputs: Inputs) -> Groups:
         members=members,
         starts=starts,
         pair_indexes=np.concatenate([wanted, np.full(n_missing, -1)]),
-        is_traced=np.concatenate([is_traced[wanted], np.zeros(n_missing, np.bool_)]) & is_there,
-        is_texted=np.concatenate([is_texted[wanted], np.zeros(n_missing, np.bool_)]) & is_there,
+        is_traced=(ours.traces[place] != theirs.traces[place_too]).any(axis=1) & is_there,
+        is_texted=(ours.texts[place] != theirs.texts[place_too]).any(axis=1) & is_there,
         is_unread=is_unread,
     )
 
@@ -87,7 +88,7 @@ def _keys(side: Side, cases: Indexes, repeats: Indexes) -> Indexes:
             scores.view(np.int64),
         ]
     )
-    is_missing = np.isnan(scores)
+    is_missing = ~side.is_there[place]
     key[is_missing, 0] = repeats[is_missing]
     return key
 

@@ -75,6 +75,12 @@ class Side:
     asked: Asked
     bucket_ids: tuple[int, ...]
 
+    @property
+    def is_there(self) -> NDArray[np.bool_]:
+        """bool[n, a]: whether there is a response."""
+        found: NDArray[np.bool_] = self.buckets != NO_BUCKET
+        return found
+
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
@@ -113,13 +119,22 @@ def load(ours: SideKey, theirs: SideKey) -> Inputs:
     case_indexes = _shared_cases(ours.run, theirs.run)
     found = Bucket.objects.filter(pk__in={*ours.bucket_ids, *theirs.bucket_ids})
     buckets = {bucket.pk: bucket for bucket in found.select_related("model", "fingerprint")}
-    baseline = _load_side(ours, case_indexes[0], buckets)
-    candidate = _load_side(theirs, case_indexes[1], buckets)
+    is_one_log = pair_facts.is_named_otherwise(ours.run, theirs.run)
+    baseline = _load_side(ours, case_indexes[0], buckets, is_one_log=is_one_log)
+    candidate = _load_side(theirs, case_indexes[1], buckets, is_one_log=is_one_log)
     alike = None
     if ours.run.suite_version.scorer_id != theirs.run.suite_version.scorer_id:
         alike = _scores(theirs, ours.run.suite_version.scorer_id, candidate.case_indexes)
-    pairs = pairing.pair_runs(~np.isnan(baseline.scores), ~np.isnan(candidate.scores))
+    pairs = pairing.pair_runs(*_held(baseline, candidate))
     return Inputs(baseline, candidate, Matched(pairs, baseline.scores, candidate.scores, alike), buckets)
+
+
+def _held(baseline: Side, candidate: Side) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """bool[n, a] and bool[n, b], what can be paired: scores, or responses where a side has no score at all."""
+    has_scores = [~np.isnan(side.scores) for side in (baseline, candidate)]
+    if all(held.any() for held in has_scores):
+        return has_scores[0], has_scores[1]
+    return baseline.is_there, candidate.is_there
 
 
 def _run(run_id: int) -> Run:
@@ -179,7 +194,7 @@ def _shared_cases(ours: Run, theirs: Run) -> tuple[Indexes, Indexes]:
     return rows[:, 0], rows[:, 1]
 
 
-def _load_side(key: SideKey, case_indexes: Indexes, buckets: dict[int, Bucket]) -> Side:
+def _load_side(key: SideKey, case_indexes: Indexes, buckets: dict[int, Bucket], *, is_one_log: bool) -> Side:
     n_cases = key.run.suite_version.n_cases
     place = {repeat_id: at for at, repeat_id in enumerate(key.repeat_ids)}
     shape = (len(case_indexes), len(place))
@@ -200,7 +215,7 @@ def _load_side(key: SideKey, case_indexes: Indexes, buckets: dict[int, Bucket]) 
         traces=traces,
         buckets=served,
         scores=_scores(key, own, wanted, len(case_indexes)),
-        asked=_asked(key, served, buckets),
+        asked=_asked(key, served, buckets, is_unknown=is_one_log and key.run.source_id is not None),
         bucket_ids=tuple(bucket for bucket, _, _ in shares(served)),
     )
 
@@ -214,16 +229,18 @@ def _scores(key: SideKey, scorer_id: int, wanted: Any, n: int | None = None) -> 
     return found
 
 
-def _asked(key: SideKey, served: Indexes, buckets: dict[int, Bucket]) -> Asked:
+def _asked(key: SideKey, served: Indexes, buckets: dict[int, Bucket], *, is_unknown: bool) -> Asked:
     version = key.run.suite_version
+    limits = pair_facts.limits_of(key.run)
+    sampling = profile.sampling_of(key.run.profile.settings)
     return Asked(
         suite_version=f"{version.suite.slug} v{version.number}",
         suite_digest=version.digest,
         scorer_digest=version.scorer.digest,
-        max_tokens=version.max_tokens,
-        stop=tuple(version.stop),
-        sampling=profile.parse(key.run.profile.settings).sampling,
-        served=[_served(buckets[bucket], share) for bucket, _, share in shares(served)],
+        max_tokens=limits["max_tokens"],
+        stop=tuple(limits["stop"]),
+        sampling={name: value for name, value in sampling.items() if name not in limits},
+        served=[_served(buckets[bucket], share, is_unknown) for bucket, _, share in shares(served)],
     )
 
 
@@ -234,14 +251,14 @@ def shares(served: Indexes) -> Sequence[tuple[int, int, float]]:
     return [(int(ids[at]), int(n[at]), float(n[at] / n.sum())) for at in order]
 
 
-def _served(bucket: Bucket, share: float) -> Served:
-    known = pair_facts.served_of(bucket)
+def _served(bucket: Bucket, share: float, is_unknown: bool) -> Served:
+    known = pair_facts.UNSERVED if is_unknown else pair_facts.served_of(bucket)
     return Served(
         model_name=bucket.model.name,
         weights_digest=known.weights_digest or "",
         template_digest=known.template_digest or "",
         fingerprint=known.fingerprint or "",
-        manifest=bucket.fingerprint.manifest,
+        manifest=bucket.fingerprint.manifest if known.fingerprint else {},
         batch_class=bucket.batch_class,
         share=share,
     )

@@ -62,6 +62,7 @@ def judge(inputs: Inputs, groups: Groups, noise: NumericNoise, part: slice) -> l
         inputs.candidate, groups.cases[firsts], groups.candidate_repeats[firsts], groups.is_texted[firsts]
     )
     sides = (_SideFacts(inputs, inputs.baseline), _SideFacts(inputs, inputs.candidate))
+    is_logged = [side.key.run.source_id is not None for side in (inputs.baseline, inputs.candidate)]
     wanted = [(ours[at], theirs[at]) for at in np.flatnonzero(groups.is_traced[firsts])]
     traces = _traces_of_pairs([pair for pair in wanted if None not in (pair[0].block_id, pair[1].block_id)])
     judged = []
@@ -70,7 +71,8 @@ def judge(inputs: Inputs, groups: Groups, noise: NumericNoise, part: slice) -> l
         parted: Divergence | None = None
         if groups.is_traced[first] and None not in (row.block_id, row_too.block_id):
             trace, trace_too = next(traces)
-            parted = divergence.find_divergence(trace, trace_too, vocabularies=_vocabularies(row, row_too))
+            words = _vocabularies(row, row_too, are_logged=all(is_logged))
+            parted = divergence.find_divergence(trace, trace_too, vocabularies=words, is_decimal=any(is_logged))
         elif groups.is_traced[first]:
             parted = divergence.find_text_divergence(row.text, row_too.text)
         pair = cause.Pair(
@@ -113,8 +115,9 @@ class _SideFacts:
     def __init__(self, inputs: Inputs, side: Side) -> None:
         self._side = side
         self._asked = pair_facts.asked_of(side.key.run)
-        self._served = {bucket: pair_facts.served_of(inputs.buckets[bucket]) for bucket in side.bucket_ids}
-        self._unserved = pair_facts.served_of(None)
+        is_named_otherwise = pair_facts.is_named_otherwise(inputs.baseline.key.run, inputs.candidate.key.run)
+        served = () if is_named_otherwise else side.bucket_ids
+        self._served = {bucket: pair_facts.served_of(inputs.buckets[bucket]) for bucket in served}
 
     def of(self, case: int, repeat: int, row: Read) -> cause.Side:
         score = float(self._side.scores[case, repeat])
@@ -127,7 +130,7 @@ class _SideFacts:
             score=None if math.isnan(score) else score,
             scorer_digest=self._side.asked.scorer_digest,
         )
-        served = self._served.get(int(self._side.buckets[case, repeat]), self._unserved)
+        served = self._served.get(int(self._side.buckets[case, repeat]), pair_facts.UNSERVED)
         return pair_facts.side(self._asked, served, None if row is _UNKNOWN else answered)
 
 
@@ -222,14 +225,14 @@ def _sd(side: Side) -> float | None:
     for repeat in range(side.scores.shape[1] - 1):
         same_bucket = side.buckets[:, repeat] == side.buckets[:, repeat + 1]
         differs = (side.traces[:, repeat] != side.traces[:, repeat + 1]).any(axis=1)
-        is_there = ~np.isnan(side.scores[:, repeat : repeat + 2]).any(axis=1)
+        is_there = side.is_there[:, repeat : repeat + 2].all(axis=1)
         cases = np.flatnonzero(same_bucket & differs & is_there)
         cases = cases[:: max(len(cases) // per_pair, 1)][:per_pair]
         no_text = np.zeros(len(cases), np.bool_)
         rows = [_responses(side, cases, np.full(len(cases), each), no_text) for each in (repeat, repeat + 1)]
         pairs = [pair for pair in zip(*rows, strict=True) if None not in (pair[0].block_id, pair[1].block_id)]
         for trace, other in _traces_of_pairs(pairs):
-            found = divergence.find_divergence(trace, other)
+            found = divergence.find_divergence(trace, other, is_decimal=side.key.run.source_id is not None)
             parts.append((found.n_usable, found.shift_rms))
     return pooled_sd(parts)
 
@@ -239,11 +242,16 @@ def _dtype(inputs: Inputs, side: Side) -> str | None:
     return pair_facts.served_of(inputs.buckets[side.bucket_ids[0]]).dtype if side.bucket_ids else None
 
 
-def _vocabularies(row: Read, row_too: Read) -> tuple[Vocabulary, Vocabulary] | None:
-    """Both sides' words where they are not the same ones; where one is not known, ids are compared."""
+def _vocabularies(row: Read, row_too: Read, *, are_logged: bool) -> tuple[Vocabulary, Vocabulary] | None:
+    """Both sides' words where they are not the same ones; where one is not known, ids are compared.
+
+    The words of logs of one model go on from one import to the next, so that their ids are the same ones.
+    """
     if row.vocabulary_id is None or row_too.vocabulary_id is None or row.vocabulary_id == row_too.vocabulary_id:
         return None
-    return _vocabulary(row.vocabulary_id), _vocabulary(row_too.vocabulary_id)
+    words, words_too = _vocabulary(row.vocabulary_id), _vocabulary(row_too.vocabulary_id)
+    is_continued = are_logged and (words.extends(words_too) or words_too.extends(words))
+    return None if is_continued else (words, words_too)
 
 
 @functools.lru_cache(maxsize=4)

@@ -192,7 +192,8 @@ def _advance(row: Comparison, inputs: Inputs, groups: Groups, n_groups: int) -> 
         members = groups.members_of(group)
         rows += _rows(row.pk, inputs, groups, members, found)
         parted = found.divergence
-        if parted is not None and noise.ratio(parted.shift_rms, parted.n_usable) is not None:
+        is_paired = groups.pair_indexes[members[0]] >= 0
+        if is_paired and parted is not None and noise.ratio(parted.shift_rms, parted.n_usable) is not None:
             so_far["n_known"] += len(members)
             so_far["n_larger"] += len(members) * noise.is_larger(parted.shift_rms, parted.n_usable)
     bulk.copy_values(Divergence, COLUMNS, rows)
@@ -211,7 +212,8 @@ def _rows(
     case, at, at_too = groups.cases[first], groups.baseline_repeats[first], groups.candidate_repeats[first]
     ours, theirs = inputs.baseline, inputs.candidate
     score, score_too = float(ours.scores[case, at]), float(theirs.scores[case, at_too])
-    move = score_too - score
+    is_paired = groups.pair_indexes[first] >= 0
+    move = (score_too - score if inputs.matched.is_scored else 0.0) if is_paired else None
     parted = found.divergence
     kind = _kind(groups, int(first), found)
     evidence = found.cause.evidence | {
@@ -223,7 +225,7 @@ def _rows(
     rest = (
         found.cause.code,
         found.cause.numeric or "",
-        comparison.consequence(kind, None if np.isnan(move) else move),
+        comparison.consequence(kind, move),
         None if np.isnan(score) else score,
         None if np.isnan(score_too) else score_too,
         parted and parted.drift_onset,

@@ -14,6 +14,8 @@ from evalboard.core.profile_defaults import DEFAULT_PROFILES
 from runs.models import Endpoint, Profile
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
+# Those that decode; an imported endpoint comes with its log and no other way.
+ENGINES = tuple(engine for engine in Endpoint.Engine.values if engine != Endpoint.Engine.IMPORTED)
 REPO = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 
@@ -34,8 +36,8 @@ def create_endpoint(
     fields: dict[str, str] = {}
     if not SLUG.fullmatch(slug):
         fields["slug"] = "Use small letters, digits, dots, dashes; at most 80."
-    if engine not in Endpoint.Engine.values:
-        fields["engine"] = f"Must be one of: {', '.join(Endpoint.Engine.values)}."
+    if engine not in ENGINES:
+        fields["engine"] = f"Must be one of: {', '.join(ENGINES)}."
     if dtype not in profile.DTYPES:
         fields["dtype"] = f"Must be one of: {', '.join(profile.DTYPES)}. It is never left to the engine to choose."
     if not 16 <= max_model_len <= 1_048_576:

@@ -35,6 +35,9 @@ def rescore_run(
     default = stored["default"] if scorer is None else dict(scorer)
     own = {case_id: dict(spec) for case_id, spec in (cases or {}).items()}
     plan = scoring.plan(default, {**stored["cases"], **own})
+    if scoring.is_recorded(plan):
+        text = "Scores of the kind recorded are read from logs and cannot be made again; name a scorer for every case."
+        raise InvalidInput("The scorer is not valid.", fields={"scorer": text})
     _refuse_unsuited_targets(run.suite_version, plan)
     with transaction.atomic():
         # Locked: a deletion waits until the scores are stored, or has taken the repeats away before.

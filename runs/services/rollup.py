@@ -1,12 +1,13 @@
 """What follows when the last shard of a repeat, or the last repeat of a run, has ended."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from django.db import transaction
 from django.db.models.functions import Now
+from numpy.typing import NDArray
 
 from evalboard.core import columns, noise, scoring
 from evalboard.core.scoring import Score
@@ -34,7 +35,8 @@ def finish_repeat(*, repeat_id: int) -> bool:
         shards = Counter(repeat.shards.values_list("status", flat=True))
         if repeat.finished_at is not None or shards[Shard.Status.QUEUED] or shards[Shard.Status.RUNNING]:
             return False
-        n_missing = _store_columns_and_score(repeat)
+        n_missing = store_columns(repeat)
+        score_repeat(repeat, repeat.run.suite_version.scorer)
         repeat.status = _ended_status(shards, n_missing)
         repeat.finished_at = Now()
         repeat.save(update_fields=["status", "finished_at"])
@@ -53,6 +55,11 @@ def score_repeat(repeat: Repeat, scorer: Scorer) -> None:
         for case in Case.objects.filter(suite_version=repeat.run.suite_version_id, index__in=list(texts)):
             given = score_case(scorer.spec, case, texts[case.index])
             scores[case.index], reasons[case.index] = given.value, given.reason
+    store_scores(repeat, scorer, scores, reasons)
+
+
+def store_scores(repeat: Repeat, scorer: Scorer, scores: NDArray[np.float64], reasons: Sequence[str | None]) -> None:
+    """Keep a repeat's scores under one scorer: float64[n_cases] from 0 to 1, NaN where missing."""
     n_scored = int(np.count_nonzero(~np.isnan(scores)))
     packed: dict[str, Any] = {"scores": columns.pack_scores(scores), "reasons": columns.pack_reasons(reasons)}
     RepeatScore.objects.update_or_create(
@@ -62,7 +69,7 @@ def score_repeat(repeat: Repeat, scorer: Scorer) -> None:
             **packed,
             "digest": packed_digest(**packed),
             "n_scored": n_scored,
-            "n_missing": n_cases - n_scored,
+            "n_missing": len(scores) - n_scored,
             "points": noise.run_points(scores),
         },
     )
@@ -73,9 +80,10 @@ def score_case(plan: Mapping[str, Any], case: Case, text: str) -> Score:
     return scoring.score(spec, text=text, target=case.content["target"], tools=case.content.get("tools"))
 
 
-def _store_columns_and_score(repeat: Repeat) -> int:
+def store_columns(repeat: Repeat) -> int:
+    """Pack a repeat's columns from its responses; how many of them are missing."""
     n_cases = repeat.run.suite_version.n_cases
-    rows: list[tuple[int, bytes, bytes, int, int, int]] = list(
+    rows: list[tuple[int, bytes, bytes, int, int | None, int | None]] = list(
         Response.objects.filter(repeat=repeat, error_code="").values_list(
             "case_index", "text_digest", "trace_digest", "engine_process__bucket_id", "trace_block_id", "trace_slot"
         )  # type: ignore[arg-type]  # the constraint on Response says that these are not null
@@ -94,10 +102,10 @@ def _store_columns_and_score(repeat: Repeat) -> int:
     }
     kept: dict[str, Any] = {"bucket_ids": bucket_ids, "digest": packed_digest(**packed, bucket_ids=bucket_ids)}
     kept["flip_chances"] = flip_chances.predict(
-        repeat, ((index, bucket, block, slot) for index, _, _, bucket, block, slot in rows)
+        repeat,
+        ((index, by, block, slot) for index, _, _, by, block, slot in rows if block is not None and slot is not None),
     )
     CaseColumns.objects.update_or_create(repeat=repeat, defaults={**packed, **kept})
-    score_repeat(repeat, repeat.run.suite_version.scorer)
     return n_cases - len(rows)
 
 

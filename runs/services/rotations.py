@@ -51,7 +51,12 @@ def note_rotation(*, run: Run) -> Rotation | None:
 
 
 def newer_stack(run: Run) -> Stack | None:
-    """What serves the run's (endpoint, profile) now, where that is no longer what served the run."""
+    """What serves the run's (endpoint, profile) now, where that is no longer what served the run.
+
+    Nobody knows what serves the model of a log now.
+    """
+    if run.source_id is not None:
+        return None
     now = _serving(run, Run.objects.all())
     if now is None or run.bucket is None or now.fingerprint_id == run.bucket.fingerprint_id:
         return None

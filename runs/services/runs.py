@@ -10,6 +10,7 @@ from django.db.models import Q, Sum
 from django.db.models.functions import Now
 
 from evalboard.core import profile as profiles
+from evalboard.core import scoring
 from evalboard.core.errors import Conflict, InvalidInput, NotFound, ProfileRefused
 from runs.models import (
     Endpoint,
@@ -51,10 +52,10 @@ def create_run(
     Raises NotFound for names that do not exist, InvalidInput with fields, and ProfileRefused when
     every worker seen lately says that its hardware cannot honour the profile.
     """
-    version = _suite_version(suite, suite_version)
-    target = _endpoint(endpoint)
-    decoding = _profile(profile)
-    fields = label_problems(labels or {}) | _model_problems(model)
+    version = named_suite_version(suite, suite_version)
+    target = named_endpoint(endpoint)
+    decoding = newest_profile(profile)
+    fields = label_problems(labels or {}) | _model_problems(model) | _known_from_logs(version, target, decoding)
     if not 1 <= repeats <= MAX_REPEATS:
         fields["repeats"] = f"Must be a whole number from 1 to {MAX_REPEATS}."
     if version.max_tokens >= target.max_model_len:
@@ -89,6 +90,8 @@ def add_repeats(*, run_id: int, n: int) -> Run:
         run = locked(run_id)
         if run.status in (Run.Status.CANCELLED, Run.Status.FAILED) or run.is_cancel_wanted:
             raise Conflict(f"Run {run_id} is {run.status}; start a new run instead.")
+        if run.source_id is not None:
+            raise Conflict(f"Run {run_id} was read from a log, and nothing here decodes it; it has the log's repeats.")
         have = run.repeats.count()
         if not 1 <= n <= MAX_REPEATS - have:
             raise InvalidInput("Repeats cannot be added.", fields={"n": f"Must be from 1 to {MAX_REPEATS - have}."})
@@ -143,7 +146,10 @@ def delete_run(*, run_id: int) -> None:
         list(run.repeats.select_for_update().order_by("pk").values_list("pk"))  # waits for who scores them again
         # First, and without loading a row: a run may hold half a million. The rest goes with the run, by key.
         Response.objects.filter(repeat__run=run).delete()
+        source = run.source
         run.delete()
+        if source is not None and not source.runs.exists():
+            source.delete()  # so that the log can be imported again
 
 
 def _refuse_if_needed(run: Run) -> None:
@@ -192,29 +198,44 @@ def of_repeats(n: int) -> str:
     return "1 repeat" if n == 1 else f"{n} repeats"
 
 
-def _suite_version(slug: str, number: int | None) -> SuiteVersion:
+def named_suite_version(slug: str, number: int | None) -> SuiteVersion:
+    """A suite's version, its newest where none is named. Raises NotFound."""
     suite = Suite.objects.filter(slug=slug).first()
     if suite is None:
         raise NotFound(f"There is no suite {slug}; push it with `evalboard suite push`.")
-    versions = suite.versions.select_related("suite")
+    versions = suite.versions.select_related("suite", "scorer")
     version = versions.order_by("-number").first() if number is None else versions.filter(number=number).first()
     if version is None:
         raise NotFound(f"Suite {slug} has no version {number}.")
     return version
 
 
-def _endpoint(slug: str) -> Endpoint:
+def named_endpoint(slug: str) -> Endpoint:
+    """Raises NotFound."""
     endpoint = Endpoint.objects.filter(slug=slug).first()
     if endpoint is None:
         raise NotFound(f"There is no endpoint {slug}; the settings page lists them.")
     return endpoint
 
 
-def _profile(slug: str) -> Profile:
+def newest_profile(slug: str) -> Profile:
+    """The newest version of a profile. Raises NotFound."""
     newest = Profile.objects.filter(slug=slug).order_by("-version").first()
     if newest is None:
         raise NotFound(f"There is no profile {slug}; the settings page lists them.")
     return newest
+
+
+def _known_from_logs(version: SuiteVersion, target: Endpoint, decoding: Profile) -> dict[str, str]:
+    """What was only ever read from other tools' logs decodes and scores nothing here."""
+    fields: dict[str, str] = {}
+    if scoring.is_recorded(version.scorer.spec):
+        fields["suite"] = "Its scores were read from logs; push it with a scorer to run it."
+    if target.engine == Endpoint.Engine.IMPORTED:
+        fields["endpoint"] = "It stands for what answered according to logs, and nothing here decodes it."
+    if decoding.settings.get("batch_class") == profiles.OBSERVED:
+        fields["profile"] = "It says what logs were sampled with, as far as they tell; choose one that says everything."
+    return fields
 
 
 def refuse_if_nobody_can(endpoint: Endpoint, decoding: Profile) -> None:

@@ -102,6 +102,8 @@ def _planned(run_id: int, n_more: int, kept: Sequence[Repeat]) -> Planned:
 
 def _refusal(runs: Sequence[Run], planned: Sequence[Planned]) -> str:
     for run, each in zip(runs, planned, strict=True):
+        if run.source_id is not None:
+            return f"Run {run.pk} was read from a log, and nothing here decodes it; it can have no more repeats."
         if run.status != Run.Status.FINISHED:
             return f"Run {run.pk} is {run.status}; repeats are added to runs that have finished."
         if (newer := newer_stack(run)) is not None:

@@ -75,6 +75,8 @@ def _of_side(who: str, side: SideFound, columns: Side, inputs: Inputs) -> Iterat
     if side.n_unvouched:
         text = f"{who} has {side.n_unvouched:,} responses that are not vouched for"
         yield "unvouched", f"{text}: the engine's self-check no longer gave the same bits."
+    if side.run.source_id is not None:
+        yield "imported", f"{who} was read from another tool's log, which does not say how it was batched."
     if any(inputs.buckets[bucket].batch_class == MIXED for bucket, _, _ in served):
         yield "rough_profile", f"{who} was batched as cases came: a rough signal, and no repeat is like another."
     if side.n_left_out:
@@ -82,7 +84,7 @@ def _of_side(who: str, side: SideFound, columns: Side, inputs: Inputs) -> Iterat
         yield "repeats_left_out", f"{who} has {n} that were cancelled or failed; they are left out of the verdict."
     if side.n_repeats < 2:
         yield "noise_unmeasured", f"{who} has a single repeat, so its own noise is not measured."
-    elif side.n_processes == 1:
+    elif side.n_processes == 1 and side.run.source_id is None:
         text = f"{who} has {side.n_repeats} repeats by one engine process"
         yield "one_process", f"{text}, so its noise does not show what a fresh start changes."
 

@@ -68,7 +68,7 @@ TOOLS = st.none() | st.lists(
 
 
 def test_the_specs_here_cover_every_kind():
-    assert {spec["kind"] for spec in SPECS} == set(KINDS)
+    assert {spec["kind"] for spec in SPECS} == set(KINDS) - {"recorded"}  # which scores nothing
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec["kind"])

@@ -8,7 +8,10 @@ from evalboard.core.errors import InvalidInput
 from evalboard.core.scoring import KINDS, check_spec, plan, plan_digest, score, scorer_for
 from evalboard.core.scoring.plan import KINDS as REGISTRY
 
-SMALLEST = {name: {"kind": name} for name in KINDS} | {"regex": {"kind": "regex", "pattern": "a"}}
+SMALLEST = {name: {"kind": name} for name in KINDS} | {
+    "regex": {"kind": "regex", "pattern": "a"},
+    "recorded": {"kind": "recorded", "source": "a tool"},
+}
 
 
 @pytest.mark.parametrize("kind", list(KINDS))

@@ -54,7 +54,7 @@ def test_every_step_of_normalisation_is_there_with_its_default():
         assert changed == ({"unicode": "keep", "whitespace": "keep"} if keeps else {})
 
 
-@pytest.mark.parametrize("kind", list(KINDS))
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "recorded"])  # which scores nothing
 def test_the_example_of_every_kind_holds(kind):
     (example,) = examples(kind)
     assert example["scorer"]["kind"] == kind

@@ -40,7 +40,7 @@ def vocabulary() -> Vocabulary:
         ([8], ["⟨U+000B⟩"]),
         ([9], ["東"]),
         pytest.param([10], ["⟨U+0009⟩⟨0xFF⟩"], id="a-byte-that-is-never-text"),
-        ([11], [""]),
+        pytest.param([11], ["⟨token 11⟩"], id="a-token-without-bytes"),
         pytest.param([12], ["⟨U+200B⟩⟨U+00A0⟩e\u0301"], id="invisible-but-not-accents"),
         ([13], ["⟨U+000D⟩⏎⏎"]),
         ([], []),

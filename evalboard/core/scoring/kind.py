@@ -60,11 +60,11 @@ class Kind:
 
 
 def passed(reason: str) -> Score:
-    return Score(1.0, _capped(reason))
+    return Score(1.0, capped(reason))
 
 
 def failed(reason: str) -> Score:
-    return Score(0.0, _capped(reason))
+    return Score(0.0, capped(reason))
 
 
 def one_of(*allowed: str) -> Reader:
@@ -104,7 +104,8 @@ def text_target_problem(_options: Options, target: Any) -> str | None:
     return None if isinstance(target, str) else "must be text, or a list of texts of which any one is right"
 
 
-def _capped(reason: str) -> str:
+def capped(reason: str) -> str:
+    """The reason as it can be stored: whole characters, and not too many."""
     # Reasons quote responses and targets; what PostgreSQL cannot store must not travel with them.
     clean = reason.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
     return clean if len(clean) <= MAX_REASON_CHARS else clean[: MAX_REASON_CHARS - 1] + "…"

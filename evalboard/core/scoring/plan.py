@@ -12,11 +12,14 @@ from evalboard.core.scoring.choice import CHOICE
 from evalboard.core.scoring.json_value import JSON
 from evalboard.core.scoring.kind import REQUIRED, Kind, Score, Tools, failed
 from evalboard.core.scoring.number import NUMBER
+from evalboard.core.scoring.recorded import RECORDED
 from evalboard.core.scoring.regex import REGEX
 from evalboard.core.scoring.tool_calls import TOOL_CALLS
 from evalboard.core.scoring.wording import CONTAINS, EXACT
 
-KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (EXACT, CONTAINS, REGEX, NUMBER, CHOICE, JSON, TOOL_CALLS)}
+KINDS: Mapping[str, Kind] = {
+    kind.name: kind for kind in (EXACT, CONTAINS, REGEX, NUMBER, CHOICE, JSON, TOOL_CALLS, RECORDED)
+}
 MAX_TEXT_CHARS = 1_000_000  # far beyond what 32,768 tokens write; longer texts are not scored
 MAX_TARGETS = 1000  # of which any one is right
 
@@ -104,7 +107,8 @@ def scorer_for(scoring_plan: Mapping[str, Any], case_id: str) -> Spec:
 def score(spec: Mapping[str, Any], *, text: str, target: Any, tools: Tools = None) -> Score:
     """Score one response: from 0 to 1, with a reason in words.
 
-    Never raises for any text or target; a spec that is not valid raises InvalidInput.
+    Never raises for any text or target; a spec that is not valid raises InvalidInput, and so does one of the kind
+    `recorded`, which has no rule to score by.
     """
     filled = _completed(canonical_json(dict(spec)))
     kind = KINDS[filled["kind"]]

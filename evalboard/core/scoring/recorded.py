@@ -1,0 +1,30 @@
+"""The `recorded` scorer: scores that another tool gave, read from its log. It can score nothing itself."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from evalboard.core.errors import InvalidInput
+from evalboard.core.scoring.kind import REQUIRED, Kind, Option, Options, Score, Tools, text_of
+
+MAX_SOURCE_CHARS = 300
+
+
+def is_recorded(plan: Mapping[str, Any]) -> bool:
+    """Whether a scoring plan has cases whose scores only a log can bring."""
+    return any(
+        spec is not None and spec["kind"] == RECORDED.name for spec in (plan["default"], *plan["cases"].values())
+    )
+
+
+def _score(_options: Options, _text: str, _targets: list[Any], _tools: Tools) -> Score:
+    raise InvalidInput("Scores of the kind recorded were read from a log and cannot be made again.")
+
+
+RECORDED = Kind(
+    name="recorded",
+    version=1,
+    options={"source": Option(REQUIRED, text_of(at_least=1, at_most=MAX_SOURCE_CHARS))},
+    target_problem=lambda _options, _target: None,
+    score=_score,
+    needs_target=lambda _options: False,
+)
