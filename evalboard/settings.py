@@ -52,6 +52,8 @@ try:
     VLLM_PYTHON = env.str("EVALBOARD_VLLM_PYTHON", str(BASE_DIR / ".venv-engine" / "bin" / "python"))
     # Folders that a run's or an endpoint's model path must lie under.
     MODEL_ROOTS = [Path(root).resolve() for root in env.list("EVALBOARD_MODEL_ROOTS", [str(DATA_DIR / "models")])]
+    # What one request may send of other tools' logs, which readers unpack to at most 512 MiB.
+    MAX_IMPORT_BYTES = env.int("EVALBOARD_MAX_IMPORT_MB", 512, validate=validate.Range(min=1)) * 2**20
     LOG_FORMAT = env.str("EVALBOARD_LOG_FORMAT", "text", validate=validate.OneOf(["text", "json"]))
     LEASE_SECONDS = env.float("EVALBOARD_LEASE_SECONDS", 90.0)
     HEARTBEAT_SECONDS = env.float("EVALBOARD_HEARTBEAT_SECONDS", 10.0)

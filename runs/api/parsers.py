@@ -1,4 +1,4 @@
-"""What may be sent: strict JSON, and JSONL where a suite is uploaded."""
+"""What may be sent: strict JSON, JSONL where a suite is uploaded, files where a log is."""
 
 from collections.abc import Mapping
 from typing import IO, Any
@@ -6,7 +6,7 @@ from typing import IO, Any
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from rest_framework.exceptions import ParseError
-from rest_framework.parsers import BaseParser
+from rest_framework.parsers import BaseParser, MultiPartParser
 
 from evalboard.core.document import read_strict_json, storage_problems
 from evalboard.core.errors import InvalidInput
@@ -42,6 +42,12 @@ class JsonLines(BaseParser):
 
 class PlainText(JsonLines):
     media_type = "text/plain"
+
+
+class LogForm(MultiPartParser):
+    """The files of a log, as browsers and curl send them; runs.uploads bounds and spools them."""
+
+    media_type = "multipart/form-data"
 
 
 def _text(stream: IO[bytes], context: Mapping[str, Any] | None) -> str:

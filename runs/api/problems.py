@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
-from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.http import Http404, JsonResponse
+from django.http.multipartparser import MultiPartParserError
 from rest_framework import exceptions
 
 from evalboard.core.errors import EvalboardError
@@ -42,6 +43,8 @@ def answer(exc: Exception, context: Mapping[str, Any]) -> JsonResponse:
         return problem(403, "You may not do this", str(exc) or "You may not do this.", "refused", request_id)
     if isinstance(exc, RequestDataTooBig):
         return problem(413, "The request is too large", str(exc), "too_large", request_id)
+    if isinstance(exc, MultiPartParserError | SuspiciousOperation):  # a form that is none, or has too many fields
+        return problem(400, "The request cannot be read", str(exc), "malformed", request_id)
     if outage := notice(exc):
         return _of_outage(outage, request_id)
     logger.error("Not expected in %s", context.get("view"), exc_info=exc)

@@ -32,6 +32,7 @@ FAILURES = {
     404: "What is named does not exist.",
     409: "This cannot be done as things are.",
     410: "It is gone.",
+    413: "It is larger than what is read at a time.",
     422: "The request is understood and cannot be followed.",
     429: "More requests in a minute than one caller may send; `Retry-After` says when to go on.",
     503: "This cannot be answered now.",

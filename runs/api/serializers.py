@@ -125,6 +125,13 @@ class ReplayIn(Strict):
     neighbours = Whole(required=False)
 
 
+class ProbeIn(Strict):
+    endpoint = Text()
+    kind = Text()
+    profile = Text(default=None, allow_null=False)
+    parameters = Object(default=dict)
+
+
 class EndpointIn(Strict):
     slug = Text()
     engine = Text(required=False)

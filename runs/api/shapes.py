@@ -6,7 +6,7 @@ from typing import Any, overload
 from django.urls import reverse
 from rest_framework.request import Request
 
-from runs.api import answers
+from runs.api import answers, import_answers
 from runs.models import Run
 from runs.selectors import (
     FingerprintDifference,
@@ -20,6 +20,7 @@ from runs.selectors import (
 )
 from runs.selectors.catalogue import EndpointRow, PolicyRow, ProfileRow
 from runs.selectors.comparison import SideBucket
+from runs.selectors.imported import ImportRow
 from runs.selectors.replay import ReplayRow
 from runs.selectors.run import BucketReport, Noise
 from runs.selectors.run_scores import Range
@@ -408,4 +409,18 @@ def replay(row: ReplayRow, request: Request) -> answers.Replay:
         "created_at": instant(row.created_at),
         "finished_at": instant(row.finished_at),
         "url": page_url(request, "response", row.run_id, row.repeat, row.case_id),
+    }
+
+
+def imported(row: ImportRow, request: Request) -> import_answers.Import:
+    """A log that was read, with its runs as lists have them."""
+    return {
+        "id": str(row.id),
+        "format": row.format,
+        "tool": row.tool,
+        "files": [{"name": file.name, "size": file.size, "sha256": file.sha256} for file in row.files],
+        "notes": list(row.notes),
+        "runs": [run_row(run, request) for run in row.runs],
+        "created_by": row.created_by or None,
+        "created_at": instant(row.created_at),
     }

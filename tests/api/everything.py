@@ -1,8 +1,10 @@
 """A server's database with something of everything, and for every call that the schema describes one that succeeds."""
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -12,16 +14,20 @@ from django.utils import timezone
 from evalboard.core.profile_defaults import DEFAULT_PROFILES
 from runs import services
 from runs.access import ROLES
-from runs.models import Fingerprint, Replay, Run
+from runs.importers.files import LogFile
+from runs.models import Fingerprint, Probe, Replay, Run
 from runs.services.rotations import note_rotation
 from runs.services.webhooks import EVENTS
-from tests import build, judged, self_tests
+from tests import build, judged, probes, self_tests
 from tests.api.conftest import SCOPES
 from tests.frontend import stage, two_runs
+from tests.importers import batch_log
 from tests.runs.test_replays import result
 
 JSONL = "application/x-ndjson"
 LINES = '{"suite": {"scorer": {"kind": "exact"}}}\n{"id": "a", "prompt": "Which colour?", "target": "blue"}\n'
+FORM = "multipart/form-data"
+LOG = batch_log.output({"sea": "green"})
 CASE = "case-002"
 
 
@@ -84,6 +90,10 @@ def make(person: Any) -> Rows:
     known = {
         "run_id": baseline.pk,
         "replay_id": replay.pk,
+        "probe_id": _probed("seed", prompts=1, calls_per_group=2).pk,
+        "batch": _probed("batch", prompts=1, copies=4).pk,
+        "other_batch": _probed("batch", prompts=1, copies=4).pk,
+        "import_id": _imported(person),
         "release_id": release.pk,
         "fingerprint_id": first,
         "other": second,
@@ -179,6 +189,15 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("replays", run),
         Good("create_replay", run, body={"case": CASE, "batch_sizes": [1, 2]}),
         Good("replay", take("replay_id")),
+        Good("probes", query={"endpoint": "local", "kind": "seed"}),
+        Good("create_probe", body={"endpoint": "local", "kind": "canary", "parameters": {"prompts": 3}}),
+        Good("probe", take("probe_id")),
+        Good("probe_calls", take("probe_id"), query={"page_size": 2}),
+        Good("probes_held", {"probe_id": of["batch"], "other": of["other_batch"]}),
+        Good("imported_logs"),
+        Good("import_log", body={"files": [LOG]}, media=FORM),
+        Good("import_log", body={"files": [LOG]}, media=FORM),
+        Good("imported_log", take("import_id")),
         Good("compare", query=pair),
         Good("compare", query=pair | {"repeat": "1,1"}),
         Good("compared_cases", query=pair),
@@ -208,8 +227,24 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
     def as_is(each: Good) -> Callable[[], Good]:
         return lambda: each
 
-    read_again = [unchanged("replay", take("replay_id")), as_is(Good("run", queued)), unchanged("run", queued)]
+    read_again = [unchanged(name, take(f"{name}_id")) for name in ("replay", "probe")]
+    read_again += [as_is(Good("run", queued)), unchanged("run", queued)]
     return [*map(as_is, plain), signed, settled, *read_again, *map(as_is, last)]
+
+
+def _probed(kind: str, **parameters: Any) -> Probe:
+    """A small probe that found something."""
+    probes.ask(kind, parameters=parameters)
+    return probes.served(probes.honoured)
+
+
+def _imported(person: Any) -> int:
+    """The id of a log that was read."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(batch_log.output({"sky": "blue"}))
+        file.flush()
+        log = LogFile("output.jsonl", Path(file.name))
+        return services.import_logs(files=[log], format="auto", suite=None, user=person)[0].pk
 
 
 def _gates(baseline: Run, candidate: Run) -> list[dict[str, Any]]:

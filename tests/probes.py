@@ -1,0 +1,88 @@
+"""Probes brought to their end through the services, with the answers that a test wants an engine to have given."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+from evalboard.core.probe_call import Call
+from runs import services
+from runs.models import Endpoint, EngineProcess, Probe, Profile, Worker
+from runs.selectors.probe import probe_work
+from tests import build
+
+Answer = Callable[[Call], Call]
+
+
+def ask(
+    kind: str = "seed", *, on: str = "local", parameters: Mapping[str, Any] | None = None, user: Any = None
+) -> Probe:
+    """A queued probe; endpoint and profiles are made where they are not there."""
+    if not Endpoint.objects.filter(slug=on).exists():
+        build.endpoint(on)
+    for slug in ("pinned", "fast"):
+        if not Profile.objects.filter(slug=slug).exists():
+            build.profile(slug)
+    return services.create_probe(endpoint=on, kind=kind, parameters=parameters or {}, user=user)
+
+
+def served(answer: Answer, *, rounds: int | None = None) -> Probe:
+    """Answer the oldest claimable probe as a worker would, all of it or only its first `rounds`."""
+    worker = Worker.objects.filter(name="prober").first() or build.worker("prober")
+    process = EngineProcess.objects.filter(worker=worker).first() or build.process(worker=worker)
+    lease = services.claim_probe(worker=worker)
+    assert lease is not None
+    bucket = process.bucket
+    assert bucket is not None
+    by = {"worker": worker.pk, "engine_process": process.pk, "bucket": bucket.pk}
+    for calls in probe_work(lease.probe_id, worker_id=worker.pk).rounds[:rounds]:
+        answered = [replace(answer(call), fingerprint=bucket.fingerprint.digest, **by) for call in calls]
+        services.record_calls(lease=lease, calls=answered)
+    if rounds is None:
+        services.finish_probe(lease=lease)
+    return Probe.objects.get(pk=lease.probe_id)
+
+
+def alike(call: Call) -> Call:
+    """Every call has the same answer."""
+    return replace(call, text="blue", token_ids=(1, 0), finish_reason="stop", batch_max=4)
+
+
+def honoured(call: Call) -> Call:
+    """A seed decides the answer, and nothing else does."""
+    ids = tuple(((call.seed or 0) * 7919 + call.prompt * 31 + place * (call.seed or 0)) % 9973 for place in range(12))
+    return replace(call, text=f"seed {call.seed}", token_ids=ids, finish_reason="length", batch_max=1)
+
+
+def ignored() -> Answer:
+    """No two calls have the same answer, whatever their seeds."""
+    numbers = count()
+
+    def answer(call: Call) -> Call:
+        n = next(numbers)
+        ids = tuple((n * 7919 + place * (n + 3)) % 9973 for place in range(12))
+        return replace(call, text=f"answer {n}", token_ids=ids, finish_reason="length", batch_max=1)
+
+    return answer
+
+
+def moved_by_batching(every: int) -> Answer:
+    """Each so many-th copy goes another way at its second token, the others all say "blue"."""
+    numbers = count(1)
+
+    def answer(call: Call) -> Call:
+        is_other = call.group == "copy" and next(numbers) % every == 0
+        ids, words = ((1, 2, 0), "blue red") if is_other else ((1, 0), "blue")
+        return replace(call, text=words, token_ids=ids, finish_reason="stop", batch_max=12)
+
+    return answer
+
+
+def listing(*logprobs: float) -> Answer:
+    """Every call lists these logprobs for its first token."""
+    top = tuple(enumerate(logprobs, start=1))
+    return lambda call: replace(call, text="blue", token_ids=(1,), top=top, finish_reason="length", batch_max=1)
+
+
+def failed(words: str) -> Answer:
+    return lambda call: replace(call, error=words)
