@@ -163,6 +163,37 @@ class ReplayAnswer(Answer):
         return None  # one variant may be a start of the engine, the next one may not
 
 
+class ProbeAnswer(Answer):
+    """A probe, and the parts of it that commands read."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        return f"probe {self.id}"
+
+    @property
+    def unit(self) -> str:
+        return "calls"
+
+    @property
+    def n_done(self) -> int:
+        return int(self.json["progress"]["n_done"])
+
+    @property
+    def n_total(self) -> int:
+        return int(self.json["progress"]["n_total"])
+
+    @property
+    def eta_seconds(self) -> float | None:
+        return None  # a start of the engine comes before the first call
+
+    @property
+    def finding(self) -> Json | None:
+        found: Json | None = self.json["finding"]
+        return found
+
+
 @dataclass(frozen=True, slots=True)
 class ReleaseAnswer:
     """A release, and the parts of its verdict that commands read."""
@@ -204,6 +235,19 @@ class SuiteAnswer:
 
     json: dict[str, Any]
     is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ImportAnswer:
+    """A log that was read; `is_new` is False where the server had read the same one before."""
+
+    json: dict[str, Any]
+    is_new: bool
+
+    @property
+    def runs(self) -> list[RunAnswer]:
+        """As lists have them: with fewer fields than a run by itself."""
+        return [RunAnswer(run) for run in self.json["runs"]]
 
 
 @dataclass(frozen=True, slots=True)

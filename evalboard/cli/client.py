@@ -1,9 +1,10 @@
 """The REST API from Python: typed answers, and every failure as one sentence. The only file that knows httpx."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 from urllib.parse import parse_qs, quote, urlsplit
 
 import httpx
@@ -11,6 +12,8 @@ import httpx
 from evalboard.cli.answers import (
     ComparisonAnswer,
     Download,
+    ImportAnswer,
+    ProbeAnswer,
     ReleaseAnswer,
     ReplayAnswer,
     RunAnswer,
@@ -18,8 +21,10 @@ from evalboard.cli.answers import (
 )
 from evalboard.cli.errors import Unreachable, WrongUse
 from evalboard.cli.place import Place
+from evalboard.cli.transfer import Outgoing
 
 TIMEOUT_SECONDS = 30.0
+IMPORT_SECONDS = 600.0  # a log is read and stored before the answer
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 FIELDS_NAMED = 5
 PAGE_SIZE = 200  # rows; the most that the server gives at a time
@@ -81,6 +86,12 @@ class Client:
     def replay(self, replay_id: str) -> ReplayAnswer:
         return ReplayAnswer(self._ask("GET", f"/replays/{replay_id}/").json())
 
+    def create_probe(self, body: Mapping[str, Any]) -> ProbeAnswer:
+        return ProbeAnswer(self._ask("POST", "/probes/", body).json())
+
+    def probe(self, probe_id: str) -> ProbeAnswer:
+        return ProbeAnswer(self._poll(f"/probes/{probe_id}/"))
+
     def create_release(self, body: Mapping[str, Any]) -> ReleaseAnswer:
         return ReleaseAnswer(self._ask("POST", "/releases/", body).json())
 
@@ -116,6 +127,30 @@ class Client:
     def push_suite(self, document: Mapping[str, Any]) -> SuiteAnswer:
         answer = self._ask("POST", "/suites/", document)
         return SuiteAnswer(answer.json(), is_new=answer.status_code == httpx.codes.CREATED)
+
+    def import_logs(
+        self, files: Sequence[Path], *, log_format: str, suite: str, tell: Callable[[int], None]
+    ) -> ImportAnswer:
+        """Send a log's files; `tell` hears how many bytes of all of them have gone. Raises WrongUse for no file."""
+        n_sent = 0
+
+        def sent(n_bytes: int) -> None:
+            nonlocal n_sent
+            n_sent += n_bytes
+            tell(n_sent)
+
+        fields = {"format": log_format} | ({"suite": suite} if suite else {})
+        with ExitStack() as opened:
+            parts = [("files", (file.name, Outgoing(opened.enter_context(_opened(file)), sent))) for file in files]
+            answer = self._answered(
+                "POST",
+                "/imports/",
+                files=parts,
+                data=fields,
+                timeout=httpx.Timeout(TIMEOUT_SECONDS, read=IMPORT_SECONDS),
+            )
+        self._refuse(answer, "application/json")
+        return ImportAnswer(answer.json(), is_new=answer.status_code == httpx.codes.CREATED)
 
     @contextmanager
     def download(self, path: str, media_type: str, params: Mapping[str, str]) -> Iterator[Download]:
@@ -165,16 +200,20 @@ class Client:
         params: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        try:
-            answer = self._http.request(method, path, json=body, params=params, headers=headers)
-        except httpx.TransportError as problem:
-            raise Unreachable(f"{self._place.url} does not answer: {problem or type(problem).__name__}.") from problem
-        except httpx.InvalidURL as problem:
-            raise WrongUse(f"{self._place.url} is no address: {problem}.") from problem
+        answer = self._answered(method, path, json=body, params=params, headers=headers)
         if answer.status_code == httpx.codes.NOT_MODIFIED:
             return answer
         self._refuse(answer, "application/json")
         return answer
+
+    def _answered(self, method: str, path: str, **sent: Any) -> httpx.Response:
+        """The answer to a request as httpx takes it, whatever it is."""
+        try:
+            return self._http.request(method, path, **sent)
+        except httpx.TransportError as problem:
+            raise Unreachable(f"{self._place.url} does not answer: {problem or type(problem).__name__}.") from problem
+        except httpx.InvalidURL as problem:
+            raise WrongUse(f"{self._place.url} is no address: {problem}.") from problem
 
     def _refuse(self, answer: httpx.Response, media_type: str) -> None:
         """Raise what an answer says that is no success, or none of Evalboard's."""
@@ -186,6 +225,13 @@ class Client:
             raise WrongUse(_words(answer))
         if _media_type(answer) != media_type:
             raise WrongUse(f"{self._place.url} is no Evalboard: it answered with {_media_type(answer) or 'nothing'}.")
+
+
+def _opened(file: Path) -> BinaryIO:
+    try:
+        return file.open("rb")
+    except OSError as problem:
+        raise WrongUse(f"{file} cannot be read: {problem.strerror}.") from problem
 
 
 def _words(answer: httpx.Response) -> str:

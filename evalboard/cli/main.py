@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import typer
 
-from evalboard.cli import baseline, compare, export, release, replay, run, suite, wait
+from evalboard.cli import baseline, compare, export, importing, probe, release, replay, run, suite, wait
 from evalboard.cli.errors import INTERRUPTED, WRONG_USE, CommandError
 from evalboard.cli.up import up
 from evalboard.cli.worker import scheduler, worker
@@ -23,7 +23,9 @@ app.command()(wait.wait)
 app.command()(compare.compare)
 app.command()(release.release)
 app.command()(replay.replay)
+app.command()(probe.probe)
 app.command()(export.export)
+app.command("import")(importing.import_logs)
 app.command()(worker)
 app.command()(scheduler)
 app.add_typer(suite.app, name="suite")

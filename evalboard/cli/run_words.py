@@ -10,7 +10,9 @@ def of_end(run: RunAnswer) -> str:
     if run.range is not None:
         return f"Run {run.id} finished: {span(run.range)} over {repeats}."
     if run.status == "finished":
-        n_buckets = len(run.json["buckets"])
+        n_buckets = run.json["n_buckets"]
+        if n_buckets < 2:
+            return f"Run {run.id} finished over {repeats}, with no score."
         return f"Run {run.id} finished in {n_buckets} buckets, so no score is given for the whole."
     return f"Run {run.id} is {run.status}: {run.n_done} of {run.n_total} responses, no score."
 

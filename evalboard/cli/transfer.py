@@ -1,10 +1,10 @@
-"""How a file gets on that comes from the server: one line on a terminal, a line now and then in CI and in files."""
+"""How a file gets on that comes or goes: one line on a terminal, a line now and then in CI and in files."""
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import IO, Protocol
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TransferSpeedColumn
@@ -13,14 +13,14 @@ from evalboard.cli.progress import LINE_SECONDS, is_terminal
 
 
 class Transfer(Protocol):
-    """What is told how many bytes have come so far."""
+    """What is told how many bytes have come, or gone, so far."""
 
     def tell(self, n_bytes: int) -> None: ...
 
 
 @contextmanager
 def transfer(name: str) -> Iterator[Transfer]:
-    """`name` is what comes: "run 12"."""
+    """`name` is what comes or goes: "run 12"."""
     if not is_terminal():
         yield _Lines(name)
         return
@@ -47,6 +47,22 @@ class _Lines:
             self._told_at = time.monotonic()
             sys.stderr.write(f"{self._name}: {size(n_bytes)} so far\n")
             sys.stderr.flush()
+
+
+class Outgoing:
+    """A file that is sent, as httpx reads it: `tell` hears of every part how long it is."""
+
+    def __init__(self, file: IO[bytes], tell: Callable[[int], None]) -> None:
+        self._file, self._tell = file, tell
+
+    def read(self, n_bytes: int = -1) -> bytes:
+        part = self._file.read(n_bytes)
+        self._tell(len(part))
+        return part
+
+    def fileno(self) -> int:
+        """By which httpx learns the length before it sends."""
+        return self._file.fileno()
 
 
 def size(n_bytes: int) -> str:

@@ -3,6 +3,7 @@
 import os
 import uuid
 from collections.abc import Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -97,6 +98,12 @@ class Client:
         """Text, score, reason and provenance by repeat and case; of one case or one repeat where given."""
         filters = ({"case": case} if case else {}) | ({} if repeat is None else {"repeat": str(repeat)})
         return Rows(self._rest.responses(id_of(run), **filters))
+
+    def import_logs(self, *files: str | Path, log_format: str = "auto", suite: str = "") -> list[Run]:
+        """The runs of another tool's log, read from its files; the same log again gives those that are there."""
+        paths = [Path(file) for file in files]
+        found = self._rest.import_logs(paths, log_format=log_format, suite=suite, tell=lambda _: None)
+        return [self.run(run.id) for run in found.runs]
 
     def compare(self, baseline: Named, candidate: Named, *, give_up_after: float = GIVE_UP_SECONDS) -> Comparison:
         """Two runs compared; waits where workers must read their traces first."""

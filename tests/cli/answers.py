@@ -17,7 +17,7 @@ def run(**changes: Any) -> RunAnswer:
         "progress": {"n_done": 16, "n_total": 16, "eta_seconds": None},
         "repeats": [{"index": 1, "score": 87.5}, {"index": 2, "score": 75.0}],
         "range": [75.0, 87.5],
-        "buckets": [{}],
+        "n_buckets": 1,
         "warnings": [],
         "url": f"{URL}/runs/3/",
     }

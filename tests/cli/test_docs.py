@@ -9,8 +9,11 @@ import typer
 
 from evalboard.cli import errors
 from evalboard.cli.main import app
+from evalboard.core import probe_parameters, probe_states
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text()
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = (DOCS / "cli.md").read_text()
+PROBES = (DOCS / "probes.md").read_text()
 COMMON = {"--json", "--help"}  # said once, for every command
 
 
@@ -41,3 +44,9 @@ VERDICTS = [errors.NO_SHIP, errors.INCONCLUSIVE, errors.NOT_COMPARABLE]
 @pytest.mark.parametrize("code", [*VERDICTS, errors.FAILED, errors.WRONG_USE, errors.INTERRUPTED])
 def test_every_exit_code_is_documented(code: int) -> None:
     assert f"| {code} |" in PAGE
+
+
+@pytest.mark.parametrize("kind", probe_states.KINDS)
+def test_every_state_and_parameter_of_probes_is_documented(kind: str) -> None:
+    named = {*probe_states.STATES[kind], *probe_parameters.complete(kind, {})}
+    assert not {name for name in named if f"`{name}`" not in PROBES}

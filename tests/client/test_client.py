@@ -15,6 +15,7 @@ from runs import models
 from tests import build, judged
 from tests.cli import answers
 from tests.cli.decoding import Decoding
+from tests.importers import batch_log
 from tests.judged import N_CASES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,6 +76,15 @@ def test_a_run_by_itself_or_by_its_number(client: Client, pair: tuple[models.Run
     assert list(run.to_pandas()["repeat"]) == [1, 2, 3, 4, 5]
     assert repr(run) == f"<Run {run.id} finished: 100.0 points over 5 repeats.>"
     assert f'<a href="{run.url}">its page</a>' in run._repr_html_()
+
+
+def test_a_log_becomes_runs(client: Client, tmp_path: Path) -> None:
+    log = tmp_path / "output.jsonl"
+    log.write_bytes(batch_log.output({"sky": "blue", "sea": "green"}))
+    [run] = client.import_logs(log)
+    assert (run.status, run.range, len(client.responses(run))) == ("finished", None, 2)
+    assert repr(run) == f"<Run {run.id} finished over 1 repeat, with no score.>"
+    assert [again.id for again in client.import_logs(str(log), log_format="batch")] == [run.id]
 
 
 def test_cases_and_responses(client: Client, pair: tuple[models.Run, models.Run]) -> None:

@@ -1,0 +1,57 @@
+"""`evalboard import`."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from runs.models import Import
+from tests import build
+from tests.importers import batch_log
+
+Call = Callable[..., "CompletedProcess[str]"]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> str:
+    file = tmp_path / "output.jsonl"
+    file.write_bytes(batch_log.output({"sky": "blue", "sea": "green"}))
+    return str(file)
+
+
+def test_a_log_is_imported_once(evalboard: Call, log: str) -> None:
+    first, again = evalboard("import", log), evalboard("import", log)
+    assert (first.returncode, first.stderr) == (0, "")
+    found = Import.objects.get()
+    assert first.stdout.startswith(f"{found.tool}, read as batch: 1 run imported.\nRun ")
+    assert f"Note: {found.notes[0]}" in first.stdout
+    assert (again.returncode, "read as batch: was imported before: 1 run." in again.stdout) == (0, True)
+
+
+def test_suite_and_format_are_sent_and_json_is_the_whole_answer(evalboard: Call, log: str) -> None:
+    build.suite("colours", ["sky", "sea"])
+    done = evalboard("import", log, "--format", "batch", "--suite", "colours", "--json")
+    body = json.loads(done.stdout)
+    assert (body["format"], body["files"][0]["name"]) == ("batch", "output.jsonl")
+    assert body["runs"][0]["suite"] == {"slug": "colours", "version": 1}
+
+
+def test_what_is_wrong_is_one_sentence_and_64(evalboard: Call, log: str, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("Dear diary")
+    for arguments, words in (
+        (["no/such.eval"], "no/such.eval cannot be read: No such file"),
+        ([str(tmp_path)], "cannot be read: Is a directory"),
+        ([str(tmp_path / "notes.txt")], "No known format fits notes.txt"),
+        ([log, "--format", "inspect"], "output.jsonl"),
+    ):
+        done = evalboard("import", *arguments)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (64, "", 1)
+        assert words in done.stderr
+    assert not Import.objects.exists()
+
+
+def test_a_server_that_is_not_there_is_4(evalboard: Call, log: str) -> None:
+    done = evalboard("import", log, EVALBOARD_URL="http://127.0.0.1:9")
+    assert (done.returncode, "does not answer" in done.stderr) == (4, True)

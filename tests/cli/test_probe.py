@@ -1,0 +1,149 @@
+"""`evalboard probe`, against a server that is really there; the worker's part is played by the services."""
+
+import json
+import signal
+from collections.abc import Callable
+from subprocess import CompletedProcess, Popen
+from typing import Any
+
+import pytest
+
+from evalboard.cli import main
+from evalboard.cli.answers import ProbeAnswer
+from evalboard.cli.probe import exit_code, result
+from evalboard.core import probe_states
+from runs.models import Probe
+from tests import build, probes
+
+Call = Callable[..., "CompletedProcess[str]"]
+Start = Callable[..., "Popen[str]"]
+
+
+@pytest.fixture
+def endpoint(transactional_db: None) -> str:
+    build.profile("pinned")
+    build.profile("fast")
+    return build.endpoint("local")
+
+
+def waits(process: "Popen[str]", n_calls: int) -> None:
+    """Read the first line that the command says, when its probe is there."""
+    assert process.stderr is not None
+    assert process.stderr.readline() == f"probe {Probe.objects.get().pk}: queued, 0 of {n_calls} calls\n"
+
+
+def ended(kind: str, finding: dict[str, Any] | None, **changes: Any) -> ProbeAnswer:
+    known = {"id": "7", "endpoint": "local", "kind": kind, "profile": "pinned", "status": "finished", "error": None}
+    return ProbeAnswer({**known, "finding": finding, "url": "https://board.example/probes/7/", **changes})
+
+
+def test_a_probe_is_asked_for_followed_and_read(started: Start, evalboard: Call, endpoint: str) -> None:
+    process = started("probe", "local", "--kind", "seed", "--profile", "pinned", "--set", "prompts=2")
+    waits(process, 20)
+    probe = probes.served(probes.honoured)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (0, "")
+    title, sentence = out.splitlines()
+    assert title.startswith(f"Probe {probe.pk}, seed of local, profile pinned: seed honoured. http://")
+    assert sentence.startswith("The seed is honoured exactly: each prompt's calls with one seed, 10 in all,")
+    assert probe.created_by is not None
+    again = evalboard("probe", "--show", str(probe.pk), "--json")
+    body = json.loads(again.stdout)
+    assert (again.returncode, again.stderr) == (0, "")
+    assert (body["id"], body["finding"]["state"]) == (str(probe.pk), "honoured")
+
+
+def test_ctrl_c_leaves_the_probe_going_and_says_how_to_come_back(
+    started: Start, evalboard: Call, endpoint: str
+) -> None:
+    given = ("--parameters", '{"copies": 3, "load": 1}', "--set", "copies=8", "--set", 'prompts=["A colour?"]')
+    process = started("probe", "local", "--kind", "batch", *given)
+    waits(process, 11)  # rounds of 4, 1 and 3 copies, each with its load
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    probe = Probe.objects.get()
+    assert process.returncode == 130
+    assert err == f"Probe {probe.pk} goes on. Come back with: evalboard probe --show {probe.pk}\n"
+    assert (probe.status, probe.profile.slug, probe.parameters["prompts"]) == ("queued", "fast", ["A colour?"])
+    probes.served(probes.moved_by_batching(2))
+    done = evalboard("probe", "--show", str(probe.pk))
+    title, sentence, advice = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "profile fast: variant. http://" in title
+    assert "4 of 8 copies" in sentence
+    assert advice == probe_states.STATES["batch"]["variant"].advice
+
+
+def test_what_the_server_refuses_is_one_sentence_and_64(evalboard: Call, endpoint: str) -> None:
+    for arguments, words in (
+        (("desert", "--kind", "seed"), "desert"),
+        (("local", "--kind", "speed"), "kind: Must be one of"),
+        (("local", "--kind", "seed", "--set", "copies=3"), "parameters.copies: There is no such parameter"),
+        (("--show", "999"), "There is no probe 999"),
+    ):
+        done = evalboard("probe", *arguments)
+        assert (done.returncode, done.stdout) == (64, "")
+        assert words in done.stderr
+        assert (done.stderr.startswith("evalboard: "), done.stderr.count("\n")) == (True, 1)
+    assert not Probe.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "Give the endpoint's slug and a kind"),
+        (["local"], "Give the endpoint's slug and a kind"),
+        (["local", "--kind", "seed", "--set", "copies"], "copies is not NAME=VALUE"),
+        (["local", "--kind", "seed", "--parameters", "{copies}"], "It is not valid JSON"),
+        (["local", "--kind", "seed", "--parameters", '{"load": NaN}'], "It is not valid JSON"),
+        (["local", "--kind", "seed", "--parameters", "[1]"], "Must be an object"),
+        (["local", "--kind", "seed", "--show", "3"], "without anything else"),
+        (["--show", "x"], "x is not a whole number"),
+    ],
+)
+def test_wrong_use_is_told_before_any_server_is_asked(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main.main(["probe", *arguments])
+    out, err = capsys.readouterr()
+    assert (left.value.code, out) == (64, "")
+    assert words in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "code"),
+    [
+        ("seed", "honoured", 0),
+        ("seed", "partly_honoured", 1),
+        ("seed", "ignored", 1),
+        ("seed", "deterministic", 1),
+        ("seed", "too_noisy", 2),
+        ("seed", "incomplete", 4),
+        ("batch", "invariant", 0),
+        ("batch", "nearly", 0),
+        ("batch", "variant", 1),
+        ("routing", "one", 0),
+        ("routing", "several", 1),
+        ("routing", "rotated", 1),
+        ("routing", "unknown", 2),
+        ("canary", "stable", 0),
+        ("canary", "too_few", 0),
+        ("canary", "drift", 2),
+        ("canary", "changed", 1),
+        ("canary", "partly_changed", 1),
+        ("canary", "from_a_newer_server", 1),
+    ],
+)
+def test_the_state_is_the_exit_code(kind: str, state: str, code: int) -> None:
+    assert exit_code(ended(kind, {"state": state, "sentence": "So it is.", "numbers": {}})) == code
+
+
+def test_a_probe_without_any_answer_is_4_and_says_why() -> None:
+    failed = ended("seed", None, status="failed", error="engine_error: killed\nby its prompt")
+    assert exit_code(failed) == 4
+    assert result(failed).splitlines() == [
+        "Probe 7, seed of local, profile pinned: failed. https://board.example/probes/7/",
+        "engine_error: killed by its prompt",
+    ]
