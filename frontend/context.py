@@ -21,6 +21,7 @@ SECTIONS = (
     ("runs", "Runs"),
     ("compare_chosen", "Compare"),
     ("fingerprints", "Fingerprints"),
+    ("probes", "Probes"),
     ("workers", "Workers"),
     ("settings", "Settings"),
 )

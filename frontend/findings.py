@@ -43,6 +43,8 @@ def of_run(report: RunReport) -> Finding:
         return Finding(why[row.status], f"{kept} {worth}")
     if row.range is None:
         n = len(report.buckets)
+        if n < 2:
+            return Finding("Finished, without a score.", "The log gave none. Below it can be scored with a scorer.")
         return Finding(
             f"Served by {n} buckets, so no score is given for the whole.", "Each bucket is scored by itself."
         )

@@ -30,6 +30,11 @@ def offset_of(request: HttpRequest) -> int:
     return min(int(text), MAX_OFFSET) if text.isascii() and text.isdigit() else 0
 
 
+def number_of(text: str) -> int | None:
+    """An id of the address; nonsense reads as none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 18 else None
+
+
 def page_of(rows: Sequence[Any], *, offset: int, limit: int) -> Page:
     """A page of a sequence that is all there."""
     shown = tuple(rows[offset : offset + limit])

@@ -13,7 +13,7 @@ from evalboard.core import fingerprint as manifests
 from evalboard.core import fingerprint_words as words
 from evalboard.core.fingerprint import Difference
 from frontend import findings
-from frontend.paging import offset_of, page_of
+from frontend.paging import number_of, offset_of, page_of
 from frontend.timeline import Lanes, lanes
 from runs import selectors
 from runs.access import READ, requires
@@ -58,7 +58,7 @@ class EndpointSection:
 @requires(READ)
 @require_safe
 def fingerprints(request: HttpRequest) -> HttpResponse:
-    baseline, candidate = (_id(request.GET.get(name, "")) for name in ("baseline", "candidate"))
+    baseline, candidate = (number_of(request.GET.get(name, "")) for name in ("baseline", "candidate"))
     if baseline is not None and candidate is not None:
         return redirect("fingerprint_diff", baseline, candidate)
     endpoint = request.GET.get("endpoint", "").strip()
@@ -155,8 +155,3 @@ def _part_of(field: str) -> str:
 
 def _moved(fields: Difference) -> tuple[FieldRow, ...]:
     return tuple(FieldRow(each.field, words.name(each.field), words.sides(each)) for each in fields.moved)
-
-
-def _id(text: str) -> int | None:
-    """An id of the address; nonsense reads as none."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 18 else None

@@ -13,6 +13,7 @@ from frontend.forms import RepeatsForm, RescoreForm
 from frontend.paging import Page, offset_of, window
 from runs import selectors
 from runs.access import READ, requires
+from runs.selectors.imported import import_of
 from runs.selectors.judged import judged
 from runs.selectors.run import RunReport
 
@@ -139,6 +140,7 @@ def _standing(report: RunReport) -> dict[str, object]:
     return {
         "baselines": baselines,
         "judged": judged([row.id]).get(row.id, ()),
+        "source": import_of(row.id),
         "may_be_judged": row.status in ("finished", "incomplete"),
         "may_be_baseline": is_fit and not any(found.is_current and not found.is_expired for found in baselines),
     }

@@ -10,9 +10,11 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from evalboard.core.errors import EvalboardError
 from frontend.forms import StartRunForm, blame
-from runs import selectors, services
+from frontend.paging import number_of
+from runs import imported, selectors, services
 from runs.access import READ, RUN, requires
 from runs.selectors import catalogue
+from runs.services.endpoints import ENGINES
 
 RUNS_PER_PAGE = 50
 STATUSES = ("queued", "running", "finished", "incomplete", "failed", "cancelled")
@@ -30,8 +32,8 @@ def runs(request: HttpRequest) -> HttpResponse:
     }
     unknown = tuple((name, asked[name]) for name, known in choices.items() if asked[name] not in ("", *known))
     asked |= {name: "" for name, _ in unknown}
-    bucket = _number(request.GET.get("bucket", ""))
-    before = _number(request.GET.get("before", ""))
+    bucket = number_of(request.GET.get("bucket", ""))
+    before = number_of(request.GET.get("before", ""))
     rows = selectors.run_rows(**asked, bucket=bucket, before=before, limit=RUNS_PER_PAGE + 1)
     kept = {name: value for name, value in asked.items() if value}
     if bucket is not None:
@@ -54,18 +56,13 @@ def _older(kept: dict[str, str], rows: tuple[selectors.RunRow, ...]) -> str:
     return f"?{urlencode(kept | {'before': str(rows[RUNS_PER_PAGE - 1].id)})}"
 
 
-def _number(text: str) -> int | None:
-    """An id of the address; nonsense reads as none."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 18 else None
-
-
 @requires(RUN)
 @require_http_methods(["GET", "HEAD", "POST"])
 def new_run(request: HttpRequest) -> HttpResponse:
     choices = {
         "suites": selectors.suite_rows(),
-        "endpoints": catalogue.endpoint_rows(),
-        "profiles": catalogue.profile_rows(),
+        "endpoints": tuple(row for row in catalogue.endpoint_rows() if row.engine in ENGINES),
+        "profiles": tuple(row for row in catalogue.profile_rows() if row.slug != imported.PROFILE),
     }
     if request.method != "POST":
         asked = {name: request.GET[name] for name in ("suite", "endpoint", "profile") if name in request.GET}

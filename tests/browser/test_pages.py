@@ -23,6 +23,7 @@ def addresses(run_id: int) -> list[str]:
         f"/suites/{SLUG}/versions/1/",
         "/runs/",
         "/runs/new/",
+        "/imports/",
         "/compare/",
         f"/runs/{run_id}/",
         reverse("response", args=[run_id, 1, "case-004"]),

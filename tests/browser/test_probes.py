@@ -1,0 +1,48 @@
+"""The pages of probes in a real browser: what is drawn fits and has no barrier, and a probe is followed to its end."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from tests import probes
+
+pytestmark = pytest.mark.browser
+SERIOUS = ("serious", "critical")
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
+def test_every_page_of_probes_is_quiet_fits_and_has_no_serious_barrier(stage, watch, theme, width):
+    asked = [probes.ask("seed", parameters={"prompts": 2, "calls_per_group": 3})]
+    probes.served(probes.honoured)
+    for answer in (probes.alike, probes.moved_by_batching(4)):
+        asked.append(probes.ask("batch", parameters={"prompts": 2, "copies": 8, "load": 1}))
+        probes.served(answer)
+    for logprob in [-0.5] * 12 + [-0.75]:
+        canary = probes.ask("canary", parameters={"prompts": 2})
+        probes.served(probes.listing(logprob, -1.5, -2.5))
+    asked += [canary, probes.ask("routing")]
+    probes.served(probes.alike)
+    watched = watch(theme=theme, width=width)
+    barriers = []
+    for address in ["/probes/", *(f"/probes/{probe.pk}/?against={asked[1].pk}" for probe in asked)]:
+        watched.open(address)
+        assert watched.overflow() == 0, address
+        watched.check()
+        found = Axe().run(watched.page).response["violations"]
+        barriers += [
+            (address, item["id"], item["nodes"][0]["html"][:160]) for item in found if item["impact"] in SERIOUS
+        ]
+    assert barriers == []
+
+
+def test_a_probe_is_asked_for_and_followed_to_what_it_found(stage, watch):
+    watched = watch()
+    page = watched.open("/probes/")
+    page.get_by_role("link", name="Probe an endpoint").click()
+    page.locator("#id_parameters").fill('{"prompts": 2, "calls_per_group": 4}')
+    page.get_by_role("button", name="Ask").click()
+    expect(page.get_by_text("0 of 16")).to_be_visible()
+    probes.served(probes.honoured)
+    expect(page.locator(".probe-state")).to_have_text("Seed honoured")
+    expect(page.get_by_role("heading", name="The numbers")).to_be_visible()
+    watched.check()

@@ -1,0 +1,213 @@
+"""The pages of probes: what each state says, who may ask, what was typed wrong, and what others wrote."""
+
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from evalboard.core import probe_states
+from frontend import commands, probe_numbers
+from runs.models import Endpoint, Probe
+from tests import build, probes
+
+FEWEST = {"n_calls": 4, "n_failed": 3, "errors": []}
+SMALL = {"prompts": 2, "calls_per_group": 4}
+
+
+@pytest.fixture(autouse=True)
+def endpoint(db: None) -> str:
+    build.profile("pinned")
+    build.profile("fast")
+    return build.endpoint("local")
+
+
+def text_of(response: Any) -> str:
+    """What it says, without its markup."""
+    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.content.decode())))
+
+
+def page(client: Client, probe: Probe) -> str:
+    return text_of(client.get(f"/probes/{probe.pk}/"))
+
+
+def test_a_probe_is_followed_from_the_queue_to_its_finding(viewer: Client) -> None:
+    probe = probes.ask("seed", parameters=SMALL, user=build.user("grace"))
+    path = f"/probes/{probe.pk}/"
+    queued = viewer.get(path)
+    assert 'hx-get="?part=progress" hx-trigger="every 2s"' in queued.content.decode()
+    assert "Waiting for a worker." in text_of(queued)
+    assert "none has been answered yet" in text_of(queued)
+    probes.served(probes.honoured, rounds=1)
+    part = viewer.get(f"{path}?part=progress")
+    assert "Asking." in text_of(part)
+    assert "8 of 16" in text_of(part)
+    assert ("<html" in part.content.decode(), "HX-Refresh" in part) == (False, False)
+    Probe.objects.update(status="queued", owner=None)
+    probes.served(probes.honoured)
+    assert viewer.get(f"{path}?part=progress")["HX-Refresh"] == "true"
+    ended = viewer.get(path)
+    assert "hx-get" not in ended.content.decode()
+    assert "Seed honoured" in text_of(ended)
+    assert "The seed is honoured exactly: each prompt's calls with one seed, 8 in all, gave one text" in text_of(ended)
+    assert "by grace" in text_of(ended)
+    assert viewer.get(f"{path}?part=elsewhere").status_code == 404
+
+
+def test_a_bad_finding_says_what_to_do_and_draws_where_copies_part(viewer: Client) -> None:
+    probes.ask("batch", parameters={"prompts": 1, "copies": 20, "load": 2})
+    probe = probes.served(probes.moved_by_batching(4))
+    shown = page(viewer, probe)
+    assert "5 of the 5 copies that differ leave the commonest text at position 1." in shown
+    assert f"What to do: {probe_states.STATES['batch']['variant'].advice}" in shown
+    chart = viewer.get(f"/probes/{probe.pk}/").content.decode()
+    assert re.search(r'<title>position 1: 5 copies</title><rect class="places"', chart)
+    # The two tokens, as the engine's vocabulary has them: the end, and " red".
+    assert re.search(r'⟨end⟩</span></td><td>(<span class="drawn">·</span>)?red</td><td class="number">5</td>', chart)
+    assert "pair agreement, A 0.6053" in shown
+
+
+def test_a_batch_probe_is_held_against_another_with_the_same_prompts(viewer: Client) -> None:
+    first, second = (probes.ask("batch", parameters={"prompts": 1, "copies": 60, "load": load}) for load in (0, 2))
+    probes.served(probes.alike)
+    assert "Against another" not in page(viewer, first)
+    probes.served(probes.moved_by_batching(2))
+    assert f"probe {first.pk} · " in page(viewer, second)
+    assert "is noisier" not in page(viewer, second)
+    held = text_of(viewer.get(f"/probes/{second.pk}/?against={first.pk}"))
+    assert "The second is noisier: two copies agree 100.0 % of the time in the first" in held
+    assert f"The first is probe {first.pk}, the second probe {second.pk}." in held
+    assert viewer.get(f"/probes/{second.pk}/?against=999").status_code == 200
+
+
+def test_every_pair_of_a_seed_probe_is_in_its_chart(viewer: Client) -> None:
+    probes.ask("seed", parameters=SMALL)
+    probe = probes.served(probes.honoured)
+    drawn = viewer.get(f"/probes/{probe.pk}/").content.decode()
+    pairs = re.findall(r"<title>\d+ tokens alike, (one seed|other seeds): (\d+) pairs?</title>", drawn)
+    for group in ("one seed", "other seeds"):
+        assert sum(int(n) for found, n in pairs if found == group) == 2 * 6  # two prompts of 4 · 3 / 2
+
+
+def test_a_canary_shows_those_before_it_once_they_can_be_measured(viewer: Client) -> None:
+    for _ in range(12):
+        probes.ask("canary", parameters={"prompts": 2})
+        probe = probes.served(probes.listing(-0.5, -1.5, -2.5))
+    assert "canaries found a change" not in page(viewer, probe)  # of one alone there is no line to draw
+    probes.ask("canary", parameters={"prompts": 2})
+    changed = probes.served(probes.listing(-2.5, -0.5, -1.5))
+    assert " Changed The answers have changed: 2 of 2 prompts differ" in page(viewer, changed)
+    assert "1 of the last 2 canaries found a change." in page(viewer, changed)
+    assert f'href="/probes/{probe.pk}/"' in viewer.get(f"/probes/{changed.pk}/").content.decode()
+
+
+def test_a_routing_probe_shows_who_answered_from_which_stack(viewer: Client) -> None:
+    probes.ask("routing")
+    probe = probes.served(probes.alike)
+    shown = page(viewer, probe)
+    assert "One stack" in shown
+    assert re.search(r"By worker Worker Fingerprint Answers prober [0-9a-f]{8} 8", shown)
+
+
+def test_a_probe_that_failed_says_why_and_marks_the_calls(viewer: Client) -> None:
+    probes.ask("seed", parameters=SMALL)
+    probe = probes.served(probes.failed("engine_error: <b>no memory</b>"))
+    response = viewer.get(f"/probes/{probe.pk}/")
+    assert "<b>no memory</b>" not in response.content.decode()
+    assert "The probe failed. engine_error: <b>no memory</b>" in text_of(response)
+    assert "16 in the order of sending, 16 without an answer" in text_of(response)
+
+
+@pytest.mark.parametrize("kind", probe_states.KINDS)
+def test_every_state_has_a_page_even_with_the_fewest_numbers(viewer: Client, kind: str) -> None:
+    probe = probes.ask(kind)
+    for state, words in probe_states.STATES[kind].items():
+        finding = {"state": state, "sentence": "So it is: <i>just so</i>.", "numbers": {**FEWEST}}
+        Probe.objects.filter(pk=probe.pk).update(status="finished", finding=finding)
+        response = viewer.get(f"/probes/{probe.pk}/")
+        assert response.status_code == 200
+        assert "<i>" not in response.content.decode()
+        assert f" {words.word} So it is: <i>just so</i>. " in text_of(response)
+        assert "calls with an answer 1 of 4" in text_of(response)
+
+
+def test_the_list_names_what_needs_somebody_by_the_newest_of_each_kind(viewer: Client) -> None:
+    assert "No endpoint has been probed yet" in text_of(viewer.get("/probes/"))
+    probes.ask("batch", parameters={"prompts": 1, "copies": 8, "load": 0})
+    probes.served(probes.moved_by_batching(2))
+    probes.ask("seed", parameters=SMALL)
+    probes.served(probes.failed("no engine"))
+    shown = text_of(viewer.get("/probes/"))
+    assert "2 of the newest probes need somebody. local: seed failed; local: variant." in shown
+    probes.ask("batch", parameters={"prompts": 1, "copies": 8, "load": 0})
+    probes.served(probes.alike)
+    assert "1 of the newest probes needs somebody. local: seed failed." in text_of(viewer.get("/probes/"))
+
+
+def test_the_list_is_filtered_and_goes_on_to_older_ones(viewer: Client) -> None:
+    for _ in range(26):
+        probes.ask("routing")
+    seed = probes.ask("seed")
+    first = viewer.get("/probes/?kind=routing")
+    assert f"probe {seed.pk} " not in text_of(first)
+    older = re.search(r'href="(\?[^"]*before=[^"]*)">Older', first.content.decode())
+    assert older is not None
+    rest = viewer.get(f"/probes/{unescape(older[1])}")
+    assert rest.content.decode().count('<th scope="row" class="keep">') == 1
+    assert "There is no kind “ speed ”," in text_of(viewer.get("/probes/?kind=speed"))
+    assert "No probe fits this filter." in text_of(viewer.get("/probes/?kind=canary"))
+
+
+def test_who_may_run_asks_on_the_page(engineer: Client) -> None:
+    asked = {"endpoint": "local", "kind": "batch", "profile": "", "parameters": '{"copies": 7}'}
+    answer = engineer.post("/probes/", asked, follow=True)
+    probe = Probe.objects.get()
+    assert answer.redirect_chain == [(f"/probes/{probe.pk}/", 302)]
+    assert (probe.kind, probe.profile.slug, probe.parameters["copies"]) == ("batch", "fast", 7)
+    assert (probe.created_by is not None, f"Probe {probe.pk} is queued" in text_of(answer)) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "words"),
+    [
+        ({"parameters": '{"copies": 1}'}, "parameters", "parameters.copies: "),
+        ({"parameters": "[1]"}, "parameters", "This must be a JSON object"),
+        ({"parameters": '{"load": NaN}'}, "parameters", "This is not valid JSON"),
+        ({"kind": "speed"}, "kind", "speed is not one of the available choices"),
+        ({"endpoint": "log"}, "endpoint", "log is not one of the available choices"),
+    ],
+)
+def test_what_was_typed_wrong_stands_at_its_field(
+    engineer: Client, changes: dict[str, str], field: str, words: str
+) -> None:
+    Endpoint.objects.create(slug="log", engine="imported", model_repo="a/b", dtype="float32", line="a")
+    answer = engineer.post("/probes/", {"endpoint": "local", "kind": "batch", "parameters": "", **changes})
+    assert answer.status_code == 422
+    problem = re.search(rf'id="id_{field}-problem">(.*?)</div></div>', answer.content.decode(), re.S)
+    assert problem is not None
+    assert words in unescape(re.sub(r"<[^>]+>", "", problem[1]))
+    assert not Probe.objects.exists()
+
+
+def test_who_may_only_look_is_offered_nothing_and_refused(viewer: Client) -> None:
+    assert '<form class="form"' not in viewer.get("/probes/").content.decode()
+    assert viewer.post("/probes/", {"endpoint": "local", "kind": "seed"}).status_code == 403
+    assert not Probe.objects.exists()
+
+
+def test_the_command_asks_the_very_same_again(viewer: Client) -> None:
+    probe = probes.ask("seed", parameters={"prompts": ["It's $HOME?"], "calls_per_group": 3})
+    command = commands.probe("local", "seed", "pinned", probe.parameters)
+    assert command == (
+        "evalboard probe local --kind seed --profile pinned "
+        """--set 'prompts=["It'"'"'s $HOME?"]' --set calls_per_group=3"""
+    )
+    assert command in page(viewer, probe)
+
+
+def test_small_numbers_are_not_drawn_as_none() -> None:
+    assert probe_numbers.plain(None, 2) == "–"
+    assert probe_numbers.plain(-0.25, 2) == "−0.25"
+    assert probe_numbers.prompt_name(0, ["x" * 80]) == f"1. {'x' * 59}…"
+    assert probe_numbers.prompt_name(3, []) == "4"
