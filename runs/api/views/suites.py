@@ -11,7 +11,7 @@ from evalboard.core import suite as suites
 from evalboard.core.errors import InvalidInput
 from runs import selectors, services
 from runs.access import READ, RUN
-from runs.api import answers, pages, query, shapes, suite_bodies
+from runs.api import catalogue_answers, catalogue_shapes, pages, query, shapes, suite_bodies
 from runs.api.access import resource
 from runs.api.answers import Page
 from runs.api.describe import JSON, TEXT, Answer, describe, text, whole
@@ -25,7 +25,7 @@ VERSION = {"version": whole("the newest, unless given")}
 
 
 @resource(GET=READ, POST=RUN)
-@describe("GET", "Suites", name="suites", answer=Page[answers.SuiteRow], is_paged=True)
+@describe("GET", "Suites", name="suites", answer=Page[catalogue_answers.SuiteRow], is_paged=True)
 @describe(
     "POST",
     "Store a suite: a new version, or the one that has this content already",
@@ -33,16 +33,16 @@ VERSION = {"version": whole("the newest, unless given")}
     body={JSON: suite_bodies.SuiteIn, JsonLines.media_type: TEXT, PlainText.media_type: TEXT},
     query=JSONL,
     status=201,
-    answer=answers.SuiteVersion,
+    answer=catalogue_answers.SuiteVersion,
     gives_headers={"Location": "the suite"},
-    also={200: Answer("The version that has this content already", {JSON: answers.SuiteVersion})},
+    also={200: Answer("The version that has this content already", {JSON: catalogue_answers.SuiteVersion})},
 )
 @parser_classes([StrictJson, JsonLines, PlainText])
 def suite_list(request: Request) -> Response:
     if request.method == "POST":
         return _push(request)
     query.read(request)
-    return pages.answer_with(request, selectors.suite_rows(), show=lambda row: shapes.suite_row(row, request))
+    return pages.answer_with(request, selectors.suite_rows(), show=lambda row: catalogue_shapes.suite_row(row, request))
 
 
 def _push(request: Request) -> Response:
@@ -66,7 +66,9 @@ def _document(request: Request) -> Any:
 
 
 @resource(GET=READ)
-@describe("GET", "A suite's newest version, or another", name="suite", answer=answers.SuiteVersion, query=VERSION)
+@describe(
+    "GET", "A suite's newest version, or another", name="suite", answer=catalogue_answers.SuiteVersion, query=VERSION
+)
 def suite_detail(request: Request, slug: str) -> Response:
     sent = query.read(request, VERSION, is_paged=False)
     version = suite_reads.suite_version(slug, version=query.number(sent, "version"))
@@ -74,11 +76,17 @@ def suite_detail(request: Request, slug: str) -> Response:
 
 
 @resource(GET=READ)
-@describe("GET", "Versions, newest first", name="suite_versions", answer=Page[answers.SuiteVersionRow], is_paged=True)
+@describe(
+    "GET",
+    "Versions, newest first",
+    name="suite_versions",
+    answer=Page[catalogue_answers.SuiteVersionRow],
+    is_paged=True,
+)
 def version_list(request: Request, slug: str) -> Response:
     query.read(request)
     suite_reads.suite_version(slug)
-    return pages.answer_with(request, suite_reads.version_lines(slug), show=shapes.version)
+    return pages.answer_with(request, suite_reads.version_lines(slug), show=catalogue_shapes.version)
 
 
 @resource(GET=READ)
@@ -86,7 +94,7 @@ def version_list(request: Request, slug: str) -> Response:
     "GET",
     "Runs of one version, one row for each run and bucket",
     name="suite_history",
-    answer=Page[answers.HistoryRow],
+    answer=Page[catalogue_answers.HistoryRow],
     query=VERSION,
     is_paged=True,
 )
@@ -94,7 +102,7 @@ def history(request: Request, slug: str) -> Response:
     """The runs of one suite version, the newest unless `?version=` names another."""
     sent = query.read(request, VERSION)
     version = suite_reads.suite_version(slug, version=query.number(sent, "version"))
-    rows = shapes.history(histories(version), suite_version=version.number, request=request)
+    rows = catalogue_shapes.history(histories(version), suite_version=version.number, request=request)
     return pages.answer_with(request, rows, show=lambda row: row)
 
 
