@@ -14,7 +14,7 @@ from runs.services import bulk, rollup, traces
 from runs.services.import_buckets import Served
 from runs.services.import_suites import recorded_scorer
 from runs.services.storable import storable
-from runs.services.traces import TRACES_PER_BLOCK, Key, Place
+from runs.services.traces import Key, Place
 
 ROWS_AT_ONCE = 2000
 
@@ -84,11 +84,7 @@ def _is_score(value: float) -> bool:
 def _store_traces(run: Run, decoded: Traces) -> dict[Key, Place]:
     """Final blocks of traces, equal ones of a case once."""
     different = {(index, trace.digest): trace for (_, index), trace in decoded.items()}
-    members = sorted(different.items(), key=lambda member: member[0][0])
-    places: dict[Key, Place] = {}
-    for start in range(0, len(members), TRACES_PER_BLOCK):
-        places |= traces.store_block(run.pk, members[start : start + TRACES_PER_BLOCK], is_final=True)
-    return places
+    return traces.store_blocks(run.pk, sorted(different.items(), key=lambda member: member[0][0]), is_final=True)
 
 
 def _row(

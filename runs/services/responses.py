@@ -55,10 +55,10 @@ def record_crash(*, shard: Shard, run_id: int, failed: Failed) -> None:
 def _insert(
     lease: Lease, process: EngineProcess | None, outcomes: Sequence[Outcome], final: Mapping[Key, Place]
 ) -> None:
-    """Store responses; a trace that the run already holds for good is referred to, the others make a loose block."""
+    """Store responses; a trace that the run already holds for good is referred to, the others make loose blocks."""
     decoded = [(_key(outcome), outcome) for outcome in outcomes if isinstance(outcome, Decoded)]
     loose = [(key, outcome.trace) for key, outcome in decoded if key not in final]
-    places = {**final, **traces.store_block(lease.run_id, loose, is_final=False)} if loose else final
+    places = {**final, **traces.store_blocks(lease.run_id, loose, is_final=False)}
     rows = [_row(lease, process, outcome, places[key]) for key, outcome in decoded]
     rows += [_missing_row(lease, process, outcome) for outcome in outcomes if isinstance(outcome, Failed)]
     bulk.copy_rows(rows)

@@ -30,9 +30,9 @@ from runs.services.endpoints import model_problems
 
 MAX_REPEATS = 100
 MAX_LABELS = 20
-# A shard is minutes of work at most: a crash costs little, and several workers can share a repeat.
-SHARD_CASES_MIN, SHARD_CASES_MAX = 12, 50
-SHARDS_PER_REPEAT = 64
+# A shard is minutes of work at most, and several workers can share a repeat. A crash costs what was in flight.
+SHARD_CASES_MIN, SHARD_CASES_MAX = 12, 100
+SHARDS_PER_REPEAT = 32
 SCORED_AT_ONCE = 2000  # responses; about a second
 
 

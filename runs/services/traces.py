@@ -68,8 +68,15 @@ def stored(*, run_id: int, repeat_id: int, indexes: Iterable[int]) -> Stored:
     return Stored(frozenset(case_indexes), loose, final)
 
 
-def store_block(run_id: int, members: Sequence[tuple[Key, Trace]], *, is_final: bool) -> dict[Key, Place]:
-    """Write one block; where each trace stands."""
+def store_blocks(run_id: int, members: Sequence[tuple[Key, Trace]], *, is_final: bool) -> dict[Key, Place]:
+    """Write as few blocks as hold the traces; where each stands."""
+    places: dict[Key, Place] = {}
+    for start in range(0, len(members), TRACES_PER_BLOCK):
+        places |= _store_block(run_id, members[start : start + TRACES_PER_BLOCK], is_final=is_final)
+    return places
+
+
+def _store_block(run_id: int, members: Sequence[tuple[Key, Trace]], *, is_final: bool) -> dict[Key, Place]:
     block = TraceBlock.objects.create(
         run_id=run_id,
         data=codec.encode_block([trace for _, trace in members]),
@@ -111,9 +118,7 @@ def _final_places(run_id: int, moving: Sequence[Loose], final: Mapping[Key, Plac
     blocks = TraceBlock.objects.filter(pk__in={trace.place.block_id for trace in fresh})
     read = {block.pk: codec.read_block(bytes(block.data)) for block in blocks}
     members = [(trace.key, read[trace.place.block_id][trace.place.slot]) for trace in fresh]
-    places = dict(final)
-    for start in range(0, len(members), TRACES_PER_BLOCK):
-        places |= store_block(run_id, members[start : start + TRACES_PER_BLOCK], is_final=True)
+    places = {**final, **store_blocks(run_id, members, is_final=True)}
     return [places[trace.key] for trace in moving]
 
 

@@ -26,6 +26,7 @@ from runs.models import (
     TraceBlock,
     Worker,
 )
+from runs.services.runs import SHARDS_PER_REPEAT
 from tests import outcomes
 
 Serve = Callable[..., None]
@@ -39,7 +40,7 @@ def run_of_one_shard(new_run: Callable[..., Run]) -> Run:
 
 @pytest.fixture
 def run_of_40_a_shard(new_run: Callable[..., Run]) -> Run:
-    services.push_suite(document=outcomes.suite_document(slug="many", n_cases=64 * 40))
+    services.push_suite(document=outcomes.suite_document(slug="many", n_cases=SHARDS_PER_REPEAT * 40))
     return new_run(suite="many", repeats=1)
 
 
@@ -162,6 +163,20 @@ def test_full_blocks_stay_and_the_others_of_a_shard_are_packed_together(
     services.finish_shard(lease=lease)
     assert list(TraceBlock.objects.order_by("id").values_list("n_traces", "is_packed")) == [(32, True), (8, True)]
     assert TraceBlock.objects.filter(pk=full.pk).exists()
+    _assert_that_all_traces_read_back()
+
+
+def test_more_than_a_block_holds_fills_one_and_begins_another(
+    run_of_40_a_shard: Run, worker: Worker, engine_process: EngineProcess
+) -> None:
+    lease = services.claim_shard(worker=worker)
+    assert lease is not None
+    services.record_outcomes(lease=lease, process=engine_process, outcomes=_of_the_shard(lease))
+    blocks = TraceBlock.objects.order_by("id").values_list("id", "n_traces")
+    before = list(blocks)
+    assert [n for _, n in before] == [32, 8]
+    services.finish_shard(lease=lease)
+    assert list(blocks.filter(is_packed=True)) == before, "packing again would make no fewer"
     _assert_that_all_traces_read_back()
 
 

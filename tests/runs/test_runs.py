@@ -25,7 +25,7 @@ def test_a_run_is_written_with_repeats_and_shards_that_cover_every_case_once(run
 
 @pytest.mark.parametrize(
     ("n_cases", "group_size", "size"),
-    [(24, None, 12), (800, None, 13), (100_000, None, 50), (24, 8, 16), (5, None, 12)],
+    [(24, None, 12), (800, None, 25), (100_000, None, 100), (24, 8, 16), (5, None, 12)],
 )
 def test_shards_hold_whole_groups(n_cases: int, group_size: int | None, size: int) -> None:
     assert shard_size(n_cases, group_size) == size

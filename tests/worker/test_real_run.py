@@ -39,6 +39,8 @@ def new_run(settings: Any, sample_model: Path) -> Callable[..., Run]:
     return create
 
 
+# Real engines of a team, rung for through Redis, are in tests/faults/test_two_workers.py.
+@pytest.mark.parametrize("setup", ["one machine"], indirect=True)
 def test_pinned_runs_repeat_to_the_byte_and_another_dtype_lands_in_another_bucket(
     new_run: Callable[[str, str], Run],
     start_worker: Callable[..., WorkerProcess],
