@@ -96,6 +96,7 @@ def of_board(board: Board) -> Finding:
         (len(board.open_releases), "verdict is open", "verdicts are open"),
         (len(board.expired_baselines), "baseline has expired", "baselines have expired"),
         (len(board.attention), "run needs somebody", "runs need somebody"),
+        (len(board.probes), "probe needs somebody", "probes need somebody"),
         (n_deserted, "pool has work and nobody to do it", "pools have work and nobody to do it"),
         (len(board.silent_workers), "worker fell silent", "workers fell silent"),
         (len(board.resting_workers), "worker rests", "workers rest"),

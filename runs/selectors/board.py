@@ -9,6 +9,7 @@ from django.utils import timezone
 from runs.models import Release, Run
 from runs.selectors.baseline import BaselineRow, RotationRow, current_baselines, rotation_rows
 from runs.selectors.pool import PoolRow, pool_rows
+from runs.selectors.probe import ProbeRow, probes_to_mind
 from runs.selectors.release import ReleaseRow
 from runs.selectors.release_list import rows_of as release_rows_of
 from runs.selectors.release_list import with_outcome
@@ -33,7 +34,7 @@ class Board:
 
     `deserted_pools` have work and nobody to do it; of their workers some may be among the silent or resting ones.
     `open_releases` have no sign-off that stands, newest first; `expired_baselines` are current ones that a rotation
-    made expire; `rotations` are those of a week.
+    made expire; `rotations` are those of a week; `probes` failed or found what somebody must act on.
     """
 
     attention: tuple[RunRow, ...]
@@ -46,6 +47,7 @@ class Board:
     open_releases: tuple[ReleaseRow, ...] = ()
     expired_baselines: tuple[BaselineRow, ...] = ()
     rotations: tuple[RotationRow, ...] = ()
+    probes: tuple[ProbeRow, ...] = ()
 
 
 def board() -> Board:
@@ -65,6 +67,7 @@ def board() -> Board:
         open_releases=_open_releases(),
         expired_baselines=tuple(row for row in current_baselines() if row.is_expired),
         rotations=rotation_rows(since=timezone.now() - ROTATIONS_FOR, limit=ROTATIONS_SHOWN),
+        probes=probes_to_mind(since=timezone.now() - ATTENTION_FOR),
     )
 
 

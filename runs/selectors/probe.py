@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import Func, IntegerField
 
-from evalboard.core import probe_call, probe_parameters
+from evalboard.core import probe_call, probe_parameters, probe_states
 from evalboard.core.errors import NotFound
 from evalboard.core.probe_call import Call
 from evalboard.core.vocabulary import Vocabulary
@@ -107,6 +107,16 @@ def probe_rows(
         return tuple(reversed([_row(probe) for probe in found.filter(pk__gt=before).order_by("id")[:limit]]))
     older = found if after is None else found.filter(pk__lt=after)
     return tuple(_row(probe) for probe in older.order_by("-id")[:limit])
+
+
+def probes_to_mind(*, since: datetime) -> tuple[ProbeRow, ...]:
+    """Those that failed, or found what somebody must act on: of an endpoint, kind and profile the newest that ended."""
+    ended = Probe.objects.filter(created_at__gt=since, status__in=(Probe.Status.FINISHED, Probe.Status.FAILED))
+    alike = ("endpoint_id", "profile_id", "kind")
+    newest = ended.order_by(*alike, "-id").distinct(*alike)
+    rows = map(_row, newest.defer("answers").select_related("endpoint", "profile", "created_by"))
+    found = [row for row in rows if not row.state or probe_states.words(row.kind, row.state).standing == "bad"]
+    return tuple(sorted(found, key=lambda row: -row.id))
 
 
 def probe_detail(probe_id: int) -> ProbeDetail:

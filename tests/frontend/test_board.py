@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from runs import selectors, services
 from runs.models import Release, Rotation
+from tests import probes
 from tests.frontend import history_stage
 from tests.frontend.history_stage import SLUG
 
@@ -35,7 +36,7 @@ def released(settings, client_of, django_user_model):
 def test_a_quiet_board_says_so_in_one_line(viewer):
     words = words_of(viewer.get("/"))
     assert "Nothing needs you. No run is in progress." in words
-    for heading in ("Open verdicts", "Expired baselines", "Rotations this week", "Needs somebody"):
+    for heading in ("Open verdicts", "Expired baselines", "Rotations this week", "Needs somebody", "Probes that need"):
         assert heading not in words
 
 
@@ -86,3 +87,15 @@ def test_rotations_are_news_for_a_week(settings, viewer, days, is_shown):
     words = words_of(viewer.get("/"))
     assert ("Rotations this week" in words) is is_shown
     assert ("1 baseline expired." in words) is is_shown
+
+
+def test_a_probe_that_found_something_bad_stands_here_until_a_newer_one_does_not(viewer):
+    probes.ask("seed")
+    bad = probes.served(probes.ignored())
+    page = viewer.get("/")
+    assert "1 probe needs somebody." in words_of(page)
+    assert bad.finding["sentence"] in words_of(page)
+    assert f'href="/probes/{bad.pk}/"' in page.content.decode()
+    probes.ask("seed")
+    probes.served(probes.honoured)
+    assert "Probes that need somebody" not in words_of(viewer.get("/"))
