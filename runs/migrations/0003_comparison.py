@@ -91,7 +91,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('finished_at', models.DateTimeField(null=True)),
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
-                ('owner', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='replays', to='runs.worker')),
+                ('owner', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='%(class)ss', to='runs.worker')),
                 ('repeat', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='replays', to='runs.repeat')),
                 ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='replays', to='runs.run')),
             ],

@@ -1,14 +1,9 @@
 """What the probes say of simulated calls: the measured table of docs/probes.md, written there anew."""
 
-import re
-from pathlib import Path
 from typing import Any
 
+from tests.bench import measured_table
 from tests.bench.simulated_probes import CLAIMS, SEED
-
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "probes.md"
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
-TABLE = re.compile(f"(?<={re.escape(BEGIN)}\n).*?(?={re.escape(END)})", re.DOTALL)
 
 Row = dict[str, Any]
 
@@ -24,9 +19,7 @@ def measure() -> list[Row]:
             for claim, share in zip(CLAIMS, shares, strict=True)
         ),
     ]
-    page = PAGE.read_text(encoding="utf-8")
-    table_of(page)
-    PAGE.write_text(TABLE.sub(lambda _: "\n".join(lines) + "\n", page), encoding="utf-8")
+    measured_table.write("probes.md", lines)
     return [
         {
             "what": f"{claim.situation}: {claim.says} (seed {SEED})",
@@ -37,11 +30,3 @@ def measure() -> list[Row]:
         }
         for claim, share in zip(CLAIMS, shares, strict=True)
     ]
-
-
-def table_of(page: str) -> str:
-    """What stands between the two marks. Raises ValueError where they are not there."""
-    found = TABLE.search(page)
-    if found is None:
-        raise ValueError(f"docs/probes.md has no {BEGIN} and {END}")
-    return found.group()

@@ -1,14 +1,10 @@
 """What the verdict rules do with simulated runs: the measured table of docs/verdict.md, written there anew."""
 
-import re
-from pathlib import Path
 from typing import Any
 
+from tests.bench import measured_table
 from tests.bench.simulated import CLAIMS, SEED
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "verdict.md"
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
-TABLE = re.compile(f"(?<={re.escape(BEGIN)}\n).*?(?={re.escape(END)})", re.DOTALL)
 PAIRS = 1000
 
 Row = dict[str, Any]
@@ -25,9 +21,7 @@ def measure() -> list[Row]:
             for claim, share in zip(CLAIMS, shares, strict=True)
         ),
     ]
-    page = PAGE.read_text(encoding="utf-8")
-    table_of(page)
-    PAGE.write_text(TABLE.sub(lambda _: "\n".join(lines) + "\n", page), encoding="utf-8")
+    measured_table.write("verdict.md", lines)
     return [
         {
             "what": f"{claim.situation}: {claim.says} (seed {SEED})",
@@ -38,11 +32,3 @@ def measure() -> list[Row]:
         }
         for claim, share in zip(CLAIMS, shares, strict=True)
     ]
-
-
-def table_of(page: str) -> str:
-    """What stands between the two marks. Raises ValueError where they are not there."""
-    found = TABLE.search(page)
-    if found is None:
-        raise ValueError(f"docs/verdict.md has no {BEGIN} and {END}")
-    return found.group()

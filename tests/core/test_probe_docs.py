@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import bench_probes
+from tests.bench import measured_table
 from tests.bench.simulated_probes import CLAIMS, Claim
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "probes.md"
@@ -12,7 +12,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "probes.md"
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim.situation}: {claim.says}")
 def test_the_page_has_the_promise_and_what_was_measured(claim: Claim) -> None:
-    rows = [line.split(" | ") for line in bench_probes.table_of(PAGE.read_text(encoding="utf-8")).splitlines()]
+    rows = [line.split(" | ") for line in measured_table.table_of(PAGE.read_text(encoding="utf-8")).splitlines()]
     [found] = [row for row in rows if row[0] == f"| {claim.situation}" and row[1] == claim.says]
     assert found[3:] == [f"{claim.n:,}", f"{claim.aim} |"]
     assert claim.is_kept(float(found[2].removesuffix(" %")) / 100)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import bench_verdict, simulated
+from tests.bench import measured_table, simulated
 from tests.bench.simulated import BATCHED, CLAIMS, PINNED, Claim
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "verdict.md"
@@ -21,7 +21,7 @@ def test_a_promised_rate_is_kept(claim: Claim) -> None:
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim.situation}: {claim.says}")
 def test_the_page_has_the_promise_and_what_was_measured(claim: Claim) -> None:
-    table = bench_verdict.table_of(PAGE.read_text(encoding="utf-8"))
+    table = measured_table.table_of(PAGE.read_text(encoding="utf-8"))
     rows = [line.split(" | ") for line in table.splitlines()]
     [measured] = [row[2] for row in rows if row[0] == f"| {claim.situation}" and row[1] == claim.says]
     assert claim.is_kept(float(measured.removesuffix(" %")) / 100)

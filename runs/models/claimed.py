@@ -1,0 +1,33 @@
+"""What replays and probes have in common: asked for by somebody, claimed whole by a worker, ended once."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+
+
+class Claimed(models.Model):
+    """A row that a worker claims as it claims a shard: `attempt` fences every write (`runs.services.claims`)."""
+
+    class Status(models.TextChoices):
+        QUEUED = "queued"
+        RUNNING = "running"
+        FINISHED = "finished"
+        FAILED = "failed"
+
+    status = models.CharField(max_length=20, choices=Status.choices, default=Status.QUEUED)
+    attempt = models.PositiveIntegerField(default=0)
+    owner = models.ForeignKey("runs.Worker", on_delete=models.SET_NULL, null=True, related_name="%(class)ss")
+    lease_until = models.DateTimeField(null=True)
+    next_at = models.DateTimeField(db_default=Now(), help_text="not before; by the database's clock")
+    error = models.TextField(blank=True)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        abstract = True
+        ordering = ["-id"]
+        indexes = [
+            models.Index(fields=["next_at", "id"], condition=models.Q(status="queued"), name="%(class)s_claimable"),
+            models.Index(fields=["lease_until"], condition=models.Q(status="running"), name="%(class)s_leased"),
+        ]
