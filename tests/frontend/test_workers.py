@@ -216,7 +216,7 @@ def test_the_workers_page_costs_the_same_for_one_and_for_many(stage, viewer, dja
     Run.objects.update(status=Run.Status.RUNNING)
     with django_assert_max_num_queries(9):
         assert viewer.get("/workers/?part=pools").status_code == 200
-    with django_assert_max_num_queries(30):
+    with django_assert_max_num_queries(31):
         assert viewer.get("/").status_code == 200
 
 
