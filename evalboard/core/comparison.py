@@ -19,6 +19,7 @@ A comparison whose traces have not all been read has the first six alone, `unrea
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ class Matched:
     candidate: Scores
     candidate_alike: Scores | None
 
-    @property
+    @cached_property  # every group of a comparison asks
     def is_scored(self) -> bool:
         return not (np.isnan(self.baseline).all() or np.isnan(self.candidate).all())
 

@@ -76,14 +76,13 @@ class Vocabulary:
             return None
         return self.data[self.offsets[token_id] : self.offsets[token_id + 1]]
 
-    def extends(self, other: "Vocabulary") -> bool:
-        """Whether every id of the other one stands for the same bytes here."""
-        n = len(other)
+    def agrees_with(self, other: "Vocabulary") -> bool:
+        """Whether every id that both have stands for the same bytes, as where one goes on from the other."""
+        n = min(len(self), len(other))
         return (
-            n <= len(self)
-            and np.array_equal(self.offsets[: n + 1], other.offsets)
-            and np.array_equal(self.known[:n], other.known)
-            and self.data.startswith(other.data)
+            np.array_equal(self.offsets[: n + 1], other.offsets[: n + 1])
+            and np.array_equal(self.known[:n], other.known[:n])
+            and self.data[: self.offsets[n]] == other.data[: other.offsets[n]]
         )
 
     def draw(self, ids: Iterable[int]) -> list[str]:

@@ -97,7 +97,7 @@ def vocabularies(one: Half, other: Half) -> tuple[Vocabulary, Vocabulary] | None
     if one.words is None or other.words is None or one.vocabulary_id == other.vocabulary_id:
         return None
     are_logged = one.is_logged and other.is_logged
-    is_continued = are_logged and (one.words.extends(other.words) or other.words.extends(one.words))
+    is_continued = are_logged and one.words.agrees_with(other.words)
     return None if is_continued else (one.words, other.words)
 
 

@@ -249,9 +249,14 @@ def _vocabularies(row: Read, row_too: Read, *, are_logged: bool) -> tuple[Vocabu
     """
     if row.vocabulary_id is None or row_too.vocabulary_id is None or row.vocabulary_id == row_too.vocabulary_id:
         return None
-    words, words_too = _vocabulary(row.vocabulary_id), _vocabulary(row_too.vocabulary_id)
-    is_continued = are_logged and (words.extends(words_too) or words_too.extends(words))
-    return None if is_continued else (words, words_too)
+    if are_logged and _is_continued(row.vocabulary_id, row_too.vocabulary_id):
+        return None
+    return _vocabulary(row.vocabulary_id), _vocabulary(row_too.vocabulary_id)
+
+
+@functools.lru_cache(maxsize=4)  # asked for every pair; a stored vocabulary never changes
+def _is_continued(vocabulary_id: int, other_id: int) -> bool:
+    return _vocabulary(vocabulary_id).agrees_with(_vocabulary(other_id))
 
 
 @functools.lru_cache(maxsize=4)

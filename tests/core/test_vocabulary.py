@@ -86,3 +86,13 @@ def test_a_vocabulary_that_says_more_than_it_holds_is_refused() -> None:
     short = b"EVV1" + zstandard.ZstdCompressor(write_checksum=True).compress(b"\xff\xff\xff\x7f" + b"\0" * 8)
     with pytest.raises(VocabularyDamaged):
         Vocabulary.unpack(short)
+
+
+def test_two_agree_where_one_goes_on_from_the_other() -> None:
+    first, longer, other, unknown = (
+        Vocabulary.unpack(pack(tokens)) for tokens in ([b"a", b"bc"], [b"a", b"bc", b"d"], [b"ab", b"c"], [b"a", None])
+    )
+    assert first.agrees_with(longer)
+    assert longer.agrees_with(first)
+    assert not longer.agrees_with(other), "the same bytes, cut otherwise"
+    assert not first.agrees_with(unknown)
