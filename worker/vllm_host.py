@@ -185,7 +185,7 @@ class Host:
                     yield self._response(output)
 
     def _add(self, request: Event) -> None:
-        from vllm.exceptions import VLLMClientError
+        from vllm import exceptions
         from vllm.sampling_params import RequestOutputKind, SamplingParams
 
         ids = request.get("prompt_token_ids")
@@ -196,7 +196,7 @@ class Host:
                 **request["sampling"], n=1, flat_logprobs=True, output_kind=RequestOutputKind.FINAL_ONLY
             )
             internal_id = self._engine.add_request(request["id"], {"prompt_token_ids": ids}, sampling)
-        except (VLLMClientError, ValueError) as problem:
+        except (getattr(exceptions, "VLLMClientError", ValueError), ValueError) as problem:  # 0.25 has no such class
             raise RequestRefused(self._refusal_code(ids), str(problem)) from problem
         self._names[internal_id] = request["id"]
 
@@ -240,7 +240,7 @@ class Host:
             "prompt_token_ids": vllm_tokens.ints(output.prompt_token_ids),
             **vllm_tokens.trace(answer),
             "n_cached_tokens": output.num_cached_tokens,
-            "n_preemptions": stats.num_preemptions,
+            "n_preemptions": getattr(stats, "num_preemptions", None),  # 0.25 does not count them: unknown
             "is_corrupted": stats.is_corrupted,
             "batch_min": smallest,
             "batch_max": largest,
