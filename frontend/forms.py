@@ -9,6 +9,7 @@ from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS
 
 from evalboard.core.digest import digest_json
+from evalboard.core.draws import MAX_SEED
 from evalboard.core.errors import EvalboardError
 from frontend.templatetags.drawing import drawn_plain, shortened
 from frontend.templatetags.numbers import points
@@ -89,6 +90,13 @@ class StartRunForm(PlainForm):
         max_value=MAX_REPEATS_ASKED,
         initial=5,
         help_text="Five show how far the score moves by itself. Repeats can be added later.",
+    )
+    seed = forms.IntegerField(
+        min_value=0,
+        max_value=MAX_SEED,
+        required=False,
+        help_text="Where the profile samples: runs with the seed of the baseline draw alike, and small changes show. "
+        "Empty: the profile’s.",
     )
     checkpoint = forms.CharField(
         required=False,

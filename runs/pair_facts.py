@@ -4,11 +4,13 @@ In three parts, so that a comparison of many responses builds what all of a run'
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from evalboard.core import fingerprint
+from evalboard.core import draws, fingerprint
 from evalboard.core.cause import Side
+from evalboard.core.draws import Draws
 from runs.models import Bucket, Run
 
 # What a model computes with. Tokenizers and chat templates show in the prompt's token ids, which are compared too.
@@ -68,6 +70,12 @@ def asked_of(run: Run) -> Asked:
         temperature=sampling.get("temperature"),
         is_adjusted=adjusted or bool(sampling.get("ignore_eos")),
     )
+
+
+def draws_of(run: Run, repeats: Iterable[int] = ()) -> Draws:
+    """What the run's repeats are, those of these indexes. Reads the run's profile."""
+    temperature = draws.temperature_of(run.profile.settings["sampling"])
+    return Draws(temperature, run.seed, is_one=run.is_one_draw, repeats=tuple(repeats))
 
 
 def limits_of(run: Run) -> dict[str, Any]:

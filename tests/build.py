@@ -36,6 +36,11 @@ from runs.models import (
 from runs.services import rollup
 
 TARGET = "blue"
+_PINNED = DEFAULT_PROFILES["pinned"]["settings"]
+SAMPLED = {
+    "title": "Sampled: one case at a time, at T = 0.7",
+    "settings": {**_PINNED, "sampling": {**_PINNED["sampling"], "temperature": 0.7}},
+}
 TOKENS = [b"<end>", b"blue", b" red", b"\n", b"\xe2\x9c", b"\x93"]
 
 
@@ -68,7 +73,8 @@ def endpoint(slug: str = "local", **changes: Any) -> str:
 
 
 def profile(slug: str = "pinned") -> str:
-    known = DEFAULT_PROFILES[slug]
+    """A default profile, or `sampled`: as pinned, at T = 0.7."""
+    known = {**DEFAULT_PROFILES, "sampled": SAMPLED}[slug]
     return services.create_profile(slug=slug, title=known["title"], settings=known["settings"])[0].slug
 
 

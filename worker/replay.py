@@ -130,7 +130,7 @@ def _batch(work: ReplayWork, variant: Mapping[str, Any], opened: Opened) -> Batc
         batch_size=variant["batch_size"],
         shift=variant.get("neighbours", 0),
     )
-    case, *others = cases_to_decode(work.shard.run_id, [work.case_index, *neighbours])
+    case, *others = cases_to_decode(work.repeat_id, [work.case_index, *neighbours])
     # An answer that ended would make the batch smaller: neighbours go on until the one that counts has ended.
     endless = {**opened.plan.sampling, "ignore_eos": True, "min_tokens": 0, "stop": []}
     requests = [_request(0, case, opened.plan.sampling)]
@@ -152,7 +152,8 @@ def _as_in_the_run(work: ReplayWork, opened: Opened) -> Batch:
 
 
 def _request(place: int, case: CaseToDecode, sampling: Mapping[str, Any]) -> DecodeRequest:
-    return DecodeRequest(case_index=place, messages=case.messages, tools=case.tools, sampling=sampling)
+    own = {**sampling, "seed": case.seed}
+    return DecodeRequest(case_index=place, messages=case.messages, tools=case.tools, sampling=own)
 
 
 def _decode(batch: Batch, opened: Opened) -> Outcome | None:

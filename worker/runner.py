@@ -352,4 +352,5 @@ def _words(failure: EngineFailure) -> str:
 
 
 def _request(case: CaseToDecode, opened: Opened) -> DecodeRequest:
-    return DecodeRequest(case_index=case.index, messages=case.messages, tools=case.tools, sampling=opened.plan.sampling)
+    sampling = {**opened.plan.sampling, "seed": case.seed}
+    return DecodeRequest(case_index=case.index, messages=case.messages, tools=case.tools, sampling=sampling)

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from evalboard.core.draws import Draws
+
 TERMINAL = ("finished", "incomplete", "failed", "cancelled")
 
 Json = dict[str, Any]
@@ -62,6 +64,12 @@ class RunAnswer(Answer):
     def range(self) -> tuple[float, float] | None:
         span = self.json["range"]
         return None if span is None else (float(span[0]), float(span[1]))
+
+    @property
+    def sampled(self) -> str:
+        """How its tokens were drawn, "" where they were not: at temperature 0, or where a log does not say."""
+        found = self.json["sampled"]
+        return "" if found is None else Draws(found["temperature"], found["seed"], is_one=found["is_one_draw"]).words
 
     @property
     def warnings(self) -> list[str]:

@@ -22,6 +22,10 @@ def run(
     endpoint: Annotated[str, typer.Option(help="The endpoint's slug.")],
     profile: Annotated[str, typer.Option(help="The profile's slug.")],
     repeats: Annotated[int, typer.Option(min=1, help="How many passes over the suite.")] = 5,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, help="Where the profile samples: what every call's seed follows from; default: its own."),
+    ] = None,
     model: Annotated[
         str,
         typer.Option(metavar="PATH", help="Another checkpoint of the endpoint's model line, a folder on the worker."),
@@ -65,6 +69,8 @@ def run(
     wanted = reports.asked(junit=junit, summary=summary, comment=comment)
     body: dict[str, Any] = {"suite": suite, "endpoint": endpoint, "profile": profile, "repeats": repeats}
     body["labels"] = labels.read(label or [])
+    if seed is not None:
+        body["seed"] = seed
     if model:
         body["model"] = {"path": model}
     with Client(place.find()) as client:
@@ -104,7 +110,8 @@ def _start(client: Client, body: Mapping[str, Any], *, key: str, give_up_after: 
 
 
 def _tell(started: RunAnswer, *, as_json: bool) -> None:
-    said = f"Run {started.id} is {started.status}: {started.n_total} responses to decode. {started.url}"
+    how = f", {started.sampled}" if started.sampled else ""
+    said = f"Run {started.id} is {started.status}: {started.n_total} responses to decode{how}. {started.url}"
     typer.echo(json.dumps(started.json, ensure_ascii=False) if as_json else said)
 
 

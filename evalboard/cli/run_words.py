@@ -7,6 +7,8 @@ def of_end(run: RunAnswer) -> str:
     """A run's end in a sentence."""
     n_repeats = len(run.json["repeats"])
     repeats = "1 repeat" if n_repeats == 1 else f"{n_repeats} repeats"
+    if run.sampled:
+        repeats = f"{repeats}, {run.sampled}"
     if run.range is not None:
         return f"Run {run.id} finished: {span(run.range)} over {repeats}."
     if run.status == "finished":

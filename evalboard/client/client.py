@@ -71,12 +71,17 @@ class Client:
         endpoint: str,
         profile: str,
         repeats: int = 5,
+        seed: int | None = None,
         labels: Mapping[str, str] | None = None,
         model: Mapping[str, str] | None = None,
         key: str = "",
     ) -> Run:
-        """Start a run. With a `key` of the caller's, the same call within a day finds the run that it made before."""
+        """Start a run. With a `key` of the caller's, the same call within a day finds the run that it made before.
+
+        seed: what the seeds of all calls follow from where the profile samples; the profile's without one.
+        """
         body: Json = {"suite": suite, "endpoint": endpoint, "profile": profile, "repeats": repeats}
+        body |= {} if seed is None else {"seed": seed}
         body |= {"labels": dict(labels or {})} | ({"model": dict(model)} if model else {})
         return Run(self._rest.create_run(body, key=key or f"evalboard-{uuid.uuid4()}").json)
 

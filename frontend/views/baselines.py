@@ -62,6 +62,7 @@ def _ask_again(suite: str, run_id: int, user: Any) -> Any:
         endpoint=asked["endpoint"],
         profile=asked["profile"],
         repeats=asked["repeats"],
+        seed=asked.get("seed"),
         model=asked.get("model"),
         labels=asked.get("labels", {}),
         user=user,

@@ -131,7 +131,7 @@ def rerun(request: HttpRequest, release_id: int) -> HttpResponse:
     form = RerunForm(request.POST or None, initial=initial, whats=whats, endpoints=endpoints)
     if request.method == "POST" and form.is_valid():
         try:
-            made = _run_again(request, run.asked, gate, form.cleaned_data)
+            made = _run_again(request, run.asked, gate, form.cleaned_data, seed=_seed(gate, side, run.asked))
         except EvalboardError as problem:
             blame(form, problem)
         else:
@@ -161,7 +161,17 @@ def _asked_side(request: HttpRequest, report: ReleaseReport) -> tuple[GateReport
     return gate, gate.candidate if request.GET.get("side") == "candidate" else gate.baseline
 
 
-def _run_again(request: HttpRequest, asked: dict[str, Any], gate: GateReport, chosen: dict[str, Any]) -> Any:
+def _seed(gate: GateReport, side: Any, asked: dict[str, Any]) -> int | None:
+    """The other side's, so that the two draw alike; the run's own where the other has none."""
+    other = gate.candidate if side is gate.baseline else gate.baseline
+    known: dict[str, Any] = selectors.run_report(other.run_id).asked
+    found: int | None = known.get("seed", asked.get("seed"))
+    return found
+
+
+def _run_again(
+    request: HttpRequest, asked: dict[str, Any], gate: GateReport, chosen: dict[str, Any], *, seed: int | None
+) -> Any:
     """`asked` is the body that asked for the run. Its model stays, whichever endpoint is to serve it."""
     suite = gate.suite
     if chosen["what"] == REFERENCE:
@@ -174,6 +184,7 @@ def _run_again(request: HttpRequest, asked: dict[str, Any], gate: GateReport, ch
         endpoint=chosen["endpoint"],
         profile=asked["profile"],
         repeats=asked["repeats"],
+        seed=seed,
         model=model,
         labels=asked.get("labels") or {},
         user=request.user,

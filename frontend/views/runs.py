@@ -79,6 +79,7 @@ def new_run(request: HttpRequest) -> HttpResponse:
                 endpoint=asked_for["endpoint"],
                 profile=asked_for["profile"],
                 repeats=asked_for["repeats"],
+                seed=asked_for["seed"],
                 model=form.model(),
                 labels=asked_for["labels"],
                 user=request.user,

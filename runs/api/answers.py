@@ -199,6 +199,14 @@ class Twin(TypedDict):
     n_compared: Count
 
 
+class Sampled(TypedDict):
+    """How a run's tokens were drawn. `is_one_draw`: repeats of a case were sent one seed, so that all are one draw."""
+
+    temperature: float
+    seed: Count | None
+    is_one_draw: bool
+
+
 class RunRow(TypedDict):
     """A run in a list: the same names as in `Run`, fewer of them."""
 
@@ -207,6 +215,7 @@ class RunRow(TypedDict):
     endpoint: str
     profile: str
     profile_version: Number
+    sampled: Sampled | None
     model: str
     status: RunStatus
     progress: Done
@@ -230,6 +239,7 @@ class Run(TypedDict):
     endpoint: str
     profile: str
     profile_version: Number
+    sampled: Sampled | None
     model: str
     status: RunStatus
     progress: Progress

@@ -6,6 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from evalboard.core.draws import MAX_SEED
 from runs.access import SCOPES
 from runs.services.webhooks import EVENTS
 
@@ -100,6 +101,7 @@ class RunIn(Strict):
     endpoint = Text()
     profile = Text()
     repeats = Whole(default=5)
+    seed = Whole(required=False, min_value=0, max_value=MAX_SEED)
     model = ModelIn(required=False)
     labels = Object(required=False)
 

@@ -6,6 +6,7 @@ from typing import Any, overload
 from django.urls import reverse
 from rest_framework.request import Request
 
+from evalboard.core.draws import Draws
 from runs.api import answers, import_answers
 from runs.models import Run
 from runs.selectors import (
@@ -48,6 +49,7 @@ def run_row(row: RunRow, request: Request) -> answers.RunRow:
         "endpoint": row.endpoint,
         "profile": row.profile_slug,
         "profile_version": row.profile_version,
+        "sampled": _sampled(row.draws),
         "model": row.model_name,
         "status": row.status,
         "progress": {"n_done": row.n_done, "n_total": row.n_total},
@@ -62,6 +64,12 @@ def run_row(row: RunRow, request: Request) -> answers.RunRow:
         "finished_at": instant(row.finished_at),
         "url": page_url(request, "run", row.id),
     }
+
+
+def _sampled(draws: Draws) -> answers.Sampled | None:
+    if draws.temperature is None or not draws.is_sampled:
+        return None
+    return {"temperature": draws.temperature, "seed": draws.seed, "is_one_draw": draws.is_one}
 
 
 def mixed(n_buckets: int) -> list[answers.Note]:

@@ -26,6 +26,12 @@ class Run(models.Model):
     model_override = models.JSONField(
         null=True, help_text='another checkpoint of the endpoint\'s line: {"path"} or {"repo", "revision"}'
     )
+    seed = models.BigIntegerField(
+        null=True, help_text="what the seed of every call follows from; null: the profile's, for every call"
+    )
+    is_one_draw = models.BooleanField(
+        default=False, help_text="sampled, and repeats of a case were sent the same seed: all of them are one draw"
+    )
     labels = models.JSONField(default=dict)
     source = models.ForeignKey(
         "runs.Import",

@@ -11,8 +11,8 @@ from evalboard.core import replay as replays
 from evalboard.core.errors import NotFound
 from evalboard.core.trace import Trace
 from evalboard.core.vocabulary import Vocabulary
-from runs.models import Case, EngineProcess, Replay, Response, Run, Shard
-from runs.selectors.work import CaseToDecode, ShardWork, shard_work
+from runs.models import Case, EngineProcess, Repeat, Replay, Response, Run, Shard
+from runs.selectors.work import CaseToDecode, ShardWork, case_to_decode, shard_work
 
 KEPT = frozenset({"trace"})  # of a result, for later variants only
 
@@ -68,6 +68,7 @@ class ReplayWork:
     """
 
     shard: ShardWork
+    repeat_id: int
     case_id: str
     case_index: int
     n_cases: int
@@ -121,6 +122,7 @@ def replay_work(replay_id: int) -> ReplayWork:
     shard = Shard.objects.get(repeat=replay.repeat_id, first__lte=index, last__gte=index)
     return ReplayWork(
         shard=shard_work(shard.pk),
+        repeat_id=replay.repeat_id,
         case_id=Case.objects.values_list("case_id", flat=True).get(suite_version=version, index=index),
         case_index=index,
         n_cases=version.n_cases,
@@ -130,13 +132,11 @@ def replay_work(replay_id: int) -> ReplayWork:
     )
 
 
-def cases_to_decode(run_id: int, indexes: list[int]) -> list[CaseToDecode]:
-    """Cases of a run's suite by their indexes, in that order; one that is asked for twice comes twice."""
-    cases = Case.objects.filter(suite_version__runs=run_id, index__in=set(indexes))
-    found = {
-        case.index: CaseToDecode(case.index, case.content["messages"], case.content.get("tools"), is_done=False)
-        for case in cases
-    }
+def cases_to_decode(repeat_id: int, indexes: list[int]) -> list[CaseToDecode]:
+    """Cases as a repeat decodes them, by their indexes in that order; one that is asked for twice comes twice."""
+    repeat = Repeat.objects.select_related("run__profile").get(pk=repeat_id)
+    cases = Case.objects.filter(suite_version=repeat.run.suite_version_id, index__in=set(indexes))
+    found = {case.index: case_to_decode(case, repeat) for case in cases}
     return [found[index] for index in indexes]
 
 

@@ -1,8 +1,10 @@
 """What lists, pages and the API show of a run. Built by run_list.py, run_detail.py and run_cases.py."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+from evalboard.core.draws import Draws
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +202,7 @@ class RunRow:
     bucket_id: int | None = None  # the one that it keeps to, once an engine serves it
     profile_slug: str = ""
     profile_version: int = 0
+    draws: Draws = field(default_factory=Draws)
 
     @property
     def is_terminal(self) -> bool:

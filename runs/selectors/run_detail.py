@@ -82,6 +82,8 @@ def _asked(run: Run, *, n_repeats: int) -> dict[str, Any]:
     version = run.suite_version
     asked: dict[str, Any] = {"suite": version.suite.slug, "suite_version": version.number}
     asked |= {"endpoint": run.endpoint.slug, "profile": run.profile.slug, "repeats": n_repeats}
+    if run.seed is not None and pair_facts.draws_of(run).is_sampled:
+        asked["seed"] = run.seed
     if run.model_override:
         asked["model"] = run.model_override
     if run.labels:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from evalboard.core import columns
 from evalboard.core.errors import NotFound
+from runs import pair_facts
 from runs.models import (
     Bucket,
     Case,
@@ -261,9 +262,10 @@ def _sums(run: Run) -> tuple[int, int]:
 
 
 def _twin(run: Run) -> TwinRun | None:
-    """The newest earlier finished run of the same suite version, endpoint, profile and bucket, trace by trace.
+    """The newest earlier finished run of the same suite version, endpoint, profile, seed and bucket, trace by trace.
 
-    A log has too little to call two runs twins.
+    Where nothing is drawn the seed is the profile's, whether the run has it or not. A log has too little to call two
+    runs twins.
     """
     if run.bucket_id is None or run.source_id is not None:
         return None
@@ -275,6 +277,8 @@ def _twin(run: Run) -> TwinRun | None:
         profile=run.profile_id,
         bucket=run.bucket_id,
     )
+    if pair_facts.draws_of(run).is_sampled:
+        earlier = earlier.filter(seed=run.seed)
     twin_id = earlier.order_by("-id").values_list("id", flat=True).first()
     if twin_id is None:
         return None

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from django.db.models import Count, F, Q, QuerySet, Sum
 
+from runs import pair_facts
 from runs.models import Repeat, RepeatScore, Run, Shard
 from runs.selectors.run import RunRow
 from runs.selectors.run_scores import run_range
@@ -143,6 +144,7 @@ def row_of(
         created_at=run.created_at,
         finished_at=run.finished_at,
         bucket_id=run.bucket_id,
+        draws=pair_facts.draws_of(run),
     )
 
 

@@ -37,10 +37,9 @@ SELECT concat_ws(
     (SELECT suite.policy_id FROM runs_suite suite JOIN runs_suiteversion version ON version.suite_id = suite.id
      WHERE version.id = run.suite_version_id),
     (SELECT max(event.id) FROM runs_event event WHERE event.run_id = run.id),
-    (SELECT twin.id FROM runs_run twin
+    (SELECT concat_ws(',', count(*), max(twin.id)) FROM runs_run twin
      WHERE twin.id < run.id AND twin.status = 'finished' AND twin.suite_version_id = run.suite_version_id
-       AND twin.endpoint_id = run.endpoint_id AND twin.profile_id = run.profile_id AND twin.bucket_id = run.bucket_id
-     ORDER BY twin.id DESC LIMIT 1)
+       AND twin.endpoint_id = run.endpoint_id AND twin.profile_id = run.profile_id AND twin.bucket_id = run.bucket_id)
 ),
 concat_ws(
     '|', CASE WHEN run.status = ANY(%(ended)s) THEN 0 ELSE floor(extract(epoch FROM now()) / %(fresh)s) END,

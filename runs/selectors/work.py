@@ -3,12 +3,16 @@
 from dataclasses import dataclass
 from typing import Any
 
-from runs.models import Case, Endpoint, Response, Run, Shard
+from evalboard.core import draws
+from runs.models import Case, Endpoint, Repeat, Response, Run, Shard
 
 
 @dataclass(frozen=True, slots=True)
 class CaseToDecode:
+    """One case, with the seed that its call is to be sent."""
+
     index: int
+    seed: int
     messages: list[dict[str, Any]]
     tools: list[dict[str, Any]] | None
     is_done: bool
@@ -59,15 +63,21 @@ def shard_work(shard_id: int) -> ShardWork:
         n_repeats=run.repeats.count(),
         serving=_serving(run),
         n_crashes=shard.n_crashes,
-        cases=tuple(
-            CaseToDecode(
-                index=case.index,
-                messages=case.content["messages"],
-                tools=case.content.get("tools"),
-                is_done=case.index in done,
-            )
-            for case in cases.order_by("index")
+        cases=tuple(case_to_decode(case, shard.repeat, is_done=case.index in done) for case in cases.order_by("index")),
+    )
+
+
+def case_to_decode(case: Case, repeat: Repeat, *, is_done: bool = False) -> CaseToDecode:
+    """A case as a repeat decodes it; reads the repeat's run and its profile."""
+    run = repeat.run
+    return CaseToDecode(
+        index=case.index,
+        seed=draws.call_seed(
+            run.profile.settings["sampling"], run_seed=run.seed, repeat=repeat.index, case_id=case.case_id
         ),
+        messages=case.content["messages"],
+        tools=case.content.get("tools"),
+        is_done=is_done,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.utils import timezone
 
+from evalboard.core import draws
 from evalboard.core.digest import digest_json
 from evalboard.core.errors import InvalidInput
 from runs import imported
@@ -80,6 +81,7 @@ def store_log(*, logged: LoggedRun, source: Import, suite: str | None, user: Any
         profile=profile_of(logged),
         labels=_labels(logged),
         source=source,
+        is_one_draw=draws.is_one_draw(logged.sampling, _sent(logged)),
         is_cancel_wanted=logged.status == "cancelled",
         failure=storable(logged.failure),
         created_by=user,
@@ -96,6 +98,11 @@ def store_log(*, logged: LoggedRun, source: Import, suite: str | None, user: Any
     _tell(run, source, logged, placed, n_odd)
     news.tell_of_end(run.pk)
     return run
+
+
+def _sent(logged: LoggedRun) -> Iterator[tuple[str, int | None, str]]:
+    """(case, seed sent or None, call or "") of each answer."""
+    return ((each.case_id, each.seed, each.request_id) for each in logged.responses if not each.error)
 
 
 def _take_turns() -> None:

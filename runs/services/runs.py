@@ -9,8 +9,8 @@ from django.db import transaction
 from django.db.models import Q, Sum
 from django.db.models.functions import Now
 
+from evalboard.core import draws, scoring
 from evalboard.core import profile as profiles
-from evalboard.core import scoring
 from evalboard.core.errors import Conflict, InvalidInput, NotFound, ProfileRefused
 from runs.models import (
     Endpoint,
@@ -25,6 +25,7 @@ from runs.models import (
     SuiteVersion,
     Worker,
 )
+from runs.pair_facts import draws_of
 from runs.services import doorbell, history, rollup
 from runs.services.endpoints import model_problems
 
@@ -43,11 +44,14 @@ def create_run(
     endpoint: str,
     profile: str,
     repeats: int = 5,
+    seed: int | None = None,
     model: Mapping[str, Any] | None = None,
     labels: Mapping[str, Any] | None = None,
     user: Any = None,
 ) -> Run:
     """Write a run with its repeats and shards in one transaction; workers find it there.
+
+    seed: what the seeds of all calls follow from where the profile samples; without one it is the profile's.
 
     Raises NotFound for names that do not exist, InvalidInput with fields, and ProfileRefused when
     every worker seen lately says that its hardware cannot honour the profile.
@@ -55,7 +59,9 @@ def create_run(
     version = named_suite_version(suite, suite_version)
     target = named_endpoint(endpoint)
     decoding = newest_profile(profile)
+    sampling = profiles.sampling_of(decoding.settings)
     fields = label_problems(labels or {}) | _model_problems(model) | _known_from_logs(version, target, decoding)
+    fields |= _seed_problems(seed, sampling)
     if not 1 <= repeats <= MAX_REPEATS:
         fields["repeats"] = f"Must be a whole number from 1 to {MAX_REPEATS}."
     if version.max_tokens >= target.max_model_len:
@@ -71,12 +77,15 @@ def create_run(
             suite_version=version,
             endpoint=target,
             profile=decoding,
+            seed=sampling["seed"] if seed is None else seed,
             model_override=dict(model) if model else None,
             labels=dict(labels or {}),
             created_by=user,
         )
         store_repeats(run, range(1, repeats + 1))
-        history.note(run.pk, "created", f"Asked for: {version}, {of_repeats(repeats)}, {decoding} on {target}.")
+        sampled = draws_of(run).words
+        how = f"{decoding} ({sampled})" if sampled else str(decoding)
+        history.note(run.pk, "created", f"Asked for: {version}, {of_repeats(repeats)}, {how} on {target}.")
         doorbell.ring_after_commit(run)
     return run
 
@@ -92,12 +101,19 @@ def add_repeats(*, run_id: int, n: int) -> Run:
             raise Conflict(f"Run {run_id} is {run.status}; start a new run instead.")
         if run.source_id is not None:
             raise Conflict(f"Run {run_id} was read from a log, and nothing here decodes it; it has the log's repeats.")
+        if run.is_one_draw:
+            raise Conflict(one_draw_refusal(run))
         have = run.repeats.count()
         if not 1 <= n <= MAX_REPEATS - have:
             raise InvalidInput("Repeats cannot be added.", fields={"n": f"Must be from 1 to {MAX_REPEATS - have}."})
         store_repeats(run, range(have + 1, have + n + 1))
         put_to_work(run, f"{of_repeats(n)} added.")
     return run
+
+
+def one_draw_refusal(run: Run) -> str:
+    """Why a run of before runs had seeds is given no more repeats."""
+    return f"Every repeat of run {run.pk} is sent the profile's seed, so more of them add no draw; start a new run."
 
 
 def put_to_work(run: Run, told: str) -> None:
@@ -224,6 +240,16 @@ def newest_profile(slug: str) -> Profile:
     if newest is None:
         raise NotFound(f"There is no profile {slug}; the settings page lists them.")
     return newest
+
+
+def _seed_problems(seed: int | None, sampling: Mapping[str, Any]) -> dict[str, str]:
+    if seed is None:
+        return {}
+    if not 0 <= seed <= draws.MAX_SEED:
+        return {"seed": "Must be a whole number from 0 to 2⁶³ − 1."}
+    if not draws.is_sampled(sampling) and seed != sampling.get("seed"):
+        return {"seed": "The profile decodes at temperature 0, where a seed changes nothing; leave it out."}
+    return {}
 
 
 def _known_from_logs(version: SuiteVersion, target: Endpoint, decoding: Profile) -> dict[str, str]:

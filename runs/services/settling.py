@@ -11,7 +11,14 @@ from evalboard.core.errors import Conflict, NotFound
 from runs.models import Gate, Release, Repeat, Run, Settling, Verdict
 from runs.services import verdict_inputs, verdicts
 from runs.services.rotations import newer_stack
-from runs.services.runs import MAX_REPEATS, of_repeats, put_to_work, refuse_if_nobody_can, store_repeats
+from runs.services.runs import (
+    MAX_REPEATS,
+    of_repeats,
+    one_draw_refusal,
+    put_to_work,
+    refuse_if_nobody_can,
+    store_repeats,
+)
 
 Planned = dict[str, int]  # {"run", "n_before", "n_more"}
 
@@ -104,6 +111,8 @@ def _refusal(runs: Sequence[Run], planned: Sequence[Planned]) -> str:
     for run, each in zip(runs, planned, strict=True):
         if run.source_id is not None:
             return f"Run {run.pk} was read from a log, and nothing here decodes it; it can have no more repeats."
+        if run.is_one_draw:
+            return one_draw_refusal(run)
         if run.status != Run.Status.FINISHED:
             return f"Run {run.pk} is {run.status}; repeats are added to runs that have finished."
         if (newer := newer_stack(run)) is not None:

@@ -41,6 +41,22 @@ def test_a_run_is_asked_for(api: Api, asked: dict[str, Any]) -> None:
     assert body["url"].endswith(f"/runs/{body['id']}/")
 
 
+def test_a_run_that_samples_says_how_and_may_be_given_a_seed(api: Api, asked: dict[str, Any]) -> None:
+    build.profile("sampled")
+    body = api.post("/runs/", {**asked, "profile": "sampled", "seed": 7}).json()
+    assert body["sampled"] == {"temperature": 0.7, "seed": 7, "is_one_draw": False}
+    assert api.post("/runs/", {**asked, "profile": "sampled"}).json()["sampled"]["seed"] == 42
+    assert api.post("/runs/", asked).json()["sampled"] is None
+    assert api.get("/runs/").json()["results"][1]["sampled"]["seed"] == 42
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, 1.5, "7", True])
+def test_a_seed_that_is_none_is_refused(api: Api, asked: dict[str, Any], seed: Any) -> None:
+    build.profile("sampled")
+    answer = api.post("/runs/", {**asked, "profile": "sampled", "seed": seed})
+    assert (answer.status_code, list(answer.json()["fields"])) == (400, ["seed"])
+
+
 def test_five_repeats_are_asked_for_unless_said_otherwise(api: Api, asked: dict[str, Any]) -> None:
     del asked["repeats"]
     assert len(api.post("/runs/", asked).json()["repeats"]) == 5

@@ -13,6 +13,7 @@ def run(**changes: Any) -> RunAnswer:
         "suite": {"slug": "colours", "version": 2, "n_cases": 8},
         "endpoint": "local",
         "profile": "pinned",
+        "sampled": None,
         "status": "finished",
         "progress": {"n_done": 16, "n_total": 16, "eta_seconds": None},
         "repeats": [{"index": 1, "score": 87.5}, {"index": 2, "score": 75.0}],

@@ -31,6 +31,17 @@ def test_a_run_is_asked_for_and_said_where_it_is(evalboard: Call) -> None:
     assert run.created_by is not None
 
 
+def test_a_sampled_run_says_its_temperature_and_seed(evalboard: Call) -> None:
+    build.profile("sampled")
+    asked = (*ASKED[:-1], "sampled", "--repeats", "2")
+    done = evalboard(*asked, "--seed", "7")
+    assert "6 responses to decode, sampled, T = 0.7, seed 7. http" in done.stdout
+    assert Run.objects.get().seed == 7
+    greedy = evalboard(*ASKED, "--seed", "7")
+    assert greedy.returncode != 0
+    assert "temperature 0" in greedy.stderr
+
+
 def test_json_is_the_run_as_the_server_has_it(evalboard: Call) -> None:
     body = json.loads(evalboard(*ASKED, "--json").stdout)
     assert (body["status"], len(body["repeats"])) == ("queued", 5)

@@ -90,6 +90,7 @@ def test_a_second_equal_run_is_called_byte_identical(stage, viewer):
     stage.serve(by, process)
     page = text_of(viewer.get(f"/runs/{second.pk}/"))
     assert re.search(rf'Byte-identical to <a href="/runs/{first.pk}/">', page)
+    assert "same seed" not in page
 
 
 def test_a_second_attempt_is_a_number_in_its_cell(stage, viewer):

@@ -295,7 +295,7 @@ def test_a_worker_learns_what_the_run_did(run: Run, serve: Callable[..., None], 
         outcomes.decoded(14).prompt_digest,
     )
     assert selectors.n_prompt_tokens(run.pk, [1, 2, 2]) == 9
-    assert [case.index for case in selectors.cases_to_decode(run.pk, [5, 2, 5])] == [5, 2, 5]
+    assert [case.index for case in selectors.cases_to_decode(work.repeat_id, [5, 2, 5])] == [5, 2, 5]
 
 
 def test_of_a_missing_response_there_is_nothing_to_hold_against(run: Run, serve: Callable[..., None]) -> None:

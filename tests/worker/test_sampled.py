@@ -1,0 +1,51 @@
+"""Sampled runs by a worker as a process: the scripted engine draws by the seed that it is sent, as vLLM does."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from runs import selectors, services
+from runs.models import Response, Run
+from runs.selectors.replay import replay_row
+from tests import build
+from tests.worker.conftest import Start, Wait, ended
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PROMPTS = ["draw abcdefgh", "draw abcdefgh", "draw stuvwxyz"]
+
+
+@pytest.fixture
+def sampled(new_run: Callable[..., Run]) -> Callable[..., Run]:
+    def ask(**changes: Any) -> Run:
+        services.create_profile(slug="sampled", title="", settings=build.SAMPLED["settings"])
+        return new_run(PROMPTS, under="sampled", repeats=3, **changes)
+
+    return ask
+
+
+def texts(run: Run) -> dict[tuple[int, int], str]:
+    rows = Response.objects.filter(repeat__run=run).values_list("repeat__index", "case_index", "text")
+    return {(repeat, case): text for repeat, case, text in rows}
+
+
+def test_repeats_are_draws_a_twin_draws_the_same_and_so_does_a_replay(
+    sampled: Callable[..., Run], start_worker: Start, wait_until: Wait
+) -> None:
+    run, twin, other = sampled(seed=7), sampled(seed=7), sampled(seed=8)
+    start_worker()
+    wait_until(lambda: all(ended(each) for each in (run, twin, other)), "the runs end")
+    assert len(set(texts(run).values())) == 9  # every repeat and every case draws by itself
+    assert texts(twin) == texts(run)
+    assert not set(texts(other).values()) & set(texts(run).values())
+    sent = Response.objects.filter(repeat__run=run).values_list("seed_sent", flat=True)
+    assert len(set(sent)) == 9
+    found = selectors.run_report(twin.pk).twin
+    assert found is not None
+    assert (found.run_id, found.n_equal, found.n_compared) == (run.pk, 9, 9)
+    assert selectors.run_report(other.pk).twin is None
+
+    replay = services.create_replay(run_id=run.pk, case_id="case-1", repeat=2)
+    wait_until(lambda: replay_row(replay.pk).is_terminal, "the replay has ended")
+    assert [line.outcome for line in replay_row(replay.pk).results] == ["identical"]
