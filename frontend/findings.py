@@ -135,12 +135,14 @@ def of_desertion(pool: PoolRow) -> Finding:
 
 
 def of_processes(report: RunReport) -> tuple[str, ...]:
-    """Which repeats shared an engine process, a sentence for each process that decoded any."""
-    return tuple(
+    """Which repeats shared an engine process, a sentence for each that decoded any; then who got too few seats."""
+    repeats = [
         f"{_listed(line.repeats)} {'shared' if len(line.repeats) > 1 else 'came from'} engine process {line.id}."
         for line in report.processes
         if line.repeats
-    )
+    ]
+    found = [line.seats for line in report.processes if line.seats is not None and line.seats.got < line.seats.asked]
+    return (*repeats, *(seats.words for seats in dict.fromkeys(found)))
 
 
 def _listed(repeats: tuple[int, ...]) -> str:

@@ -36,9 +36,10 @@ def failed(
     return Failed(case_index, code, detail)
 
 
-def manifest(*, dtype: str = "float32", max_num_seqs: int = 1) -> dict[str, Any]:
+def manifest(*, dtype: str = "float32", max_num_seqs: int = 1, seats: int | None = None) -> dict[str, Any]:
+    engine = {"dtype": dtype, "max_num_seqs": max_num_seqs, "quantization": None}
     return {
-        "engine": {"dtype": dtype, "max_num_seqs": max_num_seqs, "quantization": None},
+        "engine": engine if seats is None else engine | {"seats": seats, "max_model_len": 8192},
         "versions": {"vllm": "0.32.0"},
         "hardware": {"kind": "cpu", "cpu_isa": "AVX2", "gpus": []},
         "env": {},

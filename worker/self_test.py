@@ -84,7 +84,7 @@ def _measure(python: str | Path, hardware: Mapping[str, Any], kind: str) -> dict
     plan = profile.resolve(
         decoding, hardware, dtype="float32", quantization=None, max_model_len=2, max_tokens=1, stop=()
     )
-    command = [str(python), str(SCRIPT), kind]
+    command = [str(python), str(SCRIPT), kind, ",".join(map(str, self_test.BATCH_SIZES))]
     environment = {**child_environment(), **plan.env}
     try:
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=MEASURE_SECONDS)

@@ -1,16 +1,17 @@
 """Does this node's arithmetic give the same bits alone and inside a batch, and twice in a row?
 
-Run as `python worker/torch_check.py plain` or `… invariant` by the engine's interpreter, in which Evalboard is not
-installed: standard library and torch, and vLLM where its kernels are asked for. Prints one JSON object, whose shape
-stands in docs/self-test.md. `plain` measures torch's own kernels, `invariant` vLLM's batch-invariant ones; vLLM
-replaces torch's in the whole process and cannot put them back, hence one process for each.
+Run as `python worker/torch_check.py plain 2,4,8` or `… invariant 2,4,8` (the sizes of the batches) by the engine's
+interpreter, in which Evalboard is not installed: standard library and torch, and vLLM where its kernels are asked for.
+Prints one JSON object, whose shape stands in docs/self-test.md. `plain` measures torch's own kernels, `invariant`
+vLLM's batch-invariant ones; vLLM replaces torch's in the whole process and cannot put them back, hence one process for
+each.
 """
 
 import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -25,7 +26,6 @@ from torch.nn import functional
 
 SEED = 42
 DTYPES = ("float32", "bfloat16", "float16")
-BATCH_SIZES = (2, 3, 4, 8, 16, 32, 64)
 N_REPEATS = 20
 # In and out: of a small model's feed-forward layer, both ways, of its logits, and of a 7B model's projections.
 PRODUCTS = ((576, 1536), (1536, 576), (576, 49_152), (4096, 4096))
@@ -49,18 +49,18 @@ class Kernels:
     attention: Callable[[Tensor, Tensor, Tensor, bool], Tensor]
 
 
-def main(kind: str) -> dict[str, Any]:
+def main(kind: str, sizes: Sequence[int]) -> dict[str, Any]:
     began = time.monotonic()
     kernels = invariant_kernels() if kind == "invariant" else plain_kernels()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     with torch.inference_mode():
-        steps = [step for dtype in DTYPES for step in measured_steps(kernels, device, dtype)]
+        steps = [step for dtype in DTYPES for step in measured_steps(kernels, device, dtype, sizes)]
         varying = [operation for dtype in DTYPES for operation in measured_varying(device, dtype)]
     return {
         "device": device,
         "seed": SEED,
         "n_threads": torch.get_num_threads(),
-        "batch_sizes": list(BATCH_SIZES),
+        "batch_sizes": list(sizes),
         "n_repeats": N_REPEATS,
         "steps": steps,
         "varying": varying,
@@ -125,10 +125,11 @@ def invariant_kernels() -> Kernels:
     )
 
 
-def measured_steps(kernels: Kernels, device: str, dtype: str) -> Iterator[dict[str, Any]]:
+def measured_steps(kernels: Kernels, device: str, dtype: str, sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
     """Measure each step of a model alone and in batches, and in a row."""
-    for operation, shape, prepare in steps(kernels, Inputs(device, dtype)):
-        yield {"operation": operation, "dtype": dtype, "shape": shape, **facts_or_problem(prepare, facts_of_step)}
+    measure = partial(facts_of_step, sizes=sizes)
+    for operation, shape, prepare in steps(kernels, Inputs(device, dtype), largest=max(sizes)):
+        yield {"operation": operation, "dtype": dtype, "shape": shape, **facts_or_problem(prepare, measure)}
 
 
 def measured_varying(device: str, dtype: str) -> Iterator[dict[str, Any]]:
@@ -145,12 +146,12 @@ def facts_or_problem(prepare: Callable[[], Any], measure: Callable[[Any], dict[s
         return {"problem": f"{type(problem).__name__}: {problem}"[:200]}
 
 
-def facts_of_step(together: Together) -> dict[str, Any]:
+def facts_of_step(together: Together, sizes: Sequence[int]) -> dict[str, Any]:
     """Compare every row alone with the same row in batches of each size; then alone and the largest batch in a row."""
-    largest = BATCH_SIZES[-1]
+    largest = max(sizes)
     alone = torch.cat([together(row, row + 1) for row in range(largest)])
     differing, difference = [], 0.0
-    for size in BATCH_SIZES:
+    for size in sizes:
         found = together(0, size)
         if not same_bits(found, alone[:size]):
             differing.append(size)
@@ -203,9 +204,8 @@ class Inputs:
         return torch.zeros(*shape, device=self.device, dtype=self.dtype)
 
 
-def steps(kernels: Kernels, inputs: Inputs) -> Iterator[tuple[str, str, Callable[[], Together]]]:
+def steps(kernels: Kernels, inputs: Inputs, *, largest: int) -> Iterator[tuple[str, str, Callable[[], Together]]]:
     """(operation, shape, what prepares it). Rows are copied: a batch's size is meant to differ, not its address."""
-    largest = BATCH_SIZES[-1]
 
     def product(n_in: int, n_out: int) -> Together:
         rows, weight = inputs.normal(largest, n_in), inputs.normal(n_out, n_in, scale=n_in**-0.5)
@@ -275,4 +275,4 @@ def varying(inputs: Inputs) -> Iterator[tuple[str, Callable[[], Callable[[], Ten
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(sys.argv[1]), allow_nan=False))
+    print(json.dumps(main(sys.argv[1], [int(size) for size in sys.argv[2].split(",")]), allow_nan=False))

@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -74,6 +75,7 @@ class Host:
         self._waiting: list[Event] = []  # requests that came while a decode was running
         self._engine: Any = None
         self._batches: Batches
+        self._seats: int | None = None  # how many requests the engine has at a time; None: all of a group
         self._names: dict[str, str] = {}  # internal id -> the id that the parent gave
         self._tokenizer_digest = ""
 
@@ -115,7 +117,11 @@ class Host:
             self._engine = vllm_start.start_engine(folder, request["engine"])
             model = {"path": str(folder), "repo": repo, "revision": revision, "files": files.result()}
         self._batches = Batches(self._engine.engine_core.engine_core.scheduler, self._begun)
-        manifest = vllm_manifest.manifest(self._engine, model=model, env=before, pinned_env=sorted(request["env"]))
+        if request["least_seats"] is not None:
+            self._seats = vllm_start.seats(self._engine, least=request["least_seats"])
+        manifest = vllm_manifest.manifest(
+            self._engine, seats=self._seats, model=model, env=before, pinned_env=sorted(request["env"])
+        )
         self._tokenizer_digest = manifest["model"]["tokenizer_digest"]
         self._emit({"event": "ready", "manifest": manifest, "seconds": time.monotonic() - started})
 
@@ -166,14 +172,20 @@ class Host:
         )
 
     def _run(self, group: list[Event], *, serial: int | None) -> Iterator[Event]:
-        """Decode one group; yields `response`, `error`, and at last `aborted` if the parent asked for that."""
-        engine = self._engine
-        for request in group:
-            try:
-                self._add(request)
-            except RequestRefused as refusal:
-                yield {"event": "error", "id": request["id"], "code": refusal.code, "detail": refusal.detail}
-        while engine.has_unfinished_requests():
+        """Decode one group; yields `response`, `error`, and at last `aborted` if the parent asked for that.
+
+        A request gets its seat when one is free, in the group's order: between two steps, so never by the clock.
+        """
+        engine, waiting = self._engine, deque(group)
+        while True:
+            while waiting and (self._seats is None or len(self._names) < self._seats):
+                request = waiting.popleft()
+                try:
+                    self._add(request)
+                except RequestRefused as refusal:
+                    yield {"event": "error", "id": request["id"], "code": refusal.code, "detail": refusal.detail}
+            if not engine.has_unfinished_requests():
+                return
             if self._abort_came(serial):
                 engine.abort_request(list(self._names.values()))
                 self._names.clear()

@@ -18,6 +18,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+import vllm_start  # beside this file: a script's own folder is on its path
+
 PACKAGES = ("triton", "transformers", "tokenizers", "safetensors")
 FLASHINFER = ("flashinfer-python", "flashinfer")
 SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
@@ -87,14 +89,16 @@ def relevant_environment() -> dict[str, str]:
     return found
 
 
-def manifest(engine: Any, *, model: dict[str, Any], env: dict[str, str], pinned_env: list[str]) -> dict[str, Any]:
+def manifest(
+    engine: Any, *, seats: int | None, model: dict[str, Any], env: dict[str, str], pinned_env: list[str]
+) -> dict[str, Any]:
     """Return the environment manifest of a started engine.
 
-    `model` says which folder was loaded and what its files hold (see `model_files`); `env` is
-    what stood in the environment before vLLM was imported; `pinned_env` names the variables to
-    read back now, since vLLM overrides some.
+    `seats` is how many requests the host gives it at a time, None for all; `model` says which folder was
+    loaded and what its files hold (see `model_files`); `env` is what stood in the environment before
+    vLLM was imported; `pinned_env` names the variables to read back now, since vLLM overrides some.
     """
-    settings = resolved_settings(engine)
+    settings = resolved_settings(engine, seats)
     for name in pinned_env:
         settings[f"env.{name}"] = os.environ.get(name)
     return {
@@ -112,7 +116,7 @@ def manifest(engine: Any, *, model: dict[str, Any], env: dict[str, str], pinned_
     }
 
 
-def resolved_settings(engine: Any) -> dict[str, Any]:
+def resolved_settings(engine: Any, seats: int | None) -> dict[str, Any]:
     """Return the settings that the engine runs with, by the names of docs/engine.md."""
     import torch
     from vllm import envs
@@ -121,15 +125,14 @@ def resolved_settings(engine: Any) -> dict[str, Any]:
     settings = {name: plain(read(config, path)) for name, path in RESOLVED.items()}
     backends = attention_backends(engine)
     core = engine.engine_core.engine_core
-    blocks, size = settings["n_kv_blocks"], settings["block_size"]
-    longest = settings["max_num_seqs"] * -(-settings["max_model_len"] // size)
     settings |= {
         "attention_backend": "+".join(sorted(backends)) or None,
         "attention_layers": backends,
         "scheduler_class": type(core.scheduler).__name__,
         "executor": type(core.model_executor).__name__,
-        # Block 0 is a placeholder. With room for a whole batch nothing is ever preempted.
-        "kv_cache_fits_batch": blocks is not None and blocks - 1 >= longest,
+        "seats": seats,
+        # With room for all that may be decoded at a time, at full length, nothing is ever preempted.
+        "kv_cache_fits_batch": vllm_start.room(engine) >= (seats or settings["max_num_seqs"]),
         "batch_invariant": bool(envs.VLLM_BATCH_INVARIANT),
         "multiprocessing": bool(envs.VLLM_ENABLE_V1_MULTIPROCESSING),
         "float32_matmul_precision": torch.get_float32_matmul_precision(),

@@ -1,5 +1,6 @@
 """Starting vLLM: which folder is loaded, with which settings. Part of `vllm_host.py`."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,11 @@ def model_folder(path: str, repo: str, revision: str) -> Path:
 
 
 def start_engine(folder: Path, settings: dict[str, Any]) -> Any:
-    """Start vLLM on `folder`. `kv_cache_memory_bytes` may be "whole_batch": room for every sequence at full length."""
+    """Start vLLM on `folder`.
+
+    `kv_cache_memory_bytes` may be "whole_batch": room for max_num_seqs sequences at full length, or as much as is left.
+    """
+    import torch
     from vllm.engine.arg_utils import EngineArgs
     from vllm.v1.engine.llm_engine import LLMEngine
 
@@ -53,28 +58,67 @@ def start_engine(folder: Path, settings: dict[str, Any]) -> Any:
         raise ValueError("load_format dummy means random weights: no response of such an engine is evidence")
     wanted = {**settings, **COMMON_ENGINE}
     whole_batch = wanted.get("kv_cache_memory_bytes") == "whole_batch"
-    if whole_batch:
-        wanted["kv_cache_memory_bytes"] = 1  # explicit, so that vLLM does not measure memory; replaced below
+    is_gpu = torch.cuda.is_available()
+    if whole_batch:  # on a CPU vLLM would measure a share of the whole machine's memory: it is told a size, set below
+        wanted["kv_cache_memory_bytes"] = None if is_gpu else 1
     config = EngineArgs(model=str(folder), **wanted).create_engine_config()
     if whole_batch:
-        config.cache_config.kv_cache_memory_bytes = whole_batch_bytes(config)
+        limit_kv_cache(config, is_measured=is_gpu)
     return LLMEngine.from_vllm_config(config)
 
 
-def whole_batch_bytes(config: Any) -> int:
-    """Return the bytes of a KV cache that holds max_num_seqs sequences of max_model_len tokens.
+def limit_kv_cache(config: Any, *, is_measured: bool) -> None:
+    """Make the engine's KV cache as large as a whole batch needs, and no larger than what vLLM finds to be left.
 
-    Keys and values of every layer, in whole blocks, and two blocks more: vLLM keeps one for itself.
+    is_measured: vLLM measures what the weights and a largest step leave. Otherwise it checks that the need is free.
     """
-    import torch
+    from vllm.v1.executor.abstract import Executor
 
-    model, parallel, cache = config.model_config, config.parallel_config, config.cache_config
-    kind = model.dtype if cache.cache_dtype == "auto" else torch.uint8
-    per_token = 2 * model.get_num_kv_heads(parallel) * model.get_head_size() * kind.itemsize
-    per_token *= model.get_num_layers(parallel)
-    block = cache.block_size or 16
-    blocks = config.scheduler_config.max_num_seqs * -(-model.max_model_len // block) + 2
-    return int(blocks * block * per_token)
+    executor = Executor.get_class(config)
+    measure = executor.determine_available_memory
+
+    def determine_available_memory(self: Any) -> list[int]:
+        needed = [whole_batch_bytes(config, layers) for layers in self.get_kv_cache_specs()]
+        if not is_measured:
+            config.cache_config.kv_cache_memory_bytes = max(needed)
+        return [min(sizes) for sizes in zip(measure(self), needed, strict=True)]
+
+    executor.determine_available_memory = determine_available_memory
+
+
+def whole_batch_bytes(config: Any, layers: dict[str, Any]) -> int:
+    """Return the bytes that max_num_seqs sequences of max_model_len tokens take in one worker's KV cache.
+
+    layers: name → how vLLM stores this layer's keys and values. In whole blocks, and two more: vLLM keeps one for
+    itself.
+    """
+    n_seqs, length = config.scheduler_config.max_num_seqs, config.model_config.max_model_len
+    return sum((n_seqs * -(-length // layer.block_size) + 2) * layer.page_size_bytes for layer in layers.values())
+
+
+def room(engine: Any) -> int:
+    """Return how many sequences of max_model_len tokens the KV cache holds at once, by vLLM's own accounting."""
+    from vllm.v1.core.kv_cache_utils import get_max_concurrency_for_kv_cache_config
+
+    cache = engine.engine_core.engine_core.scheduler.kv_cache_config
+    usable = replace(cache, num_blocks=cache.num_blocks - 1)  # block 0 is a placeholder
+    return int(get_max_concurrency_for_kv_cache_config(engine.vllm_config, usable))
+
+
+def seats(engine: Any, *, least: int) -> int:
+    """Return how many sequences may be decoded at a time so that none is ever preempted: all have room at full length.
+
+    Raises MemoryError where that is fewer than `least`.
+    """
+    there, length = room(engine), engine.vllm_config.model_config.max_model_len
+    if there < least:
+        raise MemoryError(
+            f"{least} sequences of {length:,} tokens must have room in the KV cache together, and there is room for "
+            f"{there} after the weights. Give the endpoint a shorter context, take a profile with smaller batches, or "
+            "free memory on this node."
+        )
+    asked: int = engine.vllm_config.scheduler_config.max_num_seqs
+    return min(there, asked)
 
 
 def failure_code(problem: BaseException) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from evalboard.core import digest
 
 # Named by the batch class.
-BATCHING = {"max_num_seqs", "max_num_active_seqs", "max_cudagraph_capture_size", "batch_invariant"}
+BATCHING = {"max_num_seqs", "seats", "max_num_active_seqs", "max_cudagraph_capture_size", "batch_invariant"}
 # Room, a matter of free memory. It moves numbers only through preemption, which every response records.
 ROOM = {"n_kv_blocks", "kv_cache_memory_bytes", "kv_cache_fits_batch", "gpu_memory_utilization"}
 # The seed is provenance of the response.

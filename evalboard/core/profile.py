@@ -50,6 +50,7 @@ class ProfileSettings:
     cpu: Overlay
     cuda: Overlay
     cuda_capability: float | None
+    exact_seats: int | None = None  # of a replay under batch-invariant kernels: neither more nor fewer
 
     @property
     def batch_class_name(self) -> str:
@@ -62,6 +63,8 @@ class EnginePlan:
     """What one engine process is started with and held to.
 
     engine, env: for worker/vllm_host.py. sampling: of every request, max_tokens and stop included.
+    least_seats: how many sequences must have room in the KV cache at full length, or the engine does not start; up to
+    the engine's max_num_seqs share a step where they have it too. None: vLLM shares steps and room as it likes.
     pins: wanted values by the names of the manifest's "engine" part. digest: of what needs a
     process of its own; sampling is not part of it, the batch class is.
     """
@@ -71,6 +74,7 @@ class EnginePlan:
     sampling: dict[str, Any]
     batch_class: str
     group_size: int | None
+    least_seats: int | None
     pins: dict[str, Any]
     digest: str
 
@@ -161,15 +165,27 @@ def resolve(
     engine = {**chosen, "dtype": dtype, "quantization": quantization, "max_model_len": max_model_len}
     env = _env(profile, hardware)
     batch_class = profile.batch_class_name
+    least_seats = _least_seats(profile, engine)
     return EnginePlan(
         engine=engine,
         env=env,
         sampling={**profile.sampling, "max_tokens": max_tokens, "stop": list(stop)},
         batch_class=batch_class,
         group_size=profile.group_size,
+        least_seats=least_seats,
         pins=_pins(profile, engine, env),
-        digest=digest.digest_json({"engine": engine, "env": env, "batch_class": batch_class}),
+        digest=digest.digest_json(
+            {"engine": engine, "env": env, "batch_class": batch_class, "least_seats": least_seats}
+        ),
     )
+
+
+def seats_asked(profile: ProfileSettings, hardware: Mapping[str, Any]) -> int | None:
+    """How many sequences an engine under this profile decodes at a time where memory allows; None: vLLM says it.
+
+    `hardware`: only its "kind" counts. How many a started engine got stands in its manifest (core.seats).
+    """
+    return _engine_settings(profile, hardware).get("max_num_seqs")
 
 
 def at_batch_size(profile: ProfileSettings, size: int) -> ProfileSettings:
@@ -178,21 +194,30 @@ def at_batch_size(profile: ProfileSettings, size: int) -> ProfileSettings:
     One with batch-invariant kernels keeps them: that the size moves nothing is what it promises.
     """
     if profile.batch_class == "invariant":
-        cpu, cuda = (
-            replace(overlay, engine={**overlay.engine, "max_num_seqs": size}) for overlay in (profile.cpu, profile.cuda)
-        )
-        return replace(profile, engine={**profile.engine, "max_num_seqs": size}, cpu=cpu, cuda=cuda)
+        return replace(profile, exact_seats=size)
     batch_class, group_size = ("alone", None) if size == 1 else ("fixed", size)
     return replace(profile, batch_class=batch_class, group_size=group_size)
 
 
 def _engine_settings(profile: ProfileSettings, hardware: Mapping[str, Any]) -> dict[str, Any]:
     chosen = {**profile.engine, **_overlay_for(profile, hardware).engine}
-    if profile.batch_class == "alone":
-        chosen["max_num_seqs"] = 1
-    if profile.group_size is not None:
-        chosen["max_num_seqs"] = profile.group_size
+    exact = _exact_seats(profile)
+    if exact is not None:
+        chosen["max_num_seqs"] = exact
+    elif profile.batch_class == "invariant":  # larger batches than the self-test has measured are not vouched for
+        chosen["max_num_seqs"] = min(chosen.get("max_num_seqs", self_test.LARGEST_BATCH), self_test.LARGEST_BATCH)
     return chosen
+
+
+def _exact_seats(profile: ProfileSettings) -> int | None:
+    """How many sequences the batch class promises to decode together, no more and no fewer."""
+    return 1 if profile.batch_class == "alone" else profile.group_size or profile.exact_seats
+
+
+def _least_seats(profile: ProfileSettings, engine: Mapping[str, Any]) -> int | None:
+    if profile.batch_class == "mixed" and engine.get("kv_cache_memory_bytes") != "whole_batch":
+        return None
+    return _exact_seats(profile) or 1
 
 
 def _env(profile: ProfileSettings, hardware: Mapping[str, Any]) -> dict[str, str]:

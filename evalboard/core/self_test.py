@@ -14,6 +14,8 @@ from evalboard.core.errors import InvalidInput
 VERSION = 1  # of the result's shape and of what is measured; another one vouches for nothing
 COMMAND = "evalboard worker --self-test"
 DTYPES = ("float32", "bfloat16", "float16")
+BATCH_SIZES = (2, 3, 4, 8, 16, 32, 64)  # that each step is measured in
+LARGEST_BATCH = BATCH_SIZES[-1]  # and that is vouched for: nothing promises invariance in a larger one
 STEPS = {
     "product": "matrix product",
     "normalisation": "normalisation",

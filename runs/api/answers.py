@@ -110,6 +110,17 @@ class Pins(PinsHeld):
     broken: list[Pin]
 
 
+class Seats(TypedDict):
+    """How many sequences an engine process decodes at a time: asked for by the profile, and got."""
+
+    asked: Count
+    got: Count
+
+
+class SeatsOfProcess(Seats):
+    engine_process: Id
+
+
 class ModelServed(TypedDict):
     name: str
     digest: Digest
@@ -250,6 +261,7 @@ class Run(TypedDict):
     buckets: list[Bucket]
     noise: Noise
     pins: Pins
+    seats: list[SeatsOfProcess]
     warnings: list[Note]
     errors: Errors
     scores: list[ScoresUnderScorer]

@@ -15,6 +15,7 @@ from runs.api.answers import (
     Points,
     Range,
     RunStatus,
+    Seats,
 )
 from runs.api.schema_types import says
 
@@ -187,6 +188,7 @@ class Worker(TypedDict):
     hardware: dict[str, Any]
     versions: dict[str, Any]
     fingerprint: Digest | None
+    seats: Seats | None
     shard: ShardHeld | None
     note: str
     rests_until: Instant | None

@@ -2,7 +2,7 @@
 
 from rest_framework.request import Request
 
-from runs.api import catalogue_answers
+from runs.api import answers, catalogue_answers
 from runs.api.shapes import instant, mixed, page_url, pair
 from runs.models import Run
 from runs.selectors import (
@@ -160,6 +160,7 @@ def worker(row: WorkerRow) -> catalogue_answers.Worker:
         "hardware": row.hardware,
         "versions": row.versions,
         "fingerprint": row.fingerprint_digest or None,
+        "seats": _seats(row),
         "shard": _shard(row),
         "note": row.note,
         "rests_until": instant(row.rests_until),
@@ -169,6 +170,11 @@ def worker(row: WorkerRow) -> catalogue_answers.Worker:
         "seen_at": instant(row.seen_at),
         "started_at": instant(row.started_at),
     }
+
+
+def _seats(row: WorkerRow) -> answers.Seats | None:
+    seats = row.process.seats if row.process else None
+    return None if seats is None else {"asked": seats.asked, "got": seats.got}
 
 
 def _shard(row: WorkerRow) -> catalogue_answers.ShardHeld | None:

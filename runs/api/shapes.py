@@ -113,6 +113,11 @@ def run(report: RunReport, request: Request) -> answers.Run:
                 {"name": pin.name, "wanted": pin.wanted, "found": pin.found} for pin in report.pins if not pin.held
             ],
         },
+        "seats": [
+            {"engine_process": str(line.id), "asked": line.seats.asked, "got": line.seats.got}
+            for line in report.processes
+            if line.seats is not None
+        ],
         "warnings": [{"code": warning.code, "text": warning.text} for warning in report.warnings],
         "errors": {"n": report.n_errors, "by_code": report.errors_by_code, "last": report.last_error or None},
         "scores": _scores(report),

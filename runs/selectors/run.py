@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from evalboard.core.draws import Draws
+from evalboard.core.seats import Seats
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +146,7 @@ class ProcessLine:
     repeats: tuple[int, ...]
     n_self_checks: int
     self_checks_same: bool
+    seats: Seats | None
     last_words: str
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from django.conf import settings
 from numpy.typing import NDArray
 
+from evalboard.core import seats
 from runs import pair_facts
 from runs.models import Bucket, EngineProcess, Run, Shard
 from runs.selectors import run_facts
@@ -225,6 +226,7 @@ def _process_line(facts: RunFacts, process: EngineProcess) -> ProcessLine:
         repeats=tuple(repeat.index for repeat in facts.repeats if process.pk in repeat.process_ids),
         n_self_checks=len(process.self_checks),
         self_checks_same=all(check["same"] for check in process.self_checks),
+        seats=seats.of(process.manifest),
         last_words=process.last_words,
     )
 

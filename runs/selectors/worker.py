@@ -7,9 +7,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import BooleanField, Case, ExpressionWrapper, Q, Value, When
+from django.db.models import BooleanField, Case, ExpressionWrapper, F, Q, Value, When
 from django.db.models.functions import Now
 
+from evalboard.core import seats
+from evalboard.core.seats import Seats
 from runs import imported
 from runs.models import EngineProcess, Shard, Worker
 from runs.selectors.self_test import SelfTestFacts, self_test_facts
@@ -37,6 +39,7 @@ class RunningProcess:
     fingerprint_digest: str
     fingerprint_label: str
     batch_class: str
+    seats: Seats | None
     started_at: datetime
 
 
@@ -139,9 +142,10 @@ def _running_processes(living: Sequence[Worker]) -> dict[int, RunningProcess]:
             fingerprint_digest=process.bucket.fingerprint.digest,
             fingerprint_label=process.bucket.fingerprint.label,
             batch_class=process.bucket.batch_class,
+            seats=seats.of({"engine": process.engine}),
             started_at=process.started_at,
         )
-        for process in slim.order_by("id")
+        for process in slim.annotate(engine=F("manifest__engine")).order_by("id")
     }
 
 

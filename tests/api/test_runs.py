@@ -88,6 +88,15 @@ def test_a_finished_run_says_its_range_buckets_and_noise(api: Api) -> None:
     assert {warning["code"] for warning in body["warnings"]} == {"coarse_suite", "one_process"}
 
 
+def test_a_run_tells_the_seats_that_its_processes_got(api: Api) -> None:
+    run = build.finished_run()
+    process = run.repeats.first().engine_processes.get()
+    process.manifest = {"engine": {"max_num_seqs": 64, "seats": 9, "max_model_len": 8192}}
+    process.save()
+    body = api.get(f"/runs/{run.pk}/").json()
+    assert body["seats"] == [{"engine_process": str(process.pk), "asked": 64, "got": 9}]
+
+
 def test_a_run_at_work_has_no_range_yet(api: Api) -> None:
     run = build.run(repeats=2)
     build.decode(run, 1, ("blue", "blue", "red"))

@@ -21,6 +21,14 @@ def test_a_worker_says_where_it_is_and_what_it_does(api: Api) -> None:
     assert row["seen_at"].endswith("Z")
 
 
+def test_a_worker_tells_the_seats_of_its_engine(api: Api) -> None:
+    engine = {"max_num_seqs": 64, "seats": 9, "max_model_len": 8192}
+    build.process(worker=build.worker("seated"), manifest={"engine": engine})
+    build.process(worker=build.worker("unbounded"))
+    told = {row["name"]: row["seats"] for row in api.get("/workers/").json()["results"]}
+    assert told == {"seated": {"asked": 64, "got": 9}, "unbounded": None}
+
+
 def test_a_silent_worker_holds_nothing(api: Api) -> None:
     build.worker(seen_at="2026-01-01T00:00:00Z")
     [row] = api.get("/workers/").json()["results"]

@@ -7,9 +7,19 @@ from typing import Any
 import pytest
 
 from evalboard.core.errors import InvalidInput
-from evalboard.core.profile import BATCH_CLASSES, SECTIONS, EnginePlan, at_batch_size, parse, refusal, resolve
+from evalboard.core.profile import (
+    BATCH_CLASSES,
+    SECTIONS,
+    EnginePlan,
+    at_batch_size,
+    parse,
+    refusal,
+    resolve,
+    seats_asked,
+)
 from evalboard.core.profile_defaults import DEFAULT_PROFILES
 from evalboard.core.profile_fields import ENGINE_FIELDS, ENV_NAMES, SAMPLING_FIELDS
+from evalboard.core.self_test import LARGEST_BATCH
 from tests import self_tests
 
 CPU = {"kind": "cpu", "gpus": [], "n_cores": 6}
@@ -237,6 +247,45 @@ def test_a_plan_is_refused_where_endpoint_or_suite_do_not_fit(changes: dict[str,
 )
 def test_a_process_is_shared_by_plans_that_differ_in_sampling_only(changes: dict[str, Any], is_same: bool) -> None:
     assert (plan().digest == plan(**changes).digest) is is_same
+
+
+@pytest.mark.parametrize(
+    ("slug", "hardware", "most", "least"),
+    [
+        ("pinned", CPU, 1, 1),
+        ("fixed", CPU, 8, 8),
+        ("invariant", cuda(H100), 64, 1),
+        ("fast", CPU, 8, 1),
+        ("fast", cuda(H100), None, None),
+    ],
+)
+def test_seats_are_exact_where_the_batch_class_says_a_size(
+    slug: str, hardware: dict[str, Any], most: int | None, least: int | None
+) -> None:
+    parsed = parse(settings(slug))
+    asked = {"dtype": "float32", "quantization": None, "max_model_len": 2048, "max_tokens": 24, "stop": ()}
+    found = resolve(parsed, hardware, **asked)
+    assert (seats_asked(parsed, hardware), found.engine.get("max_num_seqs"), found.least_seats) == (most, most, least)
+
+
+def test_an_invariant_batch_is_never_larger_than_the_self_test_s() -> None:
+    given = settings("invariant")
+    given["engine"]["max_num_seqs"] = 200
+    assert seats_asked(parse(given), cuda(H100)) == LARGEST_BATCH
+    del given["engine"]["max_num_seqs"]
+    assert seats_asked(parse(given), cuda(H100)) == LARGEST_BATCH
+    given["engine"]["max_num_seqs"] = 4
+    assert seats_asked(parse(given), cuda(H100)) == 4
+
+
+def test_a_replay_of_one_size_does_not_share_the_process_of_a_run() -> None:
+    """The run's may have got fewer seats than it asked for; the replay's size is exact."""
+    asked = {"dtype": "float32", "quantization": None, "max_model_len": 2048, "max_tokens": 24, "stop": ()}
+    run = parse(settings("invariant"))
+    of_run, of_replay = (resolve(each, cuda(H100), **asked) for each in (run, at_batch_size(run, 64)))
+    assert of_run.engine == of_replay.engine
+    assert (of_run.least_seats, of_replay.least_seats) == (1, 64)
+    assert of_run.digest != of_replay.digest
 
 
 def test_every_field_is_documented() -> None:

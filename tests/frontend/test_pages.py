@@ -82,6 +82,14 @@ def test_a_broken_pin_is_a_warning_on_the_page(stage, viewer):
     assert re.search(r'<tr class="broken">\s*<th scope="row"><bdi>max_num_seqs', page)
 
 
+def test_a_run_says_how_many_seats_it_got(stage, viewer):
+    run, by = stage.start(), stage.worker()
+    stage.serve(by, stage.engine(by, max_num_seqs=64, seats=9))
+    page = text_of(viewer.get(f"/runs/{run.pk}/"))
+    assert '<td class="number">9 of 64</td>' in page
+    assert page.count("64 seats asked, 9 got: after the weights, memory has room for 9 of 8,192 tokens at a time.") == 1
+
+
 def test_a_second_equal_run_is_called_byte_identical(stage, viewer):
     first, by = stage.start(), stage.worker()
     process = stage.engine(by)

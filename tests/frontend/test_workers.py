@@ -43,6 +43,11 @@ def test_a_working_worker_shows_its_shard_its_engine_and_its_run(stage, viewer):
     assert process.bucket.fingerprint.label in page
 
 
+def test_a_worker_says_how_many_seats_its_engine_got(stage, viewer):
+    stage.engine(stage.worker(), max_num_seqs=64, seats=9)
+    assert "9 of 64 seats" in text_of(viewer.get("/workers/"))
+
+
 def test_workers_stand_by_pool_and_those_that_need_somebody_first(stage, viewer):
     stage.worker("calm")
     put(stage.worker("mute"), seen_at=Now() - timedelta(hours=2))

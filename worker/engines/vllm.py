@@ -160,6 +160,7 @@ class VllmEngine:
             "model_revision": spec.revision or "",
             "engine": dict(spec.plan.engine),
             "env": dict(spec.plan.env),
+            "least_seats": spec.plan.least_seats,
         }
 
     def _groups(self, requests: Iterable[DecodeRequest]) -> list[list[dict[str, Any]]]:
