@@ -98,7 +98,7 @@ MEASURES = (
     _Measure(
         "Runs as a whole",
         lambda bucket: _unlikely(bucket.noise.overdispersion),
-        "chance of repeats this far apart if only cases flip; under 0.05 look for routing, load or a changed backend",
+        "chance of repeats this far apart if only cases flip; under 0.005 look for routing, load or a changed backend",
     ),
     _Measure(
         "Resolves here",

@@ -3,7 +3,7 @@
 Shape, version 1. Points everywhere, not rounded; null is "not known"; `gate` is a gate's position; spans are [low,
 high].
 
-    {"version", "verdict", "summary", "headline_gate",
+    {"version", "rules", "verdict", "summary", "headline_gate",
      "reasons", "warnings", "next": [{"code", "text", "gate"}],
      "gates": [{"tier", "suite", "verdict", "reasons", "warnings", "next": [{"code", "text"}],
                 "n_cases", "n_cases_judged", "points_per_case",
@@ -29,6 +29,9 @@ from typing import Any
 from evalboard.core.gate import GateInput, Line, Side, Span
 
 VERSION = 1
+# Changed whenever the same inputs would give another verdict, or other words.
+RULES = f"verdict {VERSION}.2"
+FIRST_RULES = "verdict 1.1"  # of documents that do not name theirs
 Json = dict[str, Any]
 KEPT_AS_THEY_ARE = (
     "verdict",

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from evalboard.core import verdict_words as words
 from evalboard.core.evidence import Evidence
 from evalboard.core.gate import Expected, Line
+from evalboard.core.settle import Settling
 
 TO_THE_BLOCKS = {
     "mixed_fingerprint": (
@@ -58,8 +59,10 @@ def of_one_of_several(look: int | None) -> tuple[Line, ...]:
     return (Line("settle", f"Run both sides up to {look} repeats, so that it stands by itself or falls."),)
 
 
-def of_open(evidence: Evidence, expected: Expected | None, needed: Mapping[int, int] | None) -> tuple[Line, ...]:
-    """needed: look → cases, where the suite itself is too small."""
+def of_open(
+    evidence: Evidence, settling: Settling, expected: Expected | None, needed: Mapping[int, int] | None
+) -> tuple[Line, ...]:
+    """expected: the interval at settling.look. needed: look → cases, where the suite itself is too small."""
     larger = (
         f"Use a larger suite. {words.cases_needed(needed)}"
         if needed
@@ -68,8 +71,10 @@ def of_open(evidence: Evidence, expected: Expected | None, needed: Mapping[int, 
     steps = [Line("larger_suite", larger)]
     if expected is not None:
         where = words.span(expected.low, expected.high, -evidence.policy.tolerance_points)
-        text = f"Run both sides up to {expected.repeats} repeats; the change is then expected in {where}."
-        return (Line("settle", text), *(steps if needed else ()))
+        text = f"Run both sides up to {expected.repeats} repeats; if the change stays, its interval is then {where}."
+        steps.insert(0, Line("settle", text))
+        if settling.is_likely:
+            return tuple(steps) if needed else (steps[0],)
     if not needed and not evidence.is_steady:
-        steps.insert(0, Line("pin_batch", MEASURE_PINNED))
+        steps.insert(len(steps) - 1, Line("pin_batch", MEASURE_PINNED))
     return (*steps, Line("decide_by_hand", DECIDE_BY_HAND))

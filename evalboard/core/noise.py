@@ -18,7 +18,7 @@ LEVEL = 0.9  # of the intervals of one bucket's score
 POWER = 0.8  # the chance with which a change of the size of the resolution is found
 ELSEWHERE_ALPHA = 0.05  # for a statement about other cases there are no looks to share it among
 ASSUMED_CHURN = 0.06  # cases that change their score either way from model to model, where no other run says
-OVERDISPERSED = 0.05
+OVERDISPERSED = 0.005  # asked of every side of every comparison: one in two hundred by chance
 SEEN_IN_NONE = 3.0  # rule of three: what k repeats never showed still happens up to 3/k times, 95 times in 100
 # The mean range of m draws from a normal distribution, in standard deviations.
 MEAN_RANGE = {2: 1.128, 3: 1.693, 5: 2.326, 10: 3.078, 20: 3.735}

@@ -68,7 +68,7 @@ def estimate(baseline: Scores, candidate: Scores) -> Estimate:
 
 def with_noise(difference: float, measured: Noise) -> Estimate:
     flips, runs = se_flips(measured), se_runs(measured)
-    if runs is not None and runs > MOVED_AS_A_WHOLE * flips:
+    if runs is not None and move_as_a_whole(measured):
         df = measured.k_baseline + measured.k_candidate - 2
         return Estimate(difference=difference, se=runs, df=df, method="runs")
     is_measured = measured.flips_baseline is not None or measured.flips_candidate is not None
@@ -117,6 +117,36 @@ def se_flips(measured: Noise) -> float:
         _variance(theirs, measured.k_candidate, ours, measured.k_baseline),
     )
     return 100 * math.sqrt(parts[0] + parts[1]) / measured.n_cases
+
+
+def move_as_a_whole(measured: Noise) -> bool:
+    """Whether run scores scatter so much more than flips explain that they are noise of their own."""
+    runs = se_runs(measured)
+    return runs is not None and runs > MOVED_AS_A_WHOLE * se_flips(measured)
+
+
+def se_seen(measured: Noise) -> float:
+    """The standard error from what repeats were seen to do, without the floor for what they never showed.
+
+    It says how far the difference is to move with more repeats; what an interval must allow for is more.
+    """
+    runs = se_runs(measured) or 0.0
+    if move_as_a_whole(measured):
+        return runs
+    flips = ((measured.flips_baseline, measured.k_baseline), (measured.flips_candidate, measured.k_candidate))
+    return max(100 * math.sqrt(math.fsum((seen or 0.0) / k for seen, k in flips)) / measured.n_cases, runs)
+
+
+def sd_of_runs(measured: Noise) -> tuple[float, float]:
+    """The standard deviation of a run's score, baseline and candidate, from flips or from whole runs like the SE."""
+    if move_as_a_whole(measured):
+        variances = (measured.runs_baseline, measured.runs_candidate)
+        scale = 100.0
+    else:
+        variances = (measured.flips_baseline, measured.flips_candidate)
+        scale = 100 / measured.n_cases
+    ours, theirs = (scale * math.sqrt(variance or 0.0) for variance in variances)
+    return ours, theirs
 
 
 def se_runs(measured: Noise) -> float | None:

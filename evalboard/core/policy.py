@@ -7,8 +7,12 @@ from typing import Any
 from evalboard.core.document import Problems, at
 
 RULES = ("strict", "paired")
-LOOKS = ((5, 10, 20), (3, 10, 20))
-FIRST_ALPHA, LATER_ALPHA = 0.03, 0.01  # 0.05 spent over three looks
+# Looks → what each may spend. Repeats are pooled, so looks are correlated, and all three together spend 0.05.
+ALPHAS: dict[tuple[int, ...], tuple[float, ...]] = {
+    (5, 10, 20): (0.03, 0.017, 0.017),
+    (3, 10, 20): (0.03, 0.0139, 0.0139),
+}
+LOOKS = tuple(ALPHAS)
 LEAST_TOLERANCE, MOST_POINTS = 0.1, 100.0
 MOST_WINDOW_HOURS = 24 * 366
 FIELDS = ("rule", "tolerance_points", "guard_points", "looks", "window_hours")
@@ -35,7 +39,7 @@ class PolicySettings:
 
     def alpha(self, look: int) -> float:
         """The share of candidates exactly at the tolerance that may be called safe at this look."""
-        return FIRST_ALPHA if look == self.looks[0] else LATER_ALPHA
+        return ALPHAS[self.looks][self.looks.index(look)]
 
     def settings(self) -> dict[str, Any]:
         """The complete settings as JSON, the same for every way of writing them."""

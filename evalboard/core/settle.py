@@ -11,18 +11,21 @@ from evalboard.core.gate import Expected
 from evalboard.core.paired import Estimate, Noise
 from evalboard.core.policy import PolicySettings
 
-ON_THE_LINE = 1e-12  # points; a difference this close to −tolerance is on it
+LEAST_CHANCE = 0.1  # below it nobody is sent to run more repeats
 
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """look: the total of repeats a side that would settle it 4 times in 5; None where no look of the policy would.
-
-    within: how near the tolerance line a difference must lie for the last look to leave it open.
+    """look: the total of repeats a side to go to, None where that is hardly worth it. chance: that it settles it there,
+    or the best chance of all later looks; 0 after the last.
     """
 
     look: int | None
-    within: float
+    chance: float
+
+    @property
+    def is_likely(self) -> bool:
+        return self.look is not None and self.chance >= noise.POWER
 
 
 def look_at(policy: PolicySettings, k: int) -> int | None:
@@ -45,26 +48,30 @@ def is_too_small(n_cases: int, look: int, policy: PolicySettings) -> bool:
     return least_half_width(n_cases, look, policy) >= policy.tolerance_points
 
 
-def find_settling(found: Estimate, look: int, policy: PolicySettings) -> Settling:
-    """The next look with an 80 % chance to settle this difference, were it the true one."""
-    per_repeat = found.se * math.sqrt(look)
-    later = [each for each in policy.looks if each > look]
-    reach = quantiles.z(1 - policy.alpha(later[0] if later else look)) + quantiles.z(noise.POWER)
-    within = reach * per_repeat / math.sqrt(policy.looks[-1])
-    off = abs(found.difference + policy.tolerance_points)
-    if off < ON_THE_LINE:
-        return Settling(None, within)
-    total = math.ceil((reach * per_repeat / off) ** 2)
-    return Settling(min((each for each in later if each >= total), default=None), within)
+def find_settling(difference: float, measured: Noise, look: int, policy: PolicySettings) -> Settling:
+    """The look to go to: the first that is likely to settle it, else the one with the best chance, if that is any."""
+    chances = {later: chance(difference, measured, later, policy) for later in policy.looks if later > look}
+    best = max(chances, key=lambda later: min(chances[later], noise.POWER), default=None)  # the first of equals
+    if best is None or chances[best] < LEAST_CHANCE:
+        return Settling(None, max(chances.values(), default=0.0))
+    return Settling(best, chances[best])
 
 
-def find_settling_of_few(difference: float, measured: Noise, look: int, policy: PolicySettings) -> Settling:
-    """The same for a suite too small for the present look: what is not seen to move weighs less at a later one."""
-    for later in [each for each in policy.looks if each > look]:
-        there = expected(difference, measured, later, policy)
-        if there.low > -policy.tolerance_points or there.high < -policy.tolerance_points:
-            return Settling(later, 0.0)
-    return Settling(None, 0.0)
+def chance(difference: float, measured: Noise, look: int, policy: PolicySettings) -> float:
+    """The chance that the verdict at a later look is ship or no-ship, given the repeats so far and nothing else.
+
+    The difference moves until then as repeats were seen to scatter, around a true one that may lie to either side of
+    it. The interval there has its own floor, since what so many repeats never show weighs less.
+    """
+    there = expected(difference, measured, look, policy)
+    moves = paired.se_seen(measured) * math.sqrt(1 - measured.k_baseline / look)
+    ship_above = difference - there.low - policy.tolerance_points
+    no_ship_below = difference - there.high - policy.tolerance_points
+    if moves == 0:
+        return float(difference > ship_above or difference < no_ship_below)
+    is_ship = quantiles.normal_below((difference - ship_above) / moves)
+    is_no_ship = quantiles.normal_below((no_ship_below - difference) / moves)
+    return (is_ship + is_no_ship) * (_guard_holds(measured, look, policy) if policy.is_guarded else 1.0)
 
 
 def expected(difference: float, measured: Noise, look: int, policy: PolicySettings) -> Expected:
@@ -72,6 +79,15 @@ def expected(difference: float, measured: Noise, look: int, policy: PolicySettin
     found = paired.with_noise(difference, paired.at_repeats(measured, look))
     half = found.half_width(policy.alpha(look))
     return Expected(repeats=look, low=difference - half, high=difference + half)
+
+
+def _guard_holds(measured: Noise, look: int, policy: PolicySettings) -> float:
+    """The chance that neither side's range of five repeats is over the guard when it is known from so many."""
+    holds = 1.0
+    for sd in filter(None, paired.sd_of_runs(measured)):
+        room = policy.guard_points / noise.expected_range_points(sd) - 1
+        holds *= quantiles.normal_below(room * math.sqrt(2 * (look - 1)))
+    return holds
 
 
 def leaning(difference: float, tolerance: float) -> str:

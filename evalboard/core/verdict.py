@@ -22,11 +22,11 @@ from evalboard.core.gate import (
     Line,
     Question,
 )
-from evalboard.core.gate_document import VERSION, Json, gate_document
+from evalboard.core.gate_document import RULES, VERSION, Json, gate_document
 from evalboard.core.policy import PolicySettings
 from evalboard.core.several_gates import benjamini_hochberg, holm
 
-__all__ = ["VERSION", "GateInput", "GateVerdict", "Question", "decide", "judge"]
+__all__ = ["RULES", "VERSION", "GateInput", "GateVerdict", "Question", "decide", "judge"]
 
 MOST_MISSING_PERCENT = 1  # of the cases; beyond it nothing is decided
 FEW_CASES = 200  # below it one case is worth more than half a point
@@ -75,6 +75,7 @@ def decide(gates: Sequence[GateInput]) -> Json:
     to_look_at = _worth_a_look(gates)
     return {
         "version": VERSION,
+        "rules": RULES,
         "verdict": verdict,
         "summary": _summary(gates, critical, deciding[0]),
         "headline_gate": deciding[0],
@@ -166,20 +167,18 @@ def _too_few_repeats(evidence: Evidence, change: Change) -> _Ruling:
 def _not_settled(evidence: Evidence, change: Change, look: int) -> _Ruling:
     policy, found = evidence.policy, change.found
     n_cases = evidence.n_cases_judged
-    is_too_small = settle.is_too_small(n_cases, look, policy)
-    if is_too_small:
+    settling = settle.find_settling(found.difference, change.measured, look, policy)
+    if settle.is_too_small(n_cases, look, policy):
         needed = settle.cases_needed(policy)
-        settling = settle.find_settling_of_few(found.difference, change.measured, look, policy)
         half = settle.least_half_width(n_cases, look, policy)
         reason = Line("suite_too_small", words.suite_too_small(evidence, change, half, needed, settling))
     else:
         needed = None
-        settling = settle.find_settling(found, look, policy)
         reason = Line("not_settled", words.not_settled(evidence, change, settling))
     expected = None
     if settling.look is not None:
         expected = settle.expected(found.difference, change.measured, settling.look, policy)
-    return _open(evidence, change, reason, next_steps.of_open(evidence, expected, needed), expected)
+    return _open(evidence, change, reason, next_steps.of_open(evidence, settling, expected, needed), expected)
 
 
 def _open(

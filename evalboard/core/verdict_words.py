@@ -94,12 +94,26 @@ def regression(evidence: Evidence, change: Change) -> str:
 def not_settled(evidence: Evidence, change: Change, settling: Settling) -> str:
     only = settled(evidence, change).replace("is settled to", "is settled only to")
     text = f"{only}, which crosses the tolerance of {_tolerance(evidence)}."
+    return f"{text} {what_settles(evidence, settling)}"
+
+
+def what_settles(evidence: Evidence, settling: Settling) -> str:
+    """What more repeats are worth, as a chance that was checked against what came of it (docs/verdict.md)."""
+    last = evidence.policy.looks[-1]
     if settling.look is not None:
-        return f"{text} {settling.look} repeats a side would settle it 4 times in 5."
-    near = f"it lies within ±{points(settling.within)} of the tolerance"
-    return (
-        f"{text} More repeats will not settle it: {near}, where even {evidence.policy.looks[-1]} a side leave it open."
-    )
+        return f"{settling.look} repeats a side settle it {in_ten(settling.chance)}."
+    if evidence.look == last:
+        return f"No more repeats are looked at: {last} a side are the last look."
+    return f"More repeats will hardly settle it: up to {last} a side, {in_ten(settling.chance)}."
+
+
+def in_ten(chance: float) -> str:
+    """ "about 4 times in 10"; never sure, as what it rests on is an estimate."""
+    if chance < 0.1:
+        return "less than once in 10"
+    if chance >= 0.95:
+        return "more than 9 times in 10"
+    return f"about {round(10 * chance)} times in 10" if chance >= 0.15 else "about once in 10"
 
 
 def suite_too_small(
@@ -112,8 +126,7 @@ def suite_too_small(
         f"{counted(evidence.n_cases_judged, 'case')} are too few: even if none moved, {look} repeats settle a change "
         f"only to ±{points(half_width, digits)} points, and the tolerance is {tolerance}. {cases_needed(needed)}"
     )
-    later = f" These cases would do at {settling.look} repeats a side." if settling.look is not None else ""
-    return f"{text}{later} The change is {signed(change.found.difference)} so far."
+    return f"{text} The change is {signed(change.found.difference)} so far. {what_settles(evidence, settling)}"
 
 
 def cases_needed(needed: Mapping[int, int]) -> str:

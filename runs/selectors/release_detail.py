@@ -9,8 +9,9 @@ from django.db.models.fields.json import KT
 from django.db.models.functions import Now
 
 from evalboard.core.errors import NotFound
+from evalboard.core.gate_document import FIRST_RULES, RULES
 from runs.models import Gate, Release, Run, Settling, SignOff, Verdict
-from runs.selectors.release import GateReport, ReleaseReport, SettlePlan, SignOffLine, StoryLine
+from runs.selectors.release import GateReport, Line, ReleaseReport, SettlePlan, SignOffLine, StoryLine
 from runs.selectors.release_gates import gate_reports, lines
 from runs.selectors.release_list import rows_of, with_outcome
 
@@ -50,7 +51,7 @@ def release_report(release_id: int, *, plan: Mapping[str, Any] | None = None) ->
         row=row,
         headline_gate=headline,
         reasons=lines(document.get("reasons", ())),
-        warnings=lines(document.get("warnings", ())),
+        warnings=(*_of_rules(document), *lines(document.get("warnings", ()))),
         next_steps=lines(document.get("next", ())),
         gates=gates,
         policy_name=policy.slug,
@@ -64,6 +65,14 @@ def release_report(release_id: int, *, plan: Mapping[str, Any] | None = None) ->
         sign_offs=tuple(_sign_off(each, verdict, release.now) for each in sign_offs),
         story=tuple(sorted(_story(release, settlings, sign_offs), key=lambda line: line.at)),
     )
+
+
+def _of_rules(document: Mapping[str, Any]) -> tuple[Line, ...]:
+    """The warning of a verdict that is kept as it was signed; every other one is by today's rules."""
+    if not document or document.get("rules", FIRST_RULES) == RULES:
+        return ()
+    text = "Taken and signed under an earlier version of the rules, and kept as it was signed."
+    return (Line("earlier_rules", f"{text} To have it judged by today's, ask for the release again."),)
 
 
 def _settle(plan: Mapping[str, Any]) -> SettlePlan:

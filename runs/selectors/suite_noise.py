@@ -9,7 +9,7 @@ from django.db.models import F
 from numpy.typing import NDArray
 
 from evalboard.core import columns, noise
-from evalboard.core.policy import FIRST_ALPHA, LOOKS
+from evalboard.core.policy import ALPHAS, LOOKS
 from runs.models import RepeatScore
 from runs.selectors.suite_history import BucketHistory
 
@@ -62,7 +62,7 @@ def _scores(wanted: dict[int, int]) -> dict[int, list[NDArray[np.float64]]]:
 def _measured(repeats: list[NDArray[np.float64]]) -> BucketNoise | None:
     scores = np.column_stack(repeats)
     sd = noise.sd_points(scores)
-    here = noise.resolution_points(scores, repeats=REPEATS, alpha=FIRST_ALPHA)
+    here = noise.resolution_points(scores, repeats=REPEATS, alpha=ALPHAS[LOOKS[0]][0])
     elsewhere = noise.resolution_elsewhere_points(scores, repeats=REPEATS)
     if sd is None or here is None or elsewhere is None:
         return None

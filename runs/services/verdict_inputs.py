@@ -19,8 +19,6 @@ from runs.models import Case, Gate, Release, Repeat, Response, Rotation, Run
 from runs.services import comparison_inputs
 from runs.services.comparison_inputs import Inputs, SideKey
 
-# Changed whenever the same inputs would give another verdict, or other words.
-METHOD = f"verdict {verdict.VERSION}.1"
 # Their responses were not left out by the engine: a person stopped them, or no engine started.
 LEFT_OUT = (Repeat.Status.CANCELLED, Repeat.Status.FAILED)
 RUN = ("suite_version__suite", "suite_version__scorer", "endpoint", "profile", "bucket__model", "bucket__fingerprint")
@@ -58,11 +56,35 @@ class GateFound:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A release's gates in their order, and the digest of everything that its verdict rests on."""
+    """A release's gates in their order."""
 
     release: Release
     gates: tuple[GateFound, ...]
-    input_digest: str
+
+    @property
+    def input_digest(self) -> str:
+        """The digest of everything that a verdict by today's rules rests on."""
+        return self.digest_by(verdict.RULES)
+
+    def digest_by(self, rules: str) -> str:
+        """The same for a verdict by the rules that its document names."""
+        policy = self.release.policy
+        return digest.digest_json(
+            {
+                "method": rules,
+                "policy": {"slug": policy.slug, "version": policy.version, "digest": policy.digest},
+                "treatment": self.release.treatment,
+                "gates": [
+                    {
+                        "tier": found.gate.tier,
+                        "baseline": _side_digests(found.baseline),
+                        "candidate": _side_digests(found.candidate),
+                        "expired": None if found.expired is None else found.expired.pk,
+                    }
+                    for found in self.gates
+                ],
+            }
+        )
 
 
 def gates_of(release: Release) -> list[Gate]:
@@ -91,7 +113,7 @@ def find(release: Release, gates: Sequence[Gate]) -> Found:
         )
         for gate, (ours, theirs) in zip(gates, keys, strict=True)
     )
-    return Found(release, found, _digest(release, found))
+    return Found(release, found)
 
 
 def load(found: GateFound, treatment: str) -> tuple[Question, Inputs]:
@@ -140,26 +162,6 @@ class _Facts:
             n_processes=len(processes),
             broken_pins=tuple(sorted(broken)),
         )
-
-
-def _digest(release: Release, gates: Sequence[GateFound]) -> str:
-    policy = release.policy
-    return digest.digest_json(
-        {
-            "method": METHOD,
-            "policy": {"slug": policy.slug, "version": policy.version, "digest": policy.digest},
-            "treatment": release.treatment,
-            "gates": [
-                {
-                    "tier": found.gate.tier,
-                    "baseline": _side_digests(found.baseline),
-                    "candidate": _side_digests(found.candidate),
-                    "expired": None if found.expired is None else found.expired.pk,
-                }
-                for found in gates
-            ],
-        }
-    )
 
 
 def _side_digests(side: SideFound) -> dict[str, Any]:

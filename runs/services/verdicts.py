@@ -15,8 +15,9 @@ from django.db.models.functions import Now
 
 from evalboard.core import policy, verdict
 from evalboard.core.errors import Conflict, EvalboardError, NotFound
+from evalboard.core.gate_document import FIRST_RULES
 from evalboard.core.verdict import GateInput
-from runs.models import Gate, Release, Run, Verdict
+from runs.models import Gate, Release, Run, SignOff, Verdict
 from runs.services import comparisons, news, verdict_inputs, verdict_warnings
 from runs.services.verdict_inputs import Found
 
@@ -38,7 +39,7 @@ def decide_release(*, release_id: int) -> Verdict:
         if release.verdict is not None and not all(_have_ended(gate) for gate in gates):
             return release.verdict
         found = verdict_inputs.find(release, gates)
-        if release.verdict is not None and release.verdict.input_digest == found.input_digest:
+        if release.verdict is not None and _holds(release.verdict, found):
             return release.verdict
         document = judge(found)
         with transaction.atomic():
@@ -81,8 +82,23 @@ def undecided() -> list[int]:
 
 
 def present_digest(release: Release) -> str:
-    """The digest of what the release's verdict would rest on now."""
-    return verdict_inputs.find(release, verdict_inputs.gates_of(release)).input_digest
+    """The digest of what the release's verdict rests on as things are now."""
+    found = verdict_inputs.find(release, verdict_inputs.gates_of(release))
+    kept = release.verdict
+    return kept.input_digest if kept is not None and _holds(kept, found) else found.input_digest
+
+
+def _holds(kept: Verdict, found: Found) -> bool:
+    """Whether a verdict is that of these inputs. One that was signed stays as it was signed when only rules changed."""
+    if kept.input_digest == found.input_digest:
+        return True
+    rules = kept.document.get("rules", FIRST_RULES)
+    return kept.input_digest == found.digest_by(rules) and _is_signed(kept)
+
+
+def _is_signed(kept: Verdict) -> bool:
+    ended = Q(expires_at__lte=Now())
+    return SignOff.objects.filter(verdict=kept, input_digest=kept.input_digest).exclude(ended).exists()
 
 
 def _release(release_id: int) -> Release:

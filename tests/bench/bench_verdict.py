@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from tests.bench import measured_table
+from tests.bench import measured_table, simulated_settling
 from tests.bench.simulated import CLAIMS, SEED
 
 PAIRS = 1000
+PAIRS_FOLLOWED = 150  # of each true change, to the last look
 
 Row = dict[str, Any]
 
@@ -21,7 +22,7 @@ def measure() -> list[Row]:
             for claim, share in zip(CLAIMS, shares, strict=True)
         ),
     ]
-    measured_table.write("verdict.md", lines)
+    measured_table.write("verdict.md", [*lines, "", *simulated_settling.table(PAIRS_FOLLOWED)])
     return [
         {
             "what": f"{claim.situation}: {claim.says} (seed {SEED})",

@@ -1,10 +1,12 @@
 """A policy is checked in full, and written one way."""
 
+import math
 from typing import Any
 
 import pytest
+from scipy.stats import multivariate_normal
 
-from evalboard.core import policy
+from evalboard.core import policy, quantiles
 from evalboard.core.errors import InvalidInput
 from evalboard.core.policy import DEFAULT_POLICIES, DEFAULT_POLICY, PolicySettings
 from evalboard.core.suite import parse_suite
@@ -49,10 +51,19 @@ def test_what_is_refused_names_its_field(settings: Any, path: str) -> None:
     assert list(refused.value.fields) == [path]
 
 
-@pytest.mark.parametrize("looks", policy.LOOKS)
-def test_one_candidate_in_twenty_is_the_most_that_all_looks_together_may_ship_wrongly(looks: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    ("looks", "bounds", "spent"), [((5, 10, 20), (1.881, 2.12, 2.12), 0.0500), ((3, 10, 20), (1.881, 2.2, 2.2), 0.0487)]
+)
+def test_all_looks_together_ship_one_in_twenty_at_the_tolerance_and_waste_none_of_it(
+    looks: tuple[int, ...], bounds: tuple[float, ...], spent: float
+) -> None:
+    """Repeats are pooled, so two looks at j and k of them are correlated by sqrt(j/k); the tail is exact."""
     found = policy.parse({**LEAST, "looks": list(looks)})
-    assert [found.alpha(look) for look in found.looks] == [0.03, 0.01, 0.01]
+    taken = [quantiles.z(1 - found.alpha(look)) for look in found.looks]
+    assert taken == pytest.approx(bounds, abs=0.001)
+    correlations = [[math.sqrt(min(one, other) / max(one, other)) for other in looks] for one in looks]
+    pooled = multivariate_normal([0.0] * 3, correlations, abseps=1e-8, releps=1e-8, maxpts=10**6, seed=1)
+    assert 1 - pooled.cdf(taken) == pytest.approx(spent, abs=0.00005)
 
 
 def test_every_installation_has_a_strict_and_a_paired_policy_of_one_point() -> None:

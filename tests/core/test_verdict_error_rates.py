@@ -1,10 +1,12 @@
 """The error rates that docs/verdict.md promises, by seeded simulation; `make bench` takes more pairs of them."""
 
+import math
 from pathlib import Path
+from statistics import mean
 
 import pytest
 
-from tests.bench import measured_table, simulated
+from tests.bench import measured_table, simulated, simulated_settling
 from tests.bench.simulated import BATCHED, CLAIMS, PINNED, Claim
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "verdict.md"
@@ -48,3 +50,16 @@ def test_the_simulated_change_is_exactly_the_one_that_was_asked_for() -> None:
     assert (pair.candidate[:, 0] != pair.baseline[:, 0]).sum() == 16 + 16  # the drop, and the churn beside it
     with pytest.raises(ValueError, match="no whole number"):
         next(simulated.pairs(1, PINNED, difference=-0.3))
+
+
+@pytest.mark.parametrize(("setting", "n_pairs"), list(zip(simulated_settling.SETTINGS[:2], (25, 10), strict=True)))
+def test_what_is_said_of_further_repeats_comes_true(setting: simulated_settling.Setting, n_pairs: int) -> None:
+    """Of the lower and of the higher half of the chances, within ten points and what so few comparisons leave open."""
+    said = sorted(simulated_settling.follow(setting, n_pairs), key=lambda each: each.chance)
+    for half in (said[: len(said) // 2], said[len(said) // 2 :]):
+        chance = mean(each.chance for each in half)
+        scatter = 2 * math.sqrt(chance * (1 - chance) / len(half))
+        assert len(half) > 25
+        assert mean(each.is_settled for each in half) == pytest.approx(chance, abs=0.1 + scatter)
+    assert mean(each.is_settled for each in said if each.is_hopeless) <= 0.1
+    assert mean(each.is_settled_by_the_last for each in said if each.is_hopeless_by_root) > 0.25

@@ -9,6 +9,8 @@ import pytest
 from django.db import IntegrityError, connection, connections, transaction
 from django.utils import timezone
 
+from evalboard.core import gate_document
+from evalboard.core import verdict as core_verdict
 from evalboard.core.errors import Conflict, InvalidInput, NotFound, Refused
 from runs import selectors, services, sign_off_chain
 from runs.models import Release, Response, Run, SignOff, Token
@@ -223,3 +225,56 @@ def test_many_who_sign_at_once_make_one_chain() -> None:
             each.result(timeout=30)
     assert SignOff.objects.count() == len(people)
     assert problems() == [""] * len(people)
+
+
+def under_earlier_rules(monkeypatch: pytest.MonkeyPatch, rules: str) -> None:
+    """As before an upgrade: verdicts are taken under these rules, and their documents name them or not."""
+    for module in (core_verdict, gate_document):
+        monkeypatch.setattr(module, "RULES", rules)
+
+
+@pytest.mark.parametrize("rules", ["verdict 0.9", gate_document.FIRST_RULES])
+def test_an_upgrade_of_the_rules_leaves_what_was_signed_as_it_was_signed(
+    pair: tuple[Run, Run], person: Any, monkeypatch: pytest.MonkeyPatch, rules: str
+) -> None:
+    with monkeypatch.context() as earlier:
+        under_earlier_rules(earlier, rules)
+        release = judged.release(*pair)
+        if rules == gate_document.FIRST_RULES:  # its documents did not name them
+            release.verdict.document.pop("rules")
+            release.verdict.save(update_fields=["document"])
+        sign(release, person)
+    kept = services.decide_release(release_id=release.pk)
+    assert kept == release.verdict
+    report = selectors.release_report(release.pk)
+    assert (report.row.outcome, report.sign_offs[0].void) == ("approved", "")
+    assert [line.code for line in report.warnings].count("earlier_rules") == 1
+    sign(release, person, "reject", note="On second thoughts.")  # on the very verdict that is shown
+    assert SignOff.objects.filter(verdict=kept).count() == 2
+
+
+def test_an_upgrade_of_the_rules_decides_what_nobody_signed_anew(
+    pair: tuple[Run, Run], person: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        under_earlier_rules(earlier, "verdict 0.9")
+        unsigned, waived = judged.release(*pair), judged.release(*pair, policy="strict")
+        sign(waived, person, "waive", note="Until then.", expires_at=soon())
+    assert services.decide_release(release_id=unsigned.pk) != unsigned.verdict
+    assert services.decide_release(release_id=waived.pk) == waived.verdict
+    past_the_trigger("UPDATE runs_signoff SET expires_at = now()")  # the waiver has ended
+    taken = services.decide_release(release_id=waived.pk)
+    assert (taken != waived.verdict, taken.document["rules"]) == (True, gate_document.RULES)
+    assert [line.code for line in selectors.release_report(waived.pk).warnings].count("earlier_rules") == 0
+
+
+def test_what_was_signed_under_earlier_rules_is_void_once_its_inputs_move(
+    pair: tuple[Run, Run], person: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        under_earlier_rules(earlier, "verdict 0.9")
+        release = judged.release(*pair)
+        sign(release, person)
+    Response.objects.filter(repeat__run=pair[0]).update(is_vouched=False)
+    assert services.decide_release(release_id=release.pk) != release.verdict
+    assert selectors.release_report(release.pk).row.outcome == "void"
