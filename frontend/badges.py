@@ -86,7 +86,7 @@ def _of_run(run: RunRow) -> tuple[str, str]:
     if run.status != "finished":
         return run.status, OTHER_INK
     if run.range is None:
-        return f"{run.n_buckets} buckets", OTHER_INK
+        return f"{run.n_buckets} buckets" if run.n_buckets > 1 else "no score", OTHER_INK
     low, high = (f"{end:.1f}" for end in run.range)
     return low if low == high else f"{low}–{high}", RUN_INK
 

@@ -43,13 +43,17 @@ def of_run(report: RunReport) -> Finding:
         return Finding(why[row.status], f"{kept} {worth}")
     if row.range is None:
         n = len(report.buckets)
+        if n < 2 and any(row.left_out):
+            return Finding("Finished, without a range.", f"No repeat is of draws alone. {_left_out(report)}")
         if n < 2:
             return Finding("Finished, without a score.", "The log gave none. Below it can be scored with a scorer.")
         return Finding(
             f"Served by {n} buckets, so no score is given for the whole.", "Each bucket is scored by itself."
         )
-    n_repeats = len(report.repeats)
+    n_repeats = len(row.drawn_points)
     n_unstable = report.noise.n_unstable
+    if any(row.left_out):
+        worth = f"{_left_out(report)} {worth}"
     if n_repeats == 1:
         return Finding(f"{points(row.range[0])} points in one repeat.", f"One repeat has no spread yet. {worth}")
     if row.range[0] == row.range[1]:
@@ -62,13 +66,21 @@ def of_run(report: RunReport) -> Finding:
     return Finding(claim, f"{cases} score between repeats. {worth}")
 
 
+def _left_out(report: RunReport) -> str:
+    n, n_repeats = sum(report.row.left_out), sum(n > 0 for n in report.row.left_out)
+    answers = "1 answer of a cache or a fallback is" if n == 1 else f"{n:,} answers of a cache or a fallback are"
+    return f"{answers} left out of it, with the {n_repeats} repeat{'' if n_repeats == 1 else 's'} that they are in."
+
+
 def of_noise(report: RunReport) -> Finding:
     """What the repeats can tell apart; of the one bucket, for several have a column each."""
     noise, n = report.noise, f"{report.n_cases:,}"
     if len(report.buckets) > 1:
         return Finding("Each bucket is measured by itself.", "Nothing is said of them together.")
     if noise.resolution is None:
-        return Finding("Not known from fewer than two repeats.", "A whole second repeat measures how much scores move.")
+        return Finding(
+            "Not known from fewer than two repeats.", "A whole second repeat of draws measures how much scores move."
+        )
     found = noise.resolution
     claim = f"{found.repeats} repeats resolve a change of {points(found.points)} points on these {n} cases."
     elsewhere = f"{points(found.elsewhere_points)} for other cases like these, if {share(found.churn)} of them change."

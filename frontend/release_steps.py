@@ -60,6 +60,8 @@ def _step(code: str, report: ReleaseReport, gate: GateReport, *, may_run: bool, 
     if code == "rerun_missing":
         side = "baseline" if gate.baseline.status == "incomplete" else "candidate"
         return Step(f"Run the {side} again", _rerun(report, gate, side))
+    if code in ("run_uncached", "pin_backend"):
+        return Step("Import the new log", reverse("imports"))
     if code == "pin_batch" and gate.verdict == "not_comparable":
         side = "baseline" if gate.baseline.n_buckets > 1 else "candidate"
         return Step(f"Run the {side} again", _rerun(report, gate, side))

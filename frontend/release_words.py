@@ -24,6 +24,8 @@ PLATE_CLAIMS = {
     "noisy": "repeats spread by more than the guard",
     "suite_too_small": "too few cases to settle it",
     "too_few_repeats": "a lean, and not a verdict",
+    "cached": "what a cache answers is no draw",
+    "fallback": "what a fallback answers is no draw",
     "incomplete": "missing responses could turn it",
     "not_settled": "the interval crosses the tolerance",
 }

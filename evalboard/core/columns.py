@@ -76,6 +76,18 @@ def unpack_buckets(packed: bytes, n_cases: int | None = None) -> NDArray[np.uint
     return _column(packed, "<u2", n_cases, "buckets").astype(np.uint16, copy=False)
 
 
+def pack_marks(marks: NDArray[np.uint8]) -> bytes | None:
+    """1 byte a case, as `core.live_answers` has marks; None where no answer carries one."""
+    return marks.tobytes() if marks.any() else None
+
+
+def unpack_marks(packed: bytes | None, n_cases: int) -> NDArray[np.uint8]:
+    """uint8[n_cases], read-only where there is any."""
+    if packed is None:
+        return np.zeros(n_cases, np.uint8)
+    return _column(packed, "u1", n_cases, "marks").astype(np.uint8, copy=False)
+
+
 def pack_reasons(reasons: Sequence[str | None]) -> bytes:
     """One sentence a case, or None: a JSON list under zstd. Raises ValueError where they are too long to read back."""
     text = json.dumps(list(reasons), separators=(",", ":")).encode()

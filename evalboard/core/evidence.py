@@ -1,20 +1,19 @@
 """What two runs of one suite say, before any rule is asked: each side by itself, the change, what is missing."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evalboard.core import noise, paired, reach, settle
+from evalboard.core import live_answers, noise, paired, reach, settle
 from evalboard.core.comparability import STEADY_BATCHES
 from evalboard.core.gate import Changed, Missing, Question, Reach, Scores, Side, Span
+from evalboard.core.live_answers import Bools, Drawn
 from evalboard.core.paired import Estimate, Noise
 from evalboard.core.policy import PolicySettings
 
 LEAN_ALPHA = 0.05  # of an interval before the first look, which decides nothing
 MOST_LISTED = 1000  # changed cases kept by name; the counts are of all
-
-Bools = NDArray[np.bool_]
 
 UNKNOWN_SIDE = Side(
     score=None,
@@ -48,10 +47,34 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """look: the repeats of each side that enter, None before the first look, when all do. k_*: those there are.
+class LeftOut:
+    """Answers that are no draws (core.live_answers): of each side, the number with each mark that makes them so.
 
-    n_cases_missing: cases without a score on one side. change: None where no case has a score on both sides.
+    n_cases: cases that have no draw on one side, for that reason. is_look_lost: with these answers there would be a
+    look, and without them there is none.
+    """
+
+    baseline: Mapping[str, int]
+    candidate: Mapping[str, int]
+    n_cases: int
+    is_look_lost: bool
+
+    @property
+    def n(self) -> int:
+        return sum(self.baseline.values()) + sum(self.candidate.values())
+
+    @property
+    def code(self) -> str:
+        """Why most of them are none: a name of core.live_answers.NO_DRAW."""
+        return max(live_answers.NO_DRAW, key=lambda name: self.baseline.get(name, 0) + self.candidate.get(name, 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """look: the repeats of each side that enter, None before the first look, when all do. k_*: the draws there are.
+
+    n_cases_missing: cases without a draw that has a score on one side. left_out: answers that are no draws.
+    change: None where no case has a score on both sides.
     noisy: the sides whose range is over the policy's guard. is_steady: neither side's batching moves a bit.
     """
 
@@ -64,6 +87,7 @@ class Evidence:
     baseline: Side
     candidate: Side
     missing: Missing
+    left_out: LeftOut
     change: Change | None
     noisy: tuple[str, ...]
     is_steady: bool
@@ -79,11 +103,13 @@ class Evidence:
 
 def find_evidence(question: Question, policy: PolicySettings, *, is_comparable: bool) -> Evidence:
     """Read both sides. A side that several buckets served has no score, and no change is read across a block."""
-    ours, theirs = _with_answers(question.baseline), _with_answers(question.candidate)
-    k_ours, k_theirs = ours.shape[1], theirs.shape[1]
-    look = settle.look_at(policy, min(k_ours, k_theirs))
-    if look is not None:
-        ours, theirs = ours[:, :look], theirs[:, :look]
+    both = (
+        live_answers.read(question.baseline, question.marks_baseline),
+        live_answers.read(question.candidate, question.marks_candidate),
+    )
+    look = _look(policy, both)
+    entering = tuple(side.first(look) for side in both)
+    ours, theirs = (side.scores for side in entering)
     has_both = _has_score(ours) & _has_score(theirs)
     n_judged = int(np.count_nonzero(has_both))
     change = None
@@ -98,11 +124,12 @@ def find_evidence(question: Question, policy: PolicySettings, *, is_comparable: 
         n_cases=len(question.case_ids),
         n_cases_missing=len(question.case_ids) - n_judged,
         look=look,
-        k_baseline=k_ours,
-        k_candidate=k_theirs,
+        k_baseline=both[0].n_draws,
+        k_candidate=both[1].n_draws,
         baseline=sides[0],
         candidate=sides[1],
-        missing=_missing(ours, theirs, len(question.case_ids) - n_judged, change),
+        missing=_missing(entering, len(question.case_ids) - n_judged, change),
+        left_out=_left_out(question, entering, policy, look),
         change=change,
         noisy=tuple(
             name
@@ -117,10 +144,27 @@ def find_evidence(question: Question, policy: PolicySettings, *, is_comparable: 
     )
 
 
-def _with_answers(scores: Scores) -> Scores:
-    """The repeats in which any case has a score: one that never ran is none."""
-    has_answers = ~np.isnan(scores).all(axis=0)
-    return scores if has_answers.all() else scores[:, has_answers]
+def _look(policy: PolicySettings, both: Sequence[Drawn]) -> int | None:
+    """The latest look at which each side has as many draws among as many repeats."""
+    look = settle.look_at(policy, min(side.n_draws for side in both))
+    while look is not None and any(side.first(look).n_draws < look for side in both):
+        look = settle.look_at(policy, look - 1)
+    return look
+
+
+def _left_out(question: Question, entering: Sequence[Drawn], policy: PolicySettings, look: int | None) -> LeftOut:
+    asked = ((question.baseline, question.marks_baseline), (question.candidate, question.marks_candidate))
+    counts = [live_answers.left_out_counts(scores, marks) for scores, marks in asked]
+    ours, theirs = (
+        _has_score(scores) & ~_has_score(side.scores) for (scores, _), side in zip(asked, entering, strict=True)
+    )
+    with_all = [live_answers.read(scores) for scores, _ in asked]
+    return LeftOut(
+        baseline=counts[0],
+        candidate=counts[1],
+        n_cases=int(np.count_nonzero(ours | theirs)),
+        is_look_lost=look is None and _look(policy, with_all) is not None,
+    )
 
 
 def _has_score(scores: Scores) -> Bools:
@@ -180,14 +224,19 @@ def _side(scores: Scores) -> Side:
     )
 
 
-def _missing(ours: Scores, theirs: Scores, n_cases_missing: int, change: Change | None) -> Missing:
+def _missing(entering: Sequence[Drawn], n_cases_missing: int, change: Change | None) -> Missing:
     """What is missing, and the ends that the interval would have if the missing went all one way, then the other."""
-    n_ours, n_theirs = (int(np.count_nonzero(np.isnan(side))) for side in (ours, theirs))
+    ours, theirs = entering
+    n_ours, n_theirs = (int(np.count_nonzero(side.is_missing)) for side in entering)
     low, high = None, None
     if change is not None and (n_ours or n_theirs):
-        low = _interval(_filled(ours, 1.0), _filled(theirs, 0.0), change.alpha)[0]
-        high = _interval(_filled(ours, 0.0), _filled(theirs, 1.0), change.alpha)[1]
-    share = n_cases_missing / len(ours) if len(ours) else 0.0
+        # A case whose answers are all left out stays out: nothing of it is missing.
+        is_in = ~(ours.is_left_out.all(axis=1) | theirs.is_left_out.all(axis=1))
+        # Never narrower than without them: each filled response counts as one more.
+        low = min(_interval(_filled(ours, 1.0)[is_in], _filled(theirs, 0.0)[is_in], change.alpha)[0], change.low)
+        high = max(_interval(_filled(ours, 0.0)[is_in], _filled(theirs, 1.0)[is_in], change.alpha)[1], change.high)
+    n_cases = len(ours.scores)
+    share = n_cases_missing / n_cases if n_cases else 0.0
     return Missing(n_baseline=n_ours, n_candidate=n_theirs, share=share, low=low, high=high)
 
 
@@ -197,5 +246,5 @@ def _interval(ours: Scores, theirs: Scores, alpha: float) -> Span:
     return found.difference - half, found.difference + half
 
 
-def _filled(scores: Scores, score: float) -> Scores:
-    return np.where(np.isnan(scores), score, scores)
+def _filled(side: Drawn, score: float) -> Scores:
+    return np.where(side.is_missing, score, side.scores)

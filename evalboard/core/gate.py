@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.core.comparability import Asked
+from evalboard.core.live_answers import Marks
 
 SHIP, NO_SHIP, INCONCLUSIVE, NOT_COMPARABLE = "ship", "no_ship", "inconclusive", "not_comparable"
 TIERS = ("critical", "advisory")
@@ -20,6 +21,7 @@ class Question:
 
     groups: "" for a case that stands alone. baseline, candidate: float64[n, kA] and float64[n, kB], scores in [0, 1]
     by repeat, NaN where missing. treatment: `model`, or `stack` to judge what serves one model.
+    marks_*: what the logs say of the answers, as core.live_answers has marks; None where they say nothing.
     is_baseline_expired: "" or the sentence that says why.
     """
 
@@ -29,6 +31,8 @@ class Question:
     candidate: Scores
     asked_baseline: Asked
     asked_candidate: Asked
+    marks_baseline: Marks | None = None
+    marks_candidate: Marks | None = None
     treatment: str = "model"
     is_baseline_expired: str = ""
 

@@ -22,6 +22,15 @@ DECIDE_BY_HAND = "Or decide by hand: waive with a reason and an end date."
 MEASURE_PINNED = "Decode both sides pinned, one case at a time; how far that scatters is known once it has run."
 
 
+TO_THE_LEFT_OUT = {
+    "cached": (
+        "run_uncached",
+        "Run the eval again with every cache off, the tool's and the gateway's, and import that log.",
+    ),
+    "fallback": ("pin_backend", "Run the eval again pinned to one backend, with no fallback, and import that log."),
+}
+
+
 def of_block(code: str) -> Line:
     return Line(*TO_THE_BLOCKS.get(code, ("rebaseline", RUN_BASELINE_AGAIN)))
 
@@ -46,6 +55,11 @@ def of_missing(evidence: Evidence) -> tuple[Line, ...]:
     n = evidence.missing.n_baseline + evidence.missing.n_candidate
     what = f"the {n:,} missing responses" if n > 1 else "the missing response" if n else "both sides"
     return (Line("rerun_missing", f"Run {what} again."),)
+
+
+def of_too_few_draws(code: str) -> tuple[Line, ...]:
+    """code: why answers are no draws."""
+    return (Line(*TO_THE_LEFT_OUT[code]),)
 
 
 def of_few_repeats(evidence: Evidence, needed: int) -> tuple[Line, ...]:

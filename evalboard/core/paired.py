@@ -22,7 +22,7 @@ Scores = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """The noise of a difference over n_cases; k_*: repeats of each side.
+    """The noise of a difference over n_cases; k_*: repeats of each side, draws_*: scores of a case, in harmonic mean.
 
     flips_*: Σ s² over the cases of a side, None where no case has two scores. runs_*: the variance of a side's run
     scores, as fractions, None with fewer than two repeats. unmeasured: Σ d² over the cases, for one repeat on both.
@@ -31,6 +31,8 @@ class Noise:
     n_cases: int
     k_baseline: int
     k_candidate: int
+    draws_baseline: float
+    draws_candidate: float
     flips_baseline: float | None
     flips_candidate: float | None
     runs_baseline: float | None
@@ -82,6 +84,8 @@ def measure(baseline: Scores, candidate: Scores) -> Noise:
         n_cases=len(baseline),
         k_baseline=baseline.shape[1],
         k_candidate=candidate.shape[1],
+        draws_baseline=_draws(baseline),
+        draws_candidate=_draws(candidate),
         flips_baseline=_flips(baseline),
         flips_candidate=_flips(candidate),
         runs_baseline=_runs(baseline),
@@ -100,7 +104,8 @@ def at_repeats(measured: Noise, k: int) -> Noise:
         known = own if own is not None else other
         # One repeat on both sides: half of what moved between them is each side's.
         parts.append(known if known is not None else measured.unmeasured / 2)
-    return replace(measured, k_baseline=k, k_candidate=k, flips_baseline=parts[0], flips_candidate=parts[1])
+    ks = {"k_baseline": k, "k_candidate": k, "draws_baseline": float(k), "draws_candidate": float(k)}
+    return replace(measured, **ks, flips_baseline=parts[0], flips_candidate=parts[1])
 
 
 def se_flips(measured: Noise) -> float:
@@ -113,8 +118,8 @@ def se_flips(measured: Noise) -> float:
     if ours is None and theirs is None:
         return 100 * math.sqrt(max(measured.unmeasured, noise.SEEN_IN_NONE)) / measured.n_cases
     parts = (
-        _variance(ours, measured.k_baseline, theirs, measured.k_candidate),
-        _variance(theirs, measured.k_candidate, ours, measured.k_baseline),
+        _variance(ours, measured.draws_baseline, theirs, measured.draws_candidate),
+        _variance(theirs, measured.draws_candidate, ours, measured.draws_baseline),
     )
     return 100 * math.sqrt(parts[0] + parts[1]) / measured.n_cases
 
@@ -133,7 +138,7 @@ def se_seen(measured: Noise) -> float:
     runs = se_runs(measured) or 0.0
     if move_as_a_whole(measured):
         return runs
-    flips = ((measured.flips_baseline, measured.k_baseline), (measured.flips_candidate, measured.k_candidate))
+    flips = ((measured.flips_baseline, measured.draws_baseline), (measured.flips_candidate, measured.draws_candidate))
     return max(100 * math.sqrt(math.fsum((seen or 0.0) / k for seen, k in flips)) / measured.n_cases, runs)
 
 
@@ -200,8 +205,14 @@ def _flips(scores: Scores) -> float | None:
     return None if rate is None else len(scores) * rate / 2
 
 
-def _variance(own: float | None, k: int, others: float | None, k_others: int) -> float:
-    """n² times the variance of a side's mean score."""
+def _draws(scores: Scores) -> float:
+    """The harmonic mean over cases of their scores: what a side's noise is divided by where some are missing."""
+    n_scores = _n_scores(scores)
+    return float(scores.shape[1]) if (n_scores == scores.shape[1]).all() else float(len(scores) / (1 / n_scores).sum())
+
+
+def _variance(own: float | None, k: float, others: float | None, k_others: float) -> float:
+    """n² times the variance of a side's mean score; k: the draws of each case."""
     if own is None:
         return BORROWED * max(others or 0.0, noise.SEEN_IN_NONE / k_others)
     return max(own, noise.SEEN_IN_NONE / k) / k

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-FORMAT, VERSION = "evalboard-run", 1
+FORMAT, VERSION = "evalboard-run", 2
+READABLE = (1, 2)
 MANIFEST, SUITE, RESPONSES, TRACES = "manifest.json", "suite.jsonl", "responses.jsonl", "traces.evt"
 
 _DATE = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can say

@@ -182,9 +182,9 @@ class RunArchive:
             found = json.loads(self._zip.read(run_archive.MANIFEST))
         if not isinstance(found, dict) or found.get("format") != run_archive.FORMAT:
             raise _damaged("it is no run of Evalboard's")
-        if found["version"] != run_archive.VERSION:
+        if found["version"] not in run_archive.READABLE:
             raise ArchiveDamaged(
-                f"The export has format version {found['version']}, and this program reads version "
+                f"The export has format version {found['version']}, and this program reads versions up to "
                 f"{run_archive.VERSION}: update Evalboard."
             )
         return found

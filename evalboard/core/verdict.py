@@ -100,8 +100,10 @@ def _not_comparable(blocks: Sequence[Block], expired: str) -> _Ruling:
 
 
 def _rule(evidence: Evidence) -> _Ruling:
-    """Rows 6 to 11 of docs/verdict.md; the first that holds decides."""
+    """Rows 6 to 12 of docs/verdict.md; the first that holds decides."""
     change, tolerance = evidence.change, evidence.policy.tolerance_points
+    if _lacks_draws(evidence):
+        return _too_few_draws(evidence)
     if change is None or 100 * evidence.n_cases_missing > MOST_MISSING_PERCENT * evidence.n_cases:
         return _incomplete(evidence)
     if evidence.look is None:
@@ -144,11 +146,32 @@ def _ship(evidence: Evidence, change: Change) -> _Ruling:
     return _Ruling(verdict=SHIP, reasons=(reason,), next=next_steps.of_ship())
 
 
+def _lacks_draws(evidence: Evidence) -> bool:
+    """Whether a look is out of reach, or over 1 % of the cases are, for the answers that are no draws."""
+    left_out = evidence.left_out
+    return left_out.is_look_lost or 100 * left_out.n_cases > MOST_MISSING_PERCENT * evidence.n_cases
+
+
+def _too_few_draws(evidence: Evidence) -> _Ruling:
+    code = evidence.left_out.code
+    return _Ruling(
+        verdict=INCONCLUSIVE,
+        reasons=(Line(code, words.too_few_draws(evidence)),),
+        next=next_steps.of_too_few_draws(code),
+        leaning=_lean(evidence),
+    )
+
+
 def _incomplete(evidence: Evidence) -> _Ruling:
-    change = evidence.change
-    lean = settle.leaning(change.found.difference, evidence.policy.tolerance_points) if change else None
     reason = Line("incomplete", words.incomplete(evidence))
-    return _Ruling(verdict=INCONCLUSIVE, reasons=(reason,), next=next_steps.of_missing(evidence), leaning=lean)
+    return _Ruling(
+        verdict=INCONCLUSIVE, reasons=(reason,), next=next_steps.of_missing(evidence), leaning=_lean(evidence)
+    )
+
+
+def _lean(evidence: Evidence) -> str | None:
+    change = evidence.change
+    return settle.leaning(change.found.difference, evidence.policy.tolerance_points) if change else None
 
 
 def _too_few_repeats(evidence: Evidence, change: Change) -> _Ruling:
@@ -203,6 +226,8 @@ def _warnings(evidence: Evidence, ruling: _Ruling) -> list[Line]:
     codes = {reason.code for reason in ruling.reasons}
     if evidence.missing.low is not None and "incomplete" not in codes:
         found.append(Line("missing", words.held_without(evidence, is_decided=ruling.verdict in (SHIP, NO_SHIP))))
+    if evidence.left_out.n and evidence.left_out.code not in codes:
+        found.append(Line(evidence.left_out.code, words.left_out(evidence)))
     if evidence.noisy and "noisy" not in codes:
         found.append(Line("noisy_bucket", words.noisy_bucket(evidence)))
     sides = (("baseline", evidence.baseline), ("candidate", evidence.candidate))

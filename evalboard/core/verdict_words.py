@@ -15,6 +15,7 @@ VERDICTS = {
     "not_comparable": "not comparable",
 }
 MOST_DIGITS = 3
+CAME = {"cached": "out of a cache", "fallback": "after a fallback"}  # by the marks of core.live_answers.NO_DRAW
 
 
 def points(value: float, digits: int = 1) -> str:
@@ -160,6 +161,25 @@ def too_few_repeats(evidence: Evidence) -> str:
     return f"{text} {difference}."
 
 
+def too_few_draws(evidence: Evidence) -> str:
+    """Why nothing is decided where answers are no draws."""
+    left_out = evidence.left_out
+    text = f"{_left_out_counts(evidence)}; an answer that is no fresh one shows no noise"
+    if left_out.is_look_lost:
+        first = evidence.policy.looks[0]
+        have = f"the candidate has {evidence.k_candidate} and the baseline {evidence.k_baseline}"
+        return f"{text}, and of the {first} draws on each side that a verdict takes, {have}."
+    cases = f"{counted(left_out.n_cases, 'case')} of {evidence.n_cases:,} {_has(left_out.n_cases)} no other"
+    return f"{text}, and {cases} on one side: a verdict takes 99 % of them."
+
+
+def left_out(evidence: Evidence) -> str:
+    """The warning where answers are no draws, and enough others are."""
+    text = f"{_left_out_counts(evidence)}; the verdict leaves them out"
+    n = evidence.left_out.n_cases
+    return f"{text}, and with them {counted(n, 'case')} that {_has(n)} no other answer." if n else f"{text}."
+
+
 def incomplete(evidence: Evidence) -> str:
     n, missing = evidence.n_cases_missing, evidence.missing
     if not evidence.n_cases_judged:
@@ -263,6 +283,21 @@ def _missing_counts(evidence: Evidence) -> str:
     parts = [f"{counted(n, 'response')} of the {name}" for name, n in counts if n]
     verb = "is" if missing.n_candidate + missing.n_baseline == 1 else "are"
     return f"{listed(parts)} {verb} missing" if parts else "no response came"
+
+
+def _left_out_counts(evidence: Evidence) -> str:
+    """ "3,200 responses of the candidate came out of a cache and 4 after a fallback"."""
+    parts = []
+    for name, counts in (("candidate", evidence.left_out.candidate), ("baseline", evidence.left_out.baseline)):
+        first, *more = [(n, CAME[mark]) for mark, n in counts.items()] or [(0, "")]
+        if first[0]:
+            rest = [f"{n:,} {came}" for n, came in more]
+            parts.append(listed([f"{counted(first[0], 'response')} of the {name} came {first[1]}", *rest]))
+    return listed(parts)
+
+
+def _has(n: int) -> str:
+    return "has" if n == 1 else "have"
 
 
 def _digits(values: Sequence[float], line: float | None) -> int:

@@ -6,6 +6,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from evalboard.core.verdict_words import CAME, listed
 from frontend import addresses, charts, commands, findings, pair_address, tokens
 from runs import selectors
 from runs.access import READ, requires
@@ -43,6 +44,7 @@ def response(request: HttpRequest, run_id: int, repeat: int, case: str) -> HttpR
         "margins": charts.margin_chart(report.tokens, at=selected.position if selected else None),
         "caption": findings.of_margins(narrowest) if narrowest else None,
         "own_score": _own_score(report),
+        "left_out": listed([CAME[mark] for mark in report.marks if mark in CAME] or [""]),
         "repeats": tuple(_repeat_link(report, index) for index in range(1, report.n_repeats + 1)),
         "replays": replays_of(run_id, report.case_index),
         "replay_command": commands.replay(run_id, case, repeat=repeat),

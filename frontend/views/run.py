@@ -29,6 +29,7 @@ FILTERS = (
     ("likely", "likely to flip"),
     ("failed", "failed"),
     ("missing", "missing"),
+    ("left_out", "cached or rerouted"),
     ("passed", "passed"),
 )
 PARTS = {"progress": "frontend/_live.html"}
@@ -73,7 +74,7 @@ def told(report: RunReport) -> str:
 def _live(report: RunReport) -> dict[str, object]:
     under_way = () if report.row.is_terminal else progress.at_work(report.repeats)
     in_vain = () if report.row.is_terminal else progress.tried_again(report.repeats)
-    scored = [value for value in report.row.points if value is not None]
+    scored = [value for value in report.row.drawn_points if value is not None]
     scale = charts.scale_for(scored, least=4 * report.points_per_case)
     return {
         "run": report,
@@ -90,7 +91,7 @@ def _live(report: RunReport) -> dict[str, object]:
         "story": progress.story(report.events),
         "told": told(report),
         "shard_rows": tuple(charts.shard_row(line) for line in report.repeats),
-        "ruler": charts.ruler(report.row.points, scale) if scored else None,
+        "ruler": charts.ruler(report.row.drawn_points, scale) if scored else None,
         "n_scored": len(scored),
         "part_done": report.progress.n_done / max(report.progress.n_total, 1),
         "announced_percent": 10 * (10 * report.progress.n_done // max(report.progress.n_total, 1)),

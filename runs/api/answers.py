@@ -6,6 +6,7 @@ are `NotRequired`; null means unknown or none.
 
 from typing import Annotated, Any, Generic, NotRequired, TypedDict, TypeVar
 
+from evalboard.core import live_answers
 from runs import models
 from runs.api.schema_types import says
 
@@ -20,6 +21,7 @@ Share = Annotated[float, says(minimum=0, maximum=1)]
 Score = Annotated[float, says(minimum=0, maximum=1)]
 Range = Annotated[list[float], says(minItems=2, maxItems=2, description="lowest and highest, in points")]
 Labels = dict[str, str]
+Mark = Annotated[str, says(enum=live_answers.MARKS)]
 RunStatus = Annotated[str, says(enum=models.Run.Status.values)]
 
 Row = TypeVar("Row")
@@ -89,7 +91,13 @@ class RepeatScored(TypedDict):
     score: Points | None
 
 
-class Repeat(RepeatScored):
+class RepeatOfRow(RepeatScored):
+    """One repeat. With `n_left_out` responses that are no draws it is in no range (docs/imports.md)."""
+
+    n_left_out: Count
+
+
+class Repeat(RepeatOfRow):
     status: RunStatus
     n_missing: Count
     attempts: Count
@@ -230,7 +238,7 @@ class RunRow(TypedDict):
     model: str
     status: RunStatus
     progress: Done
-    repeats: list[RepeatScored]
+    repeats: list[RepeatOfRow]
     range: Range | None
     bucket: Id | None
     n_buckets: Count
@@ -291,7 +299,10 @@ class ResponseError(TypedDict):
 
 
 class Response(TypedDict):
-    """One response. `score` is the suite's own scorer's, from 0 to 1; `is_vouched` by the engine's self-checks."""
+    """One response. `score` is the suite's own scorer's, from 0 to 1; `is_vouched` by the engine's self-checks.
+
+    `marks`: what a log says of it; one that is `cached` or `fallback` is in no noise, range or verdict.
+    """
 
     case: str
     case_index: Count
@@ -303,6 +314,7 @@ class Response(TypedDict):
     reason: str | None
     flip_chance: float | None
     is_vouched: bool
+    marks: list[Mark]
     trace_digest: Digest | None
     provenance: dict[str, Any]
     recorded_at: Instant
@@ -312,7 +324,8 @@ class CaseOfRun(TypedDict):
     """One case over the repeats of a run. `scores` by repeat, from 0 to 1, null where missing or not scored yet.
 
     `score` is their mean; `reason` is of the first repeat with the lowest score, which `url` shows; `errors` are the
-    codes of its missing responses; `n_texts` counts different ones.
+    codes of its missing responses; `n_texts` counts different ones; `marks` are those of each
+    repeat's response, and `is_unstable` reads none that is `cached` or `fallback`.
     """
 
     case: str
@@ -322,6 +335,7 @@ class CaseOfRun(TypedDict):
     scores: list[Score | None]
     reason: str | None
     errors: list[str]
+    marks: list[list[Mark]]
     n_texts: Count
     is_unstable: bool
     flip_chance: float | None

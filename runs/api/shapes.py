@@ -53,7 +53,10 @@ def run_row(row: RunRow, request: Request) -> answers.RunRow:
         "model": row.model_name,
         "status": row.status,
         "progress": {"n_done": row.n_done, "n_total": row.n_total},
-        "repeats": [{"index": index, "score": points} for index, points in enumerate(row.points, start=1)],
+        "repeats": [
+            {"index": index, "score": points, "n_left_out": n_left_out}
+            for index, (points, n_left_out) in enumerate(zip(row.points, row.left_out, strict=True), start=1)
+        ],
         "range": pair(row.range) if row.status == Run.Status.FINISHED else None,
         "bucket": None if row.bucket_id is None else str(row.bucket_id),
         "n_buckets": row.n_buckets,
@@ -100,6 +103,7 @@ def run(report: RunReport, request: Request) -> answers.Run:
                 "status": line.status,
                 "score": line.points,
                 "n_missing": line.n_missing,
+                "n_left_out": line.n_left_out,
                 "attempts": max((shard.attempt for shard in line.shards), default=0),
                 "engine_processes": [str(process) for process in line.process_ids],
             }
@@ -216,6 +220,7 @@ def response(row: ResponseRow) -> answers.Response:
         "reason": row.reason or None,
         "flip_chance": row.flip_chance,
         "is_vouched": row.is_vouched,
+        "marks": list(row.marks),
         "trace_digest": row.trace_digest or None,
         "provenance": {item.name: item.value for item in row.provenance},
         "recorded_at": instant(row.recorded_at),

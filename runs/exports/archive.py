@@ -9,8 +9,8 @@ import numpy as np
 from django.db import connection
 from numpy.typing import NDArray
 
+from evalboard.core import live_answers, suite_lines
 from evalboard.core import run_archive as form
-from evalboard.core import suite_lines
 from evalboard.core.run_archive import Member
 from runs.exports import manifest, responses
 from runs.exports.responses import Scores, hex_of, instant
@@ -125,6 +125,7 @@ class _Archive:
             "reason": reason,
             "other_scores": {digest: {"score": of, "reason": why} for digest, (of, why) in given.items()},
             "is_vouched": row["is_vouched"],
+            "marks": list(live_answers.names_of(row["marks"])),
             "trace": self._trace(row),
             "provenance": {
                 "engine_process": None if process is None else str(process.pk),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.core import columns, fragility
+from evalboard.core import columns, fragility, live_answers
 from runs.exports import responses
 from runs.exports.responses import Scores, hex_of, instant
 from runs.exports.runs import EndedRun, ended_run
@@ -31,6 +31,7 @@ CASE_NAMES = (
     "n_prompt_tokens",
     "flip_chance",
     "is_vouched",
+    "marks",
     "bucket",
     "model",
     "fingerprint",
@@ -120,6 +121,7 @@ def _answer(row: responses.Row | None) -> Row:
         "n_tokens": known.get("n_tokens"),
         "n_prompt_tokens": known.get("n_prompt_tokens"),
         "is_vouched": known.get("is_vouched"),
+        "marks": list(live_answers.names_of(known.get("marks", 0))),
         "text": known.get("text"),
         "trace_digest": hex_of(known.get("trace_digest")),
         "decode_seconds": known.get("decode_seconds"),

@@ -93,6 +93,7 @@ def _repeat(repeat: Repeat, n_responses: Mapping[int, int], scores: list[RepeatS
         "is_exported": is_exported,
         "n_cases": n_cases,
         "n_responses": n_responses.get(repeat.index, 0),
+        "n_left_out": repeat.columns.n_left_out if is_exported else 0,
         "scores": [
             {
                 "scorer": score.scorer.digest,

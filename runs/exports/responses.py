@@ -41,6 +41,7 @@ FIELDS = (
     "text_digest",
     "trace_digest",
     "prompt_digest",
+    "marks",
     "is_vouched",
     "recorded_at",
 )

@@ -52,6 +52,9 @@ class Response(models.Model):
     queued_seconds = models.FloatField(null=True)
     prefill_seconds = models.FloatField(null=True)
     decode_seconds = models.FloatField(null=True)
+    marks = models.PositiveSmallIntegerField(
+        default=0, help_text="bits of core.live_answers.MARKS: what a log says of an answer that may be no draw"
+    )
     is_vouched = models.BooleanField(
         default=True, help_text="false where the engine's self-check no longer gave the same bits"
     )
@@ -79,7 +82,8 @@ class CaseColumns(models.Model):
     """What a comparison needs of a repeat, packed by case index, so that it reads no response.
 
     `text_digests` and `trace_digests` are 16 bytes a case, zero where the response is missing;
-    `buckets` is a little-endian uint16 a case into `bucket_ids`, 65535 where missing.
+    `buckets` is a little-endian uint16 a case into `bucket_ids`, 65535 where missing. `marks` is a
+    byte a case, as `core.live_answers` has marks.
     """
 
     repeat = models.OneToOneField("runs.Repeat", on_delete=models.CASCADE, related_name="columns")
@@ -87,7 +91,9 @@ class CaseColumns(models.Model):
     trace_digests = models.BinaryField()
     buckets = models.BinaryField()
     bucket_ids = models.JSONField()
-    digest = models.CharField(max_length=64, blank=True, help_text="of the three columns and the bucket ids")
+    digest = models.CharField(max_length=64, blank=True, help_text="of the columns above and the bucket ids")
+    marks = models.BinaryField(null=True, help_text="null where no response carries one")
+    n_left_out = models.PositiveIntegerField(default=0, help_text="responses that are no draws")
     flip_chances = models.BinaryField(
         null=True, help_text="a little-endian float32 a case, NaN where unknown; see core.fragility"
     )

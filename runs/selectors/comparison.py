@@ -11,7 +11,7 @@ from evalboard.core.fingerprint import Moved
 from evalboard.core.ledger import shown_tenths
 from runs.models import Bucket, Case, Comparison, Repeat, RepeatScore, Run
 from runs.selectors.response import draw, stored_words
-from runs.selectors.run_scores import Range, span
+from runs.selectors.run_scores import Range, drawn_points, span
 
 CLUSTERS_SHOWN, FACETS_SHOWN = 23, 40
 SIDES = ("baseline", "candidate")
@@ -326,7 +326,7 @@ def _side(run_id: int, kept: _Kept, name: str) -> SideReport:
     side = kept.sides[name]
     scored = RepeatScore.objects.filter(repeat__run=run, scorer=run.suite_version.scorer_id)
     points = dict(scored.values_list("repeat__index", "points"))
-    statuses = dict(Repeat.objects.filter(run=run).order_by("index").values_list("index", "status"))
+    left_out = dict(Repeat.objects.filter(run=run).order_by("index").values_list("index", "columns__n_left_out"))
     repeats = tuple(side["repeats"])
     found = tuple(points.get(index) for index in repeats)
     buckets = tuple(_bucket(bucket, n, share, kept) for bucket, n, share in side["buckets"])
@@ -343,10 +343,10 @@ def _side(run_id: int, kept: _Kept, name: str) -> SideReport:
         status=run.status,
         labels=run.labels,
         created_at=run.created_at,
-        n_repeats=len(statuses),
+        n_repeats=len(left_out),
         repeats=repeats,
         points=found,
-        range=span(found) if is_whole else None,
+        range=span(drawn_points(found, [left_out[index] or 0 for index in repeats])) if is_whole else None,
         buckets=buckets,
         scorer_digest=run.suite_version.scorer.digest,
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models import FilteredRelation, Q
 
-from evalboard.core import codec, columns
+from evalboard.core import codec, columns, live_answers
 from evalboard.core.errors import NotFound
 from evalboard.core.trace import Trace
 from evalboard.core.vocabulary import Vocabulary
@@ -71,6 +71,7 @@ class ResponseReport:
     error_code: str
     error_detail: str
     is_vouched: bool
+    marks: tuple[str, ...]
     scores: tuple[ScoreCell, ...]
     tokens: tuple[TokenCell, ...]
     provenance: tuple[Field, ...]
@@ -116,6 +117,7 @@ def response_report(run_id: int, *, repeat: int, case_id: str) -> ResponseReport
         error_code=response.error_code,
         error_detail=response.error_detail,
         is_vouched=response.is_vouched,
+        marks=live_answers.names_of(response.marks),
         scores=_scores(found),
         tokens=() if trace is None else _tokens(trace, words_of(response)),
         provenance=provenance_of(response),
@@ -262,6 +264,7 @@ def provenance_of(response: Response) -> tuple[Field, ...]:
         Field("attempt", response.attempt),
         Field("seed_sent", response.seed_sent),
         Field("request_id", response.request_id or None),
+        Field("marks", ", ".join(live_answers.names_of(response.marks)) or "none"),
         Field("prompt_digest", bytes(response.prompt_digest).hex() if response.prompt_digest else None),
         Field("n_prompt_tokens", response.n_prompt_tokens),
         Field("n_cached_tokens", response.n_cached_tokens),

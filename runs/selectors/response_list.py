@@ -7,7 +7,7 @@ import numpy as np
 from django.db.models import F, QuerySet, Value
 from numpy.typing import NDArray
 
-from evalboard.core import columns, fragility
+from evalboard.core import columns, fragility, live_answers
 from evalboard.core.errors import NotFound
 from runs.models import Case, CaseColumns, Repeat, RepeatScore, Response, Run
 from runs.selectors.response import Field, finite, provenance_of
@@ -29,6 +29,7 @@ class ResponseRow:
     error_code: str
     error_detail: str
     is_vouched: bool
+    marks: tuple[str, ...]
     score: float | None
     reason: str
     flip_chance: float | None
@@ -136,6 +137,7 @@ def _row(
         error_code=response.error_code,
         error_detail=response.error_detail,
         is_vouched=response.is_vouched,
+        marks=live_answers.names_of(response.marks),
         score=finite(float(scored[0][index])) if scored else None,
         reason=(scored[1][index] or "") if scored else "",
         flip_chance=finite(float(chances[index])),

@@ -6,6 +6,7 @@ from typing import Any
 
 from evalboard.core.draws import Draws
 from evalboard.core.seats import Seats
+from runs.selectors.run_scores import drawn_points
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class ShardCell:
 class RepeatLine:
     """One repeat: its points under the run's own scorer, None unless every case is scored.
 
+    With `n_left_out` responses that are no draws (core.live_answers) it is in no range.
     `process_ids` are the engine processes that decoded it, so that the page can say which
     repeats shared a process.
     """
@@ -57,6 +59,7 @@ class RepeatLine:
     status: str
     points: float | None
     n_missing: int
+    n_left_out: int
     shards: tuple[ShardCell, ...]
     process_ids: tuple[int, ...]
 
@@ -205,6 +208,12 @@ class RunRow:
     profile_slug: str = ""
     profile_version: int = 0
     draws: Draws = field(default_factory=Draws)
+    left_out: tuple[int, ...] = ()  # by repeat: responses that are no draws (core.live_answers)
+
+    @property
+    def drawn_points(self) -> tuple[float | None, ...]:
+        """The points of the repeats whose answers are all draws: those of its range."""
+        return drawn_points(self.points, self.left_out)
 
     @property
     def is_terminal(self) -> bool:
@@ -257,7 +266,8 @@ class CaseRow:
     `scores` has one value in [0, 1] a repeat, None where missing or not scored yet; `n_texts`
     and `n_traces` count the different ones among the repeats that have ended. `reason` is that of
     the first repeat with the lowest score. `flip_chance` is predicted from the first repeat's margins
-    (core.fragility), None where they do not say.
+    (core.fragility), None where they do not say. `marks` has, by repeat, what a log says of the answer; `is_unstable`
+    reads draws alone (core.live_answers).
     """
 
     index: int
@@ -272,3 +282,4 @@ class CaseRow:
     is_unstable: bool
     flip_chance: float | None = None
     is_likely_to_flip: bool = False
+    marks: tuple[tuple[str, ...], ...] = ()

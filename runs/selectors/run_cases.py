@@ -9,7 +9,7 @@ from django.db.models import Q, TextField
 from django.db.models.functions import Cast
 from numpy.typing import NDArray
 
-from evalboard.core import columns, fragility
+from evalboard.core import columns, fragility, live_answers
 from evalboard.core.errors import NotFound
 from runs.models import Case, CaseColumns, Repeat, RepeatScore, Response, Run
 from runs.selectors.run import CaseRow
@@ -22,12 +22,14 @@ PROMPT_SHOWN = 400  # characters; the case's own page has the whole
 class _Table:
     """The run's cases as columns.
 
-    scores: float64[n_cases, k], NaN where missing or not scored yet. is_missing: bool[n_cases], for
-    repeats that have ended or failed on the case. score_ids: the RepeatScore of each repeat, or None.
+    scores: float64[n_cases, k], NaN where missing or not scored yet. marks: uint8[n_cases, k], as core.live_answers has
+    them. is_missing: bool[n_cases], for repeats that have ended or failed on the case. score_ids: the RepeatScore of
+    each repeat, or None.
     n_texts, n_traces: int64[n_cases]. flip_chances: float32[n_cases], NaN where unknown.
     """
 
     scores: NDArray[np.float64]
+    marks: NDArray[np.uint8]
     is_missing: NDArray[np.bool_]
     score_ids: tuple[int | None, ...]
     n_texts: NDArray[np.int64]
@@ -37,10 +39,17 @@ class _Table:
 
     @property
     def is_unstable(self) -> NDArray[np.bool_]:
-        """Cases that have two scores or more that differ."""
-        first = np.where(np.isnan(self.scores), np.inf, self.scores).min(axis=1, initial=np.inf)
-        last = np.where(np.isnan(self.scores), -np.inf, self.scores).max(axis=1, initial=-np.inf)
+        """Cases of which two draws or more have scores that differ."""
+        drawn = live_answers.drawn(self.scores, self.marks)
+        first = np.where(np.isnan(drawn), np.inf, drawn).min(axis=1, initial=np.inf)
+        last = np.where(np.isnan(drawn), -np.inf, drawn).max(axis=1, initial=-np.inf)
         found: NDArray[np.bool_] = np.greater(last, first)
+        return found
+
+    @property
+    def is_left_out(self) -> NDArray[np.bool_]:
+        """Cases with an answer that is no draw."""
+        found: NDArray[np.bool_] = live_answers.is_left_out(self.marks).any(axis=1)
         return found
 
     @property
@@ -66,9 +75,9 @@ def case_rows(
 ) -> tuple[CaseRow, ...]:
     """Cases of a run: unstable first, then missing, then failed, then the rest by index. Raises NotFound.
 
-    `query` is looked for in case ids, prompts and tags; `only` is "", "unstable", "likely", "failed", "passed" or
-    "missing". Failed is scored below 1 in some repeat, passed is 1 in every repeat; those likely to flip come the
-    likeliest first.
+    `query` is looked for in case ids, prompts and tags; `only` is "", "unstable", "likely", "failed", "passed",
+    "missing" or "left_out". Failed is scored below 1 in some repeat, passed is 1 in every repeat; left out has answers
+    that are no draws; those likely to flip come the likeliest first.
     """
     run = _run(run_id)
     table = _read(run)
@@ -104,7 +113,8 @@ def _rows(run: Run, table: _Table, shown: list[int]) -> tuple[CaseRow, ...]:
     cases = Case.objects.filter(suite_version=run.suite_version_id, index__in=shown)
     by_index = {case.index: case for case in cases}
     reasons = _reasons(table, shown)
-    return tuple(_row(by_index[index], table, reasons.get(index, "")) for index in shown)
+    is_unstable = table.is_unstable
+    return tuple(_row(by_index[index], table, reasons.get(index, ""), is_unstable[index]) for index in shown)
 
 
 def case_indexes(run: Run, *, query: str = "", only: str = "") -> list[int]:
@@ -124,10 +134,13 @@ def _read(run: Run) -> _Table:
         scores[:, place[index]] = values = columns.unpack_scores(bytes(packed))
         score_ids[place[index]] = pk
         is_missing |= np.isnan(values)
+    marks = np.zeros((n_cases, len(indexes)), np.uint8)
     packed_columns = CaseColumns.objects.filter(repeat__run=run)
     texts, traces = [], []
     flip_chances = np.full(n_cases, fragility.UNKNOWN, dtype=np.float32)
-    for text, trace, chances in packed_columns.values_list("text_digests", "trace_digests", "flip_chances"):
+    names = ("repeat__index", "text_digests", "trace_digests", "flip_chances", "marks")
+    for index, text, trace, chances, marked in packed_columns.values_list(*names):
+        marks[:, place[index]] = columns.unpack_marks(None if marked is None else bytes(marked), n_cases)
         texts.append(digest_table(text))
         traces.append(digest_table(trace))
         if chances is not None:
@@ -136,6 +149,7 @@ def _read(run: Run) -> _Table:
     is_missing[list(error_codes)] = True
     return _Table(
         scores=scores,
+        marks=marks,
         is_missing=is_missing,
         score_ids=tuple(score_ids),
         n_texts=_n_different(texts, n_cases),
@@ -172,6 +186,7 @@ def _wanted(run: Run, table: _Table, query: str, only: str) -> list[int]:
         "missing": table.is_missing,
         "failed": table.is_failed,
         "passed": table.is_passed,
+        "left_out": table.is_left_out,
     }
     keep = kinds[only].copy() if only in kinds else np.ones(len(table.is_missing), dtype=bool)
     if query:
@@ -211,7 +226,7 @@ def _reasons(table: _Table, shown: list[int]) -> dict[int, str]:
     return found
 
 
-def _row(case: Case, table: _Table, reason: str) -> CaseRow:
+def _row(case: Case, table: _Table, reason: str, is_unstable: np.bool_) -> CaseRow:
     index = case.index
     return CaseRow(
         index=index,
@@ -223,9 +238,10 @@ def _row(case: Case, table: _Table, reason: str) -> CaseRow:
         n_texts=int(table.n_texts[index]),
         n_traces=int(table.n_traces[index]),
         error_codes=table.error_codes.get(index, ()),
-        is_unstable=len({value for value in table.scores[index] if not np.isnan(value)}) > 1,
+        is_unstable=bool(is_unstable),
         flip_chance=None if np.isnan(table.flip_chances[index]) else float(table.flip_chances[index]),
         is_likely_to_flip=bool(table.flip_chances[index] > fragility.LIKELY),
+        marks=tuple(live_answers.names_of(mark) for mark in table.marks[index].tolist()),
     )
 
 

@@ -27,7 +27,7 @@ from runs.selectors.run import (
 from runs.selectors.run_facts import RepeatFacts, RunFacts
 from runs.selectors.run_list import row_of
 from runs.selectors.run_noise import noise_of
-from runs.selectors.run_scores import Range, points_in_bucket, run_range
+from runs.selectors.run_scores import Range, drawn_points, points_in_bucket, run_range
 from runs.selectors.run_state import RunState
 from runs.selectors.run_warnings import waiting, warnings_of
 
@@ -42,6 +42,7 @@ def run_report(run_id: int, *, state: RunState | None = None) -> RunReport:
         run,
         n_done=facts.n_done,
         points=points,
+        left_out=tuple(repeat.n_left_out for repeat in facts.repeats),
         bucket_ids=set(facts.buckets),
         pins_held=all(pin.held for pin in pins) if facts.processes and run.source_id is None else None,
     )
@@ -123,6 +124,7 @@ def _repeat_line(facts: RunFacts, repeat: RepeatFacts) -> RepeatLine:
         status=repeat.status,
         points=score.points if score else None,
         n_missing=score.n_missing if score else repeat.errors.total(),
+        n_left_out=repeat.n_left_out,
         shards=tuple(_shard_cell(facts, shard) for shard in repeat.shards),
         process_ids=repeat.process_ids,
     )
@@ -160,7 +162,7 @@ def _bucket_report(facts: RunFacts, bucket: Bucket) -> BucketReport:
         if n == 0:
             continue
         lines.append(BucketRepeat(repeat.index, _bucket_points(facts, repeat, bucket), n))
-        if mine is not None:
+        if mine is not None and not repeat.n_left_out:
             served.append(mine)
     n_responses = sum(line.n_responses for line in lines)
     n_of_run = facts.n_done - facts.errors.total()
@@ -202,7 +204,8 @@ def _bucket_range(facts: RunFacts, lines: list[BucketRepeat], served: list[NDArr
     """None where the repeats have different cases in this bucket: their points then answer different questions."""
     if not served or any(not np.array_equal(served[0], other) for other in served[1:]):
         return None
-    points = [line.points for line in lines]
+    left_out = {repeat.index: repeat.n_left_out for repeat in facts.repeats}
+    points = drawn_points([line.points for line in lines], [left_out[line.index] for line in lines])
     return run_range(status=facts.run.status, points=points, n_buckets=1)
 
 
@@ -244,7 +247,11 @@ def _score_lines(facts: RunFacts, *, n_buckets: int) -> tuple[ScoreLine, ...]:
                 scorer_digest=next(iter(by_repeat.values())).scorer.digest,
                 is_own=scorer_id == own_id,
                 points=points,
-                range=run_range(status=facts.run.status, points=points, n_buckets=n_buckets),
+                range=run_range(
+                    status=facts.run.status,
+                    points=drawn_points(points, [repeat.n_left_out for repeat in facts.repeats]),
+                    n_buckets=n_buckets,
+                ),
             )
         )
     return tuple(sorted(lines, key=lambda line: (not line.is_own, line.scorer_id)))

@@ -44,7 +44,8 @@ RUNS_REMEMBERED, MOST_REMEMBERED = 128, 10_000
 class RepeatFacts:
     """One repeat. `case_buckets` is int64[n_cases] of bucket ids, -1 where missing; None until it has ended.
 
-    texts: uint8[n_cases, 16], digests, None likewise. flip_chances: float32[n_cases], of the first repeat alone.
+    texts: uint8[n_cases, 16], digests, None likewise. marks: uint8[n_cases], as core.live_answers has them, None
+    likewise; n_left_out: responses that are no draws. flip_chances: float32[n_cases], of the first repeat alone.
     """
 
     id: int
@@ -56,6 +57,8 @@ class RepeatFacts:
     case_buckets: NDArray[np.int64] | None
     bucket_ids: tuple[int, ...]
     texts: NDArray[np.uint8] | None
+    marks: NDArray[np.uint8] | None
+    n_left_out: int
     flip_chances: NDArray[np.float32] | None
     errors: Counter[str]
 
@@ -216,11 +219,15 @@ def _repeats(run: Run) -> tuple[RepeatFacts, ...]:
 
 def _unpacked(row: CaseColumns | None) -> dict[str, Any]:
     if row is None:
-        return {"case_buckets": None, "bucket_ids": (), "texts": None, "flip_chances": None}
+        unknown = dict.fromkeys(("case_buckets", "texts", "marks", "flip_chances"))
+        return {**unknown, "bucket_ids": (), "n_left_out": 0}
+    texts = digest_table(row.text_digests)
     return {
         "case_buckets": case_buckets(row.buckets, row.bucket_ids),
         "bucket_ids": tuple(row.bucket_ids),
-        "texts": digest_table(row.text_digests),
+        "texts": texts,
+        "marks": columns.unpack_marks(None if row.marks is None else bytes(row.marks), len(texts)),
+        "n_left_out": row.n_left_out,
         "flip_chances": None if row.flip_chances is None else columns.unpack_chances(bytes(row.flip_chances)),
     }
 

@@ -9,7 +9,7 @@ from django.db.models import Count, F, Q, QuerySet, Sum
 from runs import pair_facts
 from runs.models import Repeat, RepeatScore, Run, Shard
 from runs.selectors.run import RunRow
-from runs.selectors.run_scores import run_range
+from runs.selectors.run_scores import drawn_points, run_range
 
 # What a row reads of the records that a run points at.
 RELATED = (
@@ -28,6 +28,7 @@ class _Parts:
 
     repeats: list[int] = field(default_factory=list)
     points: dict[int, float | None] = field(default_factory=dict)
+    left_out: list[int] = field(default_factory=list)
     bucket_ids: set[int] = field(default_factory=set)
     n_done: int = 0
     pins_held: bool | None = None
@@ -96,8 +97,10 @@ def rows_of(runs: "QuerySet[Run]") -> tuple[RunRow, ...]:
 def _parts_of(run_ids: list[int]) -> defaultdict[int, _Parts]:
     parts: defaultdict[int, _Parts] = defaultdict(_Parts)
     repeats = Repeat.objects.filter(run__in=run_ids).order_by("run_id", "index")
-    for run_id, index, bucket_ids in repeats.values_list("run", "index", "columns__bucket_ids"):
+    known = repeats.values_list("run", "index", "columns__bucket_ids", "columns__n_left_out")
+    for run_id, index, bucket_ids, n_left_out in known:
         parts[run_id].repeats.append(index)
+        parts[run_id].left_out.append(n_left_out or 0)
         parts[run_id].bucket_ids.update(bucket_ids or ())
     own = RepeatScore.objects.filter(repeat__run__in=run_ids, scorer=F("repeat__run__suite_version__scorer"))
     for run_id, index, points in own.values_list("repeat__run", "repeat__index", "points"):
@@ -116,10 +119,11 @@ def row_of(
     *,
     n_done: int,
     points: tuple[float | None, ...],
+    left_out: tuple[int, ...],
     bucket_ids: set[int],
     pins_held: bool | None,
 ) -> RunRow:
-    """The row of a run that came with RELATED; `points` has a value, or None, for each repeat."""
+    """The row of a run that came with RELATED; `points` and `left_out` have a value for each repeat."""
     n_buckets = len(bucket_ids | ({run.bucket_id} if run.bucket_id is not None else set()))
     return RunRow(
         id=run.pk,
@@ -135,7 +139,8 @@ def row_of(
         n_total=len(points) * run.suite_version.n_cases,
         n_repeats=len(points),
         points=points,
-        range=run_range(status=run.status, points=points, n_buckets=n_buckets),
+        left_out=left_out,
+        range=run_range(status=run.status, points=drawn_points(points, left_out), n_buckets=n_buckets),
         n_buckets=n_buckets,
         batch_class=run.bucket.batch_class if run.bucket else "",
         fingerprint_digest=run.bucket.fingerprint.digest if run.bucket else "",
@@ -153,6 +158,7 @@ def _row(run: Run, parts: _Parts) -> RunRow:
         run,
         n_done=parts.n_done,
         points=tuple(parts.points.get(index) for index in parts.repeats),
+        left_out=tuple(parts.left_out),
         bucket_ids=parts.bucket_ids,
         pins_held=parts.pins_held if run.source_id is None else None,
     )

@@ -1,9 +1,11 @@
 """How much a run's score moves with nothing changed, bucket by bucket, out of its facts."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.core import columns, fragility, noise, policy
+from evalboard.core import columns, fragility, live_answers, noise, policy
 from evalboard.core.policy import PolicySettings
 from runs.models import Bucket, Run
 from runs.selectors.run import Noise, Resolution
@@ -11,20 +13,15 @@ from runs.selectors.run_facts import RepeatFacts, RunFacts
 
 
 def noise_of(facts: RunFacts, bucket: Bucket, *, is_scored: bool) -> Noise:
-    """Over the repeats that are whole, and of each the cases that this bucket served; scores elsewhere do not count.
+    """Over the repeats that are whole, and of each the draws that this bucket served; scores elsewhere do not count.
 
     `is_scored`: whether the bucket has a range; where it has none, nothing is said of where its score lies.
     """
-    whole = [
-        (repeat, repeat.case_buckets == bucket.pk)
-        for repeat in facts.repeats
-        if repeat.case_buckets is not None and _is_whole(facts, repeat)
-    ]
+    whole, served = _drawn([repeat for repeat in facts.repeats if _is_whole(facts, repeat)], bucket)
     n_likely = _n_likely_to_flip(facts, bucket)
     if not whole:
         return Noise(n_likely_to_flip=n_likely)
-    served = np.column_stack([mine for _, mine in whole])
-    scores = np.column_stack([_scores(facts, repeat) for repeat, _ in whole])
+    scores = np.column_stack([_scores(facts, repeat) for repeat in whole])
     is_ours = np.asarray(served.any(axis=1))
     matrix = np.where(served, scores, np.nan)[is_ours]
     reach = noise.reach_interval(matrix, _groups(facts, is_ours)) if is_scored else None
@@ -33,7 +30,7 @@ def noise_of(facts: RunFacts, bucket: Bucket, *, is_scored: bool) -> Noise:
         return Noise(n_repeats=len(whole), reach=reach, level=level, n_likely_to_flip=n_likely)
     sd, chance = noise.sd_points(matrix), noise.overdispersion(matrix)
     always = served.all(axis=1)
-    texts = np.stack([repeat.texts[always] for repeat, _ in whole if repeat.texts is not None], axis=1)
+    texts = np.stack([repeat.texts[always] for repeat in whole if repeat.texts is not None], axis=1)
     return Noise(
         n_repeats=len(whole),
         disagreement_rate=noise.disagreement_rate(matrix),
@@ -55,7 +52,17 @@ def noise_of(facts: RunFacts, bucket: Bucket, *, is_scored: bool) -> Noise:
 
 def _is_whole(facts: RunFacts, repeat: RepeatFacts) -> bool:
     score = facts.own_scores.get(repeat.index)
-    return score is not None and score.points is not None
+    return score is not None and score.n_missing == 0 and repeat.case_buckets is not None
+
+
+def _drawn(whole: Sequence[RepeatFacts], bucket: Bucket) -> tuple[list[RepeatFacts], NDArray[np.bool_]]:
+    """The repeats of draws among these, and of which cases of each the bucket gave a draw: bool[n_cases, k]."""
+    if not whole:
+        return [], np.zeros((0, 0), np.bool_)
+    mine = np.column_stack([repeat.case_buckets == bucket.pk for repeat in whole])
+    left_out = np.column_stack([live_answers.is_left_out(repeat.marks) for repeat in whole if repeat.marks is not None])
+    kept = live_answers.is_repeat(left_out, mine)
+    return [whole[at] for at in np.flatnonzero(kept).tolist()], (mine & ~left_out)[:, kept]
 
 
 def _scores(facts: RunFacts, repeat: RepeatFacts) -> NDArray[np.float64]:

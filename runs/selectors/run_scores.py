@@ -17,8 +17,13 @@ def span(points: Iterable[float | None]) -> Range | None:
     return (min(known), max(known)) if known else None
 
 
+def drawn_points(points: Sequence[float | None], n_left_out: Sequence[int]) -> tuple[float | None, ...]:
+    """The points of the repeats in which no response is left out as no draw (core.live_answers)."""
+    return tuple(value for value, n in zip(points, n_left_out, strict=True) if not n)
+
+
 def run_range(*, status: str, points: Sequence[float | None], n_buckets: int) -> Range | None:
-    """The range of a run, in points.
+    """The range of a run, in points: those of its repeats of draws.
 
     Scores are never pooled across buckets, and a run that ended with responses missing has none. While
     a run is at work it spans the repeats finished so far.

@@ -17,7 +17,7 @@ RUNS_CHARTED = 500  # more bars than a chart has pixels for; older runs stay in 
 
 @dataclass(frozen=True, slots=True)
 class HistoryPoint:
-    """One run in one bucket: a bar from low to high and one mark a repeat.
+    """One run in one bucket: a bar from low to high and one mark a repeat of draws (core.live_answers).
 
     `range` is None, too, where several buckets served the run: `points` are then over the cases that this one served.
     `line` and `profile_slug` say which baselines it may be held against.
@@ -74,7 +74,7 @@ def histories(version: SuiteVersion) -> tuple[BucketHistory, ...]:
             for bucket_id, values in mixed[row.id].items():
                 points[bucket_id].append(_point(row, bucket_id, values, None, keys[row.id]))
         elif row.bucket_id is not None:
-            known = [value for value in row.points if value is not None]
+            known = [value for value in row.drawn_points if value is not None]
             points[row.bucket_id].append(_point(row, row.bucket_id, known, row.range, keys[row.id]))
     buckets = Bucket.objects.filter(pk__in=points).select_related("model", "fingerprint").order_by("id")
     return tuple(
@@ -123,8 +123,10 @@ def _mixed(run_ids: list[int]) -> dict[int, dict[int, list[float]]]:
     if not run_ids:
         return found
     own = RepeatScore.objects.filter(repeat__run__in=run_ids, scorer=F("repeat__run__suite_version__scorer"))
-    packed = own.order_by("repeat__index").values_list(
-        "repeat__run", "scores", "repeat__columns__buckets", "repeat__columns__bucket_ids"
+    packed = (
+        own.exclude(repeat__columns__n_left_out__gt=0)
+        .order_by("repeat__index")
+        .values_list("repeat__run", "scores", "repeat__columns__buckets", "repeat__columns__bucket_ids")
     )
     for run_id, scores, buckets, bucket_ids in packed:
         served_by = case_buckets(buckets, bucket_ids)

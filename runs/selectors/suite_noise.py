@@ -54,6 +54,7 @@ def _scores(wanted: dict[int, int]) -> dict[int, list[NDArray[np.float64]]]:
     """The repeats of the wanted runs by bucket, under the suite's own scorer."""
     found: dict[int, list[NDArray[np.float64]]] = defaultdict(list)
     own = RepeatScore.objects.filter(repeat__run__in=wanted, scorer=F("repeat__run__suite_version__scorer"))
+    own = own.exclude(repeat__columns__n_left_out__gt=0)  # as the points are
     for run_id, packed in own.values_list("repeat__run", "scores"):
         found[wanted[run_id]].append(columns.unpack_scores(bytes(packed)))
     return found

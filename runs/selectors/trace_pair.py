@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from evalboard.core import cause_words, fingerprint
+from evalboard.core import cause_words, fingerprint, live_answers
 from evalboard.core.cause import Cause, Pair, decide
 from evalboard.core.divergence import Divergence, find_divergence, find_text_divergence
 from evalboard.core.fingerprint import Moved
@@ -409,6 +409,7 @@ def _known_of(half: Half) -> dict[str, Any]:
         "worker": process.worker.name if process else None,
         "engine_process": str(process.pk) if process else None,
         "attempt": response.attempt,
+        "marks": ", ".join(live_answers.names_of(response.marks)) or "none",
         "recorded": recorded,
         "request_id": response.request_id or None,
     }

@@ -16,6 +16,7 @@ from evalboard.core import columns, digest, pairing, profile
 from evalboard.core.comparability import Asked, Served
 from evalboard.core.comparison import VERSION, Matched
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.core.live_answers import Marks
 from runs import pair_facts
 from runs.models import Bucket, CaseColumns, RepeatScore, Run
 from runs.services import bulk
@@ -34,7 +35,7 @@ SELECT ours.index, theirs.index
  ORDER BY ours.index
 """
 COLUMNS = """
-SELECT repeat_id, text_digests, trace_digests, buckets, bucket_ids FROM runs_casecolumns
+SELECT repeat_id, text_digests, trace_digests, buckets, bucket_ids, marks FROM runs_casecolumns
  WHERE repeat_id = ANY(%s::bigint[])
 """
 SCORES = "SELECT repeat_id, scores FROM runs_repeatscore WHERE repeat_id = ANY(%s::bigint[]) AND scorer_id = %s"
@@ -62,8 +63,8 @@ class Side:
     """One side's columns, in the order of the comparison's cases; a is the number of repeats.
 
     case_indexes: int64[n], the suite's index of each case. texts, traces: uint64[n, a, 2], digests, zeros where
-    missing. buckets: int64[n, a] of bucket ids, NO_BUCKET where missing. scores: float64[n, a]. bucket_ids: those of
-    asked.served, in that order.
+    missing. buckets: int64[n, a] of bucket ids, NO_BUCKET where missing. scores: float64[n, a]. marks: uint8[n, a], as
+    core.live_answers has them. bucket_ids: those of asked.served, in that order.
     """
 
     key: SideKey
@@ -72,6 +73,7 @@ class Side:
     traces: Digests
     buckets: Indexes
     scores: NDArray[np.float64]
+    marks: Marks
     asked: Asked
     bucket_ids: tuple[int, ...]
 
@@ -199,14 +201,15 @@ def _load_side(key: SideKey, case_indexes: Indexes, buckets: dict[int, Bucket], 
     place = {repeat_id: at for at, repeat_id in enumerate(key.repeat_ids)}
     shape = (len(case_indexes), len(place))
     texts, traces = np.zeros((*shape, 2), np.uint64), np.zeros((*shape, 2), np.uint64)
-    served = np.full(shape, NO_BUCKET, np.int64)
+    served, marks = np.full(shape, NO_BUCKET, np.int64), np.zeros(shape, np.uint8)
     is_whole = len(case_indexes) == n_cases and bool((case_indexes == np.arange(n_cases)).all())
     wanted = slice(None) if is_whole else case_indexes
-    for repeat_id, text, trace, packed, ids in bulk.stream_binary(COLUMNS, [list(key.repeat_ids)]):
+    for repeat_id, text, trace, packed, ids, marked in bulk.stream_binary(COLUMNS, [list(key.repeat_ids)]):
         at, known = place[repeat_id], np.array([*ids, NO_BUCKET], np.int64)
         texts[:, at] = np.frombuffer(text, "<u8").reshape(-1, 2)[wanted]
         traces[:, at] = np.frombuffer(trace, "<u8").reshape(-1, 2)[wanted]
         served[:, at] = known[np.minimum(columns.unpack_buckets(packed, n_cases), len(ids))][wanted]
+        marks[:, at] = columns.unpack_marks(marked, n_cases)[wanted]
     own = key.run.suite_version.scorer_id
     return Side(
         key=key,
@@ -215,6 +218,7 @@ def _load_side(key: SideKey, case_indexes: Indexes, buckets: dict[int, Bucket], 
         traces=traces,
         buckets=served,
         scores=_scores(key, own, wanted, len(case_indexes)),
+        marks=marks,
         asked=_asked(key, served, buckets, is_unknown=is_one_log and key.run.source_id is not None),
         bucket_ids=tuple(bucket for bucket, _, _ in shares(served)),
     )

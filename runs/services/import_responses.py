@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from evalboard.core import digest, scoring
+from evalboard.core import digest, live_answers, scoring
 from evalboard.core.trace import Trace
 from runs.importers.records import LoggedResponse, LoggedRun, LoggedScore
 from runs.models import EngineProcess, Repeat, Response, Run, Scorer
@@ -112,6 +112,7 @@ def _row(
         n_prompt_tokens=_n_prompt_tokens(response),
         seed_sent=response.seed if response.seed is None or abs(response.seed) < 2**63 else None,
         request_id=storable(response.request_id)[:100],
+        marks=live_answers.mark_of(response.flags),
     )
 
 

@@ -28,10 +28,10 @@ from runs.services.storable import storable
 TURN = int.from_bytes(hashlib.sha256(b"imports").digest()[:8], signed=True)
 MAX_LABEL_NAME_CHARS, MAX_LABEL_CHARS = 40, 200
 SHARD_STATUS = {Run.Status.FAILED: Shard.Status.FAILED, Run.Status.CANCELLED: Shard.Status.CANCELLED}
-FLAGS = {
-    "cached": "answered from a cache",
-    "fallback": "answered by another model or backend than asked for",
-    "retried": "answered after a failed try",
+MARKED = {
+    "cached": "came out of a cache",
+    "fallback": "came from another model or backend than asked for",
+    "retried": "came after a failed try",
 }
 
 
@@ -203,11 +203,11 @@ def _unclean(logged: LoggedRun) -> Iterator[tuple[str, str]]:
     if n_without:
         text = f"The log has no tokens of {n_without} of {len(there)} responses: their texts alone can be compared."
         yield imported.TEXT_ONLY, text
-    flagged = Counter(flag for each in there for flag in each.flags if flag in FLAGS)
-    if flagged:
-        listed = ", ".join(f"{n} {FLAGS[flag]}" for flag, n in sorted(flagged.items()))
-        text = f"Of {len(there)} responses: {listed}. Such a response says less of the model, and nothing of its noise."
-        yield imported.UNCLEAN, text
+    marked = Counter(mark for each in there for mark in each.flags)
+    if marked:
+        listed = ", ".join(f"{n:,} {MARKED[mark]}" for mark, n in sorted(marked.items()))
+        rule = "Noise, ranges and verdicts leave out what a cache or a fallback answered."
+        yield imported.UNCLEAN, f"Of {len(there):,} responses, {listed}. {rule}"
 
 
 def _aware(moment: datetime | None) -> datetime | None:

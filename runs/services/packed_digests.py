@@ -16,6 +16,7 @@ def columns_digest(repeat_id: int) -> str:
     """The digest of a repeat's columns, stored now where an earlier version packed them without one."""
     row = CaseColumns.objects.get(repeat=repeat_id)
     packed: dict[str, Any] = {name: bytes(getattr(row, name)) for name in ("text_digests", "trace_digests", "buckets")}
+    packed |= {} if row.marks is None else {"marks": bytes(row.marks)}
     row.digest = row.digest or packed_digest(**packed, bucket_ids=row.bucket_ids)
     row.save(update_fields=["digest"])
     return row.digest

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 from numpy.typing import NDArray
 
-from evalboard.core import columns, noise, scoring
+from evalboard.core import columns, live_answers, noise, scoring
 from evalboard.core.scoring import Score
 from runs.models import Case, CaseColumns, Event, Repeat, RepeatScore, Response, Run, Scorer, Shard
 from runs.services import flip_chances, history, news, verdicts
@@ -83,27 +83,42 @@ def score_case(plan: Mapping[str, Any], case: Case, text: str) -> Score:
 def store_columns(repeat: Repeat) -> int:
     """Pack a repeat's columns from its responses; how many of them are missing."""
     n_cases = repeat.run.suite_version.n_cases
-    rows: list[tuple[int, bytes, bytes, int, int | None, int | None]] = list(
+    rows: list[tuple[int, bytes, bytes, int, int | None, int | None, int]] = list(
         Response.objects.filter(repeat=repeat, error_code="").values_list(
-            "case_index", "text_digest", "trace_digest", "engine_process__bucket_id", "trace_block_id", "trace_slot"
+            "case_index",
+            "text_digest",
+            "trace_digest",
+            "engine_process__bucket_id",
+            "trace_block_id",
+            "trace_slot",
+            "marks",
         )  # type: ignore[arg-type]  # the constraint on Response says that these are not null
     )
     bucket_ids = sorted({row[3] for row in rows})
     text_digests: list[bytes | None] = [None] * n_cases
     trace_digests: list[bytes | None] = [None] * n_cases
     buckets: list[int | None] = [None] * n_cases
-    for index, text, trace, bucket, _, _ in rows:
+    marks = np.zeros(n_cases, np.uint8)
+    for index, text, trace, bucket, _, _, mark in rows:
         text_digests[index], trace_digests[index] = bytes(text), bytes(trace)
-        buckets[index] = bucket_ids.index(bucket)
+        buckets[index], marks[index] = bucket_ids.index(bucket), mark
     packed: dict[str, Any] = {
         "text_digests": columns.pack_digests(text_digests),
         "trace_digests": columns.pack_digests(trace_digests),
         "buckets": columns.pack_buckets(buckets),
     }
+    if packed_marks := columns.pack_marks(marks):  # most have none, and their digest is what it always was
+        packed["marks"] = packed_marks
+    left_out = live_answers.is_left_out(marks)
     kept: dict[str, Any] = {"bucket_ids": bucket_ids, "digest": packed_digest(**packed, bucket_ids=bucket_ids)}
+    kept["n_left_out"] = int(np.count_nonzero(left_out))
     kept["flip_chances"] = flip_chances.predict(
         repeat,
-        ((index, by, block, slot) for index, _, _, by, block, slot in rows if block is not None and slot is not None),
+        (
+            (index, by, block, slot)
+            for index, _, _, by, block, slot, _ in rows
+            if block is not None and slot is not None and not left_out[index]
+        ),
     )
     CaseColumns.objects.update_or_create(repeat=repeat, defaults={**packed, **kept})
     return n_cases - len(rows)

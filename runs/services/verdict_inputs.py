@@ -127,6 +127,8 @@ def load(found: GateFound, treatment: str) -> tuple[Question, Inputs]:
         groups=[cases[index][1] for index in shared],
         baseline=inputs.baseline.scores[:, found.baseline.places],
         candidate=inputs.candidate.scores[:, found.candidate.places],
+        marks_baseline=inputs.baseline.marks[:, found.baseline.places],
+        marks_candidate=inputs.candidate.marks[:, found.candidate.places],
         asked_baseline=inputs.baseline.asked,
         asked_candidate=inputs.candidate.asked,
         treatment=treatment,

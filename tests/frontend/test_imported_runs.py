@@ -74,3 +74,21 @@ def test_a_release_of_two_imported_runs_opens(engineer: Client) -> None:
     one, two = (logs.stored(logs.log(), name) for name in ("one", "two"))
     release = services.create_release(gates=[{"suite": "colours", "candidate": two.pk, "baseline": one.pk}])
     assert engineer.get(f"/releases/{release.pk}/").status_code == 200
+
+
+def test_what_a_cache_answered_is_marked_and_said_to_be_left_out(viewer: Client) -> None:
+    given = [
+        logs.response(case, repeat, flags=("cached",) if repeat > 1 else ())
+        for case in logs.CASES
+        for repeat in range(1, 6)
+    ]
+    run = logs.stored(logs.log(*given))
+    page = viewer.get(f"/runs/{run.pk}/").content.decode()
+    assert "100.0 points in one repeat." in page
+    assert "12 answers of a cache or a fallback are left out of it, with the 4 repeats that they are in." in page
+    assert "A whole second repeat of draws measures" in page
+    cached = viewer.get(f"/runs/{run.pk}/repeats/2/cases/sky/").content.decode()
+    assert "This answer is no draw: it came out of a cache." in cached
+    assert "no draw" not in viewer.get(f"/runs/{run.pk}/repeats/1/cases/sky/").content.decode()
+    left_out = viewer.get(f"/runs/{run.pk}/?only=left_out").content.decode()
+    assert "1–3" in left_out

@@ -12,7 +12,7 @@ from runs.api.describe import describe, one_of, text
 from runs.api.shapes import page_url
 from runs.selectors.run import CaseRow
 
-ONLY = ("unstable", "likely", "failed", "passed", "missing")
+ONLY = ("unstable", "likely", "failed", "passed", "missing", "left_out")
 FILTERS = {"only": one_of(ONLY), "query": text("part of a case's id, prompt or tags")}
 
 
@@ -48,6 +48,7 @@ def _case(row: CaseRow, run_id: int, request: Request) -> answers.CaseOfRun:
         "scores": list(row.scores),
         "reason": row.reason or None,
         "errors": list(row.error_codes),
+        "marks": [list(marks) for marks in row.marks],
         "n_texts": row.n_texts,
         "is_unstable": row.is_unstable,
         "flip_chance": row.flip_chance,
