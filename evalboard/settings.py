@@ -54,6 +54,10 @@ try:
     MODEL_ROOTS = [Path(root).resolve() for root in env.list("EVALBOARD_MODEL_ROOTS", [str(DATA_DIR / "models")])]
     # What one request may send of other tools' logs, which readers unpack to at most 512 MiB.
     MAX_IMPORT_BYTES = env.int("EVALBOARD_MAX_IMPORT_MB", 512, validate=validate.Range(min=1)) * 2**20
+    # What one import may take in the process that reads it. A proxy in front must wait longer than IMPORT_SECONDS.
+    IMPORT_SECONDS = env.int("EVALBOARD_IMPORT_SECONDS", 240, validate=validate.Range(min=1))
+    IMPORT_CPU_SECONDS = env.int("EVALBOARD_IMPORT_CPU_SECONDS", 120, validate=validate.Range(min=1))
+    IMPORT_MEMORY_BYTES = env.int("EVALBOARD_IMPORT_MEMORY_MB", 2048, validate=validate.Range(min=256)) * 2**20
     LOG_FORMAT = env.str("EVALBOARD_LOG_FORMAT", "text", validate=validate.OneOf(["text", "json"]))
     LEASE_SECONDS = env.float("EVALBOARD_LEASE_SECONDS", 90.0)
     HEARTBEAT_SECONDS = env.float("EVALBOARD_HEARTBEAT_SECONDS", 10.0)

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from django import forms
-from django.core.files.uploadedfile import TemporaryUploadedFile
 
 from frontend.forms import PlainForm
 from frontend.templatetags.drawing import drawn_plain, shortened
 from runs.importers.formats import AUTO, FORMATS
 from runs.selectors import SuiteRow
-from runs.uploads import MAX_FILES
+from runs.uploads import MAX_FILES, LogUpload
 
 WHOSE = {
     "inspect": "Inspect AI: .eval or .json",
@@ -31,7 +30,7 @@ class FilesField(forms.FileField):
 
     widget = ManyFiles
 
-    def clean(self, data: Sequence[TemporaryUploadedFile] | None, initial: Any = None) -> list[TemporaryUploadedFile]:
+    def clean(self, data: Sequence[LogUpload] | None, initial: Any = None) -> list[LogUpload]:
         if not data:
             raise forms.ValidationError(self.error_messages["required"])
         return [super(FilesField, self).clean(file, initial) for file in data]

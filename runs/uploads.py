@@ -1,14 +1,17 @@
 """Files that are sent to be read once: measured before, counted while they come, and gone with the request."""
 
 import errno
-from collections.abc import Callable, Sequence
+import socket
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.files.uploadedfile import TemporaryUploadedFile
-from django.core.files.uploadhandler import TemporaryFileUploadHandler
+from django.core.files.uploadedfile import UploadedFile
+from django.core.files.uploadhandler import FileUploadHandler
 from django.http import HttpRequest
 
 from evalboard.core.errors import EvalboardError, InvalidInput
@@ -31,12 +34,25 @@ class NoRoom(EvalboardError):
     status = 507
 
 
-class LogUpload(TemporaryFileUploadHandler):
-    """Writes every file to the disk, small ones too, since readers take paths; `forget` removes them."""
+class LogUpload(UploadedFile):  # type: ignore[type-arg]  # generic in the stubs alone
+    """A file on the disk under no name: readers take paths, and it is gone with the process that holds it open."""
+
+    def __init__(self, name: str | None, content_type: str | None, charset: str | None) -> None:
+        self._spool = tempfile.TemporaryFile(dir=settings.FILE_UPLOAD_TEMP_DIR)  # noqa: SIM115 - until `forget`
+        super().__init__(self._spool, name, content_type, 0, charset)
+
+    @property
+    def path(self) -> Path:
+        """Where this process finds it."""
+        return Path(f"/dev/fd/{self._spool.fileno()}")
+
+
+class LogUploads(FileUploadHandler):
+    """Writes every file to the disk, small ones too; `forget` removes them."""
 
     def __init__(self, request: HttpRequest) -> None:
         super().__init__(request)
-        self._written: list[TemporaryUploadedFile] = []
+        self._written: list[LogUpload] = []
 
     def handle_raw_input(
         self, input_data: Any, meta: dict[str, str], content_length: int, boundary: str, encoding: str | None = None
@@ -53,19 +69,36 @@ class LogUpload(TemporaryFileUploadHandler):
                 "There are too many files.", fields={"files": f"At most {MAX_FILES} are read at a time."}
             )
         super().new_file(*args, **options)
-        self._written.append(self.file)
+        with _room():
+            file = LogUpload(self.file_name, self.content_type, self.charset)
+        self._written.append(file)
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
-        try:
-            super().receive_data_chunk(raw_data, start)
-        except OSError as problem:
-            if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            raise NoRoom("The server's disk for temporary files is full, and nothing was stored.") from problem
+        with _room():
+            self._written[-1].write(raw_data)
+
+    def file_complete(self, file_size: int) -> LogUpload:
+        file = self._written[-1]
+        with _room():
+            file.flush()
+        file.seek(0)
+        file.size = file_size
+        return file
 
     def forget(self) -> None:
         for file in self._written:
-            file.close()
+            with suppress(OSError):  # the last of what a full disk did not take
+                file.close()
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise NoRoom("The server's disk for temporary files is full, and nothing was stored.") from problem
 
 
 View = Callable[..., Any]
@@ -79,19 +112,32 @@ def takes_logs(view: View) -> View:
 
     @wraps(view)
     def taking(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        upload = LogUpload(request)
-        request.upload_handlers = [upload]
+        uploads = LogUploads(request)
+        request.upload_handlers = [uploads]
         try:
             return view(request, *args, **kwargs)
         finally:
-            upload.forget()
+            uploads.forget()
 
     return taking
 
 
-def log_files(uploaded: Sequence[TemporaryUploadedFile]) -> tuple[LogFile, ...]:
+def log_files(uploaded: Sequence[LogUpload]) -> tuple[LogFile, ...]:
     """The files as readers take them."""
-    return tuple(LogFile(str(file.name), Path(file.temporary_file_path())) for file in uploaded)
+    return tuple(LogFile(str(file.name), file.path) for file in uploaded)
+
+
+def is_waiting(meta: Mapping[str, Any]) -> bool:
+    """Whether whoever sent the request of this META still waits for its answer; true where the web server hides it."""
+    connection: socket.socket | None = meta.get("gunicorn.socket")
+    if connection is None:
+        return True
+    try:
+        return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
+    except BlockingIOError:  # nothing more has come, and nobody has hung up
+        return True
+    except OSError:
+        return False
 
 
 def _mib(n_bytes: int) -> float:

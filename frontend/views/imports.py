@@ -1,5 +1,7 @@
 """Other tools' logs: what was imported, and the form that imports one."""
 
+from functools import partial
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -15,7 +17,7 @@ from runs import selectors, services
 from runs.access import READ, RUN, requires
 from runs.models import Import, Run
 from runs.selectors.imported import import_rows
-from runs.uploads import log_files, takes_logs
+from runs.uploads import is_waiting, log_files, takes_logs
 
 IMPORTS_PER_PAGE = 25
 
@@ -38,6 +40,7 @@ def imports(request: HttpRequest) -> HttpResponse:
                 format=asked["format"],
                 suite=asked["suite"] or None,
                 user=request.user,
+                is_wanted=partial(is_waiting, request.META),
             )
         except EvalboardError as problem:
             blame(form, problem, names={"files": "log"}, under="log")

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.http import QueryDict
 from rest_framework import serializers
 
 from runs.api.serializers import Strict, Text
@@ -19,6 +20,8 @@ class ImportIn(Strict):
     suite = Text(default=None)
 
     def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, QueryDict):  # a request without a body, of whatever type
+            raise serializers.ValidationError({"files": "Send the log's files as multipart/form-data."})
         twice = [name for name in ("format", "suite") if len(data.getlist(name)) > 1]
         if twice:
             raise serializers.ValidationError(dict.fromkeys(twice, "Given more than once."))

@@ -15,7 +15,6 @@ from runs.importers.calls import Call
 from runs.importers.completions import error_words
 from runs.importers.field_values import mapping, moment, number, objects, text, whole
 from runs.importers.files import LogFile
-from runs.importers.heads import first_object
 from runs.importers.json_files import naming
 from runs.importers.json_rows import read_rows
 from runs.importers.records import LoggedRun
@@ -36,7 +35,7 @@ def is_line(found: Mapping[str, Any]) -> bool:
 
 def recognises(files: Sequence[LogFile]) -> bool:
     """Whether every file holds lines of a batch."""
-    return bool(files) and all(is_line(first_object(file)) for file in files)
+    return bool(files) and all(is_line(file.first_object) for file in files)
 
 
 def read(files: Sequence[LogFile]) -> list[LoggedRun]:
@@ -44,7 +43,7 @@ def read(files: Sequence[LogFile]) -> list[LoggedRun]:
 
     Repeats are told by the end of their ids, as in `case-7#2` and `case-7:2`. Raises InvalidInput naming file and line.
     """
-    asking = [file for file in files if _is_request(first_object(file))]
+    asking = [file for file in files if _is_request(file.first_object)]
     requests = _read_requests(asking)
     answered: list[Call] = []
     is_vllm = False

@@ -15,7 +15,6 @@ from runs.importers.completions import error_words
 from runs.importers.event_streams import is_chunk, is_event_stream, joined, read_events
 from runs.importers.field_values import mapping, moment, number, whole
 from runs.importers.files import LogFile
-from runs.importers.heads import first_object, start
 from runs.importers.json_files import naming
 from runs.importers.json_rows import read_rows
 from runs.importers.litellm_payload import is_payload
@@ -35,15 +34,15 @@ def read(files: Sequence[LogFile]) -> list[LoggedRun]:
 
     Raises InvalidInput naming file and line.
     """
-    streams = [file for file in files if is_event_stream(start(file))]
+    streams = [file for file in files if is_event_stream(file.start)]
     groups = [[file] for file in files if file not in streams] + ([streams] if streams else [])
     return [run for group in groups for run in _runs(group)]
 
 
 def _is_chat(file: LogFile) -> bool:
-    if is_event_stream(start(file)):
+    if is_event_stream(file.start):
         return True
-    first = first_object(file)
+    first = file.first_object
     if batch.is_line(first) or is_payload(first):
         return False
     return _is_body(first) or _is_wrapped(first)
@@ -70,7 +69,7 @@ def _runs(files: Sequence[LogFile]) -> list[LoggedRun]:
 
 
 def _calls(file: LogFile) -> Iterator[Call]:
-    if is_event_stream(start(file)):
+    if is_event_stream(file.start):
         yield from _streamed(file, read_events(file))
         return
     chunks: list[tuple[int, Mapping[str, Any]]] = []

@@ -3,19 +3,24 @@
 import json
 from typing import Any
 
-from runs.importers.files import LogFile
+from evalboard.core.document import MAX_DEPTH
 
 HEAD_BYTES = 64 << 10
 
 _OPENING = {"{": "}", "[": "]"}
 
 
-def first_object(file: LogFile) -> dict[str, Any]:
-    """Return the first JSON object of a file, or of the list that it holds; {} where none begins it.
+def start(head: bytes) -> str:
+    """Return a file's first characters, without the white space and the byte order mark before them."""
+    return head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
 
-    Where the object goes on after the first 64 KiB, the fields that are complete until there. Never raises.
+
+def first_object(text: str) -> dict[str, Any]:
+    """Return the first JSON object of a file that begins so, or of the list that it holds; {} where none begins it.
+
+    Where the object goes on after the first 64 KiB, or is nested deeper than is read, the fields that are complete
+    until there. Never raises, and takes time in proportion to the text.
     """
-    text = start(file)
     if text.startswith("["):
         text = text[1:].lstrip()
     if not text.startswith("{"):
@@ -27,15 +32,10 @@ def first_object(file: LogFile) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def start(file: LogFile) -> str:
-    """Return the file's first characters, without the white space and the byte order mark before them."""
-    return file.head(HEAD_BYTES).decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
-
-
 def _cut(text: str) -> Any:
     """Parse a JSON text that breaks off: everything after its last complete member is left out."""
     stack: list[str] = []
-    end, closing = 0, ""
+    end = 0  # behind what is complete; nothing has opened or closed since
     is_quoted = is_escaped = False
     for at, char in enumerate(text):
         if is_quoted:
@@ -44,15 +44,18 @@ def _cut(text: str) -> Any:
         elif char == '"':
             is_quoted = True
         elif char in _OPENING:
-            stack.append(_OPENING[char])
-            end, closing = at + 1, "".join(reversed(stack))
-        elif char in "}]":
-            if not stack or stack.pop() != char:
+            if len(stack) == MAX_DEPTH:
                 break
-            end, closing = at + 1, "".join(reversed(stack))
+            stack.append(_OPENING[char])
+            end = at + 1
+        elif char in "}]":
+            if not stack or stack[-1] != char:
+                break
+            stack.pop()
+            end = at + 1
         elif char == ",":
-            end, closing = at, "".join(reversed(stack))
+            end = at
     try:
-        return json.loads(text[:end] + closing)
+        return json.loads(text[:end] + "".join(reversed(stack)))
     except (ValueError, RecursionError):
         return None

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from evalboard.core.errors import InvalidInput
-from runs.importers import backends, heads
+from runs.importers import backends
 from runs.importers.calls import detail, slug
 from runs.importers.field_values import label, mapping, moment, objects, rows, shortened, text, whole
 from runs.importers.files import LogFile
@@ -35,7 +35,7 @@ def read(files: Sequence[LogFile]) -> list[LoggedRun]:
 def _is_log(file: LogFile) -> bool:
     if is_zip(file):
         return file.name.endswith(".eval") or b"_journal/" in file.head()
-    about = heads.first_object(file).get("eval")
+    about = file.first_object.get("eval")
     return isinstance(about, dict) and "task" in about
 
 

@@ -5,13 +5,12 @@ from typing import Any
 
 from evalboard.core.errors import InvalidInput
 from runs.importers.files import LogFile
-from runs.importers.heads import start
 from runs.importers.json_files import MAX_DOCUMENT_BYTES, naming, parse_value, read_lines, read_object
 
 
 def read_rows(file: LogFile) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (place such as "line 3", object). Raises InvalidInput naming file and place."""
-    head = start(file)
+    head = file.start
     if head.startswith("["):
         yield from _of_list(file)
     elif head.partition("\n")[0].strip() == "{":

@@ -10,7 +10,6 @@ from runs.importers.backends import read_headers
 from runs.importers.calls import Call
 from runs.importers.field_values import text
 from runs.importers.files import LogFile
-from runs.importers.heads import first_object
 from runs.importers.json_files import naming
 from runs.importers.json_rows import read_rows
 from runs.importers.litellm_payload import is_payload, payload_of, read_payload
@@ -23,7 +22,7 @@ _COMPLETIONS = ("completion", "acompletion", "text_completion", "atext_completio
 
 def recognises(files: Sequence[LogFile]) -> bool:
     """Whether every file holds LiteLLM's logs of calls, or answers with its headers."""
-    return bool(files) and all(_is_litellm(first_object(file)) for file in files)
+    return bool(files) and all(_is_litellm(file.first_object) for file in files)
 
 
 def read(files: Sequence[LogFile]) -> list[LoggedRun]:
@@ -31,7 +30,7 @@ def read(files: Sequence[LogFile]) -> list[LoggedRun]:
 
     Raises InvalidInput naming file and place.
     """
-    logs = [file for file in files if is_payload(first_object(file))]
+    logs = [file for file in files if is_payload(file.first_object)]
     saved = [file for file in files if file not in logs]
     runs = _of_logs(logs) if logs else []
     return runs + [replace(run, tool=_tool(run)) for run in (chat.read(saved) if saved else [])]

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from evalboard.core.errors import InvalidInput
-from runs.importers import backends, heads
+from runs.importers import backends
 from runs.importers.calls import read_sampling, slug
 from runs.importers.field_values import label, mapping, moment, number, shortened, text, whole
 from runs.importers.files import LogFile
@@ -87,13 +87,13 @@ def read(files: Sequence[LogFile]) -> list[LoggedRun]:
 
 
 def _is_samples(file: LogFile) -> bool:
-    first = heads.first_object(file)
+    first = file.first_object
     # A long document may leave nothing but its number in the head.
     return "doc_id" in first and ("arguments" in first or _SAMPLES_NAME.fullmatch(_base(file)) is not None)
 
 
 def _is_results(file: LogFile) -> bool:
-    first = heads.first_object(file)
+    first = file.first_object
     return isinstance(first.get("results"), dict) and (
         not {"group_subtasks", "configs", "n-shot"}.isdisjoint(first)
         or _RESULTS_NAME.fullmatch(_base(file)) is not None

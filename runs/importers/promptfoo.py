@@ -12,7 +12,6 @@ from runs.importers.calls import Call
 from runs.importers.completions import MAX_ERROR_CHARS, count
 from runs.importers.field_values import label, mapping, moment, number, objects, text, whole
 from runs.importers.files import LogFile
-from runs.importers.heads import first_object
 from runs.importers.json_files import naming, parse_value
 from runs.importers.json_rows import read_rows
 from runs.importers.records import LoggedResponse, LoggedRun, LoggedScore
@@ -41,7 +40,7 @@ class _Eval:
 
 def recognises(files: Sequence[LogFile]) -> bool:
     """Whether every file is an output of promptfoo."""
-    return bool(files) and all(_is_output(first_object(file)) for file in files)
+    return bool(files) and all(_is_output(file.first_object) for file in files)
 
 
 def read(files: Sequence[LogFile]) -> list[LoggedRun]:

@@ -1,6 +1,6 @@
 """What a reader makes of a log: runs with their cases and responses, in one shape whichever tool wrote it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -58,7 +58,7 @@ class LoggedResponse:
     text: str = ""
     error: str = ""
     finish_reason: str = ""
-    positions: tuple[LoggedPosition, ...] | None = None
+    positions: Sequence[LoggedPosition] | None = None
     prompt_token_ids: tuple[int, ...] | None = None
     n_tokens: int | None = None
     n_prompt_tokens: int | None = None

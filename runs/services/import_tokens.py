@@ -38,9 +38,9 @@ class Words:
 
         Prompt ids are the tokenizer's own, of which these words know nothing: the response's prompt digest has them.
         """
-        positions = response.positions
-        if not positions:
+        if not response.positions:
             return None
+        positions = tuple(response.positions)
         chosen = [self._id(each.token) for each in positions]
         alternatives = [[(self._id(token), logprob) for token, logprob in each.alternatives] for each in positions]
         self._note_end(response.text, positions)

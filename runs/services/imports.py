@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,7 +17,7 @@ from runs.importers import formats
 from runs.importers.files import LogFile
 from runs.importers.records import LoggedRun
 from runs.models import Bucket, CaseColumns, Event, Import, Repeat, Run, Shard
-from runs.services import history, import_responses, news, rollup
+from runs.services import history, import_reading, import_responses, news, rollup
 from runs.services.import_buckets import Served, endpoint_of, model_of, profile_of
 from runs.services.import_responses import Responses
 from runs.services.import_suites import Placed, place
@@ -41,13 +41,27 @@ def import_logs(
     format: str = formats.AUTO,  # noqa: A002 - the name that it has for people
     suite: str | None = None,
     user: Any,
+    is_wanted: Callable[[], bool] = lambda: True,
 ) -> tuple[Import, list[Run], bool]:
     """Store the runs of a log; False, and what is stored, where these files were imported before.
 
-    suite: whose cases the log has responses of; without a name it is found or made from the log. Raises InvalidInput
-    with fields, among them the names of files that cannot be read, or NotFound; then nothing is stored.
+    suite: whose cases the log has responses of; without a name it is found or made from the log. `is_wanted` is asked
+    while the log is read, and ends that by saying no. Raises InvalidInput with fields, among them the names of files
+    that cannot be read, or what `import_reading` raises, or NotFound; then nothing is stored.
     """
-    name, found = formats.read_logs(files, format=format)
+    with import_reading.taken_in():
+        name, found = import_reading.read(files, format=format, is_wanted=is_wanted)
+        return _store(files, name, found, suite=suite, user=user)
+
+
+def _store(
+    files: Sequence[LogFile],
+    name: str,
+    found: Sequence[LoggedRun],
+    *,
+    suite: str | None,
+    user: Any,
+) -> tuple[Import, list[Run], bool]:
     if not found:
         raise InvalidInput("The log holds no run.", fields={files[0].name: "holds no run"})
     content = {"files": sorted(file.sha256 for file in files), "format": name, "suite": suite}

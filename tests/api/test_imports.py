@@ -1,18 +1,17 @@
 """POST /imports/: a log is read once, what is wrong with it is named, and nothing of it stays behind."""
 
-import errno
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.core.files.uploadhandler import TemporaryFileUploadHandler
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
 
 from runs.importers.formats import FORMATS
 from runs.models import Import, Run
-from runs.uploads import MAX_FILES
+from runs.uploads import MAX_FILES, LogUploads, log_files
 from tests import build
 from tests.api.conftest import Api
 from tests.importers import batch_log
@@ -88,14 +87,43 @@ def test_too_large_a_log_is_refused_before_it_is_read(api: Api, settings: Any, s
     assert list(spool.iterdir()) == []
 
 
-def test_a_full_disk_for_uploads_is_said(api: Api, monkeypatch: pytest.MonkeyPatch, spool: Path) -> None:
-    def full(*_: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+def test_a_full_disk_for_uploads_is_said(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: open("/dev/full", "r+b"))  # noqa: PTH123, SIM115
+    for log in (LOG, LOG * 1000):
+        answer = send(api, log)
+        assert (answer.status_code, answer.json()["code"]) == (507, "disk_full")
+    assert not Import.objects.exists()
 
-    monkeypatch.setattr(TemporaryFileUploadHandler, "receive_data_chunk", full)
-    answer = send(api, LOG)
-    assert (answer.status_code, answer.json()["code"]) == (507, "disk_full")
+
+def test_an_upload_lies_under_no_name(settings: Any, spool: Path) -> None:
+    """So it is gone with its process, however that ends."""
+    uploads = LogUploads(RequestFactory().post("/"))
+    uploads.new_file("files", "log.jsonl", "text/plain", len(LOG), None, {})
+    uploads.receive_data_chunk(LOG, 0)
+    upload = uploads.file_complete(len(LOG))
     assert list(spool.iterdir()) == []
+    [log] = log_files([upload])
+    assert (log.name, log.size, log.head(9)) == ("log.jsonl", len(LOG), LOG[:9])
+    uploads.forget()
+    assert not log.path.exists()
+
+
+@pytest.mark.parametrize("media_type", ["", MULTIPART_CONTENT, "application/x-www-form-urlencoded", "application/json"])
+def test_a_request_without_a_form_is_told_so(api: Api, media_type: str) -> None:
+    answer = api.send("POST", "/imports/", b"", media_type)
+    assert (answer.status_code, answer.headers["Content-Type"]) in [
+        (status, "application/problem+json") for status in (400, 415)
+    ]
+    if media_type == "":
+        assert "files" in answer.json()["fields"]
+
+
+def test_a_log_that_hangs_its_reader_is_refused_at_its_files(api: Api, settings: Any, spool: Path) -> None:
+    settings.IMPORT_CPU_SECONDS = 1
+    answer = send(api, LOG * 30_000)
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_input")
+    assert answer.json()["fields"].keys() == {"files"}
+    assert not Import.objects.exists()
 
 
 def test_files_are_taken_here_and_nowhere_else(api: Api) -> None:

@@ -1,5 +1,6 @@
 """Other tools' logs: sent, read, listed."""
 
+from functools import partial
 from typing import Any
 
 from django.urls import reverse
@@ -17,7 +18,7 @@ from runs.api.import_answers import Import
 from runs.api.import_bodies import ImportIn
 from runs.api.parsers import LogForm
 from runs.selectors import imported
-from runs.uploads import log_files, takes_logs
+from runs.uploads import is_waiting, log_files, takes_logs
 
 
 @takes_logs
@@ -51,7 +52,9 @@ def _import(request: Request) -> Response:
     body.is_valid(raise_exception=True)
     asked: dict[str, Any] = dict(body.validated_data)
     files = log_files(asked.pop("files"))
-    found, _, is_new = services.import_logs(files=files, user=request.user, **asked)
+    found, _, is_new = services.import_logs(
+        files=files, user=request.user, is_wanted=partial(is_waiting, request.META), **asked
+    )
     shown = shapes.imported(imported.import_row(found.pk), request)
     location = request.build_absolute_uri(reverse("api:import", args=[found.pk]))
     headers = {"Location": location} if is_new else {}

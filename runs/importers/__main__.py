@@ -1,0 +1,66 @@
+"""Reads one log in a process of its own: `python -m runs.importers`, a task on stdin, lines of records on stdout.
+
+Whatever a log does to its reader, it does here: memory, processor and time have limits that this process sets itself
+before it looks at a file, it writes no files, and it knows neither the database nor any secret.
+"""
+
+import json
+import os
+import resource
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from evalboard.core.errors import InvalidInput
+from runs.importers import wire
+from runs.importers.files import LogFile
+from runs.importers.formats import read_logs
+
+NICENESS = 10  # pages are served before logs are read
+MAX_ERROR_BYTES = 1 << 20  # of its own messages, the only file that it may write
+
+
+def confine(*, cpu_seconds: int, memory_bytes: int, seconds: int) -> None:
+    """Limit this process as far as the system lets it: beyond processor or time it is killed, beyond memory it fails.
+
+    The time holds also where nobody is left to wait for it.
+    """
+    os.nice(NICENESS)
+    signal.alarm(seconds)
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_FSIZE, MAX_ERROR_BYTES)
+    _limit(resource.RLIMIT_CPU, cpu_seconds)
+    _limit(resource.RLIMIT_AS, memory_bytes)
+
+
+def _limit(which: int, most: int) -> None:
+    _, hard = resource.getrlimit(which)
+    if hard != resource.RLIM_INFINITY:
+        most = min(most, hard)
+    with suppress(ValueError, OSError):  # a system that does not take this limit: the others hold, and the time
+        resource.setrlimit(which, (most, hard))
+
+
+def main(task: dict[str, Any]) -> int:
+    """Write what the files of a task hold, or why they are refused; return the exit status."""
+    confine(**task["limits"])
+    files = [LogFile(name, Path(path)) for name, path in task["files"]]
+    out = sys.stdout.buffer
+    try:
+        out.writelines(wire.lines(*read_logs(files, format=task["format"])))
+    except InvalidInput as error:
+        out.write(wire.refusal(error))
+    out.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        status = main(json.load(sys.stdin))
+    except MemoryError:
+        status = wire.OUT_OF_MEMORY
+    except BrokenPipeError:  # nobody waits any more
+        status = 0
+    os._exit(status)  # at once: taking millions of records down one by one is for nobody

@@ -1,0 +1,195 @@
+"""Records as lines of JSON, which pass them from the process that reads a log to the one that stores it.
+
+Numbers survive to the bit and NaN stays NaN. A line can say nothing but values: whatever a log holds, and whatever
+became of the process that read it, reading lines makes records and runs no code.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from datetime import datetime
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints, overload
+
+from evalboard.core.errors import InvalidInput
+from runs.importers.records import LoggedCase, LoggedPosition, LoggedResponse, LoggedRun
+
+# The first item of a line. A response's second item says how many positions the next line holds.
+FORMAT, RUN, CASE, RESPONSE, REFUSED, END = "format", "run", "case", "response", "refused", "end"
+OUT_OF_MEMORY = 3  # the exit status of a writer that has no memory left to say so
+
+
+class BrokenOff(Exception):
+    """The lines end before they are complete: their writer did not come to its end."""
+
+
+def lines(format_name: str, runs: Iterable[LoggedRun]) -> Iterator[bytes]:
+    """Yield what `read_lines` makes the same runs of."""
+    yield _line(FORMAT, format_name)
+    for run in runs:
+        yield _line(RUN, _RUN.pack(replace(run, cases=(), responses=())))
+        for case in run.cases:
+            yield _line(CASE, _CASE.pack(case))
+        for response in run.responses:
+            positions = response.positions
+            n = None if positions is None else len(positions)
+            yield _line(RESPONSE, n, _RESPONSE.pack(replace(response, positions=None)))
+            if positions:
+                yield _line(*_POSITIONS.pack(positions))
+    yield _line(END)
+
+
+def refusal(error: InvalidInput) -> bytes:
+    """Return the line that says why there are no runs."""
+    return _line(REFUSED, error.detail, error.fields)
+
+
+def read_lines(given: Iterable[bytes]) -> tuple[str, list[LoggedRun]]:
+    """Return the name of the format and the runs that lines hold.
+
+    Positions stay packed until they are asked for, because a log may hold millions of them. Raises InvalidInput where
+    the lines say that the log was refused, BrokenOff where they do not come to an end.
+    """
+    each = iter(given)
+    format_name = ""
+    runs: list[LoggedRun] = []
+    cases: list[LoggedCase] = []
+    responses: list[LoggedResponse] = []
+
+    def complete() -> None:
+        if runs:
+            runs[-1] = replace(runs[-1], cases=tuple(cases), responses=tuple(responses))
+        cases.clear()
+        responses.clear()
+
+    for line in each:
+        kind, *content = json.loads(line)
+        if kind == RESPONSE:
+            n, packed = content
+            response: LoggedResponse = _RESPONSE.unpack(packed)
+            if n is not None:
+                response = replace(response, positions=Packed(n, next(each, b"[]") if n else b"[]"))
+            responses.append(response)
+        elif kind == CASE:
+            cases.append(_CASE.unpack(*content))
+        elif kind == RUN:
+            complete()
+            runs.append(_RUN.unpack(*content))
+        elif kind == FORMAT:
+            [format_name] = content
+        elif kind == REFUSED:
+            detail, problems = content
+            raise InvalidInput(detail, fields=problems)
+        elif kind == END:
+            complete()
+            return format_name, runs
+    raise BrokenOff
+
+
+class Packed(Sequence[LoggedPosition]):
+    """The positions of one response, unpacked each time they are gone through: a fifth of the memory."""
+
+    __slots__ = ("_line", "_n")
+
+    def __init__(self, n: int, line: bytes) -> None:
+        self._n, self._line = n, line
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __iter__(self) -> Iterator[LoggedPosition]:
+        return iter(self._all())
+
+    @overload
+    def __getitem__(self, place: int) -> LoggedPosition: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[LoggedPosition]: ...
+    def __getitem__(self, place: int | slice) -> LoggedPosition | Sequence[LoggedPosition]:
+        return self._all()[place]
+
+    def _all(self) -> tuple[LoggedPosition, ...]:
+        found: tuple[LoggedPosition, ...] = _POSITIONS.unpack(json.loads(self._line))
+        return found
+
+
+def _line(*content: Any) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode() + b"\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How values of one type are written as JSON, and read."""
+
+    pack: Callable[[Any], Any]
+    unpack: Callable[[Any], Any]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+_AS_IT_IS = _Form(_same, _same)
+
+
+def _form(kind: Any) -> _Form:
+    """Return the form of a field's type. What a log may hold anything in was JSON there, and is written as it is."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if is_dataclass(kind) and isinstance(kind, type):
+        return _of_dataclass(kind)
+    if kind is bytes:  # each byte as the character of its number
+        return _Form(lambda value: value.decode("latin-1"), lambda text: text.encode("latin-1"))
+    if kind is datetime:
+        return _Form(datetime.isoformat, datetime.fromisoformat)
+    if origin in (Union, UnionType):
+        [one] = (other for other in inner if other is not NoneType)
+        return _of_optional(_form(one))
+    if origin in (tuple, Sequence):
+        return _of_row([_form(one) for one in inner if one is not ...], is_fixed=origin is tuple and ... not in inner)
+    if origin is Mapping:
+        return _of_mapping(_form(inner[1]))
+    return _AS_IT_IS
+
+
+def _of_dataclass(kind: type) -> _Form:
+    hints = get_type_hints(kind)
+    names = [field.name for field in fields(kind)]
+    forms = [_form(hints[name]) for name in names]
+    paired = list(zip(names, forms, strict=True))
+    return _Form(
+        lambda value: [form.pack(getattr(value, name)) for name, form in paired],
+        lambda row: kind(**{name: form.unpack(one) for (name, form), one in zip(paired, row, strict=True)}),
+    )
+
+
+def _of_optional(form: _Form) -> _Form:
+    if form is _AS_IT_IS:
+        return form
+    return _Form(
+        lambda value: None if value is None else form.pack(value),
+        lambda value: None if value is None else form.unpack(value),
+    )
+
+
+def _of_row(forms: list[_Form], *, is_fixed: bool) -> _Form:
+    if is_fixed:
+        return _Form(
+            lambda row: [form.pack(one) for form, one in zip(forms, row, strict=True)],
+            lambda row: tuple(form.unpack(one) for form, one in zip(forms, row, strict=True)),
+        )
+    [form] = forms
+    if form is _AS_IT_IS:
+        return _Form(list, tuple)
+    return _Form(lambda row: list(map(form.pack, row)), lambda row: tuple(map(form.unpack, row)))
+
+
+def _of_mapping(form: _Form) -> _Form:
+    if form is _AS_IT_IS:
+        return _Form(dict, _same)
+    return _Form(
+        lambda found: {name: form.pack(value) for name, value in found.items()},
+        lambda found: {name: form.unpack(value) for name, value in found.items()},
+    )
+
+
+_RUN, _CASE, _RESPONSE = _form(LoggedRun), _form(LoggedCase), _form(LoggedResponse)
+_POSITIONS = _form(tuple[LoggedPosition, ...])
