@@ -27,6 +27,9 @@ def of_comparison(report: ComparisonReport) -> Finding:
     counts = report.counts
     if not report.progress.is_finished:
         return Finding("The causes are still being computed.", "What digests alone can tell stands below already.")
+    if mixed := report.mixed_sides:
+        served = f"Several buckets served the {' and the '.join(mixed)}, so no difference is given."
+        return Finding(served, "Each bucket is scored by itself on the run's page; pairs of responses stand below.")
     if report.difference is None:
         return Finding("No case is scored on both sides, so there is no difference to explain.")
     if counts.identical == counts.n_pairs and not counts.score_changed:
@@ -117,6 +120,8 @@ def of_scatter(report: ComparisonReport, shown: tuple[FlipPoint, ...]) -> Findin
 def of_side(report: ComparisonReport, side: str) -> str:
     """A side's spread: "60.0–63.3 over 5 repeats"."""
     found = getattr(report, side)
+    if side in report.mixed_sides:
+        return f"{len(found.buckets)} buckets, no score as a whole"
     known = [value for value in found.points if value is not None]
     low_high = (points(min(known)), points(max(known))) if known else None
     reach = "not scored" if low_high is None else low_high[0] if low_high[0] == low_high[1] else "–".join(low_high)

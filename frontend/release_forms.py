@@ -14,7 +14,7 @@ from evalboard.core.errors import EvalboardError
 from frontend import release_words
 from frontend.forms import PlainForm, blame, labels_of
 from frontend.templatetags.drawing import drawn_plain, shortened
-from frontend.templatetags.numbers import points, span
+from frontend.templatetags.numbers import span
 from frontend.verdicts import DECISIONS, decisions_on
 from runs.selectors.release import ReleaseReport
 from runs.selectors.run import RunRow
@@ -74,8 +74,8 @@ def by_suite(runs: Iterable[RunRow]) -> list[tuple[str, list[tuple[str, str]]]]:
 
 def run_words(row: RunRow) -> str:
     """A run as one line of a list: `run 62 · acme-7b-ft on local, pinned · 5 repeats, 79.8–80.6 · 2026-04-14`."""
-    known = [value for value in row.points if value is not None]
-    score = span(row.range) if row.range else points(known[0]) if known else "not scored"
+    whole = f"{row.n_buckets} buckets, no score as a whole" if row.n_buckets > 1 else "not scored"
+    score = span(row.range) if row.range else whole
     repeats = f"{row.n_repeats} repeat{'' if row.n_repeats == 1 else 's'}"
     name = drawn_plain(shortened(f"{row.model_name} on {row.endpoint}, {row.profile}", 60))
     state = "" if row.status == "finished" else f" · {row.status}"

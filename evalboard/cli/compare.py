@@ -49,7 +49,7 @@ def _tell(found: ComparisonAnswer) -> None:
         typer.echo(f"{title}: the comparison {found.status}. {found.error} {found.url}")
         return
     score = found.json["score"]
-    change = "no difference can be given"
+    change = "no difference given"
     if found.difference is not None:
         change = f"{words.points(found.difference)} points ({score['baseline']:.1f} to {score['candidate']:.1f})"
     is_comparable = "comparable" if found.is_comparable else "not comparable"

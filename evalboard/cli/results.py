@@ -19,7 +19,7 @@ Json = dict[str, Any]
 class CaseResult:
     """`outcome` is PASSED, FAILED or MISSING; `why` is one sentence and "" where it passed.
 
-    Scores are points; `baseline` is None for a run by itself, and where the baseline has none.
+    Scores are points, None where several buckets answered the case; `baseline` is None for a run by itself as well.
     """
 
     case: str
@@ -83,7 +83,8 @@ def _by_itself(row: Json) -> CaseResult:
         return _result(row, MISSING, missing)
     if any(value < 1 for value in row["scores"]):
         n_right = sum(value == 1 for value in row["scores"])
-        return _result(row, FAILED, f"Right in {n_right} of {len(row['scores'])} repeats, {score:.1f} points.")
+        mean = "that several buckets served" if score is None else f"{score:.1f} points"
+        return _result(row, FAILED, f"Right in {n_right} of {len(row['scores'])} repeats, {mean}.")
     return _result(row, PASSED, "")
 
 

@@ -67,7 +67,7 @@ class Comparison(ComparisonAnswer):
         return self.causes.to_pandas()
 
     def __repr__(self) -> str:
-        change = "no difference" if self.difference is None else f"{words.points(self.difference)} points"
+        change = "no difference given" if self.difference is None else f"{words.points(self.difference)} points"
         is_comparable = "comparable" if self.is_comparable else "not comparable"
         return f"<Run {self.json['candidate']} against {self.json['baseline']}: {change}, {is_comparable}>"
 

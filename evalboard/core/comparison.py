@@ -52,12 +52,14 @@ class Matched:
 
     candidate_alike: the candidate's under the baseline's scorer where that is another one and has scored them.
     Where a side has no score at all, as of a log that holds none, the pairs are those of the responses.
+    is_mixed: several buckets served a side, so that it has no score as a whole, and the two have no difference.
     """
 
     pairing: Pairing
     baseline: Scores
     candidate: Scores
     candidate_alike: Scores | None
+    is_mixed: bool
 
     @cached_property  # every group of a comparison asks
     def is_scored(self) -> bool:
@@ -173,7 +175,7 @@ def _counts(matched: Matched, kinds: Codes, is_flipped: Bools) -> Json:
 
 
 def _ledger(matched: Matched, causes: Codes, alike: Scores | None = None) -> ledger.Ledger:
-    if not matched.is_scored:
+    if matched.is_mixed or not matched.is_scored:
         return ledger.Ledger(0, None, None, None, ())
     return ledger.make_ledger(matched.baseline, matched.candidate, matched.pairing, causes, alike)
 

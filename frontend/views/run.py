@@ -91,7 +91,7 @@ def _live(report: RunReport) -> dict[str, object]:
         "story": progress.story(report.events),
         "told": told(report),
         "shard_rows": tuple(charts.shard_row(line) for line in report.repeats),
-        "ruler": charts.ruler(report.row.drawn_points, scale) if scored else None,
+        "ruler": charts.ruler(report.row.drawn_points, scale) if scored and report.row.n_buckets < 2 else None,
         "n_scored": len(scored),
         "part_done": report.progress.n_done / max(report.progress.n_total, 1),
         "announced_percent": 10 * (10 * report.progress.n_done // max(report.progress.n_total, 1)),

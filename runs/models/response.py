@@ -115,7 +115,9 @@ class RepeatScore(models.Model):
     reasons = models.BinaryField()
     n_scored = models.PositiveIntegerField()
     n_missing = models.PositiveIntegerField()
-    points = models.FloatField(null=True, help_text="percent of the suite; null unless every case is scored")
+    points = models.FloatField(
+        null=True, help_text="percent of the suite; null unless every case is scored and one bucket served them all"
+    )
     digest = models.CharField(max_length=64, blank=True, help_text="of scores and reasons")
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -42,8 +42,9 @@ class SideReport:
     """The baseline or the candidate.
 
     repeats: the indexes (from 1) that are compared; points: one for each under the scorer it is compared with, None
-    unless every case of the repeat is scored. range: over them, None where not all are known or several buckets
-    served them (scores are never pooled across buckets). n_repeats: the run's, so that "3 of 5" can be said.
+    unless every case of the repeat is scored and one bucket served them all. range: over them, None where not all are
+    known or several buckets served them (scores are never pooled across buckets). n_repeats: the run's, so that "3 of
+    5" can be said.
     """
 
     run_id: int
@@ -208,11 +209,11 @@ class ComparisonProgress:
 class ComparisonReport:
     """Everything but the case list.
 
-    Points are None where no case is scored on both sides. While `progress` is not finished, ledger, histograms,
-    flips, clusters and whole_run are empty, and counts are partial. n_flips: of all pairs, where `flips` is a sample
-    of at most FLIPS_SHOWN. n_clusters: of all, where `clusters` are the largest. backends: the letter pairs that
-    differing pairs have ("A", "B"), for the filter; tags likewise, both at most FACETS_SHOWN.
-    is_same_run: one repeat against another of the same run.
+    Points are None where no case is scored on both sides, or several buckets served one of them. While `progress` is
+    not finished, ledger, histograms, flips, clusters and whole_run are empty, and counts are partial. n_flips: of all
+    pairs, where `flips` is a sample of at most FLIPS_SHOWN. n_clusters: of all, where `clusters` are the largest.
+    backends: the letter pairs that differing pairs have ("A", "B"), for the filter; tags likewise, both at most
+    FACETS_SHOWN. is_same_run: one repeat against another of the same run.
     """
 
     id: int
@@ -242,6 +243,11 @@ class ComparisonReport:
     progress: ComparisonProgress
     created_at: datetime
     finished_at: datetime | None
+
+    @property
+    def mixed_sides(self) -> tuple[str, ...]:
+        """Those that several buckets served; where there is one, neither side's points nor a difference is given."""
+        return tuple(name for name in SIDES if len(getattr(self, name).buckets) > 1)
 
 
 def comparison_report(comparison_id: int) -> ComparisonReport:

@@ -19,6 +19,8 @@ class RunWarning:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
+    """Of a run at work `n_done` counts what was tried; of one that has ended, the responses that came."""
+
     n_done: int
     n_total: int
     rate_per_second: float | None
@@ -183,7 +185,7 @@ class TwinRun:
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run in a list. `profile` is its name with its version."""
+    """A run in a list. `profile` is its name with its version, `n_done` as in Progress."""
 
     id: int
     suite: str
@@ -263,11 +265,11 @@ class RunReport:
 class CaseRow:
     """One case of a run over its repeats, unstable ones first.
 
-    `scores` has one value in [0, 1] a repeat, None where missing or not scored yet; `n_texts`
-    and `n_traces` count the different ones among the repeats that have ended. `reason` is that of
-    the first repeat with the lowest score. `flip_chance` is predicted from the first repeat's margins
-    (core.fragility), None where they do not say. `marks` has, by repeat, what a log says of the answer; `is_unstable`
-    reads draws alone (core.live_answers).
+    `scores` has one value in [0, 1] a repeat, None where missing or not scored yet; `mean` is over those that are
+    known, None where several buckets answered the case. `n_texts` and `n_traces` count the different ones among the
+    repeats that have ended. `reason` is that of the first repeat with the lowest score. `flip_chance` is predicted from
+    the first repeat's margins (core.fragility), None where they do not say. `marks` has, by repeat, what a log says of
+    the answer; `is_unstable` reads draws alone (core.live_answers).
     """
 
     index: int
@@ -275,6 +277,7 @@ class CaseRow:
     prompt: str
     tags: tuple[str, ...]
     scores: tuple[float | None, ...]
+    mean: float | None
     reason: str
     n_texts: int
     n_traces: int

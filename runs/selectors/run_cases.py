@@ -13,7 +13,7 @@ from evalboard.core import columns, fragility, live_answers
 from evalboard.core.errors import NotFound
 from runs.models import Case, CaseColumns, Repeat, RepeatScore, Response, Run
 from runs.selectors.run import CaseRow
-from runs.selectors.run_scores import digest_table
+from runs.selectors.run_scores import case_buckets, digest_table
 
 PROMPT_SHOWN = 400  # characters; the case's own page has the whole
 
@@ -24,14 +24,15 @@ class _Table:
 
     scores: float64[n_cases, k], NaN where missing or not scored yet. marks: uint8[n_cases, k], as core.live_answers has
     them. is_missing: bool[n_cases], for repeats that have ended or failed on the case. score_ids: the RepeatScore of
-    each repeat, or None.
-    n_texts, n_traces: int64[n_cases]. flip_chances: float32[n_cases], NaN where unknown.
+    each repeat, or None. is_mixed: bool[n_cases], whether several buckets answered. n_texts, n_traces: int64[n_cases].
+    flip_chances: float32[n_cases], NaN where unknown.
     """
 
     scores: NDArray[np.float64]
     marks: NDArray[np.uint8]
     is_missing: NDArray[np.bool_]
     score_ids: tuple[int | None, ...]
+    is_mixed: NDArray[np.bool_]
     n_texts: NDArray[np.int64]
     n_traces: NDArray[np.int64]
     flip_chances: NDArray[np.float32]
@@ -136,13 +137,14 @@ def _read(run: Run) -> _Table:
         is_missing |= np.isnan(values)
     marks = np.zeros((n_cases, len(indexes)), np.uint8)
     packed_columns = CaseColumns.objects.filter(repeat__run=run)
-    texts, traces = [], []
+    texts, traces, served = [], [], []
     flip_chances = np.full(n_cases, fragility.UNKNOWN, dtype=np.float32)
-    names = ("repeat__index", "text_digests", "trace_digests", "flip_chances", "marks")
-    for index, text, trace, chances, marked in packed_columns.values_list(*names):
+    names = ("repeat__index", "text_digests", "trace_digests", "flip_chances", "marks", "buckets", "bucket_ids")
+    for index, text, trace, chances, marked, buckets, bucket_ids in packed_columns.values_list(*names):
         marks[:, place[index]] = columns.unpack_marks(None if marked is None else bytes(marked), n_cases)
         texts.append(digest_table(text))
         traces.append(digest_table(trace))
+        served.append(case_buckets(buckets, bucket_ids))
         if chances is not None:
             flip_chances = columns.unpack_chances(bytes(chances), n_cases)
     error_codes = _error_codes(run)
@@ -152,6 +154,7 @@ def _read(run: Run) -> _Table:
         marks=marks,
         is_missing=is_missing,
         score_ids=tuple(score_ids),
+        is_mixed=_is_mixed(served, n_cases),
         n_texts=_n_different(texts, n_cases),
         n_traces=_n_different(traces, n_cases),
         flip_chances=flip_chances,
@@ -165,6 +168,16 @@ def _error_codes(run: Run) -> dict[int, tuple[str, ...]]:
     for index, code in failed.values_list("case_index", "error_code").distinct():
         found[index].append(code)
     return {index: tuple(codes) for index, codes in found.items()}
+
+
+def _is_mixed(served: list[NDArray[np.int64]], n_cases: int) -> NDArray[np.bool_]:
+    """bool[n_cases]: whether two repeats of a case came from two buckets; one that is missing came from none."""
+    if not served:
+        return np.zeros(n_cases, dtype=bool)
+    table = np.column_stack(served)
+    last = table.max(axis=1)
+    found: NDArray[np.bool_] = np.where(table < 0, last[:, None], table).min(axis=1) != last
+    return found
 
 
 def _n_different(digests: list[NDArray[np.uint8]], n_cases: int) -> NDArray[np.int64]:
@@ -228,12 +241,14 @@ def _reasons(table: _Table, shown: list[int]) -> dict[int, str]:
 
 def _row(case: Case, table: _Table, reason: str, is_unstable: np.bool_) -> CaseRow:
     index = case.index
+    known = [float(value) for value in table.scores[index] if not np.isnan(value)]
     return CaseRow(
         index=index,
         case_id=case.case_id,
         prompt=prompt_of(case),
         tags=tuple(case.tags),
         scores=tuple(None if np.isnan(value) else float(value) for value in table.scores[index]),
+        mean=sum(known) / len(known) if known and not table.is_mixed[index] else None,
         reason=reason,
         n_texts=int(table.n_texts[index]),
         n_traces=int(table.n_traces[index]),

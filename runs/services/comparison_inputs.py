@@ -23,7 +23,7 @@ from runs.services import bulk
 from runs.services.packed_digests import columns_digest, score_digest
 
 # Changed whenever the same inputs would give another answer: a stored comparison is then not found again.
-METHOD = f"comparison {VERSION}.1"
+METHOD = f"comparison {VERSION}.2"
 NO_BUCKET = -1
 
 # By what is asked and what is right: a case whose tags or scorer changed is still the same case.
@@ -128,7 +128,8 @@ def load(ours: SideKey, theirs: SideKey) -> Inputs:
     if ours.run.suite_version.scorer_id != theirs.run.suite_version.scorer_id:
         alike = _scores(theirs, ours.run.suite_version.scorer_id, candidate.case_indexes)
     pairs = pairing.pair_runs(*_held(baseline, candidate))
-    return Inputs(baseline, candidate, Matched(pairs, baseline.scores, candidate.scores, alike), buckets)
+    is_mixed = any(len(side.bucket_ids) > 1 for side in (baseline, candidate))
+    return Inputs(baseline, candidate, Matched(pairs, baseline.scores, candidate.scores, alike, is_mixed), buckets)
 
 
 def _held(baseline: Side, candidate: Side) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -59,7 +59,11 @@ def score_repeat(repeat: Repeat, scorer: Scorer) -> None:
 
 
 def store_scores(repeat: Repeat, scorer: Scorer, scores: NDArray[np.float64], reasons: Sequence[str | None]) -> None:
-    """Keep a repeat's scores under one scorer: float64[n_cases] from 0 to 1, NaN where missing."""
+    """Keep a repeat's scores under one scorer: float64[n_cases] from 0 to 1, NaN where missing.
+
+    Its columns stand already. Where several buckets served it, it has scores of cases and no points.
+    """
+    served_by = CaseColumns.objects.filter(repeat=repeat).values_list("bucket_ids", flat=True).first()
     n_scored = int(np.count_nonzero(~np.isnan(scores)))
     packed: dict[str, Any] = {"scores": columns.pack_scores(scores), "reasons": columns.pack_reasons(reasons)}
     RepeatScore.objects.update_or_create(
@@ -70,7 +74,7 @@ def store_scores(repeat: Repeat, scorer: Scorer, scores: NDArray[np.float64], re
             "digest": packed_digest(**packed),
             "n_scored": n_scored,
             "n_missing": len(scores) - n_scored,
-            "points": noise.run_points(scores),
+            "points": noise.run_points(scores) if len(served_by or ()) <= 1 else None,
         },
     )
 

@@ -160,4 +160,4 @@ def test_an_empty_list_is_a_table_and_a_frame_without_rows() -> None:
 
 def test_a_comparison_without_a_difference_says_so() -> None:
     of = {"baseline": "1", "candidate": "2", "comparable": False, "score": {"difference": None}, "ledger": []}
-    assert repr(Comparison(of)) == "<Run 2 against 1: no difference, not comparable>"
+    assert repr(Comparison(of)) == "<Run 2 against 1: no difference given, not comparable>"

@@ -18,7 +18,7 @@ NOISE = NumericNoise(0.09, 0.0, "bfloat16")
 
 def matched(baseline: list[list[float]], candidate: list[list[float]]) -> Matched:
     ours, theirs = np.array(baseline), np.array(candidate)
-    return Matched(pair_runs(~np.isnan(ours), ~np.isnan(theirs)), ours, theirs, None)
+    return Matched(pair_runs(~np.isnan(ours), ~np.isnan(theirs)), ours, theirs, None, is_mixed=False)
 
 
 def ints(*values: int) -> NDArray[np.int64]:

@@ -44,7 +44,7 @@ def _case(row: CaseRow, run_id: int, request: Request) -> answers.CaseOfRun:
         "case": row.case_id,
         "case_index": row.index,
         "tags": list(row.tags),
-        "score": sum(known) / len(known) if known else None,
+        "score": row.mean,
         "scores": list(row.scores),
         "reason": row.reason or None,
         "errors": list(row.error_codes),

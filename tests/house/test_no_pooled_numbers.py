@@ -1,0 +1,257 @@
+"""Nothing that leaves Evalboard shows a number made of two buckets: every address, command, export and message.
+
+The score of a run that two buckets served would be 53.1, between the 70.0 of one and the 25.0 of the other; its
+difference to a whole run, 40.6. A run that moved to another bucket for its last two repeats would have a mean of 49.2,
+and a case of it that was wrong in the last one alone, 75.0.
+"""
+
+import io
+import json
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from html import unescape
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from evalboard.cli.main import app
+from evalboard.client import Client as Notebook
+from runs import models, services
+from runs.services.webhooks import EVENTS
+from tests import build, judged, probes
+from tests.api.conftest import SCOPES
+from tests.runs import logs
+
+N = 32
+CASES = [f"case-{number:02}" for number in range(N)]
+# Of 32 cases 20 were served by one bucket, which got 14 right, and 12 by the other, which got 3 right.
+MIXED = ["blue"] * 14 + ["red"] * 6 + ["blue"] * 3 + ["red"] * 9
+BEFORE, AFTER, LAST = (["blue"] * n + ["red"] * (N - n) for n in (21, 11, 10))
+WHOLE = ["blue"] * 30 + ["red"] * 2
+POOLED = re.compile(
+    r"(?<![\d.])(?<!\d:)(?:"
+    r"53\.1|53\.13|53\.125|0?\.531|0?\.5313|0?\.53125|"
+    r"40\.6|40\.63|40\.625|0?\.406|0?\.4063|0?\.40625|"
+    r"49\.2|49\.22|49\.21875|0?\.492|0?\.4922|0?\.4921875|"
+    r"75\.0|0?\.75"
+    r")(?![\d.:])"
+)
+# Where a mark is drawn: no number that anybody reads.
+DRAWN = re.compile(r' (?:x|y|x1|x2|y1|y2|cx|cy|dx|dy|d|width|height|transform)="[^"]*"')
+
+# What answers nothing that could be a score of a run.
+WITHOUT_SCORES = {"login", "logout", "signin", "api:unknown"}
+# `run` and `baseline` end with what `wait` and `release` print; the others say nothing of a run's score.
+WITHOUT_REPORTS = {"up", "worker", "scheduler", "replay", "probe", "suite", "import", "run", "baseline"}
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The runs, and for each name in an address the values that it may have."""
+
+    runs: Mapping[str, models.Run]
+    releases: tuple[int, ...]
+    known: Mapping[str, list[Any]]
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        ours = [self.runs[name].pk for name in ("mixed", "turned", "whole")]
+        return [(one, other) for one, other in product(ours, ours) if one != other]
+
+    @property
+    def queries(self) -> dict[str, list[str]]:
+        """By route, where an address alone does not say what is asked for."""
+        pairs = [f"?baseline={one}&candidate={other}" for one, other in self.pairs]
+        mixed, turned = self.runs["mixed"].pk, self.runs["turned"].pk
+        repeats = [f"?baseline={run}&candidate={run}&repeat=1,{last}" for run, last in ((mixed, 2), (turned, 4))]
+        compared = ("comparison", "compared_cases", "compared_case", "pairs_csv", "pairs_jsonl")
+        return {
+            **{f"api:{name}": [*pairs, *repeats] for name in compared},
+            "compare_chosen": ["", *pairs],
+            "compare": ["", "?repeat=1,2", "?part=cases"],
+            "run": ["", "?part=progress", "?only=unstable"],
+            "release_new": ["", *(f"?candidate={run.pk}" for run in self.runs.values())],
+        }
+
+
+@pytest.fixture
+def stored(transactional_db: None) -> Stored:
+    build.suite(case_ids=CASES)
+    one, other = build.process(build.bucket("float32")), build.process(build.bucket("bfloat16"))
+    person = build.user("root", "admin")
+    services.create_webhook(url="https://example.com/told", events=list(EVENTS), user=person)
+    judged.policy()
+    mixed, turned = build.run(repeats=2), build.run(repeats=4)
+    for repeat in (1, 2):
+        build.decode(mixed, repeat, MIXED, by=[one] * 20 + [other] * 12)
+        build.decode(turned, repeat, BEFORE, by=one)
+    build.decode(turned, 3, AFTER, by=other)
+    build.decode(turned, 4, LAST, by=other)
+    whole = build.finished_run(WHOLE, WHOLE, by=one)
+    services.rescore_run(run_id=mixed.pk, scorer={"kind": "contains"})
+    baseline = services.set_baseline(suite="colours", run=whole.pk, reason="As shipped.", user=person)
+    judged_pairs = [(whole, mixed), (mixed, whole), (whole, turned), (turned, mixed)]
+    releases = tuple(_released(*pair) for pair in judged_pairs)
+    runs = {"mixed": mixed, "turned": turned, "whole": whole, "logged": _logged()}
+    prints = list(models.Fingerprint.objects.order_by("id").values_list("id", flat=True))
+    known = {
+        "run_id": [run.pk for run in runs.values()],
+        "slug": list(models.Suite.objects.values_list("slug", flat=True)),
+        "number": [1],
+        "repeat": [1],
+        "case": [CASES[10]],
+        "baseline_id": [baseline.pk],
+        "release_id": list(releases),
+        "fingerprint_id": prints[:1],
+        "import_id": [runs["logged"].source_id],
+        "probe_id": [_probed()],
+        "replay_id": [services.create_replay(run_id=mixed.pk, case_id=CASES[10]).pk],
+        "webhook_id": [models.Webhook.objects.get().pk],
+        "token_id": [],
+        "other": [*prints[1:2], _probed()],
+    }
+    return Stored(runs, releases, known)
+
+
+def _released(baseline: models.Run, candidate: models.Run) -> int:
+    gate = {"suite": "colours", "baseline": baseline.pk, "candidate": candidate.pk, "tier": "critical"}
+    return int(services.create_release(gates=[gate], policy="lenient").pk)
+
+
+def _logged() -> models.Run:
+    """The mixed run once more, as a gateway's log has it."""
+    by = [logs.FLOAT32] * 20 + [logs.BFLOAT16] * 12
+    answers = [
+        logs.response(case, text=text, score=float(text == "blue"), served_by=served)
+        for case, text, served in zip(CASES, MIXED, by, strict=True)
+    ]
+    return logs.stored(logs.log(*answers, slug="logged", cases=tuple(map(logs.case, CASES))))
+
+
+def _probed() -> int:
+    probes.ask("batch", parameters={"prompts": 1, "copies": 4})
+    return int(probes.served(probes.honoured).pk)
+
+
+def pooled(where: str, text: str) -> Iterator[str]:
+    """Every pooled number in a text, with the place and what stands around it."""
+    readable = DRAWN.sub("", unescape(text))
+    for found in POOLED.finditer(readable):
+        around = readable[max(found.start() - 60, 0) : found.end() + 20]
+        yield f"{where}: {' '.join(around.split())}"
+
+
+def routes() -> Iterator[tuple[str, list[str]]]:
+    """The name and the parameters of every address there is."""
+
+    def within(found: URLResolver, space: str) -> Iterator[tuple[str, list[str]]]:
+        for each in found.url_patterns:
+            if isinstance(each, URLResolver):
+                yield from within(each, f"{each.namespace}:" if each.namespace else space)
+            elif isinstance(each, URLPattern):
+                yield f"{space}{each.name}", list(each.pattern.converters)
+
+    yield from within(get_resolver(), "")
+
+
+def addresses(stored: Stored, name: str, parameters: list[str]) -> Iterator[str]:
+    if parameters[:2] == ["baseline", "candidate"]:
+        mixed, turned = stored.runs["mixed"].pk, stored.runs["turned"].pk
+        sides = [*stored.pairs, (mixed, mixed), (turned, turned)]
+        values = [{"baseline": one, "candidate": other} for one, other in sides]
+    else:
+        values = [{}]
+    rest = [each for each in parameters if each not in ("baseline", "candidate")]
+    for sides, given in product(values, product(*(stored.known[each] for each in rest))):
+        path = reverse(name, kwargs={**sides, **dict(zip(rest, given, strict=True))})
+        yield from (f"{path}{query}" for query in stored.queries.get(name, [""]))
+
+
+def text_of(answer: Any) -> str:
+    """What an answer says, an archive's readable members among it."""
+    content = b"".join(answer.streaming_content) if answer.streaming else answer.content
+    if answer.headers["Content-Type"] != "application/zip":
+        return content.decode()
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        readable = [name for name in archive.namelist() if name.endswith((".json", ".jsonl"))]
+        assert readable
+        return "\n".join(archive.read(name).decode() for name in readable)
+
+
+def test_no_address_answers_one(stored: Stored) -> None:
+    client = Client(headers={"authorization": f"Bearer {build.token(build.user('reader', 'admin'), *SCOPES)}"})
+    pages = Client()
+    pages.force_login(models.Webhook.objects.get().created_by)
+    found: list[str] = []
+    for name, parameters in routes():
+        if name in WITHOUT_SCORES:
+            continue
+        statuses = set()
+        for address in addresses(stored, name, parameters):
+            answer = (client if name.startswith(("api", "metrics")) else pages).get(address)
+            statuses.add(answer.status_code)
+            if answer.status_code == 200:
+                found += pooled(address, text_of(answer))
+        assert statuses & {200, 302} or statuses <= {405, 404}, f"{name} answers {statuses}: tell the walk about it"
+    assert not found, "\n".join(found)
+
+
+def test_no_command_prints_one(stored: Stored, live_server: Any, tmp_path: Path) -> None:
+    secret = build.token(build.user("ci", "release manager"), "read", "run", "sign")
+    place = {"EVALBOARD_URL": live_server.url, "EVALBOARD_TOKEN": secret}
+    run = {name: str(each.pk) for name, each in stored.runs.items()}
+    said: dict[str, list[list[str]]] = {"wait": [], "export": [], "compare": [], "release": []}
+    reports = ["--junit", str(tmp_path / "junit.xml"), "--summary", str(tmp_path / "summary.md")]
+    reports += ["--comment", str(tmp_path / "comment.md")]
+    for name in ("mixed", "turned", "logged"):
+        said["wait"] += [[run[name], *reports], [run[name], "--json"]]
+        said["export"].append([run[name], "--cases", "csv", "--to", str(tmp_path / "cases.csv")])
+    for baseline, candidate in (("whole", "mixed"), ("turned", "whole")):
+        said["compare"] += [[run[baseline], run[candidate]], [run[baseline], run[candidate], "--json"]]
+        pairs = ["--compare", run[baseline], run[candidate], "--cases", "csv", "--to", str(tmp_path / "pairs.csv")]
+        said["export"].append(pairs)
+        judge = [run[candidate], "--baseline", run[baseline], "--policy", "lenient"]
+        said["release"] += [[*judge, *reports], [*judge, "--json"]]
+    assert get_command(app).commands.keys() == said.keys() | WITHOUT_REPORTS, "tell the walk about it"  # type: ignore[attr-defined]
+    found: list[str] = []
+    for command, calls in said.items():
+        for arguments in calls:
+            done = CliRunner().invoke(app, [command, *arguments], env=place)
+            words = f"evalboard {command} {' '.join(arguments)}"
+            assert done.output, words
+            found += pooled(words, done.output)
+            for file in tmp_path.iterdir():
+                found += pooled(f"{words}, {file.name}", file.read_text())
+                file.unlink()
+    assert not found, "\n".join(found)
+
+
+def test_no_notebook_shows_one(stored: Stored, live_server: Any) -> None:
+    found: list[str] = []
+    with Notebook(live_server.url, build.token(build.user("mara", "viewer"), "read")) as client:
+        shown: list[Any] = [client.runs(), client.releases()]
+        for run in stored.runs.values():
+            shown += [client.run(run.pk), client.run(run.pk).repeats, client.cases(run.pk), client.responses(run.pk)]
+        for baseline, candidate in stored.pairs:
+            shown += [client.compare(baseline, candidate), client.compared_cases(baseline, candidate)]
+        shown += [client.release(release) for release in stored.releases]
+        for each in shown:
+            texts = (repr(each), each._repr_html_(), each.to_pandas().to_csv())
+            for text in texts:
+                found += pooled(repr(each), text)
+    assert not found, "\n".join(found)
+
+
+def test_no_message_tells_one(stored: Stored) -> None:
+    told = list(models.OutboxMessage.objects.values_list("event", "payload"))
+    assert {event for event, _ in told} == {"run.finished", "release.decided"}
+    found = [each for event, payload in told for each in pooled(event, json.dumps(payload))]
+    assert not found, "\n".join(found)
