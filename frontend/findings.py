@@ -34,7 +34,7 @@ def of_run(report: RunReport) -> Finding:
         return Finding("So far; not a verdict.", worth)
     missing = sum(line.n_missing for line in report.repeats)
     if row.status in ("incomplete", "failed", "cancelled"):
-        kept = f"{row.n_done - report.n_errors:,} of {row.n_total:,} responses were kept."
+        kept = f"{row.n_done:,} of {row.n_total:,} responses were kept."
         why = {
             "incomplete": f"{missing:,} response{' is' if missing == 1 else 's are'} missing, so no score is given.",
             "failed": "The run failed, so no score is given.",

@@ -2,6 +2,7 @@
 
 WORKER = POOL = "imports"  # a worker that never lived, for engine processes need one; no list of workers shows it
 PROFILE = "imported"
+NOT_IN_LOG = "not_in_log"  # the code of a response that the log lacks: missing, and no error of anybody
 # Codes of lines in a run's history that its page warns of.
 UNCLEAN, TEXT_ONLY = "unclean_responses", "text_only"
 WARNED_OF = (TEXT_ONLY, UNCLEAN)

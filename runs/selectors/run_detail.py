@@ -40,7 +40,7 @@ def run_report(run_id: int, *, state: RunState | None = None) -> RunReport:
     points = tuple(_points(facts, repeat) for repeat in facts.repeats)
     row = row_of(
         run,
-        n_done=facts.n_done,
+        n_done=facts.n_in,
         points=points,
         left_out=tuple(repeat.n_left_out for repeat in facts.repeats),
         bucket_ids=set(facts.buckets),
@@ -102,7 +102,7 @@ def _progress(facts: RunFacts) -> Progress:
     """Speed since work last began: adding repeats to a finished run begins it anew."""
     run = facts.run
     if run.started_at is None:
-        return Progress(facts.n_done, facts.n_total, None, None)
+        return Progress(facts.n_in, facts.n_total, None, None)
     began = _last_start(facts, run.started_at)
     before = sum(repeat.n_done for repeat in facts.repeats if repeat.finished_at and repeat.finished_at <= began)
     seconds = ((run.finished_at or facts.now) - began).total_seconds()
@@ -110,7 +110,7 @@ def _progress(facts: RunFacts) -> Progress:
     rate = n_done / seconds if n_done > 0 and seconds > 0 else None
     left = facts.n_total - facts.n_done
     eta = left / rate if rate and not run.is_terminal else None
-    return Progress(facts.n_done, facts.n_total, rate, eta)
+    return Progress(facts.n_in, facts.n_total, rate, eta)
 
 
 def _last_start(facts: RunFacts, started_at: datetime) -> datetime:
@@ -123,11 +123,17 @@ def _repeat_line(facts: RunFacts, repeat: RepeatFacts) -> RepeatLine:
         index=repeat.index,
         status=repeat.status,
         points=score.points if score else None,
-        n_missing=score.n_missing if score else repeat.errors.total(),
+        n_missing=score.n_missing if score else _n_missing(facts, repeat),
         n_left_out=repeat.n_left_out,
         shards=tuple(_shard_cell(facts, shard) for shard in repeat.shards),
         process_ids=repeat.process_ids,
     )
+
+
+def _n_missing(facts: RunFacts, repeat: RepeatFacts) -> int:
+    """Of a repeat without scores: once it has ended, what never came is missing too."""
+    n_never = 0 if repeat.finished_at is None else facts.n_cases - repeat.n_done
+    return n_never + repeat.errors.total()
 
 
 def _shard_cell(facts: RunFacts, shard: Shard) -> ShardCell:

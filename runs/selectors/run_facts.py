@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from evalboard.core import columns
 from evalboard.core.errors import NotFound
 from runs import pair_facts
+from runs.imported import NOT_IN_LOG
 from runs.models import (
     Bucket,
     Case,
@@ -46,6 +47,7 @@ class RepeatFacts:
 
     texts: uint8[n_cases, 16], digests, None likewise. marks: uint8[n_cases], as core.live_answers has them, None
     likewise; n_left_out: responses that are no draws. flip_chances: float32[n_cases], of the first repeat alone.
+    errors: of the responses that are done; what a log lacks never came to an error.
     """
 
     id: int
@@ -107,6 +109,11 @@ class RunFacts(Settled):
     @property
     def n_done(self) -> int:
         return sum(repeat.n_done for repeat in self.repeats)
+
+    @property
+    def n_in(self) -> int:
+        """While the run is at work, the responses that are done; once it has ended, those that came to no error."""
+        return self.n_done - self.errors.total() if self.run.is_terminal else self.n_done
 
     @property
     def n_total(self) -> int:
@@ -198,7 +205,7 @@ def _repeats(run: Run) -> tuple[RepeatFacts, ...]:
     for repeat_id, process_id in decoded_by.values_list("repeat", "engineprocess"):
         links[repeat_id].append(process_id)
     errors: dict[int, Counter[str]] = defaultdict(Counter)
-    missing = Response.objects.filter(repeat__run=run).exclude(error_code="").order_by()
+    missing = Response.objects.filter(repeat__run=run).exclude(error_code__in=("", NOT_IN_LOG)).order_by()
     for repeat_id, code, n in missing.values_list("repeat", "error_code").annotate(n=Count("id")):
         errors[repeat_id][code] = n
     packed = {row.repeat_id: row for row in CaseColumns.objects.filter(repeat__run=run).defer("trace_digests")}

@@ -1,13 +1,15 @@
 """Runs as rows of a list, a fixed number of queries for any number of them."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.db.models import Count, F, Q, QuerySet, Sum
 
 from runs import pair_facts
-from runs.models import Repeat, RepeatScore, Run, Shard
+from runs.imported import NOT_IN_LOG
+from runs.models import Repeat, RepeatScore, Response, Run, Shard
 from runs.selectors.run import RunRow
 from runs.selectors.run_scores import drawn_points, run_range
 
@@ -19,6 +21,7 @@ RELATED = (
     "bucket__model",
     "bucket__fingerprint",
 )
+WITHOUT_SCORE = (Run.Status.INCOMPLETE, Run.Status.FAILED, Run.Status.CANCELLED)
 ANY_PIN_BROKEN = Q(engineprocess__pins__contains=[{"held": False}])
 
 
@@ -91,7 +94,17 @@ def rows_of(runs: "QuerySet[Run]") -> tuple[RunRow, ...]:
     """A row for each run of a queryset, in its order."""
     found = list(runs.select_related(*RELATED))
     parts = _parts_of([run.pk for run in found])
+    for run_id, n_errors in _n_errors([run.pk for run in found if run.status in WITHOUT_SCORE]):
+        parts[run_id].n_done -= n_errors
     return tuple(_row(run, parts[run.pk]) for run in found)
+
+
+def _n_errors(run_ids: list[int]) -> Iterable[tuple[int, int]]:
+    """(run, responses that came to an error), for runs that ended without all of them."""
+    if not run_ids:
+        return ()
+    missing = Response.objects.filter(repeat__run__in=run_ids).exclude(error_code__in=("", NOT_IN_LOG)).order_by()
+    return missing.values_list("repeat__run").annotate(n=Count("id"))
 
 
 def _parts_of(run_ids: list[int]) -> defaultdict[int, _Parts]:

@@ -68,7 +68,7 @@ def _ended_badly(facts: RunFacts) -> Iterator[tuple[str, str]]:
         yield "cancelled", f"The run was cancelled with {n_there} of {facts.n_total} responses; it has no score."
     if run.status == Run.Status.INCOMPLETE:
         why = Counter(errors)
-        why["never decoded"] = facts.n_total - facts.n_done
+        why["never decoded" if run.source_id is None else "not in the log"] = facts.n_total - facts.n_done
         listed = ", ".join(f"{n} {code}" for code, n in why.most_common() if n)
         n_missing = facts.n_total - n_there
         yield "incomplete", f"{n_missing} of {facts.n_total} responses are missing ({listed}); no score is given."

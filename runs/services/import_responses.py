@@ -8,6 +8,7 @@ import numpy as np
 
 from evalboard.core import digest, live_answers, scoring
 from evalboard.core.trace import Trace
+from runs.imported import NOT_IN_LOG
 from runs.importers.records import LoggedResponse, LoggedRun, LoggedScore
 from runs.models import EngineProcess, Repeat, Response, Run, Scorer
 from runs.services import bulk, rollup, traces
@@ -117,7 +118,7 @@ def _row(
 
 
 def _missing(repeat: Repeat, index: int, response: LoggedResponse | None) -> Response:
-    code, detail = ("not_in_log", "") if response is None else ("source_error", storable(response.error))
+    code, detail = (NOT_IN_LOG, "") if response is None else ("source_error", storable(response.error))
     return Response(repeat=repeat, case_index=index, attempt=1, error_code=code, error_detail=detail)
 
 

@@ -154,13 +154,15 @@ def _labels(logged: LoggedRun) -> dict[str, str]:
 
 
 def _store_repeats(run: Run, logged: LoggedRun) -> list[Repeat]:
-    """Repeats with one shard each, which the import stored in one go."""
+    """Repeats with one shard each, which the import stored in one go; done is what the log has."""
     n = max((each.repeat for each in logged.responses), default=1)
     repeats = Repeat.objects.bulk_create(Repeat(run=run, index=index) for index in range(1, n + 1))
     n_cases = run.suite_version.n_cases
+    n_logged = Counter(each.repeat for each in logged.responses)
     status = SHARD_STATUS.get(Run.Status(logged.status), Shard.Status.FINISHED)
     Shard.objects.bulk_create(
-        Shard(repeat=repeat, first=0, last=n_cases - 1, status=status, attempt=1, n_done=n_cases) for repeat in repeats
+        Shard(repeat=repeat, first=0, last=n_cases - 1, status=status, attempt=1, n_done=n_logged[repeat.index])
+        for repeat in repeats
     )
     return repeats
 
