@@ -26,6 +26,8 @@ HOST = "127.0.0.1"
 PAGE_SECONDS = 60.0
 LOOK_SECONDS = 2.0
 WATCH_SECONDS = 0.2
+# Longer than any client keeps a connection that it will use again: who asks just when it closes gets no answer.
+KEEP_ALIVE_SECONDS = 75
 # A runner that lived this long had started well; the next death is not the same trouble again.
 STEADY_SECONDS = 60.0
 LONGEST_PAUSE_SECONDS = 60.0
@@ -130,6 +132,7 @@ class Up:
     def _start_web(self) -> None:
         command = [sys.executable, "-m", "gunicorn", "evalboard.wsgi", "--bind", f"{HOST}:{self._options.port}"]
         command += ["--worker-class", "gthread", "--workers", "1", "--threads", "8", "--no-control-socket"]
+        command += ["--keep-alive", str(KEEP_ALIVE_SECONDS)]
         log = self._folder.logs / "web.log"
         self._web = Child("the web server", command, log=log, env=self._environment, cwd=ROOT)
         if not wait_until(self._page_answers, PAGE_SECONDS):

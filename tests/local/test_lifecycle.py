@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
@@ -21,6 +22,7 @@ from tests.local.test_up import free_port
 
 pytestmark = pytest.mark.engine
 PATIENCE = 300.0
+PAUSE_SECONDS = 3.0  # the command line asks every two
 
 
 class Machine:
@@ -103,8 +105,17 @@ def test_a_kill_of_everything_loses_nothing_and_ctrl_c_leaves_nothing(start):
     with httpx.Client(timeout=30, follow_redirects=True) as browser:
         browser.get(link).raise_for_status()
         assert browser.get(f"{first.url}/runs/").url.path == "/runs/"  # not sent to the login page
+    connection = HTTPConnection(first.url.removeprefix("http://"), timeout=30)
+    connection.request("GET", "/api/v1/health")
+    connection.getresponse().read()
+    held = connection.sock
     run_id = first.wait_for(lambda said: said.get("n_done", 0) > 0)["run"]
     done_before = first.run(run_id)["progress"]["n_done"]
+    time.sleep(PAUSE_SECONDS)
+    connection.request("GET", "/api/v1/health")
+    assert connection.getresponse().status == 200
+    assert connection.sock is held  # not opened anew
+    connection.close()
     killed = first.family()
     for process in killed:
         process.kill()
