@@ -32,11 +32,11 @@ def choose(request: HttpRequest) -> HttpResponse:
 
 
 def _page(asked: str) -> dict[str, object]:
-    """The runs of one suite: what is asked for, else the suite that ran last."""
+    """The runs of one suite: what is asked for, else the newest that has two to compare, else the one that ran last."""
     suites = tuple(row for row in selectors.suite_rows() if row.last_run is not None)
     newest = max(suites, key=lambda row: row.last_run.id if row.last_run else 0, default=None)
     known = {row.slug for row in suites}
-    slug = asked if asked in known else newest.slug if newest else ""
+    slug = asked if asked in known else selectors.suite_to_compare() or (newest.slug if newest else "")
     rows = comparing.with_answers(selectors.run_rows(suite=slug, limit=RUNS_OFFERED)) if slug else ()
     baselines = tuple(row for row in selectors.current_baselines(slug) if not row.is_expired) if slug else ()
     return {

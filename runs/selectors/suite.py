@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count
+from django.db.models import Count, Exists, Max, OuterRef
 
 from evalboard.core import scoring
 from evalboard.core.errors import NotFound
-from runs.models import Case, Run, SuiteVersion
+from runs.models import Case, Repeat, Run, SuiteVersion
 from runs.selectors.run import RunRow
 from runs.selectors.run_cases import prompt_of
 from runs.selectors.run_list import rows_of
 from runs.selectors.suite_history import BucketHistory, HistoryPoint, histories
 
-__all__ = ["BucketHistory", "HistoryPoint", "SuiteReport", "SuiteRow", "suite_report", "suite_rows"]
+__all__ = ["BucketHistory", "HistoryPoint", "SuiteReport", "SuiteRow", "suite_report", "suite_rows", "suite_to_compare"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,14 @@ def suite_rows() -> tuple[SuiteRow, ...]:
         )
         for version in versions
     )
+
+
+def suite_to_compare() -> str:
+    """Return the slug of the suite whose newest answered run has another to be compared with, "" where none has."""
+    answered = Repeat.objects.filter(run=OuterRef("pk"), status__in=(Run.Status.FINISHED, Run.Status.INCOMPLETE))
+    suites = Run.objects.filter(Exists(answered)).order_by().values_list("suite_version__suite__slug")
+    found = suites.annotate(n=Count("id"), newest=Max("id")).filter(n__gt=1).order_by("-newest").first()
+    return found[0] if found else ""
 
 
 def suite_report(slug: str, *, version: int | None = None, with_cases: bool = True) -> SuiteReport:

@@ -42,6 +42,14 @@ def test_the_newest_run_is_offered_against_the_one_before_or_its_baseline(runs, 
     assert "(current baseline)" in page
 
 
+def test_the_page_opens_on_the_newest_suite_that_has_two_runs_to_compare(runs, viewer):
+    build.finished_run(["blue", "red", "red"], version=build.suite("shapes"))
+    build.run(version=build.suite("letters"))  # queued
+    page = page_of(viewer)
+    assert "Two runs of" in page
+    assert chosen(page) == [runs[1].pk, runs[2].pk]
+
+
 def test_two_chosen_runs_keep_their_sides_and_one_twice_is_refused(runs, viewer):
     older, newer = runs[0].pk, runs[2].pk
     found = viewer.get(f"/compare/?baseline={newer}&candidate={older}")
@@ -55,7 +63,7 @@ def test_only_runs_of_one_suite_with_an_answer_are_offered(runs, viewer):
     apart = build.finished_run(["blue", "red", "red"], version=other)
     page = page_of(viewer, "/compare/?suite=colours")
     assert {int(run) for run in re.findall(r'<option value="(\d+)"', page)} == {run.pk for run in runs}
-    assert "it takes two to compare" in page_of(viewer)
+    assert "it takes two to compare" in page_of(viewer, "/compare/?suite=shapes")
     assert f'href="/runs/{apart.pk}/"' not in page
     assert "There is no run of a suite “<bdi>none</bdi>”." in page_of(viewer, "/compare/?suite=none")
 
