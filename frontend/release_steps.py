@@ -55,6 +55,8 @@ def _step(code: str, report: ReleaseReport, gate: GateReport, *, may_run: bool, 
         return None
     if code in ("settle", "add_repeats"):
         return _of_plan(report.row.id, report.settle) if report.settle else None
+    if code == "import_again":
+        return Step("Import new logs", reverse("imports"))
     if code == "rebaseline":
         return Step("Run the baseline again", _rerun(report, gate, "baseline"))
     if code == "rerun_missing":

@@ -59,7 +59,7 @@ class Served:
 class Asked:
     """How a side was asked and scored, and by what it was served, the largest share first.
 
-    max_tokens: None where a log does not say it.
+    max_tokens: None where a log does not say it. is_logged: read from a log, so that nothing of it can be decoded here.
     """
 
     suite_version: str
@@ -69,6 +69,7 @@ class Asked:
     stop: tuple[str, ...]
     sampling: Mapping[str, Any]
     served: Sequence[Served]
+    is_logged: bool = False
 
 
 def find_moved(baseline: Asked, candidate: Asked) -> tuple[Moved, ...]:

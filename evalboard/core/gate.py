@@ -121,6 +121,7 @@ class GateVerdict:
     decide; None before the first look. method: `flips` or `runs`, whichever noise the interval rests on; None where
     no repeat measured any. cases_needed: look → the fewest cases that could settle it. p_no_ship: the chance of so
     low a difference if the drop were exactly the tolerance; p_change: of one so far from 0 if nothing had changed.
+    logged: which of baseline and candidate were read from a log.
     """
 
     verdict: str
@@ -153,6 +154,7 @@ class GateVerdict:
     changed: Changed | None = None
     p_no_ship: float | None = None
     p_change: float | None = None
+    logged: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """What a person can do next: the steps that a verdict's page offers, as codes of docs/verdict.md with a sentence."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from evalboard.core import verdict_words as words
 from evalboard.core.evidence import Evidence
@@ -17,6 +17,8 @@ TO_THE_BLOCKS = {
     "stack_changed": ("rebaseline", "Run both models on one stack, in one window."),
     "unknown_stack": ("log_more", "Record what serves the responses, or run both sides on an endpoint that says it."),
 }
+# Steps that decode responses. Those of a log were decoded elsewhere, and only the tool that made it can do so again.
+DECODING = frozenset({"pin_batch", "rebaseline", "rerun_missing", "add_repeats", "settle"})
 RUN_BASELINE_AGAIN = "Run the baseline again with today's suite, settings and stack, then judge against that run."
 DECIDE_BY_HAND = "Or decide by hand: waive with a reason and an end date."
 MEASURE_PINNED = "Decode both sides pinned, one case at a time; how far that scatters is known once it has run."
@@ -64,6 +66,22 @@ def of_too_few_draws(code: str) -> tuple[Line, ...]:
 
 def of_few_repeats(evidence: Evidence, needed: int) -> tuple[Line, ...]:
     return (Line("add_repeats", f"Run both sides up to {evidence.k + needed} repeats."),)
+
+
+def with_logs(steps: Sequence[Line], logged: Sequence[str], repeats: int | None = None) -> tuple[Line, ...]:
+    """Return the steps with one to import new logs in place of those that would decode a logged side.
+
+    logged: which of baseline and candidate were read from a log. repeats: what each side should have, where known.
+    """
+    if not logged or all(step.code not in DECODING for step in steps):
+        return tuple(steps)
+    first = next(at for at, step in enumerate(steps) if step.code in DECODING)
+    who = f"The {logged[0]} was" if len(logged) == 1 else "Both sides were"
+    times = f", {repeats} repeats on each side" if repeats else ""
+    text = f"{who} read from a log, and nothing here can decode it again."
+    text += f" Run both sides again with the tool that made it{times}, and import the new logs: evalboard import LOG."
+    kept = [step for step in steps if step.code not in DECODING]
+    return (*kept[:first], Line("import_again", text), *kept[first:])
 
 
 def of_one_of_several(look: int | None) -> tuple[Line, ...]:

@@ -26,7 +26,7 @@ from evalboard.core.gate_document import RULES, VERSION, Json, gate_document
 from evalboard.core.policy import PolicySettings
 from evalboard.core.several_gates import benjamini_hochberg, holm
 
-__all__ = ["RULES", "VERSION", "GateInput", "GateVerdict", "Question", "decide", "judge"]
+__all__ = ["RULES", "VERSION", "GateInput", "GateVerdict", "Question", "decide", "is_enough", "judge"]
 
 MOST_MISSING_PERCENT = 1  # of the cases; beyond it nothing is decided
 FEW_CASES = 200  # below it one case is worth more than half a point
@@ -55,10 +55,19 @@ def judge(question: Question, policy: PolicySettings) -> GateVerdict:
     is_comparable = comparability.is_comparable(blocks) and not expired
     evidence = find_evidence(question, policy, is_comparable=is_comparable)
     ruling = _rule(evidence) if is_comparable else _not_comparable(blocks, expired)
+    sides = (("baseline", question.asked_baseline), ("candidate", question.asked_candidate))
+    logged = tuple(name for name, asked in sides if asked.is_logged)
+    wanted = None if ruling.repeats_needed is None else evidence.k + ruling.repeats_needed
+    ruling = replace(ruling, next=next_steps.with_logs(ruling.next, logged, wanted))
     warnings = [Line(block.code, block.text) for block in blocks if block.code in WARNINGS]
     if question.is_baseline_expired and not expired:
         warnings.append(Line("baseline_expired", question.is_baseline_expired))
-    return _gate(evidence, ruling, (*warnings, *_warnings(evidence, ruling)))
+    return replace(_gate(evidence, ruling, (*warnings, *_warnings(evidence, ruling))), logged=logged)
+
+
+def is_enough(n_cases_missing: int, n_cases: int) -> bool:
+    """Whether a verdict can be taken where so many of a suite's cases have no score."""
+    return 100 * n_cases_missing <= MOST_MISSING_PERCENT * n_cases
 
 
 def decide(gates: Sequence[GateInput]) -> Json:
@@ -104,7 +113,7 @@ def _rule(evidence: Evidence) -> _Ruling:
     change, tolerance = evidence.change, evidence.policy.tolerance_points
     if _lacks_draws(evidence):
         return _too_few_draws(evidence)
-    if change is None or 100 * evidence.n_cases_missing > MOST_MISSING_PERCENT * evidence.n_cases:
+    if change is None or not is_enough(evidence.n_cases_missing, evidence.n_cases):
         return _incomplete(evidence)
     if evidence.look is None:
         return _too_few_repeats(evidence, change)
@@ -316,7 +325,7 @@ def _left_open(gate: GateVerdict, n_gates: int) -> GateVerdict:
         gate,
         verdict=INCONCLUSIVE,
         reasons=(reason,),
-        next=next_steps.of_one_of_several(later),
+        next=next_steps.with_logs(next_steps.of_one_of_several(later), gate.logged, later),
         leaning="no_ship",
         repeats_needed=None if later is None else later - min(gate.k_baseline, gate.k_candidate),
     )

@@ -17,6 +17,7 @@ from frontend.views.releases import runs_of, shown, with_plan
 from runs import selectors, services
 from runs.access import RUN, SIGN, requires
 from runs.selectors import catalogue
+from runs.selectors.imported import import_of
 from runs.selectors.release import GateReport, ReleaseReport
 from runs.selectors.suite_standing import suite_standing
 
@@ -119,6 +120,10 @@ def rerun(request: HttpRequest, release_id: int) -> HttpResponse:
     """Run one side of a gate again as it was asked for: the whole suite, or its reference set first."""
     report = selectors.release_report(release_id)
     gate, side = _asked_side(request, report)
+    if import_of(side.run_id) is not None:
+        text = f"Run {side.run_id} was read from a log; only the tool that made it can run it again."
+        messages.warning(request, text)
+        return redirect("release", release_id=release_id)
     run = selectors.run_report(side.run_id)
     endpoints = tuple(dict.fromkeys((side.endpoint, gate.candidate.endpoint, gate.baseline.endpoint)))
     whats = [(WHOLE, f"The whole suite: {run.n_cases:,} cases, {run.row.n_repeats} repeats.")]

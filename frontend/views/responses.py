@@ -47,7 +47,7 @@ def response(request: HttpRequest, run_id: int, repeat: int, case: str) -> HttpR
         "left_out": listed([CAME[mark] for mark in report.marks if mark in CAME] or [""]),
         "repeats": tuple(_repeat_link(report, index) for index in range(1, report.n_repeats + 1)),
         "replays": replays_of(run_id, report.case_index),
-        "replay_command": commands.replay(run_id, case, repeat=repeat),
+        "replay_command": "" if report.is_logged else commands.replay(run_id, case, repeat=repeat),
         "previous_url": _url(report, report.previous_case_id),
         "next_url": _url(report, report.next_case_id),
     }

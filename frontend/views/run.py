@@ -8,6 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from evalboard.core.verdict import is_enough
 from frontend import charts, comparing, exports, findings, noise_table, progress
 from frontend.forms import RepeatsForm, RescoreForm
 from frontend.paging import Page, offset_of, window
@@ -138,11 +139,12 @@ def _standing(report: RunReport) -> dict[str, object]:
     row = report.row
     baselines = tuple(found for found in selectors.baseline_rows(row.suite) if found.run.id == row.id)
     is_fit = row.status == "finished" and row.n_buckets == 1
+    has_ended = row.status in ("finished", "incomplete")
     return {
         "baselines": baselines,
         "judged": judged([row.id]).get(row.id, ()),
         "source": import_of(row.id),
-        "may_be_judged": row.status in ("finished", "incomplete"),
+        "may_be_judged": has_ended and is_enough(report.n_cases_unscored, report.n_cases),
         "may_be_baseline": is_fit and not any(found.is_current and not found.is_expired for found in baselines),
     }
 

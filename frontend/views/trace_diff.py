@@ -42,6 +42,8 @@ def trace_diff(request: HttpRequest, baseline: int, candidate: int, case: str) -
             raise Http404
         return render(request, PARTS[part], _selected(report, address))
     figure = pair_chart.figure(report)
+    # Of a side that was read from a log nothing can be decoded again here.
+    decoded = next((side for side in (report.candidate, report.baseline) if not side.is_logged), None)
     page = _selected(report, address) | {
         "lines": pair_lines(report),
         "cause": MARKS[report.cause.code],
@@ -56,7 +58,8 @@ def trace_diff(request: HttpRequest, baseline: int, candidate: int, case: str) -
         "settings_moved": pair_words.settings_moved(report),
         "facts_differ": tuple(fact for fact in report.facts if not fact.is_same),
         "facts_same": tuple(fact for fact in report.facts if fact.is_same),
-        "command": commands.replay(candidate, case, repeat=report.candidate.repeat),
+        "decoded": decoded,
+        "command": decoded and commands.replay(decoded.run_id, case, repeat=decoded.repeat),
         "traces": tuple(_trace_url(side.run_id, side.repeat, case) for side in (report.baseline, report.candidate)),
         "responses": tuple(
             addresses.of_response(side.run_id, side.repeat, case) for side in (report.baseline, report.candidate)

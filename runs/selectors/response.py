@@ -71,6 +71,7 @@ class ResponseReport:
     error_code: str
     error_detail: str
     is_vouched: bool
+    is_logged: bool
     marks: tuple[str, ...]
     scores: tuple[ScoreCell, ...]
     tokens: tuple[TokenCell, ...]
@@ -117,6 +118,7 @@ def response_report(run_id: int, *, repeat: int, case_id: str) -> ResponseReport
         error_code=response.error_code,
         error_detail=response.error_detail,
         is_vouched=response.is_vouched,
+        is_logged=found.run.source_id is not None,
         marks=live_answers.names_of(response.marks),
         scores=_scores(found),
         tokens=() if trace is None else _tokens(trace, words_of(response)),

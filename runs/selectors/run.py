@@ -227,8 +227,9 @@ class RunReport:
     """Everything the run page and `GET /runs/{id}/` show, cases apart.
 
     `noise` is that of the run's one bucket, all unknown where there are several.
-    `row.points` and `row.range` are "so far" while the run is not terminal. `manifest` is that of the
-    newest engine process, host part included. `stored_bytes` counts packed traces and per-case columns;
+    `n_cases_unscored`: cases without a score in any repeat.
+    `row.points` and `row.range` are "so far" while the run is not terminal. `manifest` is
+    that of the newest engine process, host part included. `stored_bytes` counts packed traces and per-case columns;
     texts are not counted, since that would read every response.
     """
 
@@ -236,6 +237,7 @@ class RunReport:
     suite_title: str
     suite_digest: str
     n_cases: int
+    n_cases_unscored: int
     points_per_case: float
     progress: Progress
     repeats: tuple[RepeatLine, ...]

@@ -7,7 +7,7 @@ import numpy as np
 from django.conf import settings
 from numpy.typing import NDArray
 
-from evalboard.core import seats
+from evalboard.core import columns, seats
 from runs import pair_facts
 from runs.models import Bucket, EngineProcess, Run, Shard
 from runs.selectors import run_facts
@@ -54,6 +54,7 @@ def run_report(run_id: int, *, state: RunState | None = None) -> RunReport:
         suite_title=version.title,
         suite_digest=version.digest,
         n_cases=version.n_cases,
+        n_cases_unscored=_n_cases_unscored(facts),
         points_per_case=100 / version.n_cases,
         progress=_progress(facts),
         repeats=tuple(_repeat_line(facts, repeat) for repeat in facts.repeats),
@@ -91,6 +92,15 @@ def _asked(run: Run, *, n_repeats: int) -> dict[str, Any]:
     if run.labels:
         asked["labels"] = run.labels
     return asked
+
+
+def _n_cases_unscored(facts: RunFacts) -> int:
+    is_unscored = np.ones(facts.n_cases, dtype=bool)
+    for score in facts.own_scores.values():
+        if not score.n_missing:
+            return 0
+        is_unscored &= np.isnan(columns.unpack_scores(bytes(score.scores)))
+    return int(np.count_nonzero(is_unscored))
 
 
 def _points(facts: RunFacts, repeat: RepeatFacts) -> float | None:

@@ -42,6 +42,7 @@ class PairSide:
     error_code: str
     error_detail: str
     is_vouched: bool
+    is_logged: bool
     n_tokens: int | None
     trace_digest: str
     score: float | None
@@ -278,6 +279,7 @@ def _side(half: Half) -> PairSide:
         error_code=response.error_code,
         error_detail=response.error_detail,
         is_vouched=response.is_vouched,
+        is_logged=half.is_logged,
         n_tokens=None if half.trace is None else len(half.trace),
         trace_digest=bytes(response.trace_digest).hex() if response.trace_digest else "",
         score=half.score,

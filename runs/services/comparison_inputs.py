@@ -246,6 +246,7 @@ def _asked(key: SideKey, served: Indexes, buckets: dict[int, Bucket], *, is_unkn
         stop=tuple(limits["stop"]),
         sampling={name: value for name, value in sampling.items() if name not in limits},
         served=[_served(buckets[bucket], share, is_unknown) for bucket, _, share in shares(served)],
+        is_logged=key.run.source_id is not None,
     )
 
 

@@ -47,6 +47,33 @@ def test_a_run_of_two_fingerprints_is_not_compared_and_its_buckets_are_not_poole
     assert found.baseline.score == pytest.approx(81.375)
 
 
+LOGGED = replace(ASKED, is_logged=True)
+
+
+def test_nothing_of_a_log_is_to_be_run_here_and_new_logs_are_asked_for_instead() -> None:
+    few = question(runs(651, n_cases=800), runs(651, n_cases=800), asked_baseline=LOGGED, asked_candidate=LOGGED)
+    _, code, found = judged(few)
+    assert (code, codes(found.next)) == ("too_few_repeats", ["import_again"])
+    assert "5 repeats on each side" in found.next[0].text
+    noisy = runs(640, 655, 645, 660, 650, n_cases=800)
+    _, code, found = judged(
+        question(
+            noisy,
+            noisy,
+            asked_candidate=replace(LOGGED, served=served(batch_class="observed").served),
+            asked_baseline=served(batch_class="observed"),
+        )
+    )
+    assert (code, codes(found.next)) == ("noisy", ["import_again", "use_paired"])
+    assert found.next[0].text.startswith("The candidate was read from a log")
+    incomplete = runs(*FIVE, n_cases=800)
+    incomplete[:100] = NAN
+    _, code, found = judged(question(incomplete, runs(*FIVE, n_cases=800), asked_baseline=LOGGED))
+    assert (code, codes(found.next)) == ("incomplete", ["import_again"])
+    _, _, kept = judged(question(runs(*FIVE, n_cases=800), runs(*FIVE, n_cases=800), asked_baseline=LOGGED))
+    assert codes(kept.next) == ["sign"]
+
+
 def test_another_dtype_is_a_rebaseline_and_no_regression_unless_the_stack_is_judged() -> None:
     other = served(fingerprint="f" * 64, manifest={"versions": {"vllm": "0.31.2"}, "engine": {"dtype": "bfloat16"}})
     worse = question(runs(*FIVE, n_cases=800), runs(*[600] * 5, n_cases=800), asked_candidate=other)

@@ -92,3 +92,33 @@ def test_what_a_cache_answered_is_marked_and_said_to_be_left_out(viewer: Client)
     assert "no draw" not in viewer.get(f"/runs/{run.pk}/repeats/1/cases/sky/").content.decode()
     left_out = viewer.get(f"/runs/{run.pk}/?only=left_out").content.decode()
     assert "1–3" in left_out
+
+
+def page_of(client: Client, path: str) -> str:
+    answer = client.get(path, follow=True)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_a_release_of_imported_runs_offers_no_run_that_nobody_here_can_make(engineer: Client) -> None:
+    one, two = (logs.stored(logs.log(), name) for name in ("one", "two"))
+    release = services.create_release(gates=[{"suite": "colours", "candidate": two.pk, "baseline": one.pk}])
+    page = page_of(engineer, f"/releases/{release.pk}/")
+    assert "Import new logs" in page
+    assert not any(words in page for words in ("/runs/new/", "/rerun/", "/settle/"))
+    assert "was read from a log" in page_of(engineer, f"/releases/{release.pk}/rerun/?side=candidate")
+
+
+def test_a_log_that_broke_off_is_not_offered_to_be_judged_and_one_that_lacks_little_is(engineer: Client) -> None:
+    short = page_of(engineer, f"/runs/{logs.stored(broken_off()).pk}/")
+    again = logs.response("sea", 2, error="HTTP 500")
+    whole = logs.log(*(logs.response(case) for case in logs.CASES), logs.response("sky", 2), again)
+    lacking = logs.stored(whole, "two", suite=None)
+    assert "Judge as a release" not in short
+    assert "Judge as a release" in page_of(engineer, f"/runs/{lacking.pk}/")
+
+
+def test_nothing_of_a_log_is_offered_to_be_decoded_again(engineer: Client) -> None:
+    one, two = (logs.stored(logs.log(), name) for name in ("one", "two"))
+    pages = (f"/runs/{two.pk}/repeats/1/cases/sky/", f"/compare/{one.pk}/{two.pk}/cases/sky/")
+    assert not any("evalboard replay" in page_of(engineer, page) for page in pages)
