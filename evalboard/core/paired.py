@@ -104,8 +104,15 @@ def at_repeats(measured: Noise, k: int) -> Noise:
         known = own if own is not None else other
         # One repeat on both sides: half of what moved between them is each side's.
         parts.append(known if known is not None else measured.unmeasured / 2)
-    ks = {"k_baseline": k, "k_candidate": k, "draws_baseline": float(k), "draws_candidate": float(k)}
-    return replace(measured, **ks, flips_baseline=parts[0], flips_candidate=parts[1])
+    return replace(
+        measured,
+        k_baseline=k,
+        k_candidate=k,
+        draws_baseline=float(k),
+        draws_candidate=float(k),
+        flips_baseline=parts[0],
+        flips_candidate=parts[1],
+    )
 
 
 def se_flips(measured: Noise) -> float:

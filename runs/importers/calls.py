@@ -207,6 +207,7 @@ def logged_run(
     slug: str = "",
     model: str = "",
     scorers: Sequence[str] = (),
+    own_ids: Sequence[str] = (),
     labels: Mapping[str, str] | None = None,
     notes: Sequence[str] = (),
 ) -> LoggedRun:
@@ -242,6 +243,7 @@ def logged_run(
         base_url=urls.pop() if len(urls) == 1 else "",
         sampling=sampling,
         scorers=tuple(scorers),
+        own_ids=tuple(own_ids),
         labels=labels or {},
         failure=errors[0] if is_failed and errors else "",
         started_at=min(starts, default=None),

@@ -88,6 +88,7 @@ def _read_log(header: Mapping[str, Any], samples: Iterable[tuple[str, Mapping[st
         base_url=base_url,
         sampling=agreed,
         scorers=_scorers(responses, results),
+        own_ids=tuple(_own_ids(about)),
         labels=_labels(about),
         failure=_failure(header, status),
         started_at=moment(stats.get("started_at")) or moment(about.get("created")),
@@ -191,6 +192,17 @@ def _labels(about: Mapping[str, Any]) -> dict[str, str]:
         "tags": ", ".join(label(tag) for tag in rows(about.get("tags"), "eval.tags")),
     }
     return {name: shortened(value, 200) for name, value in facts.items() if value}
+
+
+def _own_ids(about: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the eval's id, and the task's: of an eval that broke off, a retry is another eval of the same task."""
+    run_id, task_id = label(about.get("run_id")), label(about.get("task_id"))
+    if eval_id := label(about.get("eval_id")):
+        yield f"eval {eval_id}"
+    elif run_id and task_id:
+        yield f"run {run_id}, task {task_id}"
+    if task_id:
+        yield f"task {task_id}"
 
 
 def _status_notes(header: Mapping[str, Any], results: Mapping[str, Any], *, n: int) -> Iterator[str]:

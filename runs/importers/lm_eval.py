@@ -156,6 +156,7 @@ def _read_run(samples: _Samples, results: Mapping[str, Any]) -> LoggedRun:
         base_url=model.base_url,
         sampling={name: value for name, value in settings[0].items() if all(s.get(name) == value for s in settings)},
         scorers=tuple(dict.fromkeys(name for document in documents for name in document.scores)),
+        own_ids=() if started_at is None else (f"{task} {results['date']}",),
         labels=_labels(results, task, model),
         started_at=started_at,
         finished_at=_end(started_at, results.get("total_evaluation_time_seconds")),

@@ -1,6 +1,6 @@
 """promptfoo's output as JSON (`-o out.json`), or as JSON lines, which leave its configuration out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -125,6 +125,7 @@ def _run(
         slug=slug,
         model=text(config.get("model")) or _model(provider_id),
         scorers=scorers,
+        own_ids=tuple(_own_ids(evaluation, [result for _, result in results])),
         labels=_labels(evaluation),
         notes=_notes(results),
     )
@@ -262,6 +263,15 @@ def _provider_config(config: Mapping[str, Any], provider_id: str, provider_label
 def _model(provider_id: str) -> str:
     """Return the model in a provider's id, as in `openai:chat:smol`; the id itself where it names none."""
     return provider_id if provider_id.partition(":")[0] in _NOT_MODELS else provider_id.rpartition(":")[2]
+
+
+def _own_ids(evaluation: _Eval, results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the eval's id with provider and prompt, and the least of its results': JSON lines have but those."""
+    if evaluation.id:
+        provider, prompt = _group(results[0])
+        yield f"{evaluation.id} {provider} {prompt}"
+    if ids := [result["id"] for result in results if text(result.get("id"))]:
+        yield f"result {min(ids)}"
 
 
 def _labels(evaluation: _Eval) -> dict[str, str]:

@@ -85,7 +85,8 @@ class LoggedRun:
     """One run out of a log. `slug` is what its suite would be called; `scorers` names the scores, the main one first.
 
     `sampling` holds what the log says was sent: temperature, top_p, seed, max_tokens, stop and so on; what it does not
-    say is not there. `labels` are facts for the run's page: commit, task version, the tool's own run id.
+    say is not there. `own_ids` are the tool's own ids of this eval, each of which tells it from any other. `labels` are
+    facts for the run's page: commit, task version, the tool's own run id.
     """
 
     slug: str
@@ -99,6 +100,7 @@ class LoggedRun:
     base_url: str = ""
     sampling: Mapping[str, Any] = field(default_factory=dict)
     scorers: tuple[str, ...] = ()
+    own_ids: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     failure: str = ""
     started_at: datetime | None = None

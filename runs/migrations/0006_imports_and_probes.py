@@ -117,7 +117,10 @@ class Migration(migrations.Migration):
                 (
                     "owner",
                     models.ForeignKey(
-                        null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="%(class)ss", to="runs.worker"
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="%(class)ss",
+                        to="runs.worker",
                     ),
                 ),
                 (

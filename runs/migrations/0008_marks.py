@@ -4,30 +4,31 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('runs', '0007_run_seed'),
+        ("runs", "0007_run_seed"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='casecolumns',
-            name='marks',
-            field=models.BinaryField(help_text='null where no response carries one', null=True),
+            model_name="casecolumns",
+            name="marks",
+            field=models.BinaryField(help_text="null where no response carries one", null=True),
         ),
         migrations.AddField(
-            model_name='casecolumns',
-            name='n_left_out',
-            field=models.PositiveIntegerField(default=0, help_text='responses that are no draws'),
+            model_name="casecolumns",
+            name="n_left_out",
+            field=models.PositiveIntegerField(default=0, help_text="responses that are no draws"),
         ),
         migrations.AddField(
-            model_name='response',
-            name='marks',
-            field=models.PositiveSmallIntegerField(default=0, help_text='bits of core.live_answers.MARKS: what a log says of an answer that may be no draw'),
+            model_name="response",
+            name="marks",
+            field=models.PositiveSmallIntegerField(
+                default=0, help_text="bits of core.live_answers.MARKS: what a log says of an answer that may be no draw"
+            ),
         ),
         migrations.AlterField(
-            model_name='casecolumns',
-            name='digest',
-            field=models.CharField(blank=True, help_text='of the columns above and the bucket ids', max_length=64),
+            model_name="casecolumns",
+            name="digest",
+            field=models.CharField(blank=True, help_text="of the columns above and the bucket ids", max_length=64),
         ),
     ]

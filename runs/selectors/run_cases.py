@@ -44,8 +44,7 @@ class _Table:
         drawn = live_answers.drawn(self.scores, self.marks)
         first = np.where(np.isnan(drawn), np.inf, drawn).min(axis=1, initial=np.inf)
         last = np.where(np.isnan(drawn), -np.inf, drawn).max(axis=1, initial=-np.inf)
-        found: NDArray[np.bool_] = np.greater(last, first)
-        return found
+        return np.asarray(last > first)
 
     @property
     def is_left_out(self) -> NDArray[np.bool_]:

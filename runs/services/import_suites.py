@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import OuterRef, Subquery
+
 from evalboard.core import scoring
 from evalboard.core.digest import canonical_json
-from evalboard.core.errors import InvalidInput, NotFound
+from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.scoring.recorded import MAX_SOURCE_CHARS
 from evalboard.core.suite import (
     DEFAULT_MAX_TOKENS,
@@ -22,7 +24,8 @@ from runs.models import Scorer, Suite, SuiteVersion
 from runs.services.suites import MAX_SLUG, push_suite, store_scorer
 
 UNKNOWN_PROMPT = "(The imported log does not hold this prompt.)"
-BESIDE = "-imported"  # of the suite of a log where people have a suite of its name with other cases
+MAX_BESIDE = 40  # of the tool's name behind a suite's, where that name is people's or another tool's
+NAMESAKES = range(2, 10)
 NAMED = 5
 VERSION = re.compile(r"\s+v?\d\S*\Z")
 # What a suite's messages may hold; a log has more, such as who wrote a message and when.
@@ -66,17 +69,61 @@ def slug_of(text: str) -> str:
     return found[:MAX_SLUG] or "unnamed"
 
 
+def tool_of(logged: LoggedRun) -> str:
+    """The tool that wrote a log, without its version."""
+    return VERSION.sub("", logged.tool)
+
+
 def _of_log(logged: LoggedRun) -> Placed:
+    """The suite whose cases these are, whatever its name; else a version of the tool's own suite of that name."""
     slug = slug_of(logged.slug)
     pushed = _newest(slug)
-    if pushed is not None and not scoring.is_recorded(pushed.scorer.spec):
-        if _is_of(pushed, logged):
-            return _placed(pushed, logged, [])
-        slug = f"{slug[: MAX_SLUG - len(BESIDE)]}{BESIDE}"
+    if pushed is not None and not scoring.is_recorded(pushed.scorer.spec) and _is_of(pushed, logged):
+        return _placed(pushed, logged, [])
+    slug = _own_slug(slug, logged)
     document = _document(slug, logged)
+    is_known = logged.status == "finished" and all(case.messages for case in logged.cases)
+    if is_known and (made := _made_of(document)) is not None:
+        return _placed(made, logged, _notes(logged))
+    if is_known and (pushed := _pushed_of(logged)) is not None:
+        return _placed(pushed, logged, [])
     broken_off = None if logged.status == "finished" else _that_holds(slug, document, logged)
     version = broken_off or push_suite(document=document)[0]
     return _placed(version, logged, _notes(logged))
+
+
+def _made_of(document: Mapping[str, Any]) -> SuiteVersion | None:
+    """The version that a log of these very cases made, under this name or another."""
+    alike = SuiteVersion.objects.filter(digest=parse_suite(document).digest).select_related("suite", "scorer")
+    return max(alike, key=lambda version: (version.suite.slug == document["slug"], version.pk), default=None)
+
+
+def _pushed_of(logged: LoggedRun) -> SuiteVersion | None:
+    """The newest version of a suite that people pushed, if it has these very cases: ids and prompts."""
+    newest = SuiteVersion.objects.filter(suite=OuterRef("suite")).order_by("-number").values("number")[:1]
+    versions = SuiteVersion.objects.filter(number=Subquery(newest), n_cases=len(logged.cases))
+    alike = versions.filter(cases__case_id=logged.cases[0].id).select_related("suite", "scorer").order_by("-pk")
+    fit = (version for version in alike if not scoring.is_recorded(version.scorer.spec) and _is_of(version, logged))
+    return next(fit, None)
+
+
+def _own_slug(slug: str, logged: LoggedRun) -> str:
+    """The name under which a log of this tool makes versions: what people pushed, or another tool's, is left alone."""
+    beside = f"-{slug_of(tool_of(logged))[:MAX_BESIDE]}"
+    names = (
+        slug,
+        *(f"{slug[: MAX_SLUG - len(more)]}{more}" for more in (beside, *(f"{beside}-{n}" for n in NAMESAKES))),
+    )
+    for name in names:
+        version = _newest(name)
+        if version is None or _is_of_tool(version, logged):
+            return name
+    raise Conflict(f"Suites named {slug}, {slug}{beside} and so on are all of other tools. Name a suite for this log.")
+
+
+def _is_of_tool(version: SuiteVersion, logged: LoggedRun) -> bool:
+    spec, tool = version.scorer.spec, tool_of(logged)
+    return scoring.is_recorded(spec) and f"{spec['default']['source']} ".startswith(f"{tool[:MAX_SOURCE_CHARS]} ")
 
 
 def _newest(slug: str) -> SuiteVersion | None:
@@ -177,8 +224,7 @@ def _main(logged: LoggedRun) -> str:
 
 def _recorded(logged: LoggedRun, name: str) -> dict[str, Any]:
     """Without the tool's version: logs of two versions would never be comparable, and their scores rarely differ."""
-    tool = VERSION.sub("", logged.tool)
-    return {"kind": "recorded", "source": f"{tool} {name}".strip()[:MAX_SOURCE_CHARS]}
+    return {"kind": "recorded", "source": f"{tool_of(logged)} {name}".strip()[:MAX_SOURCE_CHARS]}
 
 
 def _says_max_tokens(logged: LoggedRun) -> bool:

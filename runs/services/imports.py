@@ -3,6 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,7 +18,7 @@ from runs.importers import formats
 from runs.importers.files import LogFile
 from runs.importers.records import LoggedRun
 from runs.models import Bucket, CaseColumns, Event, Import, Repeat, Run, Shard
-from runs.services import history, import_reading, import_responses, news, rollup
+from runs.services import history, import_identity, import_reading, import_responses, news, rollup
 from runs.services.import_buckets import Served, endpoint_of, model_of, profile_of
 from runs.services.import_responses import Responses
 from runs.services.import_suites import Placed, place
@@ -43,11 +44,13 @@ def import_logs(
     user: Any,
     is_wanted: Callable[[], bool] = lambda: True,
 ) -> tuple[Import, list[Run], bool]:
-    """Store the runs of a log; False, and what is stored, where these files were imported before.
+    """Store the runs of a log; False, and what is stored, where these files or their evals were imported before.
 
-    suite: whose cases the log has responses of; without a name it is found or made from the log. `is_wanted` is asked
-    while the log is read, and ends that by saying no. Raises InvalidInput with fields, among them the names of files
-    that cannot be read, or what `import_reading` raises, or NotFound; then nothing is stored.
+    suite: whose cases the log has responses of; without a name it is found or made from the log. An eval that was
+    imported before it had ended is stored anew in that run's place. `is_wanted` is asked while the log is read, and
+    ends that by saying no. Raises InvalidInput with fields, among them the names of files that cannot be read, or what
+    `import_reading` raises, NotFound, or Conflict where the same eval is stored with other answers; then nothing is
+    stored.
     """
     with import_reading.taken_in():
         name, found = import_reading.read(files, format=format, is_wanted=is_wanted)
@@ -78,7 +81,24 @@ def _store(
             files=[{"name": storable(file.name), "size": file.size, "sha256": file.sha256} for file in files],
             created_by=user,
         )
-        return source, [store_log(logged=each, source=source, suite=suite, user=user) for each in found], True
+        runs = [_store_once(logged=each, source=source, suite=suite, user=user) for each in found]
+        if source.runs.exists():
+            return source, runs, True
+        source.delete()
+        return Import.objects.get(runs=runs[0]), runs, False
+
+
+def _store_once(*, logged: LoggedRun, source: Import, suite: str | None, user: Any) -> Run:
+    """The run of an eval: the one that is there, or one that is stored now, in place of one of an earlier state."""
+    stored = import_identity.find(logged, suite=suite)
+    if stored is None:
+        return store_log(logged=logged, source=source, suite=suite, user=user)
+    told = import_identity.make_room(logged, stored)
+    if told:
+        return store_log(logged=replace(logged, notes=(told, *logged.notes)), source=source, suite=suite, user=user)
+    source.notes = [*source.notes, f"One eval of it was imported before, as run {stored.pk}, and is stored once."]
+    source.save(update_fields=["notes"])
+    return stored
 
 
 def store_log(*, logged: LoggedRun, source: Import, suite: str | None, user: Any) -> Run:
@@ -96,6 +116,8 @@ def store_log(*, logged: LoggedRun, source: Import, suite: str | None, user: Any
         labels=_labels(logged),
         source=source,
         is_one_draw=draws.is_one_draw(logged.sampling, _sent(logged)),
+        log_ids=import_identity.ids_of(logged),
+        log_digest=import_identity.content_of(logged),
         is_cancel_wanted=logged.status == "cancelled",
         failure=storable(logged.failure),
         created_by=user,

@@ -217,7 +217,7 @@ def test_logs_of_one_task_share_a_version_and_more_cases_make_the_next() -> None
 def test_a_suite_that_people_pushed_is_never_given_the_cases_of_a_log() -> None:
     colours(case_ids=("sky", "rose"))
     run = logs.stored(logs.log())
-    assert run.suite_version.suite.slug == "colours-imported"
+    assert run.suite_version.suite.slug == "colours-eval_tool"
     assert Suite.objects.get(slug="colours").versions.count() == 1
 
 

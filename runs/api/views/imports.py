@@ -32,7 +32,7 @@ from runs.uploads import is_waiting, log_files, takes_logs
     status=201,
     answer=Import,
     gives_headers={"Location": "the import"},
-    also={200: Answer("The import of this very log before", {JSON: Import})},
+    also={200: Answer("The import of this very log, or of the same eval, before", {JSON: Import})},
     refuses=[404, 409, 413],
 )
 @parser_classes([LogForm])

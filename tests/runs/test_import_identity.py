@@ -1,0 +1,193 @@
+"""One eval is one run, in whatever form and however often its log comes; suites are found by what their cases hold."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalboard.core.errors import Conflict
+from runs import services
+from runs.importers.files import LogFile
+from runs.importers.records import LoggedRun
+from runs.models import Import, Run, Suite
+from tests.importers import inspect_log
+from tests.runs import logs
+
+pytestmark = pytest.mark.django_db
+
+Found = tuple[Import, list[Run], bool]
+
+
+def written(folder: Path, name: str, content: bytes) -> LogFile:
+    (folder / name).write_bytes(content)
+    return LogFile(name, folder / name)
+
+
+def as_json(folder: Path, log: dict[str, Any], name: str = "log.json") -> LogFile:
+    return written(folder, name, json.dumps(log, indent=1).encode())
+
+
+def as_eval(folder: Path, log: dict[str, Any], name: str = "log.eval") -> LogFile:
+    return written(folder, name, inspect_log.packed(log))
+
+
+def import_of(*files: LogFile, suite: str | None = None) -> Found:
+    return services.import_logs(files=files, format="auto", suite=suite, user=None)
+
+
+def capitals(*, n: int = 2, status: str = "success", score: str = "C", **about: Any) -> dict[str, Any]:
+    """An Inspect log of n samples."""
+    samples = [inspect_log.sample(f"c{at}", scores={"includes": {"value": score}}) for at in range(n)]
+    log = inspect_log.log(*samples, status=status)
+    log["eval"] |= {"task_id": "T1", **about}
+    return log
+
+
+def chat(folder: Path, name: str, *ids: str, text: str = "blue", **facts: Any) -> LogFile:
+    lines = [
+        {
+            "case_id": case,
+            "request": {"messages": [{"role": "user", "content": f"Which colour has {case}?"}]},
+            "response": {
+                **({"id": response_id} if response_id else {}),
+                "model": "paint-1b",
+                "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
+            },
+            **facts,
+        }
+        for case, response_id in zip(logs.CASES, ids, strict=False)
+    ]
+    return written(folder, name, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+
+
+# The same eval twice
+
+
+def test_an_eval_in_two_file_forms_is_one_run(tmp_path: Path) -> None:
+    source, (run,), is_new = import_of(as_eval(tmp_path, capitals()))
+    assert is_new
+    assert import_of(as_json(tmp_path, capitals())) == (source, [run], False)
+    assert Import.objects.count() == Run.objects.count() == 1
+
+
+def test_both_forms_sent_together_are_one_run_and_the_import_says_so(tmp_path: Path) -> None:
+    source, runs, is_new = import_of(as_eval(tmp_path, capitals()), as_json(tmp_path, capitals()))
+    assert (is_new, runs[0] == runs[1], Run.objects.count()) == (True, True, 1)
+    source.refresh_from_db()
+    assert f"One eval of it was imported before, as run {runs[0].pk}, and is stored once." in source.notes
+
+
+def test_another_eval_of_the_same_task_with_the_same_answers_is_another_run(tmp_path: Path) -> None:
+    one = import_of(as_eval(tmp_path, capitals()))[1][0]
+    other = import_of(as_json(tmp_path, capitals(eval_id="E2", task_id="T2")))[1][0]
+    assert one != other
+    assert one.suite_version == other.suite_version
+
+
+def test_a_log_that_was_read_before_its_eval_had_ended_gives_way_to_the_whole_one(tmp_path: Path) -> None:
+    killed = capitals(n=1)
+    del killed["status"]
+    early = import_of(as_eval(tmp_path, killed, "killed.eval"))[1][0]
+    assert early.status == "incomplete"
+    source, (whole,), is_new = import_of(as_json(tmp_path, capitals(n=3)))
+    assert (is_new, whole.status, whole.suite_version.n_cases) == (True, "finished", 3)
+    told = f"Takes the place of run {early.pk}, which was read before this eval had ended and had 1 of the 3 answers"
+    assert any(note.startswith(told) for note in source.notes)
+    assert list(Run.objects.all()) == [whole]
+    assert import_of(as_eval(tmp_path, killed, "killed.eval")) == (source, [whole], False)  # the later one has it all
+
+
+def test_a_retry_of_an_eval_that_broke_off_is_the_same_eval(tmp_path: Path) -> None:
+    import_of(as_json(tmp_path, capitals(n=1, status="error"), "first.json"))
+    _, (whole,), is_new = import_of(as_json(tmp_path, capitals(n=3, eval_id="E2"), "retry.json"))
+    assert is_new
+    assert list(Run.objects.all()) == [whole]
+
+
+def test_what_a_release_rests_on_is_not_replaced(tmp_path: Path) -> None:
+    early = import_of(as_json(tmp_path, capitals(n=1, status="started"), "early.json"))[1][0]
+    other = import_of(as_json(tmp_path, capitals(n=1, eval_id="E2", task_id="T2"), "other.json"))[1][0]
+    suite = early.suite_version.suite.slug
+    release = services.create_release(gates=[{"suite": suite, "baseline": other.pk, "candidate": early.pk}])
+    with pytest.raises(Conflict) as refused:
+        import_of(as_json(tmp_path, capitals(n=3), "late.json"))
+    assert f"Run {early.pk} is of the same eval, imported before it had ended" in refused.value.detail
+    assert f"Release {release.pk} rests on run {early.pk}; it is kept. Nothing is stored." in refused.value.detail
+    assert Import.objects.count() == 2
+
+
+def test_the_same_eval_with_other_scores_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    run = import_of(as_json(tmp_path, capitals(), "one.json"))[1][0]
+    with pytest.raises(Conflict) as refused:
+        import_of(as_json(tmp_path, capitals(score="I"), "scored-again.json"))
+    assert f"has other scores than this log. Nothing is stored; delete run {run.pk}" in refused.value.detail
+
+
+def test_without_an_id_of_the_tools_the_answers_own_ids_tell_an_eval(tmp_path: Path) -> None:
+    first = import_of(chat(tmp_path, "a.jsonl", "r1", "r2"))
+    assert import_of(chat(tmp_path, "b.jsonl", "r1", "r2", note="kept elsewhere")) == (first[0], first[1], False)
+    assert import_of(chat(tmp_path, "c.jsonl", "r3", "r4"))[2]
+
+
+def test_answers_that_merely_read_alike_are_of_two_evals(tmp_path: Path) -> None:
+    assert import_of(chat(tmp_path, "a.jsonl", "", ""))[2]
+    assert import_of(chat(tmp_path, "b.jsonl", "", "", note="of another day"))[2]
+    assert Run.objects.count() == 2
+
+
+def test_an_eval_may_stand_in_two_suites_and_once_in_each(tmp_path: Path) -> None:
+    run = import_of(as_json(tmp_path, capitals()))[1][0]
+    cases = [{"id": f"c{at}", "prompt": "Capital of France?", "target": "Paris"} for at in range(2)]
+    services.push_suite(document={"slug": "mine", "max_tokens": 24, "scorer": {"kind": "exact"}, "cases": cases})
+    mine = import_of(as_json(tmp_path, capitals()), suite="mine")
+    assert (mine[2], mine[1][0].suite_version.suite.slug) == (True, "mine")
+    assert import_of(as_eval(tmp_path, capitals()), suite="mine")[1:] == (mine[1], False)
+    assert import_of(as_eval(tmp_path, capitals()), suite=run.suite_version.suite.slug)[1:] == ([run], False)
+
+
+# Suites by what they hold
+
+
+def of_tool(tool: str, *, cases: tuple[str, ...] = logs.CASES, slug: str = "colours", **changes: Any) -> LoggedRun:
+    given = tuple(logs.response(case) for case in cases)
+    return logs.log(*given, tool=tool, slug=slug, cases=tuple(logs.case(case) for case in cases), **changes)
+
+
+def suite_of(run: Run) -> str:
+    return str(run.suite_version)
+
+
+def test_another_tools_log_of_the_same_name_makes_no_version_of_the_suite() -> None:
+    assert suite_of(logs.stored(of_tool("Inspect AI 0.3"), "one")) == "colours v1"
+    other = logs.stored(of_tool("lm-evaluation-harness 0.4", cases=("rose", "moss")), "two")
+    assert suite_of(other) == "colours-lm-evaluation-harness v1"
+    assert Suite.objects.get(slug="colours").versions.count() == 1
+    later = logs.stored(of_tool("lm-evaluation-harness 0.5", cases=("rose", "moss", "coal")), "three")
+    assert suite_of(later) == "colours-lm-evaluation-harness v2"
+
+
+def test_the_same_tools_task_with_other_cases_is_the_next_version() -> None:
+    logs.stored(of_tool("Inspect AI 0.3"), "one")
+    assert suite_of(logs.stored(of_tool("Inspect AI 0.4", cases=("sky", "moss")), "two")) == "colours v2"
+
+
+def test_a_task_that_was_renamed_keeps_its_suite() -> None:
+    logs.stored(of_tool("Inspect AI 0.3"), "one")
+    assert suite_of(logs.stored(of_tool("Inspect AI 0.3", slug="colors"), "two")) == "colours v1"
+
+
+def test_a_suite_that_people_pushed_is_found_by_its_cases_under_any_name() -> None:
+    cases = [{"id": case, "prompt": f"Which colour has {case}?", "target": "it is blue"} for case in logs.CASES]
+    services.push_suite(document={"slug": "paint", "max_tokens": 24, "scorer": {"kind": "exact"}, "cases": cases})
+    assert suite_of(logs.stored(of_tool("Inspect AI 0.3"), "one")) == "paint v1"
+    broken_off = replace(of_tool("Inspect AI 0.3", cases=("sky",)), status="incomplete")
+    assert suite_of(logs.stored(broken_off, "two")) == "colours v1"  # a part is of no suite of another name
+
+
+def test_prompts_that_nobody_knows_make_no_two_suites_one() -> None:
+    unknown = tuple(logs.case(case, messages=()) for case in logs.CASES)
+    one = logs.stored(replace(of_tool("vllm run-batch"), cases=unknown), "one")
+    other = logs.stored(replace(of_tool("vllm run-batch", slug="shapes"), cases=unknown), "two")
+    assert (suite_of(one), suite_of(other)) == ("colours v1", "shapes v1")
