@@ -115,7 +115,8 @@ class ReleaseForm(PlainForm):
 
     def __init__(self, *args: Any, policies: Iterable[Any] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        own = ("", f"As its suite asks: the first critical one’s own policy, or else {policy.DEFAULT_POLICY}.")
+        default = f"{policy.DEFAULT_POLICY}, for sampled runs {policy.SAMPLED_POLICY}"
+        own = ("", f"As its suite asks: the first critical one’s own policy, or else {default}.")
         said = [(row.slug, policy_words(row)) for row in policies]
         self.fields["policy"].choices = [own, *said]  # type: ignore[attr-defined]
 

@@ -89,3 +89,9 @@ def share_seeds(ours: Draws, theirs: Draws) -> bool:
     """
     are_sampled = ours.is_sampled and theirs.is_sampled and not (ours.is_one or theirs.is_one)
     return are_sampled and ours.seed is not None and (ours.seed, ours.repeats) == (theirs.seed, theirs.repeats)
+
+
+def parameters(sampling: Mapping[str, Any]) -> dict[str, Any]:
+    """What of the sampling must be the same on two sides: where tokens are drawn, all but the seed."""
+    drawn = is_sampled(sampling)
+    return {name: value for name, value in sampling.items() if not (drawn and name == "seed")}

@@ -1,14 +1,15 @@
 """What two runs of one suite say, before any rule is asked: each side by itself, the change, what is missing."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evalboard.core import live_answers, noise, paired, reach, settle
+from evalboard.core import draws, live_answers, noise, paired, reach, settle
 from evalboard.core.comparability import STEADY_BATCHES
+from evalboard.core.draws import Draws
 from evalboard.core.gate import Changed, Missing, Question, Reach, Scores, Side, Span
-from evalboard.core.live_answers import Bools, Drawn
+from evalboard.core.live_answers import Bools, Drawn, Marks
 from evalboard.core.paired import Estimate, Noise
 from evalboard.core.policy import PolicySettings
 
@@ -75,7 +76,9 @@ class Evidence:
 
     n_cases_missing: cases without a draw that has a score on one side. left_out: answers that are no draws.
     change: None where no case has a score on both sides.
-    noisy: the sides whose range is over the policy's guard. is_steady: neither side's batching moves a bit.
+    noisy: the sides whose range is over the policy's guard, which is not asked of sampled runs. is_steady: neither
+    side's batching moves a bit. draws_*: what the repeats that enter are; of one draw the first answer of each case
+    enters. share_seeds: repeat r of one side has the seeds of repeat r of the other.
     """
 
     policy: PolicySettings
@@ -91,6 +94,19 @@ class Evidence:
     change: Change | None
     noisy: tuple[str, ...]
     is_steady: bool
+    draws_baseline: Draws
+    draws_candidate: Draws
+    share_seeds: bool
+
+    @property
+    def is_sampled(self) -> bool:
+        return self.draws_baseline.is_sampled or self.draws_candidate.is_sampled
+
+    @property
+    def one_draw(self) -> tuple[str, ...]:
+        """The sides whose repeats are one draw, by name."""
+        sides = (("baseline", self.draws_baseline), ("candidate", self.draws_candidate))
+        return tuple(name for name, draws in sides if draws.is_one)
 
     @property
     def n_cases_judged(self) -> int:
@@ -103,18 +119,22 @@ class Evidence:
 
 def find_evidence(question: Question, policy: PolicySettings, *, is_comparable: bool) -> Evidence:
     """Read both sides. A side that several buckets served has no score, and no change is read across a block."""
-    both = (
-        live_answers.read(question.baseline, question.marks_baseline),
-        live_answers.read(question.candidate, question.marks_candidate),
-    )
+    side, drawn = _read(question.baseline, question.marks_baseline, question.draws_baseline)
+    side_too, drawn_too = _read(question.candidate, question.marks_candidate, question.draws_candidate)
+    both = (side, side_too)
+    is_sampled = drawn.is_sampled or drawn_too.is_sampled
+    if is_sampled:
+        policy = policy.of_draws()
     look = _look(policy, both)
     entering = tuple(side.first(look) for side in both)
     ours, theirs = (side.scores for side in entering)
+    drawn, drawn_too = (replace(each, repeats=each.repeats[:look]) for each in (drawn, drawn_too))
+    share_seeds = draws.share_seeds(drawn, drawn_too)
     has_both = _has_score(ours) & _has_score(theirs)
     n_judged = int(np.count_nonzero(has_both))
     change = None
     if is_comparable and n_judged:
-        change = _change(question, has_both, ours[has_both], theirs[has_both], policy, look)
+        change = _change(question, has_both, ours[has_both], theirs[has_both], policy, look, share_seeds=share_seeds)
     sides = []
     for scores, asked in ((ours, question.asked_baseline), (theirs, question.asked_candidate)):
         cases = has_both if change is not None else _has_score(scores)
@@ -128,20 +148,32 @@ def find_evidence(question: Question, policy: PolicySettings, *, is_comparable: 
         k_candidate=both[1].n_draws,
         baseline=sides[0],
         candidate=sides[1],
-        missing=_missing(entering, len(question.case_ids) - n_judged, change),
+        missing=_missing(entering, len(question.case_ids) - n_judged, change, share_seeds=share_seeds),
         left_out=_left_out(question, entering, policy, look),
         change=change,
         noisy=tuple(
             name
             for name, scores in (("baseline", ours), ("candidate", theirs))
-            if change is not None and noise.is_range5_over(paired.whole(scores[has_both]), policy.guard_points)
+            if change is not None
+            and not is_sampled
+            and noise.is_range5_over(paired.whole(scores[has_both]), policy.guard_points)
         ),
         is_steady=all(
             served.batch_class in STEADY_BATCHES
             for asked in (question.asked_baseline, question.asked_candidate)
             for served in asked.served
         ),
+        draws_baseline=drawn,
+        draws_candidate=drawn_too,
+        share_seeds=share_seeds,
     )
+
+
+def _read(scores: Scores, marks: Marks | None, drawn: Draws) -> tuple[Drawn, Draws]:
+    """A side's repeats of draws with what they are; where all of them are one draw, that one."""
+    side = live_answers.read(scores, marks)
+    drawn = replace(drawn, repeats=tuple(drawn.repeats[at] for at in side.places if at < len(drawn.repeats)))
+    return (side.as_one(), replace(drawn, repeats=drawn.repeats[:1])) if drawn.is_one else (side, drawn)
 
 
 def _look(policy: PolicySettings, both: Sequence[Drawn]) -> int | None:
@@ -172,9 +204,16 @@ def _has_score(scores: Scores) -> Bools:
 
 
 def _change(
-    question: Question, has_both: Bools, ours: Scores, theirs: Scores, policy: PolicySettings, look: int | None
+    question: Question,
+    has_both: Bools,
+    ours: Scores,
+    theirs: Scores,
+    policy: PolicySettings,
+    look: int | None,
+    *,
+    share_seeds: bool,
 ) -> Change:
-    measured = paired.measure(ours, theirs)
+    measured = paired.measure(ours, theirs, share_seeds=share_seeds)
     found = paired.with_noise(paired.difference_points(ours, theirs), measured)
     alpha = LEAN_ALPHA if look is None else policy.alpha(look)
     half = found.half_width(alpha)
@@ -224,7 +263,7 @@ def _side(scores: Scores) -> Side:
     )
 
 
-def _missing(entering: Sequence[Drawn], n_cases_missing: int, change: Change | None) -> Missing:
+def _missing(entering: Sequence[Drawn], n_cases_missing: int, change: Change | None, *, share_seeds: bool) -> Missing:
     """What is missing, and the ends that the interval would have if the missing went all one way, then the other."""
     ours, theirs = entering
     n_ours, n_theirs = (int(np.count_nonzero(side.is_missing)) for side in entering)
@@ -233,15 +272,18 @@ def _missing(entering: Sequence[Drawn], n_cases_missing: int, change: Change | N
         # A case whose answers are all left out stays out: nothing of it is missing.
         is_in = ~(ours.is_left_out.all(axis=1) | theirs.is_left_out.all(axis=1))
         # Never narrower than without them: each filled response counts as one more.
-        low = min(_interval(_filled(ours, 1.0)[is_in], _filled(theirs, 0.0)[is_in], change.alpha)[0], change.low)
-        high = max(_interval(_filled(ours, 0.0)[is_in], _filled(theirs, 1.0)[is_in], change.alpha)[1], change.high)
+        worst, best = (
+            _interval(_filled(ours, of_ours)[is_in], _filled(theirs, 1 - of_ours)[is_in], change.alpha, share_seeds)
+            for of_ours in (1.0, 0.0)
+        )
+        low, high = min(worst[0], change.low), max(best[1], change.high)
     n_cases = len(ours.scores)
     share = n_cases_missing / n_cases if n_cases else 0.0
     return Missing(n_baseline=n_ours, n_candidate=n_theirs, share=share, low=low, high=high)
 
 
-def _interval(ours: Scores, theirs: Scores, alpha: float) -> Span:
-    found = paired.estimate(ours, theirs)
+def _interval(ours: Scores, theirs: Scores, alpha: float, share_seeds: bool) -> Span:
+    found = paired.estimate(ours, theirs, share_seeds=share_seeds)
     half = found.half_width(alpha)
     return found.difference - half, found.difference + half
 

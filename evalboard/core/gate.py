@@ -1,12 +1,13 @@
 """One suite of a release: what is asked of the verdict about it, and what the verdict says."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.core.comparability import Asked
+from evalboard.core.draws import Draws
 from evalboard.core.live_answers import Marks
 
 SHIP, NO_SHIP, INCONCLUSIVE, NOT_COMPARABLE = "ship", "no_ship", "inconclusive", "not_comparable"
@@ -20,8 +21,9 @@ class Question:
     """Two runs of one suite. Cases may come in any order; all arrays in that order.
 
     groups: "" for a case that stands alone. baseline, candidate: float64[n, kA] and float64[n, kB], scores in [0, 1]
-    by repeat, NaN where missing. treatment: `model`, or `stack` to judge what serves one model.
-    marks_*: what the logs say of the answers, as core.live_answers has marks; None where they say nothing.
+    by repeat, NaN where missing. draws_*: what those repeats are, their indexes by column. marks_*: what the logs say
+    of the answers, as core.live_answers has marks; None where they say nothing. treatment: `model`, or `stack` to
+    judge what serves one model.
     is_baseline_expired: "" or the sentence that says why.
     """
 
@@ -31,6 +33,8 @@ class Question:
     candidate: Scores
     asked_baseline: Asked
     asked_candidate: Asked
+    draws_baseline: Draws = field(default_factory=Draws)
+    draws_candidate: Draws = field(default_factory=Draws)
     marks_baseline: Marks | None = None
     marks_candidate: Marks | None = None
     treatment: str = "model"
@@ -118,9 +122,10 @@ class GateVerdict:
     """What the rules say of one suite. Everything in points; None where the data cannot say.
 
     difference: candidate minus baseline over the cases judged, in [low, high] at `level`. look: the repeats that
-    decide; None before the first look. method: `flips` or `runs`, whichever noise the interval rests on; None where
-    no repeat measured any. cases_needed: look → the fewest cases that could settle it. p_no_ship: the chance of so
-    low a difference if the drop were exactly the tolerance; p_change: of one so far from 0 if nothing had changed.
+    decide; None before the first look. method: `flips`, `seeds` or `runs`, whichever noise the interval rests on;
+    None where no repeat measured any. cases_needed: look → the fewest cases that could settle it. p_no_ship: the
+    chance of so low a difference if the drop were exactly the tolerance; p_change: of one so far from 0 if nothing had
+    changed.
     logged: which of baseline and candidate were read from a log.
     """
 

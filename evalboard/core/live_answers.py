@@ -77,11 +77,12 @@ def is_repeat(left_out: Bools, is_there: Bools) -> Bools:
 class Drawn:
     """One side by repeat: the scores of its draws, NaN where there is none, and the scored answers that are none.
 
-    scores: float64[n_cases, k]; is_left_out: bool[n_cases, k].
+    scores: float64[n_cases, k]; is_left_out: bool[n_cases, k]. places: which columns of the side these are.
     """
 
     scores: Scores
     is_left_out: Bools
+    places: tuple[int, ...]
 
     @property
     def is_missing(self) -> Bools:
@@ -102,7 +103,16 @@ class Drawn:
 
     def first(self, n: int | None) -> "Drawn":
         """Return the first n repeats; all of them for None."""
-        return self if n is None else Drawn(self.scores[:, :n], self.is_left_out[:, :n])
+        return self if n is None else Drawn(self.scores[:, :n], self.is_left_out[:, :n], self.places[:n])
+
+    def as_one(self) -> "Drawn":
+        """Return the first draw of each case as the one repeat: of repeats that all are one draw."""
+        if len(self.places) < 2:
+            return self
+        first = np.argmax(~np.isnan(self.scores), axis=1)[:, None]
+        scores = np.take_along_axis(self.scores, first, axis=1)
+        is_left_out = np.isnan(scores) & self.is_left_out.any(axis=1, keepdims=True)
+        return Drawn(scores, is_left_out, self.places[:1])
 
 
 def read(scores: Scores, marks: Marks | None = None) -> Drawn:
@@ -110,7 +120,8 @@ def read(scores: Scores, marks: Marks | None = None) -> Drawn:
     is_scored = ~np.isnan(scores)
     left_out = np.zeros(scores.shape, np.bool_) if marks is None else is_left_out(marks) & is_scored
     kept = is_repeat(left_out, is_scored)
-    return Drawn(np.where(left_out, np.nan, scores)[:, kept], left_out[:, kept])
+    places = tuple(np.flatnonzero(kept).tolist())
+    return Drawn(np.where(left_out, np.nan, scores)[:, kept], left_out[:, kept], places)
 
 
 _LEFT_OUT = mark_of(NO_DRAW)

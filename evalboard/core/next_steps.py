@@ -18,9 +18,10 @@ TO_THE_BLOCKS = {
     "unknown_stack": ("log_more", "Record what serves the responses, or run both sides on an endpoint that says it."),
 }
 # Steps that decode responses. Those of a log were decoded elsewhere, and only the tool that made it can do so again.
-DECODING = frozenset({"pin_batch", "rebaseline", "rerun_missing", "add_repeats", "settle"})
+DECODING = frozenset({"pin_batch", "rebaseline", "rerun_missing", "add_repeats", "settle", "share_seeds"})
 RUN_BASELINE_AGAIN = "Run the baseline again with today's suite, settings and stack, then judge against that run."
 DECIDE_BY_HAND = "Or decide by hand: waive with a reason and an end date."
+SHARE_SEEDS = "Run the candidate again with the baseline's seed: what both models draw alike then cancels."
 MEASURE_PINNED = "Decode both sides pinned, one case at a time; how far that scatters is known once it has run."
 
 
@@ -57,6 +58,12 @@ def of_missing(evidence: Evidence) -> tuple[Line, ...]:
     n = evidence.missing.n_baseline + evidence.missing.n_candidate
     what = f"the {n:,} missing responses" if n > 1 else "the missing response" if n else "both sides"
     return (Line("rerun_missing", f"Run {what} again."),)
+
+
+def of_one_draw() -> tuple[Line, ...]:
+    """Never more repeats: those of a run of before have its one seed too."""
+    text = "Run both sides again: each repeat of a new run is drawn by seeds of its own."
+    return (Line("draw_again", f"{text} In another tool's log, send another seed with each repeat, or none."),)
 
 
 def of_too_few_draws(code: str) -> tuple[Line, ...]:
@@ -107,6 +114,8 @@ def of_open(
         steps.insert(0, Line("settle", text))
         if settling.is_likely:
             return tuple(steps) if needed else (steps[0],)
-    if not needed and not evidence.is_steady:
+    if not evidence.share_seeds and evidence.draws_baseline.is_sampled and evidence.draws_baseline.seed is not None:
+        steps.insert(0, Line("share_seeds", SHARE_SEEDS))
+    elif not needed and not evidence.is_steady and not evidence.is_sampled:
         steps.insert(len(steps) - 1, Line("pin_batch", MEASURE_PINNED))
     return (*steps, Line("decide_by_hand", DECIDE_BY_HAND))

@@ -2,9 +2,13 @@
 
 Scores are float64[n_cases, k] as in noise, each side with its own k, cases in one order; every case has a score on
 both sides. Everything given out is in points. No result depends on the order of cases or repeats, to the bit.
+
+Sampled sides may share the seeds of their draws (evalboard.core.draws): repeat r of one then stands against repeat r of
+the other, and the noise of the difference is that of the draws' own differences.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,6 +30,7 @@ class Noise:
 
     flips_*: Σ s² over the cases of a side, None where no case has two scores. runs_*: the variance of a side's run
     scores, as fractions, None with fewer than two repeats. unmeasured: Σ d² over the cases, for one repeat on both.
+    flips_shared, runs_shared: the same two of the differences draw by draw, where both sides share the seeds.
     """
 
     n_cases: int
@@ -38,13 +43,15 @@ class Noise:
     runs_baseline: float | None
     runs_candidate: float | None
     unmeasured: float
+    flips_shared: float | None = None
+    runs_shared: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """A difference and its standard error. df: of Student's t where runs move as a whole, else None.
 
-    method: `flips` or `runs`; None where no repeat measured any noise.
+    method: `flips`, `seeds` for those of draws that share them, or `runs`; None where no repeat measured any noise.
     """
 
     difference: float
@@ -62,23 +69,24 @@ class Estimate:
         return quantiles.normal_below(score) if self.df is None else quantiles.t_below(score, self.df)
 
 
-def estimate(baseline: Scores, candidate: Scores) -> Estimate:
+def estimate(baseline: Scores, candidate: Scores, *, share_seeds: bool = False) -> Estimate:
     """The difference, candidate minus baseline, with what noise there is to judge it by."""
-    measured = measure(baseline, candidate)
+    measured = measure(baseline, candidate, share_seeds=share_seeds)
     return with_noise(difference_points(baseline, candidate), measured)
 
 
 def with_noise(difference: float, measured: Noise) -> Estimate:
     flips, runs = se_flips(measured), se_runs(measured)
     if runs is not None and move_as_a_whole(measured):
-        df = measured.k_baseline + measured.k_candidate - 2
+        both = measured.k_baseline + measured.k_candidate - 2
+        df = both if measured.flips_shared is None else measured.k_baseline - 1
         return Estimate(difference=difference, se=runs, df=df, method="runs")
-    is_measured = measured.flips_baseline is not None or measured.flips_candidate is not None
-    method = "flips" if is_measured else None
-    return Estimate(difference=difference, se=max(flips, runs or 0.0), df=None, method=method)
+    return Estimate(difference=difference, se=max(flips, runs or 0.0), df=None, method=_method(measured))
 
 
-def measure(baseline: Scores, candidate: Scores) -> Noise:
+def measure(baseline: Scores, candidate: Scores, *, share_seeds: bool = False) -> Noise:
+    """share_seeds: column r of both sides was drawn by the same seeds; both then have as many columns."""
+    draws = candidate - baseline if share_seeds else None
     moves = noise.case_means(candidate) - noise.case_means(baseline)
     return Noise(
         n_cases=len(baseline),
@@ -91,6 +99,8 @@ def measure(baseline: Scores, candidate: Scores) -> Noise:
         runs_baseline=_runs(baseline),
         runs_candidate=_runs(candidate),
         unmeasured=math.fsum((moves**2).tolist()),
+        flips_shared=None if draws is None else _either_way(_flips, draws),
+        runs_shared=None if draws is None else _either_way(_runs, draws),
     )
 
 
@@ -121,6 +131,9 @@ def se_flips(measured: Noise) -> float:
     A side without repeats borrows the other's noise. With one repeat on both, every case that differs is taken to
     have moved by chance: more noise than there can be, so that a lean is never bolder than the data.
     """
+    if measured.flips_shared is not None:
+        k = measured.k_baseline
+        return 100 * math.sqrt(max(measured.flips_shared, noise.SEEN_IN_NONE / k) / k) / measured.n_cases
     ours, theirs = measured.flips_baseline, measured.flips_candidate
     if ours is None and theirs is None:
         return 100 * math.sqrt(max(measured.unmeasured, noise.SEEN_IN_NONE)) / measured.n_cases
@@ -145,7 +158,9 @@ def se_seen(measured: Noise) -> float:
     runs = se_runs(measured) or 0.0
     if move_as_a_whole(measured):
         return runs
-    flips = ((measured.flips_baseline, measured.draws_baseline), (measured.flips_candidate, measured.draws_candidate))
+    flips = [(measured.flips_baseline, measured.draws_baseline), (measured.flips_candidate, measured.draws_candidate)]
+    if measured.flips_shared is not None:
+        flips = [(measured.flips_shared, float(measured.k_baseline))]
     return max(100 * math.sqrt(math.fsum((seen or 0.0) / k for seen, k in flips)) / measured.n_cases, runs)
 
 
@@ -163,6 +178,8 @@ def sd_of_runs(measured: Noise) -> tuple[float, float]:
 
 def se_runs(measured: Noise) -> float | None:
     """The standard error from how whole runs scatter; None where a side has fewer than two."""
+    if measured.runs_shared is not None:
+        return 100 * math.sqrt(measured.runs_shared / measured.k_baseline)
     ours, theirs = measured.runs_baseline, measured.runs_candidate
     if ours is None or theirs is None:
         return None
@@ -204,6 +221,18 @@ def whole(scores: Scores) -> Scores:
     """The cases that have a score in every repeat: on these alone run scores differ only by what was answered."""
     has_all = ~np.isnan(scores).any(axis=1)
     return scores if has_all.all() else scores[has_all]
+
+
+def _method(measured: Noise) -> str | None:
+    if measured.flips_shared is not None:
+        return "seeds"
+    return None if measured.flips_baseline is None and measured.flips_candidate is None else "flips"
+
+
+def _either_way(variance: Callable[[Scores], float | None], draws: Scores) -> float | None:
+    """A variance of differences that is the same to the bit whichever side is taken from the other."""
+    one, other = variance(draws), variance(-draws)
+    return None if one is None or other is None else (one + other) / 2
 
 
 def _flips(scores: Scores) -> float | None:

@@ -1,7 +1,7 @@
 """A policy: the thresholds that turn comparisons into a verdict. docs/verdict.md says what each one decides."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evalboard.core.document import Problems, at
@@ -41,6 +41,10 @@ class PolicySettings:
         """The share of candidates exactly at the tolerance that may be called safe at this look."""
         return ALPHAS[self.looks][self.looks.index(look)]
 
+    def of_draws(self) -> "PolicySettings":
+        """The policy as it judges sampled runs: the range of draws is the sampler's, so no guard is asked of it."""
+        return replace(self, rule="paired")
+
     def settings(self) -> dict[str, Any]:
         """The complete settings as JSON, the same for every way of writing them."""
         return {
@@ -52,7 +56,7 @@ class PolicySettings:
         }
 
 
-DEFAULT_POLICY = "strict"
+DEFAULT_POLICY, SAMPLED_POLICY = "strict", "paired"
 DEFAULT_POLICIES: dict[str, dict[str, Any]] = {
     "strict": {
         "title": "Strict: no verdict from a bucket whose range is over 1 point",
@@ -63,6 +67,11 @@ DEFAULT_POLICIES: dict[str, dict[str, Any]] = {
         "settings": PolicySettings("paired", 1.0).settings(),
     },
 }
+
+
+def default_policy(*, is_sampled: bool) -> str:
+    """The policy where nobody named one. The range of draws is the sampler's, which a guard would take for noise."""
+    return SAMPLED_POLICY if is_sampled else DEFAULT_POLICY
 
 
 def parse(settings: Mapping[str, Any]) -> PolicySettings:

@@ -33,19 +33,24 @@ def look_at(policy: PolicySettings, k: int) -> int | None:
     return max((look for look in policy.looks if look <= k), default=None)
 
 
-def least_half_width(n_cases: int, look: int, policy: PolicySettings) -> float:
-    """Half the interval that remains with no case seen to move: what was not seen is not zero."""
+def least_half_width(n_cases: int, look: int, policy: PolicySettings, *, share_seeds: bool = False) -> float:
+    """Half the interval that remains with no case seen to move: what was not seen is not zero.
+
+    What draws that share their seeds never showed is one noise, that of their differences, and not one a side.
+    """
     unseen = noise.SEEN_IN_NONE / look
-    return 100 * quantiles.z(1 - policy.alpha(look)) * math.sqrt(2 * unseen / look) / n_cases
+    n_noises = 1 if share_seeds else 2
+    return 100 * quantiles.z(1 - policy.alpha(look)) * math.sqrt(n_noises * unseen / look) / n_cases
 
 
-def cases_needed(policy: PolicySettings) -> dict[int, int]:
+def cases_needed(policy: PolicySettings, *, share_seeds: bool = False) -> dict[int, int]:
     """Look → the fewest cases on which it could settle anything, were no case to move."""
-    return {look: math.floor(least_half_width(1, look, policy) / policy.tolerance_points) + 1 for look in policy.looks}
+    halves = {look: least_half_width(1, look, policy, share_seeds=share_seeds) for look in policy.looks}
+    return {look: math.floor(half / policy.tolerance_points) + 1 for look, half in halves.items()}
 
 
-def is_too_small(n_cases: int, look: int, policy: PolicySettings) -> bool:
-    return least_half_width(n_cases, look, policy) >= policy.tolerance_points
+def is_too_small(n_cases: int, look: int, policy: PolicySettings, *, share_seeds: bool = False) -> bool:
+    return least_half_width(n_cases, look, policy, share_seeds=share_seeds) >= policy.tolerance_points
 
 
 def find_settling(difference: float, measured: Noise, look: int, policy: PolicySettings) -> Settling:

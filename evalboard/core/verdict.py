@@ -111,6 +111,8 @@ def _not_comparable(blocks: Sequence[Block], expired: str) -> _Ruling:
 def _rule(evidence: Evidence) -> _Ruling:
     """Rows 6 to 12 of docs/verdict.md; the first that holds decides."""
     change, tolerance = evidence.change, evidence.policy.tolerance_points
+    if evidence.one_draw:
+        return _one_draw(evidence)
     if _lacks_draws(evidence):
         return _too_few_draws(evidence)
     if change is None or not is_enough(evidence.n_cases_missing, evidence.n_cases):
@@ -183,6 +185,13 @@ def _lean(evidence: Evidence) -> str | None:
     return settle.leaning(change.found.difference, evidence.policy.tolerance_points) if change else None
 
 
+def _one_draw(evidence: Evidence) -> _Ruling:
+    change, tolerance = evidence.change, evidence.policy.tolerance_points
+    lean = None if change is None else settle.leaning_of(change.found, change.alpha, tolerance)
+    reason = Line("one_draw", words.one_draw(evidence))
+    return _Ruling(verdict=INCONCLUSIVE, reasons=(reason,), next=next_steps.of_one_draw(), leaning=lean)
+
+
 def _too_few_repeats(evidence: Evidence, change: Change) -> _Ruling:
     policy = evidence.policy
     look = policy.looks[0]
@@ -199,10 +208,11 @@ def _too_few_repeats(evidence: Evidence, change: Change) -> _Ruling:
 def _not_settled(evidence: Evidence, change: Change, look: int) -> _Ruling:
     policy, found = evidence.policy, change.found
     n_cases = evidence.n_cases_judged
+    shared = evidence.share_seeds
     settling = settle.find_settling(found.difference, change.measured, look, policy)
-    if settle.is_too_small(n_cases, look, policy):
-        needed = settle.cases_needed(policy)
-        half = settle.least_half_width(n_cases, look, policy)
+    if settle.is_too_small(n_cases, look, policy, share_seeds=shared):
+        needed = settle.cases_needed(policy, share_seeds=shared)
+        half = settle.least_half_width(n_cases, look, policy, share_seeds=shared)
         reason = Line("suite_too_small", words.suite_too_small(evidence, change, half, needed, settling))
     else:
         needed = None
@@ -233,6 +243,8 @@ def _warnings(evidence: Evidence, ruling: _Ruling) -> list[Line]:
         return []
     found = []
     codes = {reason.code for reason in ruling.reasons}
+    if evidence.is_sampled and not evidence.one_draw:
+        found.append(Line("sampled", words.sampled(evidence)))
     if evidence.missing.low is not None and "incomplete" not in codes:
         found.append(Line("missing", words.held_without(evidence, is_decided=ruling.verdict in (SHIP, NO_SHIP))))
     if evidence.left_out.n and evidence.left_out.code not in codes:
@@ -296,7 +308,7 @@ def _gate(evidence: Evidence, ruling: _Ruling, warnings: tuple[Line, ...]) -> Ga
         k_baseline=evidence.k_baseline,
         k_candidate=evidence.k_candidate,
         missing=evidence.missing,
-        cases_needed=settle.cases_needed(policy),
+        cases_needed=settle.cases_needed(policy, share_seeds=evidence.share_seeds),
         look=evidence.look,
         leaning=ruling.leaning,
         repeats_needed=ruling.repeats_needed,

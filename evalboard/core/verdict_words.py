@@ -161,6 +161,30 @@ def too_few_repeats(evidence: Evidence) -> str:
     return f"{text} {difference}."
 
 
+def one_draw(evidence: Evidence) -> str:
+    """Why the repeats of a side say nothing of its noise."""
+    names = evidence.one_draw
+    text = f"The repeats of the {' and of the '.join(names)} were sent one seed at T = {_temperature(evidence)}"
+    return f"{text}, so they are one draw: how far a score moves by chance is not known, and no verdict is taken."
+
+
+def sampled(evidence: Evidence) -> str:
+    """Why a verdict over draws may be believed, and how sharp it is."""
+    text = f"Sampled at T = {_temperature(evidence)}, so that a repeat is a draw and its range no alarm"
+    ours, theirs = evidence.draws_baseline.seed, evidence.draws_candidate.seed
+    if evidence.share_seeds:
+        return f"{text}: both sides were drawn by seed {ours}, and each draw is held against that of the same seeds."
+    why = "they share no seeds"
+    if ours is not None and theirs is not None:
+        why = f"seed {ours} against {theirs}" if ours != theirs else "their repeats are not the same ones"
+    return f"{text}: the draws of the two sides are independent ({why}), and the interval has the luck of both in it."
+
+
+def _temperature(evidence: Evidence) -> str:
+    found = (evidence.draws_baseline.temperature, evidence.draws_candidate.temperature)
+    return listed(list(dict.fromkeys(f"{value:g}" for value in found if value)))
+
+
 def too_few_draws(evidence: Evidence) -> str:
     """Why nothing is decided where answers are no draws."""
     left_out = evidence.left_out

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from evalboard.core import columns, fragility, live_answers, noise, policy
 from evalboard.core.policy import PolicySettings
 from runs.models import Bucket, Run
+from runs.pair_facts import draws_of
 from runs.selectors.run import Noise, Resolution
 from runs.selectors.run_facts import RepeatFacts, RunFacts
 
@@ -17,7 +18,10 @@ def noise_of(facts: RunFacts, bucket: Bucket, *, is_scored: bool) -> Noise:
 
     `is_scored`: whether the bucket has a range; where it has none, nothing is said of where its score lies.
     """
-    whole, served = _drawn([repeat for repeat in facts.repeats if _is_whole(facts, repeat)], bucket)
+    repeats = [repeat for repeat in facts.repeats if _is_whole(facts, repeat)]
+    if facts.run.is_one_draw:
+        repeats = repeats[:1]  # the others are the same draw once more
+    whole, served = _drawn(repeats, bucket)
     n_likely = _n_likely_to_flip(facts, bucket)
     if not whole:
         return Noise(n_likely_to_flip=n_likely)
@@ -99,4 +103,5 @@ def _resolution(run: Run, matrix: NDArray[np.float64]) -> Resolution | None:
 def policy_of(run: Run) -> PolicySettings:
     """The suite's own policy, else the default one."""
     own = run.suite_version.suite.policy
-    return policy.parse(policy.DEFAULT_POLICIES[policy.DEFAULT_POLICY]["settings"] if own is None else own.settings)
+    default = policy.default_policy(is_sampled=draws_of(run).is_sampled)
+    return policy.parse(policy.DEFAULT_POLICIES[default]["settings"] if own is None else own.settings)

@@ -12,7 +12,7 @@ import numpy as np
 from django.db import connection
 from numpy.typing import NDArray
 
-from evalboard.core import columns, digest, pairing, profile
+from evalboard.core import columns, digest, draws, pairing, profile
 from evalboard.core.comparability import Asked, Served
 from evalboard.core.comparison import VERSION, Matched
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
@@ -23,7 +23,7 @@ from runs.services import bulk
 from runs.services.packed_digests import columns_digest, score_digest
 
 # Changed whenever the same inputs would give another answer: a stored comparison is then not found again.
-METHOD = f"comparison {VERSION}.2"
+METHOD = f"comparison {VERSION}.3"
 NO_BUCKET = -1
 
 # By what is asked and what is right: a case whose tags or scorer changed is still the same case.
@@ -237,7 +237,7 @@ def _scores(key: SideKey, scorer_id: int, wanted: Any, n: int | None = None) -> 
 def _asked(key: SideKey, served: Indexes, buckets: dict[int, Bucket], *, is_unknown: bool) -> Asked:
     version = key.run.suite_version
     limits = pair_facts.limits_of(key.run)
-    sampling = profile.sampling_of(key.run.profile.settings)
+    sampling = draws.parameters(profile.sampling_of(key.run.profile.settings))
     return Asked(
         suite_version=f"{version.suite.slug} v{version.number}",
         suite_digest=version.digest,

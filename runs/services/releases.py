@@ -7,7 +7,9 @@ from typing import Any
 from django.db import transaction
 
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.core.policy import default_policy
 from runs.models import Baseline, Gate, Policy, Release, Repeat, Run
+from runs.pair_facts import draws_of
 from runs.services import verdict_inputs, verdicts
 from runs.services.baselines import current_baseline
 from runs.services.policies import newest_policy
@@ -39,7 +41,8 @@ def create_release(
     """Judge a candidate on one or more suites; the release comes back decided.
 
     A gate is {"suite", "candidate": run id, "baseline": run id or "current", "tier"?}. Without a policy it is the
-    newest version of the one that the first critical gate's suite carries, else `strict`. Raises InvalidInput with
+    newest version of the one that the first critical gate's suite carries, else `strict`, or `paired` where the
+    candidate's runs are sampled. Raises InvalidInput with
     fields such as `gates[0].candidate`, NotFound, or Conflict where a run has not ended or there is no current
     baseline; then nothing is stored.
     """
@@ -158,4 +161,6 @@ def _policy(slug: str | None, asked: Sequence[Asked]) -> Policy:
         return newest_policy(slug)
     first = next(gate for gate in asked if gate.tier == Gate.Tier.CRITICAL)
     own = first.candidate.suite_version.suite.policy
-    return newest_policy() if own is None else newest_policy(own.slug)
+    if own is not None:
+        return newest_policy(own.slug)
+    return newest_policy(default_policy(is_sampled=draws_of(first.candidate).is_sampled))

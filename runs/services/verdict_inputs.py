@@ -13,8 +13,9 @@ from typing import Any
 from django.db.models import Count
 
 from evalboard.core import digest, verdict
+from evalboard.core.draws import Draws
 from evalboard.core.verdict import Question
-from runs import expiry
+from runs import expiry, pair_facts
 from runs.models import Case, Gate, Release, Repeat, Response, Rotation, Run
 from runs.services import comparison_inputs
 from runs.services.comparison_inputs import Inputs, SideKey
@@ -127,6 +128,8 @@ def load(found: GateFound, treatment: str) -> tuple[Question, Inputs]:
         groups=[cases[index][1] for index in shared],
         baseline=inputs.baseline.scores[:, found.baseline.places],
         candidate=inputs.candidate.scores[:, found.candidate.places],
+        draws_baseline=_draws(found.baseline),
+        draws_candidate=_draws(found.candidate),
         marks_baseline=inputs.baseline.marks[:, found.baseline.places],
         marks_candidate=inputs.candidate.marks[:, found.candidate.places],
         asked_baseline=inputs.baseline.asked,
@@ -164,6 +167,10 @@ class _Facts:
             n_processes=len(processes),
             broken_pins=tuple(sorted(broken)),
         )
+
+
+def _draws(side: SideFound) -> Draws:
+    return pair_facts.draws_of(side.run, (side.key.repeats[at] for at in side.places))
 
 
 def _side_digests(side: SideFound) -> dict[str, Any]:
