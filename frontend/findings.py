@@ -13,6 +13,7 @@ from runs.selectors.pool import PoolRow
 from runs.selectors.response import TokenCell
 from runs.selectors.run import RunReport
 
+ONE_DRAW = "All repeats of a case were sent one seed, so how far the score moves by chance is not known."
 DESERTED = "no_matching_worker"  # the code of the warning that nobody is there for a run
 
 
@@ -54,12 +55,17 @@ def of_run(report: RunReport) -> Finding:
     n_unstable = report.noise.n_unstable
     if any(row.left_out):
         worth = f"{_left_out(report)} {worth}"
+    if row.draws.is_one:
+        return Finding(f"{span(row.range)} points in one draw.", f"{ONE_DRAW} {worth}")
     if n_repeats == 1:
         return Finding(f"{points(row.range[0])} points in one repeat.", f"One repeat has no spread yet. {worth}")
     if row.range[0] == row.range[1]:
         claim = f"Every one of {n_repeats} repeats scored {points(row.range[0])} points."
     else:
         claim = f"{span(row.range)} points over {n_repeats} repeats."
+    if row.draws.is_sampled:
+        cases = "1 case differs" if n_unstable == 1 else f"{n_unstable or 0:,} cases differ"
+        return Finding(claim, f"{cases} between draws, which is the model’s own doing. {worth}")
     if not n_unstable:
         return Finding(claim, f"No case changed its score between repeats. {worth}")
     cases = "1 case changed its" if n_unstable == 1 else f"{n_unstable} cases changed their"
@@ -77,6 +83,8 @@ def of_noise(report: RunReport) -> Finding:
     noise, n = report.noise, f"{report.n_cases:,}"
     if len(report.buckets) > 1:
         return Finding("Each bucket is measured by itself.", "Nothing is said of them together.")
+    if report.row.draws.is_one:
+        return Finding("Not known from one draw.", ONE_DRAW)
     if noise.resolution is None:
         return Finding(
             "Not known from fewer than two repeats.", "A whole second repeat of draws measures how much scores move."

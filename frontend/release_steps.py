@@ -59,6 +59,10 @@ def _step(code: str, report: ReleaseReport, gate: GateReport, *, may_run: bool, 
         return Step("Import new logs", reverse("imports"))
     if code == "rebaseline":
         return Step("Run the baseline again", _rerun(report, gate, "baseline"))
+    if code == "draw_again":
+        return Step("Run the baseline again", _rerun(report, gate, "baseline"))
+    if code == "share_seeds":
+        return Step("Run the candidate again", _rerun(report, gate, "candidate"), "with the baseline’s seed")
     if code == "rerun_missing":
         side = "baseline" if gate.baseline.status == "incomplete" else "candidate"
         return Step(f"Run the {side} again", _rerun(report, gate, side))

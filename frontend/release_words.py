@@ -144,6 +144,8 @@ def _of_candidates(n: int) -> Note:
 def _of_unstable(gate: GateReport) -> Note | None:
     if not gate.n_unstable:
         return None
+    if gate.candidate.draws.is_sampled:
+        return None  # draws differ; that is the model's own doing and no alarm
     cases = "1 unstable case" if gate.n_unstable == 1 else f"{gate.n_unstable:,} unstable cases"
     url = f"{reverse('run', args=[gate.candidate.run_id])}?only=unstable#cases"
     return Note("warning", f"{cases} of {gate.suite}", "scored differently between repeats of one side.", url, "List")

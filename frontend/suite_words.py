@@ -83,6 +83,8 @@ def _resolved(report: SuiteReport, standing: SuiteStanding) -> str:
         if measured is not None and bucket.batch_class not in found:
             found[bucket.batch_class] = measured
     worth = f"One of {report.n_cases:,} cases is worth {points(report.points_per_case)} points."
+    if not found and any(point.draws.is_one for bucket in report.buckets for point in bucket.points):
+        return f"The repeats of its sampled runs are one draw, so its noise is not known. {worth}"
     if not found:
         return f"What it can tell from noise is known once a run has two repeats. {worth}"
     (batch_class, first), *others = found.items()

@@ -18,7 +18,7 @@ TO_THE_BLOCKS = {
     "unknown_stack": ("log_more", "Record what serves the responses, or run both sides on an endpoint that says it."),
 }
 # Steps that decode responses. Those of a log were decoded elsewhere, and only the tool that made it can do so again.
-DECODING = frozenset({"pin_batch", "rebaseline", "rerun_missing", "add_repeats", "settle", "share_seeds"})
+DECODING = frozenset({"pin_batch", "rebaseline", "rerun_missing", "add_repeats", "settle", "share_seeds", "draw_again"})
 RUN_BASELINE_AGAIN = "Run the baseline again with today's suite, settings and stack, then judge against that run."
 DECIDE_BY_HAND = "Or decide by hand: waive with a reason and an end date."
 SHARE_SEEDS = "Run the candidate again with the baseline's seed: what both models draw alike then cancels."
@@ -62,8 +62,7 @@ def of_missing(evidence: Evidence) -> tuple[Line, ...]:
 
 def of_one_draw() -> tuple[Line, ...]:
     """Never more repeats: those of a run of before have its one seed too."""
-    text = "Run both sides again: each repeat of a new run is drawn by seeds of its own."
-    return (Line("draw_again", f"{text} In another tool's log, send another seed with each repeat, or none."),)
+    return (Line("draw_again", "Run both sides again: each repeat of a new run is drawn by seeds of its own."),)
 
 
 def of_too_few_draws(code: str) -> tuple[Line, ...]:

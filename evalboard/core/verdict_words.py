@@ -165,7 +165,8 @@ def one_draw(evidence: Evidence) -> str:
     """Why the repeats of a side say nothing of its noise."""
     names = evidence.one_draw
     text = f"The repeats of the {' and of the '.join(names)} were sent one seed at T = {_temperature(evidence)}"
-    return f"{text}, so they are one draw: how far a score moves by chance is not known, and no verdict is taken."
+    text = f"{text}, so they are one draw: how far a score moves by chance is not known, and no verdict is taken."
+    return f"{text} It takes repeats that each have a seed of their own, or none."
 
 
 def sampled(evidence: Evidence) -> str:

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from evalboard.core.draws import Draws
+
 Span = tuple[float, float]  # low and high, in points
 
 
@@ -45,6 +47,7 @@ class GateSide:
     labels: dict[str, str] = field(default_factory=dict)
     profile_slug: str = ""
     profile_version: int = 0
+    draws: Draws = field(default_factory=Draws)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

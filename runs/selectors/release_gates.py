@@ -104,4 +104,5 @@ def _side(row: RunRow, side: str, said: Said, *, is_expired: bool) -> GateSide:
         batch_class=row.batch_class,
         fingerprint_digest=row.fingerprint_digest,
         labels=row.labels,
+        draws=row.draws,
     )

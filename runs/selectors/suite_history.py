@@ -2,11 +2,12 @@
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.db.models import F
 
+from evalboard.core.draws import Draws
 from runs.models import Bucket, RepeatScore, Run, SuiteVersion
 from runs.selectors.run import RunRow
 from runs.selectors.run_list import rows_of
@@ -36,6 +37,7 @@ class HistoryPoint:
     profile_slug: str = ""
     profile_version: int = 0
     n_buckets: int = 1
+    draws: Draws = field(default_factory=Draws)
 
     @property
     def is_terminal(self) -> bool:
@@ -114,6 +116,7 @@ def _point(
         profile_slug=key[1],
         profile_version=row.profile_version,
         n_buckets=row.n_buckets,
+        draws=row.draws,
     )
 
 

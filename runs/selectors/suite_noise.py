@@ -1,7 +1,7 @@
 """How noisy a suite's buckets are, measured from the newest repeats of each, and what five of them can tell apart."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from evalboard.core import columns, noise
 from evalboard.core.policy import ALPHAS, LOOKS
 from runs.models import RepeatScore
-from runs.selectors.suite_history import BucketHistory
+from runs.selectors.suite_history import BucketHistory, HistoryPoint
 
 REPEATS = LOOKS[0][0]  # a side: the first look of a policy
 REPEATS_READ = 20  # of each bucket, the newest; more would not move what is shown
@@ -41,13 +41,31 @@ def _wanted(buckets: Sequence[BucketHistory], n_cases: int) -> dict[int, int]:
     wanted: dict[int, int] = {}
     for bucket in sorted(buckets, key=lambda bucket: max(point.run_id for point in bucket.points), reverse=True):
         n_repeats = min(REPEATS_READ, left)
-        for point in sorted(bucket.points, key=lambda point: point.run_id, reverse=True):
+        newest_first = sorted(bucket.points, key=lambda point: point.run_id, reverse=True)
+        for point in _independent(newest_first):
             if point.range is None or point.status != "finished" or len(point.points) > n_repeats:
                 continue
             wanted[point.run_id] = bucket.bucket_id
             n_repeats -= len(point.points)
             left -= len(point.points)
     return wanted
+
+
+def _independent(points: Sequence[HistoryPoint]) -> Iterator[HistoryPoint]:
+    """Those that were drawn like the first, each by a seed that none before it had; one that is one draw is left out.
+
+    How far greedy repeats scatter and how far draws do are two things, and draws of one seed are the same draws.
+    """
+    seen: set[int] = set()
+    for point in points:
+        drawn = point.draws
+        if drawn.temperature != points[0].draws.temperature or drawn.is_one:
+            continue
+        if drawn.is_sampled and drawn.seed is not None:
+            if drawn.seed in seen:
+                continue
+            seen.add(drawn.seed)
+        yield point
 
 
 def _scores(wanted: dict[int, int]) -> dict[int, list[NDArray[np.float64]]]:
