@@ -1,6 +1,7 @@
 """Foreign files through a mapping: the rules, the mappings that ship, and the real files where they are at hand."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,10 @@ from evalboard.core.errors import InvalidInput
 from evalboard.core.scoring import score
 from evalboard.core.suite import CaseDocument, SuiteDocument, parse_suite, read_json
 from evalboard.core.suite_mapping import map_jsonl, map_rows, parse_mapping
+from tests.recorded import SUITES
 
 ROOT = Path(__file__).resolve().parents[2]
 MAPPINGS = ROOT / "runs" / "samples" / "mappings"
-REAL_SUITES = ROOT.parent / "shared" / "suites"
 
 
 def shipped_mapping(name: str) -> Any:
@@ -24,11 +25,8 @@ def mapped(text: str, mapping: str) -> SuiteDocument:
     return parse_suite(map_jsonl(text, shipped_mapping(mapping), slug="mapped"))
 
 
-def real_suite(file: str, mapping: str) -> SuiteDocument:
-    path = REAL_SUITES / file
-    if not path.exists():
-        pytest.skip(f"{file} is not beside this checkout")
-    return mapped(path.read_text(), mapping)
+def written_suite(file: str, mapping: str) -> SuiteDocument:
+    return mapped((SUITES / file).read_text(), mapping)
 
 
 def simple(**case):
@@ -254,24 +252,23 @@ def test_own_tool_rows_are_scored_by_the_leaderboards_rules():
     assert case_score(suite, suite.cases[0], lenient) == 1
 
 
-def test_all_800_real_tool_calls_load_and_are_scored_by_the_leaderboards_rules():
-    suite = real_suite("toolcalls-800.jsonl", "bfcl")
-    assert len(suite.cases) == 800
-    assert {tag for case in suite.cases for tag in case.tags} == {"simple_python", "multiple", "parallel"}
-    assert assert_right_is_1_and_planted_errors_are_0(suite) > 5000
+def test_calls_of_each_category_load_and_are_scored_by_the_leaderboards_rules():
+    suite = written_suite("toolcalls.jsonl", "bfcl")
+    assert Counter(tag for case in suite.cases for tag in case.tags) == {"simple": 5, "multiple": 3, "parallel": 3}
+    assert assert_right_is_1_and_planted_errors_are_0(suite) == 80
 
 
 def test_the_order_of_parallel_calls_is_free():
-    suite = real_suite("toolcalls-800.jsonl", "bfcl")
+    suite = written_suite("toolcalls.jsonl", "bfcl")
     parallel = [case for case in suite.cases if len(case.target["calls"]) > 1]
-    assert len(parallel) == 200
+    assert len(parallel) == 3
     for case in parallel:
         assert case_score(suite, case, json.dumps(right_calls(case)[::-1])) == 1, case.id
 
 
-def test_all_40_real_short_cases_load_and_their_own_targets_are_right():
-    suite = real_suite("short-40.jsonl", "short")
-    assert len(suite.cases) == 40
+def test_short_cases_of_each_scorer_load_and_their_own_targets_are_right():
+    suite = written_suite("short.jsonl", "short")
+    assert len(suite.cases) == 8
     for case in suite.cases:
         assert [case_score(suite, case, target) for target in case.target] == [1] * len(case.target), case.id
         assert case_score(suite, case, "none of these at all") == 0

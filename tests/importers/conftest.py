@@ -1,4 +1,4 @@
-"""Logs for the readers: real ones that lie beside this checkout, and ones that a test writes."""
+"""Logs for the readers: real ones, and ones that a test writes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,20 +6,13 @@ from pathlib import Path
 import pytest
 
 from runs.importers.files import LogFile
-
-SAMPLES = Path(__file__).resolve().parents[3] / "shared" / "samples"
+from tests.recorded import LOGS
 
 
 @pytest.fixture
 def real() -> Callable[[str], LogFile]:
-    """Return a real log by its path among the samples; without them the test is skipped."""
-
-    def find(path: str) -> LogFile:
-        if not SAMPLES.exists():
-            pytest.skip("The real logs are not beside this checkout.")
-        return LogFile(Path(path).name, SAMPLES / path)
-
-    return find
+    """Return a real log by its path among the recorded ones."""
+    return lambda path: LogFile(Path(path).name, LOGS / path)
 
 
 @pytest.fixture

@@ -1,23 +1,19 @@
-"""Small logs of OpenAI-compatible answers, written in code, and where the real ones lie."""
+"""Small logs of OpenAI-compatible answers, written in code, and the real ones by their paths."""
 
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from runs.importers.files import LogFile
 from runs.importers.records import LoggedRun
-
-SAMPLES = Path(__file__).resolve().parents[3] / "shared" / "samples"
-needs_samples = pytest.mark.skipif(not SAMPLES.exists(), reason="The real logs are not beside this checkout.")
+from tests.recorded import LOGS
 
 RAIN = [{"role": "user", "content": "Write about rain."}]
 
 
 def sample(path: str) -> LogFile:
-    return LogFile(Path(path).name, SAMPLES / path)
+    return LogFile(Path(path).name, LOGS / path)
 
 
 def written(folder: Path, name: str, content: bytes | str | Iterable[Mapping[str, Any]]) -> LogFile:

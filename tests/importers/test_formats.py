@@ -9,9 +9,7 @@ from evalboard.core.errors import InvalidInput
 from runs.importers.files import LogFile
 from runs.importers.formats import FORMATS, read_logs
 from tests.importers import batch_log
-
-SAMPLES = Path(__file__).resolve().parents[3] / "shared" / "samples"
-needs_samples = pytest.mark.skipif(not SAMPLES.exists(), reason="The real logs are not beside this checkout.")
+from tests.recorded import LOGS
 
 Written = Callable[[str, bytes], LogFile]
 
@@ -27,12 +25,12 @@ def written(tmp_path: Path) -> Written:
 
 # The files of a real log in each format, and how many responses it holds.
 REAL = {
-    "inspect": (60, ["inspect/fp32_baseline.eval"]),
-    "lm_eval": (20, ["lm_eval/out_chat/smol/results_*.json", "lm_eval/out_chat/smol/samples_*.jsonl"]),
-    "promptfoo": (36, ["promptfoo/out_fp32.json"]),
-    "batch": (17, ["vllm_run_batch/batch_input.jsonl", "vllm_run_batch/batch_output.jsonl"]),
-    "litellm": (20, ["litellm/proxy_20.jsonl"]),
-    "chat": (40, ["openai_chat/chat_fp32.jsonl"]),
+    "inspect": (12, ["inspect/fp32_baseline.eval"]),
+    "lm_eval": (20, ["lm_eval/results_*.json", "lm_eval/samples_*.jsonl"]),
+    "promptfoo": (12, ["promptfoo/out_fp32.json"]),
+    "batch": (5, ["vllm_run_batch/batch_input.jsonl", "vllm_run_batch/batch_output.jsonl"]),
+    "litellm": (5, ["litellm/proxy.jsonl"]),
+    "chat": (4, ["openai_chat/chat_fp32.jsonl"]),
 }
 
 
@@ -40,11 +38,10 @@ def test_every_format_has_a_real_log() -> None:
     assert REAL.keys() == FORMATS.keys()
 
 
-@needs_samples
 @pytest.mark.parametrize("name", REAL)
 def test_a_real_log_is_recognised_and_read(name: str) -> None:
     n_responses, patterns = REAL[name]
-    paths = [path for pattern in patterns for path in SAMPLES.glob(pattern)]
+    paths = [path for pattern in patterns for path in LOGS.glob(pattern)]
     found, runs = read_logs([LogFile(path.name, path) for path in paths])
     assert len(paths) == len(patterns)
     assert (found, sum(len(run.responses) for run in runs)) == (name, n_responses)

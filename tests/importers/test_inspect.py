@@ -46,12 +46,12 @@ def test_a_whole_real_log(real: Real, name: str, fingerprint: str) -> None:
         "Inspect AI 0.3.285",
         ("includes",),
     )
-    assert [case.id for case in run.cases] == [f"fact-{n:03}" for n in range(1, 21)]
+    assert [case.id for case in run.cases] == ["fact-001", "fact-004", "fact-005", "fact-010"]
     assert {(one.case_id, one.repeat) for one in run.responses} == {
         (case.id, repeat) for case in run.cases for repeat in (1, 2, 3)
     }
     assert {one.served_by.system_fingerprint for one in run.responses} == {fingerprint}
-    assert sum(one.scores["includes"].value or 0 for one in run.responses) / 60 == pytest.approx(0.55)
+    assert sum(one.scores["includes"].value or 0 for one in run.responses) / 12 == 0.5
     assert all(len(one.positions or ()) == one.n_tokens and one.request_id for one in run.responses)
     assert run.sampling == {"temperature": 0.0, "top_p": 1.0, "seed": 42, "max_tokens": 32}
     assert run.labels["commit"] == "b945b4a"

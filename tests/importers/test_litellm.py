@@ -9,7 +9,7 @@ from evalboard.core.errors import InvalidInput
 from runs.importers import chat, litellm
 from runs.importers.files import LogFile
 from runs.importers.records import LoggedRun
-from tests.importers.openai_logs import RAIN, body, choice, entry, needs_samples, request, sample, told, written
+from tests.importers.openai_logs import RAIN, body, choice, entry, request, sample, told, written
 
 START = 1_795_227_600.25
 
@@ -149,12 +149,11 @@ def test_what_is_no_log_of_a_call_is_refused(tmp_path: Path, row: dict[str, Any]
     assert words in refused.value.fields["gateway.jsonl"]
 
 
-@needs_samples
 def test_the_real_proxys_answers_were_all_of_the_stack_that_should_serve() -> None:
-    run = only([sample("litellm/proxy_20.jsonl")])
+    run = only([sample("litellm/proxy.jsonl")])
     (served,) = {(one.served_by.key, one.served_by.model) for one in run.responses}
     assert served[0].startswith("http://127.0.0.1:8101/v1 e1db857db922")
     assert served[1] == "hosted_vllm/smol"
-    assert (run.model, run.tool, run.detail, len(run.responses)) == ("smol-eval", "LiteLLM 1.106.2", "ids", 20)
+    assert (run.model, run.tool, run.detail, len(run.responses)) == ("smol-eval", "LiteLLM 1.106.2", "ids", 5)
     assert {one.served_by.system_fingerprint for one in run.responses} == {"vllm-0.32.0-ac2590de"}
     assert {one.flags for one in run.responses} == {()}

@@ -17,7 +17,7 @@ Real = Callable[[str], LogFile]
 Written = Callable[[str, bytes], LogFile]
 
 TIME = "2026-11-21T02-09-11.104148"
-CHAT = "lm_eval/out_chat/smol"
+CHAT = "lm_eval"
 
 
 def line(doc_id: int = 0, *answers: str, through: str = "none", settings: Any = None, **facts: Any) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def test_what_breaks_off_is_no_log(n_lines: int) -> None:
     [
         "inspect/fp32_baseline.eval",
         "promptfoo/out_fp32.json",
-        "litellm/proxy_20.jsonl",
+        "litellm/proxy.jsonl",
         "openai_chat/chat_fp32.jsonl",
     ],
 )
