@@ -1,8 +1,8 @@
 """What every test stands on: a database, the guards, and the parts that not every machine has.
 
 Read from the environment: DATABASE_URL (else PostgreSQL out of its wheel in a temporary folder), CHROMIUM,
-EVALBOARD_VLLM_PYTHON and EVALBOARD_TEST_MODEL. With EVALBOARD_REQUIRE_SERVICES=1 a missing part fails its tests
-instead of skipping them.
+EVALBOARD_VLLM_PYTHON and EVALBOARD_TEST_MODEL. A test whose part is missing is skipped with the reason; with
+EVALBOARD_REQUIRE_SERVICES=1 a skipped test has failed, whatever skipped it.
 """
 
 import importlib.util
@@ -49,8 +49,12 @@ SECRET = re.compile(r"evb_[0-9a-f]{8}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}|whsec_[A-Za
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Fail a test after which a token or a webhook's secret stands in a log: ours, or a child process's stderr."""
+    """Fail a test after which a token or a webhook's secret stands in a log: ours, or a child process's stderr.
+
+    And one that was skipped where everything must be there.
+    """
     report: Any = yield
+    _fail_if_skipped(report)
     logs = [text for name, text in report.sections if name.startswith(("Captured log", "Captured stderr"))]
     if found := SECRET.search("\n".join(logs)):
         report.outcome = "failed"
@@ -58,11 +62,19 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     return report  # type: ignore[no-any-return]
 
 
-def missing(reason: str) -> Any:
-    """Skip the test that needs this part, or fail it where everything must be there."""
-    if os.environ.get("EVALBOARD_REQUIRE_SERVICES") == "1":
-        pytest.fail(f"{reason} (EVALBOARD_REQUIRE_SERVICES=1)", pytrace=False)
-    pytest.skip(reason)
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Iterator[None]:
+    """Fail a file that skips all its tests, where everything must be there."""
+    report: Any = yield
+    _fail_if_skipped(report)
+    return report  # type: ignore[no-any-return]
+
+
+def _fail_if_skipped(report: Any) -> None:
+    if os.environ.get("EVALBOARD_REQUIRE_SERVICES") == "1" and report.skipped and not hasattr(report, "wasxfail"):
+        _, _, reason = report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"{reason}; nothing may be skipped here (EVALBOARD_REQUIRE_SERVICES=1)"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -136,7 +148,7 @@ def session_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from tests.servers import RedisServer
 
     if not RedisServer.is_installed():
-        missing("No redis-server on PATH; Debian has it as the package `redis-server`.")
+        pytest.skip("No redis-server on PATH; Debian has it as the package `redis-server`.")
     server = RedisServer(tmp_path_factory.mktemp("redis"))
     server.start()
     yield server
@@ -148,7 +160,7 @@ def vllm_python() -> Path:
     """The interpreter that has vLLM."""
     python = Path(os.environ.get("EVALBOARD_VLLM_PYTHON") or ROOT / ".venv-engine" / "bin" / "python")
     if not python.exists():
-        missing(f"No interpreter with vLLM at {python}; `make engine` installs it.")
+        pytest.skip(f"No interpreter with vLLM at {python}; `make engine` installs it.")
     return python
 
 
@@ -163,7 +175,7 @@ def sample_model(vllm_python: Path) -> Path:
         [vllm_python, ROOT / "worker" / "sample_model.py", folder], capture_output=True, text=True, check=False
     )
     if made.returncode != 0:
-        missing(f"The sample model cannot be made: {made.stderr.strip()[-500:]}")
+        pytest.skip(f"The sample model cannot be made: {made.stderr.strip()[-500:]}")
     return folder
 
 
@@ -172,4 +184,4 @@ def chromium() -> str:
     """Path of a Chromium."""
     names = (os.environ.get("CHROMIUM") or "chromium", "chromium-browser", "google-chrome")
     found = next((path for path in map(shutil.which, names) if path), None)
-    return found or missing("No Chromium; Debian has it as the package `chromium`, or set CHROMIUM to its path.")
+    return found or pytest.skip("No Chromium; Debian has it as the package `chromium`, or set CHROMIUM to its path.")

@@ -226,13 +226,11 @@ def test_an_archive_that_was_cut_off_shows(at: float) -> None:
         opened(data[: int(at * len(data))]).check()
 
 
-@pytest.mark.parametrize("place", range(0, 1900, 60))
-def test_a_byte_that_was_changed_anywhere_shows_or_changes_nothing(place: int) -> None:
+@pytest.mark.parametrize("part", [n / 32 for n in range(32)])
+def test_a_byte_that_was_changed_anywhere_shows_or_changes_nothing(part: float) -> None:
     """Some bytes of a zip say nothing that is read: dates, versions."""
     data = bytearray(archive())
-    if place >= len(data):
-        pytest.skip("shorter")
-    data[place] ^= 0x10
+    data[int(part * len(data))] ^= 0x10
     try:
         run = opened(bytes(data))
         run.check()

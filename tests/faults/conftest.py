@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import missing
 from tests.servers import RedisServer
 from tests.worker.conftest import new_run, processes, setup, start_worker, wait_until
 
@@ -16,7 +15,7 @@ __all__ = ["new_run", "processes", "setup", "start_worker", "wait_until"]
 def redis(tmp_path: Path) -> Iterator[RedisServer]:
     """A Redis that the test may kill, stop and fill."""
     if not RedisServer.is_installed():
-        missing("No redis-server on PATH; Debian has it as the package `redis-server`.")
+        pytest.skip("No redis-server on PATH; Debian has it as the package `redis-server`.")
     server = RedisServer(tmp_path)
     server.start()
     yield server

@@ -15,7 +15,6 @@ import pytest
 
 from evalboard.local import postgres
 from evalboard.local.children import wait_until
-from tests.conftest import missing
 from tests.faults.site import RUN, Site, site
 
 DISK_BYTES = 360 * 1024**2  # more than what /ready asks for, beside the database
@@ -47,7 +46,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES},mode=711", "evalboard-test", disk]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        missing("A small disk takes root and the right to mount a tmpfs.")
+        pytest.skip("A small disk takes root and the right to mount a tmpfs.")
     database = postgres.Server(disk / "postgres", log=disk / "postgres.log")
     try:
         database.start()

@@ -14,7 +14,6 @@ from evalboard.local.children import Child, wait_until
 from runs.models import Event
 from runs.selectors.health import ASK_AGAIN_SECONDS
 from tests import build
-from tests.conftest import missing
 from tests.faults.site import RUN, Site, site
 
 # The database's transaction and one attempt to connect; EVALBOARD_REDIS_SECONDS bounds the latter.
@@ -25,7 +24,7 @@ class Redis:
     """A redis-server of the test's own, which keeps nothing."""
 
     def __init__(self, folder: Path) -> None:
-        program = shutil.which("redis-server") or missing(
+        program = shutil.which("redis-server") or pytest.skip(
             "No redis-server; Debian has it as the package `redis-server`."
         )
         with socket.socket() as free:
