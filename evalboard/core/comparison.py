@@ -1,6 +1,7 @@
 """What is kept of a comparison beside its differing pairs: the summary, as JSON.
 
 Shape, version 1. Points, nats and positions as everywhere; null is "not known"; `cases` are case indexes.
+`noise` is that between the buckets that served most of each side, null where nothing differs.
 
     {"version", "counts": {"n_pairs", "identical", "drift_only", "flipped", "text_only", "missing", "unread",
                            "score_changed", "flipped_score_changed", "n_cases", "n_cases_paired", "n_cases_missing",
@@ -108,8 +109,11 @@ def kind_of(code: int) -> str | None:
     return GRAVEST_FIRST[(code - SAME if code >= SAME else code) % len(GRAVEST_FIRST)]
 
 
-def begin(matched: Matched, is_unread: Bools, noise: NumericNoise, judged: Json) -> Json:
-    """The summary by digests alone. is_unread: bool[m], pairs whose traces or texts differ; judged: moved, blocks."""
+def begin(matched: Matched, is_unread: Bools, noise: NumericNoise | None, judged: Json) -> Json:
+    """The summary by digests alone. is_unread: bool[m], pairs whose traces or texts differ; judged: moved, blocks.
+
+    noise: None where nothing differs that would be judged by it.
+    """
     kinds = np.full(len(is_unread), KINDS.index("identical"), np.uint8)
     counts = _counts(matched, kinds, np.zeros(len(kinds), np.uint8) == 1)
     counts["identical"] -= int(np.count_nonzero(is_unread))
@@ -120,7 +124,7 @@ def begin(matched: Matched, is_unread: Bools, noise: NumericNoise, judged: Json)
         "version": VERSION,
         "counts": counts,
         "score": _points(points),
-        "noise": _noise(noise),
+        "noise": noise and _noise(noise),
         **judged,
     }
 

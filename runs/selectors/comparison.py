@@ -10,7 +10,8 @@ from evalboard.core.errors import NotFound
 from evalboard.core.fingerprint import Moved
 from evalboard.core.ledger import shown_tenths
 from runs.models import Bucket, Case, Comparison, Repeat, RepeatScore, Run
-from runs.selectors.response import draw, stored_words
+from runs.pair_parting import stored_words
+from runs.selectors.response import draw
 from runs.selectors.run_scores import Range, drawn_points, span
 
 CLUSTERS_SHOWN, FACETS_SHOWN = 23, 40
@@ -278,7 +279,7 @@ def comparison_report(comparison_id: int) -> ComparisonReport:
         ledger=_ledger(kept.summary),
         causes=tuple(CauseCount(**count) for count in kept.summary.get("causes", ())),
         whole_run=kept.summary.get("whole_run", ""),
-        noise=NoiseLine(**kept.summary["noise"]) if "noise" in kept.summary else None,
+        noise=NoiseLine(**noise) if (noise := kept.summary.get("noise")) else None,
         onset_histogram=_histogram(kept.summary.get("onsets")),
         flip_histogram=_histogram(kept.summary.get("flips")),
         flips=tuple(_flip(flip, kept) for flip in kept.summary.get("sample", ())),

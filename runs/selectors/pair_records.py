@@ -10,6 +10,7 @@ from evalboard.core.errors import NotFound
 from evalboard.core.trace import Trace
 from evalboard.core.vocabulary import Vocabulary
 from runs.models import Case, Repeat, RepeatScore, Response, Run, TraceBlock
+from runs.pair_parting import Told
 from runs.selectors.response import finite, words_of
 
 RUN_PARTS = ("suite_version__suite", "suite_version__scorer", "profile", "endpoint")
@@ -46,6 +47,11 @@ class Half(NamedTuple):
         return None if process is None else process.vocabulary_id
 
     @property
+    def told(self) -> Told:
+        """What shows where it parts from another."""
+        return Told(self.response.text, self.trace, self.vocabulary_id, is_logged=self.is_logged)
+
+    @property
     def is_logged(self) -> bool:
         """Whether the response was read from another tool's log."""
         return self.run.source_id is not None
@@ -55,6 +61,11 @@ class Half(NamedTuple):
         """The bucket that served it, None where that is not known."""
         process = self.response.engine_process
         return process.bucket if process else None
+
+    @property
+    def bucket_id(self) -> int | None:
+        process = self.response.engine_process
+        return None if process is None else process.bucket_id
 
 
 def halves(runs: tuple[int, int], case_id: str, repeats: tuple[int, int]) -> tuple[Half, Half]:
@@ -87,18 +98,6 @@ def halves(runs: tuple[int, int], case_id: str, repeats: tuple[int, int]) -> tup
             )
         )
     return found[0], found[1]
-
-
-def vocabularies(one: Half, other: Half) -> tuple[Vocabulary, Vocabulary] | None:
-    """Both vocabularies where they are not the same one: then only the tokens' bytes can be compared.
-
-    The words of logs of one model go on from one import to the next, so that their ids are the same ones.
-    """
-    if one.words is None or other.words is None or one.vocabulary_id == other.vocabulary_id:
-        return None
-    are_logged = one.is_logged and other.is_logged
-    is_continued = are_logged and one.words.agrees_with(other.words)
-    return None if is_continued else (one.words, other.words)
 
 
 def trace_of(half: Half) -> Trace:

@@ -1,6 +1,5 @@
 """One response: its text beside its tokens, its provenance and its score."""
 
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from evalboard.core.trace import Trace
 from evalboard.core.vocabulary import Vocabulary
 from runs import pair_facts
 from runs.models import Case, Repeat, RepeatScore, Response, Run, TraceBlock
-from runs.models import Vocabulary as VocabularyRow
+from runs.pair_parting import stored_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +196,6 @@ def words_of(response: Response) -> Vocabulary | None:
     """The words of the tokenizer that a response was decoded with, None where nobody stored it."""
     process = response.engine_process
     return None if process is None or process.vocabulary_id is None else stored_words(process.vocabulary_id)
-
-
-@functools.lru_cache(maxsize=4)
-def stored_words(pk: int) -> Vocabulary:
-    """Kept in memory: a stored vocabulary never changes, and unpacking one takes longer than the rest of a page."""
-    return Vocabulary.unpack(bytes(VocabularyRow.objects.values_list("data", flat=True).get(pk=pk)))
 
 
 def _tokens(trace: Trace, words: Vocabulary | None) -> tuple[TokenCell, ...]:

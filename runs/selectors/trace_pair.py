@@ -8,13 +8,14 @@ from django.db.models import Q
 
 from evalboard.core import cause_words, fingerprint, live_answers
 from evalboard.core.cause import Cause, Pair, decide
-from evalboard.core.divergence import Divergence, find_divergence, find_text_divergence
+from evalboard.core.divergence import Divergence
 from evalboard.core.fingerprint import Moved
-from evalboard.core.numeric_noise import noise_between
 from runs import pair_facts
 from runs.models import Divergence as StoredDivergence
+from runs.pair_noise import PairNoise
+from runs.pair_parting import find_parting, vocabularies
 from runs.selectors import pair_records
-from runs.selectors.pair_records import Half, trace_of, vocabularies
+from runs.selectors.pair_records import Half, trace_of
 from runs.selectors.pair_steps import Span, Steps, lay_out
 from runs.selectors.prompt_pair import Side, prompt_parts
 from runs.selectors.response import TokenCell, breaks_line, draw, finite, token_cell
@@ -159,12 +160,12 @@ def trace_pair(
     Raises NotFound where a run, case, repeat or response is not there.
     """
     one, other = pair_records.halves((baseline, candidate), case_id, repeats)
-    parting = _parting(one, other)
+    is_missing = bool(one.response.error_code or other.response.error_code)
+    parting = None if is_missing else find_parting(one.told, other.told)
     steps = Steps((), None)
     if one.trace is not None or other.trace is not None:
-        steps = lay_out(trace_of(one), trace_of(other), vocabularies=vocabularies(one, other))
-    stored = _stored(one, other)
-    cause = _cause_of(stored) if stored else _decided(one, other, parting)
+        steps = lay_out(trace_of(one), trace_of(other), vocabularies=vocabularies(one.told, other.told))
+    cause = _decided(one, other, parting)
     points = _points(one, other, steps)
     onset = None if parting is None else parting.drift_onset
     parts_at = None if steps.parts is None else steps.spans[steps.parts].key
@@ -183,7 +184,7 @@ def trace_pair(
         divergence=parting,
         cause=cause,
         words=cause_words.words(cause),
-        comparison=stored.comparison_id if stored else None,
+        comparison=_comparison(one, other),
         onset=onset,
         parts_at=parts_at,
         n_steps=len(steps.spans),
@@ -200,19 +201,8 @@ def trace_pair(
     )
 
 
-def _parting(one: Half, other: Half) -> Divergence | None:
-    if one.response.error_code or other.response.error_code:
-        return None
-    if one.trace is None or other.trace is None:
-        return find_text_divergence(one.response.text, other.response.text)
-    words = vocabularies(one, other)
-    if one.trace.digest == other.trace.digest and words is None:
-        return None
-    return find_divergence(one.trace, other.trace, vocabularies=words, is_decimal=one.is_logged or other.is_logged)
-
-
-def _stored(one: Half, other: Half) -> StoredDivergence | None:
-    """What the newest comparison said of this very pair: the page must not say anything else."""
+def _comparison(one: Half, other: Half) -> int | None:
+    """The newest comparison that lists this very pair."""
     repeats = one.repeat, other.repeat
     is_whole = Q(comparison__baseline_repeat=None, comparison__candidate_repeat=None)
     is_this = Q(comparison__baseline_repeat=repeats[0], comparison__candidate_repeat=repeats[1])
@@ -224,11 +214,7 @@ def _stored(one: Half, other: Half) -> StoredDivergence | None:
         repeat_baseline=repeats[0],
         repeat_candidate=repeats[1],
     )
-    return rows.order_by("-comparison_id").first()
-
-
-def _cause_of(stored: StoredDivergence) -> Cause:
-    return Cause(stored.cause, stored.numeric or None, stored.evidence)
+    return rows.order_by("-comparison_id").values_list("comparison_id", flat=True).first()
 
 
 def _decided(one: Half, other: Half, parting: Divergence | None) -> Cause:
@@ -238,7 +224,7 @@ def _decided(one: Half, other: Half, parting: Divergence | None) -> Cause:
         pair_facts.side(pair_facts.asked_of(half.run), by, _answered(half))
         for half, by in zip((one, other), served, strict=True)
     ]
-    noise = noise_between((None, served[0].dtype), (None, served[1].dtype))
+    noise = PairNoise(one.run, other.run).between(one.bucket_id, other.bucket_id)
     return decide(Pair(sides[0], sides[1]), parting, noise)
 
 
@@ -375,7 +361,8 @@ def _prompts(one: Half, other: Half) -> Prompts:
     digests = one.response.prompt_digest, other.response.prompt_digest
     are_same = None if None in digests else bytes(digests[0] or b"") == bytes(digests[1] or b"")
     parts: tuple[DrawnPart, ...] = ()
-    if ids[0] is not None and ids[1] is not None and are_same is not True and vocabularies(one, other) is None:
+    is_one_vocabulary = vocabularies(one.told, other.told) is None
+    if ids[0] is not None and ids[1] is not None and are_same is not True and is_one_vocabulary:
         found = prompt_parts(ids[0].tolist(), ids[1].tolist())
         parts = tuple(DrawnPart(part.side, tuple(draw(part.ids, one.words)), part.n_left_out) for part in found)
         are_same = not found

@@ -22,8 +22,8 @@ class Groups:
 
     cases, baseline_repeats, candidate_repeats: int64[p], positions in the columns. members: int64[p], pairs sorted by
     group; group g has members[starts[g]:starts[g + 1]], the first of them standing for all. pair_indexes: int64[p], a
-    pair's place in the pairing, -1 where a side is missing. is_traced: bool[p], whether the traces differ and both
-    are there; is_texted: whether the texts do.
+    pair's place in the pairing, -1 where a side is missing. is_texted: bool[p], whether both are there and their texts
+    differ; is_traced: whether their traces or texts do.
     is_unread: bool[m] over the pairing: pairs with other traces or texts.
     """
 
@@ -62,6 +62,7 @@ def find_groups(inputs: Inputs) -> Groups:
     place, place_too = (cases, repeats), (cases, repeats_too)
     # Of a log both may be there though a score is missing.
     is_there = ours.is_there[place] & theirs.is_there[place_too]
+    is_texted = (ours.texts[place] != theirs.texts[place_too]).any(axis=1) & is_there
     members, starts = _group(_keys(ours, cases, repeats), _keys(theirs, cases, repeats_too), cases)
     return Groups(
         cases=cases,
@@ -70,8 +71,8 @@ def find_groups(inputs: Inputs) -> Groups:
         members=members,
         starts=starts,
         pair_indexes=np.concatenate([wanted, np.full(n_missing, -1)]),
-        is_traced=(ours.traces[place] != theirs.traces[place_too]).any(axis=1) & is_there,
-        is_texted=(ours.texts[place] != theirs.texts[place_too]).any(axis=1) & is_there,
+        is_traced=(ours.traces[place] != theirs.traces[place_too]).any(axis=1) & is_there | is_texted,
+        is_texted=is_texted,
         is_unread=is_unread,
     )
 

@@ -17,14 +17,13 @@ from evalboard.core.comparability import Asked, Served
 from evalboard.core.comparison import VERSION, Matched
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.live_answers import Marks
-from runs import pair_facts
+from runs import bulk, pair_facts, stored_columns
 from runs.models import Bucket, CaseColumns, RepeatScore, Run
-from runs.services import bulk
 from runs.services.packed_digests import columns_digest, score_digest
+from runs.stored_columns import NO_BUCKET, Digests, Indexes
 
 # Changed whenever the same inputs would give another answer: a stored comparison is then not found again.
-METHOD = f"comparison {VERSION}.3"
-NO_BUCKET = -1
+METHOD = f"comparison {VERSION}.4"
 
 # By what is asked and what is right: a case whose tags or scorer changed is still the same case.
 SAME_CASES = """
@@ -34,21 +33,14 @@ SELECT ours.index, theirs.index
  WHERE ours.suite_version_id = %s AND theirs.suite_version_id = %s
  ORDER BY ours.index
 """
-COLUMNS = """
-SELECT repeat_id, text_digests, trace_digests, buckets, bucket_ids, marks FROM runs_casecolumns
- WHERE repeat_id = ANY(%s::bigint[])
-"""
 SCORES = "SELECT repeat_id, scores FROM runs_repeatscore WHERE repeat_id = ANY(%s::bigint[]) AND scorer_id = %s"
-
-Indexes = NDArray[np.int64]
-Digests = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
 class SideKey:
     """One side as found: its run, the repeats that are compared, and the digests of their columns and scores.
 
-    alike: repeat → digest of its scores under the other side's scorer, where that is another one.
+    measured: the digests of the columns of all repeats that have ended, whose noise every pair of the run is judged by.
     """
 
     run: Run
@@ -56,6 +48,7 @@ class SideKey:
     repeats: tuple[int, ...]
     digests: dict[str, Any]
     bucket_ids: tuple[int, ...]
+    measured: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +105,12 @@ def find(*, baseline: int, candidate: int, repeats: tuple[int, int] | None) -> t
     sides = [
         _side_key(run, None if repeats is None else repeats[place], scorers) for place, run in enumerate((ours, theirs))
     ]
-    inputs = {"method": METHOD, "baseline": sides[0].digests, "candidate": sides[1].digests}
+    inputs = {
+        "method": METHOD,
+        "baseline": sides[0].digests,
+        "candidate": sides[1].digests,
+        "measured": [side.measured for side in sides],
+    }
     return sides[0], sides[1], digest.digest_json(inputs)
 
 
@@ -149,13 +147,13 @@ def _run(run_id: int) -> Run:
 
 
 def _side_key(run: Run, only: int | None, scorers: set[int]) -> SideKey:
-    rows = run.repeats.order_by("index")
-    if only is not None:
-        rows = rows.filter(index=only)
-        if not rows:
-            raise NotFound(f"Run {run.pk} has no repeat {only}.")
+    rows = list(run.repeats.order_by("index"))
     packed = dict(CaseColumns.objects.filter(repeat__in=rows).values_list("repeat_id", "digest"))
-    ended = [row for row in rows if row.finished_at is not None and row.pk in packed]
+    measured = [row for row in rows if row.finished_at is not None and row.pk in packed]
+    packed_as = {row.index: packed[row.pk] or columns_digest(row.pk) for row in measured}
+    if only is not None and only not in {row.index for row in rows}:
+        raise NotFound(f"Run {run.pk} has no repeat {only}.")
+    ended = [row for row in measured if only in (None, row.index)]
     if not ended:
         raise Conflict(f"Run {run.pk} has no repeat that has ended yet; compare it when one has.")
     scored = RepeatScore.objects.filter(repeat__in=ended, scorer__in=scorers)
@@ -168,11 +166,11 @@ def _side_key(run: Run, only: int | None, scorers: set[int]) -> SideKey:
         "suite": version.digest,
         "scorer": version.scorer.digest,
         "profile": run.profile.digest,
-        "columns": {str(row.index): packed[row.pk] or columns_digest(row.pk) for row in ended},
+        "columns": {str(row.index): packed_as[row.index] for row in ended},
         "scores": {f"{row.index} {scorer}": scores.get((row.pk, scorer)) for row in ended for scorer in scorers},
     }
     known = sorted({bucket for found in bucket_ids for bucket in found})
-    return SideKey(run, ids, tuple(row.index for row in ended), digests, tuple(known))
+    return SideKey(run, ids, tuple(row.index for row in ended), digests, tuple(known), tuple(packed_as.values()))
 
 
 def _light(scored: Any) -> Any:
@@ -205,12 +203,10 @@ def _load_side(key: SideKey, case_indexes: Indexes, buckets: dict[int, Bucket], 
     served, marks = np.full(shape, NO_BUCKET, np.int64), np.zeros(shape, np.uint8)
     is_whole = len(case_indexes) == n_cases and bool((case_indexes == np.arange(n_cases)).all())
     wanted = slice(None) if is_whole else case_indexes
-    for repeat_id, text, trace, packed, ids, marked in bulk.stream_binary(COLUMNS, [list(key.repeat_ids)]):
-        at, known = place[repeat_id], np.array([*ids, NO_BUCKET], np.int64)
-        texts[:, at] = np.frombuffer(text, "<u8").reshape(-1, 2)[wanted]
-        traces[:, at] = np.frombuffer(trace, "<u8").reshape(-1, 2)[wanted]
-        served[:, at] = known[np.minimum(columns.unpack_buckets(packed, n_cases), len(ids))][wanted]
-        marks[:, at] = columns.unpack_marks(marked, n_cases)[wanted]
+    for found in stored_columns.stream(key.repeat_ids):
+        at = place[found.repeat_id]
+        texts[:, at], traces[:, at] = found.texts[wanted], found.traces[wanted]
+        served[:, at], marks[:, at] = found.buckets[wanted], found.marks[wanted]
     own = key.run.suite_version.scorer_id
     return Side(
         key=key,

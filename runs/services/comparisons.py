@@ -22,8 +22,10 @@ from evalboard.core.digest import canonical_json
 from evalboard.core.errors import EvalboardError
 from evalboard.core.numeric_noise import NumericNoise
 from evalboard.core.pairing import KINDS
+from runs import bulk
 from runs.models import Comparison, Divergence, EngineProcess
-from runs.services import bulk, comparison_inputs, comparison_reading
+from runs.pair_noise import PairNoise
+from runs.services import comparison_inputs, comparison_reading
 from runs.services.comparison_groups import Groups, find_groups
 from runs.services.comparison_inputs import Inputs, Side, SideKey
 from runs.services.comparison_reading import Judged
@@ -138,7 +140,7 @@ def _make(ours: SideKey, theirs: SideKey, repeats: tuple[int, int] | None, input
         n_pairs=len(groups),
     )
     with _failing(row):
-        noise = comparison_reading.measure_noise(inputs, groups)
+        noise = _main_noise(inputs) if len(groups) else None
         row.summary = comparison.begin(inputs.matched, groups.is_unread, noise, _judged(inputs))
         n_known = len(groups.is_unread) - int(np.count_nonzero(groups.is_traced))
         row.summary |= {"sides": _sides(inputs), "so_far": {"n_known": n_known, "n_larger": 0}}
@@ -148,6 +150,16 @@ def _make(ours: SideKey, theirs: SideKey, repeats: tuple[int, int] | None, input
             row.save(update_fields=["summary"])
     row.refresh_from_db()
     return row
+
+
+def _main_noise(inputs: Inputs) -> NumericNoise:
+    """The noise between the buckets that served most of either side, which is shown for all."""
+    sides = (inputs.baseline, inputs.candidate)
+    return _noise(inputs).between(*(side.bucket_ids[0] if side.bucket_ids else None for side in sides))
+
+
+def _noise(inputs: Inputs) -> PairNoise:
+    return PairNoise(inputs.baseline.key.run, inputs.candidate.key.run)
 
 
 def _judged(inputs: Inputs) -> dict[str, Any]:
@@ -182,20 +194,16 @@ def _vocabulary_id(side: Side) -> int | None:
 
 def _advance(row: Comparison, inputs: Inputs, groups: Groups, n_groups: int) -> None:
     """Read the next groups and store their rows; after the last one, the whole summary."""
-    stated = row.summary["noise"]
-    noise = NumericNoise(stated["sd"], stated["ulp"], stated["dtype"])
     part = slice(row.n_done, min(row.n_done + n_groups, len(groups)))
-    judged = comparison_reading.judge(inputs, groups, noise, part)
+    judged = comparison_reading.judge(inputs, groups, _noise(inputs), part) if len(groups) else []
     rows: list[tuple[Any, ...]] = []
     so_far = row.summary["so_far"]
     for group, found in enumerate(judged, start=part.start):
         members = groups.members_of(group)
         rows += _rows(row.pk, inputs, groups, members, found)
-        parted = found.divergence
-        is_paired = groups.pair_indexes[members[0]] >= 0
-        if is_paired and parted is not None and noise.ratio(parted.shift_rms, parted.n_usable) is not None:
+        if groups.pair_indexes[members[0]] >= 0 and found.is_larger is not None:
             so_far["n_known"] += len(members)
-            so_far["n_larger"] += len(members) * noise.is_larger(parted.shift_rms, parted.n_usable)
+            so_far["n_larger"] += len(members) * found.is_larger
     bulk.copy_values(Divergence, COLUMNS, rows)
     row.n_done = part.stop
     if row.n_done == len(groups):
@@ -251,9 +259,8 @@ def _rows(
 
 
 def _kind(groups: Groups, pair: int, found: Judged) -> str:
-    if found.divergence is not None:
-        return found.divergence.kind
-    return "text_only" if groups.is_texted[pair] else "identical"
+    kind = found.divergence.kind if found.divergence is not None else "identical"
+    return "text_only" if kind == "identical" and groups.is_texted[pair] else kind
 
 
 def _summary(row: Comparison, inputs: Inputs, groups: Groups) -> dict[str, Any]:

@@ -12,12 +12,11 @@ import numpy as np
 
 from evalboard.core import codec, columns, fragility
 from evalboard.core.errors import TraceDamaged
-from runs import pair_facts
+from runs import bulk, pair_facts
 from runs.models import Bucket, Repeat
-from runs.services import bulk
+from runs.stored_traces import BLOCKS
 
 FIRST = 1
-BLOCKS = "SELECT id, data FROM runs_traceblock WHERE id = ANY(%s::bigint[])"
 
 Placed = tuple[int, int, int, int]  # case index, bucket id, trace block id, slot
 

@@ -8,10 +8,11 @@ import numpy as np
 
 from evalboard.core import digest, live_answers, scoring
 from evalboard.core.trace import Trace
+from runs import bulk
 from runs.imported import NOT_IN_LOG
 from runs.importers.records import LoggedResponse, LoggedRun, LoggedScore
 from runs.models import EngineProcess, Repeat, Response, Run, Scorer
-from runs.services import bulk, rollup, traces
+from runs.services import rollup, traces
 from runs.services.import_buckets import Served
 from runs.services.import_suites import recorded_scorer
 from runs.services.storable import storable

@@ -9,8 +9,9 @@ from django.db.models.functions import Now
 
 from evalboard.core import digest
 from evalboard.core.provenance import Decoded, Failed, Outcome
+from runs import bulk
 from runs.models import Case, EngineProcess, Event, Repeat, Response, Shard
-from runs.services import bulk, history, traces
+from runs.services import history, traces
 from runs.services.leases import Lease, fenced, lease_span
 from runs.services.storable import storable
 from runs.services.traces import Key, Place

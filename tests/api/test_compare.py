@@ -118,6 +118,15 @@ def test_one_pair_side_by_side(api: Api, runs: tuple[Run, Run]) -> None:
     assert "fingerprint" in {line["field"] for line in found["provenance"]}
 
 
+def test_a_pair_says_the_same_before_and_after_its_comparison_is_stored(api: Api, runs: tuple[Run, Run]) -> None:
+    pair = f"/compare/cases/sea/?{of(runs)}&repeat=2,2"
+    before = api.get(pair).json()
+    api.get(f"/compare/?{of(runs)}&repeat=2,2")
+    [listed, _] = api.get(f"/compare/cases/?{of(runs)}&cause=backend_changed").json()["results"]
+    assert api.get(pair).json() == before
+    assert {name: listed["evidence"][name] for name in before["evidence"]} == before["evidence"]
+
+
 def test_a_case_id_may_hold_a_slash(api: Api, runs: tuple[Run, Run]) -> None:
     assert api.get(f"/compare/cases/a/b%20c/?{of(runs)}").json()["case"] == "a/b c"
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from evalboard.core import codec, columns, digest, noise, vocabulary
 from evalboard.core.trace import Trace
-from runs import services
+from runs import bulk, services
 from runs.models import (
     Case,
     CaseColumns,
@@ -34,7 +34,7 @@ from runs.models import (
     TraceBlock,
     Vocabulary,
 )
-from runs.services import bulk, packed_digests
+from runs.services import packed_digests
 from runs.services.suites import store_scorer
 from runs.services.traces import TRACES_PER_BLOCK
 from tests import outcomes

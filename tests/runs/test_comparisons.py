@@ -14,7 +14,7 @@ from django.utils import timezone
 from evalboard.core import codec, digest
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.trace import Trace
-from runs import selectors, services
+from runs import pair_noise, selectors, services
 from runs.models import (
     Bucket,
     CaseColumns,
@@ -159,7 +159,7 @@ def test_runs_that_are_the_same_to_the_bit_have_no_rows_and_read_no_trace(
     assert (found.status, found.n_pairs) == ("finished", 0)
     report = selectors.comparison_report(found.pk)
     assert (report.counts.identical, report.counts.n_pairs) == (24, 24)
-    assert (report.difference, report.ledger, report.comparable) == (0.0, (), True)
+    assert (report.difference, report.ledger, report.comparable, report.noise) == (0.0, (), True, None)
 
 
 def test_of_a_block_only_the_differing_slots_are_decoded(
@@ -177,9 +177,10 @@ def test_of_a_block_only_the_differing_slots_are_decoded(
 
     runs = [stored(version, each, each, each, by=process) for each in (ours, theirs)]
     monkeypatch.setattr(codec, "read_traces", spy)
+    monkeypatch.setattr(pair_noise, "STEP_TRACES", 1)  # of case 0, to see the step of each side's logits
     found = services.compare(baseline=runs[0].pk, candidate=runs[1].pk)
     assert found.status == "finished"
-    assert {slot for slots in asked for slot in slots} == {5}
+    assert {slot for slots in asked for slot in slots} == {0, 5}
     assert found.n_pairs == 1  # three repeats, one pair of traces
     rows = Divergence.objects.filter(comparison=found)
     assert [(row.repeat_baseline, row.repeat_candidate, row.cause, row.flip_position) for row in rows] == [
@@ -480,14 +481,14 @@ def test_one_that_fails_leaves_the_others_alone(
     run = made.baseline
     beside = services.compare(baseline=made.candidate_id, candidate=run.pk)
     summary = Comparison.objects.get(pk=made.pk).summary
-    del summary["noise"]
+    del summary["so_far"]
     Comparison.objects.filter(pk=made.pk).update(summary=summary)
     with caplog.at_level(logging.CRITICAL, "runs.services.comparisons"):
         while services.work_on_comparison():
             pass
     made.refresh_from_db()
     beside.refresh_from_db()
-    assert (made.status, made.error) == ("failed", "KeyError: 'noise'")
+    assert (made.status, made.error) == ("failed", "KeyError: 'so_far'")
     assert beside.status == "finished"
 
 

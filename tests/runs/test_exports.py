@@ -18,12 +18,11 @@ from django.utils import timezone
 from evalboard.core import codec, columns, digest
 from evalboard.core.errors import Conflict, NotFound
 from evalboard.core.run_archive_reader import RunArchive
-from runs import exports, selectors, services
+from runs import bulk, exports, selectors, services
 from runs.api.views.cases import ONLY
 from runs.models import CaseColumns, Comparison, Repeat, RepeatScore, Response, Run, Shard, TraceBlock
 from runs.selectors.divergence_list import DivergenceFilter
 from runs.selectors.run_cases import case_indexes
-from runs.services import bulk
 from tests import build, make
 from tests.frontend import stage, two_runs
 
