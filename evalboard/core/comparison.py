@@ -1,6 +1,6 @@
 """What is kept of a comparison beside its differing pairs: the summary, as JSON.
 
-Shape, version 1. Points, nats and positions as everywhere; null is "not known"; `cases` are case indexes.
+Shape, version 2. Points, nats and positions as everywhere; null is "not known"; `cases` are case indexes.
 `noise` is that between the buckets that served most of each side, null where nothing differs.
 
     {"version", "counts": {"n_pairs", "identical", "drift_only", "flipped", "text_only", "missing", "unread",
@@ -13,7 +13,7 @@ Shape, version 1. Points, nats and positions as everywhere; null is "not known";
      "causes": [{"cause", "n_pairs", "n_score_changed"}],
      "onsets", "flips": {"width", "starts", "series": [{"cause", "counts"}], "n", "n_at_start"},
      "clusters": [{"key", "cause", "tokens": [[baseline id, candidate id]], "n_cases", "n_of_cause", "cases"}],
-     "n_clusters", "whole_run"}
+     "n_clusters", "larger_shifts": {"n_cases", "n_read", "n_established"}}
 
 A comparison whose traces have not all been read has the first six alone, `unread` above 0, and the score.
 """
@@ -29,11 +29,11 @@ from numpy.typing import NDArray
 from evalboard.core import digest, ledger, pairing
 from evalboard.core.cause import CAUSES, CODES
 from evalboard.core.clusters import Cluster, Parted, find_clusters, histogram
+from evalboard.core.larger_shifts import ESTABLISHED, LargerShifts
 from evalboard.core.numeric_noise import NumericNoise
 from evalboard.core.pairing import KINDS, Pairing
-from evalboard.core.whole_run import read_whole_run
 
-VERSION = 1
+VERSION = 2
 CLUSTERS_KEPT, CASES_OF_A_CLUSTER = 200, 5
 NONE = -1  # in arrays of positions and token ids
 LOST, GAINED, MISSING, SAME = 0, 4, 8, 9  # where the consequences of each kind begin
@@ -81,13 +81,15 @@ class Matched:
 class Differing:
     """The scored pairs that differ, int64 or uint8, all of one length.
 
-    pairs: indexes into the pairing. causes: codes of cause.CODES; kinds: indexes into KINDS. onsets, flips: positions,
-    NONE where never. tokens_*: chosen at the flip, NONE where there is none.
+    pairs: indexes into the pairing. causes: codes of cause.CODES; kinds: indexes into KINDS. shifts: 1 where the shift
+    is larger than noise, 0 where it is not, NONE where `larger_shifts.is_larger` says neither. onsets, flips:
+    positions, NONE where never. tokens_*: chosen at the flip, NONE where there is none.
     """
 
     pairs: Indexes
     causes: Codes
     kinds: Codes
+    shifts: Indexes
     onsets: Indexes
     flips: Indexes
     tokens_baseline: Indexes
@@ -134,14 +136,12 @@ def summarise(
     matched: Matched,
     differing: Differing,
     *,
-    n_known: int,
-    n_larger: int,
+    is_read: Bools,
     words: tuple[TokenBytes, TokenBytes],
     case_indexes: Indexes,
 ) -> Json:
-    """The whole summary. begun: what `begin` gave. n_known, n_larger: pairs whose shift is known, and is too large,
-    those with equal traces included. words: the bytes of each side's tokens. case_indexes: the suite's index of each
-    case of the pairing.
+    """The whole summary. begun: what `begin` gave. is_read: bool[m], of the pairs that do not differ those that have
+    logprobs. words: the bytes of each side's tokens. case_indexes: the suite's index of each case of the pairing.
     """
     kinds = np.full(len(matched.pairing), KINDS.index("identical"), np.uint8)
     causes = np.full(len(matched.pairing), CODES["identical"], np.uint8)
@@ -160,8 +160,24 @@ def summarise(
         "flips": _histogram(differing.flips, differing.causes, reach),
         "clusters": clusters[:CLUSTERS_KEPT],
         "n_clusters": len(clusters),
-        "whole_run": read_whole_run(n_known, n_larger).sentence if n_known else "",
+        "larger_shifts": asdict(_larger_shifts(matched.pairing, differing, is_read)),
     }
+
+
+def _larger_shifts(pairs: Pairing, differing: Differing, is_read: Bools) -> LargerShifts:
+    has_shift, is_larger, is_established = (
+        is_read.copy(),
+        np.zeros(len(pairs), np.bool_),
+        np.zeros(len(pairs), np.bool_),
+    )
+    has_shift[differing.pairs], is_larger[differing.pairs] = differing.shifts != NONE, differing.shifts == 1
+    is_established[differing.pairs] = np.isin(differing.causes, [CODES[cause] for cause in ESTABLISHED])
+    read = np.unique(pairs.cases[has_shift])
+    return LargerShifts(
+        n_cases=len(np.unique(pairs.cases[is_larger])),
+        n_read=len(read),
+        n_established=len(np.setdiff1d(pairs.cases[is_established], read)),
+    )
 
 
 def _counts(matched: Matched, kinds: Codes, is_flipped: Bools) -> Json:

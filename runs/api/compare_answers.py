@@ -69,6 +69,15 @@ class LedgerLine(TypedDict):
     lost: float
 
 
+class LargerShifts(TypedDict):
+    """Cases whose logits moved further than noise explains, of those that could be read; others have another cause."""
+
+    n_cases: Count
+    n_read: Count
+    n_established: Count
+    text: str | None
+
+
 class NumericNoise(TypedDict):
     sd: float
     near: float
@@ -142,7 +151,7 @@ class Comparison(TypedDict):
     score: ScoreCompared
     counts: ComparedCounts
     ledger: list[LedgerLine]
-    whole_run: str | None
+    larger_shifts: LargerShifts | None
     noise: NumericNoise | None
     onset_histogram: PositionHistogram | None
     flip_histogram: PositionHistogram | None

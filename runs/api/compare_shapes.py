@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 
 from rest_framework.request import Request
 
+from evalboard.core.larger_shifts import LargerShifts
 from runs.api import compare_answers
 from runs.api.shapes import bucket_share, instant, page_url, pair
 from runs.selectors import ComparisonReport, DivergenceRow, TokenCell
@@ -47,7 +48,7 @@ def comparison(report: ComparisonReport, request: Request) -> compare_answers.Co
             }
             for line in report.ledger
         ],
-        "whole_run": report.whole_run or None,
+        "larger_shifts": _larger_shifts(report.larger_shifts),
         "noise": _noise(report.noise),
         "onset_histogram": _histogram(report.onset_histogram),
         "flip_histogram": _histogram(report.flip_histogram),
@@ -140,6 +141,17 @@ def _counts(counts: ComparedCounts) -> compare_answers.ComparedCounts:
         "score_changed": counts.score_changed,
         "n_cases": counts.n_cases,
         "n_cases_missing": counts.n_cases_missing,
+    }
+
+
+def _larger_shifts(found: LargerShifts | None) -> compare_answers.LargerShifts | None:
+    if found is None:
+        return None
+    return {
+        "n_cases": found.n_cases,
+        "n_read": found.n_read,
+        "n_established": found.n_established,
+        "text": found.sentence or None,
     }
 
 

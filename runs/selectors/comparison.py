@@ -8,6 +8,7 @@ from typing import Any
 from evalboard.core.comparability import Block
 from evalboard.core.errors import NotFound
 from evalboard.core.fingerprint import Moved
+from evalboard.core.larger_shifts import LargerShifts
 from evalboard.core.ledger import shown_tenths
 from runs.models import Bucket, Case, Comparison, Repeat, RepeatScore, Run
 from runs.pair_parting import stored_words
@@ -211,10 +212,10 @@ class ComparisonReport:
     """Everything but the case list.
 
     Points are None where no case is scored on both sides, or several buckets served one of them. While `progress` is
-    not finished, ledger, histograms, flips, clusters and whole_run are empty, and counts are partial. n_flips: of all
-    pairs, where `flips` is a sample of at most FLIPS_SHOWN. n_clusters: of all, where `clusters` are the largest.
-    backends: the letter pairs that differing pairs have ("A", "B"), for the filter; tags likewise, both at most
-    FACETS_SHOWN. is_same_run: one repeat against another of the same run.
+    not finished, ledger, histograms, flips and clusters are empty, larger_shifts is None, and counts are partial.
+    n_flips: of all pairs, where `flips` is a sample of at most FLIPS_SHOWN. n_clusters: of all, where `clusters` are
+    the largest. backends: the letter pairs that differing pairs have ("A", "B"), for the filter; tags likewise, both
+    at most FACETS_SHOWN. is_same_run: one repeat against another of the same run.
     """
 
     id: int
@@ -231,7 +232,7 @@ class ComparisonReport:
     counts: ComparedCounts
     ledger: tuple[LedgerLine, ...]
     causes: tuple[CauseCount, ...]
-    whole_run: str
+    larger_shifts: LargerShifts | None
     noise: NoiseLine | None
     onset_histogram: PositionHistogram | None
     flip_histogram: PositionHistogram | None
@@ -278,7 +279,7 @@ def comparison_report(comparison_id: int) -> ComparisonReport:
         counts=ComparedCounts(**kept.summary.get("counts", NOTHING_COUNTED)),
         ledger=_ledger(kept.summary),
         causes=tuple(CauseCount(**count) for count in kept.summary.get("causes", ())),
-        whole_run=kept.summary.get("whole_run", ""),
+        larger_shifts=LargerShifts(**shifts) if (shifts := kept.summary.get("larger_shifts")) else None,
         noise=NoiseLine(**noise) if (noise := kept.summary.get("noise")) else None,
         onset_histogram=_histogram(kept.summary.get("onsets")),
         flip_histogram=_histogram(kept.summary.get("flips")),

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from evalboard.core import cause
 from evalboard.core.cause import Cause
 from evalboard.core.divergence import Divergence
-from evalboard.core.numeric_noise import NumericNoise
 from evalboard.core.trace import Trace
 from evalboard.core.vocabulary import Vocabulary
 from runs import pair_facts, stored_traces
@@ -36,14 +35,10 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One group: how it parted (None: equal traces, or none to compare) and why.
-
-    is_larger: whether its shift is larger than noise, None where no shift is known.
-    """
+    """One group: how it parted (None: equal traces, or none to compare) and why."""
 
     divergence: Divergence | None
     cause: Cause
-    is_larger: bool | None
     n_baseline: int | None
     n_candidate: int | None
 
@@ -78,18 +73,11 @@ def judge(inputs: Inputs, groups: Groups, noise: PairNoise, part: slice) -> list
             Judged(
                 parted,
                 cause.decide(pair, parted, by),
-                _is_larger(parted, by),
                 parted.n_baseline if parted and is_read else None,
                 parted.n_candidate if parted and is_read else None,
             )
         )
     return judged
-
-
-def _is_larger(parted: Divergence | None, noise: NumericNoise) -> bool | None:
-    if parted is None or noise.ratio(parted.shift_rms, parted.n_usable) is None:
-        return None
-    return noise.is_larger(parted.shift_rms, parted.n_usable)
 
 
 def token_words(vocabulary_id: int | None) -> Vocabulary | None:

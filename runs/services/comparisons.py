@@ -20,10 +20,11 @@ from evalboard.core.cause import CODES
 from evalboard.core.comparison import NONE, Differing, TokenBytes
 from evalboard.core.digest import canonical_json
 from evalboard.core.errors import EvalboardError
+from evalboard.core.larger_shifts import is_larger
 from evalboard.core.numeric_noise import NumericNoise
 from evalboard.core.pairing import KINDS
 from runs import bulk
-from runs.models import Comparison, Divergence, EngineProcess
+from runs.models import Comparison, Divergence, EngineProcess, Response
 from runs.pair_noise import PairNoise
 from runs.services import comparison_inputs, comparison_reading
 from runs.services.comparison_groups import Groups, find_groups
@@ -142,8 +143,7 @@ def _make(ours: SideKey, theirs: SideKey, repeats: tuple[int, int] | None, input
     with _failing(row):
         noise = _main_noise(inputs) if len(groups) else None
         row.summary = comparison.begin(inputs.matched, groups.is_unread, noise, _judged(inputs))
-        n_known = len(groups.is_unread) - int(np.count_nonzero(groups.is_traced))
-        row.summary |= {"sides": _sides(inputs), "so_far": {"n_known": n_known, "n_larger": 0}}
+        row.summary |= {"sides": _sides(inputs)}
         if len(groups) <= INLINE:
             _advance(row, inputs, groups, INLINE)
         else:
@@ -197,13 +197,8 @@ def _advance(row: Comparison, inputs: Inputs, groups: Groups, n_groups: int) -> 
     part = slice(row.n_done, min(row.n_done + n_groups, len(groups)))
     judged = comparison_reading.judge(inputs, groups, _noise(inputs), part) if len(groups) else []
     rows: list[tuple[Any, ...]] = []
-    so_far = row.summary["so_far"]
     for group, found in enumerate(judged, start=part.start):
-        members = groups.members_of(group)
-        rows += _rows(row.pk, inputs, groups, members, found)
-        if groups.pair_indexes[members[0]] >= 0 and found.is_larger is not None:
-            so_far["n_known"] += len(members)
-            so_far["n_larger"] += len(members) * found.is_larger
+        rows += _rows(row.pk, inputs, groups, groups.members_of(group), found)
     bulk.copy_values(Divergence, COLUMNS, rows)
     row.n_done = part.stop
     if row.n_done == len(groups):
@@ -266,18 +261,27 @@ def _kind(groups: Groups, pair: int, found: Judged) -> str:
 def _summary(row: Comparison, inputs: Inputs, groups: Groups) -> dict[str, Any]:
     """The whole summary, from the rows as they are stored."""
     differing, sample, backends = _read_back(row, groups)
-    so_far = row.summary["so_far"]
     sides = row.summary["sides"]
     found = comparison.summarise(
         row.summary,
         inputs.matched,
         differing,
-        n_known=so_far["n_known"],
-        n_larger=so_far["n_larger"],
+        is_read=_has_logprobs(inputs),
         words=(_words(sides["baseline"]["vocabulary"]), _words(sides["candidate"]["vocabulary"])),
         case_indexes=inputs.baseline.case_indexes,
     )
     return {**found, "sample": sample, "backends": backends, "tags": _tags(row)}
+
+
+def _has_logprobs(inputs: Inputs) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """bool[m]: whether the baseline's response of a pair has a trace; where nothing differs the candidate's has too."""
+    side, pairs = inputs.baseline, inputs.matched.pairing
+    found = side.is_there
+    if side.key.run.source_id is not None:  # what is decoded here always has one
+        for at, repeat_id in enumerate(side.key.repeat_ids):
+            texts = Response.objects.filter(repeat=repeat_id, trace_block=None)
+            found[np.isin(side.case_indexes, list(texts.values_list("case_index", flat=True))), at] = False
+    return found[pairs.cases, pairs.baseline_repeats]
 
 
 def _tags(row: Comparison) -> list[str]:
@@ -294,23 +298,26 @@ def _read_back(row: Comparison, groups: Groups) -> tuple[Differing, list[dict[st
     """
     stored = Divergence.objects.filter(comparison=row).exclude(consequence=comparison.MISSING)
     in_order = stored.order_by("case_index", "repeat_baseline", "repeat_candidate")
-    fields = ("cause", "consequence", "drift_onset", "flip_position", "token_baseline", "token_candidate", "id")
+    judged = ("cause", "numeric", "evidence__ratio", "evidence__threshold", "consequence")
+    places = ("drift_onset", "flip_position", "token_baseline", "token_candidate", "id")
     pairs = np.sort(groups.pair_indexes[groups.pair_indexes >= 0])
-    table = np.full((len(pairs), len(fields)), NONE, np.int64)
+    table = np.full((len(pairs), 3 + len(places)), NONE, np.int64)
     kinds = {code: KINDS.index(kind) for code in range(16) if (kind := comparison.kind_of(code)) is not None}
-    for place, (code, gravity, *rest) in enumerate(in_order.values_list(*fields).iterator(chunk_size=5000)):
-        numbers = [NONE if value is None else value for value in rest]
+    stored_rows = in_order.values_list(*judged, *places).iterator(chunk_size=5000)
+    for place, (code, numeric, ratio, limit, gravity, *rest) in enumerate(stored_rows):
+        numbers = [NONE if value is None else value for value in (is_larger(code, numeric, ratio, limit), *rest)]
         table[place] = [CODES[code], kinds[gravity], *numbers]
     differing = Differing(
         pairs=pairs,
         causes=table[:, 0].astype(np.uint8),
         kinds=table[:, 1].astype(np.uint8),
-        onsets=table[:, 2],
-        flips=table[:, 3],
-        tokens_baseline=table[:, 4],
-        tokens_candidate=table[:, 5],
+        shifts=table[:, 2],
+        onsets=table[:, 3],
+        flips=table[:, 4],
+        tokens_baseline=table[:, 5],
+        tokens_candidate=table[:, 6],
     )
-    flipped = table[table[:, 3] != NONE, 6]
+    flipped = table[table[:, 4] != NONE, 7]
     kept = flipped[:: max(-(-len(flipped) // FLIPS_KEPT), 1)].tolist()
     found = in_order.filter(pk__in=kept).values(
         "case_index",

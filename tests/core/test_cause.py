@@ -13,9 +13,9 @@ from evalboard.core import codec
 from evalboard.core.cause import CAUSES, CODES, Cause, Pair, Side, decide, same_but_for
 from evalboard.core.cause_words import REASONS, words
 from evalboard.core.divergence import Divergence, find_divergence, find_text_divergence
+from evalboard.core.larger_shifts import is_larger
 from evalboard.core.numeric_noise import NumericNoise, noise_between, pooled_sd
 from evalboard.core.trace import Trace, make_trace
-from evalboard.core.whole_run import read_whole_run
 from tests.core import stacks
 
 RECORDED = codec.read_block((Path(__file__).parent / "data" / "smollm2-bfloat16.evt").read_bytes())
@@ -115,7 +115,14 @@ def test_a_token_below_the_top_is_no_fault_where_the_sampler_may_take_it(setting
     assert (cause.code, cause.evidence["reason"]) == ("unknown", reason)
 
 
-def test_a_planted_quantised_backend_on_six_percent_of_responses_is_read_off_the_whole_run() -> None:
+def moved_further(pairs: Sequence[Divergence], noise: NumericNoise) -> int:
+    """How many of the pairs moved further than noise explains, each a case of its own."""
+    found = [named(pair, noise=noise, text="x" if pair.flip is not None else "The cat.") for pair in pairs]
+    numbers = [(each.evidence.get("ratio"), each.evidence.get("threshold")) for each in found]
+    return sum(is_larger(each.code, each.numeric, *read) is True for each, read in zip(found, numbers, strict=True))
+
+
+def test_a_planted_quantised_backend_on_six_percent_of_responses_is_counted() -> None:
     """800 responses of recorded traces, 48 of them decoded by a stack that is off by 0.25 nats a logit."""
     rng = np.random.default_rng(20261121)
     answers = [trace for trace in RECORDED if len(trace) > 20]
@@ -123,10 +130,7 @@ def test_a_planted_quantised_backend_on_six_percent_of_responses_is_read_off_the
         find_divergence(trace, drifted(trace, rng, 0.25) if index % 50 in (3, 20, 41) else drifted(trace, rng, 0.02))
         for index, trace in ((index, answers[index % len(answers)]) for index in range(800))
     ]
-    known = [pair for pair in found if pair.n_usable >= 3]
-    whole = read_whole_run(len(known), sum(ASSUMED.is_larger(pair.shift_rms, pair.n_usable) for pair in known))
-    assert whole.share == pytest.approx(0.06, abs=0.015)
-    assert whole.sentence.startswith(f"The backend or weights differ for about {100 * whole.share:.0f} % of responses:")
+    assert moved_further(found, ASSUMED) == pytest.approx(48, abs=12)
     shifted = [named(pair, text="x").code for index, pair in enumerate(found) if index % 50 in (3, 20, 41)]
     assert Counter(shifted).most_common(1)[0][0] == "larger_shift"
 
@@ -408,14 +412,11 @@ def test_error_rates_a_token_drawn_once_is_called_a_sampler_fault(measured: Nume
     assert shares([named(pair, noise=measured, text="x").code for pair in drawn])["sampler_fault"] >= 0.95
 
 
-def test_error_rates_noise_alone_marks_at_most_one_pair_in_a_hundred_as_shifted(measured: NumericNoise) -> None:
+def test_error_rates_noise_alone_moves_at_most_one_case_in_a_hundred_further(measured: NumericNoise) -> None:
     found = [find_divergence(*pair) for pair in stacks.pairs(800, seed=11)]
-    n_larger = sum(measured.is_larger(pair.shift_rms, pair.n_usable) for pair in found)
-    assert n_larger <= 8
-    assert read_whole_run(800, n_larger).share is None
+    assert moved_further(found, measured) <= 8
 
 
-def test_error_rates_six_percent_rerouted_is_read_as_about_six(measured: NumericNoise) -> None:
+def test_error_rates_six_percent_rerouted_are_counted_as_about_six(measured: NumericNoise) -> None:
     found = [find_divergence(*pair) for pair in stacks.pairs(800, seed=13, shift=0.25, share_shifted=0.06)]
-    whole = read_whole_run(800, sum(measured.is_larger(pair.shift_rms, pair.n_usable) for pair in found))
-    assert whole.sentence.startswith("The backend or weights differ for about 6 % of responses: 4")
+    assert moved_further(found, measured) == pytest.approx(48, abs=8)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from evalboard.core import comparison
 from evalboard.core.cause import CODES
 from evalboard.core.comparison import NONE, Differing, Matched
+from evalboard.core.larger_shifts import is_larger
 from evalboard.core.numeric_noise import NumericNoise
 from evalboard.core.pairing import KINDS, pair_runs
 
@@ -26,12 +27,14 @@ def ints(*values: int) -> NDArray[np.int64]:
 
 
 def differing(*rows: tuple[int, str, str, int, int, int, int]) -> Differing:
-    """Rows of pair, cause, kind, onset, flip, and the two tokens at the flip."""
+    """Rows of pair, cause, kind, onset, flip, and the two tokens at the flip. Larger shifts are those of that cause."""
     columns = list(zip(*rows, strict=True)) or [()] * 7
+    shifts = [is_larger(cause, None, None, None) for cause in columns[1]]
     return Differing(
         pairs=ints(*columns[0]),
         causes=np.array([CODES[cause] for cause in columns[1]], np.uint8),
         kinds=np.array([KINDS.index(kind) for kind in columns[2]], np.uint8),
+        shifts=ints(*(NONE if shift is None else shift for shift in shifts)),
         onsets=ints(*columns[3]),
         flips=ints(*columns[4]),
         tokens_baseline=ints(*columns[5]),
@@ -46,7 +49,7 @@ def words(token: int) -> bytes:
 
 def summarise(sides: Matched, rows: Differing, **changes: Any) -> dict[str, Any]:
     begun = comparison.begin(sides, np.zeros(len(sides.pairing), np.bool_), NOISE, {"moved": [], "blocks": []})
-    known: dict[str, Any] = {"n_known": 1, "n_larger": 0, "words": (words, words)}
+    known: dict[str, Any] = {"is_read": np.ones(len(sides.pairing), np.bool_), "words": (words, words)}
     indexes = np.arange(sides.pairing.n_cases)
     return comparison.summarise(begun, sides, rows, **known | {"case_indexes": indexes} | changes)
 
@@ -112,6 +115,22 @@ def test_clusters_go_by_the_bytes_of_tokens_and_keep_their_ids(five: Matched, ro
     assert first["key"] == summarise(five, rows)["clusters"][0]["key"]
 
 
+def test_larger_shifts_are_counted_by_case_and_without_established_causes() -> None:
+    """Four cases, two repeats: one moved further in both, one in one, one is the same, and one has another backend."""
+    sides = matched([[1.0, 1.0]] * 4, [[1.0, 1.0]] * 4)
+    rows = differing(
+        (0, "larger_shift", "flipped", 3, 4, 1, 2),
+        (1, "larger_shift", "flipped", 3, 4, 1, 2),
+        (2, "larger_shift", "flipped", 3, 4, 1, 2),
+        (3, "whitespace", "flipped", 3, 4, 1, 2),
+        (6, "backend_changed", "flipped", 3, 4, 1, 2),
+        (7, "backend_changed", "flipped", 3, 4, 1, 2),
+    )
+    assert summarise(sides, rows)["larger_shifts"] == {"n_cases": 2, "n_read": 3, "n_established": 1}
+    of_texts = summarise(sides, rows, is_read=np.zeros(8, np.bool_))["larger_shifts"]
+    assert of_texts == {"n_cases": 2, "n_read": 2, "n_established": 1}
+
+
 def test_a_summary_is_json(five: Matched, rows: Differing) -> None:
     found = summarise(five, rows)
     assert json.loads(json.dumps(found, allow_nan=False)) == found
@@ -121,9 +140,10 @@ def test_a_summary_is_json(five: Matched, rows: Differing) -> None:
 
 def test_nothing_that_differs_gives_an_empty_summary() -> None:
     same = matched([[1.0], [0.0]], [[1.0], [0.0]])
-    found = summarise(same, differing(), n_known=2)
+    found = summarise(same, differing())
     assert (found["ledger"], found["clusters"], found["causes"]) == ([], [], [])
     assert found["counts"]["identical"] == 2
+    assert found["larger_shifts"] == {"n_cases": 0, "n_read": 2, "n_established": 0}
     assert found["flips"]["n"] == 0
 
 

@@ -459,7 +459,7 @@ def compared(**changes: Any) -> ComparisonReport:
         counts=counts,
         ledger=ledger,
         causes=(),
-        whole_run="",
+        larger_shifts=None,
         noise=None,
         onset_histogram=None,
         flip_histogram=None,

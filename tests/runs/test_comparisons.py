@@ -270,7 +270,7 @@ def test_a_changed_template_and_a_changed_model_are_named(version: SuiteVersion,
     ]
 
 
-def test_a_shifted_backend_on_a_few_responses_is_seen_over_the_whole_run(process: EngineProcess) -> None:
+def test_cases_that_moved_further_than_noise_are_counted_and_nothing_is_made_of_it(process: EngineProcess) -> None:
     """6 % of responses moved far beyond noise, under one and the same fingerprint."""
     n = 400
     version = build.suite("many", case_ids=[f"case-{number:03}" for number in range(n)])
@@ -278,9 +278,14 @@ def test_a_shifted_backend_on_a_few_responses_is_seen_over_the_whole_run(process
     theirs: list[Answer | None] = [
         Answer(moved(recorded(index), 0.3)) if index % 17 == 0 else answer for index, answer in enumerate(ours)
     ]
-    runs = [stored(version, each, by=process) for each in (ours, theirs)]
+    theirs[1] = replace(answers(n)[1], prompt=b"another")
+    theirs[1] = replace(theirs[1], trace=moved(recorded(1), 0.3))
+    runs = [stored(version, each, each, by=process) for each in (ours, theirs)]
     report = selectors.comparison_report(services.compare(baseline=runs[0].pk, candidate=runs[1].pk).pk)
-    assert "differ for about 6 % of responses: 24 of 400 pairs" in report.whole_run
+    assert report.larger_shifts is not None
+    assert report.larger_shifts.sentence == (
+        "24 of 399 cases moved further than noise explains; 1 more differs for an established cause."
+    )
 
 
 def test_two_buckets_in_one_run_are_said_and_named(version: SuiteVersion, process: EngineProcess) -> None:
@@ -481,14 +486,14 @@ def test_one_that_fails_leaves_the_others_alone(
     run = made.baseline
     beside = services.compare(baseline=made.candidate_id, candidate=run.pk)
     summary = Comparison.objects.get(pk=made.pk).summary
-    del summary["so_far"]
+    del summary["sides"]
     Comparison.objects.filter(pk=made.pk).update(summary=summary)
     with caplog.at_level(logging.CRITICAL, "runs.services.comparisons"):
         while services.work_on_comparison():
             pass
     made.refresh_from_db()
     beside.refresh_from_db()
-    assert (made.status, made.error) == ("failed", "KeyError: 'so_far'")
+    assert (made.status, made.error) == ("failed", "KeyError: 'sides'")
     assert beside.status == "finished"
 
 
