@@ -49,7 +49,7 @@ class _Table:
     @property
     def is_left_out(self) -> NDArray[np.bool_]:
         """Cases with an answer that is no draw."""
-        found: NDArray[np.bool_] = live_answers.is_left_out(self.marks).any(axis=1)
+        found: NDArray[np.bool_] = np.any(live_answers.is_left_out(self.marks), axis=1)
         return found
 
     @property
