@@ -74,8 +74,10 @@ def of_run(report: RunReport) -> Finding:
 
 def _left_out(report: RunReport) -> str:
     n, n_repeats = sum(report.row.left_out), sum(n > 0 for n in report.row.left_out)
-    answers = "1 answer of a cache or a fallback is" if n == 1 else f"{n:,} answers of a cache or a fallback are"
-    return f"{answers} left out of it, with the {n_repeats} repeat{'' if n_repeats == 1 else 's'} that they are in."
+    one, their = "came out of a cache or after a fallback and", "holds it" if n == 1 else "holds them"
+    answers = f"1 answer {one} is no draw" if n == 1 else f"{n:,} answers {one} are no draws"
+    repeats = f"repeat that {their}" if n_repeats == 1 else f"{n_repeats} repeats that hold them"
+    return f"{answers}; no range reads the {repeats}."
 
 
 def of_noise(report: RunReport) -> Finding:

@@ -1,5 +1,6 @@
 """What lists, pages and the API show of a run. Built by run_list.py, run_detail.py and run_cases.py."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -288,3 +289,8 @@ class CaseRow:
     flip_chance: float | None = None
     is_likely_to_flip: bool = False
     marks: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def marked(self) -> dict[str, int]:
+        """How many of its responses carry each mark."""
+        return dict(Counter(name for names in self.marks for name in names))

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.core import policy, quantiles, verdict
+from evalboard.core import live_answers, policy, quantiles, verdict
 from evalboard.core.comparability import Asked, Served
 from evalboard.core.gate import GateVerdict, Question
+from evalboard.core.live_answers import Marks
 
 SEED = 20261121
 N_CASES = 800
@@ -30,30 +31,39 @@ SETTLED = ("ship", "no_ship")
 @dataclass(frozen=True, slots=True)
 class Regime:
     """How responses come about. unstable: share of cases. run_shift: standard deviation in points by which whole runs
-    move beside that, as some cases, others in each run, pass or fail together.
+    move beside that, as some cases, others in each run, pass or fail together. cached: share of a case's answers after
+    its first that a cache gives, which is the first once more; is_marked: the log says of which.
     """
 
     name: str
     unstable: float
     run_shift: float = 0.0
+    cached: float = 0.0
+    is_marked: bool = True
 
 
 PINNED = Regime("pinned", 0.006)
 BATCHED = Regime("batched", 0.112)
 SHIFTED = Regime("batched, whole runs shifted by 0.7 points", 0.112, 0.7)
+CACHED = Regime("batched, 8 % of later answers cached", 0.112, cached=0.08)
+ALL_CACHED = Regime("batched, all later answers cached", 0.112, cached=1.0)
+UNMARKED = Regime("batched, all later answers cached and not marked", 0.112, cached=1.0, is_marked=False)
 
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Two sides' repeats, float64[n_cases, k] each, and the true difference in points."""
+    """Two sides' repeats, float64[n_cases, k] each, their answers' marks, and the true difference in points."""
 
     baseline: Scores
     candidate: Scores
     difference: float
+    marks_baseline: Marks | None = None
+    marks_candidate: Marks | None = None
 
     def at(self, k: int) -> "Pair":
         """The first k repeats of each side."""
-        return Pair(self.baseline[:, :k], self.candidate[:, :k], self.difference)
+        ours, theirs = (None if side is None else side[:, :k] for side in (self.marks_baseline, self.marks_candidate))
+        return Pair(self.baseline[:, :k], self.candidate[:, :k], self.difference, ours, theirs)
 
 
 def pairs(
@@ -69,7 +79,13 @@ def pairs(
     for _ in range(n):
         chances = _chances(rng, regime, n_cases)
         changed = _changed(rng, chances, n_broken)
-        yield Pair(_repeats(rng, chances, regime, k), _repeats(rng, changed, regime, k), difference)
+        sides = [_repeats(rng, each, regime, k) for each in (chances, changed)]
+        if not regime.cached:
+            yield Pair(sides[0], sides[1], difference)
+            continue
+        cached = [_cached(rng, each, regime) for each in sides]
+        marks = [each[1] if regime.is_marked else None for each in cached]
+        yield Pair(cached[0][0], cached[1][0], difference, marks[0], marks[1])
 
 
 def judge(pair: Pair, settings: policy.PolicySettings = PAIRED) -> GateVerdict:
@@ -82,6 +98,8 @@ def judge(pair: Pair, settings: policy.PolicySettings = PAIRED) -> GateVerdict:
         candidate=pair.candidate,
         asked_baseline=asked("a"),
         asked_candidate=asked("b"),
+        marks_baseline=pair.marks_baseline,
+        marks_candidate=pair.marks_candidate,
     )
     return verdict.judge(question, settings)
 
@@ -183,6 +201,10 @@ CLAIMS = (
     Claim(regime=BATCHED, difference=-2.0, look=None, says="no-ship", holds=_is("no_ship"), at_least=0.98),
     Claim(regime=SHIFTED, difference=0.0, look=5, says="the 90 % interval covers it", holds=_covers, at_least=0.88),
     Claim(regime=SHIFTED, difference=-1.0, look=5, says="ship", holds=_is("ship"), at_most=0.06),
+    Claim(regime=CACHED, difference=-1.0, look=5, says="ship", holds=_is("ship"), at_most=0.06),
+    Claim(regime=CACHED, difference=0.0, look=5, says="the 90 % interval covers it", holds=_covers, at_least=0.88),
+    Claim(regime=ALL_CACHED, difference=-1.0, look=5, says="inconclusive", holds=_is("inconclusive"), at_least=1.0),
+    Claim(regime=UNMARKED, difference=-1.0, look=5, says="ship", holds=_is("ship")),
     Claim(regime=BATCHED, difference=0.0, look=5, says="ship", holds=_is("ship")),
     Claim(regime=BATCHED, difference=0.0, look=None, says="ship", holds=_is("ship")),
     Claim(
@@ -220,6 +242,14 @@ def _changed(rng: np.random.Generator, chances: Scores, n_broken: int) -> Scores
     changed[passing[: n_beside + max(n_broken, 0)]] = 0.0
     changed[failing[: n_beside + max(-n_broken, 0)]] = 1.0
     return changed
+
+
+def _cached(rng: np.random.Generator, scores: Scores, regime: Regime) -> tuple[Scores, Marks]:
+    """The scores where a cache gives a case's first answer once more, and the marks of those answers."""
+    is_cached = rng.random(scores.shape) < regime.cached
+    is_cached[:, 0] = False
+    marks = np.where(is_cached, live_answers.mark_of(["cached"]), 0).astype(np.uint8)
+    return np.where(is_cached, scores[:, :1], scores), marks
 
 
 def _repeats(rng: np.random.Generator, chances: Scores, regime: Regime, k: int) -> Scores:

@@ -85,7 +85,9 @@ def test_what_a_cache_answered_is_marked_and_said_to_be_left_out(viewer: Client)
     run = logs.stored(logs.log(*given))
     page = viewer.get(f"/runs/{run.pk}/").content.decode()
     assert "100.0 points in one repeat." in page
-    assert "12 answers of a cache or a fallback are left out of it, with the 4 repeats that they are in." in page
+    told = "12 answers came out of a cache or after a fallback and are no draws; no range reads the 4 repeats that hold"
+    assert told in page
+    assert page.count('<span class="tag">4 cached</span>') == 3
     assert "A whole second repeat of draws measures" in page
     cached = viewer.get(f"/runs/{run.pk}/repeats/2/cases/sky/").content.decode()
     assert "This answer is no draw: it came out of a cache." in cached
@@ -122,3 +124,30 @@ def test_nothing_of_a_log_is_offered_to_be_decoded_again(engineer: Client) -> No
     one, two = (logs.stored(logs.log(), name) for name in ("one", "two"))
     pages = (f"/runs/{two.pk}/repeats/1/cases/sky/", f"/compare/{one.pk}/{two.pk}/cases/sky/")
     assert not any("evalboard replay" in page_of(engineer, page) for page in pages)
+
+
+def test_a_release_over_a_cached_log_says_why_and_leads_to_the_import_of_a_fresh_one(
+    client_of: Callable[[str], Client],
+) -> None:
+    baseline, candidate = (
+        logs.stored(
+            logs.log(
+                *(
+                    logs.response(case, repeat, flags=("cached",) if repeat >= cached_from else ())
+                    for case in logs.CASES
+                    for repeat in range(1, 6)
+                )
+            ),
+            name,
+        )
+        for name, cached_from in (("one", 6), ("two", 2))
+    )
+    gate = {"suite": "colours", "baseline": baseline.pk, "candidate": candidate.pk}
+    release = services.create_release(gates=[gate], policy="paired")
+    page = client_of("release manager").get(f"/releases/{release.pk}/")
+    assert page.status_code == 200
+    text = page.content.decode()
+    assert "12 responses of the candidate came out of a cache" in text
+    assert "of the 5 draws on each side that a verdict takes, the candidate has 1 and the baseline 5" in text
+    assert "what a cache answers is no draw" in text
+    assert "Import the new log" in text
