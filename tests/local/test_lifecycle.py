@@ -99,23 +99,27 @@ def start(data_dir: Path, vllm_python: Path) -> Iterator[Callable[[], Machine]]:
             machine.process.stdout.close()
 
 
+def assert_connections_are_kept(machine: Machine) -> None:
+    connection = HTTPConnection(machine.url.removeprefix("http://"), timeout=30)
+    connection.request("GET", "/api/v1/health")
+    connection.getresponse().read()
+    held = connection.sock
+    time.sleep(PAUSE_SECONDS)
+    connection.request("GET", "/api/v1/health")
+    assert connection.getresponse().status == 200
+    assert connection.sock is held  # not opened anew
+    connection.close()
+
+
 def test_a_kill_of_everything_loses_nothing_and_ctrl_c_leaves_nothing(start):
     first = start()
     link = first.wait_for(lambda said: "url" in said)["url"]
     with httpx.Client(timeout=30, follow_redirects=True) as browser:
         browser.get(link).raise_for_status()
         assert browser.get(f"{first.url}/runs/").url.path == "/runs/"  # not sent to the login page
-    connection = HTTPConnection(first.url.removeprefix("http://"), timeout=30)
-    connection.request("GET", "/api/v1/health")
-    connection.getresponse().read()
-    held = connection.sock
+    assert_connections_are_kept(first)
     run_id = first.wait_for(lambda said: said.get("n_done", 0) > 0)["run"]
     done_before = first.run(run_id)["progress"]["n_done"]
-    time.sleep(PAUSE_SECONDS)
-    connection.request("GET", "/api/v1/health")
-    assert connection.getresponse().status == 200
-    assert connection.sock is held  # not opened anew
-    connection.close()
     killed = first.family()
     for process in killed:
         process.kill()
