@@ -38,6 +38,7 @@ def of_comparison(report: ComparisonReport) -> Finding:
     shown = signed_points(report.difference)
     n_cases = counts.n_cases_score_changed
     cases = "1 case changed its score" if n_cases == 1 else f"{n_cases:,} cases changed their score"
+    cases += " in some repeat" if len(report.baseline.repeats) + len(report.candidate.repeats) > 2 else ""
     if not n_cases:
         return Finding("The score did not move,", "though some responses are not the same.")
     if not any(line.shown for line in report.ledger):

@@ -6,11 +6,12 @@ from urllib.parse import urlencode
 from django.http import HttpRequest
 from django.urls import reverse
 
+from evalboard.core.paired import OUTCOMES
 from frontend.addresses import BEFORE_DOTS
 from runs.selectors.divergence_list import DivergenceFilter
 
 CHANGED = {"yes": True, "no": False}
-FILTERS = ("cause", "changed", "tag", "backend", "cluster", "q")
+FILTERS = ("outcome", "look", "cause", "changed", "tag", "backend", "cluster", "q")
 MOST_DIGITS = 9
 
 Kept = Mapping[str, str]  # filters of the address, as `asked_filter` gives them
@@ -22,7 +23,17 @@ def asked_filter(request: HttpRequest) -> dict[str, str]:
     found = {name: request.GET.get(name, "").strip()[:200] for name in FILTERS}
     if found["changed"] not in CHANGED:
         found["changed"] = ""
+    if found["outcome"] not in OUTCOMES:
+        found["outcome"] = found["look"] = ""
+    if asked_look(found) is None:
+        found["look"] = ""
     return {name: value for name, value in found.items() if value}
+
+
+def asked_look(asked: Mapping[str, str]) -> int | None:
+    """The first so many repeats of each side, as a verdict at that look reads them; None for all."""
+    text = asked.get("look", "")
+    return int(text) or None if text.isascii() and text.isdigit() and len(text) < MOST_DIGITS else None
 
 
 def divergence_filter(asked: dict[str, str]) -> DivergenceFilter:

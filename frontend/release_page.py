@@ -114,7 +114,7 @@ def context(
         "other_reasons": tuple(_other_reasons(report)),
         "lines": lines,
         "gates_note": release_words.of_gates(report),
-        "changed": release_words.of_changed(gate),
+        "outcome_links": release_words.outcome_links(gate),
         "notes": release_words.notes(report),
         "bucket_lines": tuple(bucket_lines(report, buckets)),
         "treatment": release_words.of_treatment(report.row.treatment),

@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.urls import reverse
-
 from evalboard.core import policy
 from evalboard.core.policy import PolicySettings
 from frontend.findings import Finding
+from frontend.pair_address import of_comparison
 from frontend.templatetags.numbers import points, signed_points
 from runs.selectors.release import GateReport, GateSide, Line, ReleaseReport, SignOffLine, StoryLine
 from runs.selectors.run import RunReport
@@ -73,12 +72,24 @@ def _number(n: int) -> str:
     return NUMBERS[n] if n < len(NUMBERS) else str(n)
 
 
-def of_changed(gate: GateReport) -> str:
-    """How many cases moved, and which way."""
-    n = gate.n_fixed + gate.n_broken
-    if not n:
-        return "no case was fixed or broken in most of its repeats"
-    return f"{n:,} case{'' if n == 1 else 's'} changed: {gate.n_fixed:,} fixed, {gate.n_broken:,} broken"
+@dataclass(frozen=True, slots=True)
+class OutcomeLink:
+    """A list of cases: "34 broken"."""
+
+    label: str
+    url: str
+
+
+def outcome_links(gate: GateReport) -> tuple[OutcomeLink, ...]:
+    """The cases that the verdict counts, each list with as many rows as its label says."""
+    counts = {"broken": gate.n_broken, "fixed": gate.n_fixed, "unstable": gate.n_unstable}
+    return tuple(OutcomeLink(f"{n:,} {outcome}", of_outcome(gate, outcome)) for outcome, n in counts.items() if n)
+
+
+def of_outcome(gate: GateReport, outcome: str) -> str:
+    """The address of the gate's cases with an outcome, by the repeats that were judged."""
+    kept = {"outcome": outcome} | ({} if gate.look is None else {"look": str(gate.look)})
+    return f"{of_comparison(gate.baseline.run_id, gate.candidate.run_id, kept=kept)}#cases"
 
 
 def of_line(text: str) -> Finding:
@@ -147,7 +158,7 @@ def _of_unstable(gate: GateReport) -> Note | None:
     if gate.candidate.draws.is_sampled:
         return None  # draws differ; that is the model's own doing and no alarm
     cases = "1 unstable case" if gate.n_unstable == 1 else f"{gate.n_unstable:,} unstable cases"
-    url = f"{reverse('run', args=[gate.candidate.run_id])}?only=unstable#cases"
+    url = of_outcome(gate, "unstable")
     return Note("warning", f"{cases} of {gate.suite}", "scored differently between repeats of one side.", url, "List")
 
 

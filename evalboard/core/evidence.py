@@ -119,8 +119,8 @@ class Evidence:
 
 def find_evidence(question: Question, policy: PolicySettings, *, is_comparable: bool) -> Evidence:
     """Read both sides. A side that several buckets served has no score, and no change is read across a block."""
-    side, drawn = _read(question.baseline, question.marks_baseline, question.draws_baseline)
-    side_too, drawn_too = _read(question.candidate, question.marks_candidate, question.draws_candidate)
+    side, drawn = read_side(question.baseline, question.marks_baseline, question.draws_baseline)
+    side_too, drawn_too = read_side(question.candidate, question.marks_candidate, question.draws_candidate)
     both = (side, side_too)
     is_sampled = drawn.is_sampled or drawn_too.is_sampled
     if is_sampled:
@@ -169,7 +169,7 @@ def find_evidence(question: Question, policy: PolicySettings, *, is_comparable: 
     )
 
 
-def _read(scores: Scores, marks: Marks | None, drawn: Draws) -> tuple[Drawn, Draws]:
+def read_side(scores: Scores, marks: Marks | None, drawn: Draws) -> tuple[Drawn, Draws]:
     """A side's repeats of draws with what they are; where all of them are one draw, that one."""
     side = live_answers.read(scores, marks)
     drawn = replace(drawn, repeats=tuple(drawn.repeats[at] for at in side.places if at < len(drawn.repeats)))
@@ -233,12 +233,12 @@ def _change(
 
 
 def _changed(ids: list[str], ours: Scores, theirs: Scores) -> Changed:
-    fixed, broken = (sorted(ids[case] for case in cases.tolist()) for cases in paired.changed(ours, theirs))
-    is_unstable = (noise.within_case_variances(ours) > 0) | (noise.within_case_variances(theirs) > 0)
+    found = paired.find_outcomes(ours, theirs)
+    fixed, broken = (sorted(ids[case] for case in cases.tolist()) for cases in (found.fixed, found.broken))
     return Changed(
         n_fixed=len(fixed),
         n_broken=len(broken),
-        n_unstable=int(np.count_nonzero(is_unstable)),
+        n_unstable=len(found.unstable),
         fixed=tuple(fixed[:MOST_LISTED]),
         broken=tuple(broken[:MOST_LISTED]),
     )

@@ -18,6 +18,7 @@ from evalboard.core import noise, quantiles
 
 MOVED_AS_A_WHOLE = 1.25  # run scores that scatter this much more than flips explain are noise of their own
 BORROWED = 1.25  # on the variance of a side that has only one repeat, taken from the other side's
+OUTCOMES = ("broken", "fixed", "unstable")
 CHANGED = 0.6  # of a score; less is what a case at 3 of 5 against 2 of 5 does by chance
 ROUNDING = 1e-9
 
@@ -215,6 +216,35 @@ def changed(baseline: Scores, candidate: Scores) -> tuple[NDArray[np.int64], NDA
     """Indexes of the cases that are fixed and of those that are broken: their mean moved by at least CHANGED."""
     moves = noise.case_means(candidate) - noise.case_means(baseline)
     return np.flatnonzero(moves >= CHANGED - ROUNDING), np.flatnonzero(moves <= ROUNDING - CHANGED)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Indexes of cases, int64: broken and fixed, the furthest moved first; unstable on either side, the most first.
+
+    A case may be broken, or fixed, and unstable too. This is the one rule for how many there are.
+    """
+
+    broken: NDArray[np.int64]
+    fixed: NDArray[np.int64]
+    unstable: NDArray[np.int64]
+
+
+def find_outcomes(baseline: Scores, candidate: Scores) -> Outcomes:
+    fixed, broken = changed(baseline, candidate)
+    moves = np.abs(noise.case_means(candidate) - noise.case_means(baseline))
+    spread = np.fmax(noise.within_case_variances(baseline), noise.within_case_variances(candidate))
+    return Outcomes(
+        broken=_largest_first(broken, moves),
+        fixed=_largest_first(fixed, moves),
+        unstable=_largest_first(np.flatnonzero(spread > 0), spread),
+    )
+
+
+def _largest_first(cases: NDArray[np.int64], sizes: Scores) -> NDArray[np.int64]:
+    """Cases of one size stay in their order."""
+    found: NDArray[np.int64] = cases[np.argsort(-np.round(sizes[cases], 9), kind="stable")]
+    return found
 
 
 def whole(scores: Scores) -> Scores:

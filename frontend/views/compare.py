@@ -9,8 +9,8 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from frontend import compare_charts, compare_words, exports, pair_address, plotly
-from frontend.causes import MARKS, CauseMark
+from frontend import compare_charts, compare_filters, compare_outcomes, compare_words, exports, pair_address, plotly
+from frontend.causes import MARKS
 from runs import selectors, services
 from runs.access import READ, requires
 from runs.selectors.comparison import ComparisonReport, SideBucket
@@ -20,17 +20,6 @@ CASES_PART, PROGRESS_PART = "cases", "progress"
 PARTS = {CASES_PART: "frontend/_compare_cases.html", PROGRESS_PART: "frontend/_compare_progress.html"}
 FIRST_TWO = (1, 2)
 MOST_DIGITS = 9
-
-
-@dataclass(frozen=True, slots=True)
-class CaseFilter:
-    """One choice above the case list; `n` is how many pairs it shows."""
-
-    label: str
-    url: str
-    is_on: bool
-    n: int | None = None
-    mark: CauseMark | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +64,7 @@ def _page(report: ComparisonReport) -> dict[str, Any]:
         "finding": compare_words.of_comparison(report),
         "spread": tuple(compare_words.of_side(report, side) for side in ("baseline", "candidate")),
         "count_parts": compare_charts.count_parts(report.counts),
+        "outcome_links": compare_filters.outcome_links(report),
         "counts_caption": compare_words.of_counts(report),
         "waterfall": compare_charts.waterfall(report),
         "charts": tuple(chart for chart in (_chart(report, "flip"), _chart(report, "drift onset")) if chart),
@@ -103,6 +93,8 @@ def _cases(request: HttpRequest, report: ComparisonReport) -> dict[str, Any]:
     asked = pair_address.asked_filter(request)
     number = request.GET.get("page", "")
     page_number = int(number) if number.isascii() and number.isdigit() and len(number) < MOST_DIGITS else 1
+    if "outcome" in asked:
+        return compare_outcomes.part(report, asked, page_number)
     wanted = pair_address.divergence_filter(asked)
     page = selectors.divergence_page(report.id, wanted, page=page_number)
     return {
@@ -110,10 +102,10 @@ def _cases(request: HttpRequest, report: ComparisonReport) -> dict[str, Any]:
         "asked": asked,
         "page": page,
         "lines": tuple(_lines(report, page.rows, asked)),
-        "filters": _filters(report, asked),
-        "previous_url": _at(report, asked, page=page.page - 1) if page.page > 1 else "",
-        "next_url": _at(report, asked, page=page.page + 1) if page.page < page.n_pages else "",
-        "all_url": _at(report, {}),
+        "filters": compare_filters.of_report(report, asked, report.outcomes),
+        "previous_url": compare_filters.at(report, asked, page=page.page - 1) if page.page > 1 else "",
+        "next_url": compare_filters.at(report, asked, page=page.page + 1) if page.page < page.n_pages else "",
+        "all_url": compare_filters.at(report, {}),
         "exports": exports.of_comparison(report, asked) if page.rows else (),
         "buckets": tuple(_by_letter(report).values()),
         "kept_by_form": tuple((name, asked[name]) for name in ("cause", "changed", "cluster") if name in asked),
@@ -144,30 +136,6 @@ def _said(row: DivergenceRow) -> tuple[Any, ...]:
     numbers = row.margin_baseline, row.margin_candidate, row.gap_at_onset, row.score_baseline, row.score_candidate
     others = row.token_baseline, row.token_candidate, row.backend_baseline, row.backend_candidate
     return (*places, *numbers, *others)
-
-
-def _filters(report: ComparisonReport, asked: dict[str, str]) -> tuple[CaseFilter, ...]:
-    kept = {name: value for name, value in asked.items() if name not in ("cause", "changed", "cluster")}
-    is_all = not {"cause", "changed", "cluster"} & asked.keys()
-    n_all = sum(count.n_pairs for count in report.causes)
-    changed = asked.get("changed") == "yes" and "cause" not in asked
-    found = [CaseFilter("all that differ", _at(report, kept), is_all, n_all)]
-    n_changed = sum(count.n_score_changed for count in report.causes)
-    found.append(CaseFilter("score changed", _at(report, kept | {"changed": "yes"}), changed, n_changed))
-    for count in report.causes:
-        url = _at(report, kept | {"cause": count.cause})
-        mark = MARKS[count.cause]
-        found.append(CaseFilter(mark.label, url, asked.get("cause") == count.cause, count.n_pairs, mark))
-    if "cluster" in asked:
-        found.append(CaseFilter("one cluster", _at(report, kept | {"cluster": asked["cluster"]}), True))
-    return tuple(found)
-
-
-def _at(report: ComparisonReport, asked: dict[str, str], *, page: int = 1) -> str:
-    kept = asked | ({"page": str(page)} if page > 1 else {})
-    return pair_address.of_comparison(
-        report.baseline.run_id, report.candidate.run_id, repeats=report.repeats, kept=kept
-    )
 
 
 def _fingerprints_url(report: ComparisonReport) -> str:

@@ -59,6 +59,14 @@ class ComparedCounts(TypedDict):
     n_cases_missing: Count
 
 
+class OutcomeCounts(TypedDict):
+    """Numbers of cases."""
+
+    broken: Count
+    fixed: Count
+    unstable: Count
+
+
 class LedgerLine(TypedDict):
     """One cause's part of the difference; the lines add up to `score.difference`."""
 
@@ -150,6 +158,7 @@ class Comparison(TypedDict):
     blocks: list[Note]
     score: ScoreCompared
     counts: ComparedCounts
+    outcomes: OutcomeCounts | None
     ledger: list[LedgerLine]
     larger_shifts: LargerShifts | None
     noise: NumericNoise | None
@@ -181,6 +190,16 @@ class ComparedCase(TypedDict):
     score_candidate: Points | None
     backend_baseline: str | None
     backend_candidate: str | None
+    url: Address
+
+
+class CaseOutcome(TypedDict):
+    """A case with its scores by repeat, null where there is none, and the cause of its gravest pair."""
+
+    case: str
+    scores_baseline: list[Points | None]
+    scores_candidate: list[Points | None]
+    cause: str | None
     url: Address
 
 

@@ -8,10 +8,11 @@ from rest_framework.request import Request
 from evalboard.core.larger_shifts import LargerShifts
 from runs.api import compare_answers
 from runs.api.shapes import bucket_share, instant, page_url, pair
-from runs.selectors import ComparisonReport, DivergenceRow, TokenCell
-from runs.selectors.comparison import ComparedCounts, NoiseLine, PositionHistogram, SideReport
+from runs.selectors import ComparisonReport, DivergenceRow, OutcomeCase, TokenCell
+from runs.selectors.comparison import ComparedCounts, NoiseLine, OutcomeCounts, PositionHistogram, SideReport
 from runs.selectors.response import finite
 from runs.selectors.trace_pair import PairReport, PairSide, Step
+from runs.services.case_outcomes import CaseOutcome
 
 
 def comparison(report: ComparisonReport, request: Request) -> compare_answers.Comparison:
@@ -38,6 +39,7 @@ def comparison(report: ComparisonReport, request: Request) -> compare_answers.Co
             "difference": report.difference,
         },
         "counts": _counts(report.counts),
+        "outcomes": _outcomes(report.outcomes),
         "ledger": [
             {
                 "cause": line.cause,
@@ -95,6 +97,22 @@ def case_row(row: DivergenceRow, report: ComparisonReport, request: Request) -> 
     }
 
 
+def case_outcome(
+    found: CaseOutcome, of: OutcomeCase, report: ComparisonReport, request: Request
+) -> compare_answers.CaseOutcome:
+    """One case, with where its gravest pair is shown to people."""
+    pair = of.pair
+    runs = report.baseline.run_id, report.candidate.run_id
+    repeat = ",".join(map(str, report.repeats or (1, 1))) if pair is None else pair.repeat
+    return {
+        "case": of.case_id,
+        "scores_baseline": [points(score) for score in found.baseline],
+        "scores_candidate": [points(score) for score in found.candidate],
+        "cause": None if pair is None else pair.cause,
+        "url": _pair_url(request, *runs, of.case_id, repeat, None if pair is None else pair.at),
+    }
+
+
 def trace_pair(report: PairReport, request: Request) -> compare_answers.TracePair:
     repeats = f"{report.baseline.repeat},{report.candidate.repeat}"
     runs = report.baseline.run_id, report.candidate.run_id
@@ -142,6 +160,10 @@ def _counts(counts: ComparedCounts) -> compare_answers.ComparedCounts:
         "n_cases": counts.n_cases,
         "n_cases_missing": counts.n_cases_missing,
     }
+
+
+def _outcomes(found: OutcomeCounts | None) -> compare_answers.OutcomeCounts | None:
+    return None if found is None else {"broken": found.broken, "fixed": found.fixed, "unstable": found.unstable}
 
 
 def _larger_shifts(found: LargerShifts | None) -> compare_answers.LargerShifts | None:

@@ -53,12 +53,17 @@ def answer_with(request: Request, rows: Sequence[Row], *, show: Callable[[Row], 
     numbered = list(enumerate(rows))
 
     def fetch(*, after: int | None, before: int | None, limit: int) -> Sequence[tuple[int, Row]]:
-        if before is not None:
-            return numbered[max(before - limit, 0) : before]
-        start = 0 if after is None else after + 1
-        return numbered[start : start + limit]
+        return part_of(numbered, after=after, before=before, limit=limit)
 
     return answer(request, fetch, place=lambda pair: pair[0], show=lambda pair: show(pair[1]))
+
+
+def part_of(rows: Sequence[Row], *, after: int | None, before: int | None, limit: int) -> Sequence[Row]:
+    """What a page asks of rows whose places are their indexes."""
+    if before is not None:
+        return rows[max(before - limit, 0) : before]
+    start = 0 if after is None else after + 1
+    return rows[start : start + limit]
 
 
 def _page_size(request: Request) -> int:

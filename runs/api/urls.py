@@ -56,6 +56,7 @@ urlpatterns = [
     path("compare/cases.csv", exports.pairs_csv, name="pairs_csv"),
     path("compare/cases.jsonl", exports.pairs_jsonl, name="pairs_jsonl"),
     path("compare/cases/", compare.case_list, name="compared_cases"),
+    path("compare/outcomes/", compare.outcome_list, name="compared_outcomes"),
     path("compare/cases/<path:case>/", compare.case_detail, name="compared_case"),
     path("releases/", releases.release_list, name="releases"),
     path("releases/<int:release_id>/", releases.release_detail, name="release"),

@@ -28,6 +28,7 @@ from runs.selectors.fingerprint import (
 from runs.selectors.fingerprint_history import EndpointTimeline, timelines
 from runs.selectors.health import doorbell_problem, what_is_missing
 from runs.selectors.metrics import Metrics, metrics
+from runs.selectors.outcome_list import OutcomeCase, outcome_cases
 from runs.selectors.pool import PoolRow, pool_rows
 from runs.selectors.release import (
     GateReport,
@@ -69,6 +70,7 @@ __all__ = [
     "GateSide",
     "Line",
     "Metrics",
+    "OutcomeCase",
     "PairReport",
     "PolicyRow",
     "PoolRow",
@@ -104,6 +106,7 @@ __all__ = [
     "fingerprint_use",
     "metrics",
     "neighbours",
+    "outcome_cases",
     "policy_rows",
     "pool_rows",
     "release_report",

@@ -96,6 +96,15 @@ class ComparedCounts:
         return self.unread > 0
 
 
+@dataclass(frozen=True, slots=True)
+class OutcomeCounts:
+    """Numbers of cases, as a verdict over these repeats counts them (core.paired)."""
+
+    broken: int
+    fixed: int
+    unstable: int
+
+
 NOTHING_COUNTED = {field.name: 0 for field in fields(ComparedCounts)}
 
 
@@ -215,7 +224,8 @@ class ComparisonReport:
     not finished, ledger, histograms, flips and clusters are empty, larger_shifts is None, and counts are partial.
     n_flips: of all pairs, where `flips` is a sample of at most FLIPS_SHOWN. n_clusters: of all, where `clusters` are
     the largest. backends: the letter pairs that differing pairs have ("A", "B"), for the filter; tags likewise, both
-    at most FACETS_SHOWN. is_same_run: one repeat against another of the same run.
+    at most FACETS_SHOWN. is_same_run: one repeat against another of the same run. outcomes: None where several buckets
+    served a side.
     """
 
     id: int
@@ -230,6 +240,7 @@ class ComparisonReport:
     moved: tuple[Moved, ...]
     blocks: tuple[Block, ...]
     counts: ComparedCounts
+    outcomes: OutcomeCounts | None
     ledger: tuple[LedgerLine, ...]
     causes: tuple[CauseCount, ...]
     larger_shifts: LargerShifts | None
@@ -277,6 +288,7 @@ def comparison_report(comparison_id: int) -> ComparisonReport:
         moved=tuple(Moved(**moved) for moved in kept.summary.get("moved", ())),
         blocks=blocks,
         counts=ComparedCounts(**kept.summary.get("counts", NOTHING_COUNTED)),
+        outcomes=OutcomeCounts(**known) if (known := kept.summary.get("outcomes")) else None,
         ledger=_ledger(kept.summary),
         causes=tuple(CauseCount(**count) for count in kept.summary.get("causes", ())),
         larger_shifts=LargerShifts(**shifts) if (shifts := kept.summary.get("larger_shifts")) else None,

@@ -1,6 +1,6 @@
 """The pairs of a comparison that differ, the gravest first, in pages; and the neighbours of one of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -159,6 +159,14 @@ def divergence_row(comparison_id: int, *, case_id: str, repeats: tuple[int, int]
     rows = _of_pair(kept, case_id, repeats)
     found = _rows(kept, list(rows[:1]))
     return found[0] if found else None
+
+
+def gravest_pairs(comparison_id: int, case_indexes: Iterable[int]) -> dict[int, DivergenceRow]:
+    """By case index the gravest of the case's pairs; a case whose pairs are all the same is not there."""
+    kept = _kept(comparison_id)
+    rows = Divergence.objects.filter(comparison=kept.id, case_index__in=list(case_indexes))
+    gravest = rows.order_by("case_index", *ORDER).distinct("case_index")
+    return {row.case_index: row for row in _rows(kept, list(gravest))}
 
 
 def neighbours(

@@ -2,6 +2,7 @@
 
 from runs.access import grant_role
 from runs.services.baselines import set_baseline
+from runs.services.case_outcomes import case_outcomes
 from runs.services.comparisons import compare, work_on_comparison
 from runs.services.endpoints import create_endpoint, create_profile, store_default_profiles
 from runs.services.idempotency import create_run_once, forget_old_keys
@@ -68,6 +69,7 @@ __all__ = [
     "bind_bucket",
     "cancel_run",
     "cancel_shard",
+    "case_outcomes",
     "claim_probe",
     "claim_replay",
     "claim_shard",

@@ -23,7 +23,7 @@ from runs.services.packed_digests import columns_digest, score_digest
 from runs.stored_columns import NO_BUCKET, Digests, Indexes
 
 # Changed whenever the same inputs would give another answer: a stored comparison is then not found again.
-METHOD = f"comparison {VERSION}.4"
+METHOD = f"comparison {VERSION}.5"
 
 # By what is asked and what is right: a case whose tags or scorer changed is still the same case.
 SAME_CASES = """

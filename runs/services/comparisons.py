@@ -26,7 +26,7 @@ from evalboard.core.pairing import KINDS
 from runs import bulk
 from runs.models import Comparison, Divergence, EngineProcess, Response
 from runs.pair_noise import PairNoise
-from runs.services import comparison_inputs, comparison_reading
+from runs.services import case_outcomes, comparison_inputs, comparison_reading
 from runs.services.comparison_groups import Groups, find_groups
 from runs.services.comparison_inputs import Inputs, Side, SideKey
 from runs.services.comparison_reading import Judged
@@ -143,7 +143,7 @@ def _make(ours: SideKey, theirs: SideKey, repeats: tuple[int, int] | None, input
     with _failing(row):
         noise = _main_noise(inputs) if len(groups) else None
         row.summary = comparison.begin(inputs.matched, groups.is_unread, noise, _judged(inputs))
-        row.summary |= {"sides": _sides(inputs)}
+        row.summary |= {"sides": _sides(inputs), "outcomes": case_outcomes.counted(inputs)}
         if len(groups) <= INLINE:
             _advance(row, inputs, groups, INLINE)
         else:

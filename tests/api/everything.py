@@ -202,6 +202,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("compare", query=pair | {"repeat": "1,1"}),
         Good("compared_cases", query=pair),
         Good("compared_case", {"case": CASE}, query=pair),
+        Good("compared_outcomes", query=pair | {"outcome": "unstable", "look": 2}),
         Good("releases"),
         Good("create_release", body=release),
         Good("release", take("release_id")),

@@ -145,3 +145,17 @@ def test_whole_cases_are_those_that_every_repeat_has() -> None:
     ours, _ = arrays([[1, NAN], [0, 1]], [[1, 1], [1, 1]])
     assert paired.whole(ours).tolist() == [[0, 1]]
     assert paired.measure(*arrays([[1, NAN]], [[1, 1]])).runs_baseline is None
+
+
+def test_outcomes_come_with_the_furthest_moved_first() -> None:
+    """3 of 5 less is broken and 2 of 5 is not; a case may be broken and unstable."""
+    ours, theirs = np.ones((6, 5)), np.ones((6, 5))
+    theirs[0, :2], theirs[1, :3], theirs[2], theirs[3, 0] = 0, 0, 0, 0
+    ours[4] = 0
+    found = paired.find_outcomes(ours, theirs)
+    assert (found.broken.tolist(), found.fixed.tolist(), found.unstable.tolist()) == ([2, 1], [4], [0, 1, 3])
+
+
+def test_one_repeat_is_never_unstable() -> None:
+    found = paired.find_outcomes(*arrays([[1.0], [0.0]], [[0.0], [1.0]]))
+    assert (found.broken.tolist(), found.fixed.tolist(), found.unstable.tolist()) == ([0], [1], [])

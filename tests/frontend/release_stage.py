@@ -9,6 +9,7 @@ from runs.selectors.comparison import (
     ComparisonProgress,
     ComparisonReport,
     LedgerLine,
+    OutcomeCounts,
     SideBucket,
     SideReport,
 )
@@ -457,6 +458,7 @@ def compared(**changes: Any) -> ComparisonReport:
         moved=(),
         blocks=(),
         counts=counts,
+        outcomes=OutcomeCounts(7, 3, 12),
         ledger=ledger,
         causes=(),
         larger_shifts=None,

@@ -132,7 +132,7 @@ def test_why_it_moved_ends_in_the_difference_and_leads_to_the_comparison(manager
     table = part(page, r'<table class="ledger">.*?</table>')
     assert words_of(part(table, r"<tfoot>.*?</tfoot>")).split()[-1] == "−33.3"
     assert f'href="/compare/{gate.baseline.run_id}/{gate.candidate.run_id}/"' in page
-    assert "10 cases changed: 0 fixed, 10 broken" in page
+    assert '?outcome=broken&amp;look=5#cases">10 broken</a>' in page
 
 
 @pytest.mark.django_db

@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 
 from evalboard.cli.main import app
 from evalboard.client import Client as Notebook
+from evalboard.core.paired import OUTCOMES
 from runs import models, services
 from runs.services.webhooks import EVENTS
 from tests import build, judged, probes
@@ -75,8 +76,9 @@ class Stored:
         compared = ("comparison", "compared_cases", "compared_case", "pairs_csv", "pairs_jsonl")
         return {
             **{f"api:{name}": [*pairs, *repeats] for name in compared},
+            "api:compared_outcomes": [f"{pair}&outcome={outcome}" for pair in pairs for outcome in OUTCOMES],
             "compare_chosen": ["", *pairs],
-            "compare": ["", "?repeat=1,2", "?part=cases"],
+            "compare": ["", "?repeat=1,2", "?part=cases", "?outcome=broken"],
             "run": ["", "?part=progress", "?only=unstable"],
             "release_new": ["", *(f"?candidate={run.pk}" for run in self.runs.values())],
         }

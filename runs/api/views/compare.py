@@ -7,14 +7,16 @@ from rest_framework.response import Response
 
 from evalboard.core.cause import CAUSES
 from evalboard.core.errors import InvalidInput
+from evalboard.core.paired import OUTCOMES
 from runs import selectors, services
 from runs.access import READ
 from runs.api import compare_answers, compare_shapes, pages, query
 from runs.api.access import resource
 from runs.api.answers import Page
 from runs.api.describe import describe, one_of, text, whole
-from runs.selectors import DivergenceRow
+from runs.selectors import DivergenceRow, OutcomeCase
 from runs.selectors.divergence_list import DivergenceFilter
+from runs.services.case_outcomes import CaseOutcome
 
 RUNS = {
     "baseline": {**whole("a run"), "required": True},
@@ -28,6 +30,10 @@ FILTERS = {
     "backend": text("the letters of both sides' buckets, as in A-B"),
     "cluster": text("its key"),
     "query": text("part of a case id"),
+}
+OUTCOME = {
+    "outcome": {**one_of(OUTCOMES), "required": True},
+    "look": whole("a look: the first so many repeats of each side, as a verdict there reads them"),
 }
 AT = {"at": whole("a position; where the two parted, unless given")}
 CHANGED = {"": None, "1": True, "0": False}
@@ -86,6 +92,45 @@ def case_detail(request: Request, case: str) -> Response:
         baseline, candidate, case_id=case, repeats=_repeats(sent) or FIRST, at=query.number(sent, "at")
     )
     return Response(compare_shapes.trace_pair(found, request))
+
+
+@resource(GET=READ)
+@describe(
+    "GET",
+    "The cases that broke, were fixed or are unstable, the furthest moved first",
+    name="compared_outcomes",
+    answer=Page[compare_answers.CaseOutcome],
+    query={**RUNS, **OUTCOME},
+    is_paged=True,
+    refuses=COMPARING,
+)
+def outcome_list(request: Request) -> Response:
+    """One row for each case; as many as a verdict over the same repeats counts."""
+    sent = query.read(request, (*RUNS, *OUTCOME))
+    outcome = query.choice(sent, "outcome", OUTCOMES)
+    if not outcome:
+        raise InvalidInput("The query is not valid.", fields={"outcome": "Must be given."})
+    report = compared(sent)
+    found = services.case_outcomes(
+        outcome=outcome,
+        baseline=report.baseline.run_id,
+        candidate=report.candidate.run_id,
+        repeats=report.repeats,
+        look=query.number(sent, "look"),
+    )
+    numbered = list(enumerate(found.cases))
+
+    def fetch(*, after: int | None, before: int | None, limit: int) -> list[tuple[int, CaseOutcome, OutcomeCase]]:
+        part = pages.part_of(numbered, after=after, before=before, limit=limit)
+        known = selectors.outcome_cases(report.id, [case.case_index for _, case in part])
+        return [(place, case, known[case.case_index]) for place, case in part]
+
+    return pages.answer(
+        request,
+        fetch,
+        place=lambda row: row[0],
+        show=lambda row: compare_shapes.case_outcome(row[1], row[2], report, request),
+    )
 
 
 def wanted_pairs(sent: dict[str, str]) -> DivergenceFilter:

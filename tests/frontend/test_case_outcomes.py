@@ -1,0 +1,136 @@
+"""One count of broken, fixed and unstable cases: verdict, pages, lists, REST and JUnit say the same, case by case."""
+
+import re
+from collections.abc import Callable
+from html import unescape
+
+import pytest
+from django.test import Client
+
+from evalboard.cli import results
+from runs import selectors, services
+from runs.models import Release, Run
+from tests import build, judged
+
+pytestmark = pytest.mark.django_db
+
+N, LOOK = 40, 5
+CASES = [f"case-{number:02}" for number in range(N)]
+
+
+def run_of(wrong: dict[int, str], n: int) -> Run:
+    """A run in which every case is right but these: by repeat, "0" for wrong."""
+    texts = [["blue"] * N for _ in range(n)]
+    for case, said in wrong.items():
+        for repeat, mark in enumerate(said):
+            texts[repeat][case] = "blue" if mark == "1" else "red"
+    return build.finished_run(*texts, version=build.suite(case_ids=CASES))
+
+
+@pytest.fixture
+def released(db: None) -> Release:
+    """Five repeats against seven. By the first five three break, one of which all seven acquit (case 11); one is fixed.
+
+    Case 30 wavers alike on both sides, so that no pair of its responses differs; case 31 wavers after the look.
+    """
+    judged.policy()
+    baseline = run_of({20: "00000", 30: "01111"}, 5)
+    candidate = run_of(
+        {7: "0001100", 3: "0000000", 5: "0011111", 9: "1110000", 11: "0001111", 30: "0111111", 31: "1111110"}, 7
+    )
+    gate = {"suite": "colours", "baseline": baseline.pk, "candidate": candidate.pk, "tier": "critical"}
+    return services.create_release(gates=[gate], policy="lenient")
+
+
+def listed(client: Client, url: str) -> list[str]:
+    """The cases of a list, a row each."""
+    page = unescape(client.get(url.partition("#")[0]).content.decode())
+    part = page[page.index('id="case-list"') :]
+    return re.findall(r'<tr>\s*<th scope="row"><a class="mono" href="[^"]*"><bdi>(case-\d+)</bdi>', part)
+
+
+def rest(client: Client, release: Release, outcome: str, **more: int) -> list[str]:
+    gate = release.gates.get()
+    sides = {"baseline": gate.baseline_run_id, "candidate": gate.candidate_run_id, "page_size": 2}
+    found, url = [], "/api/v1/compare/outcomes/"
+    sent: dict[str, object] = {**sides, "outcome": outcome, **more}
+    while url:
+        body = client.get(url, sent).json()
+        found += [row["case"] for row in body["results"]]
+        url, sent = body["next"], {}
+    return found
+
+
+def test_every_count_is_the_length_of_its_list(released: Release, viewer: Client) -> None:
+    [gate] = selectors.release_report(released.pk).gates
+    assert (gate.look, gate.n_broken, gate.n_fixed, gate.n_unstable) == (LOOK, 3, 1, 5)
+    page = unescape(viewer.get(f"/releases/{released.pk}/").content.decode())
+    links = dict(re.findall(r'<a href="([^"]*outcome=[^"]*)">(\d+ \w+)</a>', page))
+    assert sorted(links.values()) == ["1 fixed", "3 broken", "5 unstable"]
+    by_outcome = {said.split()[1]: listed(viewer, url) for url, said in links.items()}
+    assert by_outcome == {
+        "broken": ["case-03", "case-07", "case-11"],
+        "fixed": ["case-20"],
+        "unstable": ["case-05", "case-07", "case-09", "case-11", "case-30"],
+    }
+    for outcome, cases in by_outcome.items():
+        assert rest(viewer, released, outcome, look=LOOK) == cases
+    assert set(gate.broken) == set(by_outcome["broken"])
+
+
+def test_the_furthest_moved_comes_first_and_says_how_often_it_was_right(released: Release, viewer: Client) -> None:
+    gate = released.gates.get()
+    url = f"/compare/{gate.baseline_run_id}/{gate.candidate_run_id}/?outcome=broken&look=5"
+    page = " ".join(unescape(re.sub(r"<[^>]*>", " ", viewer.get(url).content.decode())).split())
+    _, found, rows = page.partition("3 cases, the furthest moved first, by the first 5 repeats of each side")
+    assert found
+    assert re.findall(r"(case-\d+) Which[^?]*\? (\d of 5) (\d of 5)", rows) == [
+        ("case-03", "5 of 5", "0 of 5"),
+        ("case-07", "5 of 5", "2 of 5"),
+        ("case-11", "5 of 5", "2 of 5"),
+    ]
+
+
+def test_a_comparison_counts_all_its_repeats_and_its_lists_hold_them(released: Release, viewer: Client) -> None:
+    gate = released.gates.get()
+    sides = f"baseline={gate.baseline_run_id}&candidate={gate.candidate_run_id}"
+    counts = viewer.get(f"/api/v1/compare/?{sides}").json()["outcomes"]
+    assert counts == {"broken": 2, "fixed": 1, "unstable": 6}
+    path = f"/compare/{gate.baseline_run_id}/{gate.candidate_run_id}/"
+    for outcome, n in counts.items():
+        assert f">{n} {outcome} cases</a>" in viewer.get(path).content.decode()
+        cases = listed(viewer, f"{path}?outcome={outcome}")
+        assert (len(cases), rest(viewer, released, outcome)) == (n, cases)
+
+
+def test_junit_fails_the_broken_cases_and_no_other(released: Release, client_of: Callable[[str], Client]) -> None:
+    client = client_of("viewer")
+    gate = client.get(f"/api/v1/releases/{released.pk}/").json()["gates"][0]
+
+    class Cases:
+        def cases(self, run: str) -> list[dict[str, object]]:
+            return list(client.get(f"/api/v1/runs/{run}/cases/?page_size=200").json()["results"])
+
+    found = results.of_gate(Cases(), gate, "")  # type: ignore[arg-type]
+    assert [case.case for case in found.of(results.FAILED)] == rest(client, released, "broken", look=LOOK)
+
+
+def test_nothing_is_counted_of_a_side_of_two_buckets(released: Release, viewer: Client) -> None:
+    one, other = build.process(build.bucket("float32")), build.process(build.bucket("bfloat16"))
+    mixed = build.run(repeats=1)
+    build.decode(mixed, 1, ["red"] * N, by=[one] * 20 + [other] * 20)
+    path = f"/compare/{released.gates.get().baseline_run_id}/{mixed.pk}/"
+    assert "broken cases" not in viewer.get(path).content.decode()
+    page = viewer.get(f"{path}?outcome=broken").content.decode()
+    assert "Several buckets served the candidate, so no case of it is judged as a whole." in page
+
+
+@pytest.mark.parametrize(
+    ("query", "field"), [("", "outcome"), ("&outcome=worse", "outcome"), ("&outcome=fixed&look=x", "look")]
+)
+def test_a_list_that_nobody_can_give_is_refused(released: Release, viewer: Client, query: str, field: str) -> None:
+    gate = released.gates.get()
+    answer = viewer.get(
+        f"/api/v1/compare/outcomes/?baseline={gate.baseline_run_id}&candidate={gate.candidate_run_id}{query}"
+    )
+    assert (answer.status_code, list(answer.json()["fields"])) == (400, [field])
