@@ -5,21 +5,26 @@ EVALBOARD_VLLM_PYTHON and EVALBOARD_TEST_MODEL. A test whose part is missing is 
 EVALBOARD_REQUIRE_SERVICES=1 a skipped test has failed, whatever skipped it.
 """
 
+import functools
 import importlib.util
 import ipaddress
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from evalboard.local.children import die_with_parent
 
 # The machine is shared: that drawing an example took long says nothing about the strategy.
 settings.register_profile("shared machine", suppress_health_check=[HealthCheck.too_slow], deadline=None)
@@ -33,6 +38,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Let the core's tests run where Django is not installed: its plugin's one setting is unknown there."""
     if importlib.util.find_spec("pytest_django") is None:
         parser.addini("DJANGO_SETTINGS_MODULE", "pytest-django is not installed; not read")
+
+
+def pytest_configure() -> None:
+    """Have the kernel end what this session starts, should the session be killed: workers, servers, browsers, other
+    sessions (pytest-xdist's). What they start dies with them in turn, as it does in production.
+    """
+    started = subprocess.Popen.__init__
+
+    @functools.wraps(started)
+    def start(self: Any, *arguments: Any, preexec_fn: Callable[[], None] | None = None, **options: Any) -> None:
+        if threading.current_thread() is threading.main_thread():  # the kernel watches the thread, not the process
+            preexec_fn = _one_after_another(die_with_parent(signal.SIGKILL), preexec_fn)
+        started(self, *arguments, preexec_fn=preexec_fn, **options)
+
+    subprocess.Popen.__init__ = start  # type: ignore[method-assign]
+
+
+def _one_after_another(first: Callable[[], None], then: Callable[[], None] | None) -> Callable[[], None]:
+    def call() -> None:
+        first()
+        if then is not None:
+            then()
+
+    return call
 
 
 # Few tests that take long, each by itself: begun last, one of them would be waited for with a core idle.

@@ -6,10 +6,13 @@ failure, without it the tests that need the part are skipped with the reason.
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+from evalboard.local.children import die_with_parent
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE_PYTHON = ROOT / ".venv-core" / "bin" / "python"
@@ -64,7 +67,7 @@ def is_required() -> bool:
 
 def run(command: list[str | Path]) -> int:
     sys.stdout.flush()
-    return abs(subprocess.run(command, cwd=ROOT, check=False).returncode)
+    return abs(subprocess.run(command, cwd=ROOT, check=False, preexec_fn=die_with_parent(signal.SIGKILL)).returncode)
 
 
 if __name__ == "__main__":

@@ -6,11 +6,12 @@ import threading
 from types import FrameType
 from typing import Any
 
-from celery.signals import worker_ready, worker_shutting_down
+from celery.signals import beat_embedded_init, worker_ready, worker_shutting_down
 from django.conf import settings
 from django.db import connections
 
 from evalboard.celery import CONTROL, app
+from evalboard.local.children import die_with_parent
 from runs import dispatch
 from worker.runner import Runner
 from worker.sending import Sender
@@ -52,13 +53,19 @@ def join(member: Runner) -> None:
 def schedule() -> None:
     """Sweep at fixed times, and send what waits in the outbox, beside any other scheduler: two do no harm."""
     sender = Sender()
+    end_with_the_scheduler = die_with_parent(signal.SIGTERM)
 
     def start_sender(**told: Any) -> None:
         sender.start()
 
+    def bind_clock(**told: Any) -> None:
+        end_with_the_scheduler()
+
     # Not before: the clock that Celery forks off must find no thread at work. Celery says it once, however often
     # it loses Redis and finds it again.
     worker_ready.connect(start_sender)
+    # The forked clock would outlive a killed scheduler, and ring for ever beside the next one's.
+    beat_embedded_init.connect(bind_clock)
     try:
         _celery(["--beat", "--pool", "threads", "--concurrency", "2", "--queues", CONTROL], name="scheduler")
     finally:

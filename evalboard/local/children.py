@@ -47,7 +47,7 @@ class Child:
                 stdout=out,
                 stderr=out,
                 process_group=0,
-                preexec_fn=_die_with(os.getpid(), end_signal),
+                preexec_fn=die_with_parent(end_signal),
             )
         finally:
             if out:
@@ -107,7 +107,10 @@ def wait_until(holds: Callable[[], bool], seconds: float, *, every: float = 0.05
     return True
 
 
-def _die_with(parent: int, end_signal: signal.Signals) -> Callable[[], None]:
+def die_with_parent(end_signal: signal.Signals) -> Callable[[], None]:
+    """Return what a child calls before its program starts; the signal comes when the thread that started it ends."""
+    parent = os.getpid()
+
     def in_child() -> None:
         _libc.prctl(PR_SET_PDEATHSIG, int(end_signal))
         if os.getppid() != parent:  # it died before the line above

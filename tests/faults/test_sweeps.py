@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
+import psutil
 import pytest
 from django.db import connections
 from django.db.models.functions import Now
@@ -15,7 +16,7 @@ from runs.services.reconcile import WAIT_BEFORE_SAYING_SO
 from tests import build
 from tests.faults.whole import assert_whole
 from tests.servers import RedisServer
-from tests.worker.conftest import Start, Wait, ended, kill_group
+from tests.worker.conftest import Start, Wait, ended, is_gone, kill_group
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -78,6 +79,16 @@ def test_two_schedulers_and_three_workers_take_a_lost_shard_back_once(
     assert_whole(run)
     assert run.events.filter(code="worker_lost").count() == 1
     assert run.events.filter(code="attempt").count() == 1
+
+
+@pytest.mark.parametrize("setup", ["team"], indirect=True)
+def test_a_killed_schedulers_clock_ends_with_it(start_worker: Start, wait_until: Wait, redis: RedisServer) -> None:
+    scheduler = start_worker("--scheduler", REDIS_URL=redis.url)
+    process = psutil.Process(scheduler.pid)
+    wait_until(process.children, "the clock has been forked off")
+    [clock] = process.children()
+    scheduler.kill()
+    wait_until(lambda: is_gone(clock), "the clock has ended")
 
 
 def test_without_a_scheduler_a_worker_sweeps(
