@@ -72,7 +72,7 @@ MEASURES = (
     _Measure(
         "Range of 5 repeats",
         lambda bucket: _width(bucket.noise.range5_points),
-        "what any 5 of these repeats span; the policy strict decides nothing above its guard",
+        "what any 5 of these repeats span; where nothing is drawn, the policy strict decides nothing above its guard",
     ),
     _Measure(
         "Range to expect",

@@ -39,7 +39,9 @@ def release(
         list[str] | None,
         typer.Option(metavar="SUITE:CANDIDATE[:BASELINE]", help="A suite that is shown and never decides."),
     ] = None,
-    policy: Annotated[str, typer.Option(help="The policy's slug; default: the suite's own, else strict.")] = "",
+    policy: Annotated[
+        str, typer.Option(help="The policy's slug; default: the suite's own, else strict; paired if sampled.")
+    ] = "",
     treatment: Annotated[
         str, typer.Option(metavar="model|stack", help="What differs between the sides, and so is judged.")
     ] = "model",

@@ -41,7 +41,7 @@ def run(
         str, typer.Option(metavar="current|RUN", help="With --wait: judge the run against a baseline, or a run.")
     ] = "",
     policy: Annotated[
-        str, typer.Option(help="With --against: the policy; default: the suite's own, else strict.")
+        str, typer.Option(help="With --against: the policy; default: the suite's own, else strict; paired if sampled.")
     ] = "",
     treatment: Annotated[
         str, typer.Option(metavar="model|stack", help="With --against: what differs between the sides.")

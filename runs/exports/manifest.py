@@ -45,6 +45,7 @@ def _run(run: Run) -> Json:
         "status": run.status,
         "failure": run.failure or None,
         "model": run.model_override,
+        "seed": run.seed,
         "labels": run.labels,
         "created_by": run.created_by.get_username() if run.created_by else None,
         "created_at": instant(run.created_at),

@@ -1,7 +1,7 @@
 """`make bench`: measure on the real engine and a real PostgreSQL; a table here, JSON in bench/.
 
-The parts `verdict` and `probes` need neither: they simulate, and write what they measure into docs/verdict.md and
-docs/probes.md.
+The part `sampled` needs no PostgreSQL. The parts `verdict` and `probes` need neither: they simulate, and write what
+they measure into docs/verdict.md and docs/probes.md.
 
 Machines are noisy: what is compared is run in turn within one call, and medians and ratios are given.
 """
@@ -22,20 +22,24 @@ from tests.bench.database import temporary_database
 
 ROOT = Path(__file__).resolve().parents[2]
 Row = dict[str, Any]
-PARTS = ("run", "store", "team", "compare", "api", "verdict", "probes")
+PARTS = ("run", "store", "team", "compare", "api", "sampled", "verdict", "probes")
 WITHOUT_ENGINE = {"api"}
-SIMULATED = {"verdict", "probes"}
+WITHOUT_DATABASE = {"sampled", "verdict", "probes"}
 
 
 def main() -> int:
     options = _options()
     rows: list[Row] = []
-    if set(options.only) - SIMULATED:
+    if set(options.only) - WITHOUT_DATABASE:
         with temporary_database():
             import django
 
             django.setup()
             rows += _measure(options)
+    if "sampled" in options.only:
+        from tests.bench import bench_sampled
+
+        rows += bench_sampled.measure()
     if "verdict" in options.only:
         from tests.bench import bench_verdict
 

@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from tests.bench import measured_table, simulated_settling
+from tests.bench import measured_table, simulated_draws, simulated_settling
 from tests.bench.simulated import CLAIMS, SEED
 
 PAIRS = 1000
+PAIRS_DRAWN = 500  # of sampled runs
 PAIRS_FOLLOWED = 150  # of each true change, to the last look
 
 Row = dict[str, Any]
@@ -22,7 +23,8 @@ def measure() -> list[Row]:
             for claim, share in zip(CLAIMS, shares, strict=True)
         ),
     ]
-    measured_table.write("verdict.md", [*lines, "", *simulated_settling.table(PAIRS_FOLLOWED)])
+    others = (simulated_draws.table(PAIRS_DRAWN), simulated_settling.table(PAIRS_FOLLOWED))
+    measured_table.write("verdict.md", [*lines, *(line for table in others for line in ("", *table))])
     return [
         {
             "what": f"{claim.situation}: {claim.says} (seed {SEED})",

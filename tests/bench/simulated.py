@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from evalboard.core import live_answers, policy, quantiles, verdict
 from evalboard.core.comparability import Asked, Served
+from evalboard.core.draws import Draws
 from evalboard.core.gate import GateVerdict, Question
 from evalboard.core.live_answers import Marks
 
@@ -65,6 +66,11 @@ class Pair:
         ours, theirs = (None if side is None else side[:, :k] for side in (self.marks_baseline, self.marks_candidate))
         return Pair(self.baseline[:, :k], self.candidate[:, :k], self.difference, ours, theirs)
 
+    @property
+    def draws(self) -> tuple[Draws, Draws]:
+        """What the repeats of each side are; greedy ones measure the engine."""
+        return Draws(), Draws()
+
 
 def pairs(
     n: int, regime: Regime, *, difference: float = 0.0, k: int = 5, n_cases: int = N_CASES, seed: int = SEED
@@ -98,6 +104,8 @@ def judge(pair: Pair, settings: policy.PolicySettings = PAIRED) -> GateVerdict:
         candidate=pair.candidate,
         asked_baseline=asked("a"),
         asked_candidate=asked("b"),
+        draws_baseline=pair.draws[0],
+        draws_candidate=pair.draws[1],
         marks_baseline=pair.marks_baseline,
         marks_candidate=pair.marks_candidate,
     )

@@ -6,7 +6,7 @@ from statistics import mean
 
 import pytest
 
-from tests.bench import measured_table, simulated, simulated_settling
+from tests.bench import measured_table, simulated, simulated_draws, simulated_settling
 from tests.bench.simulated import BATCHED, CLAIMS, PINNED, Claim
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "verdict.md"
@@ -28,6 +28,23 @@ def test_the_page_has_the_promise_and_what_was_measured(claim: Claim) -> None:
     [measured] = [row[2] for row in rows if row[0] == f"| {claim.situation}" and row[1] == claim.says]
     assert claim.is_kept(float(measured.removesuffix(" %")) / 100)
     assert f"| {claim.situation} | {claim.says} | {measured} | {claim.aim} |" in table
+
+
+@pytest.mark.parametrize("claim", simulated_draws.CLAIMS, ids=lambda claim: f"{claim.situation}: {claim.says}")
+def test_a_promise_of_sampled_runs_is_kept(claim: simulated_draws.DrawnClaim | simulated_draws.Narrower) -> None:
+    found = claim.measure(PAIRS_FOLLOWED if isinstance(claim, simulated_draws.DrawnClaim) and not claim.look else PAIRS)
+    assert claim.is_kept(found), f"{claim.told(found)}, and {claim.aim} is promised"
+
+
+@pytest.mark.parametrize("claim", simulated_draws.CLAIMS, ids=lambda claim: f"{claim.situation}: {claim.says}")
+def test_the_page_has_what_was_measured_of_sampled_runs(
+    claim: simulated_draws.DrawnClaim | simulated_draws.Narrower,
+) -> None:
+    table = measured_table.table_of(PAGE.read_text(encoding="utf-8"))
+    [line] = [line for line in table.splitlines() if line.startswith(f"| {claim.situation} | {claim.says} | ")]
+    told = line.split(" | ")[2]
+    assert claim.is_kept(float(told.split(" ")[0]) / (100 if told.endswith("%") else 1))
+    assert line.endswith(f" | {claim.aim} |")
 
 
 def test_without_a_range_guard_repeats_settle_what_a_guard_leaves_open() -> None:

@@ -1,0 +1,201 @@
+"""Two sampled runs of a suite, simulated: what seeds that both sides share do for the verdict (docs/verdict.md).
+
+Three cases in ten pass in a share of their draws, drawn from Beta(3, 1); the others always or never. The two models'
+draws of a case are the same as long as their texts do, and in a share of the cases the texts part: there the candidate
+draws by itself. A drop takes chance away from such cases, so that the true difference is known exactly. With seeds
+apart every draw of the candidate is one by itself.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.core import policy
+from evalboard.core.draws import Draws
+from evalboard.core.gate import GateVerdict
+from tests.bench.simulated import MINUS, N_CASES, PASSING, SEED, Pair, Scores, follow, judge
+
+UNSTABLE = 0.3  # of the cases
+SETTINGS = policy.parse(policy.DEFAULT_POLICIES[policy.SAMPLED_POLICY]["settings"])
+TEMPERATURE, RUN_SEED, OTHER_SEED = 0.7, 42, 43
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnPair(Pair):
+    """A pair of sampled runs; share_seeds: by one run's seed, so that draw r stands against draw r."""
+
+    share_seeds: bool = True
+
+    def at(self, k: int) -> "DrawnPair":
+        return DrawnPair(self.baseline[:, :k], self.candidate[:, :k], self.difference, share_seeds=self.share_seeds)
+
+    @property
+    def draws(self) -> tuple[Draws, Draws]:
+        repeats = tuple(range(1, self.baseline.shape[1] + 1))
+        theirs = RUN_SEED if self.share_seeds else OTHER_SEED
+        return Draws(TEMPERATURE, RUN_SEED, repeats=repeats), Draws(TEMPERATURE, theirs, repeats=repeats)
+
+
+def pairs(
+    n: int, *, parted: float, share_seeds: bool, difference: float = 0.0, k: int = 5, seed: int = SEED
+) -> Iterator[DrawnPair]:
+    """n pairs of runs of k draws, each of a suite of its own. parted: share of cases whose texts part."""
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        chances = (rng.random(N_CASES) < PASSING).astype(np.float64)
+        unstable = rng.random(N_CASES) < UNSTABLE
+        chances[unstable] = rng.beta(3, 1, int(unstable.sum()))
+        lost = -difference * N_CASES / 100
+        has_parted = _parted(rng, parted)
+        while chances[has_parted].sum() < lost:  # cases that hardly ever pass have no such drop in them
+            has_parted = _parted(rng, parted)
+        changed = _changed(chances, has_parted, lost)
+        baseline = _drawn(rng, chances, k)
+        apart = _drawn(rng, changed, k)
+        candidate = np.where(has_parted[:, None], apart, baseline) if share_seeds else apart
+        yield DrawnPair(baseline, candidate, difference, share_seeds=share_seeds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnClaim:
+    """What docs/verdict.md promises of sampled runs; look and aims as in simulated.Claim."""
+
+    parted: float
+    share_seeds: bool
+    difference: float
+    look: int | None
+    says: str
+    holds: Callable[[GateVerdict, float], bool]
+    at_most: float | None = None
+    at_least: float | None = None
+
+    @property
+    def situation(self) -> str:
+        seeds = f"shared seeds, {100 * self.parted:g} % of cases parted" if self.share_seeds else "seeds apart"
+        moved = "no change" if not self.difference else f"true change of {MINUS}{-self.difference:g}"
+        when = f"at k = {self.look}" if self.look else "by k = 20"
+        return f"sampled, {seeds}, {moved}, {when}"
+
+    @property
+    def aim(self) -> str:
+        return (
+            f"at most {100 * self.at_most:g} %" if self.at_most is not None else f"at least {100 * self.at_least:g} %"
+        )
+
+    def measure(self, n: int) -> float:
+        """The share of n simulated pairs in which it holds."""
+        made = pairs(
+            n,
+            parted=self.parted,
+            share_seeds=self.share_seeds,
+            difference=self.difference,
+            k=self.look or SETTINGS.looks[-1],
+        )
+        verdicts = (judge(pair, SETTINGS) if self.look else follow(pair, SETTINGS) for pair in made)
+        return sum(self.holds(found, self.difference) for found in verdicts) / n
+
+    def is_kept(self, share: float) -> bool:
+        return (self.at_most is None or share <= self.at_most) and (self.at_least is None or share >= self.at_least)
+
+    @staticmethod
+    def told(share: float) -> str:
+        return f"{100 * share:.1f} %"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Narrower:
+    """How many times narrower shared seeds make the interval at the first look, no change being there."""
+
+    parted: float
+    at_least: float
+
+    says = "the interval is narrower than with seeds apart"
+
+    @property
+    def situation(self) -> str:
+        return f"sampled, shared seeds, {100 * self.parted:g} % of cases parted, no change, at k = 5"
+
+    @property
+    def aim(self) -> str:
+        return f"at least {self.at_least:g} times"
+
+    def measure(self, n: int) -> float:
+        """The ratio of the mean widths over n simulated pairs of each."""
+        shared, apart = (
+            np.mean([_width(judge(pair, SETTINGS)) for pair in pairs(n, parted=self.parted, share_seeds=share_seeds)])
+            for share_seeds in (True, False)
+        )
+        return float(apart / shared)
+
+    def is_kept(self, ratio: float) -> bool:
+        return ratio >= self.at_least
+
+    @staticmethod
+    def told(ratio: float) -> str:
+        return f"{ratio:.1f} times"
+
+
+def table(n: int) -> list[str]:
+    """The measured table of docs/verdict.md, of n pairs for each row."""
+    measured = [claim.told(claim.measure(n)) for claim in CLAIMS]
+    return [
+        f"| {n:,} pairs of sampled runs each, 800 cases, tolerance 1.0 | says | measured | promised |",
+        "| --- | --- | --- | --- |",
+        *(
+            f"| {claim.situation} | {claim.says} | {told} | {claim.aim} |"
+            for claim, told in zip(CLAIMS, measured, strict=True)
+        ),
+    ]
+
+
+def _is(word: str) -> Callable[[GateVerdict, float], bool]:
+    return lambda found, _: found.verdict == word
+
+
+def _covers(found: GateVerdict, true: float) -> bool:
+    return found.low is not None and found.high is not None and found.low <= true <= found.high
+
+
+def _claims(parted: float, *, share_seeds: bool) -> tuple[DrawnClaim, ...]:
+    known = {"parted": parted, "share_seeds": share_seeds}
+    return (
+        DrawnClaim(**known, difference=-1.0, look=None, says="ship", holds=_is("ship"), at_most=0.05),
+        DrawnClaim(**known, difference=0.0, look=None, says="no-ship", holds=_is("no_ship"), at_most=0.01),
+        DrawnClaim(**known, difference=0.0, look=5, says="the 94 % interval covers it", holds=_covers, at_least=0.92),
+    )
+
+
+CLAIMS: tuple[DrawnClaim | Narrower, ...] = (
+    *_claims(0.02, share_seeds=True),
+    *_claims(0.1, share_seeds=True),
+    *_claims(1.0, share_seeds=True),
+    *_claims(1.0, share_seeds=False),
+    Narrower(parted=0.02, at_least=5.0),
+    Narrower(parted=0.1, at_least=2.5),
+)
+
+
+def _parted(rng: np.random.Generator, share: float) -> NDArray[np.bool_]:
+    found = np.zeros(N_CASES, np.bool_)
+    found[rng.permutation(N_CASES)[: round(share * N_CASES)]] = True
+    return found
+
+
+def _changed(chances: Scores, has_parted: NDArray[np.bool_], lost: float) -> Scores:
+    """The chances with `lost` cases' worth less, taken from those that parted in proportion to what they have."""
+    changed = chances.copy()
+    changed[has_parted] *= 1 - lost / chances[has_parted].sum()
+    return changed
+
+
+def _drawn(rng: np.random.Generator, chances: Scores, k: int) -> Scores:
+    found: Scores = (rng.random((len(chances), k)) < chances[:, None]).astype(np.float64)
+    return found
+
+
+def _width(found: GateVerdict) -> float:
+    assert found.low is not None
+    assert found.high is not None
+    return found.high - found.low
