@@ -15,7 +15,7 @@ WHAT_SCOPES_DO = {
     "read": "look at everything",
     "run": "start runs, push suites, ask for releases",
     "sign": "set baselines, sign releases off",
-    "admin": "change endpoints, profiles, policies; delete runs; webhooks and everybody's tokens",
+    "admin": "change endpoints, profiles, policies, names of models; delete runs; webhooks and everybody's tokens",
 }
 DAYS = {7: "a week", 30: "30 days", 90: "90 days", 180: "180 days", 365: "a year"}
 

@@ -7,7 +7,7 @@ from evalboard.core.cause import CAUSES
 FAMILIES = {
     "numeric": ("identical", "drift_only", "near_tie"),
     "shift": ("larger_shift",),
-    "setup": ("model_changed", "backend_changed", "sampler_fault", "prompt_mismatch"),
+    "setup": ("model_changed", "backend_changed", "model_name_changed", "sampler_fault", "prompt_mismatch"),
     "reading": ("length", "whitespace", "scorer"),
     "absent": ("error", "unknown"),
 }

@@ -1,7 +1,7 @@
 """What people fill in. The forms check shape; the services check meaning, and `blame` puts their words at the field."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -190,6 +190,22 @@ class PolicyForm(PlainForm):
         label="Settings as JSON",
         help_text="rule is strict or paired; tolerance and guard are in points; looks are 5, 10, 20 or 3, 10, 20.",
     )
+
+
+class SameModelForm(PlainForm):
+    name = forms.ChoiceField(label="This name")
+    other_name = forms.ChoiceField(label="and this name")
+    reason = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 2}),
+        label="Why are they one model?",
+        help_text="Who reads a comparison of the two sees nothing else of it.",
+    )
+
+    def __init__(self, *args: Any, names: Sequence[str], **kwargs: Any) -> None:
+        """`names` are those that logs gave."""
+        super().__init__(*args, **kwargs)
+        for field in ("name", "other_name"):
+            self.fields[field].choices = [(name, name) for name in names]  # type: ignore[attr-defined]
 
 
 class ProfileForm(PlainForm):

@@ -10,8 +10,10 @@ from typing import Any
 
 from evalboard.core import draws, fingerprint
 from evalboard.core.cause import Side
+from evalboard.core.digest import digest_json
 from evalboard.core.draws import Draws
-from runs.models import Bucket, Run
+from runs.model_names import OneNames, is_all_that_is_known
+from runs.models import Bucket, Model, Run
 
 # What a model computes with. Tokenizers and chat templates show in the prompt's token ids, which are compared too.
 WEIGHTS = re.compile(
@@ -35,15 +37,19 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a bucket says of its responses; None is not known. `dtype` is that of the logits."""
+    """What a bucket says of its responses; None is not known.
+
+    model_name, model_revision: where the weights are not known, None beside a digest of them.
+    """
 
     weights_digest: str | None
+    model_name: str | None
+    model_revision: str | None
     template_digest: str | None
     fingerprint: str | None
-    dtype: str | None
 
 
-UNSERVED = Served(None, None, None, None)
+UNSERVED = Served(None, None, None, None, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +92,15 @@ def limits_of(run: Run) -> dict[str, Any]:
     return {"max_tokens": sent.get("max_tokens"), "stop": sent.get("stop", [])}
 
 
-def is_named_otherwise(run: Run, other: Run) -> bool:
-    """Whether one run was read from a log and the other decoded: a log's names say nothing beside digests."""
-    return (run.source_id is None) != (other.source_id is None)
+def stack_of(bucket: Bucket) -> str | None:
+    """What served, as one digest, None where nobody knows. The model that a log reports is no part of it."""
+    manifest = bucket.fingerprint.manifest
+    if not fingerprint.is_known(manifest):
+        return None
+    if not fingerprint.is_reported(manifest):
+        digest: str = bucket.fingerprint.digest
+        return digest
+    return digest_json(fingerprint.stack(manifest))
 
 
 def fingerprint_of(bucket: Bucket) -> str | None:
@@ -96,17 +108,44 @@ def fingerprint_of(bucket: Bucket) -> str | None:
     return bucket.fingerprint.digest if fingerprint.is_known(bucket.fingerprint.manifest) else None
 
 
-def served_of(bucket: Bucket | None) -> Served:
-    """Reads the bucket's model and fingerprint."""
-    if bucket is None:
-        return UNSERVED
-    files = {name: file for name, file in bucket.model.files.items() if WEIGHTS.fullmatch(name)}
+def served_beside(run: Run, other: Run, buckets: Iterable[Bucket]) -> dict[int, Served]:
+    """Bucket id → what these buckets of two runs say of their responses. Reads each one's model and fingerprint.
+
+    Where one run was read from a log and the other decoded, nothing is known of the log's: its names say nothing
+    beside digests.
+    """
+    is_one_log = (run.source_id is None) != (other.source_id is None)
+    names = OneNames()
+    return {
+        bucket.pk: UNSERVED
+        if is_one_log and fingerprint.is_reported(bucket.fingerprint.manifest)
+        else _served_by(bucket, names)
+        for bucket in buckets
+    }
+
+
+def _served_by(bucket: Bucket, names: OneNames) -> Served:
+    model = bucket.model
+    is_named = is_all_that_is_known(model)
     return Served(
-        weights_digest=fingerprint.model_digest(files) if files else bucket.model.digest,
-        template_digest=bucket.model.template_digest or None,
-        fingerprint=fingerprint_of(bucket),
-        dtype=bucket.fingerprint.manifest.get("engine", {}).get("dtype"),
+        weights_digest=None if is_named else _weights_digest(model),
+        model_name=names.of(model.name) if is_named else None,
+        model_revision=(model.revision or None) if is_named else None,
+        template_digest=model.template_digest or None,
+        fingerprint=stack_of(bucket),
     )
+
+
+def _weights_digest(model: Model) -> str:
+    """The content of what the model computes with, whatever its files are called."""
+    weights = [file["sha256"] for name, file in model.files.items() if WEIGHTS.fullmatch(name)]
+    return digest_json(sorted(weights)) if weights else model.digest
+
+
+def dtype_of(bucket: Bucket) -> str | None:
+    """The dtype of the logits, None where it is not known. Reads the bucket's fingerprint."""
+    found: str | None = bucket.fingerprint.manifest.get("engine", {}).get("dtype")
+    return found
 
 
 def side(asked: Asked, served: Served, answered: Answered | None) -> Side:
@@ -120,6 +159,8 @@ def side(asked: Asked, served: Served, answered: Answered | None) -> Side:
         score=answered.score,
         scorer_digest=answered.scorer_digest,
         weights_digest=served.weights_digest,
+        model_name=served.model_name,
+        model_revision=served.model_revision,
         template_digest=served.template_digest,
         prompt_digest=None if answered.prompt_digest is None else bytes(answered.prompt_digest).hex(),
         n_prompt_tokens=answered.n_prompt_tokens,

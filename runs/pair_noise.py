@@ -67,11 +67,11 @@ def _measure(ended: Ended, *, is_logged: bool) -> dict[int | None, Measured]:
     # What is no draw says nothing of noise.
     served = [np.where(is_left_out(found[each].marks), NO_BUCKET, found[each].buckets) for each in repeat_ids]
     ids = {int(bucket) for buckets in served for bucket in np.unique(buckets)} - {NO_BUCKET}
-    known = Bucket.objects.filter(pk__in=ids).select_related("model", "fingerprint")
+    known = Bucket.objects.filter(pk__in=ids).select_related("fingerprint")
     return {
         bucket.pk: Measured(
             sd=_sd(repeat_ids, traces, [buckets == bucket.pk for buckets in served], is_logged=is_logged),
-            dtype=pair_facts.served_of(bucket).dtype,
+            dtype=pair_facts.dtype_of(bucket),
             ulp=_ulp(repeat_ids, [buckets == bucket.pk for buckets in served]),
         )
         for bucket in known

@@ -13,7 +13,7 @@ from evalboard.core.divergence import Divergence
 from evalboard.core.numeric_noise import MIN_POSITIONS, NumericNoise, threshold
 from evalboard.core.scoring import response_json
 
-# In the order of the tests. A cause's place here is its code in packed columns.
+# In the order of the tests. A cause's place here is its code in arrays; what is stored is its name.
 CAUSES = (
     "error",
     "identical",
@@ -21,6 +21,7 @@ CAUSES = (
     "model_changed",
     "prompt_mismatch",
     "backend_changed",
+    "model_name_changed",
     "whitespace",
     "length",
     "sampler_fault",
@@ -41,8 +42,9 @@ Evidence = dict[str, Any]
 class Side:
     """What is known of one side's response; None is "not known". Digests are hexadecimal.
 
-    weights_digest covers what the model computes with, but not its chat template, which has its own. temperature 0
-    says that top-1 must be chosen, unless is_adjusted: penalties, a bias or a constraint took part in the choice.
+    weights_digest covers what the model computes with, but not its chat template, which has its own. Where nobody knows
+    it, model_revision is the revision that was declared, and model_name what the model goes by; else both are None.
+    temperature 0 says that top-1 must be chosen, unless is_adjusted: penalties, a bias or a constraint took part.
     """
 
     has_response: bool = True
@@ -51,6 +53,8 @@ class Side:
     score: float | None = None
     scorer_digest: str | None = None
     weights_digest: str | None = None
+    model_revision: str | None = None
+    model_name: str | None = None
     template_digest: str | None = None
     prompt_digest: str | None = None
     n_prompt_tokens: int | None = None
@@ -95,12 +99,14 @@ def decide(pair: Pair, divergence: Divergence | None, noise: NumericNoise) -> Ca
         return Cause("identical", None, {"compared": "trace" if parting.has_logprobs else "text"})
     code, numbers = _read_numbers(parting, noise)
     numeric = _numeric(code, numbers)
-    if moved := _moved(pair, "weights_digest"):
+    if moved := _moved(pair, "weights_digest", "model_revision"):
         return Cause("model_changed", numeric, moved | numbers)
     if prompts := _prompts(pair, parting, noise):
         return Cause("prompt_mismatch", None, prompts)
     if moved := _moved(pair, "fingerprint", "backend"):
         return Cause("backend_changed", numeric, moved | numbers)
+    if moved := _moved(pair, "model_name"):
+        return Cause("model_name_changed", numeric, moved | numbers)
     if not is_same_text and (written := same_but_for(baseline.text, candidate.text)):
         return Cause("whitespace", None, {"same_but_for": written, "flip": parting.flip} | _both(pair, "score"))
     if code != "near_tie" and (lengths := _lengths(pair, parting)):

@@ -36,8 +36,16 @@ def _scorer(cause: Cause) -> str:
 
 
 def _model_changed(cause: Cause) -> str:
+    if "weights_digest_baseline" not in cause.evidence:
+        revisions = _sides(cause.evidence, "model_revision", "{} against {}")
+        return f"The model's declared revisions differ: {revisions}.{_beside(cause)}"
     weights = _sides(cause.evidence, "weights_digest", "{} against {}", shorten=True)
     return f"The weights differ: {weights}.{_beside(cause)}"
+
+
+def _model_name_changed(cause: Cause) -> str:
+    names = _sides(cause.evidence, "model_name", "{} against {}")
+    return f"The model goes by another name: {names}. Whether its weights differ is not known.{_beside(cause)}"
 
 
 def _prompt_mismatch(cause: Cause) -> str:
@@ -175,6 +183,7 @@ _WORDS = {
     "model_changed": _model_changed,
     "prompt_mismatch": _prompt_mismatch,
     "backend_changed": _backend_changed,
+    "model_name_changed": _model_name_changed,
     "whitespace": _whitespace,
     "length": _length,
     "sampler_fault": _sampler_fault,

@@ -10,9 +10,9 @@ from evalboard.core.fingerprint import Moved
 # What a release judges: a model, both sides being served alike, or what serves one and the same model.
 MODEL, STACK = "model", "stack"
 TREATMENTS = (MODEL, STACK)
-# Said beside a comparison that holds all the same: the template came with the weights that are judged, or the stack
-# is what is judged.
-WARNINGS = frozenset({"template_changed", "stack_judged", "stack_unchanged"})
+# Said beside a comparison that holds all the same: the template came with the weights that are judged, the stack is
+# what is judged, or it is known from logs alone.
+WARNINGS = frozenset({"template_changed", "stack_judged", "stack_unchanged", "stack_reported"})
 # In the order of docs/verdict.md: what comes first is what a verdict names first.
 GRAVEST_FIRST = (
     "suite_changed",
@@ -44,7 +44,10 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """What served some of a side's responses: a bucket, and its share of them. Digests are hexadecimal, "" unknown."""
+    """What served some of a side's responses: a bucket, and its share of them. Digests are hexadecimal, "" unknown.
+
+    manifest: what served, the model apart. named: what tells a model from others whose weights nobody knows.
+    """
 
     model_name: str
     weights_digest: str
@@ -53,6 +56,12 @@ class Served:
     manifest: Mapping[str, Any]
     batch_class: str
     share: float
+    named: str = ""
+
+    @property
+    def model(self) -> str:
+        """What tells one model from another: its content, or its name where that is all."""
+        return self.weights_digest or self.named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +94,7 @@ def find_moved(baseline: Asked, candidate: Asked) -> tuple[Moved, ...]:
     if not baseline.served or not candidate.served:
         return _differing(pairs)
     ours, theirs = baseline.served[0], candidate.served[0]
-    if ours.weights_digest != theirs.weights_digest:
+    if ours.model != theirs.model:
         pairs.append(("model", _name(ours), _name(theirs)))
     pairs += [
         ("chat_template", ours.template_digest or None, theirs.template_digest or None),
@@ -99,6 +108,7 @@ def find_blocks(baseline: Asked, candidate: Asked, treatment: str = MODEL) -> tu
     found = [*_of_the_question(baseline, candidate), *_of_one_side(baseline, candidate)]
     if baseline.served and candidate.served:
         found += _of_the_serving(baseline.served[0], candidate.served[0], treatment)
+        found += _of_reports(baseline.served[0], candidate.served[0]) if is_comparable(found) else []
     return tuple(sorted(found, key=lambda block: GRAVEST_FIRST.index(block.code)))
 
 
@@ -130,15 +140,15 @@ def _of_one_side(baseline: Asked, candidate: Asked) -> list[Block]:
         if len(side.served) > 1:
             shares = ", ".join(f"{_percent(served.share)} by {_bucket(served)}" for served in side.served)
             moved = _moved_stack(side.served[0], side.served[1])
-            parts = f" They differ in {fingerprint_words.sentence(moved)}." if moved else ""
-            text = f"{len(side.served)} buckets served the {name}, {shares} of its responses.{parts}"
+            parts = fingerprint_words.sentence(moved) or "the model that was served"
+            text = f"{len(side.served)} buckets served the {name}, {shares} of its responses. They differ in {parts}."
             more = f"One score would mix them: look at one bucket alone, or run the {name} again on one backend."
             found.append(Block("mixed_fingerprint", f"{text} {more}", moved))
     return found
 
 
 def _of_the_serving(ours: Served, theirs: Served, treatment: str) -> list[Block]:
-    is_same_model = ours.weights_digest == theirs.weights_digest
+    is_same_model = ours.model == theirs.model
     is_other_template = "" not in (ours.template_digest, theirs.template_digest) and (
         ours.template_digest != theirs.template_digest
     )
@@ -167,7 +177,7 @@ def _of_the_stack(ours: Served, theirs: Served) -> list[Block]:
     moved = fingerprint.moved(ours.manifest, theirs.manifest)
     stacks = _stacks(ours, theirs, moved)
     if _is_known(ours) and _is_known(theirs) and ours.fingerprint != theirs.fingerprint:
-        if ours.weights_digest == theirs.weights_digest:
+        if ours.model == theirs.model:
             text = f"The same model was served by another stack ({stacks})"
             more = "To judge a model, run the baseline again on today's stack."
             text = f"{text}, so the change is the stack's and not the model's. {more}"
@@ -188,10 +198,13 @@ def _of_the_stack_judged(ours: Served, theirs: Served) -> list[Block]:
     """What forbids to say that a change is the stack's: one model, and batching that no neighbour disturbs."""
     found = []
     moved = _moved_stack(ours, theirs)
-    if ours.weights_digest != theirs.weights_digest:
+    if ours.model != theirs.model:
         text = f"The release judges what serves a model, and the models differ: {_name(ours)} against {_name(theirs)}."
         models = (Moved("model", _name(ours), _name(theirs)),)
-        found.append(Block("model_changed", f"{text} Run one model on both stacks.", models))
+        more = "Run one model on both stacks"
+        is_named = not (ours.weights_digest and theirs.weights_digest)
+        more = f"{more}, or say in the settings that these are two names of one" if is_named else more
+        found.append(Block("model_changed", f"{text} {more}.", models))
     disturbed = [side.batch_class for side in (ours, theirs) if side.batch_class not in STEADY_BATCHES]
     if disturbed:
         text = "To judge what serves a model, both sides must be decoded alone or batch-invariant; here it was"
@@ -207,8 +220,18 @@ def _of_the_stack_judged(ours: Served, theirs: Served) -> list[Block]:
     return [Block("stack_judged", text, moved)]
 
 
+def _of_reports(ours: Served, theirs: Served) -> list[Block]:
+    """How it is known that both sides were served alike, where only logs say it."""
+    reported = [side.manifest["source"] for side in (ours, theirs) if fingerprint.is_reported(side.manifest)]
+    if not reported:
+        return []
+    told = " and ".join(dict.fromkeys(fingerprint.named(source) for source in reported))
+    text = f"What served is known only as the logs report it ({told})"
+    return [Block("stack_reported", f"{text}: a change that does not show in it would not be seen.")]
+
+
 def _is_known(served: Served) -> bool:
-    return "" not in (served.fingerprint, served.weights_digest)
+    return "" not in (served.fingerprint, served.model)
 
 
 def _of_fields(moved: Sequence[Moved], *names: str) -> tuple[Moved, ...]:

@@ -109,7 +109,31 @@ def of_log(source: Mapping[str, str], *, log: str) -> Identity:
     covered = {"source": dict(source)}
     if not is_known(covered):
         covered["source"]["log"] = log
-    return Identity(manifest=covered, digest=digest.digest_json(covered), label=_label_of_log(source))
+    return Identity(manifest=covered, digest=digest.digest_json(covered), label=named(source))
+
+
+def stack(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a fingerprint's manifest that says what served, without the model that a log says was served.
+
+    Empty where nobody knows what served.
+    """
+    if not is_known(manifest):
+        return {}
+    parts = dict(manifest)
+    if "source" in parts:
+        parts["source"] = {name: value for name, value in parts["source"].items() if name != "model_reported"}
+    return parts
+
+
+def named(source: Mapping[str, str]) -> str:
+    """Name the stack that a log knows of for people, by the most exact part that it has."""
+    found = next((source[name] for name in NAMED_BY if name in source), UNKNOWN_STACK)
+    return found if len(found) <= MAX_LABEL_CHARS else f"{found[: MAX_LABEL_CHARS - 1]}…"
+
+
+def is_reported(manifest: Mapping[str, Any]) -> bool:
+    """Whether only a log says what served."""
+    return "source" in manifest
 
 
 def is_known(manifest: Mapping[str, Any]) -> bool:
@@ -222,11 +246,6 @@ def _rank(field: str) -> tuple[int, str]:
 
 def _is_engine_identity(name: str) -> bool:
     return name not in BESIDE and not name.startswith("env.")  # those stand in the manifest's env part
-
-
-def _label_of_log(source: Mapping[str, str]) -> str:
-    named = next((source[name] for name in NAMED_BY if name in source), UNKNOWN_STACK)
-    return named if len(named) <= MAX_LABEL_CHARS else f"{named[: MAX_LABEL_CHARS - 1]}…"
 
 
 def _hardware_label(hardware: Mapping[str, Any]) -> str:

@@ -1,17 +1,17 @@
-"""Endpoints, profiles and policies, which are data: everybody reads them, admins add their own."""
+"""Endpoints, profiles, policies and names of models, which are data: everybody reads them, admins add their own."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from evalboard.core.errors import EvalboardError
 from evalboard.core.policy import DEFAULT_POLICIES, DEFAULT_POLICY
-from frontend.forms import ENDPOINT_FIELDS, EndpointForm, PlainForm, PolicyForm, ProfileForm, blame
+from frontend.forms import ENDPOINT_FIELDS, EndpointForm, PlainForm, PolicyForm, ProfileForm, SameModelForm, blame
 from frontend.templatetags.drawing import as_json
 from runs import services
 from runs.access import ADMIN, READ, requires
-from runs.selectors import catalogue
+from runs.selectors import catalogue, model_names
 
 
 @requires(READ)
@@ -21,6 +21,8 @@ def settings(request: HttpRequest) -> HttpResponse:
         "endpoints": catalogue.endpoint_rows(),
         "profiles": catalogue.profile_rows(),
         "policies": catalogue.policy_rows(),
+        "same_models": model_names.same_model_rows(),
+        "has_logged_models": len(model_names.logged_names()) > 1,
     }
     return render(request, "frontend/settings.html", page)
 
@@ -79,6 +81,30 @@ def new_policy(request: HttpRequest) -> HttpResponse:
             return redirect("settings")
     about = "What turns a comparison into a verdict. A verdict keeps the version it was taken under."
     return _form(request, form, "Add a policy", about)
+
+
+@requires(ADMIN)
+@require_http_methods(["GET", "HEAD", "POST"])
+def new_same_model(request: HttpRequest) -> HttpResponse:
+    form = SameModelForm(request.POST or None, names=model_names.logged_names())
+    if request.method == "POST" and form.is_valid():
+        try:
+            said = services.say_same_model(**form.cleaned_data, user=request.user)
+        except EvalboardError as problem:
+            blame(form, problem)
+        else:
+            messages.success(request, f"{said.name} and {said.other_name} count as one model from now on.")
+            return redirect("settings")
+    about = "A log has a model's name and not its weights. Two names that you say are one model count as one."
+    return _form(request, form, "Join two names", about)
+
+
+@requires(ADMIN)
+@require_POST
+def take_back_same_model(request: HttpRequest, same_model_id: int) -> HttpResponse:
+    said = services.take_back_same_model(same_model_id=same_model_id, user=request.user)
+    messages.success(request, f"{said.name} and {said.other_name} count as two models again.")
+    return redirect("settings")
 
 
 def _form(request: HttpRequest, form: PlainForm, title: str, about: str) -> HttpResponse:

@@ -118,6 +118,19 @@ class Policy(Profile):
     created_by: str | None
 
 
+class SameModel(TypedDict):
+    """Two names that a person said are one model; `taken_back_at` is null while it holds."""
+
+    id: Id
+    name: str
+    other_name: str
+    reason: str
+    said_by: str | None
+    said_at: Instant
+    taken_back_by: str | None
+    taken_back_at: Instant | None
+
+
 # --- fingerprints, workers
 
 

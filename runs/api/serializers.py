@@ -157,6 +157,12 @@ class PolicyIn(Strict):
     settings = Object()
 
 
+class SameModelIn(Strict):
+    name = Text()
+    other_name = Text()
+    reason = Text()
+
+
 class BaselineIn(Strict):
     run = Id()
     reason = Text()

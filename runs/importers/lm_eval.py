@@ -55,6 +55,7 @@ class _Model:
 
     source: str
     name: str
+    revision: str
     base_url: str
     arguments: Mapping[str, Any]
 
@@ -153,6 +154,7 @@ def _read_run(samples: _Samples, results: Mapping[str, Any]) -> LoggedRun:
         status="finished" if is_whole else "incomplete",
         cases=tuple(document.case(case_id) for document, case_id in zip(documents, case_ids, strict=True)),
         responses=responses,
+        revision=model.revision,
         base_url=model.base_url,
         sampling={name: value for name, value in settings[0].items() if all(s.get(name) == value for s in settings)},
         scorers=tuple(dict.fromkeys(name for document in documents for name in document.scores)),
@@ -173,6 +175,8 @@ def _model(results: Mapping[str, Any]) -> _Model:
     return _Model(
         source=text(results.get("model_source")) or text(config.get("model")),
         name=text(results.get("model_name")) or label(arguments.get("model")) or label(arguments.get("pretrained")),
+        # The commit before the name of a branch, which moves.
+        revision=label(config.get("model_sha")) or label(arguments.get("revision")),
         base_url=backends.address(arguments.get("base_url")),
         arguments=arguments,
     )

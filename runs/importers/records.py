@@ -85,8 +85,9 @@ class LoggedRun:
     """One run out of a log. `slug` is what its suite would be called; `scorers` names the scores, the main one first.
 
     `sampling` holds what the log says was sent: temperature, top_p, seed, max_tokens, stop and so on; what it does not
-    say is not there. `own_ids` are the tool's own ids of this eval, each of which tells it from any other. `labels` are
-    facts for the run's page: commit, task version, the tool's own run id.
+    say is not there. `revision` is the model's, where one is declared. `own_ids` are the tool's own ids of this eval,
+    each of which tells it from any other. `labels` are facts for the run's page: commit, task version, the tool's own
+    run id.
     """
 
     slug: str
@@ -97,6 +98,7 @@ class LoggedRun:
     status: Status
     cases: tuple[LoggedCase, ...]
     responses: tuple[LoggedResponse, ...]
+    revision: str = ""
     base_url: str = ""
     sampling: Mapping[str, Any] = field(default_factory=dict)
     scorers: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ from runs.models.access import IdempotencyKey, Token
 from runs.models.baseline import Baseline, Rotation
 from runs.models.comparison import Comparison, Divergence
 from runs.models.endpoint import Endpoint, Profile
-from runs.models.identity import Bucket, EngineProcess, Fingerprint, Model, SelfTest, Vocabulary, Worker
+from runs.models.identity import Bucket, EngineProcess, Fingerprint, Model, SameModel, SelfTest, Vocabulary, Worker
 from runs.models.imported import Import
 from runs.models.policy import Policy
 from runs.models.probe import Probe
@@ -41,6 +41,7 @@ __all__ = [
     "Response",
     "Rotation",
     "Run",
+    "SameModel",
     "Scorer",
     "SelfTest",
     "Settling",

@@ -1,13 +1,19 @@
 """Who served a response: model, vocabulary, fingerprint, bucket, engine process, worker."""
 
+from django.conf import settings
 from django.db import models
+from django.db.models.functions import Now
 
 
 class Model(models.Model):
-    """Weights, tokenizer and chat template, by content. `files` maps a file's name to size and SHA-256."""
+    """Weights, tokenizer and chat template, by content. `files` maps a file's name to size and SHA-256.
+
+    One that only logs know has a name and perhaps a declared `revision`; its digest stands for these.
+    """
 
     digest = models.CharField(max_length=64, unique=True)
     name = models.CharField(max_length=200)
+    revision = models.CharField(max_length=100, blank=True, help_text="as a log declares it")
     line = models.CharField(max_length=80)
     files = models.JSONField(default=dict)
     template_digest = models.CharField(max_length=64, blank=True)
@@ -15,6 +21,34 @@ class Model(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class SameModel(models.Model):
+    """A person's word that two names are one model: where nobody knows the weights, they then count as one.
+
+    The names stand in alphabetical order. Once taken back, the row stays, with who did that and when.
+    """
+
+    name = models.CharField(max_length=200)
+    other_name = models.CharField(max_length=200)
+    reason = models.TextField()
+    said_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    said_at = models.DateTimeField(db_default=Now())
+    taken_back_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    taken_back_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["name", "other_name"],
+                condition=models.Q(taken_back_at__isnull=True),
+                name="two_names_are_one_model_once",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} is {self.other_name}"
 
 
 class Vocabulary(models.Model):

@@ -218,11 +218,15 @@ def _comparison(one: Half, other: Half) -> int | None:
 
 
 def _decided(one: Half, other: Half, parting: Divergence | None) -> Cause:
-    is_named_otherwise = pair_facts.is_named_otherwise(one.run, other.run)
-    served = [pair_facts.served_of(None if is_named_otherwise else half.bucket) for half in (one, other)]
+    buckets = [half.bucket for half in (one, other) if half.bucket is not None]
+    served = pair_facts.served_beside(one.run, other.run, buckets)
     sides = [
-        pair_facts.side(pair_facts.asked_of(half.run), by, _answered(half))
-        for half, by in zip((one, other), served, strict=True)
+        pair_facts.side(
+            pair_facts.asked_of(half.run),
+            pair_facts.UNSERVED if half.bucket_id is None else served[half.bucket_id],
+            _answered(half),
+        )
+        for half in (one, other)
     ]
     noise = PairNoise(one.run, other.run).between(one.bucket_id, other.bucket_id)
     return decide(Pair(sides[0], sides[1]), parting, noise)

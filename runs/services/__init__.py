@@ -8,6 +8,7 @@ from runs.services.endpoints import create_endpoint, create_profile, store_defau
 from runs.services.idempotency import create_run_once, forget_old_keys
 from runs.services.imports import import_logs
 from runs.services.leases import Beat, Lease, mark_in_flight, renew_lease
+from runs.services.model_names import say_same_model, take_back_same_model
 from runs.services.people import add_person, remove_person
 from runs.services.policies import create_policy, store_default_policies
 from runs.services.probes import (
@@ -123,6 +124,7 @@ __all__ = [
     "renew_replay",
     "rescore_run",
     "revoke_token",
+    "say_same_model",
     "send_test",
     "set_baseline",
     "settle_plan",
@@ -133,6 +135,7 @@ __all__ = [
     "store_default_profiles",
     "store_vocabulary",
     "switch_on",
+    "take_back_same_model",
     "use_token",
     "work_on_comparison",
 ]

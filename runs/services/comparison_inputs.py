@@ -12,13 +12,14 @@ import numpy as np
 from django.db import connection
 from numpy.typing import NDArray
 
-from evalboard.core import columns, digest, draws, pairing, profile
+from evalboard.core import columns, digest, draws, fingerprint, pairing, profile
 from evalboard.core.comparability import Asked, Served
 from evalboard.core.comparison import VERSION, Matched
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.live_answers import Marks
 from runs import bulk, pair_facts, stored_columns
-from runs.models import Bucket, CaseColumns, RepeatScore, Run
+from runs.model_names import OneNames
+from runs.models import Bucket, CaseColumns, Model, RepeatScore, Run
 from runs.services.packed_digests import columns_digest, score_digest
 from runs.stored_columns import NO_BUCKET, Digests, Indexes
 
@@ -79,12 +80,13 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Both sides on one row of cases, and everything known of the buckets that served them."""
+    """Both sides on one row of cases, and what is known of the buckets that served them."""
 
     baseline: Side
     candidate: Side
     matched: Matched
     buckets: dict[int, Bucket]
+    served: dict[int, pair_facts.Served]
 
 
 def find(*, baseline: int, candidate: int, repeats: tuple[int, int] | None) -> tuple[SideKey, SideKey, str]:
@@ -119,15 +121,16 @@ def load(ours: SideKey, theirs: SideKey) -> Inputs:
     case_indexes = _shared_cases(ours.run, theirs.run)
     found = Bucket.objects.filter(pk__in={*ours.bucket_ids, *theirs.bucket_ids})
     buckets = {bucket.pk: bucket for bucket in found.select_related("model", "fingerprint")}
-    is_one_log = pair_facts.is_named_otherwise(ours.run, theirs.run)
-    baseline = _load_side(ours, case_indexes[0], buckets, is_one_log=is_one_log)
-    candidate = _load_side(theirs, case_indexes[1], buckets, is_one_log=is_one_log)
+    served = pair_facts.served_beside(ours.run, theirs.run, buckets.values())
+    baseline = _load_side(ours, case_indexes[0], buckets, served)
+    candidate = _load_side(theirs, case_indexes[1], buckets, served)
     alike = None
     if ours.run.suite_version.scorer_id != theirs.run.suite_version.scorer_id:
         alike = _scores(theirs, ours.run.suite_version.scorer_id, candidate.case_indexes)
     pairs = pairing.pair_runs(*_held(baseline, candidate))
     is_mixed = any(len(side.bucket_ids) > 1 for side in (baseline, candidate))
-    return Inputs(baseline, candidate, Matched(pairs, baseline.scores, candidate.scores, alike, is_mixed), buckets)
+    matched = Matched(pairs, baseline.scores, candidate.scores, alike, is_mixed)
+    return Inputs(baseline, candidate, matched, buckets, served)
 
 
 def _held(baseline: Side, candidate: Side) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -170,7 +173,14 @@ def _side_key(run: Run, only: int | None, scorers: set[int]) -> SideKey:
         "scores": {f"{row.index} {scorer}": scores.get((row.pk, scorer)) for row in ended for scorer in scorers},
     }
     known = sorted({bucket for found in bucket_ids for bucket in found})
+    if run.source_id is not None:  # what counts as one model there is a person's word, which may change
+        digests["models"] = _models(known)
     return SideKey(run, ids, tuple(row.index for row in ended), digests, tuple(known), tuple(packed_as.values()))
+
+
+def _models(bucket_ids: list[int]) -> list[list[str]]:
+    names, found = OneNames(), Model.objects.filter(buckets__in=bucket_ids).values_list("name", "revision")
+    return sorted([names.of(name), revision] for name, revision in found.distinct())
 
 
 def _light(scored: Any) -> Any:
@@ -195,7 +205,9 @@ def _shared_cases(ours: Run, theirs: Run) -> tuple[Indexes, Indexes]:
     return rows[:, 0], rows[:, 1]
 
 
-def _load_side(key: SideKey, case_indexes: Indexes, buckets: dict[int, Bucket], *, is_one_log: bool) -> Side:
+def _load_side(
+    key: SideKey, case_indexes: Indexes, buckets: dict[int, Bucket], known: dict[int, pair_facts.Served]
+) -> Side:
     n_cases = key.run.suite_version.n_cases
     place = {repeat_id: at for at, repeat_id in enumerate(key.repeat_ids)}
     shape = (len(case_indexes), len(place))
@@ -216,7 +228,7 @@ def _load_side(key: SideKey, case_indexes: Indexes, buckets: dict[int, Bucket], 
         buckets=served,
         scores=_scores(key, own, wanted, len(case_indexes)),
         marks=marks,
-        asked=_asked(key, served, buckets, is_unknown=is_one_log and key.run.source_id is not None),
+        asked=_asked(key, served, buckets, known),
         bucket_ids=tuple(bucket for bucket, _, _ in shares(served)),
     )
 
@@ -230,7 +242,7 @@ def _scores(key: SideKey, scorer_id: int, wanted: Any, n: int | None = None) -> 
     return found
 
 
-def _asked(key: SideKey, served: Indexes, buckets: dict[int, Bucket], *, is_unknown: bool) -> Asked:
+def _asked(key: SideKey, served: Indexes, buckets: dict[int, Bucket], known: dict[int, pair_facts.Served]) -> Asked:
     version = key.run.suite_version
     limits = pair_facts.limits_of(key.run)
     sampling = draws.parameters(profile.sampling_of(key.run.profile.settings))
@@ -241,7 +253,7 @@ def _asked(key: SideKey, served: Indexes, buckets: dict[int, Bucket], *, is_unkn
         max_tokens=limits["max_tokens"],
         stop=tuple(limits["stop"]),
         sampling={name: value for name, value in sampling.items() if name not in limits},
-        served=[_served(buckets[bucket], share, is_unknown) for bucket, _, share in shares(served)],
+        served=[_served(buckets[bucket], known[bucket], share) for bucket, _, share in shares(served)],
         is_logged=key.run.source_id is not None,
     )
 
@@ -253,14 +265,14 @@ def shares(served: Indexes) -> Sequence[tuple[int, int, float]]:
     return [(int(ids[at]), int(n[at]), float(n[at] / n.sum())) for at in order]
 
 
-def _served(bucket: Bucket, share: float, is_unknown: bool) -> Served:
-    known = pair_facts.UNSERVED if is_unknown else pair_facts.served_of(bucket)
+def _served(bucket: Bucket, known: pair_facts.Served, share: float) -> Served:
     return Served(
         model_name=bucket.model.name,
         weights_digest=known.weights_digest or "",
         template_digest=known.template_digest or "",
         fingerprint=known.fingerprint or "",
-        manifest=bucket.fingerprint.manifest if known.fingerprint else {},
+        manifest=fingerprint.stack(bucket.fingerprint.manifest) if known.fingerprint else {},
+        named=" ".join(filter(None, (known.model_name, known.model_revision))),
         batch_class=bucket.batch_class,
         share=share,
     )

@@ -90,9 +90,7 @@ class _SideFacts:
     def __init__(self, inputs: Inputs, side: Side) -> None:
         self._side = side
         self._asked = pair_facts.asked_of(side.key.run)
-        is_named_otherwise = pair_facts.is_named_otherwise(inputs.baseline.key.run, inputs.candidate.key.run)
-        served = () if is_named_otherwise else side.bucket_ids
-        self._served = {bucket: pair_facts.served_of(inputs.buckets[bucket]) for bucket in served}
+        self._served = inputs.served
 
     def of(self, case: int, repeat: int, row: Read) -> cause.Side:
         score = float(self._side.scores[case, repeat])

@@ -51,5 +51,5 @@ def predict(repeat: Repeat, responses: Iterable[Placed]) -> bytes | None:
 
 def _noise(bucket_ids: set[int]) -> dict[int, float]:
     """For each bucket the noise to reckon with, in nats: assumed, as no repeat has measured it yet."""
-    buckets = Bucket.objects.filter(pk__in=bucket_ids).select_related("model", "fingerprint")
-    return {bucket.pk: fragility.assumed_sd(pair_facts.served_of(bucket).dtype) for bucket in buckets}
+    buckets = Bucket.objects.filter(pk__in=bucket_ids).select_related("fingerprint")
+    return {bucket.pk: fragility.assumed_sd(pair_facts.dtype_of(bucket)) for bucket in buckets}

@@ -25,10 +25,10 @@ Known = tuple[tuple[str, str], ...]
 
 
 def model_of(logged: LoggedRun) -> Model:
-    """The model by its name, which is all that a log has of it."""
-    name = storable(logged.model)[:200] or UNNAMED
-    digest = digest_json({"imported model": name})
-    return Model.objects.get_or_create(digest=digest, defaults={"name": name, "line": name[:80]})[0]
+    """The model by its name and declared revision, which is all that a log has of it."""
+    name, revision = storable(logged.model)[:200] or UNNAMED, storable(logged.revision)[:100]
+    known = {"name": name, "line": name[:80], "revision": revision}
+    return Model.objects.get_or_create(digest=imported.model_digest(name, revision), defaults=known)[0]
 
 
 def endpoint_of(model: Model) -> Endpoint:

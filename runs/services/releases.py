@@ -8,6 +8,7 @@ from django.db import transaction
 
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.policy import default_policy
+from runs.model_names import OneNames, is_all_that_is_known
 from runs.models import Baseline, Gate, Policy, Release, Repeat, Run
 from runs.pair_facts import draws_of
 from runs.services import verdict_inputs, verdicts
@@ -144,7 +145,11 @@ def _refuse_unfit(asked: Sequence[Asked]) -> None:
         raise Conflict(f"Run {run.pk} is {run.status} and has no repeat that could be judged.")
     fields: dict[str, str] = {}
     seen: set[tuple[int, int]] = set()
-    models = {gate.candidate.bucket.model_id for gate in asked if gate.candidate.bucket is not None}
+    found = [gate.candidate.bucket.model for gate in asked if gate.candidate.bucket is not None]
+    names = OneNames()
+    models = {
+        (names.of(model.name), model.revision) if is_all_that_is_known(model) else (model.digest,) for model in found
+    }
     if len(models) > 1:
         fields["gates"] = "The candidates are of several models; a release judges one."
     for place, gate in enumerate(asked):

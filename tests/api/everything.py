@@ -12,10 +12,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from evalboard.core.profile_defaults import DEFAULT_PROFILES
-from runs import services
+from runs import imported, services
 from runs.access import ROLES
 from runs.importers.files import LogFile
-from runs.models import Fingerprint, Probe, Replay, Run
+from runs.models import Fingerprint, Model, Probe, Replay, Run
 from runs.services.rotations import note_rotation
 from runs.services.webhooks import EVENTS
 from tests import build, judged, probes, self_tests
@@ -84,6 +84,9 @@ def make(person: Any) -> Rows:
     services.set_baseline(suite=stage.SLUG, run=reference.pk, reason="As shipped.", user=person)
     rotated = _rotated(person)
     webhook, _ = services.create_webhook(url="https://example.com/told", events=list(EVENTS), user=person)
+    for name in ("lab/a", "lab/b", "lab/c"):
+        Model.objects.create(name=name, line=name, digest=imported.model_digest(name))
+    said = services.say_same_model(name="lab/a", other_name="lab/b", reason="One file.", user=person)
     until = timezone.now() + timedelta(days=1)
     token, _ = services.create_token(user=person, name="other", scopes=("read",), expires_at=until)
     first, second = Fingerprint.objects.order_by("id").values_list("id", flat=True)[:2]
@@ -101,6 +104,7 @@ def make(person: Any) -> Rows:
         "case": CASE,
         "slug": stage.SLUG,
         "webhook_id": webhook.pk,
+        "same_model_id": said.pk,
         "token_id": token.pk,
     }
     return Rows(
@@ -166,6 +170,10 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("profiles"),
         Good("create_profile", body=profile),
         Good("create_profile", body=profile),
+        Good("model_names"),
+        Good("say_same_model", body={"name": "lab/b", "other_name": "lab/c", "reason": "One file."}),
+        Good("model_name", take("same_model_id")),
+        Good("take_back_same_model", take("same_model_id")),
         Good("policies"),
         Good("create_policy", body=policy),
         Good("create_policy", body=policy),

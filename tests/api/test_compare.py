@@ -18,6 +18,7 @@ CAUSES = {
     "model_changed",
     "prompt_mismatch",
     "backend_changed",
+    "model_name_changed",
     "whitespace",
     "length",
     "sampler_fault",

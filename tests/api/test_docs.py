@@ -19,7 +19,7 @@ ROW = re.compile(r"^\| `(GET|POST|DELETE) (\S+)` \| (\w+) \|", re.MULTILINE)
 # Workers talk to the services, not to the API; an archive is read where it was taken to.
 NEVER_ANSWERED = (errors.LeaseLost, ArchiveDamaged)
 NAMES = {"run_id": "id", "release_id": "id", "replay_id": "id", "fingerprint_id": "id"}
-NAMES |= {"import_id": "id", "probe_id": "id", "token_id": "id", "webhook_id": "id"}
+NAMES |= {"import_id": "id", "probe_id": "id", "token_id": "id", "webhook_id": "id", "same_model_id": "id"}
 
 
 def stated() -> set[tuple[str, str, str]]:

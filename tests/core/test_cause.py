@@ -25,6 +25,8 @@ SIDE = Side(
     score=1.0,
     scorer_digest="5c" * 32,
     weights_digest="aa" * 32,
+    model_revision="v1",
+    model_name="lab/paint-1b",
     template_digest="7e" * 32,
     prompt_digest="99" * 16,
     n_prompt_tokens=31,
@@ -272,8 +274,10 @@ def test_texts_alone_are_unknown_and_say_so() -> None:
     ("facts", "code"),
     [
         ({"weights_digest": "bb" * 32}, "model_changed"),
+        ({"model_revision": "v2"}, "model_changed"),
         ({"fingerprint": "f2" * 32}, "backend_changed"),
         ({"backend": "node-2"}, "backend_changed"),
+        ({"model_name": "lab/paint-2b"}, "model_name_changed"),
     ],
 )
 @pytest.mark.parametrize(("sd", "numeric"), [(0.0, "near_tie"), (0.25, "larger_shift")])
@@ -341,11 +345,11 @@ def test_same_tokens_with_another_text_are_not_called_identical() -> None:
 
 def test_the_list_of_causes_is_closed_and_in_the_order_of_the_tests() -> None:
     listed = (
-        "error identical scorer model_changed prompt_mismatch backend_changed whitespace length sampler_fault "
-        "drift_only near_tie larger_shift unknown"
+        "error identical scorer model_changed prompt_mismatch backend_changed model_name_changed whitespace length "
+        "sampler_fault drift_only near_tie larger_shift unknown"
     )
     assert " ".join(CAUSES) == listed
-    assert [CODES[cause] for cause in CAUSES] == list(range(13))
+    assert [CODES[cause] for cause in CAUSES] == list(range(14))
 
 
 @pytest.mark.parametrize(
@@ -354,7 +358,8 @@ def test_the_list_of_causes_is_closed_and_in_the_order_of_the_tests() -> None:
         ("scorer", {"score": 0.0, "weights_digest": "b"}),
         ("model_changed", {"weights_digest": "b", "prompt_digest": "b", "text": "x"}),
         ("prompt_mismatch", {"prompt_digest": "b", "fingerprint": "b", "text": "x"}),
-        ("backend_changed", {"fingerprint": "b", "text": "The  cat sat."}),
+        ("backend_changed", {"fingerprint": "b", "model_name": "b", "text": "The  cat sat."}),
+        ("model_name_changed", {"model_name": "b", "text": "The  cat sat."}),
         ("whitespace", {"text": "The  cat sat.", "finish_reason": "length"}),
         ("length", {"text": "The cat sat. And", "finish_reason": "length"}),
         ("sampler_fault", {"text": "x"}),

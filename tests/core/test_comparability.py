@@ -53,6 +53,25 @@ def test_unknown_on_both_sides_is_not_the_same(candidate: Asked) -> None:
     assert codes(found(candidate, STACK, baseline=candidate)) == ["unknown_stack"]
 
 
+REPORTED = {
+    "weights_digest": "",
+    "named": "paint-1b",
+    "manifest": {"source": {"system_fingerprint": "vllm-0.32.0-ac25"}},
+}
+
+
+def test_another_name_on_one_reported_stack_is_another_model_and_no_other_stack() -> None:
+    ours, theirs = served(**REPORTED), served(**REPORTED | {"named": "paint-2b", "model_name": "paint-2b"})
+    blocks = found(theirs, baseline=ours)
+    assert codes(blocks) == ["stack_reported"]
+    assert "vllm-0.32.0-ac25" in blocks[0].text
+    assert comparability.is_comparable(blocks)
+    assert [moved.field for moved in comparability.find_moved(ours, theirs)] == ["model"]
+    (block,) = found(theirs, STACK, baseline=ours)
+    assert block.code == "model_changed"
+    assert "two names of one" in block.text
+
+
 def test_a_template_that_comes_with_other_weights_is_only_a_warning() -> None:
     blocks = found(served(weights_digest="0", template_digest="0"))
     assert codes(blocks) == ["template_changed"]
