@@ -12,7 +12,7 @@ PLAIN = {
     "model_changed": "the model itself is another one",
     "prompt_mismatch": "the two sides were asked different things",
     "backend_changed": "another serving stack answered",
-    "model_name_changed": "the model goes by another name",
+    "model_name_changed": "a model of another name answered",
     "whitespace": "answers differ in nothing but how they are written",
     "length": "answers were cut off at another length",
     "sampler_fault": "a token was chosen that was not the most likely",

@@ -198,7 +198,7 @@ class SameModelForm(PlainForm):
     reason = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 2}),
         label="Why are they one model?",
-        help_text="Who reads a comparison of the two sees nothing else of it.",
+        help_text="It is kept with your name and the time, also once it is taken back.",
     )
 
     def __init__(self, *args: Any, names: Sequence[str], **kwargs: Any) -> None:
@@ -206,6 +206,7 @@ class SameModelForm(PlainForm):
         super().__init__(*args, **kwargs)
         for field in ("name", "other_name"):
             self.fields[field].choices = [(name, name) for name in names]  # type: ignore[attr-defined]
+        self.fields["other_name"].initial = names[-1] if names else None
 
 
 class ProfileForm(PlainForm):

@@ -27,6 +27,8 @@ def test_an_admin_joins_two_names_and_takes_it_back(names, admin, viewer):
     assert viewer.post(NEW, BODY).status_code == 403
     assert NEW not in viewer.get("/settings/").content.decode()
     assert NEW in admin.get("/settings/").content.decode()
+    offered = admin.get(NEW).content.decode()
+    assert offered.count(" selected>") == 1  # of the second list; the first name of the first is chosen anyway
     assert admin.post(NEW, BODY).headers["Location"] == "/settings/"
     said = SameModel.objects.get()
     page = viewer.get("/settings/").content.decode()
