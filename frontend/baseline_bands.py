@@ -70,11 +70,11 @@ def rotations(buckets: Sequence[BucketHistory], standing: SuiteStanding | None =
 
 
 def _seen(buckets: Sequence[BucketHistory]) -> list[tuple[Rotation, int]]:
-    """Where the charted runs of one place change their fingerprint, with the run before."""
+    """Where the charted runs of one place change their fingerprint, with the run before. Logs note no rotations."""
     by_place: dict[tuple[str, str], list[tuple[HistoryPoint, str]]] = {}
     for bucket in buckets:
         for point in bucket.points:
-            if point.n_buckets == 1:
+            if point.n_buckets == 1 and not point.is_imported:
                 place = (point.endpoint, point.profile_slug or point.profile)
                 by_place.setdefault(place, []).append((point, bucket.fingerprint_digest))
     found = []

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from frontend.pair_address import of_comparison
 from runs.selectors.baseline import BaselineRow
 from runs.selectors.run import RunReport, RunRow
+from runs.selectors.run_list import place_of
 
 OTHERS_SHOWN = 12
 PAIRS_SHOWN = 10
@@ -25,10 +26,10 @@ class RepeatPair:
     url: str
 
 
-def others(run_id: int, rows: tuple[RunRow, ...]) -> tuple[Other, ...]:
+def others(run: RunRow, rows: tuple[RunRow, ...]) -> tuple[Other, ...]:
     """Those of `rows` that have a repeat to compare, in their order."""
-    found = [row for row in with_answers(rows) if row.id != run_id]
-    return tuple(Other(row, of_comparison(*sorted((row.id, run_id)))) for row in found[:OTHERS_SHOWN])
+    found = [row for row in with_answers(rows) if row.id != run.id]
+    return tuple(Other(row, _older_first(row, run)) for row in found[:OTHERS_SHOWN])
 
 
 def with_answers(rows: tuple[RunRow, ...]) -> tuple[RunRow, ...]:
@@ -58,6 +59,11 @@ def repeat_pairs(report: RunReport) -> tuple[RepeatPair, ...]:
 
 def may_be_compared(report: RunReport) -> bool:
     return any(line.status in ("finished", "incomplete") for line in report.repeats)
+
+
+def _older_first(*pair: RunRow) -> str:
+    older, newer = sorted(pair, key=place_of)
+    return of_comparison(older.id, newer.id)
 
 
 def _has_ended_repeat(row: RunRow) -> bool:

@@ -30,9 +30,9 @@ def offset_of(request: HttpRequest) -> int:
     return min(int(text), MAX_OFFSET) if text.isascii() and text.isdigit() else 0
 
 
-def number_of(text: str) -> int | None:
-    """An id of the address; nonsense reads as none."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 18 else None
+def number_of(text: str, *, digits: int = 17) -> int | None:
+    """An id or a place of the address; nonsense reads as none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
 
 
 def page_of(rows: Sequence[Any], *, offset: int, limit: int) -> Page:

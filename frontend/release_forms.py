@@ -79,7 +79,7 @@ def run_words(row: RunRow) -> str:
     repeats = f"{row.n_repeats} repeat{'' if row.n_repeats == 1 else 's'}"
     name = drawn_plain(shortened(f"{row.model_name} on {row.endpoint}, {row.profile}", 60))
     state = "" if row.status == "finished" else f" · {row.status}"
-    return f"run {row.id} · {name} · {repeats}, {score} · {row.created_at.astimezone(UTC):%Y-%m-%d}{state}"
+    return f"run {row.id} · {name} · {repeats}, {score} · {row.ran_at.astimezone(UTC):%Y-%m-%d}{state}"
 
 
 class ReleaseForm(PlainForm):

@@ -5,19 +5,22 @@ from typing import Any
 
 from django.db import connection
 from django.db.models import Model
+from django.db.models.expressions import DatabaseDefault
 from psycopg import Cursor
 
 
 def copy_rows(rows: Sequence[Model]) -> None:
     """Insert new records of one model with COPY, as `bulk_create` would; their keys are not read back.
 
-    Every constraint of the table holds. What the database has a default for is left to it. Values go to PostgreSQL
+    Every constraint of the table holds. What the database has a default for is left to it, unless the first of them
+    has a value of its own, as all then do. Values go to PostgreSQL
     as they are, so a model with JSON columns is not for this. Raises the errors of django.db.
     """
     if not rows:
         return
     table = rows[0]._meta
-    fields = [field for field in table.concrete_fields if not field.primary_key and not field.has_db_default()]
+    given = [field for field in table.concrete_fields if not field.primary_key]
+    fields = [field for field in given if not isinstance(getattr(rows[0], field.attname), DatabaseDefault)]
     names, columns = zip(*(field.get_attname_column() for field in fields), strict=True)
     copy_values(type(rows[0]), columns, ([getattr(row, name) for name in names] for row in rows))
 

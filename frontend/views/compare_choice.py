@@ -8,6 +8,7 @@ from django.views.decorators.http import require_safe
 from frontend import comparing
 from runs import selectors
 from runs.access import READ, requires
+from runs.selectors.run_list import place_of
 
 MOST_DIGITS = 9
 RUNS_OFFERED = 200
@@ -18,7 +19,7 @@ RUNS_OFFERED = 200
 def choose(request: HttpRequest) -> HttpResponse:
     """Two ticked runs lead to their comparison, the older one as the baseline; two chosen ones as they were chosen."""
     asked = request.GET.getlist("run")
-    runs = sorted({run for text in asked if (run := _number(text)) is not None})
+    runs = selectors.oldest_first({run for text in asked if (run := _number(text)) is not None})
     if len(runs) == 2:
         return redirect("compare", baseline=runs[0], candidate=runs[1])
     sides = [_number(request.GET.get(name, "")) for name in ("baseline", "candidate")]
@@ -34,7 +35,7 @@ def choose(request: HttpRequest) -> HttpResponse:
 def _page(asked: str) -> dict[str, object]:
     """The runs of one suite: what is asked for, else the newest that has two to compare, else the one that ran last."""
     suites = tuple(row for row in selectors.suite_rows() if row.last_run is not None)
-    newest = max(suites, key=lambda row: row.last_run.id if row.last_run else 0, default=None)
+    newest = max(suites, key=lambda row: place_of(row.last_run) if row.last_run else 0, default=None)
     known = {row.slug for row in suites}
     slug = asked if asked in known else selectors.suite_to_compare() or (newest.slug if newest else "")
     rows = comparing.with_answers(selectors.run_rows(suite=slug, limit=RUNS_OFFERED)) if slug else ()

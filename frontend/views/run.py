@@ -127,7 +127,7 @@ def _rest(request: HttpRequest, report: RunReport) -> dict[str, object]:
         "curl": curl(request, report),
         **_standing(report),
         "may_be_compared": comparing.may_be_compared(report),
-        "others": comparing.others(run_id, selectors.run_rows(suite=report.row.suite, limit=RUNS_LOOKED_AT)),
+        "others": comparing.others(report.row, selectors.run_rows(suite=report.row.suite, limit=RUNS_LOOKED_AT)),
         "repeat_pairs": comparing.repeat_pairs(report),
         "repeats_form": RepeatsForm(),
         "rescore_form": RescoreForm(),

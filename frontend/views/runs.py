@@ -14,6 +14,7 @@ from frontend.paging import number_of
 from runs import imported, selectors, services
 from runs.access import READ, RUN, requires
 from runs.selectors import catalogue
+from runs.selectors.run_list import PLACE_DIGITS, place_of
 from runs.services.endpoints import ENGINES
 
 RUNS_PER_PAGE = 50
@@ -33,7 +34,7 @@ def runs(request: HttpRequest) -> HttpResponse:
     unknown = tuple((name, asked[name]) for name, known in choices.items() if asked[name] not in ("", *known))
     asked |= {name: "" for name, _ in unknown}
     bucket = number_of(request.GET.get("bucket", ""))
-    before = number_of(request.GET.get("before", ""))
+    before = number_of(request.GET.get("before", ""), digits=PLACE_DIGITS)
     rows = selectors.run_rows(**asked, bucket=bucket, before=before, limit=RUNS_PER_PAGE + 1)
     kept = {name: value for name, value in asked.items() if value}
     if bucket is not None:
@@ -53,7 +54,7 @@ def runs(request: HttpRequest) -> HttpResponse:
 
 
 def _older(kept: dict[str, str], rows: tuple[selectors.RunRow, ...]) -> str:
-    return f"?{urlencode(kept | {'before': str(rows[RUNS_PER_PAGE - 1].id)})}"
+    return f"?{urlencode(kept | {'before': str(place_of(rows[RUNS_PER_PAGE - 1]))})}"
 
 
 @requires(RUN)

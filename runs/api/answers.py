@@ -227,7 +227,7 @@ class Sampled(TypedDict):
 
 
 class RunRow(TypedDict):
-    """A run in a list: the same names as in `Run`, fewer of them."""
+    """A run in a list: the same names as in `Run`, fewer of them. `ran_at` is where it stands in time."""
 
     id: Id
     suite: SuiteNamed
@@ -246,6 +246,7 @@ class RunRow(TypedDict):
     pins: PinsHeld
     labels: Labels
     created_at: Instant
+    ran_at: Instant
     finished_at: Instant | None
     url: Address
 
@@ -278,6 +279,7 @@ class Run(TypedDict):
     labels: Labels
     created_by: str | None
     created_at: Instant
+    ran_at: Instant
     started_at: Instant | None
     finished_at: Instant | None
     url: Address

@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from evalboard.core.errors import InvalidInput
 
 PAGE_SIZE, PAGE_SIZE_MAX = 50, 200
+ID_DIGITS = 18
 PARAMETERS = ("cursor", "page_size")
 
 Row = TypeVar("Row")
@@ -27,10 +28,17 @@ class Fetch(Protocol[FetchedRow]):
     def __call__(self, *, after: int | None, before: int | None, limit: int) -> Sequence[FetchedRow]: ...
 
 
-def answer(request: Request, fetch: Fetch[Row], *, place: Callable[[Row], int], show: Callable[[Row], Any]) -> Response:
-    """One page of a list. `place` is a row's own number, in the list's order or against it."""
+def answer(
+    request: Request,
+    fetch: Fetch[Row],
+    *,
+    place: Callable[[Row], int],
+    show: Callable[[Row], Any],
+    digits: int = ID_DIGITS,
+) -> Response:
+    """One page of a list. `place` is a row's own number, of at most `digits`, in the list's order or against it."""
     limit = _page_size(request)
-    after, before = _cursor(request)
+    after, before = _cursor(request, digits)
     rows = list(fetch(after=after, before=before, limit=limit + 1))
     has_more = len(rows) > limit
     if before is not None:
@@ -74,7 +82,7 @@ def _page_size(request: Request) -> int:
     return int(asked)
 
 
-def _cursor(request: Request) -> tuple[int | None, int | None]:
+def _cursor(request: Request, digits: int) -> tuple[int | None, int | None]:
     """(after, before) of the cursor sent; at most one of them is given."""
     asked = request.query_params.get("cursor")
     if asked is None:
@@ -83,7 +91,7 @@ def _cursor(request: Request) -> tuple[int | None, int | None]:
         text = base64.b64decode(asked.encode() + b"=" * (-len(asked) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
         text = ""
-    found = re.fullmatch(r"([ab])([0-9]{1,18})", text, re.ASCII)
+    found = re.fullmatch(rf"([ab])([0-9]{{1,{digits}}})", text, re.ASCII)
     if found is None:
         raise InvalidInput("The page cannot be given.", fields={"cursor": "Take it from `next` or `previous`."})
     place = int(found[2])

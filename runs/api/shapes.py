@@ -64,6 +64,7 @@ def run_row(row: RunRow, request: Request) -> answers.RunRow:
         "pins": {"held": row.pins_held},
         "labels": row.labels,
         "created_at": instant(row.created_at),
+        "ran_at": instant(row.ran_at),
         "finished_at": instant(row.finished_at),
         "url": page_url(request, "run", row.id),
     }

@@ -49,6 +49,7 @@ def _run(run: Run) -> Json:
         "labels": run.labels,
         "created_by": run.created_by.get_username() if run.created_by else None,
         "created_at": instant(run.created_at),
+        "ran_at": instant(run.ran_at),
         "started_at": instant(run.started_at),
         "finished_at": instant(run.finished_at),
     }

@@ -102,6 +102,7 @@ def read_call(
             seed=whole(request.get("seed")),
             request_id=text(body.get("id")),
             seconds=seconds,
+            answered_at=finished_at or started_at,
             served_by=served_by,
             flags=found_flags,
         )

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from evalboard.core.errors import InvalidInput
@@ -65,6 +66,15 @@ def moment(value: Any) -> datetime | None:
         seconds = number(value)
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):
+        return None
+
+
+def http_date(value: Any) -> datetime | None:
+    """Return the time of a `Date` header in UTC, None for what is none."""
+    try:
+        found = parsedate_to_datetime(text(value))
+        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
         return None
 
 

@@ -3,13 +3,14 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from evalboard.core.digest import canonical_json
 from evalboard.core.errors import InvalidInput
 from runs.importers import backends, tokens
 from runs.importers import calls as openai_calls
-from runs.importers.field_values import mapping, number, objects, rows, shortened, text, whole
+from runs.importers.field_values import mapping, moment, number, objects, rows, shortened, text, whole
 from runs.importers.inspect_events import (
     Attachments,
     Calls,
@@ -119,10 +120,17 @@ def _response(one: _Opened, case_id: str, *, base_url: str, seed: Any) -> Logged
         seed=whole(seed),
         request_id=text(one.output.get("response_id")) or text(one.raw.get("id")),
         seconds=number(one.output.get("time")),
+        answered_at=_answered_at(one),
         served_by=backends.served_by(headers={}, body=body, base_url=base_url),
         scores={} if error else read_scores(one.sample),
         flags=tuple(sorted({*backends.flags({}, body), *_flags(one)})),
     )
+
+
+def _answered_at(one: _Opened) -> datetime | None:
+    """Return when the answer came; an event's `timestamp` is the time when it was asked for."""
+    said = (one.answer.get("completed"), one.answer.get("timestamp"), one.sample.get("completed_at"))
+    return next((found for value in said if (found := moment(value)) is not None), None)
 
 
 def _prompt(one: _Opened) -> tuple[tuple[Mapping[str, Any], ...], bool]:

@@ -10,7 +10,7 @@ from evalboard.core.errors import InvalidInput
 from runs.importers import backends, calls
 from runs.importers.calls import Call
 from runs.importers.completions import MAX_ERROR_CHARS, count
-from runs.importers.field_values import label, mapping, moment, number, objects, text, whole
+from runs.importers.field_values import http_date, label, mapping, moment, number, objects, text, whole
 from runs.importers.files import LogFile
 from runs.importers.json_files import naming, parse_value
 from runs.importers.json_rows import read_rows
@@ -168,6 +168,7 @@ def _response(
         n_prompt_tokens=None if is_cached else count(usage.get("prompt")),
         seed=whole(config.get("seed")),
         seconds=None if is_cached or milliseconds is None else milliseconds / 1000,
+        answered_at=None if is_cached else http_date(headers.get("date")),
         served_by=backends.served_by(headers=headers, body={}, base_url=base_url),
         scores={} if error else _scores(result),
         flags=tuple(flags),

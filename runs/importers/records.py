@@ -65,6 +65,7 @@ class LoggedResponse:
     seed: int | None = None
     request_id: str = ""
     seconds: float | None = None
+    answered_at: datetime | None = None
     served_by: ServedBy = field(default_factory=ServedBy)
     scores: Mapping[str, LoggedScore] = field(default_factory=dict)
     flags: tuple[str, ...] = ()

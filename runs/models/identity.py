@@ -3,6 +3,7 @@
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
+from django.utils import timezone
 
 
 class Model(models.Model):
@@ -158,7 +159,7 @@ class EngineProcess(models.Model):
     pins = models.JSONField(default=list)
     self_checks = models.JSONField(default=list)
     start_seconds = models.FloatField()
-    started_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(default=timezone.now)
     stopped_at = models.DateTimeField(null=True)
     last_words = models.TextField(blank=True, help_text="the end of the engine's stderr, where it says why it died")
 

@@ -5,6 +5,7 @@ from typing import Self
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
+from django.utils import timezone
 
 
 class Run(models.Model):
@@ -53,13 +54,21 @@ class Run(models.Model):
     )
     failure = models.TextField(blank=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True)
-    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    ran_at = models.DateTimeField(
+        default=timezone.now,
+        db_default=Now(),
+        help_text="where it stands in time: when it was asked for; of a log, when that says that it ran, if it does",
+    )
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
 
     class Meta:
         ordering = ["-id"]
-        indexes = [models.Index(fields=["status"], name="run_by_status")]
+        indexes = [
+            models.Index(fields=["status"], name="run_by_status"),
+            models.Index(fields=["ran_at", "id"], name="run_by_time"),
+        ]
 
     def __str__(self) -> str:
         return f"run {self.pk}"

@@ -47,7 +47,7 @@ from runs.selectors.response_list import ResponseRow, response_rows
 from runs.selectors.run import BucketReport, CaseRow, RunReport, RunRow
 from runs.selectors.run_cases import case_page, case_rows
 from runs.selectors.run_detail import run_report
-from runs.selectors.run_list import run_rows
+from runs.selectors.run_list import oldest_first, run_rows
 from runs.selectors.sign_off import SignOffRecord, sign_off_lines, sign_off_records
 from runs.selectors.suite import SuiteReport, SuiteRow, suite_report, suite_rows, suite_to_compare
 from runs.selectors.trace_pair import PairReport, trace_pair
@@ -106,6 +106,7 @@ __all__ = [
     "fingerprint_use",
     "metrics",
     "neighbours",
+    "oldest_first",
     "outcome_cases",
     "policy_rows",
     "pool_rows",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from evalboard.core.errors import NotFound
 from runs.models import Gate, Run, Suite
 from runs.selectors.run import RunRow
-from runs.selectors.run_list import rows_of
+from runs.selectors.run_list import NEWEST_FIRST, rows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,5 +26,5 @@ def suite_badge(slug: str) -> SuiteBadge:
     gate = judged.order_by("-release_id", "position").first()
     if gate is not None and gate.release.verdict is not None:
         return SuiteBadge(slug, str(gate.release.verdict.document["gates"][gate.position]["verdict"]), None)
-    newest = rows_of(Run.objects.filter(suite_version__suite=suite).order_by("-id")[:1])
+    newest = rows_of(Run.objects.filter(suite_version__suite=suite).order_by(*NEWEST_FIRST)[:1])
     return SuiteBadge(slug, "", newest[0] if newest else None)

@@ -14,7 +14,7 @@ from runs.selectors.release import ReleaseRow
 from runs.selectors.release_list import rows_of as release_rows_of
 from runs.selectors.release_list import with_outcome
 from runs.selectors.run import RunRow
-from runs.selectors.run_list import rows_of
+from runs.selectors.run_list import NEWEST_FIRST, rows_of
 from runs.selectors.suite import SuiteRow, suite_rows
 from runs.selectors.worker import WorkerRow, worker_rows
 
@@ -51,7 +51,7 @@ class Board:
 
 
 def board() -> Board:
-    newest = Run.objects.filter(created_at__gt=Now() - ATTENTION_FOR).order_by("-id")[:RUNS_LOOKED_AT]
+    newest = Run.objects.filter(ran_at__gt=Now() - ATTENTION_FOR).order_by(*NEWEST_FIRST)[:RUNS_LOOKED_AT]
     rows = rows_of(newest)
     at_work = rows_of(Run.objects.filter(status__in=OPEN).order_by("-id")[:IN_PROGRESS_SHOWN])
     finished = Run.objects.filter(status=Run.Status.FINISHED).order_by("-finished_at", "-id")[:RECENT_SHOWN]

@@ -11,7 +11,7 @@ from evalboard.core.fingerprint import Difference, difference
 from runs.models import Bucket, EngineProcess, Fingerprint, Repeat, Run
 from runs.selectors.fingerprint_history import ServedBucket, Turn, served_buckets, turns_of
 from runs.selectors.run import RunRow
-from runs.selectors.run_list import rows_of
+from runs.selectors.run_list import NEWEST_FIRST, rows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def fingerprint_report(fingerprint_id: int) -> FingerprintReport:
 def fingerprint_use(fingerprint_id: int, *, runs: int, workers: int, turns: int) -> FingerprintUse:
     """What a fingerprint served, with up to so many of its newest runs, workers and rotations."""
     links = Repeat.engine_processes.through.objects.filter(engineprocess__bucket__fingerprint=fingerprint_id)
-    newest = Run.objects.filter(pk__in=links.values("repeat__run")).order_by("-id")
+    newest = Run.objects.filter(pk__in=links.values("repeat__run")).order_by(*NEWEST_FIRST)
     started = (
         EngineProcess.objects.filter(bucket__fingerprint=fingerprint_id)
         .values("worker__name", "worker__host")

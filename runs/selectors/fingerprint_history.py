@@ -15,7 +15,7 @@ from evalboard.core.fingerprint import Moved, moved
 from runs.models import Bucket, Fingerprint, Repeat
 
 # By the clock of the database: a run is served once its first shard and its engine process have started.
-BEGUN = Greatest(Coalesce("repeat__run__started_at", "repeat__run__created_at"), "engineprocess__started_at")
+BEGUN = Greatest(Coalesce("repeat__run__started_at", "repeat__run__ran_at"), "engineprocess__started_at")
 SEEN = Greatest(BEGUN, Coalesce("repeat__finished_at", BEGUN))
 FINGERPRINT = "engineprocess__bucket__fingerprint"
 TURNS_READ = 1000  # on the page of all endpoints; an endpoint that rotates more often has a page of its own
@@ -155,13 +155,14 @@ def _newest_first(found: Any) -> tuple[ServedFingerprint, ...]:
 def _turns(where: Q, *, limit: int, about: int | None = None) -> list[dict[str, Any]]:
     """Rotations among the runs of `where`, newest first, as rows.
 
-    A run that several fingerprints served stands once for each, in the order in which they began.
+    A run that several fingerprints served stands once for each, in the order in which they began. Logs note none: they
+    come in any order, and several backends of one are shares of it.
     """
     order = [F("at"), F("repeat__run"), F(FINGERPRINT)]
     itself = [F("repeat__run"), F(FINGERPRINT)]
     rows = (
         _links()
-        .filter(where)
+        .filter(where, repeat__run__source=None)
         .order_by()
         .values(ENDPOINT, PROFILE, "repeat__run", FINGERPRINT)
         .annotate(at=Min(BEGUN))

@@ -206,6 +206,7 @@ class RunRow:
     pins_held: bool | None
     labels: dict[str, str]
     created_at: datetime
+    ran_at: datetime  # where it stands in time: of a log, when that says it ran
     finished_at: datetime | None
     bucket_id: int | None = None  # the one that it keeps to, once an engine serves it
     profile_slug: str = ""

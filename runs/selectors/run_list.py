@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from django.db.models import Count, F, Q, QuerySet, Sum
 
@@ -22,6 +22,11 @@ RELATED = (
     "bucket__fingerprint",
 )
 WITHOUT_SCORE = (Run.Status.INCOMPLETE, Run.Status.FAILED, Run.Status.CANCELLED)
+NEWEST_FIRST = ("-ran_at", "-id")
+EPOCH, MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+LAST_MICROSECOND = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
+ID_ROOM = 10**19  # more than a bigint holds
+PLACE_DIGITS = len(str(LAST_MICROSECOND * ID_ROOM))
 ANY_PIN_BROKEN = Q(engineprocess__pins__contains=[{"held": False}])
 
 
@@ -39,7 +44,7 @@ class _Parts:
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which runs a list holds: `label` is `key` or `key=value`; asked for from `since`, before `until`."""
+    """Which runs a list holds: `label` is `key` or `key=value`; ran from `since`, before `until`."""
 
     suite: str = ""
     endpoint: str = ""
@@ -55,8 +60,8 @@ class RunFilter:
             "endpoint__slug": self.endpoint or None,
             "status": self.status or None,
             "bucket": self.bucket,
-            "created_at__gte": self.since,
-            "created_at__lt": self.until,
+            "ran_at__gte": self.since,
+            "ran_at__lt": self.until,
         }
         runs = Run.objects.filter(**{name: value for name, value in equal.items() if value is not None})
         key, has_value, value = self.label.partition("=")
@@ -75,7 +80,7 @@ def run_rows(
     before: int | None = None,
     limit: int = 50,
 ) -> tuple[RunRow, ...]:
-    """Runs, newest first; `before` is the id to continue below, `label` is `key` or `key=value`."""
+    """Runs, newest first; `before` is the place to continue below, `label` is `key` or `key=value`."""
     wanted = RunFilter(suite=suite, endpoint=endpoint, status=status, bucket=bucket, label=label)
     return run_page(wanted, before=before, limit=limit)
 
@@ -83,11 +88,32 @@ def run_rows(
 def run_page(
     wanted: RunFilter, *, before: int | None = None, after: int | None = None, limit: int
 ) -> tuple[RunRow, ...]:
-    """Runs, newest first, with ids below `before`; or, where `after` is given, the nearest ones above it."""
+    """Runs by when they ran, newest first, below the place `before`; or, with `after`, the nearest ones above it."""
+    runs = wanted.runs()
     if after is not None:
-        return rows_of(wanted.runs().filter(pk__gt=after).order_by("id")[:limit])[::-1]
-    runs = wanted.runs() if before is None else wanted.runs().filter(pk__lt=before)
-    return rows_of(runs.order_by("-id")[:limit])
+        at, run_id = _named(after)
+        newer = runs.filter(ran_at__gte=at).exclude(ran_at=at, pk__lte=run_id)
+        return rows_of(newer.order_by("ran_at", "id")[:limit])[::-1]
+    if before is not None:
+        at, run_id = _named(before)
+        runs = runs.filter(ran_at__lte=at).exclude(ran_at=at, pk__gte=run_id)
+    return rows_of(runs.order_by(*NEWEST_FIRST)[:limit])
+
+
+def oldest_first(run_ids: Iterable[int]) -> list[int]:
+    """These runs by when they ran; one that is not there is left out."""
+    return list(Run.objects.filter(pk__in=set(run_ids)).order_by("ran_at", "id").values_list("id", flat=True))
+
+
+def place_of(row: RunRow) -> int:
+    """A run's place in lists: one number, larger for what ran later, and of one moment for what was made later."""
+    return (row.ran_at - EPOCH) // MICROSECOND * ID_ROOM + row.id
+
+
+def _named(place: int) -> tuple[datetime, int]:
+    """The time and the id that a place is made of; one beyond all times is the last of them."""
+    microseconds, run_id = divmod(place, ID_ROOM)
+    return EPOCH + min(microseconds, LAST_MICROSECOND) * MICROSECOND, run_id
 
 
 def rows_of(runs: "QuerySet[Run]") -> tuple[RunRow, ...]:
@@ -160,6 +186,7 @@ def row_of(
         pins_held=pins_held,
         labels=run.labels,
         created_at=run.created_at,
+        ran_at=run.ran_at,
         finished_at=run.finished_at,
         bucket_id=run.bucket_id,
         draws=pair_facts.draws_of(run),

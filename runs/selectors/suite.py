@@ -12,7 +12,7 @@ from evalboard.core.errors import NotFound
 from runs.models import Case, Repeat, Run, SuiteVersion
 from runs.selectors.run import RunRow
 from runs.selectors.run_cases import prompt_of
-from runs.selectors.run_list import rows_of
+from runs.selectors.run_list import NEWEST_FIRST, rows_of
 from runs.selectors.suite_history import BucketHistory, HistoryPoint, histories
 
 __all__ = ["BucketHistory", "HistoryPoint", "SuiteReport", "SuiteRow", "suite_report", "suite_rows", "suite_to_compare"]
@@ -67,7 +67,8 @@ def suite_rows() -> tuple[SuiteRow, ...]:
     """All suites by slug, with their newest version and run."""
     versions = SuiteVersion.objects.order_by("suite__slug", "-number").distinct("suite__slug").select_related("suite")
     counted = dict(Run.objects.order_by().values_list("suite_version__suite").annotate(n=Count("id")))
-    newest = Run.objects.order_by("suite_version__suite_id", "-id").distinct("suite_version__suite_id").values("id")
+    by_suite = Run.objects.order_by("suite_version__suite_id", *NEWEST_FIRST)
+    newest = by_suite.distinct("suite_version__suite_id").values("id")
     last_runs = {row.suite: row for row in rows_of(Run.objects.filter(pk__in=newest))}
     return tuple(
         SuiteRow(
@@ -86,7 +87,7 @@ def suite_to_compare() -> str:
     """Return the slug of the suite whose newest answered run has another to be compared with, "" where none has."""
     answered = Repeat.objects.filter(run=OuterRef("pk"), status__in=(Run.Status.FINISHED, Run.Status.INCOMPLETE))
     suites = Run.objects.filter(Exists(answered)).order_by().values_list("suite_version__suite__slug")
-    found = suites.annotate(n=Count("id"), newest=Max("id")).filter(n__gt=1).order_by("-newest").first()
+    found = suites.annotate(n=Count("id"), newest=Max("ran_at")).filter(n__gt=1).order_by("-newest").first()
     return found[0] if found else ""
 
 

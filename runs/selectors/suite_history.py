@@ -10,7 +10,7 @@ from django.db.models import F
 from evalboard.core.draws import Draws
 from runs.models import Bucket, RepeatScore, Run, SuiteVersion
 from runs.selectors.run import RunRow
-from runs.selectors.run_list import rows_of
+from runs.selectors.run_list import NEWEST_FIRST, rows_of
 from runs.selectors.run_scores import case_buckets, points_in_bucket
 
 RUNS_CHARTED = 500  # more bars than a chart has pixels for; older runs stay in the list of runs
@@ -38,6 +38,7 @@ class HistoryPoint:
     profile_version: int = 0
     n_buckets: int = 1
     draws: Draws = field(default_factory=Draws)
+    is_imported: bool = False
 
     @property
     def is_terminal(self) -> bool:
@@ -67,17 +68,17 @@ def histories(version: SuiteVersion) -> tuple[BucketHistory, ...]:
 
     A run that no engine has served yet is in no bucket and left out.
     """
-    rows = rows_of(Run.objects.filter(suite_version=version).order_by("-id")[:RUNS_CHARTED])[::-1]
+    rows = rows_of(Run.objects.filter(suite_version=version).order_by(*NEWEST_FIRST)[:RUNS_CHARTED])[::-1]
     mixed = _mixed([row.id for row in rows if row.n_buckets > 1])
     keys = _keys([row.id for row in rows])
     points: dict[int, list[HistoryPoint]] = defaultdict(list)
     for row in rows:
         if row.id in mixed:
             for bucket_id, values in mixed[row.id].items():
-                points[bucket_id].append(_point(row, bucket_id, values, None, keys[row.id]))
+                points[bucket_id].append(_point(row, bucket_id, values, None, *keys[row.id]))
         elif row.bucket_id is not None:
             known = [value for value in row.drawn_points if value is not None]
-            points[row.bucket_id].append(_point(row, row.bucket_id, known, row.range, keys[row.id]))
+            points[row.bucket_id].append(_point(row, row.bucket_id, known, row.range, *keys[row.id]))
     buckets = Bucket.objects.filter(pk__in=points).select_related("model", "fingerprint").order_by("id")
     return tuple(
         BucketHistory(
@@ -93,18 +94,24 @@ def histories(version: SuiteVersion) -> tuple[BucketHistory, ...]:
     )
 
 
-def _keys(run_ids: list[int]) -> dict[int, tuple[str, str]]:
-    """run → (model line, profile without its version), by which baselines are kept."""
-    named = Run.objects.filter(pk__in=run_ids).values_list("id", "endpoint__line", "profile__slug")
-    return {run_id: (line, profile) for run_id, line, profile in named}
+def _keys(run_ids: list[int]) -> dict[int, tuple[str, str, bool]]:
+    """run → (model line, profile without its version), by which baselines are kept, and whether it is of a log."""
+    named = Run.objects.filter(pk__in=run_ids).values_list("id", "endpoint__line", "profile__slug", "source")
+    return {run_id: (line, profile, source is not None) for run_id, line, profile, source in named}
 
 
 def _point(
-    row: RunRow, bucket_id: int, points: list[float], span: tuple[float, float] | None, key: tuple[str, str]
+    row: RunRow,
+    bucket_id: int,
+    points: list[float],
+    span: tuple[float, float] | None,
+    line: str,
+    profile_slug: str,
+    is_imported: bool,
 ) -> HistoryPoint:
     return HistoryPoint(
         run_id=row.id,
-        at=row.created_at,
+        at=row.ran_at,
         bucket_id=bucket_id,
         points=tuple(points),
         range=span,
@@ -112,11 +119,12 @@ def _point(
         status=row.status,
         endpoint=row.endpoint,
         profile=row.profile,
-        line=key[0],
-        profile_slug=key[1],
+        line=line,
+        profile_slug=profile_slug,
         profile_version=row.profile_version,
         n_buckets=row.n_buckets,
         draws=row.draws,
+        is_imported=is_imported,
     )
 
 

@@ -13,6 +13,7 @@ from runs import imported
 from runs.importers.records import LoggedResponse, LoggedRun, ServedBy
 from runs.models import Bucket, Endpoint, EngineProcess, Fingerprint, Import, Model, Profile, Vocabulary, Worker
 from runs.services.import_suites import slug_of, stops_of
+from runs.services.import_times import Times
 from runs.services.storable import storable
 
 UNNAMED = "unnamed model"
@@ -61,8 +62,9 @@ def profile_of(logged: LoggedRun) -> Profile:
 class Served:
     """The engine processes that stand for the backends of one run: one for each bucket."""
 
-    def __init__(self, logged: LoggedRun, model: Model, source: Import, words: Vocabulary | None) -> None:
+    def __init__(self, logged: LoggedRun, model: Model, source: Import, words: Vocabulary | None, times: Times) -> None:
         self._logged, self._model, self._source, self._words = logged, model, source, words
+        self._times = times
         self._worker = _worker()
         self._processes: dict[Known, EngineProcess] = {}
 
@@ -88,7 +90,8 @@ class Served:
             vocabulary=self._words,
             manifest={"source": {**known, **self._parts(known)}},
             start_seconds=0.0,
-            stopped_at=Now(),
+            started_at=self._times.ran_at,
+            stopped_at=self._times.ended_at,
         )
 
     def _parts(self, known: Mapping[str, str]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from runs.models import EngineProcess, Repeat, Response, Run, Scorer
 from runs.services import rollup, traces
 from runs.services.import_buckets import Served
 from runs.services.import_suites import recorded_scorer
+from runs.services.import_times import Times, believed
 from runs.services.storable import storable
 from runs.services.traces import Key, Place
 
@@ -25,7 +27,7 @@ Traces = Mapping[tuple[int, int], Trace]
 
 
 def store_responses(
-    run: Run, repeats: Sequence[Repeat], found: Responses, decoded: Traces, served: Served
+    run: Run, repeats: Sequence[Repeat], found: Responses, decoded: Traces, served: Served, times: Times
 ) -> dict[int, set[int]]:
     """Store a response for every case and repeat; those that the log lacks are missing. Repeat id → engine processes.
 
@@ -39,13 +41,13 @@ def store_responses(
         for index in range(run.suite_version.n_cases):
             response = found.get((repeat.index, index))
             if response is None or response.error:
-                rows.append(_missing(repeat, index, response))
+                rows.append(_missing(repeat, index, response, times))
                 continue
             process = served.by(response)
             links[repeat.pk].add(process.pk)
             trace = decoded.get((repeat.index, index))
             place = None if trace is None else places[index, trace.digest]
-            rows.append(_row(repeat, index, response, process, trace, place))
+            rows.append(_row(repeat, index, response, process, trace, place, times))
             if len(rows) >= ROWS_AT_ONCE:
                 bulk.copy_rows(rows)
                 rows = []
@@ -96,6 +98,7 @@ def _row(
     process: EngineProcess,
     trace: Trace | None,
     place: Place | None,
+    times: Times,
 ) -> Response:
     text_digest = digest.text_digest(response.text)
     return Response(
@@ -114,13 +117,27 @@ def _row(
         n_prompt_tokens=_n_prompt_tokens(response),
         seed_sent=response.seed if response.seed is None or abs(response.seed) < 2**63 else None,
         request_id=storable(response.request_id)[:100],
+        recorded_at=_recorded_at(response, times),
         marks=live_answers.mark_of(response.flags),
     )
 
 
-def _missing(repeat: Repeat, index: int, response: LoggedResponse | None) -> Response:
+def _missing(repeat: Repeat, index: int, response: LoggedResponse | None, times: Times) -> Response:
     code, detail = (NOT_IN_LOG, "") if response is None else ("source_error", storable(response.error))
-    return Response(repeat=repeat, case_index=index, attempt=1, error_code=code, error_detail=detail)
+    return Response(
+        repeat=repeat,
+        case_index=index,
+        attempt=1,
+        error_code=code,
+        error_detail=detail,
+        recorded_at=_recorded_at(response, times),
+    )
+
+
+def _recorded_at(response: LoggedResponse | None, times: Times) -> datetime:
+    """When the answer came as far as the log says, else when it was imported."""
+    said = None if response is None else believed(response.answered_at, now=times.imported_at)
+    return said or times.imported_at
 
 
 def _prompt_digest(ids: Sequence[int] | None) -> bytes | None:

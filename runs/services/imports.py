@@ -4,11 +4,9 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 from django.db import connection, transaction
-from django.utils import timezone
 
 from evalboard.core import draws
 from evalboard.core.digest import digest_json
@@ -22,11 +20,13 @@ from runs.services import history, import_identity, import_reading, import_respo
 from runs.services.import_buckets import Served, endpoint_of, model_of, profile_of
 from runs.services.import_responses import Responses
 from runs.services.import_suites import Placed, place
+from runs.services.import_times import Times, times_of
 from runs.services.import_tokens import Words
 from runs.services.runs import MAX_LABELS, MAX_REPEATS, label_problems, of_repeats
 from runs.services.storable import storable
 
 TURN = int.from_bytes(hashlib.sha256(b"imports").digest()[:8], signed=True)
+NO_TIME = "The log does not say when it ran, or no clock that can be right: the run stands at the time of its import."
 MAX_LABEL_NAME_CHARS, MAX_LABEL_CHARS = 40, 200
 SHARD_STATUS = {Run.Status.FAILED: Shard.Status.FAILED, Run.Status.CANCELLED: Shard.Status.CANCELLED}
 MARKED = {
@@ -108,7 +108,7 @@ def store_log(*, logged: LoggedRun, source: Import, suite: str | None, user: Any
     """
     _refuse_unfit(logged)
     placed = place(logged, suite)
-    model = model_of(logged)
+    model, times = model_of(logged), times_of(logged, imported_at=source.created_at)
     run = Run.objects.create(
         suite_version=placed.version,
         endpoint=endpoint_of(model),
@@ -121,17 +121,18 @@ def store_log(*, logged: LoggedRun, source: Import, suite: str | None, user: Any
         is_cancel_wanted=logged.status == "cancelled",
         failure=storable(logged.failure),
         created_by=user,
-        started_at=_aware(logged.started_at),
+        ran_at=times.ran_at,
+        started_at=times.started_at,
     )
     found = {(each.repeat, placed.indexes[each.case_id]): each for each in logged.responses}
     words = Words.of_model(model)
     decoded = {key: trace for key, each in found.items() if not each.error and (trace := words.trace(each)) is not None}
-    served = Served(logged, model, source, words.store())
+    served = Served(logged, model, source, words.store(), times)
     repeats = _store_repeats(run, logged)
-    links = import_responses.store_responses(run, repeats, found, decoded, served)
-    n_odd = sum([_end_repeat(run, repeat, logged, found, links.get(repeat.pk, set())) for repeat in repeats])
+    links = import_responses.store_responses(run, repeats, found, decoded, served, times)
+    ended = [_end_repeat(run, repeat, logged, found, links.get(repeat.pk, set()), times) for repeat in repeats]
     _end_run(run, repeats, logged)
-    _tell(run, source, logged, placed, n_odd)
+    _tell(run, source, logged, placed, times, n_odd=sum(ended))
     news.tell_of_end(run.pk)
     return run
 
@@ -189,14 +190,16 @@ def _store_repeats(run: Run, logged: LoggedRun) -> list[Repeat]:
     return repeats
 
 
-def _end_repeat(run: Run, repeat: Repeat, logged: LoggedRun, found: Responses, process_ids: set[int]) -> int:
+def _end_repeat(
+    run: Run, repeat: Repeat, logged: LoggedRun, found: Responses, process_ids: set[int], times: Times
+) -> int:
     """Pack, score and end a repeat; how many of the tool's scores were no scores."""
     repeat.engine_processes.set(process_ids)
     n_missing = rollup.store_columns(repeat)
     n_odd = import_responses.store_scores(run, repeat, logged, found)
     ended = Run.Status.INCOMPLETE if n_missing else Run.Status.FINISHED
     repeat.status = logged.status if logged.status in SHARD_STATUS else ended
-    repeat.finished_at = _aware(logged.finished_at) or timezone.now()
+    repeat.finished_at = times.ended_at
     repeat.save(update_fields=["status", "finished_at"])
     return n_odd
 
@@ -219,14 +222,15 @@ def _largest_bucket(run: Run) -> Bucket | None:
     return Bucket.objects.get(pk=n_responses.most_common(1)[0][0]) if n_responses else None
 
 
-def _tell(run: Run, source: Import, logged: LoggedRun, placed: Placed, n_odd: int) -> None:
+def _tell(run: Run, source: Import, logged: LoggedRun, placed: Placed, times: Times, *, n_odd: int) -> None:
     """The run's history, and the notes of its import."""
     names = ", ".join(file["name"] for file in source.files)
     n_repeats = CaseColumns.objects.filter(repeat__run=run).count()
     text = f"Read from a log of {source.tool} ({names}): {placed.version}, {of_repeats(n_repeats)}"
     history.note(run.pk, "imported", f"{text}, {logged.status} there.")
     odd = [f"{n_odd} scores are not from 0 to 1 and were not taken over."] if n_odd else []
-    notes = list(dict.fromkeys([*map(storable, logged.notes), *placed.notes, *odd]))
+    timeless = [] if times.started_at or times.finished_at else [NO_TIME]
+    notes = list(dict.fromkeys([*map(storable, logged.notes), *placed.notes, *timeless, *odd]))
     for note in notes:
         history.note(run.pk, "import_note", note)
     for code, told in _unclean(logged):
@@ -246,8 +250,3 @@ def _unclean(logged: LoggedRun) -> Iterator[tuple[str, str]]:
         listed = ", ".join(f"{n:,} {MARKED[mark]}" for mark, n in sorted(marked.items()))
         rule = "Noise, ranges and verdicts leave out what a cache or a fallback answered."
         yield imported.UNCLEAN, f"Of {len(there):,} responses, {listed}. {rule}"
-
-
-def _aware(moment: datetime | None) -> datetime | None:
-    """A time without a zone is taken for UTC."""
-    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment

@@ -189,7 +189,7 @@ def test_a_profile_that_no_worker_can_honour_is_refused(api: Api, asked: dict[st
 def test_runs_are_filtered(api: Api, query: str, n: int) -> None:
     old = build.run(labels={"branch": "main"})
     build.finished_run()
-    Run.objects.filter(pk=old.pk).update(created_at=datetime(2026, 1, 31, 23, 59, tzinfo=UTC))
+    Run.objects.filter(pk=old.pk).update(ran_at=datetime(2026, 1, 31, 23, 59, tzinfo=UTC))
     assert len(api.get(f"/runs/?{query}").json()["results"]) == n
 
 

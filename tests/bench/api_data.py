@@ -91,11 +91,12 @@ def _columns(model: type[models.Model], *without: str) -> list[str]:
 
 def _copied_runs() -> str:
     """The template as often as is wanted, an hour apart in time, with labels of some branches."""
-    names = _columns(Run, "created_at", "labels")
+    names = _columns(Run, "created_at", "ran_at", "labels")
     kept = ", ".join(f"old.{name}" for name in names)
     return (
-        f"INSERT INTO runs_run (created_at, labels, {', '.join(names)}) "  # noqa: S608  # names of our own columns
-        f"SELECT now() - number * interval '1 hour', jsonb_build_object('branch', 'b' || number %% %s), {kept} "
+        f"INSERT INTO runs_run (created_at, ran_at, labels, {', '.join(names)}) "  # noqa: S608  # names of our own columns
+        "SELECT now() - number * interval '1 hour', now() - number * interval '1 hour', "
+        f"jsonb_build_object('branch', 'b' || number %% %s), {kept} "
         "FROM runs_run old, generate_series(1, %s) number WHERE old.id = %s ORDER BY number DESC"
     )
 

@@ -72,7 +72,7 @@ def run(
     """A finished run of about `score` points whose repeats have a standard deviation of about `spread`."""
     asked = services.create_run(suite=SLUG, endpoint=on, profile=under, repeats=repeats)
     at = FIRST_DAY + timedelta(days=day)
-    Run.objects.filter(pk=asked.pk).update(bucket=by, created_at=at, started_at=at)
+    Run.objects.filter(pk=asked.pk).update(bucket=by, created_at=at, ran_at=at, started_at=at)
     asked.refresh_from_db()
     with transaction.atomic():
         turn = note_rotation(run=asked)

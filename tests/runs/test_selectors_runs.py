@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from evalboard.core.errors import NotFound
 from runs import selectors, services
 from runs.models import Event, Response, Run, Shard, Worker
+from runs.selectors.run_list import place_of
 from tests import build
 
 pytestmark = pytest.mark.django_db
@@ -268,10 +269,11 @@ def test_runs_are_filtered(wanted: dict[str, str], n: int) -> None:
     assert len(selectors.run_rows(**wanted)) == n
 
 
-def test_runs_are_filtered_by_bucket_and_continued_below_an_id() -> None:
+def test_runs_are_filtered_by_bucket_and_continued_below_a_place() -> None:
     first, second = build.finished_run(), build.finished_run()
-    assert [row.id for row in selectors.run_rows(bucket=first.bucket_id)] == [second.pk, first.pk]
-    assert [row.id for row in selectors.run_rows(before=second.pk)] == [first.pk]
+    newest, oldest = selectors.run_rows(bucket=first.bucket_id)
+    assert [newest.id, oldest.id] == [second.pk, first.pk]
+    assert [row.id for row in selectors.run_rows(before=place_of(newest))] == [first.pk]
 
 
 def test_fifty_runs_cost_as_many_queries_as_one() -> None:

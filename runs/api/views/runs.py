@@ -16,7 +16,7 @@ from runs.api.describe import describe, one_of, text, whole
 from runs.api.serializers import Nothing, RepeatsIn, RescoreIn, RunIn
 from runs.models import Run
 from runs.selectors import RunRow
-from runs.selectors.run_list import RunFilter, run_page
+from runs.selectors.run_list import PLACE_DIGITS, RunFilter, place_of, run_page
 from runs.selectors.run_state import RunState, run_state
 from runs.services.idempotency import HEADER
 
@@ -62,10 +62,12 @@ def run_list(request: Request) -> Response:
     )
 
     def fetch(*, after: int | None, before: int | None, limit: int) -> tuple[RunRow, ...]:
-        # Newest first: what comes after a row in the list has a lower id.
+        # Newest first: what comes after a row in the list has a lower place.
         return run_page(wanted, before=after, after=before, limit=limit)
 
-    return pages.answer(request, fetch, place=lambda row: row.id, show=lambda row: shapes.run_row(row, request))
+    return pages.answer(
+        request, fetch, place=place_of, show=lambda row: shapes.run_row(row, request), digits=PLACE_DIGITS
+    )
 
 
 def _create(request: Request) -> Response:

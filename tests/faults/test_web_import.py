@@ -1,0 +1,81 @@
+"""A log that hangs its reader hangs nobody else, and what is left of a sender who goes away is nothing."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from evalboard.local.children import wait_until
+from runs.models import Import
+from tests.faults.site import Site, site
+from tests.importers import batch_log
+
+SLOW = batch_log.output({"sky": "blue"}) * 200_000  # half a minute of reading and more
+
+
+@pytest.fixture
+def web(database_url: str, tmp_path: Path) -> Iterator[Site]:
+    (tmp_path / "spool").mkdir()
+    with site(tmp_path, database_url, TMPDIR=str(tmp_path / "spool"), EVALBOARD_IMPORT_CPU_SECONDS="3") as found:
+        found.start(threads=4)
+        yield found
+
+
+def readers(web: Site) -> list[psutil.Process]:
+    return [child for process in web.processes() for child in process.children() if "runs.importers" in child.cmdline()]
+
+
+def send(web: Site, said: list[httpx.Response | httpx.TransportError], *, timeout: float) -> threading.Thread:
+    def post() -> None:
+        try:
+            said.append(web.api.post("/imports/", files={"files": ("slow.jsonl", SLOW)}, timeout=timeout))
+        except httpx.TransportError as error:
+            said.append(error)
+
+    sender = threading.Thread(target=post)
+    sender.start()
+    return sender
+
+
+def test_others_are_answered_and_the_log_is_refused(web: Site) -> None:
+    said: list[httpx.Response | httpx.TransportError] = []
+    sender = send(web, said, timeout=120)
+    assert wait_until(lambda: bool(readers(web)), 60)
+    n_answered = 0
+    while readers(web):
+        assert web.get("/api/v1/health").status_code == 200
+        n_answered += 1
+    sender.join()
+    assert n_answered > 2
+    [answer] = said
+    assert isinstance(answer, httpx.Response)
+    assert (answer.status_code, list(answer.json()["fields"])) == (400, ["files"])
+    assert not Import.objects.exists()
+
+
+def test_a_reader_ends_when_its_sender_leaves(web: Site) -> None:
+    said: list[httpx.Response | httpx.TransportError] = []
+    sender = send(web, said, timeout=2)
+    assert wait_until(lambda: bool(readers(web)), 60)
+    reader = readers(web)[0]
+    sender.join()
+    assert isinstance(said[0], httpx.ReadTimeout)
+    assert wait_until(lambda: not reader.is_running(), 20)
+    assert reader.pid not in [child.pid for child in readers(web)]
+    assert web.get("/api/v1/health").status_code == 200
+    assert not Import.objects.exists()
+
+
+def test_nothing_lies_about_after_the_web_server_was_killed(web: Site, tmp_path: Path) -> None:
+    said: list[httpx.Response | httpx.TransportError] = []
+    sender = send(web, said, timeout=120)
+    assert wait_until(lambda: bool(readers(web)), 60)
+    reader, process = readers(web)[0], web.processes()[0]
+    process.kill()
+    sender.join()
+    assert isinstance(said[0], httpx.TransportError)
+    assert list((tmp_path / "spool").iterdir()) == []
+    assert wait_until(lambda: not reader.is_running(), 60)
