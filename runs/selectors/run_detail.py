@@ -69,7 +69,7 @@ def run_report(run_id: int, *, state: RunState | None = None) -> RunReport:
         events=tuple(EventLine(event.at, event.level, event.code, event.text) for event in facts.events),
         scores=_score_lines(facts, n_buckets=row.n_buckets),
         twin=facts.twin,
-        sampling={**run.profile.settings["sampling"], **pair_facts.limits_of(run)},
+        sampling=_sampling(run),
         engine_settings=manifest.get("engine", {}),
         manifest=manifest,
         stored_bytes=facts.stored_bytes,
@@ -79,6 +79,13 @@ def run_report(run_id: int, *, state: RunState | None = None) -> RunReport:
         workers_waiting=waiting(facts),
         is_cancel_wanted=run.is_cancel_wanted,
     )
+
+
+def _sampling(run: Run) -> dict[str, Any]:
+    """What the profile says and the suite limits; the seed is the run's where it draws by one of its own."""
+    seeded = run.seed is not None and pair_facts.draws_of(run).is_sampled
+    own = {"seed": run.seed} if seeded else {}
+    return {**run.profile.settings["sampling"], **own, **pair_facts.limits_of(run)}
 
 
 def _asked(run: Run, *, n_repeats: int) -> dict[str, Any]:

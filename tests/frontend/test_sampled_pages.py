@@ -28,8 +28,10 @@ def sampled():
     return make
 
 
-def test_a_sampled_run_says_how_it_was_drawn_and_raises_no_alarm(sampled, viewer):
-    page = text_of(viewer.get(f"/runs/{sampled(seed=7).pk}/"))
+def test_a_sampled_run_says_how_it_was_drawn_and_raises_no_alarm(sampled, engineer):
+    page = text_of(engineer.get(f"/runs/{sampled(seed=7).pk}/"))
+    assert re.search(r"<bdi>seed</bdi> <bdi>7</bdi>|seed 7[,<]", page.split("<dt>sampling</dt>")[1][:400])
+    assert "Add repeats" in page
     assert "sampled, T = 0.7, seed 7" in page
     assert "4 cases differ between draws" in page
     assert "Cases that differ between draws" in page
@@ -44,15 +46,16 @@ def test_a_twin_is_called_byte_identical_and_a_run_of_another_seed_is_not(sample
     assert "Byte-identical" not in text_of(viewer.get(f"/runs/{other.pk}/"))
 
 
-def test_one_draw_reads_one_draw_and_never_as_no_noise(sampled, viewer):
+def test_one_draw_reads_one_draw_and_never_as_no_noise(sampled, engineer):
     run = sampled()
     Run.objects.filter(pk=run.pk).update(seed=None, is_one_draw=True)
-    page = text_of(viewer.get(f"/runs/{run.pk}/"))
+    page = text_of(engineer.get(f"/runs/{run.pk}/"))
+    assert "Add repeats" not in page  # they would be the same draw
     assert "sampled, T = 0.7, one draw" in page
     assert "points in one draw." in page
     assert "Not known from one draw." in page
     assert "Noise floor" not in page
-    suite = text_of(viewer.get("/suites/sample/"))
+    suite = text_of(engineer.get("/suites/sample/"))
     assert "are one draw, so its noise is not known" in suite
     assert "resolves" not in suite
 
