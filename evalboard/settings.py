@@ -77,6 +77,8 @@ try:
     PUBLIC_ADDRESS = env.str("EVALBOARD_PUBLIC_ADDRESS", "").rstrip("/")
     # Whether anybody may see a suite's badge, which is how a readme elsewhere can show it.
     PUBLIC_BADGES = env.bool("EVALBOARD_PUBLIC_BADGES", False)
+    # Whether somebody else than who made a release must approve or waive it.
+    FOUR_EYES = env.bool("EVALBOARD_FOUR_EYES", False)
     # Hosts that webhooks may reach though their addresses are private.
     _private_hosts: list[str] = env.list("EVALBOARD_WEBHOOK_ALLOW_PRIVATE", [])
     WEBHOOK_ALLOW_PRIVATE = frozenset(host.strip().casefold().rstrip(".") for host in _private_hosts)

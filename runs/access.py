@@ -4,6 +4,7 @@ Every view names the scope it needs with `requires`; a test walks the URLconf an
 route without one.
 """
 
+import hashlib
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -46,6 +47,15 @@ def grant_role(*, user: Any, role: str) -> None:
     others = Group.objects.filter(name__in=ROLES).exclude(pk=group.pk)
     user.groups.remove(*others)
     user.groups.add(group)
+
+
+def credential(request: HttpRequest) -> str:
+    """Name what a request was made with, and give nothing away: a token's label and name, or a session's digest."""
+    token = getattr(request, "auth", None)
+    if token is not None:
+        return f"token {token.label} ({token.name})"
+    key = request.session.session_key or ""
+    return f"session {hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 
 View = Callable[..., HttpResponseBase]

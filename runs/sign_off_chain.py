@@ -1,29 +1,46 @@
 """Sign-offs as a chain: each one's digest covers what it says and the digest of the one before it.
 
-The service that writes one and the export that proves them read the same function, so that a row changed or taken
-out past the database's trigger shows in the next row.
+The service that writes one and the export that proves them read the same functions, so that a row changed or taken
+out past the database's trigger shows in the next row. A sign-off of version 2 also covers the verdict that was signed,
+word, reasons, numbers and policy, and what it was made with; those of version 1 were written before that.
 """
 
 from datetime import UTC, datetime
+from typing import Any
 
 from evalboard.core.digest import digest_json
-from runs.models import SignOff
+from runs.models import SignOff, Verdict
+
+VERSION = 2
 
 
 def digest_of(row: SignOff) -> str:
     """What `row.digest` must be; `row` may not be saved yet, and `previous_digest` is "" for the very first."""
+    covered: dict[str, Any] = {
+        "previous": row.previous_digest,
+        "release": row.release_id,
+        "verdict": row.verdict_id,
+        "person": row.person_id,
+        "person_name": row.person_name,
+        "decision": row.decision,
+        "note": row.note,
+        "expires_at": _instant(row.expires_at),
+        "input_digest": row.input_digest,
+        "created_at": _instant(row.created_at),
+    }
+    if row.version >= 2:
+        covered |= {"version": row.version, "verdict_digest": row.verdict_digest, "made_with": row.made_with}
+    return digest_json(covered)
+
+
+def verdict_digest(verdict: Verdict) -> str:
+    """The digest of what a verdict says, and of the policy that it says it under."""
+    policy = verdict.policy
     return digest_json(
         {
-            "previous": row.previous_digest,
-            "release": row.release_id,
-            "verdict": row.verdict_id,
-            "person": row.person_id,
-            "person_name": row.person_name,
-            "decision": row.decision,
-            "note": row.note,
-            "expires_at": _instant(row.expires_at),
-            "input_digest": row.input_digest,
-            "created_at": _instant(row.created_at),
+            "word": verdict.word,
+            "document": verdict.document,
+            "policy": {"slug": policy.slug, "version": policy.version, "settings": policy.settings},
         }
     )
 

@@ -15,7 +15,7 @@ from frontend.templatetags.numbers import roughly
 from frontend.verdicts import DECISIONS
 from frontend.views.releases import runs_of, shown, with_plan
 from runs import selectors, services
-from runs.access import RUN, SIGN, requires
+from runs.access import RUN, SIGN, credential, requires
 from runs.selectors import catalogue
 from runs.selectors.imported import import_of
 from runs.selectors.release import GateReport, ReleaseReport
@@ -43,6 +43,7 @@ def sign(request: HttpRequest, release_id: int) -> HttpResponse:
             input_digest=asked["input_digest"],
             expires_at=form.until(),
             user=request.user,
+            made_with=credential(request),
         )
     except NotFound:
         raise

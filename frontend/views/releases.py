@@ -15,7 +15,7 @@ from evalboard.core.errors import EvalboardError, NotFound
 from frontend import compare_charts, release_forms, release_page, release_ruler, release_steps, release_words
 from frontend.release_forms import CURRENT, MOST_GATES, GateForm, ReleaseForm, SignForm, blame_gates
 from frontend.verdicts import OUTCOMES, VERDICTS
-from runs import selectors, services
+from runs import exports, selectors, services
 from runs.access import READ, RUN, SIGN, requires, scopes_of
 from runs.selectors import catalogue
 from runs.selectors.comparison import ComparisonReport
@@ -169,7 +169,7 @@ def _stage(report: ReleaseReport, comparison: ComparisonReport | None) -> str:
 @require_safe
 def sign_offs_export(request: HttpRequest) -> StreamingHttpResponse:
     """Everybody's sign-offs with the chain of their digests, a JSON object a line."""
-    answer = StreamingHttpResponse(selectors.sign_off_lines(), content_type="application/x-ndjson")
+    answer = StreamingHttpResponse(exports.sign_off_lines(), content_type="application/x-ndjson")
     answer.headers["Content-Disposition"] = 'attachment; filename="signoffs.jsonl"'
     return answer
 

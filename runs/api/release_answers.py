@@ -198,7 +198,7 @@ class Settle(TypedDict):
 
 
 class SignOff(TypedDict):
-    """`void` says why it no longer holds, null where it does."""
+    """`void` says why it no longer holds, null where it does. `made_with` names the token or session."""
 
     id: Id
     person: str
@@ -207,6 +207,7 @@ class SignOff(TypedDict):
     expires_at: Instant | None
     created_at: Instant
     input_digest: Digest
+    made_with: str | None
     digest: Digest
     void: str | None
 

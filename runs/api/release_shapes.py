@@ -113,6 +113,7 @@ def sign_off(line: SignOffLine) -> release_answers.SignOff:
         "expires_at": instant(line.expires_at),
         "created_at": instant(line.created_at),
         "input_digest": line.input_digest,
+        "made_with": line.made_with or None,
         "digest": line.digest,
         "void": line.void or None,
     }

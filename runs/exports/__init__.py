@@ -1,13 +1,14 @@
-"""What leaves as a file: a run with its traces, its cases, the pairs of a comparison.
+"""What leaves as a file: a run with its traces, its cases, the pairs of a comparison, the sign-offs.
 
-Everything is read in parts while it is sent, within one snapshot of the database, so that an export of any size
-takes the same memory and tells of one moment. docs/export-format.md says what is in them.
+All but the sign-offs is read in parts while it is sent, within one snapshot of the database, so that an export of any
+size takes the same memory and tells of one moment. docs/export-format.md says what is in them.
 """
 
 from runs.exports.archive import run_archive
 from runs.exports.cases import CASE_NAMES, CaseTable, case_table
 from runs.exports.pairs import PairTable, pair_table
 from runs.exports.runs import EndedRun, ended_run
+from runs.exports.sign_offs import sign_off_lines
 
 __all__ = [
     "CASE_NAMES",
@@ -18,4 +19,5 @@ __all__ = [
     "ended_run",
     "pair_table",
     "run_archive",
+    "sign_off_lines",
 ]

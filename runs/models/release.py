@@ -76,7 +76,7 @@ class Verdict(models.Model):
 
 
 class SignOff(models.Model):
-    """A person's decision on a verdict. Append-only: a trigger of the database refuses any change (migration 0004).
+    """A person's decision on a verdict. Append-only: triggers of the database refuse any change (see the migrations).
 
     `digest` covers the row and the digest of the row before it, so that an export shows a change made past the trigger.
     """
@@ -95,6 +95,16 @@ class SignOff(models.Model):
     expires_at = models.DateTimeField(null=True, help_text="of a waiver")
     input_digest = models.CharField(max_length=64)
     created_at = models.DateTimeField()
+    made_with = models.CharField(
+        max_length=200,
+        default="",
+        db_default="",
+        help_text='"token evb_… (its name)" or "session …"; "" before version 2',
+    )
+    version = models.PositiveSmallIntegerField(
+        default=1, db_default=1, help_text="of what `digest` covers: runs.sign_off_chain"
+    )
+    verdict_digest = models.CharField(max_length=64, default="", db_default="", help_text='"" before version 2')
     previous_digest = models.CharField(max_length=64, blank=True)
     digest = models.CharField(max_length=64, unique=True)
 

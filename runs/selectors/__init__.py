@@ -48,7 +48,7 @@ from runs.selectors.run import BucketReport, CaseRow, RunReport, RunRow
 from runs.selectors.run_cases import case_page, case_rows
 from runs.selectors.run_detail import run_report
 from runs.selectors.run_list import oldest_first, run_rows
-from runs.selectors.sign_off import SignOffRecord, sign_off_lines, sign_off_records
+from runs.selectors.sign_off import SignOffRecord, sign_off_records
 from runs.selectors.suite import SuiteReport, SuiteRow, suite_report, suite_rows, suite_to_compare
 from runs.selectors.trace_pair import PairReport, trace_pair
 from runs.selectors.worker import WorkerRow, worker_rows
@@ -117,7 +117,6 @@ __all__ = [
     "rotation_rows",
     "run_report",
     "run_rows",
-    "sign_off_lines",
     "sign_off_records",
     "stored_trace",
     "suite_report",

@@ -111,6 +111,7 @@ class SignOffLine:
     expires_at: datetime | None
     created_at: datetime
     input_digest: str
+    made_with: str
     digest: str
     void: str
 

@@ -100,6 +100,7 @@ def _sign_off(row: SignOff, verdict: Verdict | None, now: datetime) -> SignOffLi
         expires_at=row.expires_at,
         created_at=row.created_at,
         input_digest=row.input_digest,
+        made_with=row.made_with,
         digest=row.digest,
         void=_void(row, verdict, now),
     )

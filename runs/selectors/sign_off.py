@@ -1,15 +1,15 @@
-"""Sign-offs as they are exported: everyone's, oldest first, and whether each still follows from the one before."""
+"""Sign-offs, everyone's, oldest first: whether each still follows from the one before and covers its verdict."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from runs import sign_off_chain
 from runs.models import SignOff
 
 CHUNK = 500  # rows read at a time, so that an export costs no memory
 CHANGED = "The row does not match its own digest: it was changed after it was signed."
+VERDICT_CHANGED = "The verdict that was signed, or its policy, was changed in the database afterwards."
 PARTED = "It does not follow the sign-off before it: that one was changed, or one between was taken out."
 
 
@@ -19,6 +19,7 @@ class SignOffRecord:
 
     id: int
     release_id: int
+    verdict_id: int
     verdict: str
     policy: str
     policy_version: int
@@ -28,6 +29,9 @@ class SignOffRecord:
     expires_at: datetime | None
     input_digest: str
     created_at: datetime
+    made_with: str
+    version: int
+    verdict_digest: str
     previous_digest: str
     digest: str
     problem: str
@@ -36,28 +40,27 @@ class SignOffRecord:
 def sign_off_records() -> Iterator[SignOffRecord]:
     """Every sign-off, oldest first, read in pieces."""
     before = ""
-    rows = SignOff.objects.select_related("verdict__policy").defer("verdict__document").order_by("id")
+    rows = SignOff.objects.select_related("verdict__policy").order_by("id")
     for row in rows.iterator(chunk_size=CHUNK):
         yield _record(row, _problem(row, before))
         before = row.digest
 
 
-def sign_off_lines() -> Iterator[str]:
-    """The export: one JSON object a line, strict, with the names of docs/api.md."""
-    for record in sign_off_records():
-        yield json.dumps(_exported(record), ensure_ascii=False, allow_nan=False) + "\n"
-
-
 def _problem(row: SignOff, before: str) -> str:
     if sign_off_chain.digest_of(row) != row.digest:
         return CHANGED
-    return "" if row.previous_digest == before else PARTED
+    if row.previous_digest != before:
+        return PARTED
+    if row.version >= 2 and sign_off_chain.verdict_digest(row.verdict) != row.verdict_digest:
+        return VERDICT_CHANGED
+    return ""
 
 
 def _record(row: SignOff, problem: str) -> SignOffRecord:
     return SignOffRecord(
         id=row.pk,
         release_id=row.release_id,
+        verdict_id=row.verdict_id,
         verdict=row.verdict.word,
         policy=row.verdict.policy.slug,
         policy_version=row.verdict.policy.version,
@@ -67,30 +70,10 @@ def _record(row: SignOff, problem: str) -> SignOffRecord:
         expires_at=row.expires_at,
         input_digest=row.input_digest,
         created_at=row.created_at,
+        made_with=row.made_with,
+        version=row.version,
+        verdict_digest=row.verdict_digest,
         previous_digest=row.previous_digest,
         digest=row.digest,
         problem=problem,
     )
-
-
-def _exported(record: SignOffRecord) -> dict[str, object]:
-    return {
-        "id": str(record.id),
-        "release": str(record.release_id),
-        "verdict": record.verdict,
-        "policy": {"name": record.policy, "version": record.policy_version},
-        "person": record.person,
-        "decision": record.decision,
-        "note": record.note,
-        "expires_at": _instant(record.expires_at),
-        "input_digest": record.input_digest,
-        "created_at": _instant(record.created_at),
-        "previous_digest": record.previous_digest,
-        "digest": record.digest,
-        "is_intact": not record.problem,
-        "problem": record.problem or None,
-    }
-
-
-def _instant(at: datetime | None) -> str | None:
-    return None if at is None else at.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -43,6 +43,7 @@ from runs.services.shards import bind_bucket, cancel_shard, claim_shard, fail_st
 from runs.services.sign_offs import sign_release
 from runs.services.suites import push_suite, reference_suite
 from runs.services.tokens import create_token, revoke_token, use_token
+from runs.services.verdict_check import verdict_change
 from runs.services.verdicts import decide_release
 from runs.services.webhooks import create_webhook, delete_webhook, send_test, switch_on
 from runs.services.workers import (
@@ -137,5 +138,6 @@ __all__ = [
     "switch_on",
     "take_back_same_model",
     "use_token",
+    "verdict_change",
     "work_on_comparison",
 ]

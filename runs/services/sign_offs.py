@@ -3,15 +3,18 @@
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import connection, transaction
 
 from evalboard.core.errors import Conflict, InvalidInput, Refused
 from runs import access, sign_off_chain
 from runs.models import Gate, Release, Run, SignOff, Verdict
 from runs.services import verdicts
+from runs.services.verdict_check import verdict_change
 
 LONGEST_NOTE = 2000
 LONGEST_WAIVER = timedelta(days=366)
+REPLACED = "The verdict that was looked at has been replaced; look at the release again."
 
 # Lets readers pass and one writer at a time: the next row of the chain follows from the one before.
 ONE_WRITER = "LOCK TABLE runs_signoff IN SHARE ROW EXCLUSIVE MODE"
@@ -25,23 +28,32 @@ def sign_release(
     input_digest: str,
     expires_at: datetime | None = None,
     user: Any,
+    made_with: str = "",
 ) -> SignOff:
     """Approve a `ship`, reject anything, or waive what is no `ship` for a reason and until a day.
 
-    `input_digest` is that of the verdict that the person saw. Raises Refused for who may not sign, NotFound,
-    InvalidInput with fields, or Conflict where the verdict is another one by now, is not of a kind that can be so
-    decided, or waits for repeats.
+    `input_digest` is that of the verdict that the person saw, `made_with` what access.credential says of the request.
+    Raises Refused for who may not sign, NotFound, InvalidInput with fields, or Conflict where the verdict is another
+    one by now, is not what its inputs give, is not of a kind that can be so decided, or waits for repeats.
     """
     if not access.may(user, access.SIGN):
         raise Refused("This needs the right to sign.")
-    verdicts.decide_release(release_id=release_id)
+    seen = verdicts.decide_release(release_id=release_id)
+    if change := verdict_change(seen):
+        raise Conflict(f"Nothing was signed. {change}")
     with transaction.atomic():
-        locked = Release.objects.select_for_update(no_key=True, of=("self",)).select_related("policy", "verdict")
+        locked = Release.objects.select_for_update(no_key=True, of=("self",)).select_related(
+            "policy", "verdict__policy"
+        )
         release = locked.get(pk=release_id)
         now = _now()
         _refuse_wrong_input(decision, note, expires_at, now)
         verdict = _present_verdict(release, input_digest)
+        verdict_digest = sign_off_chain.verdict_digest(verdict)
+        if verdict_digest != sign_off_chain.verdict_digest(seen):  # changed since it was taken anew
+            raise Conflict(REPLACED)
         _refuse_wrong_kind(decision, verdict)
+        _refuse_own_release(decision, release, user)
         with connection.cursor() as cursor:
             cursor.execute(ONE_WRITER)
         last = SignOff.objects.order_by("-id").values_list("digest", flat=True).first()
@@ -55,6 +67,9 @@ def sign_release(
             expires_at=expires_at,
             input_digest=input_digest,
             created_at=now,
+            made_with=made_with,
+            version=sign_off_chain.VERSION,
+            verdict_digest=verdict_digest,
             previous_digest=last or "",
         )
         row.digest = sign_off_chain.digest_of(row)
@@ -99,7 +114,7 @@ def _present_verdict(release: Release, input_digest: str) -> Verdict:
         raise Conflict(f"Run {at_work.pk} is {at_work.status}; sign when the verdict rests on what has ended.")
     verdict = release.verdict
     if verdict is None or verdict.input_digest != input_digest or verdicts.present_digest(release) != input_digest:
-        raise Conflict("The verdict that was looked at has been replaced; look at the release again.")
+        raise Conflict(REPLACED)
     return verdict
 
 
@@ -109,3 +124,12 @@ def _refuse_wrong_kind(decision: str, verdict: Verdict) -> None:
         raise Conflict(f"Only ship can be approved, and this is {verdict.word}; waive it, or reject it.")
     if decision == SignOff.Decision.WAIVE and is_ship:
         raise Conflict("A ship needs no waiver; approve it, or reject it.")
+
+
+def _refuse_own_release(decision: str, release: Release, user: Any) -> None:
+    """Where the installation asks for two people, whoever made a release may stop it and not let it pass."""
+    if settings.FOUR_EYES and decision != SignOff.Decision.REJECT and release.created_by_id == user.pk:
+        raise Refused(
+            "You made this release, and here somebody else approves or waives it (EVALBOARD_FOUR_EYES). "
+            "You may reject it."
+        )

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from evalboard.core.errors import NotFound
-from runs import selectors, sign_off_chain
+from runs import exports, selectors, sign_off_chain
 from runs.models import Baseline, Release, Run, SignOff, Suite
 from runs.selectors import ReleaseFilter
 from runs.selectors.judged import judged
@@ -313,7 +313,7 @@ def test_a_release_that_is_not_there_is_not_found(db: None) -> None:
 
 
 def exported() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in selectors.sign_off_lines()]
+    return [json.loads(line) for line in exports.sign_off_lines()]
 
 
 def test_every_sign_off_is_exported_with_its_place_in_the_chain(pair: tuple[Run, Run]) -> None:

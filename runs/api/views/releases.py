@@ -6,8 +6,8 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from runs import selectors, services
-from runs.access import READ, RUN, SIGN
+from runs import exports, selectors, services
+from runs.access import READ, RUN, SIGN, credential
 from runs.api import pages, query, release_answers, release_shapes
 from runs.api.access import resource
 from runs.api.answers import Page
@@ -101,7 +101,8 @@ def sign(request: Request, release_id: int) -> Response:
     query.read(request, is_paged=False)
     body = SignOffIn(data=request.data)
     body.is_valid(raise_exception=True)
-    row = services.sign_release(release_id=release_id, **body.validated_data, user=request.user)
+    made_with = credential(request)
+    row = services.sign_release(release_id=release_id, **body.validated_data, user=request.user, made_with=made_with)
     report = selectors.release_report(release_id)
     [line] = [each for each in report.sign_offs if each.id == row.pk]
     return Response(release_shapes.sign_off(line), status=201)
@@ -141,7 +142,7 @@ def settle(request: Request, release_id: int) -> Response:
 def sign_off_export(request: Request) -> Response:
     """Every sign-off, oldest first, each with whether it still follows from the one before."""
     query.read(request, is_paged=False)
-    return Response("".join(selectors.sign_off_lines()))
+    return Response("".join(exports.sign_off_lines()))
 
 
 def _decided(release_id: int, request: Request) -> release_answers.Release:

@@ -1,0 +1,214 @@
+"""Writing `ship` into the database: nobody signs it, no export calls it whole, and nobody empties the table.
+
+Each attack is a statement by the application's own account, on PostgreSQL.
+"""
+
+import json
+import logging
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+from django.test import Client
+
+from evalboard.core.digest import digest_json
+from evalboard.core.errors import Conflict, Refused
+from runs import exports, services, sign_off_chain
+from runs.models import Release, Run, SignOff, Verdict
+from tests import build
+from tests.api.conftest import Api
+from tests.runs import judged
+
+pytestmark = pytest.mark.django_db
+# Under which eight cases and three repeats suffice.
+POLICY = {"slug": "quick", "rule": "paired", "tolerance_points": 20.0, "looks": [3, 10, 20]}
+
+
+@pytest.fixture
+def pair(db: None) -> tuple[Run, Run]:
+    version, process = judged.suite(n_cases=8, policy=POLICY), build.process()
+    return judged.run(version, repeats=3, by=process), judged.run(version, repeats=3, by=process)
+
+
+@pytest.fixture
+def ship(pair: tuple[Run, Run]) -> Release:
+    return judged.release(*pair)
+
+
+@pytest.fixture
+def inconclusive(pair: tuple[Run, Run]) -> Release:
+    release = judged.release(*pair, policy="strict")
+    assert release.verdict is not None
+    assert release.verdict.word == "inconclusive"
+    return release
+
+
+@pytest.fixture
+def mary(db: None) -> Any:
+    return build.user("mary", "release manager")
+
+
+def execute(statement: str, *values: Any) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # a table with checks to come cannot be altered
+        cursor.execute(statement, values)
+
+
+def sign(release: Release, by: Any, decision: str = "approve", **more: Any) -> SignOff:
+    digest = Verdict.objects.get(release=release).input_digest
+    return services.sign_release(release_id=release.pk, decision=decision, input_digest=digest, user=by, **more)
+
+
+def exported() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in exports.sign_off_lines()]
+
+
+def test_a_word_written_into_the_database_is_not_signed(
+    inconclusive: Release, mary: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    execute("UPDATE runs_verdict SET word = 'ship'")
+    with pytest.raises(Conflict, match="it says ship, and taken anew it is inconclusive"):
+        sign(inconclusive, mary)
+    assert not SignOff.objects.exists()
+    [line] = [line for line in caplog.records if line.levelno == logging.ERROR]
+    assert line.getMessage().startswith(f"verdict_changed release={inconclusive.pk} ")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [("{verdict}", '"ship"'), ("{reasons}", "[]"), ("{gates,0,difference}", "12.5"), ("{gates,0,low}", "null")],
+)
+def test_whoever_changes_reasons_or_numbers_too_gains_nothing(
+    inconclusive: Release, mary: Any, path: str, value: str
+) -> None:
+    execute("UPDATE runs_verdict SET document = jsonb_set(document, %s::text[], %s::jsonb)", path, value)
+    with pytest.raises(Conflict, match="another one when it is taken anew"):
+        sign(inconclusive, mary, "reject", note="Not like this.")
+
+
+def test_loosened_thresholds_are_not_signed_under_the_old_name(inconclusive: Release, mary: Any) -> None:
+    execute("UPDATE runs_policy SET settings = jsonb_set(settings, '{tolerance_points}', '99.0')")
+    with pytest.raises(Conflict, match="are not those of its digest"):
+        sign(inconclusive, mary)
+
+
+def test_a_verdict_under_another_policy_is_not_signed(ship: Release, inconclusive: Release, mary: Any) -> None:
+    execute("UPDATE runs_verdict SET policy_id = %s WHERE release_id = %s", ship.policy_id, inconclusive.pk)
+    with pytest.raises(Conflict, match="under another policy"):
+        sign(inconclusive, mary)
+
+
+def test_what_moved_by_right_is_no_attack(ship: Release, pair: tuple[Run, Run], mary: Any) -> None:
+    """Another release on the same runs changes what the first one would warn of, and no more."""
+    judged.release(*pair, policy="strict")
+    assert sign(ship, mary).version == 2
+    assert [line["is_intact"] for line in exported()] == [True]
+
+
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("UPDATE runs_verdict SET word = 'no_ship'", "changed in the database afterwards"),
+        ('UPDATE runs_verdict SET document = document || \'{"summary": "x"}\'', "changed in the database afterwards"),
+        ("UPDATE runs_policy SET settings = settings || '{\"tolerance_points\": 1}'", "changed in the database"),
+    ],
+)
+def test_a_verdict_changed_after_it_was_signed_shows_in_the_export(
+    ship: Release, mary: Any, statement: str, problem: str
+) -> None:
+    sign(ship, mary)
+    assert [line["problem"] for line in exported()] == [None]
+    execute(statement)
+    [line] = exported()
+    assert line["is_intact"] is False
+    assert problem in line["problem"]
+
+
+def old_sign_off(release: Release, by: Any, decision: str = "approve") -> SignOff:
+    """As the version before wrote it: its digest covers neither verdict nor credential."""
+    verdict = Verdict.objects.get(release=release)
+    last = SignOff.objects.order_by("-id").first()
+    row = SignOff(
+        release=release,
+        verdict=verdict,
+        person=by,
+        person_name="mary",
+        decision=decision,
+        input_digest=verdict.input_digest,
+        created_at=verdict.decided_at,
+        version=1,
+        previous_digest=last.digest if last else "",
+        made_with="",
+        verdict_digest="",
+    )
+    row.digest = sign_off_chain.digest_of(row)
+    row.save(force_insert=True)
+    return row
+
+
+def test_sign_offs_of_the_version_before_hold_and_new_ones_follow_from_them(ship: Release, mary: Any) -> None:
+    old = old_sign_off(ship, mary)
+    known = {"previous": "", "release": ship.pk, "verdict": old.verdict_id, "person": mary.pk, "person_name": "mary"}
+    known |= {"decision": "approve", "note": "", "expires_at": None, "input_digest": old.input_digest}
+    known |= {"created_at": old.created_at.isoformat(timespec="microseconds")}
+    assert old.digest == digest_json(known), "what was signed before this version is proved as it was"
+    new = sign(ship, mary)
+    assert (new.previous_digest, new.version) == (old.digest, 2)
+    assert [(line["version"], line["is_intact"]) for line in exported()] == [(1, True), (2, True)]
+
+
+def test_an_old_sign_off_is_held_against_its_verdict_taken_anew(inconclusive: Release, mary: Any) -> None:
+    """What today's attack left behind: `ship` was written into the database, and somebody approved it."""
+    execute("UPDATE runs_verdict SET word = 'ship'")
+    old_sign_off(inconclusive, mary)
+    [line] = exported()
+    assert line["is_intact"] is False
+    assert "it says ship, and taken anew it is inconclusive" in line["problem"]
+
+
+def test_the_table_cannot_be_emptied(ship: Release, mary: Any) -> None:
+    sign(ship, mary)
+    execute("ALTER TABLE runs_signoff ENABLE TRIGGER runs_signoff_no_truncate")  # tests/conftest.py
+    for statement in ("TRUNCATE runs_signoff", "TRUNCATE runs_release CASCADE"):
+        with pytest.raises(IntegrityError, match="append-only; TRUNCATE is refused"), transaction.atomic():
+            execute(statement)
+    assert SignOff.objects.count() == 1
+
+
+def test_a_sign_off_names_the_token_it_was_made_with(ship: Release, mary: Any) -> None:
+    secret = build.token(mary, "read", "sign")
+    label = mary.evalboard_tokens.get().label
+    digest = Verdict.objects.get(release=ship).input_digest
+    made = Api(secret).post(f"/releases/{ship.pk}/signoffs/", {"decision": "approve", "input_digest": digest})
+    assert made.status_code == 201, made.content
+    assert made.json()["made_with"] == f"token {label} (test)"
+    assert exported()[0]["made_with"] == f"token {label} (test)"
+    execute("ALTER TABLE runs_signoff DISABLE TRIGGER runs_signoff_append_only")
+    execute("UPDATE runs_signoff SET made_with = 'session 0'")
+    assert exported()[0]["is_intact"] is False
+
+
+def test_a_sign_off_on_the_page_names_the_session_and_does_not_give_it_away(ship: Release, mary: Any) -> None:
+    client = Client()
+    client.force_login(mary)
+    digest = Verdict.objects.get(release=ship).input_digest
+    asked = {"decision": "approve", "input_digest": digest, "note": "", "read_at": "0"}
+    assert client.post(f"/releases/{ship.pk}/signoffs/", asked).status_code == 302
+    made_with = SignOff.objects.get().made_with
+    assert made_with.startswith("session ")
+    assert str(client.session.session_key)[:8] not in made_with
+    client.post(f"/releases/{ship.pk}/signoffs/", {**asked, "decision": "reject", "note": "No."})
+    assert set(SignOff.objects.values_list("made_with", flat=True)) == {made_with}
+
+
+def test_whoever_made_a_release_does_not_let_it_pass_where_two_are_asked_for(
+    pair: tuple[Run, Run], mary: Any, settings: Any
+) -> None:
+    hers = judged.release(*pair, user=mary)
+    settings.FOUR_EYES = True
+    with pytest.raises(Refused, match="somebody else approves"):
+        sign(hers, mary)
+    assert sign(hers, mary, "reject", note="No.").decision == "reject"
+    assert sign(hers, build.user("john", "release manager")).decision == "approve"
+    settings.FOUR_EYES = False
+    assert sign(hers, mary).decision == "approve"
