@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db.models.functions import Now
 
 from runs.models import Worker
+from runs.own_process import own_place
 
 # The scheduler keeps no row of its own, and whoever asks stands on its machine.
 SWEPT = Path(tempfile.gettempdir()) / f"evalboard-swept-{os.getuid()}"
@@ -35,8 +36,9 @@ def scheduler_is_silent() -> str | None:
 
 def worker_is_silent() -> str | None:
     """Why no worker of this machine seems to live, as a sentence; None where one has beaten within a lease."""
-    host = socket.gethostname()
+    host, place = socket.gethostname(), own_place()
     lately = Now() - timedelta(seconds=settings.LEASE_SECONDS)
-    if Worker.objects.filter(host=host, stopped_at=None, seen_at__gt=lately).exists():
+    mine = Worker.objects.filter(host=host, place__in={place, ""})  # another container may have this one's host name
+    if mine.filter(stopped_at=None, seen_at__gt=lately).exists():
         return None
     return f"No worker of {host} was seen in the last {settings.LEASE_SECONDS:.0f} seconds."

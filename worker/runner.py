@@ -11,14 +11,13 @@ from functools import partial
 from itertools import groupby
 from typing import Any, TypeVar
 
-import psutil
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection
 
 from evalboard.core import profile
 from evalboard.core.errors import EvalboardError, LeaseLost
 from evalboard.core.provenance import Failed
-from runs import services
+from runs import own_process, services
 from runs.models import Worker
 from runs.selectors.self_test import self_test_result
 from runs.selectors.work import CaseToDecode, ShardWork, shard_work
@@ -42,12 +41,14 @@ class Runner:
     """One worker: at most one shard and one engine at a time."""
 
     def __init__(self, *, pool: str, hardware: Mapping[str, Any], make_engine: Callable[[EngineSpec], Engine]) -> None:
-        host = socket.gethostname()
-        services.release_dead_workers(host=host, alive_pids=_alive_pids())
+        host, place = socket.gethostname(), own_process.own_place()
+        services.release_dead_workers(place=place, is_gone=own_process.is_gone)
         self.worker: Worker = services.register_worker(
             name=f"{host}-{os.getpid()}-{secrets.token_hex(2)}",
             host=host,
             pid=os.getpid(),
+            place=place,
+            process_started=own_process.started(os.getpid()),
             pool=pool,
             hardware={name: value for name, value in hardware.items() if name != "versions"},
             versions=hardware.get("versions", {}),
@@ -327,12 +328,6 @@ class Runner:
 def _wait_for_database(away: DatabaseError) -> None:
     logger.warning("The database is away: %s", away)
     connection.close()
-
-
-def _alive_pids() -> list[int]:
-    """Processes of this host that still run; one that only waits to be reaped does not."""
-    running = psutil.process_iter(["pid", "status"])
-    return [each.info["pid"] for each in running if each.info["status"] != psutil.STATUS_ZOMBIE]
 
 
 def _units(cases: Iterable[CaseToDecode], group_size: int | None) -> list[list[CaseToDecode]]:

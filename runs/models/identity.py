@@ -120,12 +120,15 @@ class SelfTest(models.Model):
 class Worker(models.Model):
     """One process that claims shards. `note` says what it does, or why it leaves work alone.
 
+    `place` and `process_started` say with `pid` which process it is (runs.own_process); "" and None where not known.
     `n_engine_failures` are those in a row; a worker that has too many is degraded, and rests.
     """
 
     name = models.CharField(max_length=200, unique=True)
     host = models.CharField(max_length=200)
     pid = models.PositiveIntegerField()
+    place = models.CharField(max_length=200, default="", db_default="", help_text="where its pid counts")
+    process_started = models.BigIntegerField(null=True, help_text="clock ticks since the boot")
     pool = models.CharField(max_length=40)
     hardware = models.JSONField(default=dict)
     versions = models.JSONField(default=dict)

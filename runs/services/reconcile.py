@@ -1,7 +1,7 @@
 """What puts things right that nobody is left to put right. Safe to run anywhere, at any time, twice."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -49,18 +49,20 @@ def reconcile() -> int:
     return n_taken_back
 
 
-def release_dead_workers(*, host: str, alive_pids: Iterable[int]) -> int:
-    """Take back at once the shards of this host's workers whose process is gone.
+def release_dead_workers(*, place: str, is_gone: Callable[[int, int], bool]) -> int:
+    """Take back at once the shards of workers whose process is gone; `is_gone` is asked for pid and start.
 
-    Only the host itself can know that; others wait for the lease to end.
+    Only a process of the same place can know that (runs.own_process); where the place is not known, and for workers of
+    others, the lease decides.
     """
-    gone = Worker.objects.filter(host=host, stopped_at=None).exclude(pid__in=list(alive_pids))
-    theirs = Shard.objects.filter(owner__in=gone, status=Shard.Status.RUNNING)
+    here = Worker.objects.filter(stopped_at=None, process_started__isnull=False, place=place).exclude(place="")
+    known = here.values_list("pk", "pid", "process_started")
+    worker_ids = [worker_id for worker_id, pid, started in known if is_gone(pid, started)]
+    theirs = Shard.objects.filter(owner__in=worker_ids, status=Shard.Status.RUNNING)
     n_taken_back = _take_all_back(theirs, "its worker's process is gone")
-    worker_ids = list(gone.values_list("pk", flat=True))
     _guarded(replays.take_back_from, worker_ids)
     _guarded(probes.take_back_from, worker_ids)
-    gone.update(stopped_at=Now())
+    Worker.objects.filter(pk__in=worker_ids).update(stopped_at=Now())
     return n_taken_back
 
 

@@ -20,13 +20,26 @@ FAILURES_BEFORE_DEGRADED = 3
 
 
 def register_worker(
-    *, name: str, host: str, pid: int, pool: str, hardware: Mapping[str, Any], versions: Mapping[str, Any]
+    *,
+    name: str,
+    host: str,
+    pid: int,
+    pool: str,
+    hardware: Mapping[str, Any],
+    versions: Mapping[str, Any],
+    place: str = "",
+    process_started: int | None = None,
 ) -> Worker:
-    """Say that a worker has started, together with what its node's newest self-test found."""
+    """Say that a worker has started, together with what its node's newest self-test found.
+
+    `place` and `process_started` are what runs.own_process says; without them only its lease tells that it is gone.
+    """
     return Worker.objects.create(
         name=name,
         host=host,
         pid=pid,
+        place=place,
+        process_started=process_started,
         pool=pool,
         hardware=hardware,
         versions=versions,

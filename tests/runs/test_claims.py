@@ -113,12 +113,12 @@ def test_the_reconciler_leaves_a_living_lease_alone(run: Run, worker: Worker) ->
 
 def test_shards_of_a_process_that_is_gone_are_taken_back_at_once(run: Run, new_worker: Callable[..., Worker]) -> None:
     gone, alive, elsewhere = (
-        new_worker("gone", pid=7),
-        new_worker("alive", pid=8),
-        new_worker("far", host="there", pid=7),
+        new_worker("gone", pid=7, place="here", process_started=70),
+        new_worker("alive", pid=8, place="here", process_started=80),
+        new_worker("far", pid=7, place="there", process_started=70),
     )
     leases = [services.claim_shard(worker=each) for each in (gone, alive, elsewhere)]
-    assert services.release_dead_workers(host="here", alive_pids=[8]) == 1
+    assert services.release_dead_workers(place="here", is_gone=lambda pid, started: (pid, started) != (8, 80)) == 1
     assert leases[0] is not None
     assert Shard.objects.get(pk=leases[0].shard_id).status == "queued"
     assert Shard.objects.filter(status="running").count() == 2

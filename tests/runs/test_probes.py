@@ -238,11 +238,11 @@ def test_a_probe_that_loses_its_worker_three_times_has_failed(probe: Probe, work
 
 
 def test_probes_of_a_process_that_is_gone_are_taken_back_at_once(new_probe: NewProbe, new_worker: NewWorker) -> None:
-    owners = [new_worker("gone", pid=7), new_worker("alive", pid=8)]
+    owners = [new_worker(name, pid=pid, place="here", process_started=1) for name, pid in (("gone", 7), ("alive", 8))]
     for _ in owners:
         new_probe()
     leases = [claimed(owner) for owner in owners]
-    services.release_dead_workers(host="here", alive_pids=[8])
+    services.release_dead_workers(place="here", is_gone=lambda pid, started: pid != 8)
     assert [services.renew_probe(lease=lease).is_held for lease in leases] == [False, True]
 
 

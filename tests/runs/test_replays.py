@@ -242,11 +242,12 @@ def test_a_living_lease_is_left_alone_by_the_sweep(replay: Replay, worker: Worke
 
 
 def test_replays_of_a_process_that_is_gone_are_taken_back_at_once(run: Run, new_worker: NewWorker) -> None:
-    owners = [new_worker("gone", pid=7), new_worker("alive", pid=8), new_worker("far", host="there", pid=7)]
+    places = {"gone": (7, "here"), "alive": (8, "here"), "far": (7, "there")}
+    owners = [new_worker(name, pid=pid, place=place, process_started=1) for name, (pid, place) in places.items()]
     for number, _ in enumerate(owners):
         services.create_replay(run_id=run.pk, case_id=f"case-{number}")
     leases = [claimed(owner) for owner in owners]
-    services.release_dead_workers(host="here", alive_pids=[8])
+    services.release_dead_workers(place="here", is_gone=lambda pid, started: pid != 8)
     assert [services.renew_replay(lease=lease).is_held for lease in leases] == [False, True, True]
 
 
