@@ -35,6 +35,8 @@ try:
             conn_health_checks=True,  # or each thread's next request would fail once after the database was away
         )
     }
+    # How long one statement of the web server may take; 0 is no limit. Nobody else's has one.
+    STATEMENT_SECONDS = env.float("EVALBOARD_STATEMENT_SECONDS", 15.0, validate=validate.Range(min=0))
     # The doorbell of a team's installation. Without it, workers look into the database every second.
     REDIS_URL = env.str("REDIS_URL", "")
     REDIS_SECONDS = env.float("EVALBOARD_REDIS_SECONDS", 2.0)

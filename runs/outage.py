@@ -4,12 +4,14 @@ import logging
 import time
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.db import InterfaceError, InternalError, OperationalError
 
 logger = logging.getLogger(__name__)
 
 # https://www.postgresql.org/docs/current/errcodes-appendix.html
 DISK_FULL = "53100"
+STOPPED = "57014"  # by statement_timeout, or by whoever looks after the database
 READ_ONLY = "25006"  # a standby that has not taken over yet answers, but stores nothing
 DISK_FULL_HOLDS_SECONDS = 60.0
 
@@ -40,6 +42,15 @@ AWAY = Outage(
     to_do="Try again in a moment. If you sent something, look first whether it was stored.",
     retry_after=5,
 )
+SLOW = Outage(
+    status=503,
+    code="too_slow",
+    title="This took too long",
+    wrong=f"The database worked on one step of this for {settings.STATEMENT_SECONDS:g} seconds, and was then stopped.",
+    goes_on="Nothing of what you sent was stored, and everything else goes on.",
+    to_do="Ask for less at once, by a filter or a smaller page; or try again when less is going on.",
+    retry_after=30,
+)
 FULL = Outage(
     status=507,
     code="disk_full",
@@ -65,6 +76,9 @@ def notice(exc: BaseException | None) -> Outage | None:
         _disk_was_full_at = time.monotonic()
         logger.error("The database's disk is full: %s", exc)
         return FULL
+    if state == STOPPED:
+        logger.warning("statement_stopped: %s", exc)
+        return SLOW
     logger.warning("The database is away: %s", exc)
     return AWAY
 

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 
 from django.db import connection, transaction
 
+from runs.statements import take_as_long_as_it_takes
+
 
 @contextmanager
 def snapshot() -> Iterator[None]:
@@ -16,4 +18,5 @@ def snapshot() -> Iterator[None]:
     with transaction.atomic(durable=True):
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        take_as_long_as_it_takes()
         yield

@@ -24,6 +24,7 @@ from runs.services.import_times import Times, times_of
 from runs.services.import_tokens import Words
 from runs.services.runs import MAX_LABELS, MAX_REPEATS, label_problems, of_repeats
 from runs.services.storable import storable
+from runs.statements import take_as_long_as_it_takes
 
 TURN = int.from_bytes(hashlib.sha256(b"imports").digest()[:8], signed=True)
 NO_TIME = "The log does not say when it ran, or no clock that can be right: the run stands at the time of its import."
@@ -70,6 +71,7 @@ def _store(
     content = {"files": sorted(file.sha256 for file in files), "format": name, "suite": suite}
     digest = digest_json(content)
     with transaction.atomic():
+        take_as_long_as_it_takes()
         _take_turns()
         known = Import.objects.filter(digest=digest).first()
         if known is not None:

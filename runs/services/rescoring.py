@@ -11,6 +11,7 @@ from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from runs.models import Case, Run, Scorer, SuiteVersion
 from runs.services import history, rollup, verdicts
 from runs.services.suites import store_scorer
+from runs.statements import take_as_long_as_it_takes
 
 
 def rescore_run(
@@ -40,6 +41,7 @@ def rescore_run(
         raise InvalidInput("The scorer is not valid.", fields={"scorer": text})
     _refuse_unsuited_targets(run.suite_version, plan)
     with transaction.atomic():
+        take_as_long_as_it_takes()
         # Locked: a deletion waits until the scores are stored, or has taken the repeats away before.
         locked = run.repeats.select_for_update(of=("self",), no_key=True).order_by("pk")
         ended = list(locked.exclude(finished_at=None).select_related("run__suite_version"))

@@ -28,6 +28,7 @@ from runs.models import (
 from runs.pair_facts import draws_of
 from runs.services import doorbell, history, rollup
 from runs.services.endpoints import model_problems
+from runs.statements import take_as_long_as_it_takes
 
 MAX_REPEATS = 100
 MAX_LABELS = 20
@@ -155,6 +156,7 @@ def cancel_run(*, run_id: int) -> Run:
 def delete_run(*, run_id: int) -> None:
     """Delete a run with its responses and traces. Raises Conflict while it is at work, or where others rest on it."""
     with transaction.atomic():
+        take_as_long_as_it_takes()
         run = locked(run_id)
         if not run.is_terminal:
             raise Conflict(f"Run {run_id} is {run.status}; cancel it first.")

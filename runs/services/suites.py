@@ -11,6 +11,7 @@ from evalboard.core.errors import Conflict, NotFound
 from evalboard.core.suite import MAX_TITLE_CHARS, CaseDocument, SuiteDocument, parse_suite
 from runs.models import Case, Scorer, Suite, SuiteVersion
 from runs.services import policies
+from runs.statements import take_as_long_as_it_takes
 
 CASES_PER_INSERT = 2000
 REFERENCE, REFERENCE_TITLE = "-reference", ": reference set"
@@ -26,6 +27,7 @@ def push_suite(*, document: Mapping[str, Any]) -> tuple[SuiteVersion, bool]:
     parsed = parse_suite(document)
     plan = scoring.plan(parsed.scorer, {case.id: case.scorer for case in parsed.cases if case.scorer is not None})
     with transaction.atomic():
+        take_as_long_as_it_takes()
         suite, _ = Suite.objects.get_or_create(slug=parsed.slug)
         suite = _locked(suite.pk)
         policies.adopt_policy(suite=suite, stated=parsed.policy)

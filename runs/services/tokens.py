@@ -20,6 +20,7 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
 from evalboard.core.errors import InvalidInput, NotFound, Refused
+from runs import access
 from runs.access import SCOPES
 from runs.models import Token
 from runs.models.access import token_label
@@ -38,6 +39,7 @@ def create_token(
 ) -> tuple[Token, str]:
     """Make a token for a person; the secret is returned here and never again.
 
+    It never may do more than its person may now: a scope that slept until they are promoted would be given by nobody.
     `by` is the token that asked for it, if one did: what it makes may do no more and hold no longer than itself, or a
     leaked one could be made to last. Raises InvalidInput with fields, or Refused.
     """
@@ -47,6 +49,9 @@ def create_token(
         fields["name"] = f"Say what it is for, in at most {LONGEST_NAME} characters."
     if not wanted or not set(wanted) <= set(SCOPES):
         fields["scopes"] = f"One or more of: {', '.join(SCOPES)}."
+    elif not set(wanted) <= (allowed := access.scopes_of(user)):
+        theirs = ", ".join(scope for scope in SCOPES if scope in allowed)
+        fields["scopes"] = f"Only what {user.get_username()} may do now: {theirs or 'nothing'}."
     if not timezone.now() < expires_at <= timezone.now() + LONGEST:
         fields["expires_at"] = "Must lie within the next 366 days."
     if fields:

@@ -13,7 +13,7 @@ from runs.access import SCOPES
 
 
 class Command(BaseCommand):
-    help = "Make a token that acts for a person; it may do what its scopes and the person's role both allow."
+    help = "Make a token that acts for a person; its scopes are of those that the person's role has now."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("person")

@@ -1,0 +1,85 @@
+"""What keeps the database busy for a page: gunicorn is asked while another session holds the table that it needs."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from django.db import connection, transaction
+
+from runs.models import Run
+from tests import build
+from tests.faults.site import ROOT, Site, site
+
+SECONDS = 1.0
+
+
+@pytest.fixture
+def web(database_url: str, tmp_path: Path) -> Iterator[Site]:
+    with site(tmp_path, database_url, EVALBOARD_STATEMENT_SECONDS=str(SECONDS)) as found:
+        found.start()
+        yield found
+
+
+@contextmanager
+def held(table: str) -> Iterator[None]:
+    """The table, locked by this test against everybody."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+        yield
+
+
+def finished_run() -> Run:
+    run = build.run(build.suite(), repeats=1)
+    build.decode(run, 1, [build.TARGET] * 3, by=build.process())
+    return run
+
+
+def test_a_statement_of_the_web_server_is_stopped_and_said_so(web: Site) -> None:
+    with held("runs_worker"):
+        page, call = web.pages.get("/workers/"), web.api.get("/workers/")
+    for answer in (page, call):
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "30")
+        assert "too_slow" in answer.text
+        assert f"for {SECONDS:g} seconds" in answer.text
+    assert call.json()["code"] == "too_slow"
+    assert web.api.get("/workers/").status_code == 200, "the connection goes on"
+
+
+def test_what_grows_with_a_run_takes_as_long_as_it_takes(web: Site) -> None:
+    run = finished_run()
+    with ThreadPoolExecutor(2) as pool:
+        with held("runs_response"):
+            table: Future[httpx.Response] = pool.submit(web.api.get, f"/runs/{run.pk}/cases.csv")
+            time.sleep(3 * SECONDS)
+            assert not table.done()
+        assert table.result(timeout=60).status_code == 200
+        with held("runs_response"):
+            deleted: Future[httpx.Response] = pool.submit(web.api.delete, f"/runs/{run.pk}/")
+            time.sleep(3 * SECONDS)
+            assert not deleted.done()
+        assert deleted.result(timeout=60).status_code == 204
+
+
+def test_nobody_else_has_a_limit(database_url: str) -> None:
+    """Migrations, workers and the scheduler start as this does, and not as the web server."""
+    program = """
+import django; django.setup()
+from django.db import connection
+with connection.cursor() as cursor:
+    cursor.execute("SHOW statement_timeout")
+    print(cursor.fetchone()[0])
+"""
+    environment = {**os.environ, "DATABASE_URL": database_url, "DJANGO_SETTINGS_MODULE": "evalboard.settings"}
+    command = [sys.executable, "-c", program]
+    said = [
+        subprocess.run(line, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+        for line in (command, [*command[:2], "import evalboard.wsgi\n" + program])
+    ]
+    assert said == ["0", "15s"]
