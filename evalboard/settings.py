@@ -75,6 +75,9 @@ try:
     STATIC_DIR = env.str("EVALBOARD_STATIC_DIR", "")
     # How many proxies add to X-Forwarded-For; by it passwords are counted for each client and not for the proxy.
     PROXIES = env.int("EVALBOARD_PROXIES", 1 if HTTPS else 0, validate=validate.Range(min=0))
+    # How long a session lasts that nobody uses, and how long one that is used.
+    SESSION_IDLE_HOURS = env.float("EVALBOARD_SESSION_IDLE_HOURS", 12.0, validate=validate.Range(min=0.01))
+    SESSION_DAYS = env.float("EVALBOARD_SESSION_DAYS", 7.0, validate=validate.Range(min=0.01))
     # Where people reach the pages, for links in webhooks' messages, which answer no request that would tell.
     PUBLIC_ADDRESS = env.str("EVALBOARD_PUBLIC_ADDRESS", "").rstrip("/")
     # Whether anybody may see a suite's badge, which is how a readme elsewhere can show it.
@@ -164,7 +167,9 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "runs.middleware.RequestTimes",  # behind what serves static files: those are not counted
     "csp.middleware.CSPMiddleware",
+    "frontend.middleware.PrivatePages",
     "django.contrib.sessions.middleware.SessionMiddleware",
+    "frontend.middleware.SessionLimits",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -180,13 +185,15 @@ AUTHENTICATION_BACKENDS = [
 ]
 SESAME_ONE_TIME = True
 SESAME_MAX_AGE = 24 * 3600
-# Five wrong passwords for a name from one address lock that name there for a quarter of an hour (runs/login_guard.py).
+# Five wrong passwords for a name from one address lock that name there for a quarter of an hour; the other limits are
+# in runs/login_guard.py.
 AXES_FAILURE_LIMIT = 5
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_RESET_ON_SUCCESS = True
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
-AXES_CLIENT_IP_CALLABLE = "runs.login_guard.client_address"
+AXES_HANDLER = "runs.login_guard.Counts"
+AXES_CLIENT_IP_CALLABLE = "runs.login_guard.counted_address"
 AXES_WHITELIST_CALLABLE = "runs.login_guard.is_not_counted"
 AXES_LOCKOUT_CALLABLE = "frontend.views.account.locked"
 AXES_DISABLE_ACCESS_LOG = True  # who signed in when is not kept
@@ -225,6 +232,7 @@ LOGIN_URL = "/login/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/login/"
 SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_AGE = round(SESSION_IDLE_HOURS * 3600)
 SESSION_COOKIE_NAME = "evalboard_session"
 CSRF_COOKIE_NAME = "evalboard_csrf"
 CSRF_FAILURE_VIEW = "frontend.views.errors.csrf_failure"
@@ -238,6 +246,9 @@ if HTTPS:
     SECURE_HSTS_SECONDS = 365 * 24 * 3600
     SESSION_COOKIE_SECURE = True
     CSRF_COOKIE_SECURE = True
+    # Browsers take these names from this very host and by TLS only, so that no other host of the domain can set them.
+    SESSION_COOKIE_NAME = f"__Host-{SESSION_COOKIE_NAME}"
+    CSRF_COOKIE_NAME = f"__Host-{CSRF_COOKIE_NAME}"
 # Subdomains and preload lists are the affair of whoever owns the domain, not of one host in it.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 
@@ -311,7 +322,7 @@ LOGGING = {
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["request_id"]}},
     "root": {"handlers": ["console"], "level": "INFO"},
     "loggers": {
-        "axes": {"level": "WARNING"},  # four lines for each sign-in otherwise
+        "axes": {"level": "ERROR"},  # names what was typed as a name; runs.login_guard says the same without
         "httpx": {"level": "WARNING"},  # the whole address of each request otherwise, a webhook's secret path included
     },
 }

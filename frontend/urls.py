@@ -33,6 +33,7 @@ urlpatterns = [
     path("api/docs/", api_docs.api_docs, name="api_docs"),
     path("login/", account.login, name="login"),
     path("logout/", account.logout, name="logout"),
+    path("logout/everywhere/", account.logout_everywhere, name="logout_everywhere"),
     path("signin/", account.signin, name="signin"),
     path("suites/", suites.suites, name="suites"),
     path("suites/<str:slug>/", suites.suite, name="suite"),

@@ -7,6 +7,7 @@ import typer
 
 from evalboard.cli import baseline, compare, export, importing, probe, release, replay, run, suite, wait
 from evalboard.cli.errors import INTERRUPTED, WRONG_USE, CommandError
+from evalboard.cli.signin import signin
 from evalboard.cli.up import up
 from evalboard.cli.worker import scheduler, worker
 
@@ -18,6 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(up)
+app.command()(signin)
 app.command()(run.run)
 app.command()(wait.wait)
 app.command()(compare.compare)

@@ -96,6 +96,18 @@ class DataFolder:
         new.rename(path)
         return made
 
+    def address(self) -> str | None:
+        """Where the page of this folder is, while something runs on it."""
+        try:
+            descriptor = os.open(self.path / "running.json", os.O_RDONLY)
+        except OSError:
+            return None
+        try:
+            url = self._read_note(descriptor).get("url")
+        finally:
+            os.close(descriptor)
+        return url if isinstance(url, str) else None
+
     def token(self) -> str | None:
         """The local admin token that `manage.py load_samples` keeps here."""
         try:

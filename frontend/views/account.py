@@ -1,20 +1,30 @@
-"""Signing in, by password or by the one-time link that `evalboard up` prints, and out."""
+"""Signing in, by password or by the one-time link that `evalboard up` prints, and out, here or everywhere."""
 
 import math
 from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth import views
+from django.contrib import auth, messages
+from django.contrib.auth import authenticate, views
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.utils import timezone
-from sesame.views import LoginView as LinkView
+from django.views.decorators.http import require_http_methods, require_POST
 
 from evalboard import oidc
-from runs.access import ANYONE, requires
-from runs.login_guard import locked_until
+from runs import login_guard, services
+from runs.access import ANYONE, READ, requires
+
+LINK_PARAMETER = "sesame"
+BUSY_SECONDS = 5
+REFUSED = {
+    "name_here": f"{settings.AXES_FAILURE_LIMIT} wrong passwords were sent for this name from where you are.",
+    "address": "Many wrong passwords were sent from where you are, for several names.",
+    "name": "Somebody is guessing passwords for this name, so a wrong one makes you wait.",
+    "all": "Somebody is guessing passwords, so a wrong one makes you wait.",
+}
 
 
 class PasswordLogin(views.LoginView):
@@ -24,6 +34,15 @@ class PasswordLogin(views.LoginView):
     redirect_authenticated_user = True
     extra_context = {"sso": settings.OIDC.name, "sso_provider": oidc.PROVIDER} if settings.OIDC else None
 
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        with login_guard.turn_to_hash() as is_mine:
+            if is_mine:
+                return super().post(request, *args, **kwargs)
+        login_guard.log_refusal(request, "busy")
+        answer = render(request, "frontend/locked.html", {"is_busy": True}, status=429)
+        answer["Retry-After"] = str(BUSY_SECONDS)
+        return answer
+
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         response = super().dispatch(request, *args, **kwargs)
         if request.headers.get("HX-Request"):
@@ -32,10 +51,12 @@ class PasswordLogin(views.LoginView):
 
 
 def locked(request: HttpRequest, response: HttpResponseBase, credentials: Mapping[str, Any] | None) -> HttpResponse:
-    """What is answered to a password while its name is locked; django-axes calls it."""
-    until = locked_until(request, str((credentials or {}).get("username", ""))) or timezone.now()
+    """What is answered to a password that is not looked at; django-axes calls it."""
+    found = login_guard.find_refusal(request, str((credentials or {}).get("username", "")))
+    code, until = (found.code, found.until) if found else ("name_here", timezone.now())
+    login_guard.log_refusal(request, code)
     seconds = max(math.ceil((until - timezone.now()).total_seconds()), 1)
-    page = {"until": until, "minutes": math.ceil(seconds / 60), "limit": settings.AXES_FAILURE_LIMIT}
+    page = {"until": until, "minutes": math.ceil(seconds / 60), "why": REFUSED[code]}
     answer = render(request, "frontend/locked.html", page, status=429)
     answer["Retry-After"] = str(seconds)
     return answer
@@ -45,22 +66,31 @@ login = requires(ANYONE)(PasswordLogin.as_view())
 logout = requires(ANYONE)(views.LogoutView.as_view())
 
 
-class OneTimeLink(LinkView):  # type: ignore[misc]  # sesame has no types
-    """A link that signs its person in once; a used or old one says so."""
-
-    http_method_names = ["get"]
-
-    def dispatch(self, *args: Any, **kwargs: Any) -> Any:
-        response = super().dispatch(*args, **kwargs)
-        response["Cache-Control"] = "no-store"
-        response["Referrer-Policy"] = "no-referrer"
-        return response
-
-    def login_failed(self) -> HttpResponse:
+@requires(ANYONE)
+@require_http_methods(["GET", "HEAD", "POST"])
+def signin(request: HttpRequest) -> HttpResponse:
+    """A link that signs its person in once. Looking at it, as previews of links do, changes nothing."""
+    secret = (request.POST if request.method == "POST" else request.GET).get(LINK_PARAMETER, "")
+    person = authenticate(request, sesame=secret) if secret else None
+    if person is None or (request.method == "POST" and not services.use_link(person=person)):
         raise PermissionDenied(
-            "This sign-in link was used already or is too old. "
-            "`make up` prints a new one at each start, and an admin makes one with `manage.py add_person`."
+            "This sign-in link was used already or is too old. `evalboard signin` prints a new one where `make up` "
+            "runs, and an admin makes one with `manage.py add_person`."
         )
+    if request.method == "POST":
+        auth.login(request, person)
+        answer: HttpResponse = redirect(settings.LOGIN_REDIRECT_URL)
+    else:
+        answer = render(request, "frontend/signin.html", {"person": person, "secret": secret, "name": LINK_PARAMETER})
+    answer["Cache-Control"] = "no-store"
+    answer["Referrer-Policy"] = "strict-origin"  # without the path; with `no-referrer` the form had no origin to check
+    return answer
 
 
-signin = requires(ANYONE)(OneTimeLink.as_view())
+@requires(READ)
+@require_POST
+def logout_everywhere(request: HttpRequest) -> HttpResponse:
+    n = services.end_sessions(person=request.user)
+    auth.logout(request)
+    messages.success(request, f"Signed out everywhere: {n} session{'' if n == 1 else 's'} ended.")
+    return redirect(settings.LOGOUT_REDIRECT_URL)

@@ -9,7 +9,7 @@ from runs.services.idempotency import create_run_once, forget_old_keys
 from runs.services.imports import import_logs
 from runs.services.leases import Beat, Lease, mark_in_flight, renew_lease
 from runs.services.model_names import say_same_model, take_back_same_model
-from runs.services.people import add_person, remove_person
+from runs.services.people import add_person, end_sessions, remove_person, use_link
 from runs.services.policies import create_policy, store_default_policies
 from runs.services.probes import (
     ProbeLease,
@@ -92,6 +92,7 @@ __all__ = [
     "decide_release",
     "delete_run",
     "delete_webhook",
+    "end_sessions",
     "fail_start",
     "finish_probe",
     "finish_replay",
@@ -137,6 +138,7 @@ __all__ = [
     "store_vocabulary",
     "switch_on",
     "take_back_same_model",
+    "use_link",
     "use_token",
     "verdict_change",
     "work_on_comparison",

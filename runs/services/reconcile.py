@@ -55,9 +55,9 @@ def release_dead_workers(*, place: str, is_gone: Callable[[int, int], bool]) -> 
     Only a process of the same place can know that (runs.own_process); where the place is not known, and for workers of
     others, the lease decides.
     """
-    here = Worker.objects.filter(stopped_at=None, process_started__isnull=False, place=place).exclude(place="")
+    here = Worker.objects.filter(stopped_at=None, place=place).exclude(place="")
     known = here.values_list("pk", "pid", "process_started")
-    worker_ids = [worker_id for worker_id, pid, started in known if is_gone(pid, started)]
+    worker_ids = [worker_id for worker_id, pid, started in known if started is not None and is_gone(pid, started)]
     theirs = Shard.objects.filter(owner__in=worker_ids, status=Shard.Status.RUNNING)
     n_taken_back = _take_all_back(theirs, "its worker's process is gone")
     _guarded(replays.take_back_from, worker_ids)

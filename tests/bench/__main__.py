@@ -22,8 +22,8 @@ from tests.bench.database import temporary_database
 
 ROOT = Path(__file__).resolve().parents[2]
 Row = dict[str, Any]
-PARTS = ("run", "store", "team", "compare", "api", "sampled", "verdict", "probes")
-WITHOUT_ENGINE = {"api"}
+PARTS = ("run", "store", "team", "compare", "api", "sign_in", "sampled", "verdict", "probes")
+WITHOUT_ENGINE = {"api", "sign_in"}
 WITHOUT_DATABASE = {"sampled", "verdict", "probes"}
 
 
@@ -57,7 +57,7 @@ def main() -> int:
 
 
 def _measure(options: argparse.Namespace) -> list[Row]:
-    from tests.bench import bench_api, bench_compare, bench_run, bench_store, bench_team, bench_trace
+    from tests.bench import bench_api, bench_compare, bench_run, bench_sign_in, bench_store, bench_team, bench_trace
 
     if set(options.only) - WITHOUT_ENGINE:
         bench_run.prepare()
@@ -73,6 +73,8 @@ def _measure(options: argparse.Namespace) -> list[Row]:
         rows += bench_compare.measure()
     if "api" in options.only:
         rows += bench_api.measure()
+    if "sign_in" in options.only:
+        rows += bench_sign_in.measure()
     return rows
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import psutil
@@ -48,7 +49,10 @@ class Site:
         token = (self._folder / "token").read_text().strip()
         self.api = self._client(base="/api/v1", headers={"Authorization": f"Bearer {token}"})
         self.pages = self._client(follow_redirects=True)
-        assert self.pages.get(link).url.path == "/", "nobody is signed in"
+        secret = parse_qs(urlsplit(link).query)["sesame"][0]
+        self.pages.get(link)
+        sent = {"sesame": secret, "csrfmiddlewaretoken": self.pages.cookies["evalboard_csrf"]}
+        assert self.pages.post("/signin/", data=sent).url.path == "/", "nobody is signed in"
 
     def serve(self, *, workers: int = 1, threads: int = 8) -> None:
         """Start gunicorn only."""
@@ -82,6 +86,10 @@ class Site:
         """As nobody in particular."""
         return httpx.get(f"{self._address}{path}", headers=headers, timeout=30)
 
+    def browser(self) -> httpx.Client:
+        """Somebody who is not signed in."""
+        return self._client()
+
     def stop(self) -> None:
         if self._web:
             self._web.stop()
@@ -89,7 +97,7 @@ class Site:
             client.close()
 
     def _client(self, *, base: str = "", **options: Any) -> httpx.Client:
-        return httpx.Client(base_url=self._address + base, timeout=30, **options)
+        return httpx.Client(base_url=self._address + base, timeout=120, **options)
 
 
 @contextmanager

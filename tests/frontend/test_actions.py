@@ -5,7 +5,7 @@ import re
 import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
-from sesame.utils import get_query_string
+from sesame.utils import get_parameters
 
 from runs.models import Endpoint, Profile, Run
 from tests.frontend.stage import SLUG
@@ -113,13 +113,17 @@ def test_an_admin_adds_an_endpoint_and_a_profile(stage, admin, settings):
 
 def test_the_sign_in_link_works_once(db):
     user = get_user_model().objects.create_user("mira")
-    address = f"/signin/{get_query_string(user)}"
+    link = get_parameters(user)
     first, second = Client(), Client()
-    assert first.get(address).headers["Location"] == "/"
+    page = first.get("/signin/", link).content.decode()
+    assert "Sign in as" in page
+    assert "mira" in page
+    assert first.get("/").status_code == 302, "looking at the link signs nobody in"
+    assert first.post("/signin/", link).headers["Location"] == "/"
     assert first.get("/").status_code == 200
-    refused = second.get(address)
-    assert refused.status_code == 403
-    assert "used already or is too old" in refused.content.decode()
+    for refused in (second.get("/signin/", link), second.post("/signin/", link)):
+        assert refused.status_code == 403
+        assert "used already or is too old" in refused.content.decode()
 
 
 def test_signing_in_leads_back_and_signing_out_ends_it(db):

@@ -4,6 +4,7 @@ import io
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from django.contrib.auth import authenticate, get_user_model
@@ -39,7 +40,7 @@ def person(name: str = "ada") -> Any:
 
 def test_a_new_person_signs_in_once_by_the_printed_address(manage: Callable[..., str]):
     link = manage("add_person", "ada", "--role", "engineer")
-    assert Client().get(link).status_code == 302
+    assert Client().post("/signin/", dict(parse_qsl(urlsplit(link).query))).status_code == 302
     assert access.scopes_of(person()) == {"read", "run"}
     assert not person().has_usable_password()
     assert Client().get(link).status_code == 403
@@ -90,7 +91,8 @@ def test_whoever_is_removed_is_out_at_once_with_their_tokens(manage: Callable[..
     assert authenticate(username="ada", password=PASSWORD) is None
     assert services.use_token(secret=secret) is None
     manage("add_person", "ada", "--role", "viewer")
-    assert authenticate(username="ada", password=PASSWORD) == person()
+    assert authenticate(username="ada", password=PASSWORD) is None, "nothing of before comes back"
+    assert client.get("/runs/").status_code == 302
 
 
 def test_nobody_cannot_be_removed(manage: Callable[..., str]):
