@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from evalboard.core.digest import canonical_json, digest_json
-from runs.models import Release, Verdict
+from evalboard.core.gate_document import FIRST_RULES
+from runs import sign_off_chain
+from runs.models import Release, SignOff, Verdict
 from runs.services import verdict_inputs, verdicts
 
 logger = logging.getLogger(__name__)
@@ -25,19 +27,26 @@ CLOSE = 1e-9
 def verdict_change(verdict: Verdict) -> str:
     """Say in a sentence how a stored verdict differs from what its inputs give now, and log it; "" where it does not.
 
-    Also "" where the inputs themselves have moved since: then nothing rests on this verdict, and nobody can take it
-    again. Raises Conflict where a run of the release has nothing left to judge.
+    Where the inputs have moved since, or it was taken by earlier rules, nobody can take it again: then it is held
+    against what was signed. Raises Conflict where a run of the release has nothing left to judge.
     """
     release = Release.objects.select_related("policy").get(pk=verdict.release_id)
     found = verdict_inputs.find(release, verdict_inputs.gates_of(release))
-    if found.input_digest != verdict.input_digest:
-        return ""
-    change = _policy_change(release, verdict) or _change(verdict, verdicts.judge(found))
+    change = _change_since_signed(verdict)
+    if not change and found.input_digest == verdict.input_digest:
+        change = _policy_change(release, verdict) or _change(verdict, verdicts.judge(found))
     if not change:
         return ""
     logger.error("verdict_changed release=%s verdict=%s: %s", release.pk, verdict.pk, change)
     what = f"The stored verdict of release {release.pk} is not what its inputs give: {change}"
     return f"{what} It was changed in the database, and says nothing until it is put right."
+
+
+def _change_since_signed(verdict: Verdict) -> str:
+    signed = SignOff.objects.filter(verdict=verdict, version__gte=2)
+    if signed.exclude(verdict_digest=sign_off_chain.verdict_digest(verdict)).exists():
+        return "it is not the one that was signed before."
+    return ""
 
 
 def _policy_change(release: Release, verdict: Verdict) -> str:
@@ -53,7 +62,7 @@ def _change(verdict: Verdict, document: Mapping[str, Any]) -> str:
     given = json.loads(canonical_json(document))
     if verdict.word != given["verdict"]:
         return f"it says {verdict.word}, and taken anew it is {given['verdict']}."
-    if place := _first_difference(verdict.document, given, ""):
+    if place := _first_difference({"rules": FIRST_RULES, **verdict.document}, given, ""):
         return f"{place} is another one when it is taken anew."
     return ""
 

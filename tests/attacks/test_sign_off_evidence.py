@@ -15,6 +15,7 @@ from evalboard.core.digest import digest_json
 from evalboard.core.errors import Conflict, Refused
 from runs import exports, services, sign_off_chain
 from runs.models import Release, Run, SignOff, Verdict
+from runs.services import verdict_inputs
 from tests import build
 from tests.api.conftest import Api
 from tests.runs import judged
@@ -96,6 +97,20 @@ def test_a_verdict_under_another_policy_is_not_signed(ship: Release, inconclusiv
     execute("UPDATE runs_verdict SET policy_id = %s WHERE release_id = %s", ship.policy_id, inconclusive.pk)
     with pytest.raises(Conflict, match="under another policy"):
         sign(inconclusive, mary)
+
+
+def test_a_verdict_that_pretends_to_be_by_earlier_rules_is_held_against_what_was_signed(
+    inconclusive: Release, mary: Any
+) -> None:
+    """Such a verdict stays as it was signed, and cannot be taken anew."""
+    sign(inconclusive, mary, "waive", note="Known.", expires_at=build.timezone.now() + build.timedelta(days=30))
+    found = verdict_inputs.find(inconclusive, verdict_inputs.gates_of(inconclusive))
+    execute(
+        "UPDATE runs_verdict SET word = 'ship', input_digest = %s, document = document || %s::jsonb",
+        found.digest_by("verdict 0.9"),
+        '{"rules": "verdict 0.9"}',
+    )
+    assert "not the one that was signed before" in services.verdict_change(Verdict.objects.get(release=inconclusive))
 
 
 def test_what_moved_by_right_is_no_attack(ship: Release, pair: tuple[Run, Run], mary: Any) -> None:

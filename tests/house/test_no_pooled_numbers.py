@@ -51,7 +51,7 @@ DRAWN = re.compile(r' (?:x|y|x1|x2|y1|y2|cx|cy|dx|dy|d|width|height|transform)="
 # What answers nothing that could be a score of a run.
 WITHOUT_SCORES = {"login", "logout", "signin", "api:unknown"}
 # `run` and `baseline` end with what `wait` and `release` print; the others say nothing of a run's score.
-WITHOUT_REPORTS = {"up", "worker", "scheduler", "replay", "probe", "suite", "import", "run", "baseline"}
+WITHOUT_REPORTS = {"up", "signin", "worker", "scheduler", "replay", "probe", "suite", "import", "run", "baseline"}
 
 
 @dataclass(frozen=True)
