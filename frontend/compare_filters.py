@@ -1,7 +1,7 @@
 """What can be chosen above the list of a comparison's cases, and the addresses of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evalboard.core.paired import OUTCOMES
 from frontend import pair_address
@@ -45,10 +45,11 @@ def of_report(
 
 
 def outcome_links(report: ComparisonReport) -> tuple[CaseFilter, ...]:
-    """The lists of cases that there are."""
+    """The lists of cases that are not empty, for the sentence that names them: "3 broken, 1 fixed"."""
     if report.outcomes is None:
         return ()
-    return tuple(each for each in _of_outcomes(report, {}, report.outcomes) if each.n)
+    found = zip(OUTCOMES, _of_outcomes(report, {}, report.outcomes), strict=True)
+    return tuple(replace(each, label=outcome) for outcome, each in found if each.n)
 
 
 def at(report: ComparisonReport, asked: Mapping[str, str], *, page: int = 1) -> str:
