@@ -17,7 +17,6 @@ from django.core.management import CommandError, call_command
 
 from runs import own_process, services
 from runs.models import Response, Run, Shard, Worker
-from tests.conftest import missing
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMESPACE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
@@ -32,7 +31,7 @@ def start(database_url: str) -> Iterator[Start]:
 
     def begin(*, is_contained: bool = False) -> tuple[subprocess.Popen[str], Worker, int]:
         if is_contained and subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False).returncode != 0:
-            missing("No process namespace can be made here; it takes root, as in a container that may.")
+            pytest.skip("No process namespace can be made here; it takes root, as in a container that may.")
         process = subprocess.Popen(
             [*(NAMESPACE if is_contained else []), sys.executable, "-m", "tests.attacks.worker_in_place"],
             cwd=ROOT,
