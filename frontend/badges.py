@@ -10,6 +10,7 @@ from pathlib import Path
 
 from django.utils.safestring import SafeString, mark_safe
 
+from evalboard.core.verdict_names import verdict_name
 from frontend.verdicts import VERDICTS
 from runs.selectors.badge import SuiteBadge
 from runs.selectors.run import RunRow
@@ -76,7 +77,7 @@ def picture(badge: SuiteBadge) -> BadgePicture:
 def _said(badge: SuiteBadge) -> tuple[str, str]:
     """The word, and the ground it stands on."""
     if badge.verdict:
-        return VERDICTS[badge.verdict].label.lower(), VERDICT_INKS[badge.verdict]
+        return verdict_name(badge.verdict), VERDICT_INKS[badge.verdict]
     if badge.run is None:
         return "no run", OTHER_INK
     return _of_run(badge.run)

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from evalboard.core.verdict_words import percent
 from frontend.charts import STEPS, Scale, Tick, scale_for
 from frontend.templatetags.numbers import points, signed_points, span
 from runs.selectors.release import GateReport, GateSide, Span
@@ -81,12 +82,13 @@ def plate(gate: GateReport) -> Plate | None:
     if gate.interval is None or gate.difference is None:
         return None
     scale = _plate_scale(gate)
-    rows = [_row("here", f"These {gate.n_cases_judged:,} cases", gate.interval, gate.difference, scale, 0)]
+    these = "This case" if gate.n_cases_judged == 1 else f"These {gate.n_cases_judged:,} cases"
+    rows = [_row("here", f"{these}{_level(gate.level)}", gate.interval, gate.difference, scale, 0)]
     if gate.expected is not None and gate.expected_repeats is not None:
         rows.append(_row("expected", f"With {gate.expected_repeats} repeats", gate.expected, None, scale, len(rows)))
     if gate.reach is not None:
         middle = min(max(gate.difference, gate.reach[0]), gate.reach[1])
-        rows.append(_row("reach", "Others like these", gate.reach, middle, scale, len(rows)))
+        rows.append(_row("reach", f"Others like these{_level(gate.reach_level)}", gate.reach, middle, scale, len(rows)))
     here, tolerance_x, zero_x = rows[0].bar, scale.x(-gate.tolerance_points), scale.x(0)
     worse = Bar(here.x, round(min(here.end, tolerance_x) - here.x, 3)) if here.x < tolerance_x else None
     axis_y = TOP + PITCH * len(rows) + 8
@@ -133,6 +135,10 @@ def _row(kind: str, name: str, reach: Span, middle: float | None, scale: Scale, 
         is_cut_low=scale.x(reach[0]) < 0,
         is_cut_high=scale.x(reach[1]) > 100,
     )
+
+
+def _level(level: float | None) -> str:
+    return "" if level is None else f", {percent(level)}"
 
 
 def _ends(reach: Span) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from evalboard.core import policy
 from evalboard.core.policy import PolicySettings
+from evalboard.core.verdict_words import percent
 from frontend.findings import Finding
 from frontend.pair_address import of_comparison
 from frontend.templatetags.numbers import points, signed_points
@@ -26,7 +27,7 @@ PLATE_CLAIMS = {
     "cached": "what a cache answers is no draw",
     "fallback": "what a fallback answers is no draw",
     "incomplete": "missing responses could turn it",
-    "not_settled": "the interval crosses the tolerance",
+    "not_settled": "it may be worse than what you accept, or not",
 }
 CHANGES = ("repeats_added", "rescored")  # what a run's history says of a change to what a verdict rests on
 TREATMENTS = {
@@ -49,9 +50,9 @@ class Note:
 def of_plate(gate: GateReport) -> str:
     """The finding of the large ruler."""
     if gate.verdict == "ship":
-        return f"{gate.suite}: the interval clears the tolerance"
+        return f"{gate.suite}: no worse than what you accept"
     if gate.verdict == "no_ship":
-        return f"{gate.suite}: the interval lies beyond the tolerance"
+        return f"{gate.suite}: worse than what you accept"
     known = (PLATE_CLAIMS[line.code] for line in gate.reasons if line.code in PLATE_CLAIMS)
     return f"{gate.suite}: {next(known, PLATE_CLAIMS['not_settled'])}"
 
@@ -166,10 +167,11 @@ def _of_reach(gate: GateReport) -> Note | None:
     if gate.reach is None:
         return None
     low, high = gate.reach
-    claim = f"For other cases like these: [{signed_points(low)}, {signed_points(high)}]."
+    level = "" if gate.reach_level is None else f" ({percent(gate.reach_level)} interval)"
+    claim = f"For other cases like these: [{signed_points(low)}, {signed_points(high)}]{level}."
     if low < -WIDE_REACH * gate.tolerance_points:
         return Note("warning", claim, f"This suite cannot rule out a drop of {points(-low)} there.")
-    return Note("info", claim, f"The verdict holds for these {gate.n_cases_judged:,} cases.")
+    return Note("info", claim, "The verdict holds for the cases of the suite alone.")
 
 
 def _of_noise(gate: GateReport) -> Note:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from evalboard.core.verdict_names import NAMES, verdict_name
+
 
 @dataclass(frozen=True, slots=True)
 class VerdictMark:
@@ -12,15 +14,7 @@ class VerdictMark:
     glyph: str
 
 
-VERDICTS = {
-    mark.code: mark
-    for mark in (
-        VerdictMark("ship", "Ship", "ship"),
-        VerdictMark("no_ship", "No-ship", "no-ship"),
-        VerdictMark("inconclusive", "Inconclusive", "inconclusive"),
-        VerdictMark("not_comparable", "Not comparable", "not-comparable"),
-    )
-}
+VERDICTS = {code: VerdictMark(code, verdict_name(code).capitalize(), code.replace("_", "-")) for code in NAMES}
 
 
 @dataclass(frozen=True, slots=True)

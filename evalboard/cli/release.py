@@ -16,6 +16,7 @@ from evalboard.cli.errors import FAILED, INCONCLUSIVE, INTERRUPTED, NO_SHIP, NOT
 from evalboard.cli.patience import GIVE_UP_SECONDS, follow
 from evalboard.cli.progress import follower
 from evalboard.cli.reports import CommentFile, JunitFile, SummaryFile
+from evalboard.core.verdict_names import verdict_name
 
 CODES = {"ship": 0, "no_ship": NO_SHIP, "inconclusive": INCONCLUSIVE, "not_comparable": NOT_COMPARABLE}
 CURRENT = "current"
@@ -122,7 +123,7 @@ def _suite_of(client: Client, run_id: str) -> str:
 
 def tell(judged: ReleaseAnswer, *, lean: str | None = None) -> None:
     """Print the verdict, or the lean where there is none, the sentence, and what comes next."""
-    word = words.of_verdict(judged.verdict) if lean is None else words.of_lean(lean)
+    word = verdict_name(judged.verdict) if lean is None else words.of_lean(lean)
     typer.echo(f"Release {judged.id}: {word}. {judged.url}\n{judged.summary}")
     if lean is not None:
         typer.echo(words.NO_VERDICT)
@@ -137,7 +138,7 @@ def tell(judged: ReleaseAnswer, *, lean: str | None = None) -> None:
 def _table(gates: list[Gate]) -> list[str]:
     """A line for each gate: suite, tier, verdict, and the change with its interval."""
     rows = [
-        (str(each["suite"]), str(each["tier"]), words.of_verdict(str(each["verdict"])), words.change(each))
+        (str(each["suite"]), str(each["tier"]), verdict_name(str(each["verdict"])), words.change(each))
         for each in gates
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]

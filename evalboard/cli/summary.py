@@ -8,6 +8,7 @@ from evalboard.cli import verdict_words as words
 from evalboard.cli.answers import ReleaseAnswer, RunAnswer
 from evalboard.cli.markdown import code, escaped, link, shortened, table
 from evalboard.cli.results import FAILED, MISSING, CaseResult, SuiteResult
+from evalboard.core.verdict_names import verdict_name
 
 # GitHub takes 1 MiB of summary for a step and 65,536 characters of comment; nobody reads as much.
 SUMMARY_BYTES = 64_000
@@ -46,7 +47,7 @@ def of_release(judged: ReleaseAnswer, results: Sequence[SuiteResult], *, lean: s
     word = judged.verdict if lean is None else lean
     suites = tuple(str(gate["suite"]) for gate in judged.gates)
     named = ", ".join(map(escaped, dict.fromkeys(suites)))
-    title = words.of_verdict(judged.verdict) if lean is None else words.of_lean(lean)
+    title = verdict_name(judged.verdict) if lean is None else words.of_lean(lean)
     said = words.capital(title)
     head = [
         f"## {GLYPHS.get(word, '◐')} {escaped(said)}: {named}",
@@ -128,7 +129,7 @@ def _case_row(case: CaseResult, *, is_gate: bool) -> tuple[str, ...]:
 
 
 def _gate_row(gate: Json, *, is_lean: bool) -> tuple[str, ...]:
-    verdict = words.of_verdict(gate["verdict"]) if not is_lean else words.of_lean(words.lean_of(gate) or "none")
+    verdict = verdict_name(gate["verdict"]) if not is_lean else words.of_lean(words.lean_of(gate) or "none")
     repeats = f"{gate['baseline']['n_repeats']} and {gate['candidate']['n_repeats']}"
     scores = [_points(gate[side]["score"]) for side in ("baseline", "candidate")]
     return tuple(map(escaped, (gate["suite"], gate["tier"], verdict, *scores, words.change(gate), repeats)))

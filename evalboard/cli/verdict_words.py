@@ -2,17 +2,15 @@
 
 from typing import Any
 
+from evalboard.core.verdict_names import verdict_name
+
 Json = dict[str, Any]
 
 NO_VERDICT = "A lean, not a verdict: batched as cases came, no run is like another, and nothing is decided by it."
 
 
-def of_verdict(verdict: str) -> str:
-    return {"no_ship": "no-ship", "not_comparable": "not comparable"}.get(verdict, verdict)
-
-
 def of_lean(lean: str) -> str:
-    return {"ship": "leaning ship", "no_ship": "leaning no-ship"}.get(lean, "no lean either way")
+    return f"leaning {verdict_name(lean)}" if lean in ("ship", "no_ship") else "no lean either way"
 
 
 def lean_of(gate: Json) -> str | None:

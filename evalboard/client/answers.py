@@ -7,6 +7,7 @@ from evalboard.cli import run_words
 from evalboard.cli import verdict_words as words
 from evalboard.cli.answers import ComparisonAnswer, ReleaseAnswer, RunAnswer
 from evalboard.client.rows import Rows
+from evalboard.core.verdict_names import verdict_name
 
 if TYPE_CHECKING:
     import pandas
@@ -85,10 +86,10 @@ class Release(ReleaseAnswer):
         return Rows(self.gates).to_pandas()
 
     def __repr__(self) -> str:
-        return f"<Release {self.id}: {words.of_verdict(self.verdict)}. {self.summary}>"
+        return f"<Release {self.id}: {verdict_name(self.verdict)}. {self.summary}>"
 
     def _repr_html_(self) -> str:
-        said = f"<b>{escape(words.capital(words.of_verdict(self.verdict)))}.</b> {escape(self.summary)}"
+        said = f"<b>{escape(words.capital(verdict_name(self.verdict)))}.</b> {escape(self.summary)}"
         steps = "".join(f"<li>{escape(step)}</li>" for step in self.next_steps)
         return f"<p>{said} {_link(self.url)}</p>" + (f"<ul>{steps}</ul>" if steps else "")
 

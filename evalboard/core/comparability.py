@@ -180,7 +180,7 @@ def _of_the_stack(ours: Served, theirs: Served) -> list[Block]:
         if ours.model == theirs.model:
             text = f"The same model was served by another stack ({stacks})"
             more = "To judge a model, run the baseline again on today's stack."
-            text = f"{text}, so the change is the stack's and not the model's. {more}"
+            text = f"{text}, so the change may be the stack's and not the model's. {more}"
             found.append(Block("rebaseline", text, moved))
         else:
             text = (

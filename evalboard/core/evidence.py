@@ -216,7 +216,7 @@ def _change(
     measured = paired.measure(ours, theirs, share_seeds=share_seeds)
     found = paired.with_noise(paired.difference_points(ours, theirs), measured)
     alpha = LEAN_ALPHA if look is None else policy.alpha(look)
-    half = found.half_width(alpha)
+    low, high = found.interval(alpha)
     judged = np.flatnonzero(has_both).tolist()
     ids, groups = [question.case_ids[case] for case in judged], [question.groups[case] for case in judged]
     moves = noise.case_means(theirs) - noise.case_means(ours)
@@ -224,8 +224,8 @@ def _change(
         found=found,
         measured=measured,
         alpha=alpha,
-        low=found.difference - half,
-        high=found.difference + half,
+        low=low,
+        high=high,
         reach=reach.find_reach(moves, groups),
         resolution_points=paired.resolution_points(measured, alpha),
         cases=_changed(ids, ours, theirs),
@@ -283,9 +283,7 @@ def _missing(entering: Sequence[Drawn], n_cases_missing: int, change: Change | N
 
 
 def _interval(ours: Scores, theirs: Scores, alpha: float, share_seeds: bool) -> Span:
-    found = paired.estimate(ours, theirs, share_seeds=share_seeds)
-    half = found.half_width(alpha)
-    return found.difference - half, found.difference + half
+    return paired.estimate(ours, theirs, share_seeds=share_seeds).interval(alpha)
 
 
 def _filled(side: Drawn, score: float) -> Scores:

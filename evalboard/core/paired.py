@@ -64,6 +64,11 @@ class Estimate:
         level = 1 - alpha
         return self.se * (quantiles.z(level) if self.df is None else quantiles.t(level, self.df))
 
+    def interval(self, alpha: float) -> tuple[float, float]:
+        """(low, high) at 1 − 2 alpha; no difference of two scores lies beyond 100 points."""
+        half = self.half_width(alpha)
+        return max(self.difference - half, -100.0), min(self.difference + half, 100.0)
+
     def below(self, points: float) -> float:
         """The chance of a difference as low as this one, or lower, were the true one `points`."""
         score = (self.difference - points) / self.se

@@ -68,10 +68,9 @@ def chance(difference: float, measured: Noise, look: int, policy: PolicySettings
     The difference moves until then as repeats were seen to scatter, around a true one that may lie to either side of
     it. The interval there has its own floor, since what so many repeats never show weighs less.
     """
-    there = expected(difference, measured, look, policy)
+    half = _there(difference, measured, look).half_width(policy.alpha(look))
     moves = paired.se_seen(measured) * math.sqrt(1 - measured.k_baseline / look)
-    ship_above = difference - there.low - policy.tolerance_points
-    no_ship_below = difference - there.high - policy.tolerance_points
+    ship_above, no_ship_below = -policy.tolerance_points + half, -policy.tolerance_points - half
     if moves == 0:
         return float(difference > ship_above or difference < no_ship_below)
     is_ship = quantiles.normal_below((difference - ship_above) / moves)
@@ -81,9 +80,12 @@ def chance(difference: float, measured: Noise, look: int, policy: PolicySettings
 
 def expected(difference: float, measured: Noise, look: int, policy: PolicySettings) -> Expected:
     """The interval to expect with `look` repeats a side, were difference and noise to stay what they are."""
-    found = paired.with_noise(difference, paired.at_repeats(measured, look))
-    half = found.half_width(policy.alpha(look))
-    return Expected(repeats=look, low=difference - half, high=difference + half)
+    low, high = _there(difference, measured, look).interval(policy.alpha(look))
+    return Expected(repeats=look, low=low, high=high)
+
+
+def _there(difference: float, measured: Noise, look: int) -> Estimate:
+    return paired.with_noise(difference, paired.at_repeats(measured, look))
 
 
 def _guard_holds(measured: Noise, look: int, policy: PolicySettings) -> float:

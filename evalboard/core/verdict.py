@@ -1,4 +1,4 @@
-"""The verdict: ship, no ship, inconclusive or not comparable, and what would settle it. docs/verdict.md has the rules.
+"""The verdict: ship, no-ship, inconclusive or not comparable, and what would settle it. docs/verdict.md has the rules.
 
 Same inputs, same verdict, to the bit; the order of cases, and of the repeats that enter, changes nothing.
 """

@@ -6,14 +6,9 @@ from evalboard.core import noise
 from evalboard.core.evidence import Change, Evidence
 from evalboard.core.gate import Side
 from evalboard.core.settle import Settling
+from evalboard.core.verdict_names import verdict_name
 
 MINUS = "−"
-VERDICTS = {
-    "ship": "ship",
-    "no_ship": "no ship",
-    "inconclusive": "inconclusive",
-    "not_comparable": "not comparable",
-}
 MOST_DIGITS = 3
 CAME = {"cached": "out of a cache", "fallback": "after a fallback"}  # by the marks of core.live_answers.NO_DRAW
 
@@ -63,38 +58,34 @@ def scores(suite: str, candidate: Side, baseline: Side) -> str:
     return f"{suite} scored {ranged(candidate)} against {ranged(baseline)}."
 
 
-def settled(evidence: Evidence, change: Change) -> str:
-    """The change and its interval over the cases judged, without a full stop."""
-    tolerance = -evidence.policy.tolerance_points
-    where = span(change.low, change.high, tolerance)
-    cases = counted(evidence.n_cases_judged, "case")
-    return f"On these {cases} the change of {signed(change.found.difference)} points is settled to {where}"
+def where(evidence: Evidence, change: Change) -> str:
+    """The change, its interval and the interval's level: what a claim about it rests on, without a full stop."""
+    found = span(change.low, change.high, -evidence.policy.tolerance_points)
+    return f"{signed(change.found.difference)} points, in {found} ({percent(change.level)} interval)"
 
 
 def within_tolerance(evidence: Evidence, change: Change) -> str:
-    return f"{settled(evidence, change)}, all of it above the tolerance of {_tolerance(evidence)}."
+    return f"{_on_these(evidence)} it is no worse than the {accepted(evidence)}: {where(evidence, change)}."
 
 
 def better(evidence: Evidence, change: Change) -> str:
-    return f"{settled(evidence, change)}: better than the baseline."
+    return f"{_on_these(evidence)} it is better than the baseline: {where(evidence, change)}."
 
 
 def small_real_drop(evidence: Evidence, change: Change) -> str:
-    return f"{settled(evidence, change)}: a small real drop, inside the tolerance of {_tolerance(evidence)}."
+    text = f"{_on_these(evidence)} it is worse than the baseline, but no worse than the {accepted(evidence)}"
+    return f"{text}: {where(evidence, change)}."
 
 
 def regression(evidence: Evidence, change: Change) -> str:
-    n = change.cases.n_broken
-    broken = (
-        f" {counted(n, 'case')} broke and {change.cases.n_fixed:,} {'was' if change.cases.n_fixed == 1 else 'were'}"
-    )
-    text = f"{settled(evidence, change)}, all of it below the tolerance of {_tolerance(evidence)}."
-    return f"{text}{broken} fixed." if n else text
+    n, n_fixed = change.cases.n_broken, change.cases.n_fixed
+    fixed = f"{n_fixed:,} were" if n_fixed > 1 else "1 was" if n_fixed else "none was"
+    text = f"{_on_these(evidence)} it is worse than the {accepted(evidence)}: {where(evidence, change)}."
+    return f"{text} {counted(n, 'case')} broke and {fixed} fixed." if n else text
 
 
 def not_settled(evidence: Evidence, change: Change, settling: Settling) -> str:
-    only = settled(evidence, change).replace("is settled to", "is settled only to")
-    text = f"{only}, which crosses the tolerance of {_tolerance(evidence)}."
+    text = f"{_on_these(evidence)} it may be worse than the {accepted(evidence)}, or not: {where(evidence, change)}."
     return f"{text} {what_settles(evidence, settling)}"
 
 
@@ -122,10 +113,11 @@ def suite_too_small(
 ) -> str:
     look = evidence.look
     digits = _digits((half_width,), evidence.policy.tolerance_points)
-    tolerance = limit(evidence.policy.tolerance_points)
+    n = evidence.n_cases_judged
+    few = f"{counted(n, 'case')} {'is' if n == 1 else 'are'} too few"
     text = (
-        f"{counted(evidence.n_cases_judged, 'case')} are too few: even if none moved, {look} repeats settle a change "
-        f"only to ±{points(half_width, digits)} points, and the tolerance is {tolerance}. {cases_needed(needed)}"
+        f"{few}: even if none moved, {look} repeats leave ±{points(min(half_width, 100.0), digits)} points, more than "
+        f"the {accepted(evidence)}. {cases_needed(needed)}"
     )
     return f"{text} The change is {signed(change.found.difference)} so far. {what_settles(evidence, settling)}"
 
@@ -154,8 +146,7 @@ def too_few_repeats(evidence: Evidence) -> str:
     change = evidence.change
     if change is None:
         return text
-    where = span(change.low, change.high, -evidence.policy.tolerance_points)
-    difference = f"The change of {signed(change.found.difference)} points would lie in {where}"
+    difference = f"So far it is {where(evidence, change)}"
     if change.found.method is None:
         return f"{text} {difference} if every case that differs had moved by chance."
     return f"{text} {difference}."
@@ -212,9 +203,9 @@ def incomplete(evidence: Evidence) -> str:
     if missing.low is None or missing.high is None or 100 * n > evidence.n_cases:
         share = f"{n:,} of {evidence.n_cases:,} cases ({100 * missing.share:.1f} %)"
         return f"{share} have no score on one side, and a verdict takes 99 % of them: {_missing_counts(evidence)}."
-    where = span(missing.low, missing.high, -evidence.policy.tolerance_points)
-    text = f"{_missing_counts(evidence)}, and they decide: as they turn out, the change lies anywhere in {where}"
-    return f"{text[0].upper()}{text[1:]}, on either side of the tolerance of {_tolerance(evidence)}."
+    found = span(missing.low, missing.high, -evidence.policy.tolerance_points)
+    text = f"{_missing_counts(evidence)}, and they decide: as they turn out, the change lies anywhere in {found}"
+    return f"{text[0].upper()}{text[1:]}, so it may be worse than the {accepted(evidence)}, or not."
 
 
 def held_without(evidence: Evidence, *, is_decided: bool) -> str:
@@ -224,8 +215,8 @@ def held_without(evidence: Evidence, *, is_decided: bool) -> str:
     text = f"{text[0].upper()}{text[1:]}"
     if not is_decided or missing.low is None or missing.high is None:
         return f"{text}."
-    where = span(missing.low, missing.high, -evidence.policy.tolerance_points)
-    return f"{text}; the verdict holds even if all of them went one way, which leaves {where}."
+    found = span(missing.low, missing.high, -evidence.policy.tolerance_points)
+    return f"{text}; the verdict holds even if all of them went one way, which leaves {found}."
 
 
 def noisy_bucket(evidence: Evidence) -> str:
@@ -259,14 +250,12 @@ def one_case(evidence: Evidence) -> str:
 
 def coarse(evidence: Evidence, change: Change) -> str:
     resolved = f"{evidence.look} repeats on these cases resolve a change of {points(change.resolution_points)} points"
-    return (
-        f"{resolved}, more than the tolerance of {_tolerance(evidence)}: a candidate that is no worse often stays open."
-    )
+    return f"{resolved}, more than the {accepted(evidence)}: a candidate that is no worse often stays open."
 
 
 def one_of_several(text: str, n_gates: int) -> str:
-    asked = f"alone it would be no ship, but among {n_gates} suites one as low comes by chance too often"
-    return f"{text} {asked[0].upper()}{asked[1:]} (Holm's rule)."
+    alone = f"Alone this would be {verdict_name('no_ship')}"
+    return f"{alone}; with {n_gates} suites looked at it is not enough (Holm's rule). {text}"
 
 
 def worth_a_look(difference: float) -> str:
@@ -275,7 +264,7 @@ def worth_a_look(difference: float) -> str:
 
 def headline(verdicts: Sequence[tuple[str, str]]) -> str:
     """Say what each gate that decides came to, where there is more than one: (suite, verdict)."""
-    parts = [f"{suite} {VERDICTS[verdict]}" for suite, verdict in verdicts]
+    parts = [f"{suite} {verdict_name(verdict)}" for suite, verdict in verdicts]
     return f"The {len(parts)} suites that decide: {listed(parts)}."
 
 
@@ -284,8 +273,20 @@ def limit(value: float) -> str:
     return points(value) if round(value, 1) == value else f"{value:g}".replace("-", MINUS)
 
 
-def _tolerance(evidence: Evidence) -> str:
-    return limit(-evidence.policy.tolerance_points)
+def accepted(evidence: Evidence) -> str:
+    """ "1.0 point you accept"."""
+    tolerance = evidence.policy.tolerance_points
+    return f"{limit(tolerance)} {'point' if tolerance == 1 else 'points'} you accept"
+
+
+def percent(level: float) -> str:
+    """ "94 %", "96.6 %"."""
+    return f"{round(100 * level, 1):g} %"
+
+
+def _on_these(evidence: Evidence) -> str:
+    n = evidence.n_cases_judged
+    return "On this case" if n == 1 else f"On these {n:,} cases"
 
 
 def _side(evidence: Evidence, name: str) -> Side:

@@ -10,18 +10,13 @@ from django.db.models.functions import Now
 
 from evalboard.core.errors import NotFound
 from evalboard.core.gate_document import FIRST_RULES, RULES
+from evalboard.core.verdict_names import verdict_name
 from runs.models import Gate, Release, Run, Settling, SignOff, Verdict
 from runs.selectors.release import GateReport, Line, ReleaseReport, SettlePlan, SignOffLine, StoryLine
 from runs.selectors.release_gates import gate_reports, lines
 from runs.selectors.release_list import rows_of, with_outcome
 
 OPEN = (Run.Status.QUEUED, Run.Status.RUNNING)
-WORDS = {
-    Verdict.Word.SHIP: "Ship",
-    Verdict.Word.NO_SHIP: "No-ship",
-    Verdict.Word.INCONCLUSIVE: "Inconclusive",
-    Verdict.Word.NOT_COMPARABLE: "Not comparable",
-}
 DECIDED = {
     SignOff.Decision.APPROVE: "Approved",
     SignOff.Decision.REJECT: "Rejected",
@@ -132,7 +127,7 @@ def _story(release: Release, settlings: list[Settling], sign_offs: list[SignOff]
     verdicts = Verdict.objects.filter(release=release).select_related("policy").defer("document").order_by("id")
     for verdict in verdicts.annotate(summary=KT("document__summary")):
         under = f" (under {verdict.policy})" if verdict.policy_id != release.policy_id else ""
-        text = f"{WORDS[Verdict.Word(verdict.word)]}{under}. {verdict.summary or ''}".strip()
+        text = f"{verdict_name(verdict.word).capitalize()}{under}. {verdict.summary or ''}".strip()
         yield StoryLine(at=verdict.decided_at, code="decided", text=text, person="")
     for settling in settlings:
         text = f"Repeats up to the look at {settling.look} asked for: {_plan_words(settling.plan)}."

@@ -4,6 +4,7 @@ Each is called in the transaction that makes it so; docs/webhooks.md has the pay
 worker that ends a run need not load every page for them.
 """
 
+from evalboard.core.verdict_names import verdict_name
 from runs.models import Baseline, Gate, Release, Rotation, Run, Verdict
 from runs.services import webhooks
 
@@ -56,7 +57,7 @@ def tell_of_verdict(release: Release, verdict: Verdict) -> None:
         "input_digest": verdict.input_digest,
         "url": webhooks.page_url(f"/releases/{release.pk}/"),
     }
-    words = f"Release {release.pk}: {verdict.get_word_display().lower()}. {verdict.document['summary']}"
+    words = f"Release {release.pk}: {verdict_name(verdict.word)}. {verdict.document['summary']}"
     webhooks.notify(event="release.decided", payload=payload, text=words)
 
 

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from evalboard.core.errors import Conflict, InvalidInput, Refused
+from evalboard.core.verdict_names import verdict_name
 from runs import access, sign_off_chain
 from runs.models import Gate, Release, Run, SignOff, Verdict
 from runs.services import verdicts
@@ -121,7 +122,7 @@ def _present_verdict(release: Release, input_digest: str) -> Verdict:
 def _refuse_wrong_kind(decision: str, verdict: Verdict) -> None:
     is_ship = verdict.word == Verdict.Word.SHIP
     if decision == SignOff.Decision.APPROVE and not is_ship:
-        raise Conflict(f"Only ship can be approved, and this is {verdict.word}; waive it, or reject it.")
+        raise Conflict(f"Only ship can be approved, and this is {verdict_name(verdict.word)}; waive it, or reject it.")
     if decision == SignOff.Decision.WAIVE and is_ship:
         raise Conflict("A ship needs no waiver; approve it, or reject it.")
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from evalboard.core import policy as policies
+from evalboard.core.verdict_names import verdict_name
 from runs.models import Gate, Release, SignOff, Verdict
 from runs.services import comparison_inputs
 from runs.services.comparison_inputs import Inputs, Side
@@ -125,7 +126,7 @@ def _tolerance_changed(release: Release, before: Sequence[Verdict]) -> Warned | 
     ordered = sorted(before, key=lambda row: row.pk)[-POLICIES_NAMED:]
     said = "; ".join(
         f"release {row.release_id} under {row.policy}, tolerance "
-        f"{policies.parse(row.policy.settings).tolerance_points:g} points: {row.word.replace('_', '-')}"
+        f"{policies.parse(row.policy.settings).tolerance_points:g} points: {verdict_name(row.word)}"
         for row in ordered
     )
     text = f"The same two runs were judged before under another policy ({said})."

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from evalboard.core import comparability, gate_document, verdict
-from evalboard.core.gate import GateInput, GateVerdict
+from evalboard.core import comparability, gate_document, verdict, verdict_names
+from evalboard.core.gate import GateInput, GateVerdict, Question
 from tests.core.questions import FIVE, NEWER, PAIRED, STRICT, pinned, question, runs, served
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "verdict.md").read_text()
@@ -55,6 +55,8 @@ def test_a_drop_found_among_many_gates_must_be_clear_enough_for_that() -> None:
     assert (alone["verdict"], among["verdict"]) == ("no_ship", "inconclusive")
     gate = among["gates"][3]
     assert (gate["verdict"], gate["reasons"][0]["code"], gate["repeats_needed"]) == ("inconclusive", "not_settled", 5)
+    alone_words = "Alone this would be no-ship; with 4 suites looked at it is not enough (Holm's rule). On these 804"
+    assert gate["reasons"][0]["text"].startswith(alone_words)
     clear = verdict.judge(pinned(n_broken=16), STRICT)
     assert decided(*[("critical", good)] * 3, ("critical", clear))["verdict"] == "no_ship"
 
@@ -73,7 +75,8 @@ def test_the_summary_is_what_a_release_manager_reads() -> None:
     found = decided(("critical", verdict.judge(pinned(n_broken=4), STRICT)), names=("colours",))
     assert found["summary"] == (
         "colours scored 49.5 (each of 5 repeats) against 50.0 (each of 5 repeats). On these 800 cases "
-        "the change of −0.5 points is settled to [−0.6, −0.4]: a small real drop, inside the tolerance of −1.0."
+        "it is worse than the baseline, but no worse than the 1.0 point you accept: −0.5 points, in [−0.6, −0.4] "
+        "(94 % interval)."
     )
     two = decided(*[("critical", verdict.judge(pinned(), STRICT))] * 2, names=("colours", "towns"))
     assert two["summary"].endswith("The 2 suites that decide: colours ship and towns ship.")
@@ -105,6 +108,47 @@ def test_every_sentence_is_one(name: str) -> None:
         assert text.endswith(".")
         assert text[0].isupper() or text[0].isdigit() or text == document["summary"]
         assert not re.search(r"(?<!\w)-\d|−0\.0(?!\d)|None|nan|\.\.|  ", text), text
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        pytest.param(pinned(), "it is no worse than the 1.0 point you accept: 0.0 points, in", id="ship"),
+        pytest.param(pinned(n_fixed=8), "it is better than the baseline: +1.0 points, in", id="better"),
+        pytest.param(pinned(n_broken=30), "it is worse than the 1.0 point you accept: −3.8 points, in", id="no-ship"),
+        pytest.param(pinned(n_broken=8), "it may be worse than the 1.0 point you accept, or not", id="open"),
+        pytest.param(pinned(n_broken=8, k=10), "(96.6 % interval)", id="a-later-look"),
+        pytest.param(pinned(n_cases=30), "30 cases are too few", id="few"),
+        pytest.param(pinned(n_cases=1), "1 case is too few", id="one"),
+        pytest.param(pinned(n_broken=1, n_cases=2), "1 case broke and none was fixed.", id="one-lost"),
+    ],
+)
+def test_a_claim_is_held_against_what_people_accept(asked: Question, said: str) -> None:
+    text = verdict.judge(asked, STRICT).reasons[0].text
+    assert said in text
+    assert "tolerance" not in text
+
+
+def test_two_points_are_accepted_and_one_point_is() -> None:
+    two = replace(STRICT, tolerance_points=2.0)
+    assert "no worse than the 2.0 points you accept" in verdict.judge(pinned(), two).reasons[0].text
+
+
+def test_no_interval_leaves_what_a_difference_can_be() -> None:
+    """Three cases that all broke, on runs that hardly repeat: the formula would go beyond 100 points."""
+    found = verdict.judge(question(runs(3, 3, 3, 2, 3, n_cases=3), runs(0, 1, 0, 0, 0, n_cases=3)), PAIRED)
+    assert (found.low, found.high) == (-100.0, pytest.approx(-55.95, abs=0.01))
+    swapped = verdict.judge(question(runs(0, 1, 0, 0, 0, n_cases=3), runs(3, 3, 3, 2, 3, n_cases=3)), PAIRED)
+    assert swapped.high == 100.0
+
+
+def test_every_verdict_is_spelled_one_way() -> None:
+    assert [verdict_names.verdict_name(word) for word in verdict.GRAVEST_FIRST] == [
+        "no-ship",
+        "not comparable",
+        "inconclusive",
+        "ship",
+    ]
 
 
 def test_an_end_that_is_not_on_the_tolerance_does_not_read_as_if_it_were() -> None:

@@ -64,7 +64,7 @@ def gate(**changes: Any) -> GateReport:
         n_cases_judged=800,
         tier="critical",
         verdict="inconclusive",
-        reasons=(Line("not_settled", "The interval crosses the tolerance of −1.0."),),
+        reasons=(Line("not_settled", "It may be worse than the 1.0 point you accept, or not."),),
         warnings=(),
         baseline=side(61, POINTS_BASELINE),
         candidate=side(62, POINTS_CANDIDATE),
@@ -151,8 +151,8 @@ def row(**changes: Any) -> ReleaseRow:
         id=22,
         verdict="inconclusive",
         outcome="unsigned",
-        summary="toolcalls scored 80.2 (79.8–80.6 over 5 repeats) against 80.8 (80.4–81.3). The change of −0.6 is "
-        "settled only to [−1.1, −0.1], which crosses the tolerance of −1.0.",
+        summary="toolcalls scored 80.2 (79.8–80.6 over 5 repeats) against 80.8 (80.4–81.3). It may be worse "
+        "than the 1.0 point you accept, or not: −0.6 points, in [−1.1, −0.1] (94 % interval).",
         suites=("toolcalls",),
         candidate="acme-7b-ft-0412",
         baseline="acme-7b-ft-0330",
@@ -233,12 +233,12 @@ def of_kind(kind: str) -> ReleaseReport:
 
 def _ship() -> ReleaseReport:
     words = (
-        "toolcalls scored 80.9 (80.6–81.3 over 5 repeats) against 81.0 (80.7–81.4). The change of −0.1 lies in "
-        "[−0.6, +0.4], above the tolerance of −1.0."
+        "toolcalls scored 80.9 (80.6–81.3 over 5 repeats) against 81.0 (80.7–81.4). It is no worse than the "
+        "1.0 point you accept: −0.1 points, in [−0.6, +0.4] (94 % interval)."
     )
     ships = gate(
         verdict="ship",
-        reasons=(Line("within_tolerance", "The whole interval lies above the tolerance of −1.0."),),
+        reasons=(Line("within_tolerance", "It is no worse than the 1.0 point you accept."),),
         difference=-0.1,
         interval=(-0.6, 0.4),
         reach=(-1.4, 1.2),
@@ -259,12 +259,12 @@ def _ship() -> ReleaseReport:
 
 def _no_ship() -> ReleaseReport:
     words = (
-        "toolcalls scored 78.4 (78.0–78.9 over 5 repeats) against 80.8 (80.4–81.3). The change of −2.4 lies in "
-        "[−2.9, −1.9], wholly below the tolerance of −1.0."
+        "toolcalls scored 78.4 (78.0–78.9 over 5 repeats) against 80.8 (80.4–81.3). It is worse than the "
+        "1.0 point you accept: −2.4 points, in [−2.9, −1.9] (94 % interval)."
     )
     fails = gate(
         verdict="no_ship",
-        reasons=(Line("regression", "The whole interval lies below the tolerance of −1.0: 4 fixed, 27 broken."),),
+        reasons=(Line("regression", "It is worse than the 1.0 point you accept: 4 fixed, 27 broken."),),
         candidate=side(62, (78.0, 78.1, 78.4, 78.6, 78.9)),
         difference=-2.4,
         interval=(-2.9, -1.9),

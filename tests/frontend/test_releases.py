@@ -50,7 +50,7 @@ def primary(page: str) -> list[str]:
     [
         ("ship", "Ship", "Sign off…"),
         ("no_ship", "No-ship", "Sign off…"),
-        ("inconclusive", "Inconclusive", "Run 15 more repeats"),
+        ("inconclusive", "Inconclusive", "Run 5 more repeats"),
         ("noisy", "Inconclusive", "Judge under paired"),
         ("too_few_repeats", "Inconclusive", "Run 4 more repeats"),
         ("not_comparable", "Not comparable", "Run the baseline again"),
