@@ -117,7 +117,7 @@ def _batch(numbers: Numbers) -> list[NumberRow]:
     ]
     if numbers["certificate"] is not None:
         limit = f"under{NARROW}{100 * numbers['certificate']:.2g}{NARROW}%"
-        found.append(NumberRow("copies that may still differ", limit, "95 % sure, on these prompts under this load"))
+        found.append(NumberRow("rounds that may still differ", limit, "95 % sure, on these prompts under this load"))
     if company is not None:
         least, most = count(company["min"]), count(company["max"])
         sizes = least if least == most else f"{least}–{most}"

@@ -17,17 +17,21 @@ from evalboard.core.probe_call import Call, Finding
 from evalboard.core.verdict_words import counted
 
 NEARLY = 0.95  # of the copies have their prompt's commonest text
-UNSEEN = 0.05  # a share that is higher would have shown itself in N copies, 95 times in 100
+UNSEEN = 0.05  # a share that is higher would have shown itself in so many rounds, 95 times in 100
 RAREFIED = (2, 5, 10, 20, 50, 100, 200, 500, 1000)
 MAX_PLACES = 50  # of first divergence, the most frequent ones
 
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """How often each text came of one prompt, the commonest first; texts as they are compared (probe_answers)."""
+    """How often each text came of one prompt, the commonest first; texts as they are compared (probe_answers).
+
+    rounds: those that the copies were decoded in.
+    """
 
     prompt: int
     texts: tuple[tuple[Answer, int], ...]
+    rounds: frozenset[int]
 
     @property
     def counts(self) -> list[int]:
@@ -63,7 +67,8 @@ def copies(answers: Answers) -> list[Copies]:
     for prompt, group in by_prompt(answers.answered).items():
         counts = Counter(each.answer for each in group)
         if counts.total() >= 2:
-            found.append(Copies(prompt, tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))))
+            texts = tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+            found.append(Copies(prompt, texts, frozenset(each.call.round for each in group)))
     return found
 
 
@@ -82,21 +87,24 @@ def rarefied(counts: Sequence[int], m: int) -> float:
 def summary(prompts: Sequence[Copies]) -> dict[str, Any]:
     """The numbers of one prompt, or of several pooled: U and its rarefied values are sums over the prompts.
 
-    `certificate` is the share of copies with another text than the commonest that N copies without one rule out; None
-    where there was one. `entropy_bits` is biased low where copies are few.
+    `certificate` is the share of rounds with another text than the commonest that so many rounds without one rule out;
+    None where there was one. Copies of one round share their steps, so that they are one witness and not many.
+    `entropy_bits` is biased low where copies are few.
     """
     n = sum(each.n for each in prompts)
     n_modal = sum(each.counts[0] for each in prompts)
     least = min(each.n for each in prompts)
+    n_rounds = len(frozenset[int]().union(*(each.rounds for each in prompts)))
     entropies = [each.n * _entropy_bits(each.counts) for each in prompts]
     return {
         "n_copies": n,
+        "n_rounds": n_rounds,
         "n_unique": sum(len(each.texts) for each in prompts),
         "n_modal": n_modal,
         "modal_share": n_modal / n,
         "agreement": agreement(prompts),
         "entropy_bits": math.fsum(entropies) / n,
-        "certificate": 1 - UNSEEN ** (1 / n) if n_modal == n else None,
+        "certificate": 1 - UNSEEN ** (1 / n_rounds) if n_modal == n else None,
         "rarefied": [
             {"m": m, "n_unique": math.fsum(rarefied(each.counts, m) for each in prompts)}
             for m in RAREFIED
@@ -149,7 +157,8 @@ def _sentence(state: str, numbers: Mapping[str, Any]) -> str:
     of_prompts = counted(numbers["n_prompts"], "prompt")
     if state == "invariant":
         same = "came out the same" if numbers["n_prompts"] == 1 else "came out like the others of their prompt"
-        limit = f"fewer than {100 * numbers['certificate']:.2g} % of copies come out otherwise (95 % sure)"
+        share = f"{100 * numbers['certificate']:.2g} %"
+        limit = f"{counted(numbers['n_rounds'], 'round')} rule out that more than {share} come out otherwise, 95 % sure"
         said = f"All {n:,} copies of {of_prompts} {same}: {limit}."
     else:
         other = n - numbers["n_modal"]

@@ -9,10 +9,10 @@ from typing import Any
 class Call:
     """A request that a probe sent, and its answer.
 
-    prompt: index into the probe's prompts. group: what the call is for, "same" or "different" (seed), "copy" or
-    "load" (batch), "ask" (routing, canary). round: calls of one round were decoded together. top: the alternatives of
-    the first position, (token id, logprob in nats). worker, engine_process, bucket: ids of the records. error: the
-    engine's words where no answer came; such a call has no tokens.
+    prompt: index into the probe's prompts. group: what the call is for, "same", "different" or "greedy" (seed),
+    "copy" or "load" (batch), "ask" (routing, canary). round: calls of one round were decoded together. top: the
+    alternatives of the first position, (token id, logprob in nats). worker, engine_process, bucket: ids of the
+    records. error: the engine's words where no answer came; such a call has no tokens.
     """
 
     prompt: int

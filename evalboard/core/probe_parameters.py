@@ -10,6 +10,7 @@ from evalboard.core import probe_prompts
 from evalboard.core.document import Problems, text_problem
 from evalboard.core.probe_call import Call
 from evalboard.core.profile_fields import Check, number, whole
+from evalboard.core.self_test import LARGEST_BATCH
 
 KINDS = ("seed", "batch", "routing", "canary")
 MAX_CALLS = 1000  # of a seed probe; of copies in a batch probe, its load comes beside them
@@ -23,6 +24,7 @@ _RANDOM_SEED = whole(0, 2**31 - 1)
 _FIELDS: dict[str, dict[str, tuple[Any, Check]]] = {
     "seed": {
         "calls_per_group": (5, whole(2, 50)),
+        "greedy_calls": (1, whole(0, 5)),  # of each prompt, at a temperature of 0
         "max_tokens": (64, whole(8, 512)),
         "temperature": (1.0, number(0.1, 2)),  # at 0 there is nothing for a seed to decide
         "random_seed": (0, _RANDOM_SEED),
@@ -30,6 +32,7 @@ _FIELDS: dict[str, dict[str, tuple[Any, Check]]] = {
     "batch": {
         "copies": (50, whole(2, MAX_CALLS)),
         "load": (8, whole(0, 32)),
+        "seats": (LARGEST_BATCH, whole(1, LARGEST_BATCH)),  # of the profile: the steps of a full batch are probed too
         "max_tokens": (64, whole(1, 512)),
         "random_seed": (0, _RANDOM_SEED),
     },
@@ -89,10 +92,10 @@ def sampling(kind: str, parameters: Mapping[str, Any], group: str) -> dict[str, 
     """
     ends: dict[str, Any] = {"stop": [], "min_tokens": 0, "ignore_eos": group == "load"}
     greedy: dict[str, Any] = {**ends, "temperature": 0.0}
-    if kind == "seed":
+    if kind == "seed" and group != "greedy":
         free = {"temperature": float(parameters["temperature"]), "top_p": 1.0, "top_k": 0, "min_p": 0.0}
         return {**ends, **free, "max_tokens": parameters["max_tokens"]}
-    if kind == "batch":
+    if kind in ("seed", "batch"):
         return {**greedy, "max_tokens": parameters["max_tokens"]}
     if kind == "canary":
         return {**greedy, "max_tokens": 1, "logprobs": parameters["top_k"]}
@@ -164,20 +167,29 @@ def _limit_calls(kind: str, found: Mapping[str, Any], problems: Problems) -> Non
 
 
 def _seed_calls(parameters: Mapping[str, Any]) -> tuple[Call, ...]:
-    """Both groups in one random order, so that load hits both alike; no seed but the one of `same` comes twice."""
+    """Both groups in one random order, so that load hits both alike; no seed but the one of `same` comes twice.
+
+    The greedy calls come after them. A probe that was asked for before there were any has no such parameter.
+    """
     rng = np.random.default_rng(parameters["random_seed"])
     n_prompts, n_calls = len(parameters["prompts"]), parameters["calls_per_group"]
     fixed, *others = (int(seed) for seed in rng.choice(2**31 - 1, size=1 + n_prompts * n_calls, replace=False))
     wanted = [(prompt, "same", fixed) for prompt in range(n_prompts) for _ in range(n_calls)]
     wanted += [(index // n_calls, "different", seed) for index, seed in enumerate(others)]
+    seeded = [wanted[index] for index in rng.permutation(len(wanted))]
+    greedy = [(prompt, "greedy", None) for prompt in range(n_prompts) for _ in range(parameters.get("greedy_calls", 0))]
     return tuple(
         Call(prompt=prompt, group=group, seed=seed, round=place // (2 * n_calls))
-        for place, (prompt, group, seed) in enumerate(wanted[index] for index in rng.permutation(len(wanted)))
+        for place, (prompt, group, seed) in enumerate([*seeded, *greedy])
     )
 
 
 def _batch_calls(parameters: Mapping[str, Any], *, n_texts: int) -> tuple[Call, ...]:
-    """Copies of all prompts in random order, and in each round the load in between them at random places."""
+    """Copies of all prompts in random order, and in each round the load in between them at random places.
+
+    Rounds with the most copies fill every seat, unless nothing is to load the engine; a probe that was asked for before
+    there were seats has none to fill.
+    """
     rng = np.random.default_rng(parameters["random_seed"])
     n_prompts = len(parameters["prompts"])
     copies = rng.permutation(np.repeat(np.arange(n_prompts), parameters["copies"])).tolist()
@@ -185,7 +197,9 @@ def _batch_calls(parameters: Mapping[str, Any], *, n_texts: int) -> tuple[Call, 
     calls: list[Call] = []
     for place, size in enumerate(_round_sizes(len(copies), is_alone=parameters["load"] == 0)):
         here = [Call(prompt=copies.pop(), group="copy", round=place) for _ in range(size)]
-        here += [Call(prompt=next(load), group="load", round=place) for _ in range(parameters["load"])]
+        is_full = size == max(COPIES_A_ROUND) and parameters["load"] > 0
+        n_load = max(parameters["load"], parameters.get("seats", 0) - size if is_full else 0)
+        here += [Call(prompt=next(load), group="load", round=place) for _ in range(n_load)]
         calls += [here[index] for index in rng.permutation(len(here))]
     return tuple(calls)
 

@@ -1,5 +1,7 @@
 """The few distributions that intervals and tests rest on: quantiles and tails, one number at a time."""
 
+import math
+
 from scipy import special
 
 
@@ -26,6 +28,18 @@ def t_below(value: float, df: float) -> float:
 def chi2_above(value: float, df: float) -> float:
     """The probability that chi-squared with `df` degrees of freedom is above `value`."""
     return float(special.chdtrc(df, value))
+
+
+def binomial_above(n: int, at_least: int, chance: float) -> float:
+    """The probability of `at_least` or more successes in n trials."""
+    return 1.0 if at_least <= 0 else float(special.bdtrc(at_least - 1, n, chance))
+
+
+def hypergeometric_above(n: int, n_marked: int, n_drawn: int, at_least: int) -> float:
+    """The chance that n_drawn of n, drawn at once, hold `at_least` or more of the n_marked, Fisher's exact test."""
+    most = min(n_marked, n_drawn)
+    ways = sum(math.comb(n_marked, k) * math.comb(n - n_marked, n_drawn - k) for k in range(at_least, most + 1))
+    return ways / math.comb(n, n_drawn)
 
 
 def beta(level: float, a: float, b: float) -> float:

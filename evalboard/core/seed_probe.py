@@ -1,7 +1,8 @@
 """Whether an endpoint honours seeds: calls with one seed against calls with a seed each (docs/probes.md).
 
-`same` calls of a prompt have one seed, `different` ones each their own. What two answers share is how many tokens
-they have alike from the start; answers that are identical share the length of the prompt's longest answer.
+`same` calls of a prompt have one seed, `different` ones each their own, and `greedy` ones a temperature of 0. What two
+answers share is how many tokens they have alike from the start; answers that are identical share the length of the
+prompt's longest answer.
 """
 
 import math
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.core import permutation
+from evalboard.core import permutation, quantiles
 from evalboard.core.probe_answers import (
     Answer,
     Answered,
@@ -36,6 +37,7 @@ NOT_IGNORED = 0.45  # where a seed is ignored both groups part equally fast: the
 DETERMINISTIC = 0.5  # of the pairs with different seeds are identical: sampling itself does nothing
 WIDTH = 1.645  # half of a 90 % interval, in standard errors
 ENOUGH_CALLS = 100  # 10 prompts × (5 + 5)
+GREEDY = "greedy"  # the group without sampling; probes that were stored before it came have none
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +70,12 @@ class _Hazard:
 
 def find(calls: Iterable[Call], *, random_seed: int = 0) -> Finding:
     """What the calls say of seeds: honoured, partly_honoured, ignored, deterministic, too_noisy or incomplete."""
-    answers = read(calls)
+    calls = tuple(calls)
+    answers = read(call for call in calls if call.group != GREEDY)
     prompts = _prompts(answers.answered)
     if not answers.is_enough or not prompts:
         return incomplete(answers, "half of the calls, with two of each group for some prompt")
-    numbers = _numbers(prompts, answers, random_seed)
+    numbers = {**_numbers(prompts, answers, random_seed), **_as_greedy(prompts, calls)}
     state = _state(numbers)
     sentence = _SENTENCES[state](numbers)
     return Finding(state, sentence + failed_words([answers]), numbers)
@@ -132,7 +135,8 @@ def _state(numbers: dict[str, Any]) -> str:
     if numbers["n_identical_different"] >= DETERMINISTIC * numbers["n_pairs_different"]:
         return "deterministic"
     if numbers["p_value"] <= SIGNIFICANT:
-        return "honoured" if numbers["loyal_share"] >= LOYAL else "partly_honoured"
+        is_dropped = min(numbers["p_early"], numbers["p_bucket"]) < SIGNIFICANT
+        return "partly_honoured" if is_dropped or numbers["loyal_share"] < LOYAL else "honoured"
     return "ignored" if numbers["rho_low"] > NOT_IGNORED else "too_noisy"
 
 
@@ -175,32 +179,74 @@ def _hazard(prompts: Sequence[_Prompt], group: str) -> _Hazard:
 def _loyalty(prompts: Sequence[_Prompt]) -> dict[str, Any]:
     """How many calls with one seed follow its text, the one that is nearest to all others of the prompt.
 
-    A call is loyal that shares more with that text than nearly all unseeded pairs share, or is that text.
+    A call is loyal that shares more with that text than nearly all unseeded pairs share, or is that text. Noise makes
+    some part as early as that, as fast as it makes loyal calls part later; more of them have lost their seed.
     """
     unseeded = [share / prompt.length for prompt in prompts for share in _pairs(prompt, prompt.different)]
     limit = float(np.quantile(unseeded, AS_UNSEEDED))
-    n_loyal, parted_at, by_bucket = 0, [], dict[int | None, list[bool]]()
+    parted_at, by_bucket = [], dict[int | None, list[bool]]()
+    n_later, n_tokens, early = 0, 0, list[int]()
     for prompt in prompts:
         centre = int(np.argmax(prompt.alike[: prompt.n_same, : prompt.n_same].sum(axis=1)))
         for index in prompt.same:
-            is_centre = prompt.answers[index] == prompt.answers[centre]
-            is_loyal = is_centre or prompt.alike[centre, index] > limit * prompt.length
-            n_loyal += is_loyal
-            parted_at += [] if is_centre else [int(prompt.alike[centre, index])]
-            by_bucket.setdefault(prompt.calls[index].bucket, []).append(bool(is_loyal))
+            share, is_centre = int(prompt.alike[centre, index]), prompt.answers[index] == prompt.answers[centre]
+            is_loyal = is_centre or share > limit * prompt.length
+            parted_at += [] if is_centre else [share]
+            by_bucket.setdefault(prompt.calls[index].bucket, []).append(is_loyal)
+            if index != centre:  # which is loyal by its choice
+                early.append(math.floor(limit * prompt.length) + 1)
+                n_later += is_loyal and not is_centre
+                n_tokens += max(share - early[-1] + 1, 0) if is_loyal else 0
     n_same = sum(prompt.n_same for prompt in prompts)
+    n_loyal = sum(map(sum, by_bucket.values()))
+    hazard = min((n_later + 0.5) / max(n_tokens, 1), 1.0)
     return {
         "n_same": n_same,
-        "n_loyal": int(n_loyal),
+        "n_loyal": n_loyal,
         "loyal_share": n_loyal / n_same,
+        "hazard_loyal": hazard,
+        "p_early": quantiles.binomial_above(len(early), n_same - n_loyal, fmean(1 - (1 - hazard) ** n for n in early)),
         "is_exact": not parted_at,
         "n_parted": len(parted_at),
         "median_parted_at": median(parted_at) if parted_at else None,
-        "loyal_by_bucket": [
-            {"bucket": bucket, "n_same": len(found), "n_loyal": sum(found)}
-            for bucket, found in sorted(by_bucket.items(), key=lambda item: (item[0] is None, item[0] or 0))
-        ],
+        **_by_bucket(by_bucket),
     }
+
+
+def _by_bucket(by_bucket: dict[int | None, list[bool]]) -> dict[str, Any]:
+    """p_bucket: of the bucket that stands out most, times the buckets; 1 where there is one."""
+    rows = [
+        {"bucket": bucket, "n_same": len(found), "n_loyal": sum(found)}
+        for bucket, found in sorted(by_bucket.items(), key=lambda item: (item[0] is None, item[0] or 0))
+    ]
+    n_same = sum(len(found) for found in by_bucket.values())
+    n_lost = n_same - sum(map(sum, by_bucket.values()))
+    chances = {
+        bucket: quantiles.hypergeometric_above(n_same, n_lost, len(found), len(found) - sum(found))
+        for bucket, found in by_bucket.items()
+    }
+    worst = min(chances, key=chances.__getitem__)
+    p_value = min(len(chances) * chances[worst], 1.0)
+    return {
+        "loyal_by_bucket": rows,
+        "p_bucket": p_value,
+        "dropping_bucket": worst if p_value < SIGNIFICANT else None,
+    }
+
+
+def _as_greedy(prompts: Sequence[_Prompt], calls: Sequence[Call]) -> dict[str, Any]:
+    """How many prompts have their greedy text among those with different seeds: a dropped temperature gives no other.
+
+    Counted where both are known; a probe without the greedy group has counted none.
+    """
+    greedy = by_prompt(read(call for call in calls if call.group == GREEDY).answered)
+    known = {prompt: {(each.call.token_ids, each.call.text) for each in group} for prompt, group in greedy.items()}
+    found = [
+        {(prompt.calls[index].token_ids, prompt.calls[index].text) for index in prompt.different} & known[prompt.index]
+        for prompt in prompts
+        if prompt.index in known
+    ]
+    return {"n_prompts_greedy": len(found), "n_as_greedy": sum(map(bool, found))}
 
 
 def _pairs(prompt: _Prompt, members: range) -> list[int]:
@@ -237,6 +283,13 @@ def _honoured(numbers: dict[str, Any]) -> str:
 def _partly_honoured(numbers: dict[str, Any]) -> str:
     n_same = numbers["n_same"]
     found = f"The seed has an effect, but {n_same - numbers['n_loyal']} of {n_same} calls behaved as if they had none"
+    if numbers["p_bucket"] < SIGNIFICANT:
+        [row] = [row for row in numbers["loyal_by_bucket"] if row["bucket"] == numbers["dropping_bucket"]]
+        here = f"{row['n_same'] - row['n_loyal']} of them among the {row['n_same']} that one bucket answered"
+        return f"{found}, {here} ({chance(numbers['p_bucket'])}): it drops the seed."
+    if numbers["p_early"] < SIGNIFICANT:
+        more = f"more than the noise of the others makes part so early ({chance(numbers['p_early'])})"
+        return f"{found}, {more}: something on the way drops it at times."
     return f"{found} ({chance(numbers['p_value'])}): heavy batch noise, or something on the way drops it at times."
 
 
@@ -249,11 +302,17 @@ def _ignored(numbers: dict[str, Any]) -> str:
 
 def _deterministic(numbers: dict[str, Any]) -> str:
     n, n_pairs = numbers["n_identical_different"], numbers["n_pairs_different"]
-    found = f"{n} of {n_pairs} pairs with different seeds are identical"
+    said = f"Different seeds give the same text ({n} of {n_pairs} pairs with different seeds are identical)"
+    n_prompts, n_as_greedy = numbers["n_prompts_greedy"], numbers["n_as_greedy"]
+    if n_prompts and n_as_greedy == n_prompts:
+        return f"{said}, and it is the one of a temperature of 0: the temperature is dropped. The seed is not tested."
+    if n_prompts and not n_as_greedy:
+        why = "a cache answers, or one seed is put in place of all"
+        return f"{said}, and a temperature of 0 gives another: the temperature arrives, so {why}."
     why = "greedy decoding, a cache, or a temperature that is dropped"
     return (
-        f"Different seeds give the same text ({found}): {why}. The seed is not being tested. Probe again at a higher "
-        "temperature; if nothing changes, the temperature is dropped."
+        f"{said}: {why}. The seed is not being tested. Probe again at a higher temperature; if nothing changes, the "
+        "temperature is dropped."
     )
 
 

@@ -13,9 +13,11 @@ from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.db.models.functions import Now
 
 from evalboard.core import batch_probe, canary_probe, probe_call, probe_parameters, routing_probe, seed_probe
+from evalboard.core import profile as profiles
 from evalboard.core.errors import InvalidInput, ProfileRefused
 from evalboard.core.probe_call import Call, Finding
 from evalboard.core.profile import OBSERVED
+from evalboard.core.self_test import LARGEST_BATCH
 from runs.models import Endpoint, Probe, Profile, Run, Worker
 from runs.services import claims, workers
 from runs.services.leases import Beat, lease_span
@@ -79,6 +81,8 @@ def create_probe(
         complete["suite_version"] = named_suite_version(complete["suite"], None).number
     if fields := _problems(target, decoding, kind, complete):
         raise InvalidInput("The probe is not valid.", fields=fields)
+    if kind == Probe.Kind.BATCH and "seats" not in parameters:
+        complete["seats"] = _seats(decoding)
     refuse_if_nobody_can(target, decoding)
     is_for_each = kind == Probe.Kind.ROUTING
     with transaction.atomic():
@@ -173,6 +177,12 @@ def go_on_without_the_gone() -> bool:
     """Let routing probes wait no longer for workers that can take no work; whether there were any such."""
     waiting = Probe.objects.filter(status=Probe.Status.QUEUED).exclude(waits_for=[])
     return sum(map(_strike_off_gone, waiting.values_list("pk", flat=True))) > 0
+
+
+def _seats(decoding: Profile) -> int:
+    """The largest batch that the profile may decode, as far as a self-test measures; a GPU's, which is the larger."""
+    asked = profiles.seats_asked(profiles.parse(decoding.settings), {"kind": "cuda"})
+    return min(asked or LARGEST_BATCH, LARGEST_BATCH)
 
 
 def _problems(endpoint: Endpoint, decoding: Profile, kind: str, parameters: Mapping[str, Any]) -> dict[str, str]:

@@ -86,7 +86,7 @@ def test_a_seed_probe_sends_one_seed_against_others_that_never_repeat() -> None:
     different = [call.seed for call in calls if call.group == "different"]
     assert len(same) == 1
     assert len({*different, *same}) == 25 + 1
-    assert Counter((call.prompt, call.group) for call in calls) == {
+    assert Counter((call.prompt, call.group) for call in calls if call.group != "greedy") == {
         (prompt, group): 5 for prompt in range(5) for group in ("same", "different")
     }
 
@@ -102,7 +102,7 @@ def test_both_groups_of_a_seed_probe_are_interleaved() -> None:
 @pytest.mark.parametrize("load", [0, 1, 8])
 @pytest.mark.parametrize("copies", [2, 3, 50, 200])
 def test_every_copy_of_a_batch_probe_has_company(load: int, copies: int) -> None:
-    given = {"prompts": 3, "copies": copies, "load": load}
+    given = {"prompts": 3, "copies": copies, "load": load, "seats": 1}
     calls = calls_of("batch", given)
     sizes = Counter(call.round for call in calls)
     assert min(sizes.values()) >= 2
@@ -132,3 +132,29 @@ def test_only_the_load_goes_on_after_its_answer_has_ended() -> None:
     parameters = complete("batch", {})
     assert probe_parameters.sampling("batch", parameters, "load")["ignore_eos"]
     assert not probe_parameters.sampling("batch", parameters, "copy")["ignore_eos"]
+
+
+def test_a_batch_probe_fills_every_seat_in_some_rounds() -> None:
+    for seats, largest in ((64, 64), (30, 30), (1, 24)):
+        parameters = complete("batch", {"seats": seats})
+        calls = probe_parameters.planned("batch", parameters, probe_parameters.texts("batch", parameters) or ())
+        assert max(Counter(call.round for call in calls).values()) == largest
+        assert sum(call.group == "copy" for call in calls) == 250
+
+
+@pytest.mark.parametrize(("kind", "name"), [("seed", "greedy_calls"), ("batch", "seats")])
+def test_a_probe_that_was_stored_before_a_parameter_came_plans_its_calls_as_then(kind: str, name: str) -> None:
+    parameters = complete(kind, {})
+    stored = {key: value for key, value in parameters.items() if key != name}
+    texts = probe_parameters.texts(kind, stored) or ()
+    calls = probe_parameters.planned(kind, stored, texts)
+    assert calls == probe_parameters.planned(kind, {**parameters, name: 0}, texts)
+    assert not any(call.group == "greedy" for call in calls)
+    assert max(Counter(call.round for call in calls).values()) <= 24
+
+
+def test_greedy_calls_of_a_seed_probe_have_no_seed_and_no_temperature() -> None:
+    parameters = complete("seed", {})
+    greedy = [call for call in probe_parameters.planned("seed", parameters, ()) if call.group == "greedy"]
+    assert ([call.prompt for call in greedy], {call.seed for call in greedy}) == ([0, 1, 2, 3, 4], {None})
+    assert probe_parameters.sampling("seed", parameters, "greedy")["temperature"] == 0.0

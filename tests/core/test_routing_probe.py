@@ -68,7 +68,8 @@ def test_a_worker_that_gave_no_answer_is_told_and_decides_nothing() -> None:
     assert finding.state == "one"
     assert finding.numbers["n_workers_silent"] == 1
     assert finding.sentence == (
-        "One serving stack: 2 answers of 1 worker came from fingerprint aaaaaaaaaaaa. 1 worker gave no answer. "
+        "One serving stack: 2 answers of 1 worker came from fingerprint aaaaaaaaaaaa. 2 answers rule out a second "
+        "backend with more than 78 %, 95 % sure. 1 worker gave no answer. "
         "1 call failed and is left out."
     )
 

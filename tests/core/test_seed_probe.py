@@ -67,7 +67,9 @@ def test_the_bucket_that_drops_the_seed_is_named() -> None:
     dropping = iter(seed_calls(rng, dropped=1.0))
     mixed = [replace(next(dropping), bucket=2) if index % 5 in (0, 2) else call for index, call in enumerate(kept)]
     finding = seed_probe.find(mixed)
-    assert finding.state in ("partly_honoured", "honoured")
+    assert finding.state == "partly_honoured"
+    assert "that one bucket answered (p < 0.001): it drops the seed." in finding.sentence
+    assert (finding.numbers["dropping_bucket"], finding.numbers["p_bucket"] < 0.001) == (2, True)
     first, second = finding.numbers["loyal_by_bucket"]
     assert (first["bucket"], first["n_loyal"]) == (1, first["n_same"])
     assert (second["bucket"], second["n_loyal"] < second["n_same"] / 3) == (2, True)
@@ -77,6 +79,31 @@ def test_texts_that_no_seed_changes_are_no_test_of_the_seed() -> None:
     finding = seed_probe.find(calls_of([["a sea of tea"] * 5] * 5, [["a sea of tea"] * 5] * 5))
     assert finding.state == "deterministic"
     assert "50 of 50 pairs with different seeds are identical" in finding.sentence
+
+
+def as_greedy(calls: list[Call], text: str) -> list[Call]:
+    return [*calls, *(Call(prompt=prompt, group="greedy", text=text) for prompt in range(5))]
+
+
+def test_a_temperature_of_0_tells_a_dropped_temperature_from_a_seed_that_is_put_in_place_of_all() -> None:
+    always = calls_of([["a sea of tea"] * 5] * 5, [["a sea of tea"] * 5] * 5)
+    dropped, replaced = seed_probe.find(as_greedy(always, "a sea of tea")), seed_probe.find(as_greedy(always, "a bee"))
+    assert (dropped.state, dropped.numbers["n_as_greedy"], replaced.numbers["n_as_greedy"]) == ("deterministic", 5, 0)
+    assert "the one of a temperature of 0: the temperature is dropped" in dropped.sentence
+    assert "the temperature arrives, so a cache answers, or one seed is put in place of all" in replaced.sentence
+    assert dropped.numbers["n_calls"] == 50
+
+
+def test_noise_that_parts_loyal_calls_explains_some_that_part_early() -> None:
+    """Four of 25 part at the first token. Where the others never do, that is a dropped seed; where all part, noise."""
+    rng = np.random.default_rng(4)
+    for noise, state in ((0.0, "partly_honoured"), (0.05, "honoured")):
+        calls = seed_calls(rng, noise=noise)
+        lost = [index for index, call in enumerate(calls) if call.group == "same"][::8]
+        for index in lost:
+            calls[index] = replace(calls[index], token_ids=(9999, *calls[index].token_ids[1:]))
+        finding = seed_probe.find(calls)
+        assert (finding.state, finding.numbers["p_early"] < 0.01) == (state, state == "partly_honoured"), noise
 
 
 def test_failed_calls_are_counted_and_left_out() -> None:
