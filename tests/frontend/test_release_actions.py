@@ -238,20 +238,20 @@ def test_settling_asks_for_the_budget_and_runs_what_was_confirmed(client_of):
     engineer = client_of("engineer")
     page = engineer.get(f"/releases/{made.pk}/settle/").content.decode()
     words = words_of(page)
-    assert "Run repeats up to the look at 20?" in words
-    assert "900 further responses" in words
+    assert "Run repeats up to the look at 10?" in words
+    assert "300 further responses" in words
     assert Run.objects.filter(repeats__status="queued").count() == 0
     fields = dict(re.findall(r'<input type="hidden" name="(look|n_responses)" value="(\d+)"', page))
-    assert fields == {"look": "20", "n_responses": "900"}
+    assert fields == {"look": "10", "n_responses": "300"}
     answer = engineer.post(f"/releases/{made.pk}/settle/", fields, follow=True)
     assert "at work on runs" in words_of(answer.content.decode())
     gate = made.gates.get()
-    assert [run.repeats.count() for run in (gate.baseline_run, gate.candidate_run)] == [20, 20]
+    assert [run.repeats.count() for run in (gate.baseline_run, gate.candidate_run)] == [10, 10]
 
 
 def test_a_budget_that_nobody_saw_is_refused(client_of):
     made = release_runs.of_kind("inconclusive")
-    asked = {"look": "20", "n_responses": "899"}
+    asked = {"look": "10", "n_responses": "299"}
     answer = client_of("engineer").post(f"/releases/{made.pk}/settle/", asked, follow=True)
     assert "The plan has changed" in words_of(answer.content.decode())
     assert made.gates.get().candidate_run.repeats.count() == 5
