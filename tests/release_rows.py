@@ -7,6 +7,7 @@ from typing import Any
 from django.utils import timezone
 
 from evalboard.core.digest import digest_json
+from evalboard.core.gate_document import RULES
 from evalboard.core.policy import DEFAULT_POLICIES
 from runs import sign_off_chain
 from runs.models import Baseline, Fingerprint, Gate, Policy, Release, Rotation, Run, SignOff, Suite, Verdict
@@ -96,6 +97,7 @@ def gate(verdict: str = "ship", **changes: Any) -> dict[str, Any]:
 def document(*gates: Mapping[str, Any], verdict: str = "ship", **changes: Any) -> dict[str, Any]:
     known = {
         "version": 1,
+        "rules": RULES,
         "verdict": verdict,
         "summary": f"It is {verdict}.",
         "headline_gate": 0,
