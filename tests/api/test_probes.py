@@ -23,14 +23,14 @@ def test_a_probe_is_asked_for_and_followed_to_its_finding(api: Api) -> None:
     assert asked.status_code == 201
     assert asked["Location"].endswith(f"/api/v1/probes/{body['id']}/")
     assert (body["endpoint"], body["kind"], body["profile"], body["profile_version"]) == ("local", "seed", "pinned", 1)
-    assert (body["status"], body["progress"], body["finding"]) == ("queued", {"n_done": 0, "n_total": 16}, None)
+    assert (body["status"], body["progress"], body["finding"]) == ("queued", {"n_done": 0, "n_total": 18}, None)
     assert (body["parameters"]["calls_per_group"], body["parameters"]["max_tokens"]) == (4, 64)
     assert (body["created_by"], body["error"], body["finished_at"]) == ("root", None, None)
     assert body["url"].endswith(f"/probes/{body['id']}/")
     probes.served(probes.honoured)
     ended = api.get(asked["Location"]).json()
     assert (ended["status"], ended["finding"]["state"]) == ("finished", "honoured")
-    assert ended["progress"] == {"n_done": 16, "n_total": 16}
+    assert ended["progress"] == {"n_done": 18, "n_total": 18}
     assert ended["finding"]["numbers"]["n_loyal"] == 8
     assert ended["workers"] == ["prober"]
     assert ended["finished_at"].endswith("Z")
@@ -101,9 +101,9 @@ def test_the_calls_are_the_evidence_in_pages(api: Api) -> None:
     first = api.get(f"/probes/{probe.pk}/calls/?page_size=3").json()
     rest = api.get(first["next"]).json()
     calls = first["results"] + rest["results"]
-    assert [len(first["results"]), len(rest["results"])] == [3, 1]
-    assert sorted(call["group"] for call in calls) == ["different", "different", "same", "same"]
-    assert len({call["seed"] for call in calls}) == 3
+    assert [len(first["results"]), len(rest["results"])] == [3, 2]
+    assert sorted(call["group"] for call in calls) == ["different", "different", "greedy", "same", "same"]
+    assert len({call["seed"] for call in calls}) == 3 + 1  # and the greedy call has none
     assert {call["worker"] for call in calls} == {"prober"}
     assert all(call["text"] == f"seed {call['seed']}" and call["error"] is None for call in calls)
 

@@ -39,7 +39,7 @@ def ended(kind: str, finding: dict[str, Any] | None, **changes: Any) -> ProbeAns
 
 def test_a_probe_is_asked_for_followed_and_read(started: Start, evalboard: Call, endpoint: str) -> None:
     process = started("probe", "local", "--kind", "seed", "--profile", "pinned", "--set", "prompts=2")
-    waits(process, 20)
+    waits(process, 22)
     probe = probes.served(probes.honoured)
     out, err = process.communicate(timeout=20)
     assert (process.returncode, err) == (0, "")

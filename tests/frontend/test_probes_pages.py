@@ -42,7 +42,7 @@ def test_a_probe_is_followed_from_the_queue_to_its_finding(viewer: Client) -> No
     probes.served(probes.honoured, rounds=1)
     part = viewer.get(f"{path}?part=progress")
     assert "Asking." in text_of(part)
-    assert "8 of 16" in text_of(part)
+    assert "8 of 18" in text_of(part)
     assert ("<html" in part.content.decode(), "HX-Refresh" in part) == (False, False)
     Probe.objects.update(status="queued", owner=None)
     probes.served(probes.honoured)
@@ -116,7 +116,7 @@ def test_a_probe_that_failed_says_why_and_marks_the_calls(viewer: Client) -> Non
     response = viewer.get(f"/probes/{probe.pk}/")
     assert "<b>no memory</b>" not in response.content.decode()
     assert "The probe failed. engine_error: <b>no memory</b>" in text_of(response)
-    assert "16 in the order of sending, 16 without an answer" in text_of(response)
+    assert "18 in the order of sending, 18 without an answer" in text_of(response)
 
 
 @pytest.mark.parametrize("kind", probe_states.KINDS)

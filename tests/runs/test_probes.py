@@ -172,7 +172,7 @@ def test_answers_are_kept_in_order_and_lead_to_a_finding(
     lease = claimed(worker)
     answer(lease, engine_process, text="bl\0ue")
     detail = selectors.probe_detail(probe.pk)
-    assert (detail.n_done, detail.n_total, detail.finding) == (4, 4, None)
+    assert (detail.n_done, detail.n_total, detail.finding) == (5, 5, None)
     services.finish_probe(lease=lease)
     row, *others = selectors.probe_rows(limit=5, endpoint="local", kind="seed")
     assert (others, row.status, row.is_terminal, stored(probe).waits_for) == ([], "finished", True, [])
@@ -183,7 +183,7 @@ def test_answers_are_kept_in_order_and_lead_to_a_finding(
     calls = selectors.probe_calls(probe.pk)
     assert {call.text for call in calls} == {"bl\ufffdue"}
     assert {call.tokens for call in calls} == {("⟨token 1⟩", "⟨token 2⟩")}  # nobody stored a vocabulary
-    assert sorted(call.group for call in calls) == ["different", "different", "same", "same"]
+    assert sorted(call.group for call in calls) == ["different", "different", "greedy", "same", "same"]
     assert services.claim_probe(worker=worker) is None
 
 

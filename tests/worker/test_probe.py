@@ -61,10 +61,10 @@ def test_a_seed_that_is_honoured_is_found_before_the_shards_that_wait(
     start_worker(SCRIPTED_SECONDS="0.05")
     detail = found(probe)
     assert Response.objects.count() < 40
-    assert (detail.row.status, detail.n_done, detail.n_total) == ("finished", 20, 20)
+    assert (detail.row.status, detail.n_done, detail.n_total) == ("finished", 22, 22)
     assert detail.row.state == "honoured"
     calls = probe_calls(probe.pk)
-    assert {len(call.text) for call in calls} == {11}
+    assert {len(call.text) for call in calls if call.group != "greedy"} == {11}
     texts = {(call.prompt, call.seed, call.text) for call in calls if call.group == "same"}
     assert len(texts) == 2  # one for each prompt
     assert all("".join(call.tokens) == call.text + "⟨end⟩" for call in calls)
