@@ -118,6 +118,7 @@ def stored(transactional_db: None) -> Stored:
         "replay_id": [services.create_replay(run_id=mixed.pk, case_id=CASES[10]).pk],
         "webhook_id": [models.Webhook.objects.get().pk],
         "token_id": [],
+        "same_model_id": [],
         "other": [*prints[1:2], _probed()],
     }
     return Stored(runs, releases, known)
