@@ -1,9 +1,11 @@
 """Pages of runs that were read from other tools' logs: nothing on them takes an engine for granted."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 from django.test import Client
+from django.utils.html import strip_tags
 
 from runs import services
 from runs.importers.records import LoggedRun
@@ -151,3 +153,17 @@ def test_a_release_over_a_cached_log_says_why_and_leads_to_the_import_of_a_fresh
     assert "of the 5 draws on each side that a verdict takes, the candidate has 1 and the baseline 5" in text
     assert "what a cache answers is no draw" in text
     assert "Import the new log" in text
+
+
+def test_a_run_says_when_it_ran_and_when_it_was_imported(viewer: Client) -> None:
+    run = logs.stored(logs.log(started_at=datetime(2026, 3, 1, 12, 30, tzinfo=UTC)))
+    page = words_of(viewer, f"/runs/{run.pk}/")
+    assert "ran 2026-03-01 12:30 UTC, as its log says" in page
+    assert f"imported {run.created_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" in page
+    assert "2026-03-01 12:30" in words_of(viewer, "/runs/")
+    timeless = logs.stored(logs.log(), name="timeless")
+    assert "ran its log does not say when; it stands at its import" in words_of(viewer, f"/runs/{timeless.pk}/")
+
+
+def words_of(client: Client, path: str) -> str:
+    return " ".join(strip_tags(page_of(client, path)).split())
