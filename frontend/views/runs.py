@@ -61,7 +61,7 @@ def _older(kept: dict[str, str], rows: tuple[selectors.RunRow, ...]) -> str:
 @require_http_methods(["GET", "HEAD", "POST"])
 def new_run(request: HttpRequest) -> HttpResponse:
     choices = {
-        "suites": selectors.suite_rows(),
+        "suites": tuple(row for row in selectors.suite_rows() if not row.is_recorded),
         "endpoints": tuple(row for row in catalogue.endpoint_rows() if row.engine in ENGINES),
         "profiles": tuple(row for row in catalogue.profile_rows() if row.slug != imported.PROFILE),
     }

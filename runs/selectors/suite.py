@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Exists, Max, OuterRef
+from django.db.models import Count, Exists, F, Max, OuterRef
 
 from evalboard.core import scoring
 from evalboard.core.errors import NotFound
+from evalboard.core.scoring.recorded import RECORDED
 from runs.models import Case, Repeat, Run, SuiteVersion
 from runs.selectors.run import RunRow
 from runs.selectors.run_cases import prompt_of
@@ -20,12 +21,15 @@ __all__ = ["BucketHistory", "HistoryPoint", "SuiteReport", "SuiteRow", "suite_re
 
 @dataclass(frozen=True, slots=True)
 class SuiteRow:
+    """A suite in a list. is_recorded: its scores were read from logs, so that no run of it can be scored here."""
+
     slug: str
     title: str
     version: int
     n_cases: int
     n_runs: int
     last_run: RunRow | None
+    is_recorded: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +66,17 @@ class SuiteReport:
     buckets: tuple[BucketHistory, ...]
     cases: tuple[CaseLine, ...]
 
+    @property
+    def is_recorded(self) -> bool:
+        """Whether its scores were read from logs, so that no run of it can be scored here."""
+        return scoring.is_recorded(self.scorer)
+
 
 def suite_rows() -> tuple[SuiteRow, ...]:
     """All suites by slug, with their newest version and run."""
     versions = SuiteVersion.objects.order_by("suite__slug", "-number").distinct("suite__slug").select_related("suite")
+    # Not the whole plan, which may have a scorer for each of many cases: a log's is one for all.
+    versions = versions.annotate(scored_by=F("scorer__spec__default__kind"))
     counted = dict(Run.objects.order_by().values_list("suite_version__suite").annotate(n=Count("id")))
     by_suite = Run.objects.order_by("suite_version__suite_id", *NEWEST_FIRST)
     newest = by_suite.distinct("suite_version__suite_id").values("id")
@@ -78,6 +89,7 @@ def suite_rows() -> tuple[SuiteRow, ...]:
             n_cases=version.n_cases,
             n_runs=counted.get(version.suite_id, 0),
             last_run=last_runs.get(version.suite.slug),
+            is_recorded=version.scored_by == RECORDED.name,
         )
         for version in versions
     )

@@ -10,6 +10,7 @@ from django.utils.html import strip_tags
 from runs import services
 from runs.importers.records import LoggedRun
 from runs.models import Bucket, Run
+from tests import build
 from tests.runs import logs
 
 
@@ -120,6 +121,20 @@ def test_a_log_that_broke_off_is_not_offered_to_be_judged_and_one_that_lacks_lit
     lacking = logs.stored(whole, "two", suite=None)
     assert "Judge as a release" not in short
     assert "Judge as a release" in page_of(engineer, f"/runs/{lacking.pk}/")
+
+
+def test_a_suite_whose_scores_were_read_from_a_log_is_not_offered_to_be_run(engineer: Client) -> None:
+    slug = logs.stored(logs.log()).suite_version.suite.slug
+    pushed = build.suite("pushed").suite.slug
+    build.endpoint()
+    services.store_default_profiles()
+    page = page_of(engineer, f"/suites/{slug}/")
+    assert "Import a log" in page
+    assert "/runs/new/" not in page
+    assert f"/runs/new/?suite={pushed}" in page_of(engineer, f"/suites/{pushed}/")
+    form = page_of(engineer, f"/runs/new/?suite={slug}")
+    assert f'value="{pushed}"' in form
+    assert f'value="{slug}"' not in form
 
 
 def test_nothing_of_a_log_is_offered_to_be_decoded_again(engineer: Client) -> None:
