@@ -30,7 +30,7 @@ from evalboard.core.gate import GateInput, Line, Side, Span
 
 VERSION = 1
 # Changed whenever the same inputs would give another verdict, or other words.
-RULES = f"verdict {VERSION}.5"
+RULES = f"verdict {VERSION}.6"
 FIRST_RULES = "verdict 1.1"  # of documents that do not name theirs
 Json = dict[str, Any]
 KEPT_AS_THEY_ARE = (

@@ -82,12 +82,14 @@ def with_logs(steps: Sequence[Line], logged: Sequence[str], repeats: int | None 
     if not logged or all(step.code not in DECODING for step in steps):
         return tuple(steps)
     first = next(at for at, step in enumerate(steps) if step.code in DECODING)
-    who = f"The {logged[0]} was" if len(logged) == 1 else "Both sides were"
+    who, it = f"The {logged[0]} was read from a log", "it"
+    if len(logged) > 1:
+        who, it = "Both sides were read from logs", "them"
     times = f", {repeats} repeats on each side" if repeats else ""
-    text = f"{who} read from a log, and nothing here can decode it again."
-    text += f" Run both sides again with the tool that made it{times}, and import the new logs: evalboard import LOG."
+    text = f"{who}, and nothing here can decode {it} again. Run both sides again with the tool that made {it}{times},"
     kept = [step for step in steps if step.code not in DECODING]
-    return (*kept[:first], Line("import_again", text), *kept[first:])
+    again = Line("import_again", f"{text} and import the new logs: evalboard import LOG.")
+    return (*kept[:first], again, *kept[first:])
 
 
 def of_one_of_several(look: int | None) -> tuple[Line, ...]:
