@@ -7,6 +7,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     initial = True
 
     dependencies = [
@@ -15,637 +16,408 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name="Bucket",
+            name='Bucket',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("batch_class", models.CharField(max_length=40)),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('batch_class', models.CharField(max_length=40)),
             ],
         ),
         migrations.CreateModel(
-            name="Fingerprint",
+            name='Fingerprint',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("digest", models.CharField(max_length=64, unique=True)),
-                ("label", models.CharField(max_length=200)),
-                ("manifest", models.JSONField()),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('digest', models.CharField(max_length=64, unique=True)),
+                ('label', models.CharField(max_length=200)),
+                ('manifest', models.JSONField()),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
             ],
         ),
         migrations.CreateModel(
-            name="Model",
+            name='Model',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("digest", models.CharField(max_length=64, unique=True)),
-                ("name", models.CharField(max_length=200)),
-                ("line", models.CharField(max_length=80)),
-                ("files", models.JSONField(default=dict)),
-                ("template_digest", models.CharField(blank=True, max_length=64)),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('digest', models.CharField(max_length=64, unique=True)),
+                ('name', models.CharField(max_length=200)),
+                ('line', models.CharField(max_length=80)),
+                ('files', models.JSONField(default=dict)),
+                ('template_digest', models.CharField(blank=True, max_length=64)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
             ],
         ),
         migrations.CreateModel(
-            name="Scorer",
+            name='Scorer',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("digest", models.CharField(max_length=64, unique=True)),
-                ("spec", models.JSONField()),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('digest', models.CharField(max_length=64, unique=True)),
+                ('spec', models.JSONField()),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
             ],
         ),
         migrations.CreateModel(
-            name="Suite",
+            name='Suite',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("slug", models.SlugField(max_length=80, unique=True)),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('slug', models.SlugField(max_length=80, unique=True)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                "ordering": ["slug"],
+                'ordering': ['slug'],
             },
         ),
         migrations.CreateModel(
-            name="Vocabulary",
+            name='Vocabulary',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("digest", models.CharField(max_length=64, unique=True)),
-                ("n_tokens", models.PositiveIntegerField()),
-                ("data", models.BinaryField()),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('digest', models.CharField(max_length=64, unique=True)),
+                ('n_tokens', models.PositiveIntegerField()),
+                ('data', models.BinaryField()),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                "verbose_name_plural": "vocabularies",
+                'verbose_name_plural': 'vocabularies',
             },
         ),
         migrations.CreateModel(
-            name="Worker",
+            name='Worker',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("name", models.CharField(max_length=200, unique=True)),
-                ("host", models.CharField(max_length=200)),
-                ("pid", models.PositiveIntegerField()),
-                ("pool", models.CharField(max_length=40)),
-                ("hardware", models.JSONField(default=dict)),
-                ("versions", models.JSONField(default=dict)),
-                ("note", models.CharField(blank=True, max_length=500)),
-                ("started_at", models.DateTimeField(auto_now_add=True)),
-                ("seen_at", models.DateTimeField(db_index=True)),
-                ("stopped_at", models.DateTimeField(null=True)),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=200, unique=True)),
+                ('host', models.CharField(max_length=200)),
+                ('pid', models.PositiveIntegerField()),
+                ('pool', models.CharField(max_length=40)),
+                ('hardware', models.JSONField(default=dict)),
+                ('versions', models.JSONField(default=dict)),
+                ('note', models.CharField(blank=True, max_length=500)),
+                ('started_at', models.DateTimeField(auto_now_add=True)),
+                ('seen_at', models.DateTimeField(db_index=True)),
+                ('stopped_at', models.DateTimeField(null=True)),
             ],
             options={
-                "ordering": ["-seen_at"],
+                'ordering': ['-seen_at'],
             },
         ),
         migrations.CreateModel(
-            name="Endpoint",
+            name='Endpoint',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("slug", models.SlugField(max_length=80, unique=True)),
-                (
-                    "engine",
-                    models.CharField(
-                        choices=[("vllm", "vLLM, in a process of the worker's own")], default="vllm", max_length=20
-                    ),
-                ),
-                ("model_path", models.CharField(blank=True, help_text="a folder on the worker", max_length=500)),
-                ("model_repo", models.CharField(blank=True, help_text="a repository on a model hub", max_length=200)),
-                ("model_revision", models.CharField(blank=True, max_length=100)),
-                ("dtype", models.CharField(max_length=20)),
-                ("quantization", models.CharField(blank=True, max_length=40)),
-                ("line", models.CharField(help_text="the series that the model belongs to", max_length=80)),
-                ("max_model_len", models.PositiveIntegerField(default=2048)),
-                ("pool", models.CharField(default="default", help_text="the workers that serve it", max_length=40)),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('slug', models.SlugField(max_length=80, unique=True)),
+                ('engine', models.CharField(choices=[('vllm', "vLLM, in a process of the worker's own")], default='vllm', max_length=20)),
+                ('model_path', models.CharField(blank=True, help_text='a folder on the worker', max_length=500)),
+                ('model_repo', models.CharField(blank=True, help_text='a repository on a model hub', max_length=200)),
+                ('model_revision', models.CharField(blank=True, max_length=100)),
+                ('dtype', models.CharField(max_length=20)),
+                ('quantization', models.CharField(blank=True, max_length=40)),
+                ('line', models.CharField(help_text='the series that the model belongs to', max_length=80)),
+                ('max_model_len', models.PositiveIntegerField(default=2048)),
+                ('pool', models.CharField(default='default', help_text='the workers that serve it', max_length=40)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                "ordering": ["slug"],
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(("model_path", ""), ("model_repo", ""), _connector="XOR"),
-                        name="endpoint_names_one_model",
-                    )
-                ],
+                'ordering': ['slug'],
+                'constraints': [models.CheckConstraint(condition=models.Q(('model_path', ''), ('model_repo', ''), _connector='XOR'), name='endpoint_names_one_model')],
             },
         ),
         migrations.CreateModel(
-            name="EngineProcess",
+            name='EngineProcess',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("manifest", models.JSONField()),
-                ("pins", models.JSONField(default=list)),
-                ("self_checks", models.JSONField(default=list)),
-                ("start_seconds", models.FloatField()),
-                ("started_at", models.DateTimeField(auto_now_add=True)),
-                ("stopped_at", models.DateTimeField(null=True)),
-                (
-                    "last_words",
-                    models.TextField(blank=True, help_text="the end of the engine's stderr, where it says why it died"),
-                ),
-                (
-                    "bucket",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="engine_processes", to="runs.bucket"
-                    ),
-                ),
-                (
-                    "vocabulary",
-                    models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, to="runs.vocabulary"),
-                ),
-                (
-                    "worker",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="engine_processes", to="runs.worker"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('manifest', models.JSONField()),
+                ('pins', models.JSONField(default=list)),
+                ('self_checks', models.JSONField(default=list)),
+                ('start_seconds', models.FloatField()),
+                ('started_at', models.DateTimeField(auto_now_add=True)),
+                ('stopped_at', models.DateTimeField(null=True)),
+                ('last_words', models.TextField(blank=True, help_text="the end of the engine's stderr, where it says why it died")),
+                ('bucket', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='engine_processes', to='runs.bucket')),
+                ('vocabulary', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, to='runs.vocabulary')),
+                ('worker', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='engine_processes', to='runs.worker')),
             ],
             options={
-                "verbose_name_plural": "engine processes",
+                'verbose_name_plural': 'engine processes',
             },
         ),
         migrations.AddField(
-            model_name="bucket",
-            name="fingerprint",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="buckets", to="runs.fingerprint"
-            ),
+            model_name='bucket',
+            name='fingerprint',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='buckets', to='runs.fingerprint'),
         ),
         migrations.AddField(
-            model_name="bucket",
-            name="model",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="buckets", to="runs.model"
-            ),
+            model_name='bucket',
+            name='model',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='buckets', to='runs.model'),
         ),
         migrations.CreateModel(
-            name="Profile",
+            name='Profile',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("slug", models.SlugField(max_length=80)),
-                ("version", models.PositiveIntegerField(default=1)),
-                ("title", models.CharField(max_length=200)),
-                ("settings", models.JSONField()),
-                ("digest", models.CharField(max_length=64)),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('slug', models.SlugField(max_length=80)),
+                ('version', models.PositiveIntegerField(default=1)),
+                ('title', models.CharField(max_length=200)),
+                ('settings', models.JSONField()),
+                ('digest', models.CharField(max_length=64)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                "ordering": ["slug", "-version"],
-                "constraints": [models.UniqueConstraint(fields=("slug", "version"), name="one_profile_per_version")],
+                'ordering': ['slug', '-version'],
+                'constraints': [models.UniqueConstraint(fields=('slug', 'version'), name='one_profile_per_version')],
             },
         ),
         migrations.CreateModel(
-            name="Repeat",
+            name='Repeat',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("index", models.PositiveIntegerField()),
-                (
-                    "status",
-                    models.CharField(
-                        choices=[
-                            ("queued", "Queued"),
-                            ("running", "Running"),
-                            ("finished", "Finished"),
-                            ("incomplete", "Incomplete"),
-                            ("failed", "Failed"),
-                            ("cancelled", "Cancelled"),
-                        ],
-                        default="queued",
-                        max_length=20,
-                    ),
-                ),
-                ("finished_at", models.DateTimeField(null=True)),
-                (
-                    "engine_processes",
-                    models.ManyToManyField(
-                        help_text="those that decoded some of it; kept here so that no page asks the responses",
-                        related_name="repeats",
-                        to="runs.engineprocess",
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('index', models.PositiveIntegerField()),
+                ('status', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('finished', 'Finished'), ('incomplete', 'Incomplete'), ('failed', 'Failed'), ('cancelled', 'Cancelled')], default='queued', max_length=20)),
+                ('finished_at', models.DateTimeField(null=True)),
+                ('engine_processes', models.ManyToManyField(help_text='those that decoded some of it; kept here so that no page asks the responses', related_name='repeats', to='runs.engineprocess')),
             ],
             options={
-                "ordering": ["run_id", "index"],
+                'ordering': ['run_id', 'index'],
             },
         ),
         migrations.CreateModel(
-            name="CaseColumns",
+            name='CaseColumns',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("text_digests", models.BinaryField()),
-                ("trace_digests", models.BinaryField()),
-                ("buckets", models.BinaryField()),
-                ("bucket_ids", models.JSONField()),
-                (
-                    "repeat",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="columns", to="runs.repeat"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('text_digests', models.BinaryField()),
+                ('trace_digests', models.BinaryField()),
+                ('buckets', models.BinaryField()),
+                ('bucket_ids', models.JSONField()),
+                ('repeat', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='columns', to='runs.repeat')),
             ],
             options={
-                "verbose_name_plural": "case columns",
+                'verbose_name_plural': 'case columns',
             },
         ),
         migrations.CreateModel(
-            name="Run",
+            name='Run',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                (
-                    "model_override",
-                    models.JSONField(
-                        help_text='another checkpoint of the endpoint\'s line: {"path"} or {"repo", "revision"}',
-                        null=True,
-                    ),
-                ),
-                ("labels", models.JSONField(default=dict)),
-                (
-                    "status",
-                    models.CharField(
-                        choices=[
-                            ("queued", "Queued"),
-                            ("running", "Running"),
-                            ("finished", "Finished"),
-                            ("incomplete", "Incomplete"),
-                            ("failed", "Failed"),
-                            ("cancelled", "Cancelled"),
-                        ],
-                        default="queued",
-                        max_length=20,
-                    ),
-                ),
-                ("is_cancel_wanted", models.BooleanField(default=False)),
-                ("failure", models.TextField(blank=True)),
-                ("created_at", models.DateTimeField(auto_now_add=True, db_index=True)),
-                ("started_at", models.DateTimeField(null=True)),
-                ("finished_at", models.DateTimeField(null=True)),
-                (
-                    "bucket",
-                    models.ForeignKey(
-                        help_text="the serving stack that the run keeps to, bound by the first shard started",
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="runs",
-                        to="runs.bucket",
-                    ),
-                ),
-                (
-                    "created_by",
-                    models.ForeignKey(
-                        null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL
-                    ),
-                ),
-                (
-                    "endpoint",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="runs", to="runs.endpoint"
-                    ),
-                ),
-                (
-                    "profile",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="runs", to="runs.profile"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('model_override', models.JSONField(help_text='another checkpoint of the endpoint\'s line: {"path"} or {"repo", "revision"}', null=True)),
+                ('labels', models.JSONField(default=dict)),
+                ('status', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('finished', 'Finished'), ('incomplete', 'Incomplete'), ('failed', 'Failed'), ('cancelled', 'Cancelled')], default='queued', max_length=20)),
+                ('is_cancel_wanted', models.BooleanField(default=False)),
+                ('failure', models.TextField(blank=True)),
+                ('created_at', models.DateTimeField(auto_now_add=True, db_index=True)),
+                ('started_at', models.DateTimeField(null=True)),
+                ('finished_at', models.DateTimeField(null=True)),
+                ('bucket', models.ForeignKey(help_text='the serving stack that the run keeps to, bound by the first shard started', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='runs.bucket')),
+                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
+                ('endpoint', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='runs.endpoint')),
+                ('profile', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='runs.profile')),
             ],
             options={
-                "ordering": ["-id"],
+                'ordering': ['-id'],
             },
         ),
         migrations.AddField(
-            model_name="repeat",
-            name="run",
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="repeats", to="runs.run"),
+            model_name='repeat',
+            name='run',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='repeats', to='runs.run'),
         ),
         migrations.CreateModel(
-            name="Event",
+            name='Event',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                (
-                    "level",
-                    models.CharField(
-                        choices=[("info", "Info"), ("warning", "Warning"), ("error", "Error")],
-                        default="info",
-                        max_length=10,
-                    ),
-                ),
-                ("code", models.CharField(max_length=40)),
-                ("text", models.TextField()),
-                (
-                    "run",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="events", to="runs.run"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('level', models.CharField(choices=[('info', 'Info'), ('warning', 'Warning'), ('error', 'Error')], default='info', max_length=10)),
+                ('code', models.CharField(max_length=40)),
+                ('text', models.TextField()),
+                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='events', to='runs.run')),
             ],
             options={
-                "ordering": ["id"],
+                'ordering': ['id'],
             },
         ),
         migrations.CreateModel(
-            name="RepeatScore",
+            name='RepeatScore',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("scores", models.BinaryField()),
-                ("reasons", models.BinaryField()),
-                ("n_scored", models.PositiveIntegerField()),
-                ("n_missing", models.PositiveIntegerField()),
-                (
-                    "points",
-                    models.FloatField(help_text="percent of the suite; null unless every case is scored", null=True),
-                ),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-                (
-                    "repeat",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="scores", to="runs.repeat"
-                    ),
-                ),
-                (
-                    "scorer",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="repeat_scores", to="runs.scorer"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('scores', models.BinaryField()),
+                ('reasons', models.BinaryField()),
+                ('n_scored', models.PositiveIntegerField()),
+                ('n_missing', models.PositiveIntegerField()),
+                ('points', models.FloatField(help_text='percent of the suite; null unless every case is scored', null=True)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('repeat', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='scores', to='runs.repeat')),
+                ('scorer', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='repeat_scores', to='runs.scorer')),
             ],
         ),
         migrations.CreateModel(
-            name="SuiteVersion",
+            name='SuiteVersion',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("number", models.PositiveIntegerField()),
-                ("digest", models.CharField(max_length=64)),
-                ("title", models.CharField(max_length=200)),
-                ("max_tokens", models.PositiveIntegerField()),
-                ("stop", models.JSONField(default=list)),
-                ("n_cases", models.PositiveIntegerField()),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-                (
-                    "scorer",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="suite_versions", to="runs.scorer"
-                    ),
-                ),
-                (
-                    "suite",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="versions", to="runs.suite"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('number', models.PositiveIntegerField()),
+                ('digest', models.CharField(max_length=64)),
+                ('title', models.CharField(max_length=200)),
+                ('max_tokens', models.PositiveIntegerField()),
+                ('stop', models.JSONField(default=list)),
+                ('n_cases', models.PositiveIntegerField()),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('scorer', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='suite_versions', to='runs.scorer')),
+                ('suite', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='versions', to='runs.suite')),
             ],
             options={
-                "ordering": ["suite_id", "-number"],
+                'ordering': ['suite_id', '-number'],
             },
         ),
         migrations.AddField(
-            model_name="run",
-            name="suite_version",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="runs", to="runs.suiteversion"
-            ),
+            model_name='run',
+            name='suite_version',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='runs.suiteversion'),
         ),
         migrations.CreateModel(
-            name="Case",
+            name='Case',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("index", models.PositiveIntegerField()),
-                ("case_id", models.CharField(max_length=200)),
-                ("digest", models.CharField(max_length=64)),
-                ("content", models.JSONField()),
-                ("tags", models.JSONField(default=list)),
-                ("group", models.CharField(blank=True, max_length=200)),
-                ("is_reference", models.BooleanField(default=False)),
-                (
-                    "suite_version",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="cases", to="runs.suiteversion"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('index', models.PositiveIntegerField()),
+                ('case_id', models.CharField(max_length=200)),
+                ('digest', models.CharField(max_length=64)),
+                ('content', models.JSONField()),
+                ('tags', models.JSONField(default=list)),
+                ('group', models.CharField(blank=True, max_length=200)),
+                ('is_reference', models.BooleanField(default=False)),
+                ('suite_version', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='cases', to='runs.suiteversion')),
             ],
             options={
-                "ordering": ["suite_version_id", "index"],
+                'ordering': ['suite_version_id', 'index'],
             },
         ),
         migrations.CreateModel(
-            name="Token",
+            name='Token',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("name", models.CharField(max_length=80)),
-                ("secret_digest", models.CharField(max_length=64, unique=True)),
-                ("scopes", models.JSONField(help_text='of "read", "run", "sign", "admin"')),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-                ("expires_at", models.DateTimeField()),
-                ("last_used_at", models.DateTimeField(null=True)),
-                (
-                    "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="evalboard_tokens",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=80)),
+                ('secret_digest', models.CharField(max_length=64, unique=True)),
+                ('scopes', models.JSONField(help_text='of "read", "run", "sign", "admin"')),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('expires_at', models.DateTimeField()),
+                ('last_used_at', models.DateTimeField(null=True)),
+                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='evalboard_tokens', to=settings.AUTH_USER_MODEL)),
             ],
         ),
         migrations.CreateModel(
-            name="TraceBlock",
+            name='TraceBlock',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("data", models.BinaryField()),
-                ("n_traces", models.PositiveIntegerField()),
-                (
-                    "is_packed",
-                    models.BooleanField(
-                        default=False, help_text="final; until then the shard that wrote it may repack it"
-                    ),
-                ),
-                (
-                    "run",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="trace_blocks", to="runs.run"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('data', models.BinaryField()),
+                ('n_traces', models.PositiveIntegerField()),
+                ('is_packed', models.BooleanField(default=False, help_text='final; until then the shard that wrote it may repack it')),
+                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='trace_blocks', to='runs.run')),
             ],
         ),
         migrations.CreateModel(
-            name="Response",
+            name='Response',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("case_index", models.PositiveIntegerField()),
-                ("attempt", models.PositiveIntegerField()),
-                ("text", models.TextField(blank=True)),
-                ("finish_reason", models.CharField(blank=True, max_length=20)),
-                ("error_code", models.CharField(blank=True, max_length=40)),
-                ("error_detail", models.TextField(blank=True)),
-                ("trace_slot", models.PositiveIntegerField(null=True)),
-                ("text_digest", models.BinaryField(max_length=16, null=True)),
-                ("trace_digest", models.BinaryField(max_length=16, null=True)),
-                ("prompt_digest", models.BinaryField(max_length=16, null=True)),
-                ("n_tokens", models.PositiveIntegerField(null=True)),
-                ("n_prompt_tokens", models.PositiveIntegerField(null=True)),
-                ("n_cached_tokens", models.PositiveIntegerField(null=True)),
-                ("n_preemptions", models.PositiveIntegerField(null=True)),
-                ("batch_min", models.PositiveIntegerField(null=True)),
-                ("batch_max", models.PositiveIntegerField(null=True)),
-                ("seed_sent", models.BigIntegerField(null=True)),
-                ("request_id", models.CharField(blank=True, max_length=100)),
-                ("queued_seconds", models.FloatField(null=True)),
-                ("prefill_seconds", models.FloatField(null=True)),
-                ("decode_seconds", models.FloatField(null=True)),
-                (
-                    "is_vouched",
-                    models.BooleanField(
-                        default=True, help_text="false where the engine's self-check no longer gave the same bits"
-                    ),
-                ),
-                ("recorded_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                (
-                    "engine_process",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="responses",
-                        to="runs.engineprocess",
-                    ),
-                ),
-                (
-                    "repeat",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="responses", to="runs.repeat"
-                    ),
-                ),
-                (
-                    "trace_block",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="responses",
-                        to="runs.traceblock",
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('case_index', models.PositiveIntegerField()),
+                ('attempt', models.PositiveIntegerField()),
+                ('text', models.TextField(blank=True)),
+                ('finish_reason', models.CharField(blank=True, max_length=20)),
+                ('error_code', models.CharField(blank=True, max_length=40)),
+                ('error_detail', models.TextField(blank=True)),
+                ('trace_slot', models.PositiveIntegerField(null=True)),
+                ('text_digest', models.BinaryField(max_length=16, null=True)),
+                ('trace_digest', models.BinaryField(max_length=16, null=True)),
+                ('prompt_digest', models.BinaryField(max_length=16, null=True)),
+                ('n_tokens', models.PositiveIntegerField(null=True)),
+                ('n_prompt_tokens', models.PositiveIntegerField(null=True)),
+                ('n_cached_tokens', models.PositiveIntegerField(null=True)),
+                ('n_preemptions', models.PositiveIntegerField(null=True)),
+                ('batch_min', models.PositiveIntegerField(null=True)),
+                ('batch_max', models.PositiveIntegerField(null=True)),
+                ('seed_sent', models.BigIntegerField(null=True)),
+                ('request_id', models.CharField(blank=True, max_length=100)),
+                ('queued_seconds', models.FloatField(null=True)),
+                ('prefill_seconds', models.FloatField(null=True)),
+                ('decode_seconds', models.FloatField(null=True)),
+                ('is_vouched', models.BooleanField(default=True, help_text="false where the engine's self-check no longer gave the same bits")),
+                ('recorded_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('engine_process', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='responses', to='runs.engineprocess')),
+                ('repeat', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='responses', to='runs.repeat')),
+                ('trace_block', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='responses', to='runs.traceblock')),
             ],
         ),
         migrations.CreateModel(
-            name="Shard",
+            name='Shard',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("first", models.PositiveIntegerField()),
-                ("last", models.PositiveIntegerField()),
-                (
-                    "status",
-                    models.CharField(
-                        choices=[
-                            ("queued", "Queued"),
-                            ("running", "Running"),
-                            ("finished", "Finished"),
-                            ("failed", "Failed"),
-                            ("cancelled", "Cancelled"),
-                        ],
-                        default="queued",
-                        max_length=20,
-                    ),
-                ),
-                ("attempt", models.PositiveIntegerField(default=0)),
-                ("n_crashes", models.PositiveIntegerField(default=0)),
-                ("n_failed_starts", models.PositiveIntegerField(default=0)),
-                ("in_flight", models.PositiveIntegerField(null=True)),
-                ("lease_until", models.DateTimeField(null=True)),
-                (
-                    "next_at",
-                    models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now(),
-                        help_text="not before; by the database's clock",
-                    ),
-                ),
-                ("n_done", models.PositiveIntegerField(default=0)),
-                ("error", models.TextField(blank=True)),
-                (
-                    "repeat",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="shards", to="runs.repeat"
-                    ),
-                ),
-                (
-                    "owner",
-                    models.ForeignKey(
-                        null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="shards", to="runs.worker"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('first', models.PositiveIntegerField()),
+                ('last', models.PositiveIntegerField()),
+                ('status', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('finished', 'Finished'), ('failed', 'Failed'), ('cancelled', 'Cancelled')], default='queued', max_length=20)),
+                ('attempt', models.PositiveIntegerField(default=0)),
+                ('n_crashes', models.PositiveIntegerField(default=0)),
+                ('n_failed_starts', models.PositiveIntegerField(default=0)),
+                ('in_flight', models.PositiveIntegerField(null=True)),
+                ('lease_until', models.DateTimeField(null=True)),
+                ('next_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text="not before; by the database's clock")),
+                ('n_done', models.PositiveIntegerField(default=0)),
+                ('error', models.TextField(blank=True)),
+                ('repeat', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='shards', to='runs.repeat')),
+                ('owner', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='shards', to='runs.worker')),
             ],
             options={
-                "ordering": ["repeat_id", "first"],
+                'ordering': ['repeat_id', 'first'],
             },
         ),
         migrations.AddConstraint(
-            model_name="bucket",
-            constraint=models.UniqueConstraint(
-                fields=("model", "fingerprint", "batch_class"), name="one_bucket_per_triple"
-            ),
+            model_name='bucket',
+            constraint=models.UniqueConstraint(fields=('model', 'fingerprint', 'batch_class'), name='one_bucket_per_triple'),
         ),
         migrations.AddConstraint(
-            model_name="repeat",
-            constraint=models.UniqueConstraint(fields=("run", "index"), name="one_repeat_per_index"),
+            model_name='repeat',
+            constraint=models.UniqueConstraint(fields=('run', 'index'), name='one_repeat_per_index'),
         ),
         migrations.AddConstraint(
-            model_name="repeatscore",
-            constraint=models.UniqueConstraint(fields=("repeat", "scorer"), name="one_score_per_scorer"),
+            model_name='repeatscore',
+            constraint=models.UniqueConstraint(fields=('repeat', 'scorer'), name='one_score_per_scorer'),
         ),
         migrations.AddConstraint(
-            model_name="suiteversion",
-            constraint=models.UniqueConstraint(fields=("suite", "number"), name="one_number_per_suite"),
+            model_name='suiteversion',
+            constraint=models.UniqueConstraint(fields=('suite', 'number'), name='one_number_per_suite'),
         ),
         migrations.AddConstraint(
-            model_name="suiteversion",
-            constraint=models.UniqueConstraint(fields=("suite", "digest"), name="one_version_per_content"),
+            model_name='suiteversion',
+            constraint=models.UniqueConstraint(fields=('suite', 'digest'), name='one_version_per_content'),
         ),
         migrations.AddIndex(
-            model_name="run",
-            index=models.Index(fields=["status"], name="run_by_status"),
+            model_name='run',
+            index=models.Index(fields=['status'], name='run_by_status'),
         ),
         migrations.AddConstraint(
-            model_name="case",
-            constraint=models.UniqueConstraint(fields=("suite_version", "index"), name="one_case_per_index"),
+            model_name='case',
+            constraint=models.UniqueConstraint(fields=('suite_version', 'index'), name='one_case_per_index'),
         ),
         migrations.AddConstraint(
-            model_name="case",
-            constraint=models.UniqueConstraint(fields=("suite_version", "case_id"), name="one_case_per_id"),
+            model_name='case',
+            constraint=models.UniqueConstraint(fields=('suite_version', 'case_id'), name='one_case_per_id'),
         ),
         migrations.AddIndex(
-            model_name="response",
-            index=models.Index(
-                condition=models.Q(("error_code", ""), _negated=True), fields=["repeat"], name="response_missing"
-            ),
+            model_name='response',
+            index=models.Index(condition=models.Q(('error_code', ''), _negated=True), fields=['repeat'], name='response_missing'),
         ),
         migrations.AddIndex(
-            model_name="response",
-            index=models.Index(condition=models.Q(("is_vouched", False)), fields=["repeat"], name="response_unvouched"),
+            model_name='response',
+            index=models.Index(condition=models.Q(('is_vouched', False)), fields=['repeat'], name='response_unvouched'),
         ),
         migrations.AddConstraint(
-            model_name="response",
-            constraint=models.UniqueConstraint(
-                fields=("repeat", "case_index"), name="one_response_per_case_and_repeat"
-            ),
+            model_name='response',
+            constraint=models.UniqueConstraint(fields=('repeat', 'case_index'), name='one_response_per_case_and_repeat'),
         ),
         migrations.AddConstraint(
-            model_name="response",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("error_code", ""), ("trace_digest__isnull", False)),
-                    models.Q(models.Q(("error_code", ""), _negated=True), ("text", ""), ("trace_digest__isnull", True)),
-                    _connector="OR",
-                ),
-                name="a_missing_response_has_no_text_and_no_trace",
-            ),
+            model_name='response',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('error_code', ''), ('trace_digest__isnull', False)), models.Q(models.Q(('error_code', ''), _negated=True), ('text', ''), ('trace_digest__isnull', True)), _connector='OR'), name='a_missing_response_has_no_text_and_no_trace'),
         ),
         migrations.AddIndex(
-            model_name="shard",
-            index=models.Index(
-                condition=models.Q(("status", "queued")), fields=["next_at", "id"], name="shard_claimable"
-            ),
+            model_name='shard',
+            index=models.Index(condition=models.Q(('status', 'queued')), fields=['next_at', 'id'], name='shard_claimable'),
         ),
         migrations.AddIndex(
-            model_name="shard",
-            index=models.Index(condition=models.Q(("status", "running")), fields=["lease_until"], name="shard_leased"),
+            model_name='shard',
+            index=models.Index(condition=models.Q(('status', 'running')), fields=['lease_until'], name='shard_leased'),
         ),
         migrations.AddConstraint(
-            model_name="shard",
-            constraint=models.UniqueConstraint(fields=("repeat", "first"), name="one_shard_per_slice"),
+            model_name='shard',
+            constraint=models.UniqueConstraint(fields=('repeat', 'first'), name='one_shard_per_slice'),
         ),
     ]

@@ -6,77 +6,59 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("runs", "0001_initial"),
+        ('runs', '0001_initial'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.AddField(
-            model_name="worker",
-            name="n_engine_failures",
+            model_name='worker',
+            name='n_engine_failures',
             field=models.PositiveIntegerField(default=0),
         ),
         migrations.AddField(
-            model_name="worker",
-            name="n_fenced",
-            field=models.PositiveIntegerField(default=0, help_text="writes refused because its lease was lost"),
+            model_name='worker',
+            name='n_fenced',
+            field=models.PositiveIntegerField(default=0, help_text='writes refused because its lease was lost'),
         ),
         migrations.AddField(
-            model_name="worker",
-            name="rests_until",
-            field=models.DateTimeField(help_text="degraded: it claims nothing before", null=True),
+            model_name='worker',
+            name='rests_until',
+            field=models.DateTimeField(help_text='degraded: it claims nothing before', null=True),
         ),
         migrations.CreateModel(
-            name="SelfTest",
+            name='SelfTest',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("host", models.CharField(max_length=200)),
-                ("node_digest", models.CharField(max_length=64)),
-                ("result", models.JSONField()),
-                (
-                    "is_invariant",
-                    models.BooleanField(
-                        help_text="the same bits alone and inside a batch, under batch-invariant kernels"
-                    ),
-                ),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('host', models.CharField(max_length=200)),
+                ('node_digest', models.CharField(max_length=64)),
+                ('result', models.JSONField()),
+                ('is_invariant', models.BooleanField(help_text='the same bits alone and inside a batch, under batch-invariant kernels')),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                "indexes": [models.Index(fields=["host", "node_digest", "-id"], name="self_test_of_a_node")],
+                'indexes': [models.Index(fields=['host', 'node_digest', '-id'], name='self_test_of_a_node')],
             },
         ),
         migrations.AddField(
-            model_name="worker",
-            name="self_test",
-            field=models.ForeignKey(
-                null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="workers", to="runs.selftest"
-            ),
+            model_name='worker',
+            name='self_test',
+            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='workers', to='runs.selftest'),
         ),
         migrations.CreateModel(
-            name="IdempotencyKey",
+            name='IdempotencyKey',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("key", models.CharField(max_length=255)),
-                ("body_digest", models.CharField(max_length=64)),
-                ("created_at", models.DateTimeField(auto_now_add=True, db_index=True)),
-                (
-                    "run",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="idempotency_keys", to="runs.run"
-                    ),
-                ),
-                (
-                    "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="idempotency_keys",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('key', models.CharField(max_length=255)),
+                ('body_digest', models.CharField(max_length=64)),
+                ('created_at', models.DateTimeField(auto_now_add=True, db_index=True)),
+                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='idempotency_keys', to='runs.run')),
+                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='idempotency_keys', to=settings.AUTH_USER_MODEL)),
             ],
             options={
-                "constraints": [models.UniqueConstraint(fields=("user", "key"), name="one_request_per_key")],
+                'constraints': [models.UniqueConstraint(fields=('user', 'key'), name='one_request_per_key')],
             },
         ),
     ]

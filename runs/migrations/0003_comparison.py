@@ -7,205 +7,120 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("runs", "0002_team"),
+        ('runs', '0002_team'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.AddField(
-            model_name="casecolumns",
-            name="digest",
-            field=models.CharField(blank=True, help_text="of the three columns and the bucket ids", max_length=64),
+            model_name='casecolumns',
+            name='digest',
+            field=models.CharField(blank=True, help_text='of the three columns and the bucket ids', max_length=64),
         ),
         migrations.AddField(
-            model_name="repeatscore",
-            name="digest",
-            field=models.CharField(blank=True, help_text="of scores and reasons", max_length=64),
+            model_name='repeatscore',
+            name='digest',
+            field=models.CharField(blank=True, help_text='of scores and reasons', max_length=64),
         ),
         migrations.AlterField(
-            model_name="response",
-            name="repeat",
-            field=models.ForeignKey(
-                db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name="responses", to="runs.repeat"
-            ),
+            model_name='response',
+            name='repeat',
+            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='responses', to='runs.repeat'),
         ),
         migrations.CreateModel(
-            name="Comparison",
+            name='Comparison',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                (
-                    "baseline_repeat",
-                    models.PositiveIntegerField(help_text="one repeat only; null: all that have ended", null=True),
-                ),
-                ("candidate_repeat", models.PositiveIntegerField(null=True)),
-                ("input_digest", models.CharField(max_length=64, unique=True)),
-                (
-                    "status",
-                    models.CharField(
-                        choices=[("queued", "Queued"), ("finished", "Finished"), ("failed", "Failed")],
-                        default="queued",
-                        max_length=20,
-                    ),
-                ),
-                (
-                    "n_pairs",
-                    models.PositiveIntegerField(default=0, help_text="distinct pairs of traces that must be read"),
-                ),
-                ("n_done", models.PositiveIntegerField(default=0)),
-                ("summary", models.JSONField(default=dict)),
-                ("error", models.TextField(blank=True)),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-                ("finished_at", models.DateTimeField(null=True)),
-                (
-                    "baseline",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="comparisons_as_baseline",
-                        to="runs.run",
-                    ),
-                ),
-                (
-                    "candidate",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="comparisons_as_candidate",
-                        to="runs.run",
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('baseline_repeat', models.PositiveIntegerField(help_text='one repeat only; null: all that have ended', null=True)),
+                ('candidate_repeat', models.PositiveIntegerField(null=True)),
+                ('input_digest', models.CharField(max_length=64, unique=True)),
+                ('status', models.CharField(choices=[('queued', 'Queued'), ('finished', 'Finished'), ('failed', 'Failed')], default='queued', max_length=20)),
+                ('n_pairs', models.PositiveIntegerField(default=0, help_text='distinct pairs of traces that must be read')),
+                ('n_done', models.PositiveIntegerField(default=0)),
+                ('summary', models.JSONField(default=dict)),
+                ('error', models.TextField(blank=True)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('finished_at', models.DateTimeField(null=True)),
+                ('baseline', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='comparisons_as_baseline', to='runs.run')),
+                ('candidate', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='comparisons_as_candidate', to='runs.run')),
             ],
             options={
-                "ordering": ["-id"],
+                'ordering': ['-id'],
             },
         ),
         migrations.CreateModel(
-            name="Divergence",
+            name='Divergence',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("case_index", models.PositiveIntegerField()),
-                ("repeat_baseline", models.PositiveIntegerField()),
-                ("repeat_candidate", models.PositiveIntegerField()),
-                ("cause", models.CharField(max_length=20)),
-                ("numeric", models.CharField(blank=True, max_length=20)),
-                (
-                    "consequence",
-                    models.PositiveSmallIntegerField(help_text="0 is the gravest; the order of the case list"),
-                ),
-                ("score_baseline", models.FloatField(null=True)),
-                ("score_candidate", models.FloatField(null=True)),
-                ("drift_onset", models.PositiveIntegerField(null=True)),
-                ("flip_position", models.PositiveIntegerField(null=True)),
-                ("margin_baseline", models.FloatField(null=True)),
-                ("margin_candidate", models.FloatField(null=True)),
-                ("gap_at_onset", models.FloatField(null=True)),
-                ("token_baseline", models.IntegerField(help_text="chosen at the flip", null=True)),
-                ("token_candidate", models.IntegerField(null=True)),
-                ("evidence", models.JSONField(default=dict)),
-                (
-                    "comparison",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="divergences", to="runs.comparison"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('case_index', models.PositiveIntegerField()),
+                ('repeat_baseline', models.PositiveIntegerField()),
+                ('repeat_candidate', models.PositiveIntegerField()),
+                ('cause', models.CharField(max_length=20)),
+                ('numeric', models.CharField(blank=True, max_length=20)),
+                ('consequence', models.PositiveSmallIntegerField(help_text='0 is the gravest; the order of the case list')),
+                ('score_baseline', models.FloatField(null=True)),
+                ('score_candidate', models.FloatField(null=True)),
+                ('drift_onset', models.PositiveIntegerField(null=True)),
+                ('flip_position', models.PositiveIntegerField(null=True)),
+                ('margin_baseline', models.FloatField(null=True)),
+                ('margin_candidate', models.FloatField(null=True)),
+                ('gap_at_onset', models.FloatField(null=True)),
+                ('token_baseline', models.IntegerField(help_text='chosen at the flip', null=True)),
+                ('token_candidate', models.IntegerField(null=True)),
+                ('evidence', models.JSONField(default=dict)),
+                ('comparison', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='divergences', to='runs.comparison')),
             ],
             options={
-                "ordering": ["comparison_id", "consequence", "case_index", "repeat_baseline", "repeat_candidate"],
+                'ordering': ['comparison_id', 'consequence', 'case_index', 'repeat_baseline', 'repeat_candidate'],
             },
         ),
         migrations.CreateModel(
-            name="Replay",
+            name='Replay',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("case_index", models.PositiveIntegerField()),
-                ("variants", models.JSONField()),
-                ("results", models.JSONField(default=list)),
-                (
-                    "status",
-                    models.CharField(
-                        choices=[
-                            ("queued", "Queued"),
-                            ("running", "Running"),
-                            ("finished", "Finished"),
-                            ("failed", "Failed"),
-                        ],
-                        default="queued",
-                        max_length=20,
-                    ),
-                ),
-                ("attempt", models.PositiveIntegerField(default=0)),
-                ("lease_until", models.DateTimeField(null=True)),
-                (
-                    "next_at",
-                    models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now(),
-                        help_text="not before; by the database's clock",
-                    ),
-                ),
-                ("error", models.TextField(blank=True)),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-                ("finished_at", models.DateTimeField(null=True)),
-                (
-                    "created_by",
-                    models.ForeignKey(
-                        null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL
-                    ),
-                ),
-                (
-                    "owner",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="%(class)ss",
-                        to="runs.worker",
-                    ),
-                ),
-                (
-                    "repeat",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="replays", to="runs.repeat"
-                    ),
-                ),
-                (
-                    "run",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="replays", to="runs.run"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('case_index', models.PositiveIntegerField()),
+                ('variants', models.JSONField()),
+                ('results', models.JSONField(default=list)),
+                ('status', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('finished', 'Finished'), ('failed', 'Failed')], default='queued', max_length=20)),
+                ('attempt', models.PositiveIntegerField(default=0)),
+                ('lease_until', models.DateTimeField(null=True)),
+                ('next_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text="not before; by the database's clock")),
+                ('error', models.TextField(blank=True)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('finished_at', models.DateTimeField(null=True)),
+                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
+                ('owner', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='%(class)ss', to='runs.worker')),
+                ('repeat', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='replays', to='runs.repeat')),
+                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='replays', to='runs.run')),
             ],
             options={
-                "ordering": ["-id"],
+                'ordering': ['-id'],
             },
         ),
         migrations.AddIndex(
-            model_name="comparison",
-            index=models.Index(fields=["baseline", "candidate", "-id"], name="comparison_of_two_runs"),
+            model_name='comparison',
+            index=models.Index(fields=['baseline', 'candidate', '-id'], name='comparison_of_two_runs'),
         ),
         migrations.AddIndex(
-            model_name="comparison",
-            index=models.Index(condition=models.Q(("status", "queued")), fields=["id"], name="comparison_waiting"),
+            model_name='comparison',
+            index=models.Index(condition=models.Q(('status', 'queued')), fields=['id'], name='comparison_waiting'),
         ),
         migrations.AddIndex(
-            model_name="divergence",
-            index=models.Index(
-                fields=["comparison", "consequence", "case_index", "repeat_baseline", "repeat_candidate"],
-                name="divergence_by_consequence",
-            ),
+            model_name='divergence',
+            index=models.Index(fields=['comparison', 'consequence', 'case_index', 'repeat_baseline', 'repeat_candidate'], name='divergence_by_consequence'),
         ),
         migrations.AddConstraint(
-            model_name="divergence",
-            constraint=models.UniqueConstraint(
-                fields=("comparison", "case_index", "repeat_baseline", "repeat_candidate"),
-                name="one_divergence_per_pair",
-            ),
+            model_name='divergence',
+            constraint=models.UniqueConstraint(fields=('comparison', 'case_index', 'repeat_baseline', 'repeat_candidate'), name='one_divergence_per_pair'),
         ),
         migrations.AddIndex(
-            model_name="replay",
-            index=models.Index(
-                condition=models.Q(("status", "queued")), fields=["next_at", "id"], name="replay_claimable"
-            ),
+            model_name='replay',
+            index=models.Index(condition=models.Q(('status', 'queued')), fields=['next_at', 'id'], name='replay_claimable'),
         ),
         migrations.AddIndex(
-            model_name="replay",
-            index=models.Index(condition=models.Q(("status", "running")), fields=["lease_until"], name="replay_leased"),
+            model_name='replay',
+            index=models.Index(condition=models.Q(('status', 'running')), fields=['lease_until'], name='replay_leased'),
         ),
     ]

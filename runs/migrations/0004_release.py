@@ -19,366 +19,185 @@ BACK = "DROP TRIGGER runs_signoff_append_only ON runs_signoff; DROP FUNCTION run
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("runs", "0003_comparison"),
+        ('runs', '0003_comparison'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.AddField(
-            model_name="casecolumns",
-            name="flip_chances",
-            field=models.BinaryField(
-                help_text="a little-endian float32 a case, NaN where unknown; see core.fragility", null=True
-            ),
+            model_name='casecolumns',
+            name='flip_chances',
+            field=models.BinaryField(help_text='a little-endian float32 a case, NaN where unknown; see core.fragility', null=True),
         ),
         migrations.AddField(
-            model_name="suite",
-            name="reference_of",
-            field=models.ForeignKey(
-                null=True,
-                on_delete=django.db.models.deletion.SET_NULL,
-                related_name="reference_suites",
-                to="runs.suiteversion",
-            ),
+            model_name='suite',
+            name='reference_of',
+            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='reference_suites', to='runs.suiteversion'),
         ),
         migrations.CreateModel(
-            name="Baseline",
+            name='Baseline',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("line", models.CharField(max_length=80)),
-                ("profile_slug", models.SlugField(max_length=80)),
-                ("reason", models.TextField()),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                (
-                    "run",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="baselines", to="runs.run"
-                    ),
-                ),
-                (
-                    "set_by",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
-                    "suite",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="baselines", to="runs.suite"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('line', models.CharField(max_length=80)),
+                ('profile_slug', models.SlugField(max_length=80)),
+                ('reason', models.TextField()),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('run', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='baselines', to='runs.run')),
+                ('set_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('suite', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='baselines', to='runs.suite')),
             ],
             options={
-                "ordering": ["-id"],
+                'ordering': ['-id'],
             },
         ),
         migrations.CreateModel(
-            name="Policy",
+            name='Policy',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("slug", models.SlugField(max_length=80)),
-                ("version", models.PositiveIntegerField(default=1)),
-                ("title", models.CharField(max_length=200)),
-                ("settings", models.JSONField()),
-                ("digest", models.CharField(max_length=64)),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-                (
-                    "created_by",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('slug', models.SlugField(max_length=80)),
+                ('version', models.PositiveIntegerField(default=1)),
+                ('title', models.CharField(max_length=200)),
+                ('settings', models.JSONField()),
+                ('digest', models.CharField(max_length=64)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
             options={
-                "verbose_name_plural": "policies",
-                "ordering": ["slug", "-version"],
+                'verbose_name_plural': 'policies',
+                'ordering': ['slug', '-version'],
             },
         ),
         migrations.AddField(
-            model_name="suite",
-            name="policy",
-            field=models.ForeignKey(
-                null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="suites", to="runs.policy"
-            ),
+            model_name='suite',
+            name='policy',
+            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='suites', to='runs.policy'),
         ),
         migrations.CreateModel(
-            name="Release",
+            name='Release',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                (
-                    "treatment",
-                    models.CharField(
-                        choices=[
-                            ("model", "the model: both sides must be served alike"),
-                            ("stack", "the serving stack: an engine upgrade or a quantisation of one model"),
-                        ],
-                        default="model",
-                        max_length=20,
-                    ),
-                ),
-                ("labels", models.JSONField(default=dict)),
-                (
-                    "created_at",
-                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), db_index=True),
-                ),
-                (
-                    "created_by",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
-                    "policy",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="releases", to="runs.policy"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('treatment', models.CharField(choices=[('model', 'the model: both sides must be served alike'), ('stack', 'the serving stack: an engine upgrade or a quantisation of one model')], default='model', max_length=20)),
+                ('labels', models.JSONField(default=dict)),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), db_index=True)),
+                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('policy', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='releases', to='runs.policy')),
             ],
             options={
-                "ordering": ["-id"],
+                'ordering': ['-id'],
             },
         ),
         migrations.CreateModel(
-            name="Gate",
+            name='Gate',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("position", models.PositiveIntegerField(help_text="0-based, as asked for")),
-                (
-                    "tier",
-                    models.CharField(
-                        choices=[("critical", "Critical"), ("advisory", "Advisory")], default="critical", max_length=20
-                    ),
-                ),
-                (
-                    "baseline",
-                    models.ForeignKey(
-                        help_text='asked for as "current"',
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="gates",
-                        to="runs.baseline",
-                    ),
-                ),
-                (
-                    "baseline_run",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="gates_as_baseline", to="runs.run"
-                    ),
-                ),
-                (
-                    "candidate_run",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="gates_as_candidate", to="runs.run"
-                    ),
-                ),
-                (
-                    "suite",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="gates", to="runs.suite"
-                    ),
-                ),
-                (
-                    "release",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="gates", to="runs.release"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('position', models.PositiveIntegerField(help_text='0-based, as asked for')),
+                ('tier', models.CharField(choices=[('critical', 'Critical'), ('advisory', 'Advisory')], default='critical', max_length=20)),
+                ('baseline', models.ForeignKey(help_text='asked for as "current"', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='gates', to='runs.baseline')),
+                ('baseline_run', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='gates_as_baseline', to='runs.run')),
+                ('candidate_run', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='gates_as_candidate', to='runs.run')),
+                ('suite', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='gates', to='runs.suite')),
+                ('release', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='gates', to='runs.release')),
             ],
             options={
-                "ordering": ["release_id", "position"],
+                'ordering': ['release_id', 'position'],
             },
         ),
         migrations.CreateModel(
-            name="Rotation",
+            name='Rotation',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("profile_slug", models.SlugField(max_length=80)),
-                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                (
-                    "after",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="rotations_here",
-                        to="runs.fingerprint",
-                    ),
-                ),
-                (
-                    "before",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="rotations_away",
-                        to="runs.fingerprint",
-                    ),
-                ),
-                (
-                    "endpoint",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="rotations", to="runs.endpoint"
-                    ),
-                ),
-                (
-                    "run",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="rotation", to="runs.run"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('profile_slug', models.SlugField(max_length=80)),
+                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('after', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='rotations_here', to='runs.fingerprint')),
+                ('before', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='rotations_away', to='runs.fingerprint')),
+                ('endpoint', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='rotations', to='runs.endpoint')),
+                ('run', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='rotation', to='runs.run')),
             ],
             options={
-                "ordering": ["-id"],
+                'ordering': ['-id'],
             },
         ),
         migrations.AddField(
-            model_name="baseline",
-            name="rotation",
-            field=models.ForeignKey(
-                null=True,
-                on_delete=django.db.models.deletion.SET_NULL,
-                related_name="expired_baselines",
-                to="runs.rotation",
-            ),
+            model_name='baseline',
+            name='rotation',
+            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='expired_baselines', to='runs.rotation'),
         ),
         migrations.CreateModel(
-            name="Settling",
+            name='Settling',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("look", models.PositiveIntegerField()),
-                ("plan", models.JSONField()),
-                ("estimated_minutes", models.FloatField(null=True)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                (
-                    "asked_by",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
-                    "release",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="settlings", to="runs.release"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('look', models.PositiveIntegerField()),
+                ('plan', models.JSONField()),
+                ('estimated_minutes', models.FloatField(null=True)),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('asked_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('release', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='settlings', to='runs.release')),
             ],
             options={
-                "ordering": ["id"],
+                'ordering': ['id'],
             },
         ),
         migrations.CreateModel(
-            name="Verdict",
+            name='Verdict',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                (
-                    "word",
-                    models.CharField(
-                        choices=[
-                            ("ship", "Ship"),
-                            ("no_ship", "No Ship"),
-                            ("inconclusive", "Inconclusive"),
-                            ("not_comparable", "Not Comparable"),
-                        ],
-                        max_length=20,
-                    ),
-                ),
-                ("document", models.JSONField()),
-                ("input_digest", models.CharField(max_length=64)),
-                ("decided_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                (
-                    "policy",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="verdicts", to="runs.policy"
-                    ),
-                ),
-                (
-                    "release",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="verdicts", to="runs.release"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('word', models.CharField(choices=[('ship', 'Ship'), ('no_ship', 'No Ship'), ('inconclusive', 'Inconclusive'), ('not_comparable', 'Not Comparable')], max_length=20)),
+                ('document', models.JSONField()),
+                ('input_digest', models.CharField(max_length=64)),
+                ('decided_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('policy', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='verdicts', to='runs.policy')),
+                ('release', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='verdicts', to='runs.release')),
             ],
             options={
-                "ordering": ["release_id", "id"],
+                'ordering': ['release_id', 'id'],
             },
         ),
         migrations.CreateModel(
-            name="SignOff",
+            name='SignOff',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("person_name", models.CharField(help_text="as it was then", max_length=150)),
-                (
-                    "decision",
-                    models.CharField(
-                        choices=[("approve", "Approve"), ("reject", "Reject"), ("waive", "Waive")], max_length=20
-                    ),
-                ),
-                ("note", models.TextField(blank=True)),
-                ("expires_at", models.DateTimeField(help_text="of a waiver", null=True)),
-                ("input_digest", models.CharField(max_length=64)),
-                ("created_at", models.DateTimeField()),
-                ("previous_digest", models.CharField(blank=True, max_length=64)),
-                ("digest", models.CharField(max_length=64, unique=True)),
-                (
-                    "person",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="sign_offs",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
-                    "release",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="sign_offs", to="runs.release"
-                    ),
-                ),
-                (
-                    "verdict",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="sign_offs", to="runs.verdict"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('person_name', models.CharField(help_text='as it was then', max_length=150)),
+                ('decision', models.CharField(choices=[('approve', 'Approve'), ('reject', 'Reject'), ('waive', 'Waive')], max_length=20)),
+                ('note', models.TextField(blank=True)),
+                ('expires_at', models.DateTimeField(help_text='of a waiver', null=True)),
+                ('input_digest', models.CharField(max_length=64)),
+                ('created_at', models.DateTimeField()),
+                ('previous_digest', models.CharField(blank=True, max_length=64)),
+                ('digest', models.CharField(max_length=64, unique=True)),
+                ('person', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='sign_offs', to=settings.AUTH_USER_MODEL)),
+                ('release', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='sign_offs', to='runs.release')),
+                ('verdict', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='sign_offs', to='runs.verdict')),
             ],
             options={
-                "ordering": ["id"],
+                'ordering': ['id'],
             },
         ),
         migrations.AddField(
-            model_name="release",
-            name="verdict",
-            field=models.ForeignKey(
-                null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="+", to="runs.verdict"
-            ),
+            model_name='release',
+            name='verdict',
+            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.verdict'),
         ),
         migrations.AddConstraint(
-            model_name="policy",
-            constraint=models.UniqueConstraint(fields=("slug", "version"), name="one_policy_per_version"),
+            model_name='policy',
+            constraint=models.UniqueConstraint(fields=('slug', 'version'), name='one_policy_per_version'),
         ),
         migrations.AddConstraint(
-            model_name="gate",
-            constraint=models.UniqueConstraint(fields=("release", "position"), name="one_gate_per_position"),
+            model_name='gate',
+            constraint=models.UniqueConstraint(fields=('release', 'position'), name='one_gate_per_position'),
         ),
         migrations.AddIndex(
-            model_name="rotation",
-            index=models.Index(fields=["endpoint", "profile_slug", "-id"], name="rotation_of_an_endpoint"),
+            model_name='rotation',
+            index=models.Index(fields=['endpoint', 'profile_slug', '-id'], name='rotation_of_an_endpoint'),
         ),
         migrations.AddIndex(
-            model_name="baseline",
-            index=models.Index(fields=["suite", "line", "profile_slug", "-id"], name="baseline_by_key"),
+            model_name='baseline',
+            index=models.Index(fields=['suite', 'line', 'profile_slug', '-id'], name='baseline_by_key'),
         ),
         migrations.AddConstraint(
-            model_name="verdict",
-            constraint=models.UniqueConstraint(fields=("release", "input_digest"), name="one_verdict_per_inputs"),
+            model_name='verdict',
+            constraint=models.UniqueConstraint(fields=('release', 'input_digest'), name='one_verdict_per_inputs'),
         ),
         migrations.RunSQL(APPEND_ONLY, BACK),
     ]

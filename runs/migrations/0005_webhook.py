@@ -7,76 +7,54 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("runs", "0004_release"),
+        ('runs', '0004_release'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.AddField(
-            model_name="token",
-            name="revoked_at",
+            model_name='token',
+            name='revoked_at',
             field=models.DateTimeField(null=True),
         ),
         migrations.CreateModel(
-            name="Webhook",
+            name='Webhook',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("url", models.URLField(max_length=500)),
-                ("secret", models.CharField(max_length=100)),
-                ("events", models.JSONField(help_text="the kinds it is told of; see docs/webhooks.md")),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-                ("is_active", models.BooleanField(default=True, help_text="false after too many failures in a row")),
-                ("n_failures", models.PositiveIntegerField(default=0, help_text="messages given up on, in a row")),
-                ("delivered_at", models.DateTimeField(help_text="the last message that was taken", null=True)),
-                ("last_error", models.CharField(blank=True, max_length=500)),
-                (
-                    "created_by",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="webhooks",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('url', models.URLField(max_length=500)),
+                ('secret', models.CharField(max_length=100)),
+                ('events', models.JSONField(help_text='the kinds it is told of; see docs/webhooks.md')),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('is_active', models.BooleanField(default=True, help_text='false after too many failures in a row')),
+                ('n_failures', models.PositiveIntegerField(default=0, help_text='messages given up on, in a row')),
+                ('delivered_at', models.DateTimeField(help_text='the last message that was taken', null=True)),
+                ('last_error', models.CharField(blank=True, max_length=500)),
+                ('created_by', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='webhooks', to=settings.AUTH_USER_MODEL)),
             ],
             options={
-                "ordering": ["-id"],
+                'ordering': ['-id'],
             },
         ),
         migrations.CreateModel(
-            name="OutboxMessage",
+            name='OutboxMessage',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("message_id", models.CharField(max_length=64, unique=True)),
-                ("event", models.CharField(max_length=40)),
-                ("payload", models.JSONField()),
-                (
-                    "status",
-                    models.CharField(
-                        choices=[("waiting", "Waiting"), ("delivered", "Delivered"), ("failed", "Failed")],
-                        default="waiting",
-                        max_length=20,
-                    ),
-                ),
-                ("n_attempts", models.PositiveIntegerField(default=0)),
-                ("next_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ("last_error", models.CharField(blank=True, max_length=500)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ("delivered_at", models.DateTimeField(null=True)),
-                (
-                    "webhook",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="messages", to="runs.webhook"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('message_id', models.CharField(max_length=64, unique=True)),
+                ('event', models.CharField(max_length=40)),
+                ('payload', models.JSONField()),
+                ('status', models.CharField(choices=[('waiting', 'Waiting'), ('delivered', 'Delivered'), ('failed', 'Failed')], default='waiting', max_length=20)),
+                ('n_attempts', models.PositiveIntegerField(default=0)),
+                ('next_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('last_error', models.CharField(blank=True, max_length=500)),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('delivered_at', models.DateTimeField(null=True)),
+                ('webhook', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='messages', to='runs.webhook')),
             ],
             options={
-                "ordering": ["-id"],
-                "indexes": [
-                    models.Index(
-                        condition=models.Q(("status", "waiting")), fields=["next_at", "id"], name="outbox_waiting"
-                    )
-                ],
+                'ordering': ['-id'],
+                'indexes': [models.Index(condition=models.Q(('status', 'waiting')), fields=['next_at', 'id'], name='outbox_waiting')],
             },
         ),
     ]

@@ -117,10 +117,7 @@ class Migration(migrations.Migration):
                 (
                     "owner",
                     models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="%(class)ss",
-                        to="runs.worker",
+                        null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="%(class)ss", to="runs.worker"
                     ),
                 ),
                 (
