@@ -41,7 +41,7 @@ def test_a_probe_is_asked_for_and_followed_to_what_it_found(stage, watch):
     page.get_by_role("link", name="Probe an endpoint").click()
     page.locator("#id_parameters").fill('{"prompts": 2, "calls_per_group": 4}')
     page.get_by_role("button", name="Ask").click()
-    expect(page.get_by_text("0 of 16")).to_be_visible()
+    expect(page.get_by_text("0 of 18")).to_be_visible()
     probes.served(probes.honoured)
     expect(page.locator(".probe-state")).to_have_text("Seed honoured")
     expect(page.get_by_role("heading", name="The numbers")).to_be_visible()

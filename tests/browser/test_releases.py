@@ -131,15 +131,15 @@ def test_a_page_that_is_open_follows_the_repeats_that_were_asked_for(transaction
     made = release_runs.of_kind("inconclusive")
     watched = watch()
     page = watched.open(f"/releases/{made.pk}/")
-    page.get_by_role("link", name="Run 15 more repeats").click()
-    page.get_by_role("button", name=re.compile("^Run 900 responses")).click()
+    page.get_by_role("link", name="Run 5 more repeats").click()
+    page.get_by_role("button", name=re.compile("^Run 300 responses")).click()
     expect(page.locator(".hero-standing")).to_contain_text("at work on runs")
     for run in _runs(made):
-        for index in range(6, 21):
+        for index in range(6, 11):
             build.decode(run, index, ["blue"] * release_runs.N_CASES, by=build.process())
     services.decide_release(release_id=made.pk)
     expect(page.get_by_role("heading", level=1)).to_have_text("Ship", timeout=15_000)
-    expect(page.locator(".story")).to_contain_text("Repeats up to the look at 20")
+    expect(page.locator(".story")).to_contain_text("Repeats up to the look at 10")
     watched.check()
 
 

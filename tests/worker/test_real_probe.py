@@ -39,7 +39,7 @@ def test_seeds_are_honoured_by_the_real_sampler(
     wait_until(lambda: probe_detail(probe.pk).row.is_terminal, "the probe has ended")
 
     detail = probe_detail(probe.pk)
-    assert (detail.row.status, detail.error, detail.n_done) == ("finished", "", 20)
+    assert (detail.row.status, detail.error, detail.n_done) == ("finished", "", 22)
     assert detail.row.state == "honoured", detail.row.sentence
     calls = probe_calls(probe.pk)
     for prompt in (0, 1):
