@@ -12,6 +12,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 import psutil
@@ -115,7 +116,10 @@ def test_a_kill_of_everything_loses_nothing_and_ctrl_c_leaves_nothing(start):
     first = start()
     link = first.wait_for(lambda said: "url" in said)["url"]
     with httpx.Client(timeout=30, follow_redirects=True) as browser:
-        browser.get(link).raise_for_status()
+        browser.get(link).raise_for_status()  # a page with a button, which changes nothing
+        secret = dict(parse_qsl(urlsplit(link).query))
+        mark = browser.cookies["evalboard_csrf"]
+        browser.post(link, data={**secret, "csrfmiddlewaretoken": mark}, headers={"Referer": link}).raise_for_status()
         assert browser.get(f"{first.url}/runs/").url.path == "/runs/"  # not sent to the login page
     assert_connections_are_kept(first)
     run_id = first.wait_for(lambda said: said.get("n_done", 0) > 0)["run"]
