@@ -78,9 +78,9 @@ def test_a_token_sees_it_with_the_scope_read_alone() -> None:
     assert label(Client(), Authorization=f"Bearer {build.token(person, 'read')}") == "colours: no run"
     for secret, status in ((build.token(person, "run"), 403), ("evb_nonsense", 401)):
         assert Client().get(BADGE, headers={"Authorization": f"Bearer {secret}"}).status_code == status
+    gone = build.token(person, "read")
     person.is_active = False
     person.save()
-    gone = build.token(person, "read")
     assert Client().get(BADGE, headers={"Authorization": f"Bearer {gone}"}).status_code == 401
 
 
