@@ -120,7 +120,12 @@ class Host:
         if request["least_seats"] is not None:
             self._seats = vllm_start.seats(self._engine, least=request["least_seats"])
         manifest = vllm_manifest.manifest(
-            self._engine, seats=self._seats, model=model, env=before, pinned_env=sorted(request["env"])
+            self._engine,
+            seats=self._seats,
+            room=vllm_start.room(self._engine),
+            model=model,
+            env=before,
+            pinned_env=sorted(request["env"]),
         )
         self._tokenizer_digest = manifest["model"]["tokenizer_digest"]
         self._emit({"event": "ready", "manifest": manifest, "seconds": time.monotonic() - started})

@@ -18,8 +18,6 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-import vllm_start  # beside this file: a script's own folder is on its path
-
 PACKAGES = ("triton", "transformers", "tokenizers", "safetensors")
 FLASHINFER = ("flashinfer-python", "flashinfer")
 SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
@@ -90,15 +88,16 @@ def relevant_environment() -> dict[str, str]:
 
 
 def manifest(
-    engine: Any, *, seats: int | None, model: dict[str, Any], env: dict[str, str], pinned_env: list[str]
+    engine: Any, *, seats: int | None, room: int, model: dict[str, Any], env: dict[str, str], pinned_env: list[str]
 ) -> dict[str, Any]:
     """Return the environment manifest of a started engine.
 
-    `seats` is how many requests the host gives it at a time, None for all; `model` says which folder was
-    loaded and what its files hold (see `model_files`); `env` is what stood in the environment before
-    vLLM was imported; `pinned_env` names the variables to read back now, since vLLM overrides some.
+    `seats` is how many requests the host gives it at a time, None for all; `room` how many of full length its
+    KV cache holds; `model` says which folder was loaded and what its files hold (see `model_files`); `env` is
+    what stood in the environment before vLLM was imported; `pinned_env` names the variables to read back now,
+    since vLLM overrides some.
     """
-    settings = resolved_settings(engine, seats)
+    settings = resolved_settings(engine, seats, room)
     for name in pinned_env:
         settings[f"env.{name}"] = os.environ.get(name)
     return {
@@ -116,7 +115,7 @@ def manifest(
     }
 
 
-def resolved_settings(engine: Any, seats: int | None) -> dict[str, Any]:
+def resolved_settings(engine: Any, seats: int | None, room: int) -> dict[str, Any]:
     """Return the settings that the engine runs with, by the names of docs/engine.md."""
     import torch
     from vllm import envs
@@ -132,7 +131,7 @@ def resolved_settings(engine: Any, seats: int | None) -> dict[str, Any]:
         "executor": type(core.model_executor).__name__,
         "seats": seats,
         # With room for all that may be decoded at a time, at full length, nothing is ever preempted.
-        "kv_cache_fits_batch": vllm_start.room(engine) >= (seats or settings["max_num_seqs"]),
+        "kv_cache_fits_batch": room >= (seats or settings["max_num_seqs"]),
         "batch_invariant": bool(envs.VLLM_BATCH_INVARIANT),
         "multiprocessing": bool(envs.VLLM_ENABLE_V1_MULTIPROCESSING),
         "float32_matmul_precision": torch.get_float32_matmul_precision(),

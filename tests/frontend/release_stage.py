@@ -178,6 +178,7 @@ VOID = SignOffLine(
     note="Shipping on the first look.",
     expires_at=None,
     created_at=AT - timedelta(hours=14),
+    made_with="session 3fa1",
     input_digest=OLD,
     digest="ab12" + "0" * 60,
     void="Inputs changed since: 2 repeats were added.",

@@ -55,7 +55,7 @@ def shard(index: int, status: str, *, n_done: int = 0, attempt: int = 1, **more:
 
 def row_of(*shards: ShardCell) -> charts.ShardRow:
     return charts.shard_row(
-        RepeatLine(index=2, status="running", points=None, n_missing=0, shards=shards, process_ids=())
+        RepeatLine(index=2, status="running", points=None, n_missing=0, n_left_out=0, shards=shards, process_ids=())
     )
 
 

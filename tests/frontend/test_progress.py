@@ -28,7 +28,9 @@ def cell(first: int, status: str, *, worker: str = "", is_silent: bool = False, 
 
 
 def repeats(*cells: ShardCell) -> tuple[RepeatLine, ...]:
-    return (RepeatLine(index=2, status="running", points=None, n_missing=0, shards=cells, process_ids=()),)
+    return (
+        RepeatLine(index=2, status="running", points=None, n_missing=0, n_left_out=0, shards=cells, process_ids=()),
+    )
 
 
 def test_equal_lines_in_a_row_are_told_once_with_their_first_and_last_time():
