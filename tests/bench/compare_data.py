@@ -51,10 +51,10 @@ N_PROCESSES = 2
 MORE_REPEATS = """
 INSERT INTO runs_response (repeat_id, case_index, engine_process_id, attempt, text, finish_reason, error_code,
                            error_detail, trace_block_id, trace_slot, text_digest, trace_digest, prompt_digest, n_tokens,
-                           n_prompt_tokens, request_id, is_vouched)
+                           n_prompt_tokens, request_id, is_vouched, marks)
 SELECT %s, case_index, engine_process_id, attempt, text, finish_reason, error_code,
        error_detail, trace_block_id, trace_slot, text_digest, trace_digest, prompt_digest, n_tokens,
-       n_prompt_tokens, request_id, is_vouched
+       n_prompt_tokens, request_id, is_vouched, marks
   FROM runs_response WHERE repeat_id = %s ORDER BY case_index
 """
 FIELDS = (
@@ -75,6 +75,7 @@ FIELDS = (
     "n_prompt_tokens",
     "request_id",
     "is_vouched",
+    "marks",
 )
 
 
@@ -211,7 +212,7 @@ class _Run:
         prompt = digest.short_digest(b"prompt")
         known = (self._repeats[0].pk, self._process.pk)
         for case, (text, (block, slot)) in enumerate(zip(texts, self._places, strict=True)):
-            ours = (digest.text_digest(text), self._digests[case], prompt, N_POSITIONS, 60, str(case), True)
+            ours = (digest.text_digest(text), self._digests[case], prompt, N_POSITIONS, 60, str(case), True, 0)
             yield (known[0], case, known[1], 1, text, "stop", "", "", block, slot, *ours)
 
 
