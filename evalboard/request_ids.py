@@ -1,6 +1,6 @@
 """The id of the request that a log line is about.
 
-It goes with a ring to the worker that hears it (runs/dispatch.py), whose lines then name it too.
+It goes with a ring to the worker that hears it (runs/work/dispatch.py), whose lines then name it too.
 """
 
 import logging
@@ -17,9 +17,9 @@ current: ContextVar[str] = ContextVar("request_id", default=NO_REQUEST)
 
 
 @contextmanager
-def about(asked: object) -> Iterator[None]:
+def about(request_id: object) -> Iterator[None]:
     """Log lines in here name this request; what is no id is left out."""
-    token = current.set(asked if isinstance(asked, str) and SANE.fullmatch(asked) else NO_REQUEST)
+    token = current.set(request_id if isinstance(request_id, str) and SANE.fullmatch(request_id) else NO_REQUEST)
     try:
         yield
     finally:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 SHORTEST_SECRET = 50
-FEWEST_CHARACTERS = 10  # a random key of 50 hexadecimal digits has fewer once in millions
+MIN_CHARACTERS = 10  # a random key of 50 hexadecimal digits has fewer once in millions
 HOST = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:.]+\]")
 
 
@@ -44,6 +44,6 @@ def secret_weakness(secret_key: str) -> str | None:
         return "is empty"
     if len(secret_key) < SHORTEST_SECRET:
         return f"has {len(secret_key)} characters"
-    if len(set(secret_key)) < FEWEST_CHARACTERS:
+    if len(set(secret_key)) < MIN_CHARACTERS:
         return f"has only {len(set(secret_key))} different characters"
     return None

@@ -60,6 +60,8 @@ try:
     IMPORT_SECONDS = env.int("EVALBOARD_IMPORT_SECONDS", 240, validate=validate.Range(min=1))
     IMPORT_CPU_SECONDS = env.int("EVALBOARD_IMPORT_CPU_SECONDS", 120, validate=validate.Range(min=1))
     IMPORT_MEMORY_BYTES = env.int("EVALBOARD_IMPORT_MEMORY_MB", 2048, validate=validate.Range(min=256)) * 2**20
+    # What one person's runs may have waiting for workers, in responses.
+    MAX_QUEUED_RESPONSES = env.int("EVALBOARD_MAX_QUEUED_RESPONSES", 2_000_000, validate=validate.Range(min=1))
     LOG_FORMAT = env.str("EVALBOARD_LOG_FORMAT", "text", validate=validate.OneOf(["text", "json"]))
     LEASE_SECONDS = env.float("EVALBOARD_LEASE_SECONDS", 90.0)
     HEARTBEAT_SECONDS = env.float("EVALBOARD_HEARTBEAT_SECONDS", 10.0)
@@ -71,8 +73,9 @@ try:
     # How long a worker whose engine failed again and again leaves the work to others.
     REST_SECONDS = env.float("EVALBOARD_REST_SECONDS", 600.0)
     SELF_CHECK_SECONDS = env.float("EVALBOARD_SELF_CHECK_SECONDS", 600.0)
-    # Where collectstatic puts the static files, hashed and compressed; unset, they are served from where they lie.
-    STATIC_DIR = env.str("EVALBOARD_STATIC_DIR", "")
+    # Where collectstatic puts the static files, hashed and compressed; unset, they are served from where they lie, as
+    # they always are where somebody works on them.
+    STATIC_DIR = "" if DEBUG else env.str("EVALBOARD_STATIC_DIR", "")
     # How many proxies add to X-Forwarded-For; by it passwords are counted for each client and not for the proxy.
     PROXIES = env.int("EVALBOARD_PROXIES", 1 if HTTPS else 0, validate=validate.Range(min=0))
     # How long a session lasts that nobody uses, and how long one that is used.
@@ -135,7 +138,7 @@ def counters_in(redis_url: str) -> dict[str, Any]:
         "LOCATION": redis_url,
         "KEY_PREFIX": "evb",
         "OPTIONS": {
-            "serializer": "runs.counters.WholeNumbers",
+            "serializer": "runs.health.counters.WholeNumbers",
             "retry": Retry(NoBackoff(), 0),
             "socket_connect_timeout": patience,
             "socket_timeout": patience,
@@ -162,48 +165,49 @@ INSTALLED_APPS = [
     "frontend",
 ]
 MIDDLEWARE = [
-    "runs.middleware.RequestIdMiddleware",
+    "runs.health.middleware.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "runs.middleware.RequestTimes",  # behind what serves static files: those are not counted
+    "runs.health.middleware.RequestTimes",  # behind what serves static files: those are not counted
+    "frontend.shell.middleware.CompressedPages",
     "csp.middleware.CSPMiddleware",
-    "frontend.middleware.PrivatePages",
+    "frontend.shell.middleware.PrivatePages",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "frontend.middleware.SessionLimits",
+    "frontend.shell.middleware.SessionLimits",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "frontend.middleware.ErrorPages",
+    "frontend.shell.middleware.ErrorPages",
     "axes.middleware.AxesMiddleware",
 ]
 AUTHENTICATION_BACKENDS = [
-    "runs.login_guard.PasswordGuard",
+    "runs.access.login_guard.PasswordGuard",
     "django.contrib.auth.backends.ModelBackend",
     "sesame.backends.ModelBackend",
 ]
 SESAME_ONE_TIME = True
 SESAME_MAX_AGE = 24 * 3600
 # Five wrong passwords for a name from one address lock that name there for a quarter of an hour; the other limits are
-# in runs/login_guard.py.
+# in runs/access/login_guard.py.
 AXES_FAILURE_LIMIT = 5
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_RESET_ON_SUCCESS = True
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
-AXES_HANDLER = "runs.login_guard.Counts"
-AXES_CLIENT_IP_CALLABLE = "runs.login_guard.counted_address"
-AXES_WHITELIST_CALLABLE = "runs.login_guard.is_not_counted"
-AXES_LOCKOUT_CALLABLE = "frontend.views.account.locked"
+AXES_HANDLER = "runs.access.login_guard.Counts"
+AXES_CLIENT_IP_CALLABLE = "runs.access.login_guard.counted_address"
+AXES_WHITELIST_CALLABLE = "runs.access.login_guard.is_not_counted"
+AXES_LOCKOUT_CALLABLE = "frontend.access.account_views.locked"
 AXES_DISABLE_ACCESS_LOG = True  # who signed in when is not kept
 AXES_VERBOSE = False
 if OIDC:
     INSTALLED_APPS += oidc.APPS
     MIDDLEWARE += ["allauth.account.middleware.AccountMiddleware"]
-    ACCOUNT_ADAPTER = "frontend.sso.Accounts"
+    ACCOUNT_ADAPTER = "frontend.access.sso.Accounts"
     ACCOUNT_EMAIL_VERIFICATION = "none"  # whoever runs the provider has seen to it
-    SOCIALACCOUNT_ADAPTER = "frontend.sso.SignIns"
+    SOCIALACCOUNT_ADAPTER = "frontend.access.sso.SignIns"
     SOCIALACCOUNT_LOGIN_ON_GET = True
     SOCIALACCOUNT_PROVIDERS = oidc.providers(OIDC)
 
@@ -212,6 +216,7 @@ WSGI_APPLICATION = "evalboard.wsgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": sorted((BASE_DIR / "frontend").glob("*/templates")),
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -219,7 +224,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "csp.context_processors.nonce",
-                "frontend.context.page_context",
+                "frontend.shell.context.page_context",
             ],
         },
     }
@@ -235,7 +240,7 @@ SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_AGE = round(SESSION_IDLE_HOURS * 3600)
 SESSION_COOKIE_NAME = "evalboard_session"
 CSRF_COOKIE_NAME = "evalboard_csrf"
-CSRF_FAILURE_VIEW = "frontend.views.errors.csrf_failure"
+CSRF_FAILURE_VIEW = "frontend.shell.errors.csrf_failure"
 SECURE_REFERRER_POLICY = "same-origin"
 if HTTPS:
     # The proxy sets this header on every request and takes away what a client sent; docs/deploy.md shows how.
@@ -254,20 +259,21 @@ SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
+USE_I18N = False  # everything is written in English, and looking up the language is a quarter of drawing a page
 USE_TZ = True
 
 STATIC_URL = "/static/"
 STATIC_ROOT = STATIC_DIR or None
-STATICFILES_DIRS = [BASE_DIR / "frontend" / "static"]
+STATICFILES_DIRS = sorted((BASE_DIR / "frontend").glob("*/static"))
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
-    "frontend.finders.ScriptFinder",
+    "frontend.shell.static_files.ScriptFinder",
 ]
 WHITENOISE_USE_FINDERS = not STATIC_DIR
 if STATIC_DIR:
     STORAGES = {
         "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-        "staticfiles": {"BACKEND": "frontend.static_storage.HashedFiles"},
+        "staticfiles": {"BACKEND": "frontend.shell.static_files.HashedFiles"},
     }
     WHITENOISE_KEEP_ONLY_HASHED_FILES = True
 DATA_UPLOAD_MAX_MEMORY_SIZE = 32 * 1024 * 1024
@@ -291,7 +297,7 @@ REST_FRAMEWORK = {
         "runs.api.authentication.BearerToken",
         "runs.api.authentication.Session",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["runs.api.permissions.RoleOrScope"],
+    "DEFAULT_PERMISSION_CLASSES": ["runs.api.authentication.RoleOrScope"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["runs.api.parsers.StrictJson"],
     "DEFAULT_THROTTLE_CLASSES": ["runs.api.throttling.ByCallerAndScope"],

@@ -3,7 +3,7 @@
 from django.urls import include, path, re_path
 
 from runs.api.schema import schema
-from runs.api.views.metrics import metrics
+from runs.health.api import metrics
 
 urlpatterns = [
     path("api/v1/", include("runs.api.urls")),
@@ -12,7 +12,7 @@ urlpatterns = [
     path("", include("frontend.urls")),
 ]
 
-handler400 = "frontend.views.errors.bad_request"
-handler403 = "frontend.views.errors.forbidden"
-handler404 = "frontend.views.errors.not_found"
-handler500 = "frontend.views.errors.server_error"
+handler400 = "frontend.shell.errors.bad_request"
+handler403 = "frontend.shell.errors.forbidden"
+handler404 = "frontend.shell.errors.not_found"
+handler500 = "frontend.shell.errors.server_error"

@@ -11,7 +11,7 @@ class FrontendConfig(AppConfig):
         user_logged_in.connect(_begin_session)
 
 
-def _begin_session(request: Any, **said: Any) -> None:
-    from frontend.middleware import begin_session  # needs the apps to be loaded
+def _begin_session(request: Any, **facts: Any) -> None:
+    from frontend.shell.middleware import begin_session  # needs the apps to be loaded
 
     begin_session(request.session)

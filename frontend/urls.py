@@ -3,30 +3,29 @@
 from django.conf import settings as site
 from django.urls import path
 
-from frontend.views import (
-    account,
-    api_docs,
-    badges,
-    baselines,
-    board,
-    compare,
-    compare_choice,
-    fingerprints,
-    imports,
-    probes,
-    release_actions,
-    releases,
-    responses,
-    run,
-    run_actions,
-    runs,
-    settings,
-    suites,
-    tokens,
-    trace_diff,
-    webhooks,
-    workers,
-)
+from frontend.access import account_views as account
+from frontend.access import token_views as tokens
+from frontend.access import webhook_views as webhooks
+from frontend.api_docs import views as api_docs
+from frontend.badges import views as badges
+from frontend.board import views as board
+from frontend.compare import choice_views as compare_choice
+from frontend.compare import pair_views as trace_diff
+from frontend.compare import views as compare
+from frontend.endpoints import fingerprint_views as fingerprints
+from frontend.endpoints import setting_views as settings
+from frontend.endpoints import worker_views as workers
+from frontend.imports import views as imports
+from frontend.probes import views as probes
+from frontend.release import action_views as release_actions
+from frontend.release import views as releases
+from frontend.runs import action_views as run_actions
+from frontend.runs import list_views as runs
+from frontend.runs import response_views as responses
+from frontend.runs import run_views as run
+from frontend.schedules import views as schedules
+from frontend.suites import baseline_views as baselines
+from frontend.suites import views as suites
 
 urlpatterns = [
     path("", board.board, name="board"),
@@ -65,6 +64,10 @@ urlpatterns = [
     path("releases/<int:release_id>/rerun/", release_actions.rerun, name="release_rerun"),
     path("probes/", probes.probes, name="probes"),
     path("probes/<int:probe_id>/", probes.probe, name="probe"),
+    path("schedules/", schedules.schedules, name="schedules"),
+    path("schedules/<int:schedule_id>/delete/", schedules.delete, name="schedule_delete"),
+    path("schedules/<int:schedule_id>/pause/", schedules.pause, name="schedule_pause"),
+    path("schedules/<int:schedule_id>/resume/", schedules.resume, name="schedule_resume"),
     path("workers/", workers.workers, name="workers"),
     path("settings/", settings.settings, name="settings"),
     path("settings/endpoints/new/", settings.new_endpoint, name="endpoint_new"),
@@ -80,7 +83,7 @@ urlpatterns = [
     path("settings/profiles/new/", settings.new_profile, name="profile_new"),
 ]
 if site.OIDC:
-    from frontend.views import sso
+    from frontend.access import sso
 
     urlpatterns += [
         path("sso/<slug:provider_id>/", sso.begin, name="openid_connect_login"),

@@ -4,19 +4,21 @@ A run is asked for by the service; what an engine would have brought is written 
 can have any repeat, bucket or missing response that it needs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.db.models.functions import Now
+from django.db.models import F
+from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
-from evalboard.core import codec, digest, vocabulary
-from evalboard.core.profile_defaults import DEFAULT_PROFILES
-from evalboard.core.trace import Trace, make_trace
-from runs import services
+from evalboard.core import digest
+from evalboard.core.profile import DEFAULT_PROFILES
+from evalboard.core.trace import Trace, encode_block, make_trace, pack_vocabulary
+from runs.access import create_token, grant_role
+from runs.catalogue import create_endpoint, create_profile
 from runs.models import (
     Bucket,
     Endpoint,
@@ -34,7 +36,9 @@ from runs.models import (
     Vocabulary,
     Worker,
 )
-from runs.services import rollup
+from runs.run import create_run
+from runs.suites import push_suite
+from runs.work import rollup
 
 TARGET = "blue"
 _PINNED = DEFAULT_PROFILES["pinned"]["settings"]
@@ -48,14 +52,14 @@ TOKENS = [b"<end>", b"blue", b" red", b"\n", b"\xe2\x9c", b"\x93"]
 def user(name: str = "ada", role: str | None = "engineer") -> Any:
     person = get_user_model().objects.create_user(username=name)
     if role is not None:
-        services.grant_role(user=person, role=role)
+        grant_role(user=person, role=role)
     return person
 
 
 def token(person: Any, *scopes: str) -> str:
     """The secret of a new token; of scopes beyond the person's role, as if they had had more when it was made."""
     until = timezone.now() + timedelta(days=30)
-    made, secret = services.create_token(user=person, name="test", scopes=("read",), expires_at=until)
+    made, secret = create_token(user=person, name="test", scopes=("read",), expires_at=until)
     Token.objects.filter(pk=made.pk).update(scopes=sorted(scopes or ("read",)))
     return secret
 
@@ -66,19 +70,19 @@ def suite(slug: str = "colours", case_ids: Sequence[str] = ("sky", "sea", "a/b c
         for number, case_id in enumerate(case_ids)
     ]
     document = {"slug": slug, "title": slug.title(), "max_tokens": 24, "scorer": {"kind": "exact"}, "cases": cases}
-    return services.push_suite(document=document)[0]
+    return push_suite(document=document)[0]
 
 
 def endpoint(slug: str = "local", **changes: Any) -> str:
     path = str(settings.MODEL_ROOTS[0] / "paint-1b")
     known = {"model_path": path, "dtype": "float32", "line": "paint"}
-    return services.create_endpoint(slug=slug, **{**known, **changes}).slug
+    return create_endpoint(slug=slug, **{**known, **changes}).slug
 
 
 def profile(slug: str = "pinned") -> str:
     """A default profile, or `sampled`: as pinned, at T = 0.7."""
     known = {**DEFAULT_PROFILES, "sampled": SAMPLED}[slug]
-    return services.create_profile(slug=slug, title=known["title"], settings=known["settings"])[0].slug
+    return create_profile(slug=slug, title=known["title"], settings=known["settings"])[0].slug
 
 
 def worker(name: str = "first", **changes: Any) -> Worker:
@@ -98,7 +102,7 @@ def bucket(dtype: str = "float32", *, batch_class: str = "alone") -> Bucket:
 def process(of: Bucket | None = None, **changes: Any) -> EngineProcess:
     """An engine process whose pins held and whose self-checks gave the same bits."""
     words, _ = Vocabulary.objects.get_or_create(
-        digest="b" * 64, defaults={"n_tokens": len(TOKENS), "data": vocabulary.pack(TOKENS, end_ids=[0])}
+        digest="b" * 64, defaults={"n_tokens": len(TOKENS), "data": pack_vocabulary(TOKENS, end_ids=[0])}
     )
     known = {
         "worker": Worker.objects.first() or worker(),
@@ -121,7 +125,7 @@ def run(
         endpoint(on)
     if not Profile.objects.filter(slug=under).exists():
         profile(under)
-    return services.create_run(suite=version.suite.slug, endpoint=on, profile=under, repeats=repeats, **changes)
+    return create_run(suite=version.suite.slug, endpoint=on, profile=under, repeats=repeats, **changes)
 
 
 def trace(text: str = TARGET, *, logprob: float = -0.25) -> Trace:
@@ -136,7 +140,7 @@ def trace(text: str = TARGET, *, logprob: float = -0.25) -> Trace:
 def decode(
     of: Run,
     repeat: int,
-    texts: Sequence[str | None],
+    texts: Sequence[str | None] | Mapping[int, str | None],
     *,
     by: EngineProcess | Sequence[EngineProcess] | None = None,
     logprob: float = -0.25,
@@ -144,22 +148,25 @@ def decode(
 ) -> Repeat:
     """Store a repeat's responses, None being a missing one, and end it unless told not to.
 
-    `by` is the process that decoded it, or one for each case.
+    texts: of all cases, or by index of those that a targeted repeat decodes. `by` is the process that decoded it, or
+    one for each case.
     """
+    answers = dict(texts if isinstance(texts, Mapping) else enumerate(texts))
     row = Repeat.objects.get(run=of, index=repeat)
     first = by if isinstance(by, EngineProcess) else by[0] if by else process()
     processes = [first] * len(texts) if by is None or isinstance(by, EngineProcess) else list(by)
-    traces = [trace(text or "", logprob=logprob) for text in texts]
-    block = TraceBlock.objects.create(run=of, data=codec.encode_block(traces), n_traces=len(traces), is_packed=True)
+    traces = [trace(text or "", logprob=logprob) for text in answers.values()]
+    block = TraceBlock.objects.create(run=of, data=encode_block(traces), n_traces=len(traces), is_packed=True)
     Response.objects.bulk_create(
-        Response(**_response(row, index, text, processes[index], block, traces[index]))
-        for index, text in enumerate(texts)
+        Response(**_response(row, index, text, processes[slot], (block, slot), traces[slot]))
+        for slot, (index, text) in enumerate(answers.items())
     )
     row.engine_processes.set(processes)
     Run.objects.filter(pk=of.pk).update(bucket=first.bucket, status=Run.Status.RUNNING, started_at=Now())
     shards = Shard.objects.filter(repeat=row)
     status = Shard.Status.FINISHED if ends else Shard.Status.RUNNING
-    shards.update(status=status, attempt=1, owner=first.worker, n_done=len(texts))
+    n_each = len(texts) if shards.count() == 1 else Coalesce("n_chosen", F("last") - F("first") + 1)
+    shards.update(status=status, attempt=1, owner=first.worker, n_done=n_each)
     Repeat.objects.filter(pk=row.pk).update(status=Repeat.Status.RUNNING)
     if ends:
         rollup.finish_repeat(repeat_id=row.pk)
@@ -179,7 +186,7 @@ def finished_run(*repeats: Sequence[str | None], by: EngineProcess | None = None
 
 
 def _response(
-    repeat: Repeat, index: int, text: str | None, by: EngineProcess, block: TraceBlock, decoded: Trace
+    repeat: Repeat, index: int, text: str | None, by: EngineProcess, place: tuple[TraceBlock, int], decoded: Trace
 ) -> dict[str, Any]:
     row: dict[str, Any] = {"repeat": repeat, "case_index": index, "engine_process": by, "attempt": 1}
     if text is None:
@@ -187,8 +194,8 @@ def _response(
     return row | {
         "text": text,
         "finish_reason": "stop",
-        "trace_block": block,
-        "trace_slot": index,
+        "trace_block": place[0],
+        "trace_slot": place[1],
         "text_digest": digest.text_digest(text),
         "trace_digest": decoded.digest,
         "prompt_digest": digest.short_digest(b"prompt"),

@@ -26,9 +26,12 @@ from hypothesis import HealthCheck, settings
 
 from evalboard.local.children import die_with_parent
 
-# The machine is shared: that drawing an example took long says nothing about the strategy.
-settings.register_profile("shared machine", suppress_health_check=[HealthCheck.too_slow], deadline=None)
-settings.load_profile("shared machine")
+# A test that guards a change draws the same examples each time; `make soak` draws others, and more of them. The machine
+# is shared: that drawing one took long says nothing about the strategy.
+SHARED_MACHINE: Any = {"suppress_health_check": [HealthCheck.too_slow], "deadline": None}
+settings.register_profile("gate", derandomize=True, database=None, **SHARED_MACHINE)
+settings.register_profile("soak", max_examples=1000, print_blob=True, **SHARED_MACHINE)
+settings.load_profile("soak" if os.environ.get("EVALBOARD_SOAK") else "gate")
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE_MODEL = "smollm2-135m-instruct"
@@ -64,13 +67,65 @@ def _one_after_another(first: Callable[[], None], then: Callable[[], None] | Non
     return call
 
 
-# Few tests that take long, each by itself: begun last, one of them would be waited for with a core idle.
-LONG_RINGS = ("worker", "local", "faults", "browser")
+# Their tests wait for processes more than they compute; the longest come first.
+WAITING_RINGS = ("local", "worker", "faults", "browser")
+SERVERS = {"db", "transactional_db", "live_server", "postgres_url", "session_redis", "redis", "chromium", "vllm_python"}
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.relative_to(ROOT / "tests").parts[0] not in LONG_RINGS)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    for item in items:
+        if _ring(item) in WAITING_RINGS or item.get_closest_marker("django_db") or SERVERS & set(_fixtures(item)):
+            item.add_marker("server")
+        if item.get_closest_marker("chaos"):
+            item.add_marker(pytest.mark.flaky(reruns=1))
+    yield  # others choose by markers, and shuffle
+    items[:] = _spread(items)
+
+
+def _spread(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Order tests so that those which wait run beside those which compute; the former end first, for each is long."""
+    waiting = sorted((item for item in items if _ring(item) in WAITING_RINGS), key=_place_of_ring)
+    computing = [item for item in items if _ring(item) not in WAITING_RINGS]
+    places = [(0.7 * number / len(waiting), item) for number, item in enumerate(waiting)]
+    places += [(number / len(computing), item) for number, item in enumerate(computing)]
+    return [item for _, item in sorted(places, key=lambda place: place[0])]
+
+
+def _place_of_ring(item: pytest.Item) -> int:
+    return WAITING_RINGS.index(_ring(item))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Keep the tests of a file together where something is made once for them, and send every other one by itself.
+
+    pytest-xdist's own groups change a name that pytest 9.2 no longer reads.
+    """
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class BySharing(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return file if _shares_something(ROOT / file) else nodeid
+
+    return BySharing(config, log)
+
+
+@functools.cache
+def _shares_something(file: Path) -> bool:
+    """Tell whether a fixture of the file is made once for several of its tests."""
+    return re.search(r'scope="(class|module|session)"', file.read_text()) is not None
+
+
+def _ring(item: pytest.Item) -> str:
+    return item.path.relative_to(ROOT / "tests").parts[0]
+
+
+def _fixtures(item: pytest.Item) -> list[str]:
+    return getattr(item, "fixturenames", [])
 
 
 SECRET = re.compile(r"evb_[0-9a-f]{8}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}|whsec_[A-Za-z0-9+/]{24,}={0,2}")
@@ -140,7 +195,7 @@ def postgres_url() -> Iterator[str]:
     # Not under pytest's own temporary folder: a Unix socket's path has room for about 100 bytes.
     folder = Path(tempfile.mkdtemp(prefix="evalboard-test-"))
     folder.chmod(0o711)  # where root runs the tests, PostgreSQL runs under another account
-    server = postgres.Server(folder / "postgres", log=folder / "postgres.log")
+    server = postgres.Server(folder / "postgres", log=folder / "postgres.log", is_durable=False)
     try:
         server.start()
         yield server.create_database("evalboard")
@@ -159,28 +214,58 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
     project.DATABASES["default"].update(dj_database_url.parse(postgres_url))
 
 
-@pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
-    """Let tests that commit be cleaned up after: they empty every table by TRUNCATE, which sign-offs refuse.
+# What migrations leave there, and every test finds.
+LASTING = ("django_migrations", "django_content_type", "auth_permission")
 
-    tests/attacks/test_sign_off_evidence.py switches the refusal on again, and tries it.
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Have tests that commit cleaned up after quickly: Django would TRUNCATE every table and make permissions anew.
+
+    At the end the sessions of processes that were killed are ended: the server learns of it late, and a database that
+    somebody still uses cannot be dropped.
     """
     from django.db import connection
+    from django.test import TransactionTestCase
 
+    TransactionTestCase._fixture_teardown = lambda case: _empty_tables()
+    yield
     with django_db_blocker.unblock(), connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE runs_signoff DISABLE TRIGGER runs_signoff_no_truncate")
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
+def _empty_tables() -> None:
+    """Delete every row once no statement writes any more; without triggers, for sign-offs' refuse it."""
+    from django.db import connection, transaction
+
+    with transaction.atomic(), connection.cursor() as cursor:
+        tables = [connection.ops.quote_name(name) for name in connection.introspection.table_names(cursor)]
+        emptied = [name for name in tables if name.strip('"') not in LASTING]
+        cursor.execute(f"LOCK TABLE {', '.join(emptied)} IN EXCLUSIVE MODE")
+        cursor.execute(f"SELECT {', '.join(f'EXISTS (SELECT FROM {name})' for name in emptied)}")  # noqa: S608
+        with_rows = [name for name, has_rows in zip(emptied, cursor.fetchone(), strict=True) if has_rows]
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        for name in with_rows:
+            cursor.execute(f"DELETE FROM {name}")  # noqa: S608
 
 
 @pytest.fixture
 def database_url(transactional_db: None) -> str:
     """URL of the test database, for a child process of the test; rows are committed, hence transactional."""
+    return read_database_url()
+
+
+def read_database_url() -> str:
     from django.db import connection
 
-    found = connection.get_connection_params()
-    host = quote(str(found.get("host", "")), safe="")
-    password = quote(str(found.get("password", "")), safe="")
-    account = quote(str(found.get("user", "")), safe="") + (f":{password}" if password else "")
-    return f"postgres://{account}@/{found['dbname']}?host={host}&port={found.get('port', 5432)}"
+    options = connection.get_connection_params()
+    host = quote(str(options.get("host", "")), safe="")
+    password = quote(str(options.get("password", "")), safe="")
+    account = quote(str(options.get("user", "")), safe="") + (f":{password}" if password else "")
+    return f"postgres://{account}@/{options['dbname']}?host={host}&port={options.get('port', 5432)}"
 
 
 @pytest.fixture(scope="session")
@@ -194,6 +279,16 @@ def session_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     server.start()
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def nursery() -> Iterator[Any]:
+    """Where processes of the product are forked from (tests/nursery.py)."""
+    from tests.nursery import Nursery
+
+    found = Nursery()
+    yield found
+    found.stop()
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ The suite has 8 cases, which under a tolerance of 15 points is enough for 5 repe
 from collections.abc import Sequence
 from typing import Any
 
-from runs import services
+from runs.catalogue import create_policy, store_default_policies
 from runs.models import EngineProcess, Policy, Run, SuiteVersion
 from tests import build
 
@@ -20,8 +20,8 @@ def suite(slug: str = "colours") -> SuiteVersion:
 
 def policy() -> Policy:
     """`lenient`, beside the two that every installation has."""
-    services.store_default_policies()
-    return services.create_policy(slug="lenient", title="Lenient", settings=LENIENT)[0]
+    store_default_policies()
+    return create_policy(slug="lenient", title="Lenient", settings=LENIENT)[0]
 
 
 def run(

@@ -3,8 +3,7 @@
 from typing import Any
 
 from evalboard.core.digest import short_digest
-from evalboard.core.provenance import Decoded, Failed, Timings
-from evalboard.core.trace import make_trace
+from evalboard.core.trace import Decoded, Failed, Timings, make_trace
 
 
 def suite_document(*, slug: str, n_cases: int) -> dict[str, Any]:

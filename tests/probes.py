@@ -5,13 +5,13 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from evalboard.core.probe_call import Call
-from runs import services
+from evalboard.core.probes import ProbeCall
 from runs.models import Endpoint, EngineProcess, Probe, Profile, Worker
-from runs.selectors.probe import probe_work
+from runs.probes import claim_probe, create_probe, finish_probe, record_calls
+from runs.probes.read import probe_work
 from tests import build
 
-Answer = Callable[[Call], Call]
+Answer = Callable[[ProbeCall], ProbeCall]
 
 
 def ask(
@@ -23,32 +23,32 @@ def ask(
     for slug in ("pinned", "fast"):
         if not Profile.objects.filter(slug=slug).exists():
             build.profile(slug)
-    return services.create_probe(endpoint=on, kind=kind, parameters=parameters or {}, user=user)
+    return create_probe(endpoint=on, kind=kind, parameters=parameters or {}, user=user)
 
 
 def served(answer: Answer, *, rounds: int | None = None) -> Probe:
     """Answer the oldest claimable probe as a worker would, all of it or only its first `rounds`."""
     worker = Worker.objects.filter(name="prober").first() or build.worker("prober")
     process = EngineProcess.objects.filter(worker=worker).first() or build.process(worker=worker)
-    lease = services.claim_probe(worker=worker)
+    lease = claim_probe(worker=worker)
     assert lease is not None
     bucket = process.bucket
     assert bucket is not None
     by = {"worker": worker.pk, "engine_process": process.pk, "bucket": bucket.pk}
-    for calls in probe_work(lease.probe_id, worker_id=worker.pk).rounds[:rounds]:
+    for calls in probe_work(lease.id, worker_id=worker.pk).rounds[:rounds]:
         answered = [replace(answer(call), fingerprint=bucket.fingerprint.digest, **by) for call in calls]
-        services.record_calls(lease=lease, calls=answered)
+        record_calls(lease=lease, calls=answered)
     if rounds is None:
-        services.finish_probe(lease=lease)
-    return Probe.objects.get(pk=lease.probe_id)
+        finish_probe(lease=lease)
+    return Probe.objects.get(pk=lease.id)
 
 
-def alike(call: Call) -> Call:
+def alike(call: ProbeCall) -> ProbeCall:
     """Every call has the same answer."""
     return replace(call, text="blue", token_ids=(1, 0), finish_reason="stop", batch_max=4)
 
 
-def honoured(call: Call) -> Call:
+def honoured(call: ProbeCall) -> ProbeCall:
     """A seed decides the answer, and nothing else does."""
     ids = tuple(((call.seed or 0) * 7919 + call.prompt * 31 + place * (call.seed or 0)) % 9973 for place in range(12))
     return replace(call, text=f"seed {call.seed}", token_ids=ids, finish_reason="length", batch_max=1)
@@ -58,7 +58,7 @@ def ignored() -> Answer:
     """No two calls have the same answer, whatever their seeds."""
     numbers = count()
 
-    def answer(call: Call) -> Call:
+    def answer(call: ProbeCall) -> ProbeCall:
         n = next(numbers)
         ids = tuple((n * 7919 + place * (n + 3)) % 9973 for place in range(12))
         return replace(call, text=f"answer {n}", token_ids=ids, finish_reason="length", batch_max=1)
@@ -70,7 +70,7 @@ def moved_by_batching(every: int) -> Answer:
     """Each so many-th copy goes another way at its second token, the others all say "blue"."""
     numbers = count(1)
 
-    def answer(call: Call) -> Call:
+    def answer(call: ProbeCall) -> ProbeCall:
         is_other = call.group == "copy" and next(numbers) % every == 0
         ids, words = ((1, 2, 0), "blue red") if is_other else ((1, 0), "blue")
         return replace(call, text=words, token_ids=ids, finish_reason="stop", batch_max=12)

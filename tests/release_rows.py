@@ -7,8 +7,8 @@ from typing import Any
 from django.utils import timezone
 
 from evalboard.core.digest import digest_json
-from evalboard.core.gate_document import RULES
-from evalboard.core.policy import DEFAULT_POLICIES
+from evalboard.core.suite import DEFAULT_POLICIES
+from evalboard.core.verdict import VERDICT_RULES
 from runs import sign_off_chain
 from runs.models import Baseline, Fingerprint, Gate, Policy, Release, Rotation, Run, SignOff, Suite, Verdict
 from tests import build
@@ -97,7 +97,7 @@ def gate(verdict: str = "ship", **changes: Any) -> dict[str, Any]:
 def document(*gates: Mapping[str, Any], verdict: str = "ship", **changes: Any) -> dict[str, Any]:
     known = {
         "version": 1,
-        "rules": RULES,
+        "rules": VERDICT_RULES,
         "verdict": verdict,
         "summary": f"It is {verdict}.",
         "headline_gate": 0,

@@ -3,7 +3,8 @@
 from collections.abc import Collection
 from typing import Any
 
-from evalboard.core.self_test import DTYPES, STEPS, VARYING, VERSION
+from evalboard.core.profile import SELF_TEST_VERSION, TESTED_DTYPES
+from evalboard.core.profile.self_test import SELF_TEST_STEPS, VARYING_OPERATIONS
 
 Place = tuple[str, str, str]  # kernels, operation, dtype
 
@@ -21,8 +22,8 @@ def result(
         return {
             "device": device,
             "seconds": 1.5,
-            "steps": [row(kernels, name, dtype) for name in STEPS for dtype in DTYPES],
-            "varying": [row(kernels, name, dtype) for name in VARYING for dtype in DTYPES],
+            "steps": [row(kernels, name, dtype) for name in SELF_TEST_STEPS for dtype in TESTED_DTYPES],
+            "varying": [row(kernels, name, dtype) for name in VARYING_OPERATIONS for dtype in TESTED_DTYPES],
         }
 
     def row(kernels: str, operation: str, dtype: str) -> dict[str, Any]:
@@ -35,7 +36,7 @@ def result(
             "largest_repeat_difference": 0.5 if place in varying else 0.0,
             "problem": None,
         }
-        if operation in VARYING:
+        if operation in VARYING_OPERATIONS:
             return named
         return named | {
             "shape": "4096 → 4096",
@@ -44,4 +45,4 @@ def result(
         }
 
     invariant = measured("invariant") if device == "cuda" else None
-    return {"version": VERSION, "kernels": {"plain": measured("plain"), "invariant": invariant}}
+    return {"version": SELF_TEST_VERSION, "kernels": {"plain": measured("plain"), "invariant": invariant}}

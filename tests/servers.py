@@ -1,6 +1,7 @@
 """Servers of the tests' own, so that a test may kill, stop, fill and cut them: Redis, and a wire that can be cut."""
 
 import contextlib
+import random
 import shutil
 import socket
 import subprocess
@@ -8,7 +9,7 @@ import threading
 import time
 from pathlib import Path
 
-START_SECONDS = 10.0
+START_SECONDS = 60.0
 
 
 def free_port() -> int:
@@ -17,11 +18,20 @@ def free_port() -> int:
         return int(trial.getsockname()[1])
 
 
-class RedisServer:
-    """A redis-server on a port of its own that keeps nothing on disk, unless `options` say otherwise."""
+def free_lasting_port() -> int:
+    """Return a free port that stays free between servers: below those that the kernel gives to connections."""
+    while True:
+        port = random.SystemRandom().randrange(20_000, 30_000)
+        with contextlib.suppress(OSError), socket.socket() as trial:
+            trial.bind(("127.0.0.1", port))
+            return port
 
-    def __init__(self, folder: Path, *options: str) -> None:
-        self.port = free_port()
+
+class RedisServer:
+    """A redis-server that keeps nothing on disk, unless `options` say otherwise; on a port of its own, or on this."""
+
+    def __init__(self, folder: Path, *options: str, port: int | None = None) -> None:
+        self.port = free_port() if port is None else port
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self._folder = folder
         self._options = options

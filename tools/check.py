@@ -1,4 +1,4 @@
-"""The static half of what a change must pass: lint, format, templates, types, imports, migrations, schemas, CI, images.
+"""The static half of what a change must pass: lint, words, templates, types, imports, migrations, schemas, CI, images.
 
 Started by `make check` in .venv. All checks run; the exit status says whether all passed.
 """
@@ -13,10 +13,11 @@ BIN = Path(sys.executable).parent
 
 
 def checks() -> dict[str, list[str]]:
-    templates = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "frontend" / "templates").glob("**/*.html"))
+    templates = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "frontend").glob("*/templates/**/*.html"))
     return {
         "lint": [f"{BIN}/ruff", "check", "."],
         "format": [f"{BIN}/ruff", "format", "--check", "."],
+        "words": [sys.executable, "tools/words.py"],
         "templates": [f"{BIN}/djade", "--check", "--target-version", "5.2", *templates],
         "types": [f"{BIN}/mypy"],
         "import contracts": [f"{BIN}/lint-imports"],
@@ -31,6 +32,7 @@ def checks() -> dict[str, list[str]]:
             *("--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci", "docs/ci/gitlab-ci.yml"),
         ],
         "API schema": [sys.executable, "tools/openapi.py"],
+        "API page": [sys.executable, "tools/api_fields.py"],
         "migrations": [sys.executable, "manage.py", "makemigrations", "--check", "--dry-run"],
     }
 

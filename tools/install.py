@@ -87,6 +87,7 @@ def install(name: str) -> None:
             install_lock(venv, name)
         if plan.project and not is_project_stamped(venv):
             pip(venv, "install", "--no-deps", "--no-build-isolation", "--editable", ".")
+            take_basic_plotly(venv)
             write_stamp(stamp_of(venv, "project"), project_digest())
         print(f"{time.monotonic() - began:6.1f} s  {plan.words}", flush=True)
 
@@ -100,11 +101,17 @@ def install_lock(venv: Path, name: str) -> None:
     write_stamp(stamp_of(venv, name), lock_digest(name))
 
 
+def take_basic_plotly(venv: Path) -> None:
+    """Fetch the bundle that pages load a quarter as long, where npm is; elsewhere they load the package's own."""
+    if shutil.which("npm"):
+        subprocess.run([sys.executable, "tools/plotly_basic.py", venv / "share" / "evalboard"], cwd=ROOT, check=False)
+
+
 def check_platform() -> None:
-    found = f"{platform.system()} {platform.machine()}"
-    if found != "Linux x86_64":
+    platform_name = f"{platform.system()} {platform.machine()}"
+    if platform_name != "Linux x86_64":
         raise CannotInstall(
-            f"this is {found}, and the engine's packages exist for Linux x86_64 only; use such a machine."
+            f"this is {platform_name}, and the engine's packages exist for Linux x86_64 only; use such a machine."
         )
     if not PYTHONS[0] <= sys.version_info[:2] <= PYTHONS[1]:
         raise CannotInstall(
@@ -140,7 +147,7 @@ def only_one(venv: Path) -> Iterator[None]:
 
 
 def lock_digest(name: str) -> str:
-    """Digest of what a virtualenv depends on: the lock, torch's version, Python, and where it lies."""
+    """Return the digest of what a virtualenv depends on: the lock, torch's version, Python, and where it lies."""
     plan = PLANS[name]
     parts = [(ROOT / "requirements" / plan.lock).read_bytes(), platform.python_version().encode(), os.fsencode(ROOT)]
     if name == "dev":
@@ -151,8 +158,8 @@ def lock_digest(name: str) -> str:
 
 
 def project_digest() -> str:
-    """Digest of what the installation of the checkout itself depends on."""
-    return digest((ROOT / "pyproject.toml").read_bytes())
+    """Return the digest of what the installation of the checkout itself depends on."""
+    return digest((ROOT / "pyproject.toml").read_bytes(), (ROOT / "tools" / "plotly_basic.py").read_bytes())
 
 
 def digest(*parts: bytes) -> str:
@@ -164,7 +171,7 @@ def stamp_of(venv: Path, name: str) -> Path:
 
 
 def write_stamp(stamp: Path, text: str) -> None:
-    """Written last and in one step: a stamp means that everything before it is done."""
+    """Write the stamp last and in one step: it means that everything before it is done."""
     stamp.with_suffix(".new").write_text(text)
     stamp.with_suffix(".new").rename(stamp)
 
@@ -190,26 +197,26 @@ def is_project_stamped(venv: Path) -> bool:
 
 
 def make_venv(venv: Path, *, keep: bool) -> None:
-    """An empty virtualenv: what is left of another lock or of an interrupted installation is not built upon."""
+    """Make an empty virtualenv: what is left of another lock or of a broken installation is not built upon."""
     if keep:
         return
     shutil.rmtree(venv, ignore_errors=True)
     made = subprocess.run([sys.executable, "-m", "venv", venv], capture_output=True, text=True, check=False)
     if made.returncode != 0:
-        said = (made.stdout + made.stderr).strip()
-        if "ensurepip" in said:
+        output = (made.stdout + made.stderr).strip()
+        if "ensurepip" in output:
             raise CannotInstall(
                 f"{sys.executable} comes without its venv module; install it (on Debian or Ubuntu: "
                 f"apt-get install python{sys.version_info[0]}.{sys.version_info[1]}-venv) or name another Python, "
                 "as in `make up PYTHON=python3.12`."
             )
         raise CannotInstall(
-            f"no virtualenv can be made at {venv}: {said.splitlines()[-1] if said else 'no reason given'}"
+            f"no virtualenv can be made at {venv}: {output.splitlines()[-1] if output else 'no reason given'}"
         )
 
 
 def install_torch(venv: Path) -> None:
-    """torch's CPU build from wherever pip already looks, else from PyTorch's own index."""
+    """Install torch's CPU build from wherever pip already looks, else from PyTorch's own index."""
     command = ("install", "--no-deps", "--only-binary=:all:", TORCH)
     try:
         pip(venv, *command)
@@ -231,8 +238,8 @@ def pip(venv: Path, *arguments: str) -> None:
             command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=out, close_fds=False, check=False
         )
     if ended.returncode != 0:
-        said = log.read_bytes()[began:].decode(errors="replace")
-        raise explain(said, log)
+        output = log.read_bytes()[began:].decode(errors="replace")
+        raise explain(output, log)
 
 
 NO_NETWORK = re.compile(
@@ -241,30 +248,30 @@ NO_NETWORK = re.compile(
 )
 
 
-def explain(said: str, log: Path) -> CannotInstall:
-    """The one sentence for what pip said."""
-    if "No space left on device" in said or "Disk quota exceeded" in said:
+def explain(output: str, log: Path) -> CannotInstall:
+    """Return the one sentence for what pip said."""
+    if "No space left on device" in output or "Disk quota exceeded" in output:
         return CannotInstall(
             f"the disk is full; make room under {ROOT} and in the folder for temporary files (TMPDIR), "
             "then run the same command again."
         )
-    if NO_NETWORK.search(said):
+    if NO_NETWORK.search(output):
         return CannotInstall(
             "pip reached no package index; connect this machine or set pip's index (PIP_INDEX_URL), then run the same "
             f"command again. pip's words are in {log}."
         )
-    if "DO NOT MATCH THE HASHES" in said:
+    if "DO NOT MATCH THE HASHES" in output:
         return CannotInstall(
             f"a package differs from the one that was locked, so it was not installed; see {log}, and ask whoever "
             "keeps your package index."
         )
-    if "No matching distribution found" in said:
-        wanted = re.search(r"No matching distribution found for (\S+)", said)
+    if "No matching distribution found" in output:
+        wanted = re.search(r"No matching distribution found for (\S+)", output)
         return NotOffered(
             f"the package index has no {wanted[1] if wanted else 'such version'} for this Python; "
             f"see {log}, or use another index (PIP_INDEX_URL)."
         )
-    errors = [line for line in said.splitlines() if line.startswith("ERROR")] or said.splitlines() or ["no words"]
+    errors = [line for line in output.splitlines() if line.startswith("ERROR")] or output.splitlines() or ["no words"]
     return CannotInstall(f"pip failed with {errors[-1]!r}; its words are in {log}.")
 
 

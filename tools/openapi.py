@@ -15,7 +15,7 @@ SHOWN = 60  # lines of a difference
 
 
 def made() -> str:
-    """The schema as the code has it; drf-spectacular ends this where it is invalid or a route is not described."""
+    """Return the code's own schema; drf-spectacular ends this where it is invalid or a route is not described."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "openapi.yaml"
         command = [sys.executable, "manage.py", "spectacular", "--validate", "--fail-on-warn", "--file", str(path)]
@@ -30,11 +30,11 @@ def main() -> int:
     if "--write" in sys.argv[1:]:
         KEPT.write_text(now)
         return 0
-    kept = KEPT.read_text() if KEPT.exists() else ""
-    if now == kept:
+    stored = KEPT.read_text() if KEPT.exists() else ""
+    if now == stored:
         return 0
     parted = difflib.unified_diff(
-        kept.splitlines(), now.splitlines(), "docs/openapi.yaml", "the code", lineterm="", n=2
+        stored.splitlines(), now.splitlines(), "docs/openapi.yaml", "the code", lineterm="", n=2
     )
     print(*list(parted)[:SHOWN], sep="\n")
     print("\ndocs/openapi.yaml is not what the code says; `python tools/openapi.py --write` writes it anew.")

@@ -1,7 +1,11 @@
-"""Run every test; pytest's closing line comes last. Arguments go to pytest.
+"""Run tests; pytest's closing line comes last. Started in .venv.
 
-Started by `make test` in .venv, beside .venv-core. With EVALBOARD_REQUIRE_SERVICES=1 a part that is missing is a
-failure, without it the tests that need the part are skipped with the reason.
+Usage: python tools/test.py [ARGUMENTS]   every test; what ARGUMENTS name, and nothing else, where there are any
+       python tools/test.py --quick [...]  what needs no server, engine or browser
+       python tools/test.py --soak [...]   the tests that draw at random: more draws, another seed each time
+
+With EVALBOARD_REQUIRE_SERVICES=1 a part that is missing is a failure, without it the tests that need the part are
+skipped with the reason.
 """
 
 import os
@@ -16,24 +20,41 @@ from evalboard.local.children import die_with_parent
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE_PYTHON = ROOT / ".venv-core" / "bin" / "python"
-# Most tests wait for processes and servers, so two go side by side, each with a database and a Redis of its own; a
-# file's tests stay together, since what they share is made once for each file. `-n 0`: one after the other. One that
-# loses a race against a busy machine is tried once more, and the closing lines name it.
-SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "--reruns", "1", "-rR")
+# Many tests wait for processes and servers, so more go side by side than there are cores; each session has a database
+# and a Redis of its own. Tests that share something with their file stay together (tests/conftest.py).
+SIDE_BY_SIDE = ("-n", "4", "--dist", "loadgroup", "--no-loadscope-reorder", "-rR")
+ALL = (*SIDE_BY_SIDE, "--ignore", "tests/core")
+SOAK = (*SIDE_BY_SIDE, "-m", "chaos or hypothesis or drawn")
+# These only compute and share nothing. The rings that need a server in every test are not even read.
+QUICK = ("-n", "logical", "--dist", "worksteal", "-m", "not server", "-q")
+SERVED_RINGS = ("attacks", "browser", "faults", "local", "worker")
 
 
-def main(pytest_arguments: list[str]) -> int:
-    # All is run, whatever failed before, so that one call shows every failure. The engine comes over the network
-    # while the core's tests compute.
+def main(arguments: list[str]) -> int:
+    # Hundreds of processes read the same modules: each is compiled once, whatever is the custom of this machine.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    kind, *others = arguments or [""]
+    if kind == "--quick":
+        return pytest(*QUICK, *(f"--ignore=tests/{ring}" for ring in SERVED_RINGS), *others)
+    if kind == "--soak":
+        os.environ["EVALBOARD_SOAK"] = "1"
+        return pytest(*SOAK, *others)
+    return pytest(*arguments) if arguments else run_all()
+
+
+def run_all() -> int:
+    """Run everything, whatever failed before, so that one call shows every failure."""
     with ThreadPoolExecutor() as beside:
+        core = beside.submit(run_core_alone)
         engine = beside.submit(install_engine)
-        before = [test_scripts(), test_core_alone()]
-        before.append(engine.result())
-    if any(before):
-        print("Some of what runs before pytest failed; see above.", file=sys.stderr)
-    # The core's have run; who names tests gets those.
-    chosen = pytest_arguments or ["--ignore", "tests/core"]
-    return max(*before, run([sys.executable, "-m", "pytest", *SIDE_BY_SIDE, *chosen]))
+        failures = [run_scripts(), engine.result(), pytest(*ALL), core.result()]
+    if any(failures[:2] + failures[3:]):
+        print("Some of what runs beside pytest failed; see above.", file=sys.stderr)
+    return max(failures)
+
+
+def pytest(*arguments: str) -> int:
+    return run([sys.executable, "-m", "pytest", *arguments])
 
 
 def install_engine() -> int:
@@ -44,8 +65,8 @@ def install_engine() -> int:
     return failed if is_required() else 0
 
 
-def test_scripts() -> int:
-    """The pages' pure functions, under Node."""
+def run_scripts() -> int:
+    """Test the pages' pure functions under Node."""
     files = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests" / "js").glob("**/*.test.*js"))
     node = shutil.which("node")
     if not files:
@@ -56,9 +77,13 @@ def test_scripts() -> int:
     return run([node, "--test", *files])
 
 
-def test_core_alone() -> int:
-    """The core's tests where Django is not installed, so that the core cannot come to lean on it unseen."""
-    return run([CORE_PYTHON, "-m", "pytest", "tests/core", "-q"])
+def run_core_alone() -> int:
+    """Run the core's tests where Django is not installed, so that the core cannot come to lean on it unseen."""
+    command = [CORE_PYTHON, "-m", "pytest", "tests/core", "-q"]
+    with_parent = die_with_parent(signal.SIGKILL)
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, preexec_fn=with_parent)
+    print(f"\ntests/core, alone: {ended.stdout.strip()}{ended.stderr}", flush=True)
+    return abs(ended.returncode)
 
 
 def is_required() -> bool:

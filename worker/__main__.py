@@ -58,9 +58,10 @@ def _work(pool: str) -> int:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
+    from worker.reading import reading_suites
     from worker.sending import sending
 
-    with sending():
+    with sending(), reading_suites():
         runner.run_forever()
     return 0
 

@@ -1,4 +1,4 @@
-"""Keeps a lease alive while its shard is worked on, and learns when to stop."""
+"""Keeps a lease alive while its row is worked on, and learns when to stop."""
 
 import contextlib
 import logging
@@ -23,8 +23,9 @@ from django.db import (
 from psycopg.pq import TransactionStatus
 
 from evalboard.core.errors import LeaseLost
-from runs import services
+from runs import work
 from runs.models import Worker
+from runs.work import Beat, Lease
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -41,18 +42,18 @@ class Heartbeat:
     """Two threads beside the one that works: one renews the lease, one watches that it has been renewed in time.
 
     The second talks to nobody, so that it acts even where a statement of the others waits for an answer that never
-    comes. `on_stop` is called once, from one of them, when work must stop. `asked_at`: the monotonic time before the
-    shard was claimed, from which its lease counts. `renew` is the service that renews a lease of this kind.
+    comes. `on_stop` is called once, from one of them, when work must stop. `claimed_at`: the monotonic time before the
+    row was claimed, from which its lease counts. `renew` is the service that renews a lease of this kind.
     """
 
     def __init__(
         self,
         *,
-        lease: Any,
+        lease: Lease,
         worker: Worker,
         on_stop: Callable[[], None],
-        asked_at: float | None = None,
-        renew: Callable[..., services.Beat] = services.renew_lease,
+        claimed_at: float,
+        renew: Callable[..., Beat],
     ) -> None:
         self.lease = lease
         self._renew_lease = renew
@@ -61,7 +62,7 @@ class Heartbeat:
         self._worker = worker
         self._on_stop = on_stop
         self._ended = threading.Event()
-        self._deadline = _deadline(time.monotonic() if asked_at is None else asked_at)
+        self._deadline = _deadline(claimed_at)
         self._wires: list[Any] = []  # each thread's own connection
         self._threads = [
             threading.Thread(target=each, name=f"{each.__name__[1:]} {lease}", daemon=True)
@@ -116,7 +117,7 @@ class Heartbeat:
         try:
             close_old_connections()
             beat = self._renew_lease(lease=self.lease)
-            services.beat(worker=self._worker)
+            work.beat(worker=self._worker)
         except AWAY as away:
             connection.close()
             logger.warning("A heartbeat did not reach the database: %s", away)

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-from runs.web_address import Address, host_problem
+from runs.webhooks import Address, host_problem
 
 CONNECT_SECONDS = 5.0
 ATTEMPT_SECONDS = 15.0  # connecting, TLS, sending and the answer's head together; the resolver gives up by itself
@@ -81,10 +81,10 @@ class _Watch:
 
 def _checked_addresses(host: str, port: int) -> list[Address]:
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        resolved = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as problem:
         raise NotTaken(f"The name {host} cannot be resolved: {problem}.") from problem
-    addresses = [ipaddress.ip_address(str(place[0])) for *_, place in found]
+    addresses = [ipaddress.ip_address(str(place[0])) for *_, place in resolved]
     if refusal := host_problem(host, addresses):
         raise NotTaken(f"Nothing was sent: {refusal}")
     return addresses

@@ -1,102 +1,108 @@
 """Asks an endpoint what a probe has planned, round by round, and stores each round's answers as they are there."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from evalboard.core import probe_parameters, profile
-from evalboard.core.probe_call import Call
-from evalboard.core.provenance import Decoded, Outcome
-from evalboard.core.trace import Trace
-from runs import services
-from runs.models import EngineProcess, Worker
-from runs.selectors.probe import ProbeWork, probe_work
-from runs.selectors.self_test import self_test_result
+from evalboard.core.probes import ProbeCall, choose_sampling
+from evalboard.core.trace import Decoded, Outcome, Trace
+from runs.models import EngineProcess
+from runs.probes import PROBES, ProbeWork, claim_probe, finish_probe, probe_work, record_calls
+from runs.work import Beat, Lease, others_work
 from worker.engines.base import DecodeRequest, EngineFailure
 from worker.heartbeat import Heartbeat
-from worker.session import EngineSession, Opened
+from worker.jobs import Station, describe_failure
+from worker.session import Opened
 
 LEFT_OUT = "engine_error: The engine left the call out."
 
 
-class Prober:
-    """Works on probes with the engine session of its worker."""
+class ProbeJob:
+    """Probes, round by round."""
 
-    def __init__(self, *, worker: Worker, hardware: Mapping[str, Any], session: EngineSession) -> None:
-        self._worker = worker
-        self._hardware = hardware
-        self._session = session
+    def __init__(self, station: Station) -> None:
+        self._station = station
+        self._session = station.session
 
-    def serve(self, lease: services.ProbeLease, heartbeat: Heartbeat, is_stopping: Callable[[], bool]) -> str:
-        """Ask what is left of a probe, or give it back; why this worker leaves it alone, or "".
+    def claim(self) -> Lease | None:
+        return claim_probe(worker=self._station.worker, left_alone=self._station.left_alone("probe"))
 
-        Raises LeaseLost, and EngineFailure where a fresh engine did not answer either.
-        """
-        work = probe_work(lease.probe_id, worker_id=self._worker.pk)
-        refusal = profile.refusal(
-            profile.parse(work.serving.profile_settings),
-            self._hardware,
-            host=self._worker.host,
-            self_test_result=self_test_result(self._worker.pk),
-        )
+    def resume(self) -> Lease | None:
+        return PROBES.resume(worker=self._station.worker)
+
+    def renew(self, *, lease: Lease) -> Beat:
+        return PROBES.renew(lease=lease)
+
+    def let_go(self, lease: Lease, reason: str) -> None:
+        PROBES.release(lease=lease, reason=reason, may_fail=False)
+
+    def fail(self, lease: Lease, reason: str) -> None:
+        PROBES.release(lease=lease, reason=reason, may_fail=True)
+
+    def work(self, lease: Lease, heartbeat: Heartbeat) -> None:
+        """Ask what is left of a probe, or leave it to others."""
+        work = probe_work(lease.id, worker_id=self._station.worker.pk)
+        refusal = self._station.find_refusal(work.serving)
         if refusal is not None:
-            services.refuse_probe(lease=lease, reason=refusal)
-            return refusal
-        services.beat(worker=self._worker, note=f"Probes endpoint {work.serving.endpoint.slug} ({work.kind}).")
+            PROBES.refuse(lease=lease, reason=refusal)
+            self._station.leave_alone("probe", lease.id, refusal)
+            return
+        self._station.note(f"Probes endpoint {work.serving.endpoint.slug} ({work.kind}).")
+        try:
+            for calls in work.rounds:
+                answers = self._answered(work, calls, heartbeat)
+                self._station.check(heartbeat)
+                heartbeat.persist(partial(record_calls, lease=lease, calls=answers))
+        except EngineFailure as failure:
+            self.fail(lease, describe_failure(failure))
+            if others_work(worker=self._station.worker):
+                self._station.leave_alone("probe", lease.id, failure.detail)
+            return
+        heartbeat.persist(partial(finish_probe, lease=lease))
+        self._station.note("")
 
-        def must_end() -> bool:
-            return is_stopping() or heartbeat.must_stop
-
-        for calls in work.rounds:
-            answered = self._answered(work, calls, must_end)
-            if is_stopping() and not heartbeat.is_lost:  # so answers may be missing because the engine was called off
-                services.release_probe(lease=lease, reason="The worker was stopped.", may_fail=False)
-                return ""
-            heartbeat.persist(partial(services.record_calls, lease=lease, calls=answered))
-        heartbeat.persist(partial(services.finish_probe, lease=lease))
-        services.beat(worker=self._worker, note="")
-        return ""
-
-    def _answered(self, work: ProbeWork, calls: Sequence[Call], must_end: Callable[[], bool]) -> list[Call]:
+    def _answered(self, work: ProbeWork, calls: Sequence[ProbeCall], heartbeat: Heartbeat) -> list[ProbeCall]:
         """One round's answers; asked once more, afresh, where the engine fails: the warm one may have died before.
 
-        Raises EngineFailure, or where the work must end answers that are not whole.
+        Raises EngineFailure, or Interrupted where the work must end.
         """
         try:
             return self._decoded(work, calls)
         except EngineFailure:
             self._session.discard()
-            if must_end():
-                return []
+            self._station.check(heartbeat)
         try:
             return self._decoded(work, calls)
         except EngineFailure:
             self._session.discard()
-            if must_end():
-                return []
+            self._station.check(heartbeat)
             raise
 
-    def _decoded(self, work: ProbeWork, calls: Sequence[Call]) -> list[Call]:
+    def _decoded(self, work: ProbeWork, calls: Sequence[ProbeCall]) -> list[ProbeCall]:
         """Raises EngineFailure."""
         opened = self._session.open_apart(work.serving)
         requests = [_request(place, call, work, opened) for place, call in enumerate(calls)]
         outcomes = {outcome.case_index: outcome for outcome in opened.engine.decode(requests)}
         return [
-            replace(_with_answer(call, outcomes.get(place)), worker=self._worker.pk, **_served_by(opened.process))
+            replace(
+                _with_answer(call, outcomes.get(place)), worker=self._station.worker.pk, **_served_by(opened.process)
+            )
             for place, call in enumerate(calls)
         ]
 
 
-def _request(place: int, call: Call, work: ProbeWork, opened: Opened) -> DecodeRequest:
-    sampling = {**opened.plan.sampling, **probe_parameters.sampling(work.kind, work.parameters, call.group)}
+def _request(place: int, call: ProbeCall, work: ProbeWork, opened: Opened) -> DecodeRequest:
+    # A probe reads whole responses: what a model thinks is part of what it was asked for.
+    sampling = {**opened.plan.sampling, **choose_sampling(work.kind, work.parameters, call.group)}
+    sampling.pop("reasoning_tags", None)
     if call.seed is not None:
         sampling["seed"] = call.seed
     return DecodeRequest(case_index=place, messages=work.prompts[call.prompt], sampling=sampling)
 
 
-def _with_answer(call: Call, outcome: Outcome | None) -> Call:
+def _with_answer(call: ProbeCall, outcome: Outcome | None) -> ProbeCall:
     if outcome is None:
         return replace(call, error=LEFT_OUT)
     if not isinstance(outcome, Decoded):

@@ -1,25 +1,37 @@
 """Decodes one case of a run again, variant by variant, and holds each answer against the run's."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from evalboard.core import profile, replay_result
-from evalboard.core import replay as replays
-from evalboard.core.profile import ProfileSettings
-from evalboard.core.provenance import Decoded, Outcome
-from evalboard.core.replay_result import Result
-from evalboard.core.trace import Trace
-from runs import services
-from runs.models import EngineProcess, Worker
-from runs.selectors.replay import ReplayWork, cases_to_decode, n_prompt_tokens, replay_work, vocabulary_of
-from runs.selectors.self_test import self_test_result
-from runs.selectors.work import CaseToDecode
+from evalboard.core.compare import (
+    ReplayResult,
+    list_neighbours,
+    list_result_traces,
+    make_decoded_result,
+    make_failed_result,
+)
+from evalboard.core.profile import ProfileSettings, parse_profile, set_batch_size
+from evalboard.core.trace import Decoded, Outcome, Trace
+from runs.models import EngineProcess
+from runs.replays import (
+    REPLAYS,
+    ReplayWork,
+    cases_to_decode,
+    claim_replay,
+    count_prompt_tokens,
+    finish_replay,
+    load_vocabulary,
+    record_result,
+    replay_work,
+)
+from runs.work import Beat, Lease
 from worker.engines.base import DecodeRequest, EngineFailure
 from worker.heartbeat import Heartbeat
-from worker.session import EngineSession, Opened
+from worker.jobs import Station, make_request
+from worker.session import Opened
 
 Earlier = list[tuple[Mapping[str, Any], Trace]]
 
@@ -33,67 +45,62 @@ class Batch:
     neighbours: list[int]
 
 
-class Replayer:
-    """Works on replays with the engine session of its worker, of which each variant may start another engine."""
+class ReplayJob:
+    """Replays; each variant of one may start another engine."""
 
-    def __init__(self, *, worker: Worker, hardware: Mapping[str, Any], session: EngineSession) -> None:
-        self._worker = worker
-        self._hardware = hardware
-        self._session = session
+    def __init__(self, station: Station) -> None:
+        self._station = station
+        self._session = station.session
 
-    def serve(self, lease: services.ReplayLease, heartbeat: Heartbeat, is_stopping: Callable[[], bool]) -> str:
-        """Decode what is left of a replay, or give it back; why this worker leaves its run alone, or "".
+    def claim(self) -> Lease | None:
+        return claim_replay(worker=self._station.worker, left_alone=self._station.left_alone("run"))
 
-        Raises LeaseLost.
-        """
-        work = replay_work(lease.replay_id)
-        decoding = profile.parse(work.shard.serving.profile_settings)
-        refusal = profile.refusal(
-            decoding,
-            self._hardware,
-            host=self._worker.host,
-            self_test_result=self_test_result(self._worker.pk),
-        )
+    def resume(self) -> Lease | None:
+        return REPLAYS.resume(worker=self._station.worker)
+
+    def renew(self, *, lease: Lease) -> Beat:
+        return REPLAYS.renew(lease=lease)
+
+    def let_go(self, lease: Lease, reason: str) -> None:
+        REPLAYS.release(lease=lease, reason=reason, may_fail=False)
+
+    def fail(self, lease: Lease, reason: str) -> None:
+        REPLAYS.release(lease=lease, reason=reason, may_fail=True)
+
+    def work(self, lease: Lease, heartbeat: Heartbeat) -> None:
+        """Decode what is left of a replay, or leave it to others."""
+        work = replay_work(lease.id)
+        refusal = self._station.find_refusal(work.shard.serving)
         if refusal is not None:
-            services.refuse_replay(lease=lease, reason=refusal)
-            return refusal
-        services.beat(worker=self._worker, note=f"Replays case {work.case_id} of run {lease.run_id}.")
-
-        def must_end() -> bool:
-            return is_stopping() or heartbeat.must_stop
-
-        earlier: Earlier = replay_result.traces(work.results, work.response_trace)
+            REPLAYS.refuse(lease=lease, reason=refusal)
+            self._station.leave_alone("run", work.shard.run_id, refusal)
+            return
+        self._station.note(f"Replays case {work.case_id} of run {work.shard.run_id}.")
+        earlier: Earlier = list_result_traces(work.results, work.response_trace)
         for variant in work.variants[len(work.results) :]:
-            result, trace = self._tried(work, decoding, variant, earlier, must_end)
-            if is_stopping() and not heartbeat.is_lost:  # so the result may be that of an engine called off
-                services.release_replay(lease=lease, reason="The worker was stopped.", may_fail=False)
-                return ""
-            heartbeat.persist(partial(services.record_result, lease=lease, result=result))
+            result, trace = self._tried(work, variant, earlier, heartbeat)
+            self._station.check(heartbeat)
+            heartbeat.persist(partial(record_result, lease=lease, result=result))
             earlier += [] if trace is None else [(variant, trace)]
-        heartbeat.persist(partial(services.finish_replay, lease=lease))
-        services.beat(worker=self._worker, note="")
-        return ""
+        heartbeat.persist(partial(finish_replay, lease=lease))
+        self._station.note("")
 
     def _tried(
-        self,
-        work: ReplayWork,
-        decoding: ProfileSettings,
-        variant: Mapping[str, Any],
-        earlier: Earlier,
-        must_end: Callable[[], bool],
-    ) -> tuple[Result, Trace | None]:
+        self, work: ReplayWork, variant: Mapping[str, Any], earlier: Earlier, heartbeat: Heartbeat
+    ) -> tuple[ReplayResult, Trace | None]:
         """One variant's result, and the trace for the comparisons of later ones. An engine that fails is a result.
 
         It is tried once more, afresh, where that can help: the warm engine may have died since its last answer.
         """
         began = time.monotonic()
+        decoding = parse_profile(work.shard.serving.profile_settings)
         if "batch_size" in variant:
-            decoding = profile.at_batch_size(decoding, variant["batch_size"])
+            decoding = set_batch_size(decoding, variant["batch_size"])
         try:
             tried = self._decoded(work, decoding, variant, earlier)
         except EngineFailure as failure:
             self._session.discard()
-            if failure.code == "out_of_memory" or must_end():
+            if failure.code == "out_of_memory" or self._station.must_end(heartbeat):
                 tried = _failed(work, variant, failure)
             else:
                 tried = self._tried_again(work, decoding, variant, earlier)
@@ -102,7 +109,7 @@ class Replayer:
 
     def _tried_again(
         self, work: ReplayWork, decoding: ProfileSettings, variant: Mapping[str, Any], earlier: Earlier
-    ) -> tuple[Result, Trace | None]:
+    ) -> tuple[ReplayResult, Trace | None]:
         try:
             return self._decoded(work, decoding, variant, earlier)
         except EngineFailure as failure:
@@ -111,7 +118,7 @@ class Replayer:
 
     def _decoded(
         self, work: ReplayWork, decoding: ProfileSettings, variant: Mapping[str, Any], earlier: Earlier
-    ) -> tuple[Result, Trace | None]:
+    ) -> tuple[ReplayResult, Trace | None]:
         """Raises EngineFailure."""
         opened = self._session.open_apart(work.shard.serving, decoding=decoding, dtype=variant.get("dtype"))
         batch = _batch(work, variant, opened)
@@ -124,7 +131,7 @@ def _batch(work: ReplayWork, variant: Mapping[str, Any], opened: Opened) -> Batc
     """The case with those that share its steps: as in the run, or as many of the suite's other cases as are wanted."""
     if "batch_size" not in variant:
         return _as_in_the_run(work, opened)
-    neighbours = replays.neighbours(
+    neighbours = list_neighbours(
         work.case_index,
         n_cases=work.n_cases,
         batch_size=variant["batch_size"],
@@ -133,8 +140,8 @@ def _batch(work: ReplayWork, variant: Mapping[str, Any], opened: Opened) -> Batc
     case, *others = cases_to_decode(work.repeat_id, [work.case_index, *neighbours])
     # An answer that ended would make the batch smaller: neighbours go on until the one that counts has ended.
     endless = {**opened.plan.sampling, "ignore_eos": True, "min_tokens": 0, "stop": []}
-    requests = [_request(0, case, opened.plan.sampling)]
-    requests += [_request(place, other, endless) for place, other in enumerate(others, start=1)]
+    requests = [make_request(case, opened.plan.sampling, place=0)]
+    requests += [make_request(other, endless, place=place) for place, other in enumerate(others, start=1)]
     return Batch(requests, 0, neighbours)
 
 
@@ -147,13 +154,8 @@ def _as_in_the_run(work: ReplayWork, opened: Opened) -> Batch:
         if case.index == work.case_index
         or (opened.plan.batch_class != "alone" and (size is None or case.index // size == work.case_index // size))
     ]
-    requests = [_request(case.index, case, opened.plan.sampling) for case in together]
+    requests = [make_request(case, opened.plan.sampling) for case in together]
     return Batch(requests, work.case_index, [case.index for case in together if case.index != work.case_index])
-
-
-def _request(place: int, case: CaseToDecode, sampling: Mapping[str, Any]) -> DecodeRequest:
-    own = {**sampling, "seed": case.seed}
-    return DecodeRequest(case_index=place, messages=case.messages, tools=case.tools, sampling=own)
 
 
 def _decode(batch: Batch, opened: Opened) -> Outcome | None:
@@ -170,36 +172,38 @@ def _result(
     outcome: Outcome | None,
     earlier: Earlier,
     process: EngineProcess,
-) -> tuple[Result, Trace | None]:
+) -> tuple[ReplayResult, Trace | None]:
     if outcome is None:
-        return replay_result.failed(variant, code="engine_error", detail="The engine left the case out."), None
+        return make_failed_result(variant, code="engine_error", detail="The engine left the case out."), None
     if not isinstance(outcome, Decoded):
-        return replay_result.failed(variant, code=outcome.code, detail=outcome.detail), None
-    words = vocabulary_of(process)
+        return make_failed_result(variant, code=outcome.code, detail=outcome.detail), None
+    words = load_vocabulary(process)
 
     def draw(ids: Sequence[int]) -> list[str]:
         return [f"⟨token {token}⟩" for token in ids] if words is None else words.draw(ids)
 
-    result = replay_result.decoded(variant, outcome, response=work.response_trace, earlier=earlier, draw=draw)
+    result = make_decoded_result(variant, outcome, response=work.response_trace, earlier=earlier, draw=draw)
     return result, outcome.trace
 
 
-def _failed(work: ReplayWork, variant: Mapping[str, Any], failure: EngineFailure) -> tuple[Result, None]:
+def _failed(work: ReplayWork, variant: Mapping[str, Any], failure: EngineFailure) -> tuple[ReplayResult, None]:
     """The result of a variant whose engine failed, with the last line of what the engine itself said."""
     words = "\n".join([failure.detail, *failure.last_words.splitlines()[-1:]])
-    return replay_result.failed(variant, code=failure.code, detail=words) | _beside(work, None, None, []), None
+    return make_failed_result(variant, code=failure.code, detail=words) | _beside(work, None, None, []), None
 
 
-def _beside(work: ReplayWork, process: EngineProcess | None, outcome: Outcome | None, neighbours: list[int]) -> Result:
+def _beside(
+    work: ReplayWork, process: EngineProcess | None, outcome: Outcome | None, neighbours: list[int]
+) -> ReplayResult:
     return {
         **_served_by(process, work),
         "same_prompt": _same_prompt(outcome, work),
         "neighbours": neighbours,
-        "n_neighbour_prompt_tokens": n_prompt_tokens(work.shard.run_id, neighbours),
+        "n_neighbour_prompt_tokens": count_prompt_tokens(work.shard.run_id, neighbours),
     }
 
 
-def _served_by(process: EngineProcess | None, work: ReplayWork) -> Result:
+def _served_by(process: EngineProcess | None, work: ReplayWork) -> ReplayResult:
     """Who decoded it, beside who gave the run's response; None where that is not known."""
     bucket, response = process and process.bucket, work.response
     return {

@@ -14,11 +14,18 @@ from typing import Any
 from django.conf import settings
 from django.db import DatabaseError
 
-from evalboard.core import profile, self_test
 from evalboard.core.errors import InvalidInput
-from evalboard.core.profile_defaults import DEFAULT_PROFILES
-from runs import services
+from evalboard.core.profile import (
+    DEFAULT_PROFILES,
+    SELF_TEST_VERSION,
+    TESTED_BATCH_SIZES,
+    TESTED_DTYPES,
+    list_operation_findings,
+    parse_profile,
+    plan_engine,
+)
 from runs.models import SelfTest
+from runs.work import record_self_test
 from worker.engines.base import EngineDied, EngineFailure, EngineTimeout
 from worker.engines.vllm import child_environment, describe
 
@@ -36,11 +43,11 @@ PROFILES = {"plain": "pinned", "invariant": "invariant"}
 def run(*, as_json: bool) -> int:
     """Test this node, keep the result, print it. The exit status: 0 if it could be measured, whatever was found."""
     try:
-        found = describe(settings.VLLM_PYTHON)
-        hardware = {name: value for name, value in found.items() if name != "versions"}
+        described = describe(settings.VLLM_PYTHON)
+        hardware = {name: value for name, value in described.items() if name != "versions"}
         result = measure(settings.VLLM_PYTHON, hardware)
-        test = services.record_self_test(
-            host=socket.gethostname(), hardware=hardware, versions=found["versions"], result=result
+        test = record_self_test(
+            host=socket.gethostname(), hardware=hardware, versions=described["versions"], result=result
         )
     except EngineFailure as failure:
         logger.error("This node could not be tested: %s\n%s", failure, failure.last_words.strip())
@@ -58,33 +65,31 @@ def run(*, as_json: bool) -> int:
 
 
 def measure(python: str | Path, hardware: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a result as core.self_test reads it, both kinds of kernels where there are both.
+    """Return a result as core.profile.self_test reads it, both kinds of kernels where there are both.
 
     Raises EngineDied or EngineTimeout.
     """
     kinds = ("plain", "invariant") if hardware["kind"] == "cuda" else ("plain",)
     kernels = {kind: _measure(python, hardware, kind) for kind in kinds}
-    return {"version": self_test.VERSION, "kernels": {"plain": None, "invariant": None, **kernels}}
+    return {"version": SELF_TEST_VERSION, "kernels": {"plain": None, "invariant": None, **kernels}}
 
 
 def table(test: SelfTest) -> str:
-    """What was found, an operation a line and a dtype a column, and what follows from it."""
+    """Draw what was found, an operation a line and a dtype a column, and what follows from it."""
     parts = []
-    by_kernels = groupby(self_test.findings(test.result), key=lambda finding: finding.kernels)
-    for kernels, found in by_kernels:
-        rows = [[f"{kernels} kernels", *self_test.DTYPES]]
-        for operation, of_dtypes in groupby(found, key=lambda finding: finding.operation):
-            rows.append([operation, *(finding.text for finding in of_dtypes)])
+    by_kernels = groupby(list_operation_findings(test.result), key=lambda finding: finding.kernels)
+    for kernels, measured in by_kernels:
+        rows = [[f"{kernels} kernels", *TESTED_DTYPES]]
+        for operation, findings in groupby(measured, key=lambda finding: finding.operation):
+            rows.append([operation, *(finding.text for finding in findings)])
         parts.append(_columns(rows))
     return "\n\n".join([*parts, _conclusion(test)])
 
 
 def _measure(python: str | Path, hardware: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    decoding = profile.parse(DEFAULT_PROFILES[PROFILES[kind]]["settings"])
-    plan = profile.resolve(
-        decoding, hardware, dtype="float32", quantization=None, max_model_len=2, max_tokens=1, stop=()
-    )
-    command = [str(python), str(SCRIPT), kind, ",".join(map(str, self_test.BATCH_SIZES))]
+    decoding = parse_profile(DEFAULT_PROFILES[PROFILES[kind]]["settings"])
+    plan = plan_engine(decoding, hardware, dtype="float32", quantization=None, max_model_len=2, max_tokens=1, stop=())
+    command = [str(python), str(SCRIPT), kind, ",".join(map(str, TESTED_BATCH_SIZES))]
     environment = {**child_environment(), **plan.env}
     try:
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=MEASURE_SECONDS)
@@ -124,7 +129,7 @@ def _columns(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _json(test: SelfTest) -> str:
-    told = {
+    answer = {
         "id": str(test.pk),
         "at": test.created_at.isoformat(),
         "host": test.host,
@@ -132,4 +137,4 @@ def _json(test: SelfTest) -> str:
         "is_invariant": test.is_invariant,
         "result": test.result,
     }
-    return json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False)
+    return json.dumps(answer, indent=2, ensure_ascii=False, allow_nan=False)

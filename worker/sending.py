@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from django.db import DatabaseError, connections
 from standardwebhooks import Webhook
 
-from runs.services import outbox
-from runs.services.outbox import Delivery
+from runs.webhooks import Delivery, outbox
 from worker.post import NotTaken, post
 
 logger = logging.getLogger(__name__)

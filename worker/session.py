@@ -8,11 +8,11 @@ from typing import Any
 
 from django.conf import settings
 
-from evalboard.core import digest, profile, vocabulary
-from evalboard.core.profile import EnginePlan, ProfileSettings
-from runs import services
+from evalboard.core import digest
+from evalboard.core.profile import EnginePlan, ProfileSettings, parse_profile, plan_engine
+from evalboard.core.trace import pack_vocabulary
 from runs.models import EngineProcess, Worker
-from runs.selectors.work import Serving, ShardWork
+from runs.work import Serving, ShardWork, close_engine_process, open_engine_process, record_self_check, store_vocabulary
 from worker.engines.base import Engine, EngineFailure, EngineSpec
 
 logger = logging.getLogger(__name__)
@@ -41,9 +41,15 @@ class EngineSession:
         self._checked_at = 0.0
         self._served: dict[int, set[int]] = {}
         self._starting: Engine | None = None
+        self.n_starts = 0  # of engines that came up
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an engine is warm."""
+        return self._opened is not None
 
     def open_for(self, work: ShardWork) -> Opened:
-        """The engine for this shard, started afresh where the warm one may not serve it.
+        """Return the engine for this shard, started afresh where the warm one may not serve it.
 
         Raises EngineFailure where it does not start or dies in its self-check.
         """
@@ -56,12 +62,12 @@ class EngineSession:
     def open_apart(
         self, serving: Serving, *, decoding: ProfileSettings | None = None, dtype: str | None = None
     ) -> Opened:
-        """The engine for what is no repeat of a run: a replay, a probe. Raises EngineFailure as `open_for` does.
+        """Return the engine for what is no repeat of a run: a replay, a probe. Raises EngineFailure as `open_for` does.
 
         decoding, dtype: other ones than the profile's and the endpoint's.
         """
-        plan = profile.resolve(
-            decoding or profile.parse(serving.profile_settings),
+        plan = plan_engine(
+            decoding or parse_profile(serving.profile_settings),
             self._hardware,
             dtype=dtype or serving.endpoint.dtype,
             quantization=serving.endpoint.quantization or None,
@@ -103,7 +109,7 @@ class EngineSession:
             return
         opened, self._opened, self._served = self._opened, None, {}
         opened.engine.stop()
-        services.close_engine_process(process=opened.process, last_words=opened.engine.last_words())
+        close_engine_process(process=opened.process, last_words=opened.engine.last_words())
 
     def _must_be_fresh(self, work: ShardWork) -> bool:
         """One process never serves both halves of a run's repeats: a start is part of what repeats measure."""
@@ -117,7 +123,8 @@ class EngineSession:
         engine = self._starting = self._make_engine(spec)
         try:
             started = engine.start()
-            process = services.open_engine_process(
+            self.n_starts += 1
+            process = open_engine_process(
                 worker=self._worker,
                 manifest=started.manifest,
                 wanted_pins=plan.pins,
@@ -138,11 +145,11 @@ class EngineSession:
         if opened.process.vocabulary_id is not None:
             return
         listing = opened.engine.vocabulary()
-        services.store_vocabulary(
+        store_vocabulary(
             process=opened.process,
             digest=listing.digest,
             n_tokens=len(listing.tokens),
-            data=vocabulary.pack(listing.tokens, end_ids=listing.end_ids),
+            data=pack_vocabulary(listing.tokens, end_ids=listing.end_ids),
         )
 
     def _check_or_discard(self) -> None:
@@ -157,7 +164,7 @@ class EngineSession:
     def _check(self) -> bool:
         """Whether the engine still gives the bits of its first self-check."""
         assert self._opened is not None  # noqa: S101  for the type checker; callers have one open
-        same = services.record_self_check(process=self._opened.process, digest=self._opened.engine.self_check())
+        same = record_self_check(process=self._opened.process, digest=self._opened.engine.self_check())
         if not same:
             logger.error("The engine's self-check no longer gives the same bits")
         self._checked_at = time.monotonic()

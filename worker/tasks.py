@@ -1,11 +1,14 @@
-"""What Celery calls: an id in, one call. The work itself is in `runner` and `runs.services`."""
+"""What Celery calls: an id in, one call. The work itself is in `runner` and the slices of `runs`."""
 
 from typing import Any
 
 from celery import shared_task
 
 from evalboard import request_ids
-from runs import alive, dispatch, services
+from runs import sweep
+from runs.compare import work_on_comparison
+from runs.health import alive
+from runs.work import dispatch
 from worker import team
 
 
@@ -22,6 +25,6 @@ def claim(v: int = 0, request_id: str = request_ids.NO_REQUEST, **later: Any) ->
 
 @shared_task(name="evalboard.reconcile")
 def reconcile(**later: Any) -> None:
-    services.reconcile()
-    services.work_on_comparison()  # where no worker is there to do it
+    sweep.reconcile()
+    work_on_comparison()  # where no worker is there to do it
     alive.note_sweep()

@@ -12,7 +12,8 @@ from django.db import connections
 
 from evalboard.celery import CONTROL, app
 from evalboard.local.children import die_with_parent
-from runs import dispatch
+from runs.work import dispatch
+from worker.reading import SuiteReader
 from worker.runner import Runner
 from worker.sending import Sender
 
@@ -26,7 +27,7 @@ _joined: Runner | None = None
 
 
 def runner() -> Runner:
-    """The runner of this process. Raises LookupError in a process that is no worker."""
+    """Return the runner of this process. Raises LookupError in a process that is no worker."""
     if _joined is None:
         raise LookupError("This process has not joined a pool; `evalboard worker --pool NAME` does.")
     return _joined
@@ -52,13 +53,14 @@ def join(member: Runner) -> None:
 
 def schedule() -> None:
     """Sweep at fixed times, and send what waits in the outbox, beside any other scheduler: two do no harm."""
-    sender = Sender()
+    sender, reader = Sender(), SuiteReader()
     end_with_the_scheduler = die_with_parent(signal.SIGTERM)
 
-    def start_sender(**told: Any) -> None:
+    def start_sender(**signal_facts: Any) -> None:
         sender.start()
+        reader.start()
 
-    def bind_clock(**told: Any) -> None:
+    def bind_clock(**signal_facts: Any) -> None:
         end_with_the_scheduler()
 
     # Not before: the clock that Celery forks off must find no thread at work. Celery says it once, however often
@@ -69,9 +71,10 @@ def schedule() -> None:
     try:
         _celery(["--beat", "--pool", "threads", "--concurrency", "2", "--queues", CONTROL], name="scheduler")
     finally:
-        sender.stop()
-        if sender.is_alive():
-            sender.join()
+        for thread in (sender, reader):
+            thread.stop()
+            if thread.is_alive():
+                thread.join()
 
 
 def _look(member: Runner) -> None:
@@ -82,7 +85,7 @@ def _look(member: Runner) -> None:
         connections.close_all()  # this thread's own
 
 
-def _stop(**told: Any) -> None:
+def _stop(**signal_facts: Any) -> None:
     runner().stop()
 
 

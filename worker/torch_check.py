@@ -152,10 +152,10 @@ def facts_of_step(together: Together, sizes: Sequence[int]) -> dict[str, Any]:
     alone = torch.cat([together(row, row + 1) for row in range(largest)])
     differing, difference = [], 0.0
     for size in sizes:
-        found = together(0, size)
-        if not same_bits(found, alone[:size]):
+        together_bits = together(0, size)
+        if not same_bits(together_bits, alone[:size]):
             differing.append(size)
-            difference = max(difference, largest_difference(found, alone[:size]))
+            difference = max(difference, largest_difference(together_bits, alone[:size]))
     repeats = facts_of_repeats(lambda: torch.cat([together(0, 1), together(0, largest)]))
     return {"differing_batch_sizes": differing, "largest_batch_difference": difference, **repeats}
 
@@ -166,10 +166,10 @@ def facts_of_repeats(compute: Callable[[], Tensor]) -> dict[str, Any]:
     if not bool(torch.isfinite(reference).all()):
         raise ArithmeticError("The result is not finite.")
     for repeat in range(1, N_REPEATS + 1):
-        found = compute()
-        if not same_bits(found, reference):
+        result = compute()
+        if not same_bits(result, reference):
             first = first or repeat
-            difference = max(difference, largest_difference(found, reference))
+            difference = max(difference, largest_difference(result, reference))
     return {"first_differing_repeat": first, "largest_repeat_difference": difference}
 
 
@@ -180,10 +180,10 @@ def same_bits(one: Tensor, other: Tensor) -> bool:
 
 
 def largest_difference(one: Tensor, other: Tensor) -> float:
-    found = float((one.double() - other.double()).abs().max())
-    if found != found or found == float("inf"):
+    largest = float((one.double() - other.double()).abs().max())
+    if largest != largest or largest == float("inf"):
         raise ArithmeticError("A result is not finite.")
-    return found
+    return largest
 
 
 class Inputs:

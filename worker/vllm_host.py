@@ -38,6 +38,7 @@ SELF_CHECK_PROMPTS = (
     '{"name": "get_weather", "arguments": {"city": "Zurich", "unit":',
 )
 SELF_CHECK_TOKENS = 8  # of each prompt, and of each answer
+LIFE_SECONDS = 1.0  # between two signs that tokens are still coming
 Event = dict[str, Any]
 
 
@@ -50,6 +51,7 @@ class Batches:
 
     def __init__(self, scheduler: Any, begun: Callable[[str], None]) -> None:
         self.sizes: dict[str, tuple[int, int]] = {}  # internal id -> (smallest, largest)
+        self.n_tokens = 0  # of prompts and answers that were computed so far
         self._schedule = scheduler.schedule
         self._begun = begun
         scheduler.schedule = self.schedule
@@ -57,6 +59,7 @@ class Batches:
     def schedule(self, *args: Any, **kwargs: Any) -> Any:
         step = self._schedule(*args, **kwargs)
         size = len(step.num_scheduled_tokens)
+        self.n_tokens += sum(step.num_scheduled_tokens.values())
         for internal_id in step.num_scheduled_tokens:
             known = self.sizes.get(internal_id)
             if known is None:
@@ -77,7 +80,9 @@ class Host:
         self._batches: Batches
         self._seats: int | None = None  # how many requests the engine has at a time; None: all of a group
         self._names: dict[str, str] = {}  # internal id -> the id that the parent gave
+        self._tags: dict[str, vllm_tokens.Tags | None] = {}  # internal id -> between which texts its model thinks
         self._tokenizer_digest = ""
+        self._life = (time.monotonic(), 0)  # when a sign of life was given last, and how many tokens there were
 
     def serve(self) -> None:
         """Answer requests until told to stop."""
@@ -194,12 +199,14 @@ class Host:
             if self._abort_came(serial):
                 engine.abort_request(list(self._names.values()))
                 self._names.clear()
+                self._tags.clear()
                 self._batches.sizes.clear()
                 yield {"event": "aborted"}
                 return
             for output in engine.step():
                 if output.finished:
                     yield self._response(output)
+            self._give_life_sign()
 
     def _add(self, request: Event) -> None:
         from vllm import exceptions
@@ -207,7 +214,8 @@ class Host:
 
         ids = request.get("prompt_token_ids")
         if ids is None:
-            ids = vllm_tokens.render(self._engine.get_tokenizer(), request["messages"], request.get("tools"))
+            tokenizer = self._engine.get_tokenizer()
+            ids = vllm_tokens.render(tokenizer, request["messages"], request["tools"], request["switches"])
         try:
             sampling = SamplingParams(
                 **request["sampling"], n=1, flat_logprobs=True, output_kind=RequestOutputKind.FINAL_ONLY
@@ -216,6 +224,7 @@ class Host:
         except (getattr(exceptions, "VLLMClientError", ValueError), ValueError) as problem:  # 0.25 has no such class
             raise RequestRefused(self._refusal_code(ids), str(problem)) from problem
         self._names[internal_id] = request["id"]
+        self._tags[internal_id] = request.get("reasoning_tags")
 
     def _refusal_code(self, ids: list[int]) -> str:
         if not ids:
@@ -227,6 +236,13 @@ class Host:
         name = self._names.get(internal_id)
         if name is not None and not name.startswith("self-check-"):
             self._emit({"event": "begun", "id": name})
+
+    def _give_life_sign(self) -> None:
+        """Say that tokens are still coming, so that a long response is not taken for an engine that hangs."""
+        at, n_tokens = self._life
+        if self._batches.n_tokens > n_tokens and time.monotonic() - at >= LIFE_SECONDS:
+            self._life = (time.monotonic(), self._batches.n_tokens)
+            self._emit({"event": "alive", "n_tokens": self._batches.n_tokens})
 
     def _abort_came(self, serial: int | None) -> bool:
         while not self._inbox.empty():
@@ -245,13 +261,14 @@ class Host:
         answer = output.outputs[0]
         internal_id = next(key for key, name in self._names.items() if name == output.request_id)
         del self._names[internal_id]
+        thought = vllm_tokens.split_reasoning(self._engine.get_tokenizer(), self._tags.pop(internal_id), output)
         smallest, largest = self._batches.sizes.pop(internal_id, (None, None))
         stats = output.metrics
         return {
             "event": "response",
             "id": output.request_id,
             "request_id": internal_id,
-            "text": answer.text,
+            **thought,
             "finish_reason": str(answer.finish_reason),
             "stop_reason": answer.stop_reason,
             "prompt_token_ids": vllm_tokens.ints(output.prompt_token_ids),

@@ -81,10 +81,14 @@ def describe() -> dict[str, Any]:
 
 def relevant_environment() -> dict[str, str]:
     """Return the variables that may move numbers, without secrets, as they stand now."""
-    found = {name: value for name, value in os.environ.items() if RELEVANT.match(name) and not SECRET.search(name)}
+    environment = {
+        name: value for name, value in os.environ.items() if RELEVANT.match(name) and not SECRET.search(name)
+    }
     if "LD_PRELOAD" in os.environ:
-        found["LD_PRELOAD"] = ":".join(sorted(Path(part).name for part in re.split("[ :]", os.environ["LD_PRELOAD"])))
-    return found
+        environment["LD_PRELOAD"] = ":".join(
+            sorted(Path(part).name for part in re.split("[ :]", os.environ["LD_PRELOAD"]))
+        )
+    return environment
 
 
 def manifest(
@@ -176,7 +180,7 @@ def versions() -> dict[str, str | None]:
     import torch
     import vllm
 
-    found: dict[str, str | None] = {
+    versions_found: dict[str, str | None] = {
         "python": platform.python_version(),
         "glibc": platform.libc_ver()[1] or None,
         "vllm": vllm.__version__,
@@ -187,12 +191,12 @@ def versions() -> dict[str, str | None]:
         "driver": None,
         "flashinfer": next(filter(None, map(package_version, FLASHINFER)), None),
     }
-    found |= {name: package_version(name) for name in PACKAGES}
+    versions_found |= {name: package_version(name) for name in PACKAGES}
     if torch.cuda.is_available():
-        found["cudnn"] = str(torch.backends.cudnn.version())
-        found["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))
-        found["driver"] = ask_driver("driver_version")
-    return found
+        versions_found["cudnn"] = str(torch.backends.cudnn.version())
+        versions_found["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))
+        versions_found["driver"] = ask_driver("driver_version")
+    return versions_found
 
 
 def package_version(name: str) -> str | None:

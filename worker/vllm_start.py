@@ -117,8 +117,8 @@ def seats(engine: Any, *, least: int) -> int:
             f"{there} after the weights. Give the endpoint a shorter context, take a profile with smaller batches, or "
             "free memory on this node."
         )
-    asked: int = engine.vllm_config.scheduler_config.max_num_seqs
-    return min(there, asked)
+    max_seqs: int = engine.vllm_config.scheduler_config.max_num_seqs
+    return min(there, max_seqs)
 
 
 def failure_code(problem: BaseException) -> str:

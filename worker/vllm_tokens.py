@@ -1,17 +1,21 @@
 """Messages to token ids, token ids to bytes, logprobs to base64. Part of `vllm_host.py`."""
 
 import base64
+import bisect
 import json
 import re
 import struct
 from collections.abc import Iterable
 from typing import Any
 
+Tags = dict[str, str]  # "start" and "end": the texts between which a model thinks
+
+PROMPT_END = 64  # tokens of a prompt's end in which a start tag is looked for
 BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
 
 
 class RequestRefused(Exception):
-    """One request cannot be decoded; `code` is one of core.provenance.ERROR_CODES. The engine lives on."""
+    """One request cannot be decoded; `code` is one of core.trace.provenance.ERROR_CODES. The engine lives on."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(detail)
@@ -19,8 +23,10 @@ class RequestRefused(Exception):
         self.detail = detail
 
 
-def render(tokenizer: Any, messages: list[Any], tools: list[Any] | None) -> list[int]:
+def render(tokenizer: Any, messages: list[Any], tools: list[Any] | None, switches: dict[str, Any]) -> list[int]:
     """Return the token ids of the messages under the model's own chat template.
+
+    switches: the template's own variables, such as enable_thinking; one that it does not read changes nothing.
 
     Raises RequestRefused: prompt_empty where no message says anything, for a template would wrap even that in
     tokens of its own and the model would answer nothing; template_error where there is no template, or where it
@@ -32,7 +38,7 @@ def render(tokenizer: Any, messages: list[Any], tools: list[Any] | None) -> list
         raise RequestRefused("template_error", "The model has no chat template, so messages cannot be made a prompt.")
     try:
         ids = tokenizer.apply_chat_template(
-            messages, tools=tools, add_generation_prompt=True, tokenize=True, return_dict=False
+            messages, tools=tools, add_generation_prompt=True, tokenize=True, return_dict=False, **switches
         )
     except Exception as problem:  # a template is the model's own code and may raise anything
         raise RequestRefused("template_error", f"{type(problem).__name__}: {problem}") from problem
@@ -62,6 +68,39 @@ def trace(answer: Any) -> dict[str, Any]:
         "alternative_ids": ints(flat.token_ids[index] for index in rest),
         "alternative_logprobs": floats(flat.logprobs[index] for index in rest),
     }
+
+
+def split_reasoning(tokenizer: Any, tags: Tags | None, output: Any) -> dict[str, Any]:
+    """Return {"text", "reasoning", "n_reasoning_tokens"} of a finished request: the answer apart from the thinking.
+
+    A model thinks where the prompt ends with the start tag or its response begins with it, up to the first end tag;
+    without one all of the response is thinking. n_reasoning_tokens counts the tags as well. Where it does not think, or
+    no tags are given, the last two are None. Tags may be special tokens, which the text leaves out.
+    """
+    answer = output.outputs[0]
+    whole = {"text": answer.text, "reasoning": None, "n_reasoning_tokens": None}
+    if tags is None:
+        return whole
+    start, end, ids = tags["start"], tags["end"], list(answer.token_ids)
+    spelt = tokenizer.decode(ids, skip_special_tokens=False)
+    is_started = spelt.lstrip().startswith(start)
+    prompt_end = tokenizer.decode(list(output.prompt_token_ids)[-PROMPT_END:], skip_special_tokens=False)
+    if not (is_started or prompt_end.rstrip().endswith(start)):
+        return whole
+    first = spelt.index(start) + len(start) if is_started else 0
+
+    def has_ended(n: int) -> bool:
+        return end in tokenizer.decode(ids[:n], skip_special_tokens=False)[first:]
+
+    n = bisect.bisect_left(range(len(ids)), True, key=has_ended)  # without an end tag all of them
+    text = answer.text
+    if text.lstrip().startswith(start):
+        text = text.lstrip().removeprefix(start)
+    thought, tag, rest = text.partition(end)
+    if not tag and has_ended(n):  # the end tag is a special token: what it ends is counted on the plain texts
+        rest = answer.text[len(tokenizer.decode(ids[:n], skip_special_tokens=True)) :]
+        thought = text.removesuffix(rest)
+    return {"text": rest, "reasoning": thought, "n_reasoning_tokens": n}
 
 
 def ints(values: Iterable[int]) -> str:

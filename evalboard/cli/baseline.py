@@ -1,13 +1,16 @@
 """`evalboard baseline set`: what candidates of a model line are held against from now on."""
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalboard.cli import place, run_words
-from evalboard.cli.answers import RunAnswer
-from evalboard.cli.client import Client
+from evalboard.cli.arguments import parse_id
+from evalboard.client.access import connect
+from evalboard.wording.numbers import score_range
+
+if TYPE_CHECKING:
+    from evalboard.contract.baseline import Baseline
 
 app = typer.Typer(help="Baselines.", no_args_is_help=True)
 
@@ -24,16 +27,14 @@ def set_(
     as_json: Annotated[bool, typer.Option("--json", help="Print the baseline as JSON.")] = False,
 ) -> None:
     """Make a run the current baseline of its suite, model line and profile."""
-    if not run.isascii() or not run.isdigit():
-        raise typer.BadParameter("A run's id is a number.", param_hint="RUN")
-    with Client(place.find()) as client:
-        suite = str(client.run(run).json["suite"]["slug"])
-        made = client.set_baseline(suite, {"run": run, "reason": reason})
-    if as_json:
-        typer.echo(json.dumps(made, ensure_ascii=False))
-        return
-    of = RunAnswer(made["run"])
-    score = "" if of.range is None else f": {run_words.span(of.range)}"
-    typer.echo(
-        f"Run {of.id} is the baseline of {made['suite']} for {made['line']} under {made['profile']}{score}. {of.url}"
-    )
+    parse_id(run, "RUN")
+    with connect() as client:
+        suite = client.run(run).value.suite.slug
+        answer = client.set_baseline(suite, {"run": run, "reason": reason})
+    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render(answer.value))
+
+
+def _render(baseline: "Baseline") -> str:
+    score = "" if baseline.run.range is None else f": {score_range(*baseline.run.range)}"
+    place = f"{baseline.suite} for {baseline.line} under {baseline.profile}"
+    return f"Run {baseline.run.id} is the baseline of {place}{score}. {baseline.run.url}"

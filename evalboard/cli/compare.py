@@ -1,66 +1,68 @@
 """`evalboard compare`: what changed between two runs, and why."""
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalboard.cli import place
-from evalboard.cli import verdict_words as words
-from evalboard.cli.answers import ComparisonAnswer
-from evalboard.cli.client import Client
-from evalboard.cli.errors import FAILED, INTERRUPTED
-from evalboard.cli.patience import GIVE_UP_SECONDS, follow
-from evalboard.cli.progress import follower
+from evalboard.cli.arguments import parse_id
+from evalboard.cli.errors import FAILED
+from evalboard.cli.wait import GiveUpAfter, follow_to_end
+from evalboard.client.access import connect
+from evalboard.client.waiting import GIVE_UP_SECONDS, comparison_progress
+from evalboard.wording.numbers import counted, points, signed
+from evalboard.wording.outcomes import count_changes
+
+if TYPE_CHECKING:
+    from evalboard.contract.comparison import Comparison, LedgerLine, LedgerPart
 
 
 def compare(
     baseline: Annotated[str, typer.Argument(metavar="BASELINE", help="The id of the run to compare against.")],
     candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="The id of the run to compare.")],
-    give_up_after: Annotated[
-        float, typer.Option(min=0, help="Seconds without an answer of the server after which to stop waiting.")
-    ] = GIVE_UP_SECONDS,
+    give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
 ) -> None:
     """Compare two runs: the difference, whether it may be read as one change, and its ledger by cause."""
-    for run, name in ((baseline, "BASELINE"), (candidate, "CANDIDATE")):
-        if not run.isascii() or not run.isdigit():
-            raise typer.BadParameter("A run's id is a number.", param_hint=name)
-    again = f"evalboard compare {baseline} {candidate}"
-    with Client(place.find()) as client:
-        try:
-            with follower() as told:
-                found = follow(
-                    lambda: client.compare(baseline, candidate), told, come_back=again, give_up_after=give_up_after
-                )
-        except KeyboardInterrupt:
-            typer.echo(f"The comparison goes on. Come back with: {again}", err=True)
-            raise typer.Exit(INTERRUPTED) from None
-    if as_json:
-        typer.echo(json.dumps(found.json, ensure_ascii=False))
-    else:
-        _tell(found)
-    raise typer.Exit(0 if found.status == "finished" else FAILED)
+    parse_id(baseline, "BASELINE")
+    parse_id(candidate, "CANDIDATE")
+    with connect() as client:
+        answer = follow_to_end(
+            lambda: client.compare(baseline, candidate),
+            comparison_progress,
+            sentence="The comparison goes on.",
+            come_back=f"evalboard compare {baseline} {candidate}",
+            give_up_after=give_up_after,
+        )
+    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render_comparison(answer.value))
+    raise typer.Exit(0 if answer.value.progress.is_finished else FAILED)
 
 
-def _tell(found: ComparisonAnswer) -> None:
-    title = f"Run {found.json['candidate']} against run {found.json['baseline']}"
-    if found.status != "finished":
-        typer.echo(f"{title}: the comparison {found.status}. {found.error} {found.url}")
-        return
-    score = found.json["score"]
+def _render_comparison(comparison: "Comparison") -> str:
+    """Return the change, whether it may be read as one, why not, who computed, and the ledger's line for each cause."""
+    title = f"Run {comparison.candidate} against run {comparison.baseline}"
+    progress, score = comparison.progress, comparison.score
+    if not progress.is_finished:
+        return f"{title}: the comparison {progress.status}. {progress.error or ''} {comparison.url}"
     change = "no difference given"
-    if found.difference is not None:
-        change = f"{words.points(found.difference)} points ({score['baseline']:.1f} to {score['candidate']:.1f})"
-    is_comparable = "comparable" if found.is_comparable else "not comparable"
-    typer.echo(f"{title}: {change}, {is_comparable}. {found.url}")
-    for text in found.blocks:
-        typer.echo(f"{'note' if found.is_comparable else 'not comparable'}: {text}")
-    rows = [(row["cause"], _n_cases(row["n_cases"]), f"{words.points(row['points'])} points") for row in found.ledger]
+    if score.difference is not None and score.baseline is not None and score.candidate is not None:
+        change = f"{signed(score.difference)} points ({points(score.baseline)} to {points(score.candidate)})"
+    is_comparable = "comparable" if comparison.comparable else "not comparable"
+    notes = [f"{'note' if comparison.comparable else 'not comparable'}: {block.text}" for block in comparison.blocks]
+    named = [(f"{indent}{row.cause}", row) for line in comparison.ledger for indent, row in _with_parts(line)]
+    rows = [
+        (name, counted(row.n_cases, "case"), f"{signed(row.points if row.shown is None else row.shown)} points")
+        for name, row in named
+    ]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
-    for cause, n_cases, points in rows:
-        typer.echo(f"  {cause:<{widths[0]}}  {n_cases:>{widths[1]}}  {points:>{widths[2]}}")
+    ledger = [f"  {cause:<{widths[0]}}  {n_cases:>{widths[1]}}  {moved:>{widths[2]}}" for cause, n_cases, moved in rows]
+    computation = [] if comparison.computation is None else [comparison.computation.text]
+    outcomes = [] if comparison.outcomes is None else [count_changes(comparison.outcomes)]
+    noise = [] if comparison.noise_share is None else [comparison.noise_share.text]
+    title = f"{title}: {change}, {is_comparable}. {comparison.url}"
+    return "\n".join([title, *notes, *computation, *outcomes, *ledger, *noise])
 
 
-def _n_cases(n: int) -> str:
-    return "1 case" if n == 1 else f"{n:,} cases"
+def _with_parts(line: "LedgerLine") -> "list[tuple[str, LedgerPart]]":
+    """Return a line of the ledger and under it its parts, each with its indent."""
+    return [("", line), *(("  ", part) for part in line.parts or ())]

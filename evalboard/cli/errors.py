@@ -1,4 +1,7 @@
-"""Why a command ends without its result: one sentence, and the exit code of docs/cli.md."""
+"""Exit codes of docs/cli.md, and which of them an error ends a command with."""
+
+from evalboard.client.errors import WrongUse
+from evalboard.core.errors import EvalboardError
 
 NO_SHIP, INCONCLUSIVE, NOT_COMPARABLE = 1, 2, 3  # ship is 0
 FAILED = 4  # the run failed or is incomplete, or the server could not be reached
@@ -6,17 +9,12 @@ WRONG_USE = 64
 INTERRUPTED = 130
 
 
-class CommandError(Exception):
-    """Told on stderr as it is; never with a traceback."""
+class CommandError(EvalboardError):
+    """The command ends without its result; the detail says why."""
 
-    exit_code = FAILED
-
-
-class WrongUse(CommandError):
-    """What was asked for cannot be: an option, a file, a name that does not exist, a right that is missing."""
-
-    exit_code = WRONG_USE
+    code = "command_failed"
+    title = "The command has no result"
 
 
-class Unreachable(CommandError):
-    """No answer came, or none that says whether the server did its work. Asking again may help."""
+def exit_code(problem: EvalboardError) -> int:
+    return WRONG_USE if isinstance(problem, WrongUse) else FAILED

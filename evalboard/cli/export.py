@@ -9,17 +9,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
-from evalboard.cli import place
-from evalboard.cli.answers import Download
-from evalboard.cli.client import Client
-from evalboard.cli.errors import CommandError, WrongUse
-from evalboard.cli.transfer import size, transfer
+from evalboard.cli.arguments import parse_id, parse_pair
+from evalboard.cli.errors import CommandError
+from evalboard.client.access import connect
+from evalboard.client.errors import WrongUse
+from evalboard.client.waiting import follow_transfer, render_size
 from evalboard.core import table
 from evalboard.core.errors import EvalboardError
+from evalboard.wording.numbers import counted
+
+if TYPE_CHECKING:
+    from evalboard.client.rest import RestClient
 
 ZIP = "zip"
 MEDIA_TYPES = {ZIP: "application/zip", table.CSV: "text/csv", table.JSONL: "application/x-ndjson"}
@@ -27,8 +31,8 @@ MAX_CELL_CHARS = 1 << 27  # of one response's text, which the module's own limit
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is asked of the server, and what it is called where nobody says another name."""
+class FileRequest:
+    """What the server is asked for, and what the file is called where nobody says another name."""
 
     form: str
     path: str
@@ -56,21 +60,21 @@ def export(
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
     """Write a run to a file: with its traces, or its cases as a table. The file is there once it is whole."""
-    wanted = _wanted(run, cases, compare, where or [])
-    target = to or Path(wanted.file_name)
-    with Client(place.find()) as client, _temporary(target) as file:
-        found = _receive(client, wanted, file)
-        n_rows = _check(wanted, file, found)
-    facts = {"file": str(target), "form": wanted.form, "n_bytes": found.n_bytes, "n_rows": n_rows}
+    request = _parse_request(run, cases, compare, where or [])
+    target = to or Path(request.file_name)
+    with connect() as client, _open_temporary(target) as file:
+        received = _receive(client, request, file)
+        n_rows = _check_whole(request, file, received)
+    facts = {"file": str(target), "form": request.form, "n_bytes": received.n_bytes, "n_rows": n_rows}
     if as_json:
-        typer.echo(json.dumps({**facts, "sha256": found.sha256}, ensure_ascii=False))
+        typer.echo(json.dumps({**facts, "sha256": received.sha256}, ensure_ascii=False))
         return
-    rows = "" if n_rows is None else f"{n_rows:,} {'row' if n_rows == 1 else 'rows'}, "
-    typer.echo(f"{target}: {wanted.about}, {rows}{size(found.n_bytes)}, sha256 {found.sha256}")
+    rows = "" if n_rows is None else f"{counted(n_rows, 'row')}, "
+    typer.echo(f"{target}: {request.about}, {rows}{render_size(received.n_bytes)}, sha256 {received.sha256}")
 
 
-def _wanted(run: str, cases: str, compare: tuple[str, str] | None, where: list[str]) -> Wanted:
-    filters = dict(map(_filter, where))
+def _parse_request(run: str, cases: str, compare: tuple[str, str] | None, where: list[str]) -> FileRequest:
+    filters = dict(parse_pair(text, "NAME=VALUE", "--where") for text in where)
     if cases and cases not in (table.CSV, table.JSONL):
         raise typer.BadParameter("Must be csv or jsonl.", param_hint="--cases")
     if filters and not cases:
@@ -78,40 +82,28 @@ def _wanted(run: str, cases: str, compare: tuple[str, str] | None, where: list[s
     if compare is not None:
         if run or not cases:
             raise typer.BadParameter("It goes with --cases, and without RUN.", param_hint="--compare")
-        ours, theirs = (_id(part, "--compare") for part in compare)
+        ours, theirs = (parse_id(part, "--compare") for part in compare)
         params = {"baseline": ours, "candidate": theirs, **filters}
         about, name = f"run {ours} against run {theirs}", f"run-{ours}-against-{theirs}-cases.{cases}"
-        return Wanted(cases, f"/compare/cases.{cases}", params, about, name)
-    run = _id(run, "RUN")
+        return FileRequest(cases, f"/compare/cases.{cases}", params, about, name)
+    run = parse_id(run, "RUN")
     if cases:
-        return Wanted(cases, f"/runs/{run}/cases.{cases}", filters, f"cases of run {run}", f"run-{run}-cases.{cases}")
-    return Wanted(ZIP, f"/runs/{run}/export/", {}, f"run {run}", f"run-{run}.zip")
-
-
-def _id(text: str, option: str) -> str:
-    if not text.isascii() or not text.isdigit():
-        raise typer.BadParameter(f"{text or 'Nothing'} is no id; an id is a number.", param_hint=option)
-    return text
-
-
-def _filter(text: str) -> tuple[str, str]:
-    name, has_value, value = text.partition("=")
-    if not name or not has_value:
-        raise typer.BadParameter(f"{text} is not NAME=VALUE.", param_hint="--where")
-    return name, value
+        path, name = f"/runs/{run}/cases.{cases}", f"run-{run}-cases.{cases}"
+        return FileRequest(cases, path, filters, f"cases of run {run}", name)
+    return FileRequest(ZIP, f"/runs/{run}/export/", {}, f"run {run}", f"run-{run}.zip")
 
 
 @contextmanager
-def _temporary(target: Path) -> Iterator[IO[bytes]]:
-    """A new file beside the target, which takes its name where all went well, and else is gone."""
+def _open_temporary(target: Path) -> Iterator[IO[bytes]]:
+    """Open a new file beside the target, which takes its name where all went well, and else is gone."""
     if target.is_dir():
         raise WrongUse(f"{target} is a folder; name a file in it.")
     beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
-        file = beside.open("x+b")
-    except OSError as problem:
-        raise WrongUse(f"{target} cannot be written: {problem.strerror}.") from problem
-    try:
+    try:  # before the file is there, for Ctrl-C may come as it is made
+        try:
+            file = beside.open("x+b")
+        except OSError as problem:
+            raise WrongUse(f"{target} cannot be written: {problem.strerror}.") from problem
         with file:
             yield file
             file.flush()
@@ -132,37 +124,38 @@ class Received:
     n_rows: int | None  # that the server announced
 
 
-def _receive(client: Client, wanted: Wanted, file: IO[bytes]) -> Received:
-    n_bytes, hashed = 0, hashlib.sha256()
-    with transfer(wanted.about) as told, client.download(wanted.path, MEDIA_TYPES[wanted.form], wanted.params) as found:
-        announced: Download = found
-        for part in announced.parts:
+def _receive(client: "RestClient", request: FileRequest, file: IO[bytes]) -> Received:
+    n_bytes, digest = 0, hashlib.sha256()
+    source = client.download(request.path, MEDIA_TYPES[request.form], request.params)
+    with follow_transfer(request.about) as transfer, source as download:
+        for part in download.parts:
             file.write(part)
-            hashed.update(part)
+            digest.update(part)
             n_bytes += len(part)
-            told.tell(n_bytes)
-    return Received(n_bytes, hashed.hexdigest(), announced.n_rows)
+            transfer.tell(n_bytes)
+    return Received(n_bytes, digest.hexdigest(), download.n_rows)
 
 
-def _check(wanted: Wanted, file: IO[bytes], found: Received) -> int | None:
-    """Whether all of it came, which a proxy between may hide; how many rows there are."""
+def _check_whole(request: FileRequest, file: IO[bytes], received: Received) -> int | None:
+    """Refuse a file of which a part did not come, which a proxy between may hide; return how many rows it has."""
     file.flush()
     file.seek(0)
-    if wanted.form == ZIP:
-        from evalboard.core.run_archive_reader import RunArchive  # numpy with it, which no other command waits for
+    if request.form == ZIP:
+        # Here, as it brings numpy, which no other command waits for.
+        from evalboard.core.archive import RunArchive
 
         try:
             RunArchive(file).check_members()
         except EvalboardError as problem:
             raise CommandError(f"What came is not whole, so nothing was kept. {problem.detail}") from problem
         return None
-    n_rows = _n_rows(wanted.form, file)
-    if found.n_rows is not None and n_rows != found.n_rows:
-        raise CommandError(f"{n_rows:,} of {found.n_rows:,} rows came, so nothing was kept. Export again.")
+    n_rows = _count_rows(request.form, file)
+    if received.n_rows is not None and n_rows != received.n_rows:
+        raise CommandError(f"{n_rows:,} of {received.n_rows:,} rows came, so nothing was kept. Export again.")
     return n_rows
 
 
-def _n_rows(form: str, file: IO[bytes]) -> int:
+def _count_rows(form: str, file: IO[bytes]) -> int:
     if form == table.JSONL:
         return sum(1 for _ in file)
     csv.field_size_limit(MAX_CELL_CHARS)

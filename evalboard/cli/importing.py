@@ -2,14 +2,17 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalboard.cli import place, run_words
-from evalboard.cli.answers import ImportAnswer, RunAnswer
-from evalboard.cli.client import Client
-from evalboard.cli.transfer import transfer
+from evalboard.client.access import connect
+from evalboard.client.waiting import follow_transfer
+from evalboard.wording.numbers import counted
+from evalboard.wording.results import describe_end
+
+if TYPE_CHECKING:
+    from evalboard.contract.imports import Import
 
 
 def import_logs(
@@ -23,21 +26,16 @@ def import_logs(
     as_json: Annotated[bool, typer.Option("--json", help="Print the import as JSON.")] = False,
 ) -> None:
     """Read another tool's log, and store its runs. The same log again finds what was stored."""
-    named = files[0].name if len(files) == 1 else f"{len(files)} files"
-    with Client(place.find()) as client, transfer(named) as told:
-        answer = client.import_logs(files, log_format=log_format, suite=suite, tell=told.tell)
-    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _result(answer))
+    name = files[0].name if len(files) == 1 else f"{len(files)} files"
+    with connect() as client, follow_transfer(name) as transfer:
+        answer = client.import_logs(files, log_format=log_format, suite=suite, tell=transfer.tell)
+    result = _render_result(answer.value, is_new=answer.is_new)
+    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else result)
 
 
-def _result(answer: ImportAnswer) -> str:
-    """What was read, a line for each run, then what the log does not say."""
-    n_runs = len(answer.runs)
-    runs = "1 run" if n_runs == 1 else f"{n_runs} runs"
-    state = f"{runs} imported" if answer.is_new else f"was imported before: {runs}"
-    lines = [f"{answer.json['tool']}, read as {answer.json['format']}: {state}."]
-    lines += [f"{run_words.of_end(run)} {_place(run)}" for run in answer.runs]
-    return "\n".join([*lines, *(f"Note: {note}" for note in answer.json["notes"])])
-
-
-def _place(run: RunAnswer) -> str:
-    return f"Suite {run.suite} v{run.json['suite']['version']}. {run.url}"
+def _render_result(log: "Import", *, is_new: bool) -> str:
+    """Return what was read, a line for each run, then what the log does not say."""
+    runs = counted(len(log.runs), "run")
+    lines = [f"{log.tool}, read as {log.format}: {f'{runs} imported' if is_new else f'was imported before: {runs}'}."]
+    lines += [f"{describe_end(run)} Suite {run.suite.slug} v{run.suite.version}. {run.url}" for run in log.runs]
+    return "\n".join([*lines, *(f"Note: {note}" for note in log.notes)])

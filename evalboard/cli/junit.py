@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from evalboard.cli.results import FAILED, MISSING, PASSED, CaseResult, SuiteResult
 
 # What CI servers still show well. Cases that did not pass come first; the rest is counted.
-MOST_CASES = 2_000
-LONGEST_TEXT = 2_000  # characters of one testcase's text
-# Everything that XML 1.0 has no place for, escaped or not.
-NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+MAX_CASES = 2_000
+MAX_TEXT_CHARS = 2_000  # of one testcase
+# What XML 1.0 has no place for, escaped or not: control characters, halves of pairs, and two that are no characters.
+NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
-def document(results: Sequence[SuiteResult]) -> str:
-    """One document, at most MOST_CASES testcases in each testsuite."""
+def render_document(results: Sequence[SuiteResult]) -> str:
+    """Return one document with at most MAX_CASES testcases in each testsuite."""
     root = ElementTree.Element("testsuites", name="evalboard")
     for result in results:
         _add_suite(root, result)
@@ -23,7 +23,7 @@ def document(results: Sequence[SuiteResult]) -> str:
 
 
 def _add_suite(root: ElementTree.Element, result: SuiteResult) -> None:
-    shown = result.cases[:MOST_CASES]
+    shown = result.cases[:MAX_CASES]
     counts = {outcome: sum(case.outcome == outcome for case in shown) for outcome in (FAILED, MISSING)}
     suite = ElementTree.SubElement(
         root,
@@ -40,10 +40,10 @@ def _add_suite(root: ElementTree.Element, result: SuiteResult) -> None:
     for case in shown:
         _add_case(suite, result, case)
     if n_left := result.n_cases - len(shown):
-        left = result.cases[MOST_CASES:]
+        left = result.cases[MAX_CASES:]
         passed = "; all of them passed" if len(left) == n_left and all(one.outcome == PASSED for one in left) else ""
-        said = f"{n_left:,} further cases are not listed here{passed}. {result.url}"
-        ElementTree.SubElement(suite, "system-out").text = _clean(said)
+        rest = f"{n_left:,} further cases are not listed here{passed}. {result.url}"
+        ElementTree.SubElement(suite, "system-out").text = _clean(rest)
 
 
 def _add_case(suite: ElementTree.Element, result: SuiteResult, case: CaseResult) -> None:
@@ -53,10 +53,10 @@ def _add_case(suite: ElementTree.Element, result: SuiteResult, case: CaseResult)
     tag, kind = (
         ("error", "missing") if case.outcome == MISSING else ("failure", "regressed" if result.is_gate else "failed")
     )
-    found = ElementTree.SubElement(element, tag, type=kind, message=_clean(case.why))
-    found.text = _clean("\n".join(filter(None, (case.why, case.reason[:LONGEST_TEXT], case.url))))
+    problem = ElementTree.SubElement(element, tag, type=kind, message=_clean(case.why))
+    problem.text = _clean("\n".join(filter(None, (case.why, case.reason[:MAX_TEXT_CHARS], case.url))))
 
 
 def _clean(text: str) -> str:
-    """What XML cannot hold shown by its code: a control character out of a model's answer, half of a pair."""
-    return NO_XML.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    """Show what XML cannot hold by its code: a control character out of a model's answer, half of a pair."""
+    return NO_XML.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

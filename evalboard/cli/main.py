@@ -2,17 +2,31 @@
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import typer
+from typer.core import TyperGroup, TyperOption
 
 from evalboard.cli import baseline, compare, export, importing, probe, release, replay, run, suite, wait
-from evalboard.cli.errors import INTERRUPTED, WRONG_USE, CommandError
-from evalboard.cli.signin import signin
-from evalboard.cli.up import up
-from evalboard.cli.worker import scheduler, worker
+from evalboard.cli.errors import INTERRUPTED, WRONG_USE, exit_code
+from evalboard.cli.machine import scheduler, signin, up, worker
+from evalboard.core.errors import EvalboardError
+
+
+class Commands(TyperGroup):
+    """Commands by their names; `--help` of one loads no more than its own module does."""
+
+    def get_help_option(self, ctx: Any) -> TyperOption | None:
+        option = super().get_help_option(ctx)
+        if option is not None:
+            # Without a default typer would have pydantic check that no --help was given here, and load it for that.
+            option.default = False
+        return option
+
 
 app = typer.Typer(
     name="evalboard",
+    cls=Commands,
     help="Evals you can bet a release on.",
     no_args_is_help=True,
     add_completion=False,
@@ -30,31 +44,31 @@ app.command()(export.export)
 app.command("import")(importing.import_logs)
 app.command()(worker)
 app.command()(scheduler)
-app.add_typer(suite.app, name="suite")
-app.add_typer(baseline.app, name="baseline")
+app.add_typer(suite.app, name="suite", cls=Commands)
+app.add_typer(baseline.app, name="baseline", cls=Commands)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit with its code."""
-    sys.exit(_code(sys.argv[1:] if arguments is None else list(arguments)))
+    sys.exit(_run(sys.argv[1:] if arguments is None else list(arguments)))
 
 
-def _code(arguments: Sequence[str]) -> int:
+def _run(arguments: Sequence[str]) -> int:
     command = typer.main.get_command(app)
     try:
         code = command.main(args=list(arguments), prog_name="evalboard", standalone_mode=False)
-    except CommandError as problem:
-        _tell(str(problem))
-        return problem.exit_code
+    except EvalboardError as problem:
+        _print_error(problem.detail)
+        return exit_code(problem)
     except typer.TyperException as wrong:  # whatever is wrong with the command line itself
-        _tell(wrong.format_message())
+        _print_error(wrong.format_message())
         return WRONG_USE
     except (typer.Abort, KeyboardInterrupt):
         return INTERRUPTED
     return code if isinstance(code, int) else 0
 
 
-def _tell(words: str) -> None:
-    """One sentence on stderr, on one line."""
-    if words:
-        typer.echo(f"evalboard: {' '.join(words.split())}", err=True)
+def _print_error(sentence: str) -> None:
+    """Print one sentence on stderr, on one line."""
+    if sentence:
+        typer.echo(f"evalboard: {' '.join(sentence.split())}", err=True)

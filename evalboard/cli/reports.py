@@ -4,18 +4,23 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalboard.cli import junit, results, run_words, summary
-from evalboard.cli.answers import ReleaseAnswer, RunAnswer
-from evalboard.cli.client import Client
-from evalboard.cli.errors import CommandError, WrongUse
-from evalboard.cli.patience import GIVE_UP_SECONDS, answered
-from evalboard.cli.progress import follower
-from evalboard.cli.results import SuiteResult
-from evalboard.cli.summary import Page
+from evalboard.cli.errors import exit_code
+from evalboard.cli.junit import render_document
+from evalboard.cli.results import SuiteResult, collect_gate_results, collect_run_results
+from evalboard.cli.summary import Page, build_release_page, build_run_page, render_comment, render_summary
+from evalboard.client.errors import WrongUse
+from evalboard.client.waiting import GIVE_UP_SECONDS, ask_until_answered, make_follower
+from evalboard.core.errors import EvalboardError
+from evalboard.wording.results import describe_end
+
+if TYPE_CHECKING:
+    from evalboard.client.rest import RestClient
+    from evalboard.contract.release import Release
+    from evalboard.contract.run import Run
 
 JunitFile = Annotated[str, typer.Option("--junit", metavar="FILE", help="Write JUnit XML: one testcase a case.")]
 SummaryFile = Annotated[
@@ -27,47 +32,49 @@ CommentFile = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Reports:
-    """Where each is wanted; None: it is not."""
+class ReportFiles:
+    """Where each report goes; None: nobody asked for it."""
 
     junit: Path | None = None
     summary: Path | None = None
     comment: Path | None = None
 
     @property
-    def is_wanted(self) -> bool:
+    def is_any(self) -> bool:
         return (self.junit, self.summary, self.comment) != (None, None, None)
 
 
-def asked(**files: str) -> Reports:
-    """The files as they were named; "" is none, as where a CI's variable is not set.
+def parse_report_files(**files: str) -> ReportFiles:
+    """Return the files as they were named; "" is none, as where a CI's variable is not set.
 
     Raises typer.BadParameter where one could not be written, before an hour is spent on what it should say.
     """
     for name, file in files.items():
         if file and not _is_writable(Path(file)):
             raise typer.BadParameter(f"{file} cannot be written.", param_hint=f"--{name}")
-    return Reports(**{name: Path(file) if file else None for name, file in files.items()})
+    return ReportFiles(**{name: Path(file) if file else None for name, file in files.items()})
 
 
-def of_run(wanted: Reports, client: Client, run: RunAnswer, *, code: int, note: str = "") -> int:
-    """Write what is wanted of a run; the command's exit code, `code` unless it was 0 and a report failed."""
-
-    def gather() -> tuple[list[SuiteResult], Page]:
-        result = results.of_run(client, run)
-        return [result], summary.of_run(run, result, said=run_words.of_end(run), note=note)
-
-    return _write(wanted, gather, code=code)
-
-
-def of_release(wanted: Reports, client: Client, judged: ReleaseAnswer, *, code: int, lean: str | None = None) -> int:
-    """The same of a release; `lean` where it gives one and no verdict."""
+def write_run_reports(files: ReportFiles, client: "RestClient", run: "Run", *, code: int, note: str = "") -> int:
+    """Write a run's reports; return the command's exit code: `code`, unless it was 0 and a report failed."""
 
     def gather() -> tuple[list[SuiteResult], Page]:
-        found = [results.of_gate(client, gate, judged.url) for gate in judged.gates]
-        return found, summary.of_release(judged, found, lean=lean)
+        result = collect_run_results(client, run)
+        return [result], build_run_page(run, result, sentence=describe_end(run), note=note)
 
-    return _write(wanted, gather, code=code)
+    return _write(files, gather, code=code)
+
+
+def write_release_reports(
+    files: ReportFiles, client: "RestClient", release: "Release", *, code: int, lean: str | None = None
+) -> int:
+    """Do the same for a release; `lean` where it gives one and no verdict."""
+
+    def gather() -> tuple[list[SuiteResult], Page]:
+        results = [collect_gate_results(client, gate, release.url) for gate in release.gates]
+        return results, build_release_page(release, results, lean=lean)
+
+    return _write(files, gather, code=code)
 
 
 def _is_writable(path: Path) -> bool:
@@ -76,21 +83,23 @@ def _is_writable(path: Path) -> bool:
     return path.parent.is_dir() and os.access(path.parent, os.W_OK)
 
 
-def _write(wanted: Reports, gather: Callable[[], tuple[list[SuiteResult], Page]], *, code: int) -> int:
-    if not wanted.is_wanted:
+def _write(files: ReportFiles, gather: Callable[[], tuple[list[SuiteResult], Page]], *, code: int) -> int:
+    if not files.is_any:
         return code
     try:
-        with follower() as told:
-            found, page = answered(gather, told, advice="No report was written.", give_up_after=GIVE_UP_SECONDS)
-        if wanted.junit:
-            _store(wanted.junit, junit.document(found))
-        if wanted.summary:
-            _store(wanted.summary, summary.text(page), mode="a")  # what earlier commands of the step said stays
-        if wanted.comment:
-            _store(wanted.comment, summary.comment(page))
-    except CommandError as problem:
+        with make_follower() as follower:
+            results, page = ask_until_answered(
+                gather, follower, advice="No report was written.", give_up_after=GIVE_UP_SECONDS
+            )
+        if files.junit:
+            _store(files.junit, render_document(results))
+        if files.summary:
+            _store(files.summary, render_summary(page), mode="a")  # what earlier commands of the step said stays
+        if files.comment:
+            _store(files.comment, render_comment(page))
+    except EvalboardError as problem:
         typer.echo(f"evalboard: {problem}", err=True)
-        return code or problem.exit_code  # a verdict that was taken is never hidden
+        return code or exit_code(problem)  # a verdict that was taken is never hidden
     return code
 
 

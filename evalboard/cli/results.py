@@ -1,18 +1,22 @@
-"""What a CI report says of each case: of a run by itself, or of a gate, where the baseline's scores stand beside."""
+"""Judge each case for a CI report: of a run by itself, or of a gate, where the baseline's scores stand beside."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING
 
-from evalboard.cli.answers import RunAnswer
-from evalboard.cli.client import Client
+from evalboard.wording.numbers import points
+from evalboard.wording.outcomes import compare_with_chance
+
+if TYPE_CHECKING:
+    from evalboard.client.rest import RestClient
+    from evalboard.contract.release import Gate
+    from evalboard.contract.response import CaseOfRun
+    from evalboard.contract.run import Run
 
 PASSED, FAILED, MISSING = "passed", "failed", "missing"
-# Cases that are read of one run. Beyond them a report says how many it leaves out.
-MOST_READ = 20_000
-
-Json = dict[str, Any]
+# That are read of one run. Beyond them a report says how many it leaves out.
+MAX_CASES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,87 +49,93 @@ class SuiteResult:
     url: str
     is_gate: bool
 
-    def of(self, outcome: str) -> tuple[CaseResult, ...]:
+    def select(self, outcome: str) -> tuple[CaseResult, ...]:
         return tuple(case for case in self.cases if case.outcome == outcome)
 
 
-def of_run(client: Client, run: RunAnswer) -> SuiteResult:
-    """A case failed that is scored below 1 in some repeat, as on the run's page."""
-    found = [_by_itself(row) for row in islice(client.cases(run.id), MOST_READ)]
-    facts = {"run": run.id, "status": run.status, "endpoint": run.json["endpoint"], "profile": run.json["profile"]}
-    facts["suite_version"] = str(run.json["suite"]["version"])
+def collect_run_results(client: "RestClient", run: "Run") -> SuiteResult:
+    """Return a run's cases; one failed that is scored below 1 in some repeat, as on the run's page."""
+    cases = [_judge_by_itself(case) for case in _load_cases(client, run.id)]
+    facts = {"run": run.id, "status": run.status, "endpoint": run.endpoint, "profile": run.profile}
+    facts["suite_version"] = str(run.suite.version)
     if run.range is not None:
-        facts["range"] = f"{run.range[0]:.1f} to {run.range[1]:.1f} points"
-    return SuiteResult(
-        run.suite, int(run.json["suite"]["n_cases"]), _gravest_first(found), facts, run.url, is_gate=False
-    )
+        facts["range"] = f"{points(run.range[0])} to {points(run.range[1])} points"
+    return SuiteResult(run.suite.slug, run.suite.n_cases, _sort_by_gravity(cases), facts, run.url, is_gate=False)
 
 
-def of_gate(client: Client, gate: Json, url: str) -> SuiteResult:
-    """A case failed that the candidate broke: its score fell, as the verdict counts it (docs/verdict.md)."""
-    baseline = {row["case"]: row for row in islice(client.cases(gate["baseline"]["run"]), MOST_READ)}
-    broken = set(gate["changed"]["broken"])
-    rows = islice(client.cases(gate["candidate"]["run"]), MOST_READ)
-    found = [_against(row, baseline.get(row["case"]), is_broken=row["case"] in broken) for row in rows]
+def collect_gate_results(client: "RestClient", gate: "Gate", url: str) -> SuiteResult:
+    """Return a gate's cases; one failed that the candidate broke: its score fell, as the verdict counts it."""
+    baseline = {case.case: case for case in _load_cases(client, gate.baseline.run)}
+    broken = set(gate.changed.broken)
+    cases = [
+        _judge_against(case, baseline.get(case.case), is_broken=case.case in broken)
+        for case in _load_cases(client, gate.candidate.run)
+    ]
     facts = {
-        "verdict": str(gate["verdict"]),
-        "tier": str(gate["tier"]),
-        "candidate": str(gate["candidate"]["run"]),
-        "baseline": str(gate["baseline"]["run"]),
-        "suite_version": str(gate["suite_version"]),
+        "verdict": gate.verdict or "",
+        "tier": gate.tier,
+        "candidate": gate.candidate.run,
+        "baseline": gate.baseline.run,
+        "suite_version": str(gate.suite_version),
     }
-    return SuiteResult(str(gate["suite"]), int(gate["n_cases"]), _gravest_first(found), facts, url, is_gate=True)
+    if by_chance := compare_with_chance(gate.changed):
+        facts["by_chance"] = by_chance
+    return SuiteResult(gate.suite, gate.n_cases, _sort_by_gravity(cases), facts, url, is_gate=True)
 
 
-def _by_itself(row: Json) -> CaseResult:
-    score, missing = _points(row), _missing(row)
+def _load_cases(client: "RestClient", run_id: str) -> Iterator["CaseOfRun"]:
+    return (row.value for row in islice(client.cases(run_id), MAX_CASES))
+
+
+def _judge_by_itself(case: "CaseOfRun") -> CaseResult:
+    score, missing = _read_points(case), _describe_missing(case)
     if missing:
-        return _result(row, MISSING, missing)
-    if any(value < 1 for value in row["scores"]):
-        n_right = sum(value == 1 for value in row["scores"])
-        mean = "that several buckets served" if score is None else f"{score:.1f} points"
-        return _result(row, FAILED, f"Right in {n_right} of {len(row['scores'])} repeats, {mean}.")
-    return _result(row, PASSED, "")
+        return _build_result(case, MISSING, missing)
+    n_right = sum(value == 1 for value in case.scores)
+    if n_right < len(case.scores):
+        mean = "that several buckets served" if score is None else f"{points(score)} points"
+        return _build_result(case, FAILED, f"Right in {n_right} of {len(case.scores)} repeats, {mean}.")
+    return _build_result(case, PASSED, "")
 
 
-def _against(row: Json, other: Json | None, *, is_broken: bool) -> CaseResult:
-    baseline = None if other is None else _points(other)
+def _judge_against(case: "CaseOfRun", other: "CaseOfRun | None", *, is_broken: bool) -> CaseResult:
+    baseline = None if other is None else _read_points(other)
     if is_broken:
-        fell = f"Fell to {_shown(_points(row))} points from {_shown(baseline)} of the baseline."
-        return _result(row, FAILED, fell, baseline)
-    if missing := _missing(row):
-        return _result(row, MISSING, missing, baseline)
-    return _result(row, PASSED, "", baseline)
+        fall = f"Fell to {_render_points(_read_points(case))} points from {_render_points(baseline)} of the baseline."
+        return _build_result(case, FAILED, fall, baseline)
+    if missing := _describe_missing(case):
+        return _build_result(case, MISSING, missing, baseline)
+    return _build_result(case, PASSED, "", baseline)
 
 
-def _result(row: Json, outcome: str, why: str, baseline: float | None = None) -> CaseResult:
+def _build_result(case: "CaseOfRun", outcome: str, why: str, baseline: float | None = None) -> CaseResult:
     return CaseResult(
-        case=row["case"],
+        case=case.case,
         outcome=outcome,
-        score=_points(row),
+        score=_read_points(case),
         baseline=baseline,
         why=why,
-        reason=row["reason"] or "",
-        url=row["url"],
+        reason=case.reason or "",
+        url=case.url,
     )
 
 
-def _missing(row: Json) -> str:
-    """How many responses are missing, and why, as a sentence; "" where none is."""
-    n, n_repeats = row["scores"].count(None), len(row["scores"])
+def _describe_missing(case: "CaseOfRun") -> str:
+    """Say how many responses are missing, and why; "" where none is."""
+    n, n_repeats = case.scores.count(None), len(case.scores)
     if not n:
         return ""
-    why = f": {', '.join(row['errors'])}" if row["errors"] else ""
+    why = f": {', '.join(case.errors)}" if case.errors else ""
     return f"{n} of {n_repeats} {'response is' if n_repeats == 1 else 'responses are'} missing{why}."
 
 
-def _points(row: Json) -> float | None:
-    return None if row["score"] is None else 100 * row["score"]
+def _read_points(case: "CaseOfRun") -> float | None:
+    return None if case.score is None else 100 * case.score
 
 
-def _shown(points: float | None) -> str:
-    return "unknown" if points is None else f"{points:.1f}"
+def _render_points(score: float | None) -> str:
+    return "unknown" if score is None else points(score)
 
 
-def _gravest_first(found: Iterable[CaseResult]) -> tuple[CaseResult, ...]:
-    return tuple(sorted(found, key=lambda case: (FAILED, MISSING, PASSED).index(case.outcome)))
+def _sort_by_gravity(cases: Iterable[CaseResult]) -> tuple[CaseResult, ...]:
+    return tuple(sorted(cases, key=lambda case: (FAILED, MISSING, PASSED).index(case.outcome)))

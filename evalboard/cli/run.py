@@ -2,19 +2,25 @@
 
 import json
 import uuid
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from evalboard.cli import against as judging
-from evalboard.cli import labels, place, release, reports, wait
-from evalboard.cli.answers import RunAnswer
-from evalboard.cli.client import Client
+from evalboard.cli.against import Opponent, check_policy, find_opponent, judge, render_come_back
+from evalboard.cli.arguments import collect_labels
 from evalboard.cli.errors import INTERRUPTED
-from evalboard.cli.patience import GIVE_UP_SECONDS, answered
-from evalboard.cli.progress import follower
-from evalboard.cli.reports import CommentFile, JunitFile, SummaryFile
+from evalboard.cli.release import build_body, check_treatment, parse_baseline
+from evalboard.cli.reports import CommentFile, JunitFile, SummaryFile, parse_report_files
+from evalboard.cli.wait import conclude, follow_run
+from evalboard.client.access import connect
+from evalboard.client.waiting import GIVE_UP_SECONDS, ask_until_answered, make_follower
+from evalboard.wording.run import describe_ahead
+
+if TYPE_CHECKING:
+    from evalboard.contract.run import Run
+
+Made = TypeVar("Made")
 
 
 def run(
@@ -33,6 +39,12 @@ def run(
     label: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="Such as commit=1f3a; may be given several times.")
     ] = None,
+    priority: Annotated[
+        str,
+        typer.Option(
+            metavar="normal|bulk", help="Bulk waits for all that is normal; default: normal, of --against a release's."
+        ),
+    ] = "",
     key: Annotated[
         str, typer.Option(metavar="TEXT", help="With the same key, within a day, no second run is made.")
     ] = "",
@@ -40,14 +52,21 @@ def run(
     against: Annotated[
         str, typer.Option(metavar="current|RUN", help="With --wait: judge the run against a baseline, or a run.")
     ] = "",
+    in_turn_with: Annotated[
+        str,
+        typer.Option(
+            metavar="ENDPOINT",
+            help="Run the suite there too, as the baseline, repeat by repeat in turn; --wait judges one by the other.",
+        ),
+    ] = "",
     policy: Annotated[
-        str, typer.Option(help="With --against: the policy; default: the suite's own, else strict; paired if sampled.")
+        str, typer.Option(help="Of a judgement: the policy; default: the suite's own, else strict; paired if sampled.")
     ] = "",
     treatment: Annotated[
-        str, typer.Option(metavar="model|stack", help="With --against: what differs between the sides.")
+        str, typer.Option(metavar="model|stack", help="Of a judgement: what differs between the sides.")
     ] = "model",
     fail_on_lean: Annotated[
-        bool, typer.Option("--fail-on-lean", help="With --against: exit with 1 where it leans towards no-ship.")
+        bool, typer.Option("--fail-on-lean", help="Of a judgement: exit with 1 where it leans towards no-ship.")
     ] = False,
     give_up_after: Annotated[
         float, typer.Option(min=0, help="With --wait: seconds without an answer after which to stop waiting.")
@@ -61,62 +80,86 @@ def run(
     _refuse_without(
         wait_, "--wait", {"--against": against, "--junit": junit, "--summary": summary, "--comment": comment}
     )
-    judged_so = {"--policy": policy, "--treatment": treatment != "model", "--fail-on-lean": fail_on_lean}
-    _refuse_without(bool(against), "--against", judged_so)
-    release.refuse_other_treatment(treatment)
+    release_options = {"--policy": policy, "--treatment": treatment != "model", "--fail-on-lean": fail_on_lean}
+    is_judged = bool(against) or (wait_ and bool(in_turn_with))
+    _refuse_without(is_judged, "--against, or --in-turn-with and --wait", release_options)
+    if against and in_turn_with:
+        raise typer.BadParameter("The run on this endpoint is the baseline already.", param_hint="--against")
+    check_treatment(treatment)
+    if priority not in ("", "normal", "bulk"):
+        raise typer.BadParameter("Must be normal or bulk; a run that is judged goes first by itself.")
     if against:
-        release.baseline_of(against, "--against")
-    wanted = reports.asked(junit=junit, summary=summary, comment=comment)
+        parse_baseline(against, "--against")
+    files = parse_report_files(junit=junit, summary=summary, comment=comment)
     body: dict[str, Any] = {"suite": suite, "endpoint": endpoint, "profile": profile, "repeats": repeats}
-    body["labels"] = labels.read(label or [])
+    body["labels"] = collect_labels(label or [])
     if seed is not None:
         body["seed"] = seed
     if model:
         body["model"] = {"path": model}
-    with Client(place.find()) as client:
-        opponent = judging.find(client, body, against, policy) if against else None
-        started = _start(client, body, key=key, give_up_after=give_up_after if wait_ else 0.0)
+    if against or priority:
+        body["priority"] = priority or "release"
+    with connect() as client:
+        opponent = None
+        if against:
+            opponent = find_opponent(
+                client, suite=suite, endpoint=endpoint, profile=profile, against=against, policy=policy
+            )
+        patience = give_up_after if wait_ else 0.0
+        started: list[Run]
+        if in_turn_with:
+            check_policy(client, policy)
+            other = {name: value for name, value in body.items() if name != "model"} | {"endpoint": in_turn_with}
+            sides = {"baseline": other, "candidate": body}
+            pair = _start(lambda by: client.create_pair(sides, key=by), key=key, give_up_after=patience)
+            started, made = [pair.value.baseline, pair.value.candidate], pair.json
+            opponent = Opponent(baseline=pair.value.baseline.id, line="")
+        else:
+            single = _start(lambda by: client.create_run(body, key=by), key=key, give_up_after=patience)
+            started, made = [single.value], single.json
         if not wait_:
-            _tell(started, as_json=as_json)
+            texts = [json.dumps(made, ensure_ascii=False)] if as_json else map(_render_start, started)
+            typer.echo("\n".join(texts))
             return
-        typer.echo(f"Run {started.id}: {started.url}", err=True)
-        again = f"evalboard wait {started.id}" if opponent is None else judging.come_back(started.id, opponent)
-        ended = wait.until_ended(client, started.id, come_back=again, give_up_after=give_up_after)
+        for each in started:
+            typer.echo(f"Run {each.id}: {each.url}", err=True)
+        run_id = started[-1].id
+        again = f"evalboard wait {run_id}" if opponent is None else render_come_back(run_id, opponent)
+        answer = follow_run(client, run_id, come_back=again, give_up_after=give_up_after)
         if opponent is None:
-            wait.conclude(client, ended, wanted, as_json=as_json)
-            return
-        judging.conclude(
+            conclude(client, answer.value, files, as_json=answer.json if as_json else None)
+        judge(
             client,
-            ended,
+            answer,
             opponent,
-            wanted,
-            asked=release.body_of(policy=policy, treatment=treatment, labelled=body["labels"]),
+            files,
+            options=build_body(policy=policy, treatment=treatment, labelled=body["labels"]),
             fails_on_lean=fail_on_lean,
             give_up_after=give_up_after,
             as_json=as_json,
         )
 
 
-def _start(client: Client, body: Mapping[str, Any], *, key: str, give_up_after: float) -> RunAnswer:
-    """Ask for the run, again where no answer came: by its key the server knows that it is the same request."""
+def _start(ask: Callable[[str], Made], *, key: str, give_up_after: float) -> Made:
+    """Ask by a key, again where no answer came: by the key the server knows that it is the same request."""
     key = key or f"evalboard-{uuid.uuid4()}"
     again = f"Whether the run was made is not known; ask again with --key {key}, and no second one is made."
     try:
-        with follower() as told:
-            return answered(lambda: client.create_run(body, key=key), told, advice=again, give_up_after=give_up_after)
+        with make_follower() as follower:
+            return ask_until_answered(lambda: ask(key), follower, advice=again, give_up_after=give_up_after)
     except KeyboardInterrupt:
         typer.echo(again, err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _tell(started: RunAnswer, *, as_json: bool) -> None:
-    how = f", {started.sampled}" if started.sampled else ""
-    said = f"Run {started.id} is {started.status}: {started.n_total} responses to decode{how}. {started.url}"
-    typer.echo(json.dumps(started.json, ensure_ascii=False) if as_json else said)
+def _render_start(run: "Run") -> str:
+    how = f", {run.sampled.words}" if run.sampled else ""
+    before = f" {describe_ahead(run.ahead)}" if run.ahead and run.ahead.n_shards else ""
+    return f"Run {run.id} is {run.status}: {run.progress.n_total} responses to decode{how}.{before} {run.url}"
 
 
 def _refuse_without(is_given: bool, needed: str, options: Mapping[str, object]) -> None:
-    """What has no meaning by itself is refused: left unread it would pass for a check that was made."""
+    """Refuse an option that means nothing by itself: left unread it would pass for a check that was made."""
     for option, value in options.items():
         if value and not is_given:
             raise typer.BadParameter(f"It needs {needed}.", param_hint=option)

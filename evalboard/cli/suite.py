@@ -1,21 +1,21 @@
 """`evalboard suite push`: a file of cases becomes a suite's newest version."""
 
 import json
-import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalboard.cli import place
-from evalboard.cli.client import Client
-from evalboard.cli.errors import WrongUse
-from evalboard.core import suite as suites
-from evalboard.core import suite_mapping
-from evalboard.core.errors import InvalidInput
+from evalboard.cli.errors import INTERRUPTED
+from evalboard.client.access import connect
+from evalboard.client.waiting import GIVE_UP_SECONDS, follow_transfer, make_follower
+from evalboard.wording.numbers import counted
 
-MAPPINGS = Path(__file__).resolve().parents[2] / "runs" / "samples" / "mappings"
-FIELDS_NAMED = 10
+if TYPE_CHECKING:
+    from evalboard.client.answers import Answer
+    from evalboard.client.rest import RestClient
+    from evalboard.client.suite_parts import SuiteLines
+    from evalboard.contract.suite import SuiteVersion
 
 app = typer.Typer(help="Suites.", no_args_is_help=True)
 
@@ -35,61 +35,36 @@ def push(
     mapping: Annotated[
         str, typer.Option(metavar="NAME|FILE", help="Read FILE as another tool's JSONL by this mapping.")
     ] = "",
+    give_up_after: Annotated[
+        float, typer.Option(min=0, help="Of a large file: seconds without an answer after which to stop.")
+    ] = GIVE_UP_SECONDS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the suite version as JSON.")] = False,
 ) -> None:
     """Store a suite, or find that its content is stored already."""
-    try:
-        document = _document(file, slug=slug, title=title, mapping=mapping)
-        suites.parse_suite(document)  # so that a mistake is named before anything is sent
-    except InvalidInput as problem:
-        raise WrongUse(f"{file}: {_words(problem)}") from problem
-    with Client(place.find()) as client:
-        answer = client.push_suite(document)
-    if as_json:
-        typer.echo(json.dumps(answer.json, ensure_ascii=False))
-        return
-    stored = answer.json
+    # Here, and the scorers with it, which check a case's options: no other command waits for them.
+    from evalboard.cli.suite_file import is_large, load_document, open_lines
+
+    with connect() as client:
+        if is_large(file):
+            with open_lines(file, slug=slug, title=title, mapping=mapping) as lines:
+                answer = _send(client, lines, give_up_after=give_up_after)
+        else:
+            answer = client.push_suite(load_document(file, slug=slug, title=title, mapping=mapping))
+    stored = answer.value
     state = "stored" if answer.is_new else "was there already"
-    typer.echo(f"{stored['slug']} v{stored['version']} {state}: {stored['n_cases']} cases. {stored['url']}")
+    sentence = f"{stored.slug} v{stored.version} {state}: {counted(stored.n_cases, 'case')}. {stored.url}"
+    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else sentence)
 
 
-def _document(file: Path, *, slug: str, title: str, mapping: str) -> dict[str, Any]:
-    text = _read(file)
-    name = slug or re.sub(r"[^a-z0-9_-]+", "-", file.stem.lower()).strip("-_")
-    if mapping:
-        document = suite_mapping.map_jsonl(text, suite_mapping.parse_mapping(_mapping(mapping)), slug=name)
-    elif file.suffix.lower() in (".jsonl", ".ndjson"):
-        document = suites.read_jsonl(text, slug=name)
-    else:
-        document = suites.read_json(text)
-        if not isinstance(document, dict):
-            raise InvalidInput("A suite is a JSON object; cases one a line stand in a file that ends in .jsonl.")
-        document = {"slug": name, **document}
-    return document | ({"slug": slug} if slug else {}) | ({"title": title} if title else {})
+def _send(client: "RestClient", lines: "SuiteLines", *, give_up_after: float) -> "Answer[SuiteVersion]":
+    """Send a large suite in parts, and wait until it is read."""
+    from evalboard.client.suite_parts import AGAIN, read_upload, send_parts
 
-
-def _mapping(named: str) -> Any:
-    """One that ships with the product, by name, or a file."""
-    path = Path(named)
-    if not path.exists() and (shipped := MAPPINGS / f"{named}.json").exists():
-        path = shipped
-    if not path.exists():
-        known = ", ".join(sorted(found.stem for found in MAPPINGS.glob("*.json")))
-        raise WrongUse(f"There is no mapping {named}: it is a file, or one of {known}.")
-    return suites.read_json(_read(path))
-
-
-def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except OSError as problem:
-        raise WrongUse(f"{path} cannot be read: {problem.strerror}.") from problem
-    except UnicodeDecodeError as problem:
-        raise WrongUse(f"{path} is not UTF-8: {problem.reason} at byte {problem.start}.") from problem
-
-
-def _words(problem: InvalidInput) -> str:
-    named = [
-        f"{name}: {text}" for name, text in list(problem.fields.items())[:FIELDS_NAMED] if text not in problem.detail
-    ]
-    return "; ".join([problem.detail.rstrip("."), *named]) + "."
+        with follow_transfer(f"suite {lines.slug}") as transfer:
+            upload_id = send_parts(client, lines, tell=transfer.tell, give_up_after=give_up_after)
+        with make_follower() as follower:
+            return read_upload(client, upload_id, follower, give_up_after=give_up_after)
+    except KeyboardInterrupt:
+        typer.echo(AGAIN, err=True)
+        raise typer.Exit(INTERRUPTED) from None

@@ -1,25 +1,46 @@
-"""What CI shows of a run or a release: a step's summary, and the body of a comment that replaces its older self."""
+"""What CI shows of a run or a release: a step's summary, and the body of a comment that replaces its older self.
 
+Both are Markdown as GitHub and GitLab show it, in which nothing that a model or a case says is read as markup.
+"""
+
+import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-from evalboard.cli import verdict_words as words
-from evalboard.cli.answers import ReleaseAnswer, RunAnswer
-from evalboard.cli.markdown import code, escaped, link, shortened, table
 from evalboard.cli.results import FAILED, MISSING, CaseResult, SuiteResult
-from evalboard.core.verdict_names import verdict_name
+from evalboard.wording.numbers import capital, counted, points
+from evalboard.wording.results import (
+    NO_VERDICT,
+    describe_draws,
+    describe_lean,
+    describe_verdict,
+    find_lean,
+    render_change,
+)
+
+if TYPE_CHECKING:
+    from evalboard.contract.base import Note
+    from evalboard.contract.release import Gate, Release
+    from evalboard.contract.run import Run
 
 # GitHub takes 1 MiB of summary for a step and 65,536 characters of comment; nobody reads as much.
-SUMMARY_BYTES = 64_000
-COMMENT_BYTES = 24_000
-CASES_IN_SUMMARY, CASES_IN_COMMENT = 50, 15
-LONGEST_REASON, LONGEST_SENTENCE = 160, 600  # characters
-MOST_LINES = 20  # of repeats, warnings, gates
+MAX_SUMMARY_BYTES = 64_000
+MAX_COMMENT_BYTES = 24_000
+MAX_SUMMARY_CASES, MAX_COMMENT_CASES = 50, 15
+MAX_REASON_CHARS, MAX_SENTENCE_CHARS = 160, 600
+MAX_LINES = 20  # of repeats, warnings, gates
 ALWAYS = 2  # parts of a head: its title and its sentence
 GLYPHS = {"ship": "✔", "no_ship": "✘", "inconclusive": "◐", "not_comparable": "≠"}
 
-Json = dict[str, Any]
+# Everything but letters, digits and spaces goes out as a character reference: Markdown reads these as text, never as
+# structure, inside a table's cell, too.
+NOT_PLAIN = re.compile(r"[^\w ]|_")
+# Where GitHub and GitLab find mentions, references and addresses, even in what came as character references.
+LINKED = re.compile(r"[@#!%~$&](?=\w)|\.(?=[^\W\d])|:(?=/)")
+JOINER = "&#8288;"  # a word joiner: nothing to see, and no link
+NOT_IN_ADDRESS = re.compile(r"[^\w\-.~:/?#@!$&*+,=%]", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,83 +53,81 @@ class Page:
     url: str
 
 
-def of_run(run: RunAnswer, result: SuiteResult, *, said: str, note: str = "") -> Page:
-    """`said` is the run's end in a sentence, `note` one that it stands with, such as why there is no lean."""
-    head = [f"## {escaped(run.suite)}: run {run.id} {escaped(run.status)}", escaped(said)]
-    if note:
-        head.append(escaped(note))
-    scored = [(str(line["index"]), _points(line["score"])) for line in run.json["repeats"]]
-    head.append(table(("repeat", "score"), [(index, escaped(score)) for index, score in scored[:MOST_LINES]]))
-    return Page((run.suite,), (*head, *_warnings(run.warnings)), (result,), run.url)
+def build_run_page(run: "Run", result: SuiteResult, *, sentence: str, note: str = "") -> Page:
+    """Return a run's page. `sentence` is its end, `note` one that stands with it, such as why there is no lean."""
+    head = [f"## {escape(run.suite.slug)}: run {run.id} {escape(run.status)}", escape(sentence)]
+    head += [escape(line) for line in (describe_draws(run), note) if line]
+    scores = [(str(repeat.index), escape(_render_points(repeat.score))) for repeat in run.repeats[:MAX_LINES]]
+    head.append(table(("repeat", "score"), scores))
+    return Page((run.suite.slug,), (*head, *_render_warnings(run.warnings)), (result,), run.url)
 
 
-def of_release(judged: ReleaseAnswer, results: Sequence[SuiteResult], *, lean: str | None = None) -> Page:
-    """`lean` is given where the answer is one, and no verdict."""
-    word = judged.verdict if lean is None else lean
-    suites = tuple(str(gate["suite"]) for gate in judged.gates)
-    named = ", ".join(map(escaped, dict.fromkeys(suites)))
-    title = verdict_name(judged.verdict) if lean is None else words.of_lean(lean)
-    said = words.capital(title)
+def build_release_page(release: "Release", results: Sequence[SuiteResult], *, lean: str | None = None) -> Page:
+    """Return a release's page. `lean` is given where the answer is one, and no verdict."""
+    word = release.verdict if lean is None else lean
+    suites = tuple(gate.suite for gate in release.gates)
+    names = ", ".join(map(escape, dict.fromkeys(suites)))
+    title = describe_verdict(release.verdict) if lean is None else describe_lean(lean)
     head = [
-        f"## {GLYPHS.get(word, '◐')} {escaped(said)}: {named}",
-        escaped(shortened(judged.summary, LONGEST_SENTENCE)),
+        f"## {GLYPHS.get(word or '', '◐')} {escape(capital(title))}: {names}",
+        escape(shorten(release.summary, MAX_SENTENCE_CHARS)),
     ]
     if lean is not None:
-        head.append(escaped(words.NO_VERDICT))
-    rows = [_gate_row(gate, is_lean=lean is not None) for gate in judged.gates[:MOST_LINES]]
+        head.append(escape(NO_VERDICT))
+    rows = [_render_gate(gate, is_lean=lean is not None) for gate in release.gates[:MAX_LINES]]
     head.append(table(("suite", "tier", "verdict", "baseline", "candidate", "change", "repeats"), rows))
-    if judged.next_steps:
-        head.append("\n".join(f"- next: {escaped(step)}" for step in judged.next_steps[:MOST_LINES]))
-    return Page(suites, (*head, *_warnings(judged.warnings)), tuple(results), judged.url)
+    if release.next:
+        head.append("\n".join(f"- next: {escape(step.text)}" for step in release.next[:MAX_LINES]))
+    return Page(suites, (*head, *_render_warnings(release.warnings)), tuple(results), release.url)
 
 
-def text(page: Page) -> str:
-    """The summary, at most SUMMARY_BYTES."""
-    return _text(page, most_cases=CASES_IN_SUMMARY, most_bytes=SUMMARY_BYTES)
+def render_summary(page: Page) -> str:
+    """Return the summary, at most MAX_SUMMARY_BYTES."""
+    return _render(page, max_cases=MAX_SUMMARY_CASES, max_bytes=MAX_SUMMARY_BYTES)
 
 
-def comment(page: Page) -> str:
-    """The same for a comment, its first line the marker by which the next one finds it."""
-    body = _text(page, most_cases=CASES_IN_COMMENT, most_bytes=COMMENT_BYTES)
-    return f"{marker(page.suites)}\n{body}\n<sub>The next run of this suite replaces this comment.</sub>\n"
+def render_comment(page: Page) -> str:
+    """Return the same for a comment, its first line the marker by which the next one finds it."""
+    body = _render(page, max_cases=MAX_COMMENT_CASES, max_bytes=MAX_COMMENT_BYTES)
+    return f"{render_marker(page.suites)}\n{body}\n<sub>The next run of this suite replaces this comment.</sub>\n"
 
 
-def marker(suites: Sequence[str]) -> str:
-    """Nothing of it is shown. A slug has only letters, digits, "-" and "_", so it cannot end the HTML comment."""
+def render_marker(suites: Sequence[str]) -> str:
+    """Return what nobody is shown. A slug has only letters, digits, "-" and "_", so it cannot end the HTML comment."""
     return f"<!-- evalboard: {' '.join(sorted(set(suites)))} -->"
 
 
-def _text(page: Page, *, most_cases: int, most_bytes: int) -> str:
+def _render(page: Page, *, max_cases: int, max_bytes: int) -> str:
     closing = f"{link('More on its page', page.url)}\n"
     parts = list(page.head[:ALWAYS])
     for part in page.head[ALWAYS:]:
         # Half the room is the cases'; what is left out for its size stands on the page.
-        if _n_bytes([*parts, part, closing]) <= most_bytes // 2:
+        if _count_bytes([*parts, part, closing]) <= max_bytes // 2:
             parts.append(part)
-    room = most_bytes - _n_bytes([*parts, closing])
+    room = max_bytes - _count_bytes([*parts, closing])
     for result in page.results:
-        for part in _cases(result, most_cases=most_cases, room=max(room, 0) // len(page.results)):
+        for part in _list_cases(result, max_cases=max_cases, room=max(room, 0) // len(page.results)):
             parts.append(part)
     return "\n\n".join([*parts, closing])
 
 
-def _n_bytes(parts: Sequence[str]) -> int:
+def _count_bytes(parts: Sequence[str]) -> int:
     return sum(len(part.encode()) + len("\n\n") for part in parts)
 
 
-def _cases(result: SuiteResult, *, most_cases: int, room: int) -> Iterator[str]:
-    """What did not pass, as far as there is room; the rest is counted."""
-    failed, missing = result.of(FAILED), result.of(MISSING)
+def _list_cases(result: SuiteResult, *, max_cases: int, room: int) -> Iterator[str]:
+    """Yield what did not pass, as far as there is room; the rest is counted."""
+    failed, missing = result.select(FAILED), result.select(MISSING)
     if not failed and not missing:
         return
     wrong = "got worse" if result.is_gate else "failed"
-    named = [f"{_n_cases(len(failed))} {wrong}"] if failed else []
-    named += [f"{_n_cases(len(missing))} without every response"] if missing else []
-    title = f"**{escaped(result.suite)}: {', '.join(named)}**"
+    counts = [f"{counted(len(failed), 'case')} {wrong}"] if failed else []
+    counts += [f"{counted(len(missing), 'case')} without every response"] if missing else []
+    title = f"**{escape(result.suite)}: {', '.join(counts)}**"
     rows: list[tuple[str, ...]] = []
     room -= len(title.encode()) + 200  # the table's head, and the line that counts the rest
-    for case in (*failed, *missing)[:most_cases]:
-        row = _case_row(case, is_gate=result.is_gate)
+    for case in (*failed, *missing)[:max_cases]:
+        row = _render_case(case, is_gate=result.is_gate)
         room -= len(" | ".join(row).encode()) + 6
         if room < 0:
             break
@@ -121,29 +140,71 @@ def _cases(result: SuiteResult, *, most_cases: int, room: int) -> Iterator[str]:
         yield f"{n_left:,} more on {link('its page', result.url)}."
 
 
-def _case_row(case: CaseResult, *, is_gate: bool) -> tuple[str, ...]:
-    scores = [_points(case.baseline), _points(case.score)] if is_gate else [_points(case.score)]
+def _render_case(case: CaseResult, *, is_gate: bool) -> tuple[str, ...]:
+    scores = [_render_points(case.baseline), _render_points(case.score)] if is_gate else [_render_points(case.score)]
     why = case.why if case.outcome == MISSING else case.reason or case.why
-    said = code(shortened(why, LONGEST_REASON)) if why else ""
-    return (link(code(case.case), case.url), *map(escaped, scores), said)
+    reason = code(shorten(why, MAX_REASON_CHARS)) if why else ""
+    return (link(code(case.case), case.url), *map(escape, scores), reason)
 
 
-def _gate_row(gate: Json, *, is_lean: bool) -> tuple[str, ...]:
-    verdict = verdict_name(gate["verdict"]) if not is_lean else words.of_lean(words.lean_of(gate) or "none")
-    repeats = f"{gate['baseline']['n_repeats']} and {gate['candidate']['n_repeats']}"
-    scores = [_points(gate[side]["score"]) for side in ("baseline", "candidate")]
-    return tuple(map(escaped, (gate["suite"], gate["tier"], verdict, *scores, words.change(gate), repeats)))
+def _render_gate(gate: "Gate", *, is_lean: bool) -> tuple[str, ...]:
+    verdict = describe_verdict(gate.verdict) if not is_lean else describe_lean(find_lean(gate) or "none")
+    sides = (gate.baseline, gate.candidate)
+    scores = [_render_points(side.score) for side in sides]
+    repeats = " and ".join(str(side.n_repeats) for side in sides)
+    return tuple(map(escape, (gate.suite, gate.tier, verdict, *scores, render_change(gate), repeats)))
 
 
-def _warnings(found: Sequence[str]) -> list[str]:
-    if not found:
-        return []
-    return ["\n".join(f"- warning: {escaped(shortened(each, LONGEST_SENTENCE))}" for each in found[:MOST_LINES])]
+def _render_warnings(warnings: Sequence["Note"]) -> list[str]:
+    texts = [escape(shorten(warning.text, MAX_SENTENCE_CHARS)) for warning in warnings[:MAX_LINES]]
+    return ["\n".join(f"- warning: {text}" for text in texts)] if texts else []
 
 
-def _n_cases(n: int) -> str:
-    return "1 case" if n == 1 else f"{n:,} cases"
+def _render_points(value: float | None) -> str:
+    return "" if value is None else points(value)
 
 
-def _points(value: float | None) -> str:
-    return "" if value is None else f"{value:.1f}"
+def escape(text: str) -> str:
+    """Return anybody's text on one line, as a reader sees it in a sentence or a cell."""
+    line = _draw(text)
+    linked = {match.start() for match in LINKED.finditer(line)}
+    return "".join(_reference(each) + (JOINER if at in linked else "") for at, each in enumerate(line))
+
+
+def code(text: str) -> str:
+    """Return it set as code, in which nothing is taken for a mention either."""
+    return f"<code>{''.join(map(_reference, _draw(text)))}</code>"
+
+
+def shorten(text: str, n: int) -> str:
+    return text if len(text) <= n else text[: n - 1] + "…"
+
+
+def link(words: str, url: str) -> str:
+    """Return a link; `words` are Markdown already."""
+    address = NOT_IN_ADDRESS.sub(
+        lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode(errors="replace")), url
+    )
+    return f"[{words}]({address})" if address.startswith(("http://", "https://")) else words
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table; cells are Markdown already, and an empty one is a dash."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cell or '–' for cell in line)} |" for line in lines)
+
+
+def _reference(character: str) -> str:
+    return f"&#{ord(character)};" if NOT_PLAIN.match(character) else character
+
+
+def _draw(text: str) -> str:
+    """Return one line that shows by its code what cannot be seen: it might turn the line around, or hide a part."""
+    spaced = " ".join(text.split())
+    return "".join(_visible(each) for each in spaced)
+
+
+def _visible(character: str) -> str:
+    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"):
+        return f"\\u{{{ord(character):x}}}"
+    return character

@@ -1,52 +1,97 @@
 """`evalboard wait`, and what `evalboard run --wait` does after starting its run."""
 
 import json
-from typing import Annotated
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 
-from evalboard.cli import place, reports, run_words
-from evalboard.cli.answers import RunAnswer
-from evalboard.cli.client import Client
+from evalboard.cli.arguments import parse_id
 from evalboard.cli.errors import FAILED, INTERRUPTED
-from evalboard.cli.patience import GIVE_UP_SECONDS, follow
-from evalboard.cli.progress import follower
-from evalboard.cli.reports import CommentFile, JunitFile, Reports, SummaryFile
+from evalboard.cli.reports import (
+    CommentFile,
+    JunitFile,
+    ReportFiles,
+    SummaryFile,
+    parse_report_files,
+    write_run_reports,
+)
+from evalboard.client.access import connect
+from evalboard.client.waiting import GIVE_UP_SECONDS, Progress, follow, make_follower, run_progress
+from evalboard.wording.results import describe_draws, describe_end
+
+if TYPE_CHECKING:
+    from evalboard.client.answers import Answer
+    from evalboard.client.rest import RestClient
+    from evalboard.contract.run import Run
+
+GiveUpAfter = Annotated[
+    float, typer.Option(min=0, help="Seconds without an answer of the server after which to stop waiting.")
+]
+
+Json = dict[str, Any]
+Result = TypeVar("Result")
 
 
 def wait(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The run's id.")],
-    give_up_after: Annotated[
-        float, typer.Option(min=0, help="Seconds without an answer of the server after which to stop waiting.")
-    ] = GIVE_UP_SECONDS,
+    give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     junit: JunitFile = "",
     summary: SummaryFile = "",
     comment: CommentFile = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the run as JSON when it has ended.")] = False,
 ) -> None:
     """Wait until a run has ended. Exit code 0: finished; 4: anything else."""
-    if not run.isascii() or not run.isdigit():
-        raise typer.BadParameter("A run's id is a number.", param_hint="RUN")
-    asked = reports.asked(junit=junit, summary=summary, comment=comment)
-    with Client(place.find()) as client:
-        ended = until_ended(client, run, come_back=f"evalboard wait {run}", give_up_after=give_up_after)
-        conclude(client, ended, asked, as_json=as_json)
+    parse_id(run, "RUN")
+    files = parse_report_files(junit=junit, summary=summary, comment=comment)
+    with connect() as client:
+        answer = follow_run(client, run, come_back=f"evalboard wait {run}", give_up_after=give_up_after)
+        conclude(client, answer.value, files, as_json=answer.json if as_json else None)
 
 
-def until_ended(client: Client, run_id: str, *, come_back: str, give_up_after: float) -> RunAnswer:
-    """Follow a run to its end. Ctrl-C ends the command, never the run."""
+def follow_run(
+    client: "RestClient", run_id: str, *, come_back: str, give_up_after: float, sentence: str = ""
+) -> "Answer[Run]":
+    """Follow a run to its end."""
+    return follow_to_end(
+        lambda: client.run(run_id),
+        run_progress,
+        sentence=sentence or f"Run {run_id} goes on.",
+        come_back=come_back,
+        give_up_after=give_up_after,
+    )
+
+
+def follow_to_end(
+    ask: Callable[[], Result],
+    read_progress: Callable[[Result], Progress],
+    *,
+    sentence: str,
+    come_back: str,
+    give_up_after: float,
+) -> Result:
+    """Follow what is under way to its end. Ctrl-C ends the command, never the work: `sentence` says so."""
     try:
-        with follower() as told:
-            return follow(lambda: client.run(run_id), told, come_back=come_back, give_up_after=give_up_after)
+        with make_follower() as follower:
+            return follow(ask, read_progress, follower, come_back=come_back, give_up_after=give_up_after)
     except KeyboardInterrupt:
-        typer.echo(f"Run {run_id} goes on. Come back with: {come_back}", err=True)
+        typer.echo(f"{sentence} Come back with: {come_back}", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
-def conclude(client: Client, run: RunAnswer, asked: Reports, *, as_json: bool) -> None:
-    """Print a run's result, write the reports, and exit with its code."""
-    typer.echo(json.dumps(run.json, ensure_ascii=False) if as_json else f"{run_words.of_end(run)} {run.url}")
-    for warning in [] if as_json else run.warnings:
-        typer.echo(f"warning: {warning}", err=True)
+def conclude(client: "RestClient", run: "Run", files: ReportFiles, *, as_json: Json | None, note: str = "") -> NoReturn:
+    """Print how a run ended, write the reports, and exit with its code.
+
+    as_json: printed in place of the sentences. `note` says what to do next.
+    """
+    if as_json is not None:
+        typer.echo(json.dumps(as_json, ensure_ascii=False))
+    else:
+        typer.echo(f"{describe_end(run)} {run.url}")
+        for line in (describe_draws(run), f"next: {note}" if note else ""):
+            if line:
+                typer.echo(line)
+        for warning in run.warnings:
+            typer.echo(f"warning: {warning.text}", err=True)
     code = 0 if run.status == "finished" else FAILED
-    raise typer.Exit(reports.of_run(asked, client, run, code=code))
+    raise typer.Exit(write_run_reports(files, client, run, code=code, note=note))

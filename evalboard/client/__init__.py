@@ -1,9 +1,20 @@
 """The REST API from Python: `from evalboard.client import Client` in a notebook or script. docs/client.md shows it."""
 
-from evalboard.cli.errors import CommandError as EvalboardError
-from evalboard.cli.errors import Unreachable, WrongUse
-from evalboard.client.answers import Comparison, Release, Run
-from evalboard.client.client import Client
-from evalboard.client.rows import Rows
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from evalboard.client.errors import Unreachable, WrongUse
+from evalboard.core.errors import EvalboardError
+
+if TYPE_CHECKING:
+    from evalboard.client.client import Client
+    from evalboard.client.notebook import Comparison, Release, Rows, Run
 
 __all__ = ["Client", "Comparison", "EvalboardError", "Release", "Rows", "Run", "Unreachable", "WrongUse"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is named, and pydantic and httpx with it: the command line starts without them."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{'client' if name == 'Client' else 'notebook'}"), name)

@@ -1,104 +1,72 @@
-"""Runs, comparisons and releases as the client gives them: `json` is the whole answer, as docs/api.md has it."""
+"""What the server answers: a contract of `evalboard.contract`, beside the JSON that it was read from."""
 
-from html import escape
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import reduce
+from importlib import metadata
+from operator import getitem
+from typing import Any, Generic, TypeVar
 
-from evalboard.cli import run_words
-from evalboard.cli import verdict_words as words
-from evalboard.cli.answers import ComparisonAnswer, ReleaseAnswer, RunAnswer
-from evalboard.client.rows import Rows
-from evalboard.core.verdict_names import verdict_name
+from pydantic import ValidationError
 
-if TYPE_CHECKING:
-    import pandas
+from evalboard.client.errors import WrongUse
+from evalboard.contract.base import Contract
 
-
-class Run(RunAnswer):
-    """A run as it was when it was asked for. `range` is in points, and None until it is finished in one bucket."""
-
-    __slots__ = ()
-
-    @property
-    def labels(self) -> dict[str, str]:
-        return dict(self.json["labels"])
-
-    @property
-    def repeats(self) -> Rows:
-        """A row for each repeat of each bucket that served it; `score` in points."""
-        return Rows(
-            {
-                "run": self.id,
-                "repeat": line["index"],
-                "score": line["score"],
-                "n_responses": line["n_responses"],
-                "bucket": bucket["id"],
-                "fingerprint": bucket["fingerprint"]["label"],
-                "batch_class": bucket["batch_class"],
-            }
-            for bucket in self.json["buckets"]
-            for line in bucket["repeats"]
-        )
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """Its repeats."""
-        return self.repeats.to_pandas()
-
-    def __repr__(self) -> str:
-        return f"<{run_words.of_end(self) if self.is_terminal else self._standing()}>"
-
-    def _standing(self) -> str:
-        return f"Run {self.id} is {self.status}: {self.n_done} of {self.n_total} responses."
-
-    def _repr_html_(self) -> str:
-        return f"<p>{escape(repr(self)[1:-1])} {_link(self.url)}</p>{self.repeats._repr_html_()}"
+Json = dict[str, Any]
+Kind = TypeVar("Kind", bound=Contract)
+Value = TypeVar("Value", bound=Contract, covariant=True)
 
 
-class Comparison(ComparisonAnswer):
-    """Two runs compared; `difference` is the candidate's score minus the baseline's, in points."""
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[Value]):
+    """An answer twice: `value` has the fields that this version knows, `json` is whole, with those of a newer server.
 
-    __slots__ = ()
+    `is_new` is False where the server had the same content already, and stored nothing.
+    """
 
-    @property
-    def causes(self) -> Rows:
-        """The ledger: a row for each cause, whose points add up to the difference."""
-        return Rows(self.ledger)
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """Its ledger."""
-        return self.causes.to_pandas()
-
-    def __repr__(self) -> str:
-        change = "no difference given" if self.difference is None else f"{words.points(self.difference)} points"
-        is_comparable = "comparable" if self.is_comparable else "not comparable"
-        return f"<Run {self.json['candidate']} against {self.json['baseline']}: {change}, {is_comparable}>"
-
-    def _repr_html_(self) -> str:
-        return f"<p>{escape(repr(self)[1:-1])}. {_link(self.url)}</p>{self.causes._repr_html_()}"
+    value: Value
+    json: Json
+    is_new: bool = True
 
 
-class Release(ReleaseAnswer):
-    """A release; `verdict` is "ship", "no_ship", "inconclusive" or "not_comparable"."""
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A file as it comes; n_rows: how many rows it must have, None where that is not said."""
 
-    __slots__ = ()
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """Its gates, a row each."""
-        return Rows(self.gates).to_pandas()
-
-    def __repr__(self) -> str:
-        return f"<Release {self.id}: {verdict_name(self.verdict)}. {self.summary}>"
-
-    def _repr_html_(self) -> str:
-        said = f"<b>{escape(words.capital(verdict_name(self.verdict)))}.</b> {escape(self.summary)}"
-        steps = "".join(f"<li>{escape(step)}</li>" for step in self.next_steps)
-        return f"<p>{said} {_link(self.url)}</p>" + (f"<ul>{steps}</ul>" if steps else "")
+    parts: Iterator[bytes]
+    n_rows: int | None
 
 
-def id_of(thing: Run | int | str) -> str:
-    """The id of a run that is given as an answer, or by its number."""
-    return thing.id if isinstance(thing, RunAnswer) else str(thing)
+def parse(kind: type[Kind], json: Any, *, url: str) -> Kind:
+    """Read an answer of the server at `url` as a contract, without the fields that only a newer server has.
+
+    A field that an older server does not answer is None, where it may be. Raises WrongUse where it may not, or where a
+    field has another form than this version knows; the sentence names the field, and the version that is needed.
+    """
+    missing: list[tuple[int | str, ...]] = []
+    try:
+        return kind.model_validate(json, strict=False, extra="ignore")
+    except ValidationError as problem:
+        missing += [error["loc"] for error in problem.errors(include_url=False) if error["type"] == "missing"]
+    try:
+        return kind.model_validate(_add_nulls(json, missing), strict=False, extra="ignore")
+    except ValidationError as problem:
+        location = problem.errors(include_url=False)[0]["loc"]
+        field = ".".join(map(str, location)) or "a field"
+        version = metadata.version("evalboard")
+        if location in missing:
+            needed = f"this client needs a server of version {version} or later."
+            raise WrongUse(f"{url} answered without {field}: {needed}") from problem
+        needed = f"this client, version {version}, does not know: use one of the server's version."
+        raise WrongUse(f"{url} answered with {field} in a form that {needed}") from problem
 
 
-def _link(url: Any) -> str:
-    is_web = str(url).startswith(("http://", "https://"))
-    return f'<a href="{escape(str(url))}">its page</a>' if is_web else ""
+def _add_nulls(json: Any, locations: Iterable[tuple[int | str, ...]]) -> Any:
+    """Return a copy with null at each location; those that lead into one of several forms of a value are left out."""
+    whole = deepcopy(json)
+    for *path, name in locations:
+        with suppress(LookupError, TypeError):
+            reduce(getitem, path, whole)[name] = None
+    return whole

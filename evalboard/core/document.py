@@ -148,9 +148,9 @@ def _finite_float(text: str) -> float:
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in members:
             raise ValueError(f"the key {json.dumps(key[:60])} is given twice in one object")
-        found[key] = value
-    return found
+        members[key] = value
+    return members

@@ -28,12 +28,12 @@ def escaped(text: str) -> str:
 
 
 def unescaped(cell: str) -> str:
-    """The text that `escaped` was given."""
+    """Return the text that `escaped` was given."""
     return cell[1:] if _ESCAPED.match(cell) else cell
 
 
 def write(form: str, names: Sequence[str], rows: Iterable[Row]) -> Iterator[bytes]:
-    """The rows as text, in parts: "csv" with the named columns in that order, or "jsonl" with all that a row has.
+    """Yield the rows as text: "csv" with the named columns in that order, or "jsonl" with all that a row has.
 
     In CSV, null is an empty cell, true and false are words, and a list or an object is its JSON. Raises ValueError
     for a number that is not finite.
@@ -42,16 +42,16 @@ def write(form: str, names: Sequence[str], rows: Iterable[Row]) -> Iterator[byte
 
 
 def _encoded(lines: Iterable[str]) -> Iterator[bytes]:
-    kept: list[str] = []
+    buffer: list[str] = []
     n_chars = 0
     for line in lines:
-        kept.append(line)
+        buffer.append(line)
         n_chars += len(line)
         if n_chars >= PART_CHARS:
-            yield "".join(kept).encode()
-            kept, n_chars = [], 0
-    if kept:
-        yield "".join(kept).encode()
+            yield "".join(buffer).encode()
+            buffer, n_chars = [], 0
+    if buffer:
+        yield "".join(buffer).encode()
 
 
 def _csv_lines(names: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:

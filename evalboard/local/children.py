@@ -58,7 +58,7 @@ class Child:
         return self._process.pid
 
     def exit_status(self) -> int | None:
-        """None while it runs; negative: the signal that ended it. What an ended child left behind is killed."""
+        """Return None while it runs; negative: the signal that ended it. What an ended child left behind is killed."""
         if self._process.returncode is None and os.waitid(os.P_PID, self.pid, PEEK) is not None:
             # Before poll() below: until then nobody else can get the group's number.
             self._signal_group(signal.SIGKILL)
@@ -83,17 +83,17 @@ class Child:
             os.killpg(self.pid, number)
 
     def end_of_log(self, lines: int) -> str:
-        """The last lines of its log that say something, for a person who asks why it died."""
+        """Return the last lines of its log that say something, for a person who asks why it died."""
         if self.log is None or not self.log.exists():
             return ""
         with self.log.open("rb") as file:
             file.seek(max(0, self.log.stat().st_size - 16_384))
-            said = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
-        return "\n".join(said[-lines:])
+            last_lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+        return "\n".join(last_lines[-lines:])
 
 
 def in_words(status: int) -> str:
-    """An exit status for a person: `exit status 1`, `signal SIGKILL`."""
+    """Return an exit status for a person: `exit status 1`, `signal SIGKILL`."""
     return f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
 
 

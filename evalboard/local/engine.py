@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from evalboard.local.children import Child
-from evalboard.local.errors import CannotStart
+from evalboard.local.report import CannotStart
 
 LOOK = (
     "import importlib.util, json, sys; print(json.dumps([n for n in sys.argv[1:] if not importlib.util.find_spec(n)]))"
@@ -14,7 +14,7 @@ LOOK = (
 
 
 def own_python(root: Path) -> Path:
-    """Where `make engine` puts the engine's interpreter."""
+    """Return where `make engine` puts the engine's interpreter."""
     return root / ".venv-engine" / "bin" / "python"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evalboard.local import postgres
-from evalboard.local.errors import CannotStart
+from evalboard.local.report import CannotStart
 
 SAMPLE_MODEL = "smollm2-135m-instruct"
 LOG_BYTES = 10 << 20  # a longer log is put aside at the next start; one that was put aside before is given up
@@ -22,8 +22,9 @@ class DataFolder:
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
         self.logs = self.path / "logs"
+        self.static = self.path / "static"
         self.sample_model = self.path / "models" / SAMPLE_MODEL
-        self._held: int | None = None
+        self._lock: int | None = None
 
     def prepare(self) -> None:
         """Make the folder; CannotStart if it cannot be written, is too full or has too long a path."""
@@ -69,24 +70,24 @@ class DataFolder:
             ) from None
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, json.dumps(note).encode(), 0)
-        self._held = descriptor  # closing it would let go of the folder
+        self._lock = descriptor  # closing it would let go of the folder
         self._turn_logs()  # only now: nobody else writes them
 
     def release(self) -> None:
-        if self._held is not None:
-            os.ftruncate(self._held, 0)  # nobody runs here any more; the command line reads this file
-            os.close(self._held)
-            self._held = None
+        if self._lock is not None:
+            os.ftruncate(self._lock, 0)  # nobody runs here any more; the command line reads this file
+            os.close(self._lock)
+            self._lock = None
 
     def secret(self) -> str:
-        """The key that signs sessions: random, made once, readable by this user only."""
+        """Return the key that signs sessions: random, made once, readable by this user only."""
         path = self.path / "secret"
         try:
-            found = path.read_text().strip()
+            secret = path.read_text().strip()
         except FileNotFoundError:
-            found = ""
-        if found:
-            return found
+            secret = ""
+        if secret:
+            return secret
         # Whole or not at all: a kill between making and filling the file must not leave an empty key.
         new = path.with_suffix(".new")
         new.unlink(missing_ok=True)
@@ -97,7 +98,7 @@ class DataFolder:
         return made
 
     def address(self) -> str | None:
-        """Where the page of this folder is, while something runs on it."""
+        """Return where the page of this folder is, while something runs on it."""
         try:
             descriptor = os.open(self.path / "running.json", os.O_RDONLY)
         except OSError:
@@ -109,7 +110,7 @@ class DataFolder:
         return url if isinstance(url, str) else None
 
     def token(self) -> str | None:
-        """The local admin token that `manage.py load_samples` keeps here."""
+        """Return the local admin token that `manage.py load_samples` keeps here."""
         try:
             return (self.path / "token").read_text().strip() or None
         except FileNotFoundError:

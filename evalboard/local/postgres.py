@@ -16,12 +16,14 @@ import psycopg
 from psycopg import sql
 
 from evalboard.local.children import Child, in_words, wait_until
-from evalboard.local.errors import CannotStart
+from evalboard.local.report import CannotStart
 
 VERSION = 18
 SUPERUSER = "postgres"
 SOCKET_NAME = ".s.PGSQL.5432"
 SOCKET_PATH_BYTES = 107  # sun_path of Linux, less the closing zero
+SETTINGS = {"listen_addresses": "", "unix_socket_permissions": "0700", "log_timezone": "UTC", "timezone": "UTC"}
+NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 # A crash is recovered from the write-ahead log before the server answers.
 START_SECONDS = 120.0
 LEFTOVER_SECONDS = 20.0
@@ -40,12 +42,14 @@ def _programs() -> Path:
 class Server:
     """A PostgreSQL server over one folder, which is made on first use and holds the socket too.
 
-    The caller sees to it that only one Server has the folder at a time (`folder.DataFolder.hold`).
+    The caller sees to it that only one Server has the folder at a time (`folder.DataFolder.hold`). One that is not
+    `is_durable` never waits for the disk, and loses its data when the machine goes down: for tests.
     """
 
-    def __init__(self, folder: Path, *, log: Path) -> None:
+    def __init__(self, folder: Path, *, log: Path, is_durable: bool = True) -> None:
         self.folder = folder.absolute()
         self.log = log
+        self._is_durable = is_durable
         self._child: Child | None = None
 
     def start(self) -> None:
@@ -75,7 +79,7 @@ class Server:
         return self._child.exit_status() if self._child else None
 
     def state(self) -> str:
-        """`ended with ...` or `does not answer`, for a sentence about it."""
+        """Return `ended with ...` or `does not answer`, for a sentence about it."""
         status = self.exit_status()
         return "does not answer" if status is None else f"ended with {in_words(status)}"
 
@@ -92,7 +96,7 @@ class Server:
         self.kill()
         self._child = Child(
             "PostgreSQL",
-            [*account, _programs() / "postgres", "-D", self.folder, "-k", self.folder, *_options()],
+            [*account, _programs() / "postgres", "-D", self.folder, "-k", self.folder, *self._options()],
             log=self.log,
             env=_environment(),
             end_signal=signal.SIGINT,  # "fast": running statements end, everything is written
@@ -116,16 +120,18 @@ class Server:
             _give_away(new)
         initdb: list[str | Path] = [*account, _programs() / "initdb", "-D", new, "-U", SUPERUSER]
         how = ["--auth=trust", "--encoding=UTF8", "--no-locale"]  # trust: the folder lets nobody else reach the socket
+        if not self._is_durable:
+            how.append("--no-sync")
         made = subprocess.run([*initdb, *how], env=_environment(), capture_output=True, text=True, check=False)
         if made.returncode != 0:
             raise CannotStart(f"PostgreSQL's folder cannot be made at {self.folder}: {made.stderr.strip()[-800:]}")
         new.rename(self.folder)
 
     def _check_version(self) -> None:
-        found = (self.folder / "PG_VERSION").read_text().strip()
-        if found != str(VERSION):
+        version = (self.folder / "PG_VERSION").read_text().strip()
+        if version != str(VERSION):
             raise CannotStart(
-                f"{self.folder} was made by PostgreSQL {found} and this is {VERSION}; "
+                f"{self.folder} was made by PostgreSQL {version} and this is {VERSION}; "
                 "upgrade it with pg_upgrade, or name another folder with EVALBOARD_DATA_DIR."
             )
 
@@ -143,6 +149,10 @@ class Server:
                 )
             # The number may belong to another process by now, which PostgreSQL would take for a server.
             left.unlink(missing_ok=True)
+
+    def _options(self) -> list[str]:
+        settings = SETTINGS if self._is_durable else SETTINGS | NOT_DURABLE
+        return [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
 
     def _answers(self) -> bool:
         try:
@@ -171,11 +181,6 @@ def check_socket_path(folder: Path) -> None:
             f"The path {folder} is {length - SOCKET_PATH_BYTES} bytes too long for a Unix socket; "
             "set EVALBOARD_DATA_DIR to a folder with a shorter path."
         )
-
-
-def _options() -> list[str]:
-    settings = {"listen_addresses": "", "unix_socket_permissions": "0700", "log_timezone": "UTC", "timezone": "UTC"}
-    return [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
 
 
 def _environment() -> dict[str, str]:

@@ -1,9 +1,19 @@
-"""What `evalboard up` tells the person at the terminal: each step with its seconds, as it ends."""
+"""What `evalboard up` tells the person at the terminal: each step with its seconds, and why it cannot go on."""
 
 import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from evalboard.core.errors import EvalboardError
+
+
+class CannotStart(EvalboardError):
+    """Something outside the product is in the way; the detail says what, and what to do about it."""
+
+    code = "cannot_start"
+    title = "Evalboard cannot start"
+    status = 503
 
 
 class Report:
@@ -25,5 +35,5 @@ class Report:
             self._write(f"{seconds:6.1f} s  {words}")
 
     def say(self, text: str, **facts: object) -> None:
-        """A sentence; as JSON its facts stand beside it."""
+        """Write a sentence; as JSON its facts stand beside it."""
         self._write(json.dumps({"text": text.strip(), **facts}) if self.as_json else text)

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from evalboard.local import postgres
-from evalboard.local.errors import CannotStart
 from evalboard.local.folder import DataFolder
+from evalboard.local.report import CannotStart
 
 ROOT = Path(__file__).resolve().parents[2]
 PERSON = "local"  # as whom `evalboard up` signs its own person in
 
 
 def fresh_link(environment: Mapping[str, str]) -> str:
-    """The whole address; signs in once, within a day. Raises CannotStart where nothing runs here."""
+    """Return the whole address; it signs in once, within a day. Raises CannotStart where nothing runs here."""
     folder = DataFolder(Path(environment.get("EVALBOARD_DATA_DIR") or ROOT / "data"))
     address = folder.address()
     if address is None:

@@ -16,10 +16,9 @@ import httpx
 
 from evalboard.local import engine, postgres
 from evalboard.local.children import Child, in_words, wait_until
-from evalboard.local.errors import CannotStart
 from evalboard.local.folder import DataFolder
 from evalboard.local.progress import Progress
-from evalboard.local.report import Report
+from evalboard.local.report import CannotStart, Report
 
 ROOT = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"
@@ -92,6 +91,8 @@ class Up:
             self._manage("migrate", "--no-input")
         with self._report.step("sample suite, profiles, endpoints and runs"):
             samples = json.loads(self._manage("load_samples").splitlines()[-1])
+        with self._report.step("static files"):
+            self._manage("collect_static")
         with self._report.step("page"):
             self._start_web()
         link = self._address + samples["signin"]
@@ -114,6 +115,7 @@ class Up:
         return {
             "EVALBOARD_SECRET_KEY": self._folder.secret(),
             "EVALBOARD_PUBLIC_ADDRESS": self._address,
+            "EVALBOARD_STATIC_DIR": str(self._folder.static),
             **os.environ,
             "DATABASE_URL": database_url,
             "EVALBOARD_DATA_DIR": str(self._folder.path),

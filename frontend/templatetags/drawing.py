@@ -6,6 +6,7 @@ so both are drawn as their code. Everything else is escaped as any text is.
 
 import json
 import re
+from functools import lru_cache
 from typing import Any
 
 from django import template
@@ -13,9 +14,10 @@ from django.templatetags.static import static
 from django.utils.html import conditional_escape, escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from frontend import addresses
+from frontend.shell import addresses, static_files
 
 register = template.Library()
+register.simple_tag(static_files.plotly_style_ids)
 
 # C0 but tab and newline, DEL and C1, soft hyphen, Arabic letter mark, zero-width and bidi marks,
 # line and paragraph separators, embeddings, overrides and isolates, byte order mark, tag characters.
@@ -29,7 +31,7 @@ ADVICE_LENGTH = 120
 
 @register.filter
 def drawn(value: Any) -> SafeString:
-    """Escaped text in a direction of its own, hidden characters as `⟨U+202E⟩`."""
+    """Escape a text in a direction of its own, hidden characters as `⟨U+202E⟩`."""
     text = str(value)
     safe = HIDDEN.sub(lambda hit: f'<span class="mark">⟨U+{ord(hit.group()):04X}⟩</span>', escape(text))
     return mark_safe(f"<bdi>{safe}</bdi>")  # noqa: S308 (escaped above)
@@ -37,20 +39,21 @@ def drawn(value: Any) -> SafeString:
 
 @register.filter
 def drawn_plain(value: Any) -> str:
-    """The same for attributes and titles, where no element may stand."""
+    """Draw the same for attributes and titles, where no element may stand."""
     return HIDDEN.sub(lambda hit: f"⟨U+{ord(hit.group()):04X}⟩", str(value))
 
 
 @register.filter
 def shortened(value: Any, length: int = ADVICE_LENGTH) -> str:
-    """One line of at most `length` characters, for tables."""
+    """Draw one line of at most `length` characters, for tables."""
     text = " ".join(str(value).split())
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 @register.filter
+@lru_cache(maxsize=8192)  # a text repeats most of its tokens
 def token(value: str) -> SafeString:
-    """A token drawn by `core.vocabulary`: the drawn marks are faint and are not copied."""
+    """Draw a token drawn by `core.trace.vocabulary`: the drawn marks are faint and are not copied."""
     safe = conditional_escape(drawn_plain(value))
     marked = DRAWN_IN_TOKENS.sub(lambda hit: f'<span class="drawn">{hit.group()}</span>', str(safe))
     return mark_safe(marked)  # noqa: S308 (escaped above)
@@ -58,7 +61,7 @@ def token(value: str) -> SafeString:
 
 @register.filter
 def as_json(value: Any) -> str:
-    """JSON with sorted keys for reading; a string stays as it is."""
+    """Write JSON with sorted keys for reading; a string stays as it is."""
     if isinstance(value, str):
         return value
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
@@ -66,7 +69,7 @@ def as_json(value: Any) -> str:
 
 @register.filter
 def on_one_line(value: Any) -> str:
-    """A target or setting on one line."""
+    """Draw a target or setting on one line."""
     if isinstance(value, str):
         return value
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
@@ -74,7 +77,7 @@ def on_one_line(value: Any) -> str:
 
 @register.filter
 def content(message: dict[str, Any]) -> str:
-    """The text of a prompt's message; parts and tool calls as JSON."""
+    """Draw the text of a prompt's message; parts and tool calls as JSON."""
     text = message.get("content")
     if isinstance(text, str) and not message.get("tool_calls"):
         return text
@@ -83,19 +86,20 @@ def content(message: dict[str, Any]) -> str:
 
 @register.filter
 def first_line(value: Any) -> str:
-    """What an engine said first; a traceback may follow it."""
+    """Return what an engine said first; a traceback may follow it."""
     return next(iter(str(value).strip().splitlines()), "")
 
 
 @register.simple_tag
 def response_url(run_id: int, repeat: int, case_id: str) -> str:
-    return addresses.of_response(run_id, repeat, case_id)
+    return addresses.response_url(run_id, repeat, case_id)
 
 
 @register.simple_tag
+@lru_cache(maxsize=1024)  # a page draws hundreds, of a few kinds
 def glyph(name: str, label: str = "") -> SafeString:
-    """A glyph of the sprite; with a label it says so aloud, else it is decoration beside a word."""
-    href = f"{static('frontend/icons/sprite.svg')}#{name}"
+    """Draw a glyph of the sprite; with a label it says so aloud, else it is decoration beside a word."""
+    href = f"{static('shell/sprite.svg')}#{name}"
     if label:
         return format_html('<svg class="glyph" role="img" aria-label="{}"><use href="{}"/></svg>', label, href)
     return format_html('<svg class="glyph" aria-hidden="true"><use href="{}"/></svg>', href)
@@ -103,7 +107,7 @@ def glyph(name: str, label: str = "") -> SafeString:
 
 @register.simple_tag
 def score_mark(value: float | None, repeat: int | None = None) -> SafeString:
-    """Pass, fail or a part of it, as a glyph with a name."""
+    """Draw pass, fail or a part of it as a glyph with a name."""
     place = "" if repeat is None else f"repeat {repeat}: "
     if value is None:
         return format_html('<span class="missing" role="img" aria-label="{}missing">–</span>', place)

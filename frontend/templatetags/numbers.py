@@ -11,37 +11,41 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from evalboard.contract.bucket import Metric
+from evalboard.wording import numbers as wording
+from evalboard.wording.run import describe_metric
+
 register = template.Library()
 
 MISSING = "–"
-MINUS = "−"
 NARROW = "\u00a0"  # numbers never part from their unit
-
-
-def _signed(text: str) -> str:
-    return text.replace("-", MINUS)
 
 
 @register.filter
 def points(value: float | None) -> str:
-    """A score in points: one decimal."""
+    """Format a score in points: one decimal."""
     if value is None or not math.isfinite(value):
         return MISSING
-    return _signed(f"{value:.1f}")
+    return wording.points(value)
 
 
 @register.filter
 def signed_points(value: float | None) -> str:
-    """A change in points: one decimal with its sign; none for what rounds to zero."""
+    """Format a change in points: one decimal with its sign; none for what rounds to zero."""
     if value is None or not math.isfinite(value):
         return MISSING
-    text = f"{value:+.1f}"
-    return "0.0" if float(text) == 0 else _signed(text)
+    return wording.signed(value)
+
+
+@register.filter
+def p_value(value: float | None) -> str:
+    """Format how likely chance is to give as much."""
+    return MISSING if value is None else wording.p_value(value)
 
 
 @register.filter
 def span(value: tuple[float, float] | None) -> str:
-    """A range of points: `80.6–80.9`, or one number where both ends read the same."""
+    """Format a range of points: `80.6–80.9`, or one number where both ends read the same."""
     if value is None:
         return MISSING
     low, high = points(value[0]), points(value[1])
@@ -49,27 +53,43 @@ def span(value: tuple[float, float] | None) -> str:
 
 
 @register.filter
+def metric_meaning(name: str) -> str:
+    """Format what a metric of draws is, for the table that it stands in."""
+    return describe_metric(name)
+
+
+@register.filter
+def without_interval(metrics: Sequence[Metric]) -> list[str]:
+    """List why metrics have no interval on these cases, each reason once with all that it is true of."""
+    names: dict[str, list[str]] = {}
+    for metric in metrics:
+        if metric.no_interval is not None:
+            names.setdefault(metric.no_interval, []).append(metric.name)
+    return [f"{wording.listed(those)}: no interval on these cases. {why}" for why, those in names.items()]
+
+
+@register.filter
 def over(values: Sequence[float]) -> tuple[float, float] | None:
-    """From the lowest to the highest of points; None of none."""
+    """Return the lowest and the highest of points; None of none."""
     return (min(values), max(values)) if values else None
 
 
 @register.filter
 def mean(values: Sequence[float | None]) -> float | None:
-    """The mean over repeats; None while one is missing, since a mean of the others would mislead."""
+    """Format the mean over repeats; None while one is missing, since a mean of the others would mislead."""
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known and len(known) == len(values) else None
 
 
 @register.filter
 def first_scored(values: Sequence[float | None]) -> int:
-    """The first repeat with a score, from 1; the first of all where none has one."""
+    """Format the first repeat with a score, from 1; the first of all where none has one."""
     return next((repeat for repeat, value in enumerate(values, start=1) if value is not None), 1)
 
 
 @register.filter
 def share(value: float | None) -> str:
-    """A part of one as a whole percent; never 100 % or 0 % for what is not quite."""
+    """Format a part of one as a whole percent; never 100 % or 0 % for what is not quite."""
     if value is None:
         return MISSING
     percent = value * 100
@@ -87,7 +107,7 @@ def count(value: int | None) -> str:
 
 @register.filter
 def digest(value: str, length: int = 4) -> SafeString:
-    """The first digits of a digest in mono, the whole of it in the title."""
+    """Format the first digits of a digest in mono, the whole of it in the title."""
     if not value:
         return format_html('<span class="digest">{}</span>', MISSING)
     return format_html('<span class="digest" title="{}">{}</span>', value, value[:length])
@@ -95,7 +115,7 @@ def digest(value: str, length: int = 4) -> SafeString:
 
 @register.filter
 def seconds(value: float | None) -> str:
-    """A span of time with the two largest units that matter."""
+    """Format a span of time with the two largest units that matter."""
     if value is None:
         return MISSING
     if value < 0.1:
@@ -116,7 +136,7 @@ def seconds(value: float | None) -> str:
 
 @register.filter
 def ago(value: float | None) -> str:
-    """Seconds since something, in the largest unit that fits: `4 s ago`."""
+    """Format seconds since something in the largest unit that fits: `4 s ago`."""
     if value is None:
         return MISSING
     if value < 1:
@@ -129,7 +149,7 @@ def ago(value: float | None) -> str:
 
 @register.filter
 def roughly(value: float | None) -> str:
-    """An estimate of time: no finer than it can be known."""
+    """Format an estimate of time: no finer than it can be known."""
     if value is None:
         return MISSING
     if value < 50:
@@ -139,7 +159,7 @@ def roughly(value: float | None) -> str:
 
 @register.filter
 def size(value: int | None) -> str:
-    """Bytes in decimal units."""
+    """Format bytes in decimal units."""
     if value is None:
         return MISSING
     if value < 1000:
@@ -154,7 +174,7 @@ def size(value: int | None) -> str:
 
 @register.filter
 def rate(value: float | None) -> str:
-    """Responses per second, or per minute where they are slow."""
+    """Format responses per second, or per minute where they are slow."""
     if value is None:
         return ""
     if value >= 1:
@@ -164,19 +184,19 @@ def rate(value: float | None) -> str:
 
 @register.filter
 def nats(value: float | None) -> str:
-    """A logprob or margin: three decimals, infinities drawn as such."""
+    """Format a logprob or margin: three decimals, infinities drawn as such."""
     if value is None:
         return MISSING
     if math.isnan(value):
         return "not a number"
     if math.isinf(value):
-        return "∞" if value > 0 else f"{MINUS}∞"
-    return _signed(f"{value:.3f}")
+        return "∞" if value > 0 else f"{wording.MINUS}∞"
+    return f"{value:.3f}".replace("-", wording.MINUS)
 
 
 @register.filter
 def probability(value: float | None) -> str:
-    """A logprob as a percent, with as many decimals as say something."""
+    """Format a logprob as a percent, with as many decimals as say something."""
     if value is None or math.isnan(value):
         return MISSING
     percent = math.exp(min(value, 0.0)) * 100
@@ -189,25 +209,25 @@ def probability(value: float | None) -> str:
 
 @register.filter
 def percent_of_bar(value: float) -> str:
-    """A logprob as the length of its bar on a linear scale from 0 to 100 percent."""
+    """Format a logprob as the length of its bar on a linear scale from 0 to 100 percent."""
     return "0" if math.isnan(value) else f"{math.exp(min(value, 0.0)) * 100:.3f}"
 
 
 @register.filter
 def instant(value: datetime | None) -> SafeString | str:
-    """A time in UTC to the minute, exact in the `datetime` attribute."""
+    """Format a time in UTC to the minute, exact in the `datetime` attribute."""
     return _time(value, "%Y-%m-%d %H:%M")
 
 
 @register.filter
 def second(value: datetime | None) -> SafeString | str:
-    """A time in UTC to the second."""
+    """Format a time in UTC to the second."""
     return _time(value, "%Y-%m-%d %H:%M:%S")
 
 
 @register.filter
 def clock(value: datetime | None) -> SafeString | str:
-    """The time of day in UTC, for what is of today."""
+    """Format the time of day in UTC, for what is of today."""
     return _time(value, "%H:%M:%S")
 
 

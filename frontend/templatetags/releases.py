@@ -7,9 +7,9 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from frontend.release.verdicts import DECISIONS, OUTCOMES, VERDICTS
 from frontend.templatetags.drawing import drawn, glyph
 from frontend.templatetags.numbers import MISSING, signed_points
-from frontend.verdicts import DECISIONS, OUTCOMES, VERDICTS
 
 register = template.Library()
 
@@ -19,7 +19,7 @@ NUMBERS = re.compile(r"\[[^\[\]<>]{1,24}\]|(?:−?\d[\d.,]* )?\(?−?\d[\d.,]*�
 
 @register.simple_tag
 def verdict(code: str) -> SafeString:
-    """A verdict as glyph and word, in its ink."""
+    """Draw a verdict as glyph and word, in its ink."""
     mark = VERDICTS[code]
     return format_html('<span class="verdict verdict-{}">{} {}</span>', mark.glyph, glyph(mark.glyph), mark.label)
 
@@ -30,20 +30,20 @@ def verdict_word(code: str) -> str:
 
 
 @register.filter
-def said(text: str) -> SafeString:
-    """A sentence of the rules, drawn, its numbers in one piece each."""
+def numbers_whole(text: str) -> SafeString:
+    """Draw a sentence so that no line breaks within a number, a range or an interval."""
     return mark_safe(NUMBERS.sub(r'<span class="keep">\g<0></span>', drawn(text)))  # noqa: S308 (escaped by drawn)
 
 
 @register.filter
 def verdict_ink(code: str) -> str:
-    """The class that gives a mark the ink of its verdict."""
+    """Draw the class that gives a mark the ink of its verdict."""
     return f"verdict-{VERDICTS[code].glyph}" if code in VERDICTS else ""
 
 
 @register.filter
 def interval(value: tuple[float, float] | None) -> SafeString | str:
-    """A change's interval in points, never broken across lines: `[−1.1, −0.1]`."""
+    """Format a change's interval in points, never broken across lines: `[−1.1, −0.1]`."""
     if value is None:
         return MISSING
     return format_html('<span class="keep">[{}, {}]</span>', signed_points(value[0]), signed_points(value[1]))
@@ -51,24 +51,24 @@ def interval(value: tuple[float, float] | None) -> SafeString | str:
 
 @register.filter
 def outcome(code: str) -> str:
-    """What people made of a verdict, in words."""
+    """Return what people made of a verdict, in words."""
     return OUTCOMES[code].label
 
 
 @register.simple_tag
 def outcome_mark(code: str) -> SafeString:
-    """The same with its glyph."""
-    found = OUTCOMES[code]
-    if not found.glyph:
-        return format_html('<span class="faint">{}</span>', found.label)
+    """Draw the same with its glyph."""
+    mark = OUTCOMES[code]
+    if not mark.glyph:
+        return format_html('<span class="faint">{}</span>', mark.label)
     return format_html(
-        '<span class="outcome"><span class="{}">{}</span> {}</span>', found.ink, glyph(found.glyph), found.label
+        '<span class="outcome"><span class="{}">{}</span> {}</span>', mark.ink, glyph(mark.glyph), mark.label
     )
 
 
 @register.filter
 def decided(code: str) -> str:
-    """A decision as what happened: approve is Approved."""
+    """Draw a decision as what happened: approve is Approved."""
     return DECISIONS[code].happened
 
 
@@ -79,12 +79,12 @@ def decision_means(code: str) -> str:
 
 @register.filter
 def day(value: datetime) -> SafeString:
-    """A date in UTC, as ends of waivers are."""
+    """Format a date in UTC, as ends of waivers are."""
     at = value.astimezone(UTC)
     return format_html('<time class="keep" datetime="{0}" title="{0}">{1}</time>', at.isoformat(), f"{at:%Y-%m-%d}")
 
 
 @register.filter
 def in_fours(digest: str) -> str:
-    """The first sixteen digits of a digest, to be read aloud or held against paper."""
+    """Draw the first sixteen digits of a digest, to be read aloud or held against paper."""
     return " ".join(digest[place : place + 4] for place in range(0, 16, 4))

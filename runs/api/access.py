@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.cache import patch_cache_control
 from rest_framework.decorators import api_view, authentication_classes
 
-from runs import access
+from runs.access import roles
 
 View = Callable[..., Any]
 
@@ -48,6 +48,6 @@ def open_to_anyone(*methods: str) -> Callable[[View], View]:
     """Make an API view that asks for no login and looks at none, so that it answers while the database is away."""
 
     def decorate(function: View) -> View:
-        return resource(**dict.fromkeys(methods, access.ANYONE))(authentication_classes([])(function))
+        return resource(**dict.fromkeys(methods, roles.ANYONE))(authentication_classes([])(function))
 
     return decorate

@@ -1,13 +1,17 @@
-"""Who calls: a person with a session, or a program with a bearer token."""
+"""Who calls, and what they may: a person with a session, or a program with a bearer token.
+
+Apart from access.py, because the framework loads this before its own views.
+"""
 
 from typing import Any
 
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
+from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from evalboard.core.errors import Refused
-from runs import services
+from runs.access import roles, use_token
 from runs.models import Token
 
 
@@ -18,7 +22,7 @@ class BearerToken(BaseAuthentication):
         scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
         if scheme.casefold() != "bearer":
             return None
-        token = services.use_token(secret=secret.strip())
+        token = use_token(secret=secret.strip())
         if token is None:
             raise AuthenticationFailed("The token is not known, has expired, or its person may no longer sign in.")
         return token.user, token
@@ -40,3 +44,24 @@ class Session(SessionAuthentication):
             super().enforce_csrf(request)
         except PermissionDenied as denied:
             raise CsrfFailed("Send the CSRF token in the header X-CSRFToken, or use a bearer token.") from denied
+
+
+def scopes_of(request: Request) -> frozenset[str]:
+    """Return what the caller may do: a person's roles, cut down to the token's scopes where one was sent."""
+    scopes = roles.scopes_of(request.user)
+    if isinstance(request.auth, Token):
+        return scopes & frozenset(request.auth.scopes)
+    return scopes
+
+
+class RoleOrScope(BasePermission):
+    """Lets a caller in who has the scope that the view states for the method; a view that states none is shut."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        stated: dict[str, str] = getattr(view, "required_scopes", {})
+        method = "GET" if request.method == "HEAD" else str(request.method)
+        if stated and method not in stated:
+            return True  # no handler can run: the answer will be 405
+        needed = stated.get(method)
+        self.message = f"This needs the scope {needed}, which your roles or this token's scopes do not include."
+        return needed is not None and (needed == roles.ANYONE or needed in scopes_of(request))

@@ -1,13 +1,13 @@
 """How a view says what it takes and answers, for the OpenAPI schema; a route that does not fails `make check`.
 
     @resource(GET=READ, POST=RUN)
-    @describe("GET", "Runs, newest first", answer=Page[answers.RunRow], query=FILTERS, is_paged=True)
-    @describe("POST", "Start a run", body=RunIn, answer=answers.Run, status=201, refuses=(404, 409))
+    @describe("GET", "Runs, newest first", answer=Page[RunRow], query=FILTERS, is_paged=True)
+    @describe("POST", "Start a run", body=RunIn, answer=Run, status=201, refuses=(404, 409))
     def run_list(request): ...
 
 Scopes come from `resource`, path parameters from the address, bodies from the serializers that check them, and query
-parameters are the very table that `query.read` reads the names of. Answers are types of answers.py, to which mypy
-holds the functions that make them. `python tools/openapi.py --write` writes docs/openapi.yaml anew.
+parameters are the very table that `query.read` reads the names of. Answers are contracts. `python tools/openapi.py
+--write` writes docs/openapi.yaml anew.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -91,7 +91,7 @@ def describe(
 
 
 def one_of(words: Iterable[str], text: str = "") -> Json:
-    """A query parameter that is one of some words."""
+    """Return a query parameter that is one of some words."""
     return {"type": "string", "enum": list(words), **({"description": text} if text else {})}
 
 

@@ -23,7 +23,7 @@ DESCRIBED: dict[str, Any] = {
 
 
 def answer(request: Request, state: str, body: Callable[[], Any]) -> Response:
-    """304 where `If-None-Match` names this state, else 200 with the body. Weak tags: equal meaning, not equal bytes."""
+    """Answer 304 where `If-None-Match` has this state, else 200 with the body. Weak tags: equal meaning, not bytes."""
     tag = f'W/"{hashlib.sha256(state.encode()).hexdigest()[:32]}"'
     known = parse_etags(request.headers.get("If-None-Match", ""))
     if tag in known or tag.removeprefix("W/") in known or known == ["*"]:

@@ -13,12 +13,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from evalboard.core.errors import InvalidInput
+from runs.api import wire
 
 PAGE_SIZE, PAGE_SIZE_MAX = 50, 200
 ID_DIGITS = 18
 PARAMETERS = ("cursor", "page_size")
 
 Row = TypeVar("Row")
+Item = TypeVar("Item")
 FetchedRow = TypeVar("FetchedRow", covariant=True)
 
 
@@ -32,11 +34,13 @@ def answer(
     request: Request,
     fetch: Fetch[Row],
     *,
-    place: Callable[[Row], int],
-    show: Callable[[Row], Any],
+    place: Callable[[Any], int] = lambda row: int(row.id),
+    show: Callable[[Row], Any] | None = None,
     digits: int = ID_DIGITS,
 ) -> Response:
-    """One page of a list. `place` is a row's own number, of at most `digits`, in the list's order or against it."""
+    """Answer one page of a list. `place`: a row's number of at most `digits`, with or against the list's order; its id
+    unless given.
+    """
     limit = _page_size(request)
     after, before = _cursor(request, digits)
     rows = list(fetch(after=after, before=before, limit=limit + 1))
@@ -51,51 +55,46 @@ def answer(
         {
             "next": _url(request, "a", place(rows[-1])) if has_next else None,
             "previous": _url(request, "b", place(rows[0])) if has_previous else None,
-            "results": [show(row) for row in rows],
+            "results": [wire.to_json(row, request) if show is None else show(row) for row in rows],
         }
     )
 
 
-def answer_with(request: Request, rows: Sequence[Row], *, show: Callable[[Row], Any]) -> Response:
-    """One page of a short list that is at hand as a whole."""
-    numbered = list(enumerate(rows))
+def answer_with(
+    request: Request, items: Sequence[Item], *, make_rows: Callable[[Sequence[Item]], Sequence[Any]] = tuple
+) -> Response:
+    """Answer one page of a list that is at hand as a whole; `make_rows`: the contracts of those on the page."""
 
-    def fetch(*, after: int | None, before: int | None, limit: int) -> Sequence[tuple[int, Row]]:
-        return part_of(numbered, after=after, before=before, limit=limit)
+    def fetch(*, after: int | None, before: int | None, limit: int) -> Sequence[tuple[int, Any]]:
+        first = (0 if after is None else after + 1) if before is None else max(before - limit, 0)
+        last = first + limit if before is None else before
+        return list(enumerate(make_rows(items[first:last]), first))
 
-    return answer(request, fetch, place=lambda pair: pair[0], show=lambda pair: show(pair[1]))
-
-
-def part_of(rows: Sequence[Row], *, after: int | None, before: int | None, limit: int) -> Sequence[Row]:
-    """What a page asks of rows whose places are their indexes."""
-    if before is not None:
-        return rows[max(before - limit, 0) : before]
-    start = 0 if after is None else after + 1
-    return rows[start : start + limit]
+    return answer(request, fetch, place=lambda pair: pair[0], show=lambda pair: wire.to_json(pair[1], request))
 
 
 def _page_size(request: Request) -> int:
-    asked = request.query_params.get("page_size", str(PAGE_SIZE))
-    if not (asked.isascii() and asked.isdigit() and 1 <= int(asked[:9]) <= PAGE_SIZE_MAX):
+    text = request.query_params.get("page_size", str(PAGE_SIZE))
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= PAGE_SIZE_MAX):
         wrong = f"Must be a whole number from 1 to {PAGE_SIZE_MAX}."
         raise InvalidInput("The page cannot be given.", fields={"page_size": wrong})
-    return int(asked)
+    return int(text)
 
 
 def _cursor(request: Request, digits: int) -> tuple[int | None, int | None]:
     """(after, before) of the cursor sent; at most one of them is given."""
-    asked = request.query_params.get("cursor")
-    if asked is None:
+    cursor = request.query_params.get("cursor")
+    if cursor is None:
         return None, None
     try:
-        text = base64.b64decode(asked.encode() + b"=" * (-len(asked) % 4), altchars=b"-_", validate=True).decode()
+        text = base64.b64decode(cursor.encode() + b"=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
         text = ""
-    found = re.fullmatch(rf"([ab])([0-9]{{1,{digits}}})", text, re.ASCII)
-    if found is None:
+    match = re.fullmatch(rf"([ab])([0-9]{{1,{digits}}})", text, re.ASCII)
+    if match is None:
         raise InvalidInput("The page cannot be given.", fields={"cursor": "Take it from `next` or `previous`."})
-    place = int(found[2])
-    return (place, None) if found[1] == "a" else (None, place)
+    place = int(match[2])
+    return (place, None) if match[1] == "a" else (None, place)
 
 
 def _url(request: Request, direction: str, place: int) -> str:

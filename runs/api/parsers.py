@@ -1,8 +1,12 @@
 """What may be sent: strict JSON, JSONL where a suite is uploaded, files where a log is."""
 
-from collections.abc import Mapping
+import gzip
+import io
+import zlib
+from collections.abc import Callable, Mapping
 from typing import IO, Any
 
+import zstandard
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from rest_framework.exceptions import ParseError
@@ -12,6 +16,12 @@ from evalboard.core.document import read_strict_json, storage_problems
 from evalboard.core.errors import InvalidInput
 
 MAX_FIELDS = 20
+UNPACKED: Mapping[str, Callable[[IO[bytes]], Any]] = {
+    "": lambda stream: stream,
+    "identity": lambda stream: stream,
+    "gzip": lambda stream: gzip.GzipFile(fileobj=stream),
+    "zstd": lambda stream: zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True),
+}
 
 
 class StrictJson(BaseParser):
@@ -44,18 +54,43 @@ class PlainText(JsonLines):
     media_type = "text/plain"
 
 
+class PackedLines(BaseParser):
+    """Lines as bytes, unpacked where they came compressed, up to the same limit as any body."""
+
+    media_type = "application/x-ndjson"
+
+    def parse(self, stream: IO[bytes], media_type: str | None = None, parser_context: Any = None) -> Any:
+        _refuse_large(parser_context)
+        encoding = parser_context["request"].META.get("HTTP_CONTENT_ENCODING", "") if parser_context else ""
+        if encoding not in UNPACKED:
+            raise ParseError(f"Content-Encoding is {encoding}; zstd, gzip and none are read.")
+        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        try:
+            lines = UNPACKED[encoding](io.BytesIO(stream.read())).read(limit + 1)
+        except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
+            raise ParseError(f"The body is not {encoding}: {error}.") from None
+        if len(lines) > limit:
+            raise RequestDataTooBig(f"The body unpacks to more than {limit:,} bytes.")
+        return lines
+
+
 class LogForm(MultiPartParser):
     """The files of a log, as browsers and curl send them; runs.uploads bounds and spools them."""
 
     media_type = "multipart/form-data"
 
 
-def _text(stream: IO[bytes], context: Mapping[str, Any] | None) -> str:
-    """The body as text. Its size is checked before it is read: the framework's own limit does not see streams."""
+def _refuse_large(context: Mapping[str, Any] | None) -> None:
+    """Raise before a body is read that has too many bytes: the framework's own limit does not see streams."""
     limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     length = context["request"].META.get("CONTENT_LENGTH") if context else None
     if length and length.isdigit() and int(length) > limit:
         raise RequestDataTooBig(f"The body has {int(length):,} bytes; at most {limit:,} are read.")
+
+
+def _text(stream: IO[bytes], context: Mapping[str, Any] | None) -> str:
+    """The body as text."""
+    _refuse_large(context)
     try:
         return stream.read().decode()
     except UnicodeDecodeError as error:

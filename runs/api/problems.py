@@ -12,7 +12,7 @@ from django.http.multipartparser import MultiPartParserError
 from rest_framework import exceptions
 
 from evalboard.core.errors import EvalboardError
-from runs.outage import Outage, notice
+from runs.health import Outage, notice
 
 logger = logging.getLogger(__name__)
 
@@ -30,13 +30,13 @@ CODES = {
 
 
 def answer(exc: Exception, context: Mapping[str, Any]) -> JsonResponse:
-    """The answer to whatever was raised in a view. What nobody expected is logged and answered with 500."""
+    """Answer whatever was raised in a view. What nobody expected is logged and answered with 500."""
     request = context.get("request")
     request_id = getattr(request, "request_id", "")
     if isinstance(exc, EvalboardError):
         return problem(exc.status, exc.title, exc.detail, exc.code, request_id, fields=exc.fields)
     if isinstance(exc, exceptions.APIException):
-        return _of_framework(exc, request_id)
+        return _answer_framework(exc, request_id)
     if isinstance(exc, Http404):
         return problem(404, "There is no such thing", "This address names nothing.", "not_found", request_id)
     if isinstance(exc, PermissionDenied):
@@ -46,7 +46,7 @@ def answer(exc: Exception, context: Mapping[str, Any]) -> JsonResponse:
     if isinstance(exc, MultiPartParserError | SuspiciousOperation):  # a form that is none, or has too many fields
         return problem(400, "The request cannot be read", str(exc), "malformed", request_id)
     if outage := notice(exc):
-        return _of_outage(outage, request_id)
+        return _answer_outage(outage, request_id)
     logger.error("Not expected in %s", context.get("view"), exc_info=exc)
     detail = "Something went wrong on this side. Whoever looks after this installation finds it by the request id."
     return problem(500, "Evalboard could not answer", detail, "server_error", request_id)
@@ -62,14 +62,14 @@ def problem(
     return JsonResponse(body, status=status, content_type="application/problem+json")
 
 
-def _of_outage(outage: Outage, request_id: str) -> JsonResponse:
+def _answer_outage(outage: Outage, request_id: str) -> JsonResponse:
     response = problem(outage.status, outage.title, f"{outage.detail} {outage.to_do}", outage.code, request_id)
     if outage.retry_after is not None:
         response["Retry-After"] = str(outage.retry_after)
     return response
 
 
-def _of_framework(exc: exceptions.APIException, request_id: str) -> JsonResponse:
+def _answer_framework(exc: exceptions.APIException, request_id: str) -> JsonResponse:
     status = exc.status_code
     code = CODES.get(status, "error")
     if isinstance(exc, exceptions.ValidationError):

@@ -14,7 +14,7 @@ MAX_ID_DIGITS = 18  # below 2**63
 
 
 def read(request: Request, known: Iterable[str] = (), *, is_paged: bool = True) -> dict[str, str]:
-    """The parameters that were sent, the page's own apart. Raises InvalidInput naming each that is wrong."""
+    """Return the parameters that were sent, the page's own apart. Raises InvalidInput naming each that is wrong."""
     allowed = {*known, *(PARAMETERS if is_paged else ())}
     fields: dict[str, str] = {}
     for name in request.query_params:
@@ -30,7 +30,7 @@ def read(request: Request, known: Iterable[str] = (), *, is_paged: bool = True) 
 
 
 def number(sent: dict[str, str], name: str) -> int | None:
-    """A whole number above zero; None where it was not sent."""
+    """Return a whole number above zero; None where it was not sent."""
     text = sent.get(name)
     if text is None:
         return None
@@ -40,7 +40,7 @@ def number(sent: dict[str, str], name: str) -> int | None:
 
 
 def choice(sent: dict[str, str], name: str, among: Iterable[str]) -> str:
-    """One of some words; "" where it was not sent."""
+    """Return one of some words; "" where it was not sent."""
     text, known = sent.get(name, ""), list(among)
     if name in sent and text not in known:
         raise InvalidInput("The query is not valid.", fields={name: f"Must be one of: {', '.join(known)}."})
@@ -48,7 +48,7 @@ def choice(sent: dict[str, str], name: str, among: Iterable[str]) -> str:
 
 
 def days(sent: dict[str, str], name: str) -> tuple[datetime | None, datetime | None]:
-    """`2026-11-20`, or `2026-11-01..2026-11-20` with both days in it, in UTC: (from, until), until exclusive."""
+    """Read `2026-11-20`, or `2026-11-01..2026-11-20` with both days in it: (from, until) in UTC, until exclusive."""
     if name not in sent:
         return None, None
     first, _, last = sent[name].partition("..")

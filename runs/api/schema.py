@@ -15,8 +15,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 
-from runs import access
-from runs.api import answers, pages, query
+from evalboard.contract.base import Problem
+from runs.access import roles
+from runs.api import pages, query
 from runs.api.access import open_to_anyone
 from runs.api.describe import JSON, WHOLE, Answer, Call, describe
 from runs.api.schema_types import Refer, object_schema, schema_of
@@ -75,10 +76,10 @@ class Described(AutoSchema):
             "operationId": call.name,
             "summary": call.summary,
             "tags": [_tag(path)],
-            **({"description": f"Scope: `{scope}`."} if scope != access.ANYONE else {}),
+            **({"description": f"Scope: `{scope}`."} if scope != roles.ANYONE else {}),
             **({"parameters": parameters} if parameters else {}),
             **({"requestBody": body} if body else {}),
-            "security": [] if scope == access.ANYONE else [{kind: [scope]} for kind in SECURITY],
+            "security": [] if scope == roles.ANYONE else [{kind: [scope]} for kind in SECURITY],
             "responses": dict(self._responses(call, scope)),
         }
 
@@ -101,21 +102,21 @@ class Described(AutoSchema):
         return {"content": content, "required": call.is_body_required}
 
     def _responses(self, call: Call, scope: str) -> Iterator[tuple[str, Json]]:
-        for status, found in sorted(call.answers.items()):
-            yield str(status), self._response(found)
+        for status, answer in sorted(call.answers.items()):
+            yield str(status), self._response(answer)
         for status in sorted(_failures(call, scope, self.path)):
             headers = {"Retry-After": "seconds"} if status == 429 else {}
-            yield str(status), self._response(Answer(FAILURES[status], {PROBLEM: answers.Problem}, headers))
-        yield "default", self._response(Answer(OTHERWISE, {PROBLEM: answers.Problem}))
+            yield str(status), self._response(Answer(FAILURES[status], {PROBLEM: Problem}, headers))
+        yield "default", self._response(Answer(OTHERWISE, {PROBLEM: Problem}))
 
-    def _response(self, found: Answer) -> Json:
-        content = {media: {"schema": self._schema(body, "response")} for media, body in found.bodies.items()}
+    def _response(self, answer: Answer) -> Json:
+        content = {media: {"schema": self._schema(body, "response")} for media, body in answer.bodies.items()}
         headers = {
             name: {"description": text, "required": True, "schema": {"type": "string"}}
-            for name, text in found.headers.items()
+            for name, text in answer.headers.items()
         }
         return {
-            "description": found.text,
+            "description": answer.text,
             **({"headers": headers} if headers else {}),
             **({"content": content} if content else {}),
         }
@@ -128,20 +129,21 @@ class Described(AutoSchema):
             return component.ref if component else {"type": "object", "additionalProperties": False}
         return schema_of(body, self._refer_strictly if direction == "request" else self._refer)
 
-    def _refer(self, found: type) -> Json:
-        """A reference to a TypedDict's component, which is registered on first use."""
-        return self._component(found, self._refer, {})
+    def _refer(self, hint: type) -> Json:
+        """Return a reference to a contract's component, which is registered on first use."""
+        return self._component(hint, self._refer, {})
 
-    def _refer_strictly(self, found: type) -> Json:
+    def _refer_strictly(self, hint: type) -> Json:
         """The same for what is sent, where unknown fields are refused."""
-        return self._component(found, self._refer_strictly, {"additionalProperties": False})
+        return self._component(hint, self._refer_strictly, {"additionalProperties": False})
 
-    def _component(self, found: type, refer: Refer, more: Json) -> Json:
+    def _component(self, hint: type, refer: Refer, more: Json) -> Json:
         kind = ResolvedComponent.SCHEMA
-        component = ResolvedComponent(name=found.__name__, type=kind, object=found)  # type: ignore[no-untyped-call]
+        name = hint.__name__
+        component = ResolvedComponent(name=name, type=kind, object=name)  # type: ignore[no-untyped-call]
         if component not in self.registry:
             self.registry.register(component)  # before its fields, one of which may be its own kind
-            component.schema = object_schema(found, refer) | more
+            component.schema = object_schema(hint, refer) | more
         return component.ref
 
 
@@ -152,8 +154,8 @@ class StrictBody(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
     match_subclasses = True
 
     def map_serializer(self, auto_schema: Any, direction: Any) -> Json:
-        found: Json = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
-        return {**found, "additionalProperties": False}
+        schema: Json = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
+        return {**schema, "additionalProperties": False}
 
 
 class AnyObject(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
@@ -178,7 +180,7 @@ class AnIdOrCurrent(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped
 
 
 def routes(endpoints: list[Any]) -> list[Any]:
-    """Those that the schema is about: views that state scopes, the catch-all apart."""
+    """Return those that the schema is about: views that state scopes, the catch-all apart."""
     return [
         (re.sub(r"/?\?$", "", path) if path.endswith("?") else path, path_regex, method, view)
         for path, path_regex, method, view in endpoints
@@ -188,9 +190,9 @@ def routes(endpoints: list[Any]) -> list[Any]:
 
 @functools.cache
 def document() -> Json:
-    """The whole schema; it is made of code alone, so once in a process."""
-    found: Json = SchemaGenerator().get_schema(public=True)  # type: ignore[no-untyped-call]
-    return found
+    """Return the whole schema; it is made of code alone, so once in a process."""
+    schema: Json = SchemaGenerator().get_schema(public=True)  # type: ignore[no-untyped-call]
+    return schema
 
 
 @open_to_anyone("GET")
@@ -206,24 +208,24 @@ def _tag(path: str) -> str:
 
 
 def _in_headers(call: Call) -> Iterator[Json]:
-    for name, found in call.headers.items():
-        about = {"description": found["description"]} if "description" in found else {}
-        plain = {key: value for key, value in found.items() if key != "description"}
+    for name, schema in call.headers.items():
+        about = {"description": schema["description"]} if "description" in schema else {}
+        plain = {key: value for key, value in schema.items() if key != "description"}
         yield {"name": name, "in": "header", **about, "schema": plain}
 
 
 def _failures(call: Call, scope: str, path: str) -> set[int]:
     """The failures that follow from what a call is, and those that it names."""
-    found = {400, *call.refuses}
-    if scope != access.ANYONE:
-        found |= {401, 403, 429}
+    statuses = {400, *call.refuses}
+    if scope != roles.ANYONE:
+        statuses |= {401, 403, 429}
     if "{" in path:
-        found.add(404)
-    return found
+        statuses.add(404)
+    return statuses
 
 
 def finish(result: Json, **context: Any) -> Json:
-    """What stands around the operations: what this is, and how callers say who they are."""
+    """Add what stands around the operations: what this is, and how callers say who they are."""
     result["info"] = {"title": "Evalboard's REST API", "version": "v1", "description": " ".join(ABOUT.split())}
     used = {tag for methods in result["paths"].values() for call in methods.values() for tag in call["tags"]}
     result["tags"] = [{"name": tag} for tag in (*FIRST_TAGS, *sorted(used - set(FIRST_TAGS)))]

@@ -1,10 +1,12 @@
-"""Python types as JSON Schema: a TypedDict becomes a component of its name, and everything else stands in place."""
+"""Python types as JSON Schema: a contract becomes a component of its name, and everything else stands in place."""
 
-import inspect
 import types
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, NotRequired, Required, TypeVar, Union, get_args, get_origin, is_typeddict
+from datetime import datetime
+from typing import Annotated, Any, Union, get_args, get_origin
 from typing import get_type_hints as hints_of
+
+from evalboard.contract.base import Contract
 
 Json = dict[str, Any]
 Refer = Callable[[type], Json]
@@ -12,6 +14,7 @@ Refer = Callable[[type], Json]
 PLAIN: dict[Any, Json] = {
     str: {"type": "string"},
     bool: {"type": "boolean"},
+    datetime: {"type": "string"},
     int: {"type": "integer"},
     float: {"type": "number"},
     type(None): {"type": "null"},
@@ -19,29 +22,20 @@ PLAIN: dict[Any, Json] = {
 }
 
 
-def says(**words: Any) -> tuple[tuple[str, Any], ...]:
-    """More that the schema says of a type, as in `Annotated[int, says(minimum=0)]`; hashable, as types must be."""
-    return tuple((name, tuple(value) if isinstance(value, list) else value) for name, value in words.items())
-
-
 def schema_of(hint: Any, refer: Refer) -> Json:
-    """The schema of a type; `refer` answers a TypedDict with a reference. Raises TypeError for what JSON has not."""
+    """Return the schema of a type; `refer` gives the reference to a contract. Raises TypeError for what JSON lacks."""
     if hint in PLAIN:
         return dict(PLAIN[hint])
-    if is_typeddict(hint):
-        return refer(hint)
+    if isinstance(hint, type) and issubclass(hint, Contract):
+        generic = hint.__pydantic_generic_metadata__
+        return object_schema(hint, refer) if generic["origin"] else refer(hint)
     origin, parts = get_origin(hint), get_args(hint)
-    if is_typeddict(origin):  # a generic one with its parts: a page of something
-        return _object(origin, refer, dict(zip(origin.__parameters__, parts, strict=True)))
     if origin is Annotated:
-        return schema_of(parts[0], refer) | {name: _plain(value) for words in parts[1:] for name, value in words}
-    if origin in (NotRequired, Required):
-        return schema_of(parts[0], refer)
-    if origin is Literal:
-        return {"type": "string", "enum": list(parts)}
+        words = dict(pair for says in parts[1:] if isinstance(says, tuple) for pair in says)  # the rest is pydantic's
+        return schema_of(parts[0], refer) | {name: _plain(value) for name, value in words.items()}
     if origin in (Union, types.UnionType):
         return _any_of([schema_of(part, refer) for part in parts])
-    if origin is list:
+    if origin in (list, tuple):
         return {"type": "array", "items": schema_of(parts[0], refer)}
     if origin is dict and parts[0] is str:
         values = schema_of(parts[1], refer)
@@ -49,28 +43,17 @@ def schema_of(hint: Any, refer: Refer) -> Json:
     raise TypeError(f"The schema has no word for {hint!r}.")
 
 
-def object_schema(found: type, refer: Refer) -> Json:
-    """The component of a TypedDict: its fields, which of them are always there, and its docstring."""
-    return _object(found, refer, {})
-
-
-def _object(found: Any, refer: Refer, given: dict[TypeVar, Any]) -> Json:
-    hints = hints_of(found, include_extras=True)
-    fields = {name: schema_of(_filled(hint, given), refer) for name, hint in hints.items()}
-    must = [name for name in hints if name in found.__required_keys__]
-    about = inspect.getdoc(found) if found.__doc__ else ""
-    schema: Json = {"type": "object", "properties": fields, "required": must}
-    return {**schema, "description": " ".join(about.split())} if about else schema
-
-
-def _filled(hint: Any, given: dict[TypeVar, Any]) -> Any:
-    """A hint with its type variables replaced."""
-    for variable, part in given.items():
-        if hint is variable:
-            return part
-        if variable in getattr(hint, "__parameters__", ()):
-            return hint[part]
-    return hint
+def object_schema(contract: type[Contract], refer: Refer) -> Json:
+    """Return the component of a contract: the fields that go over the wire, and its docstring."""
+    shown = [name for name, field in contract.model_fields.items() if not field.exclude]
+    hints = hints_of(contract, include_extras=True)
+    generic = contract.__pydantic_generic_metadata__
+    if generic["origin"]:  # a page of something: the parts stand in its own fields
+        hints |= {name: contract.model_fields[name].annotation for name in shown}
+    schema: Json = {"type": "object", "properties": {name: schema_of(hints[name], refer) for name in shown}}
+    about = (generic["origin"] or contract).__doc__  # its own: that of `Contract` says nothing of it
+    must = [name for name in shown if contract.model_fields[name].is_required()]
+    return {**schema, "required": must, **({"description": " ".join(about.split())} if about else {})}
 
 
 def _plain(value: Any) -> Any:

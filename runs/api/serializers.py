@@ -5,13 +5,11 @@ from datetime import datetime
 from typing import Any
 
 from rest_framework import serializers
+from rest_framework.request import Request
 
-from evalboard.core.draws import MAX_SEED
-from runs.access import SCOPES
-from runs.services.webhooks import EVENTS
+from runs.api import query
 
 ID = re.compile(r"[0-9]{1,18}", re.ASCII)  # below 2**63
-MAX_GATES = 50
 
 
 class Strict(serializers.Serializer[Any]):
@@ -22,6 +20,14 @@ class Strict(serializers.Serializer[Any]):
             known = ", ".join(self.fields)
             raise serializers.ValidationError(dict.fromkeys(unknown, f"Unknown field; known are: {known}."))
         return super().to_internal_value(data)
+
+
+def read_body(kind: type[Strict], request: Request) -> dict[str, Any]:
+    """Return the fields that a request sends, which has no parameters beside them; each that is wrong is refused."""
+    query.read(request, is_paged=False)
+    body = kind(data=request.data)
+    body.is_valid(raise_exception=True)
+    return dict(body.validated_data)
 
 
 class Text(serializers.CharField):
@@ -95,130 +101,5 @@ class ModelIn(Strict):
     revision = Text(required=False)
 
 
-class RunIn(Strict):
-    suite = Text()
-    suite_version = Whole(required=False, min_value=1)
-    endpoint = Text()
-    profile = Text()
-    repeats = Whole(default=5)
-    seed = Whole(required=False, min_value=0, max_value=MAX_SEED)
-    model = ModelIn(required=False)
-    labels = Object(required=False)
-
-
 class Nothing(Strict):
     """The body of a call that takes none: empty, or an object without fields."""
-
-
-class RepeatsIn(Strict):
-    n = Whole()
-
-
-class RescoreIn(Strict):
-    scorer = Object(required=False)
-    cases = Object(required=False)
-
-
-class ReplayIn(Strict):
-    case = Text()
-    repeat = Whole(required=False, min_value=1)
-    batch_sizes = serializers.ListField(child=Whole(), required=False)
-    dtypes = serializers.ListField(child=Text(), required=False)
-    neighbours = Whole(required=False)
-
-
-class ProbeIn(Strict):
-    endpoint = Text()
-    kind = Text()
-    profile = Text(default=None, allow_null=False)
-    parameters = Object(default=dict)
-
-
-class EndpointIn(Strict):
-    slug = Text()
-    engine = Text(required=False)
-    model = ModelIn()
-    dtype = Text()
-    quantization = Text(required=False, allow_blank=True)
-    line = Text()
-    max_model_len = Whole(required=False)
-    pool = Text(required=False)
-
-
-class ProfileIn(Strict):
-    slug = Text()
-    title = Text(required=False, allow_blank=True, default="", max_length=200)
-    settings = Object()
-
-
-class PolicyIn(Strict):
-    slug = Text()
-    title = Text(required=False, allow_blank=True, default="", max_length=200)
-    settings = Object()
-
-
-class SameModelIn(Strict):
-    name = Text()
-    other_name = Text()
-    reason = Text()
-
-
-class BaselineIn(Strict):
-    run = Id()
-    reason = Text()
-
-
-class GateIn(Strict):
-    suite = Text()
-    candidate = Id()
-    baseline = IdOrCurrent(default="current")
-    tier = serializers.ChoiceField(["critical", "advisory"], default="critical")
-
-
-class ReleaseIn(Strict):
-    """One suite's fields, or `gates` with those of several."""
-
-    suite = Text(required=False)
-    candidate = Id(required=False)
-    baseline = IdOrCurrent(required=False)
-    gates = serializers.ListField(child=GateIn(), required=False, allow_empty=False, max_length=MAX_GATES)
-    policy = Text(required=False)
-    treatment = serializers.ChoiceField(["model", "stack"], default="model")
-    labels = Object(required=False)
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """What services.create_release takes: the gates as one list."""
-        single = {name: attrs.pop(name) for name in ("suite", "candidate", "baseline") if name in attrs}
-        if "gates" in attrs:
-            if single:
-                raise serializers.ValidationError(dict.fromkeys(single, "Give it within each of the gates."))
-            return attrs
-        missing = [name for name in ("suite", "candidate") if name not in single]
-        if missing:
-            raise serializers.ValidationError(dict.fromkeys(missing, "Must be given, unless `gates` are."))
-        return {**attrs, "gates": [{"baseline": "current", "tier": "critical", **single}]}
-
-
-class SignOffIn(Strict):
-    decision = serializers.ChoiceField(["approve", "reject", "waive"])
-    note = Text(required=False, allow_blank=True, default="")
-    expires_at = Instant(required=False)
-    input_digest = Text()
-
-
-class SettleIn(Strict):
-    """The numbers of the plan that were agreed to."""
-
-    look = Whole(min_value=1)
-    n_responses = Whole(min_value=1)
-
-
-class TokenIn(Strict):
-    name = Text()
-    scopes = serializers.ListField(child=serializers.ChoiceField(SCOPES))
-    expires_at = Instant()
-
-
-class WebhookIn(Strict):
-    url = Text()
-    events = serializers.ListField(child=serializers.ChoiceField(list(EVENTS)))

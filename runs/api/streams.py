@@ -41,7 +41,7 @@ class Jsonl(_File):
 
 
 def described(kind: type[_File]) -> dict[str, Any]:
-    """What `describe` says of an answer of this kind."""
+    """Return what `describe` says of an answer of this kind."""
     return {"answer": {kind.media_type: BINARY if kind is Zip else TEXT}}
 
 

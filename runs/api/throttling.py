@@ -11,7 +11,8 @@ from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
-from runs import access, counters
+from runs.access import roles
+from runs.health import counters
 from runs.models import Token
 
 WINDOW_SECONDS = 60
@@ -25,8 +26,8 @@ class ByCallerAndScope(BaseThrottle):
     """
 
     def allow_request(self, request: Request, view: Any) -> bool:
-        scope = view.required_scopes.get("GET" if request.method == "HEAD" else request.method, access.ANYONE)
-        if scope == access.ANYONE:
+        scope = view.required_scopes.get("GET" if request.method == "HEAD" else request.method, roles.ANYONE)
+        if scope == roles.ANYONE:
             return True
         most = settings.RATES[scope]
         if most == 0:
@@ -37,7 +38,7 @@ class ByCallerAndScope(BaseThrottle):
         return n is None or n <= most
 
     def wait(self) -> float:
-        """Seconds until the next minute begins."""
+        """Return the seconds until the next minute begins."""
         return WINDOW_SECONDS - self.now % WINDOW_SECONDS
 
 

@@ -2,25 +2,22 @@
 
 from django.urls import path, re_path
 
-from runs.api.views import (
-    baselines,
-    cases,
-    catalogue,
-    compare,
-    exports,
-    health,
-    identity,
-    imports,
-    model_names,
-    probes,
-    releases,
-    replays,
-    responses,
-    runs,
-    suites,
-    tokens,
-    webhooks,
-)
+from runs.access import api as access
+from runs.baselines import api as baselines
+from runs.catalogue import api as catalogue
+from runs.compare import api as compare
+from runs.exports import api as exports
+from runs.fingerprints import api as fingerprints
+from runs.health import api as health
+from runs.imports import api as imports
+from runs.probes import api as probes
+from runs.release import api as release
+from runs.replays import api as replays
+from runs.run import api as run
+from runs.schedules import api as schedules
+from runs.suites import api as suites
+from runs.uploads import api as uploads
+from runs.webhooks import api as webhooks
 
 app_name = "api"
 urlpatterns = [
@@ -31,19 +28,24 @@ urlpatterns = [
     path("suites/<str:slug>/versions/", suites.version_list, name="suite_versions"),
     path("suites/<str:slug>/history/", suites.history, name="suite_history"),
     path("suites/<str:slug>/baselines/", baselines.baseline_list, name="suite_baselines"),
+    path("uploads/", uploads.upload_list, name="uploads"),
+    path("uploads/<int:upload_id>/", uploads.upload_detail, name="upload"),
+    path("uploads/<int:upload_id>/parts/<int:offset>/", uploads.part, name="upload_part"),
+    path("uploads/<int:upload_id>/close/", uploads.close, name="upload_close"),
     path("endpoints/", catalogue.endpoint_list, name="endpoints"),
     path("profiles/", catalogue.profile_list, name="profiles"),
     path("policies/", catalogue.policy_list, name="policies"),
-    path("model-names/", model_names.model_name_list, name="model_names"),
-    path("model-names/<int:same_model_id>/", model_names.model_name_detail, name="model_name"),
-    path("runs/", runs.run_list, name="runs"),
-    path("runs/<int:run_id>/", runs.run_detail, name="run"),
-    path("runs/<int:run_id>/cancel/", runs.cancel, name="run_cancel"),
-    path("runs/<int:run_id>/repeats/", runs.add_repeats, name="run_repeats"),
-    path("runs/<int:run_id>/rescore/", runs.rescore, name="run_rescore"),
-    path("runs/<int:run_id>/cases/", cases.case_list, name="run_cases"),
-    path("runs/<int:run_id>/responses/", responses.response_list, name="responses"),
-    path("runs/<int:run_id>/responses/<int:repeat>/<path:case>/trace/", responses.trace, name="trace"),
+    path("model-names/", fingerprints.model_name_list, name="model_names"),
+    path("model-names/<int:same_model_id>/", fingerprints.model_name_detail, name="model_name"),
+    path("runs/", run.run_list, name="runs"),
+    path("runs/pairs/", run.pair_list, name="run_pairs"),
+    path("runs/<int:run_id>/", run.run_detail, name="run"),
+    path("runs/<int:run_id>/cancel/", run.cancel, name="run_cancel"),
+    path("runs/<int:run_id>/repeats/", run.add_repeats, name="run_repeats"),
+    path("runs/<int:run_id>/rescore/", run.rescore, name="run_rescore"),
+    path("runs/<int:run_id>/cases/", run.case_list, name="run_cases"),
+    path("runs/<int:run_id>/responses/", run.response_list, name="responses"),
+    path("runs/<int:run_id>/responses/<int:repeat>/<path:case>/trace/", run.trace, name="trace"),
     path("runs/<int:run_id>/export/", exports.run, name="run_export"),
     path("runs/<int:run_id>/cases.csv", exports.cases_csv, name="cases_csv"),
     path("runs/<int:run_id>/cases.jsonl", exports.cases_jsonl, name="cases_jsonl"),
@@ -55,27 +57,31 @@ urlpatterns = [
     path("probes/<int:probe_id>/", probes.probe_detail, name="probe"),
     path("probes/<int:probe_id>/calls/", probes.call_list, name="probe_calls"),
     path("probes/<int:probe_id>/against/<int:other>/", probes.against, name="probes_held"),
+    path("schedules/", schedules.schedule_list, name="schedules"),
+    path("schedules/<int:schedule_id>/", schedules.schedule_detail, name="schedule"),
+    path("schedules/<int:schedule_id>/pause/", schedules.pause, name="schedule_pause"),
+    path("schedules/<int:schedule_id>/resume/", schedules.resume, name="schedule_resume"),
     path("compare/", compare.comparison, name="comparison"),
     path("compare/cases.csv", exports.pairs_csv, name="pairs_csv"),
     path("compare/cases.jsonl", exports.pairs_jsonl, name="pairs_jsonl"),
     path("compare/cases/", compare.case_list, name="compared_cases"),
     path("compare/outcomes/", compare.outcome_list, name="compared_outcomes"),
     path("compare/cases/<path:case>/", compare.case_detail, name="compared_case"),
-    path("releases/", releases.release_list, name="releases"),
-    path("releases/<int:release_id>/", releases.release_detail, name="release"),
-    path("releases/<int:release_id>/signoffs/", releases.sign, name="release_sign_offs"),
-    path("releases/<int:release_id>/settle/", releases.settle, name="release_settle"),
-    path("signoffs/", releases.sign_off_export, name="sign_offs"),
-    path("fingerprints/", identity.fingerprint_list, name="fingerprints"),
-    path("fingerprints/<int:fingerprint_id>/", identity.fingerprint_detail, name="fingerprint"),
+    path("releases/", release.release_list, name="releases"),
+    path("releases/<int:release_id>/", release.release_detail, name="release"),
+    path("releases/<int:release_id>/signoffs/", release.sign, name="release_sign_offs"),
+    path("releases/<int:release_id>/settle/", release.settle, name="release_settle"),
+    path("signoffs/", release.sign_off_export, name="sign_offs"),
+    path("fingerprints/", fingerprints.fingerprint_list, name="fingerprints"),
+    path("fingerprints/<int:fingerprint_id>/", fingerprints.fingerprint_detail, name="fingerprint"),
     path(
         "fingerprints/<int:fingerprint_id>/diff/<int:other>/",
-        identity.fingerprint_difference,
+        fingerprints.fingerprint_difference,
         name="fingerprint_difference",
     ),
-    path("workers/", identity.worker_list, name="workers"),
-    path("tokens/", tokens.token_list, name="tokens"),
-    path("tokens/<int:token_id>/", tokens.token_detail, name="token"),
+    path("workers/", fingerprints.worker_list, name="workers"),
+    path("tokens/", access.token_list, name="tokens"),
+    path("tokens/<int:token_id>/", access.token_detail, name="token"),
     path("webhooks/", webhooks.webhook_list, name="webhooks"),
     path("webhooks/<int:webhook_id>/", webhooks.webhook_detail, name="webhook"),
     path("webhooks/<int:webhook_id>/on/", webhooks.switch_on, name="webhook_on"),

@@ -9,13 +9,19 @@ import numpy as np
 from django.db import connection
 from numpy.typing import NDArray
 
-from evalboard.core import live_answers, suite_lines
-from evalboard.core import run_archive as form
-from evalboard.core.run_archive import Member
+from evalboard.core.archive import (
+    RESPONSES_NAME,
+    SUITE_NAME,
+    TRACES_NAME,
+    ArchiveMember,
+    vocabulary_name,
+    write_archive,
+)
+from evalboard.core.stats import list_mark_names
+from evalboard.core.suite import dump_case, dump_header
 from runs.exports import manifest, responses
 from runs.exports.responses import Scores, hex_of, instant
-from runs.exports.runs import EndedRun, ended_run
-from runs.exports.snapshot import snapshot
+from runs.exports.runs import EndedRun, ended_run, snapshot
 from runs.models import Case, EngineProcess, Repeat, TraceBlock, Vocabulary
 
 BATCH_BYTES = 1 << 20  # of packed blocks in memory at once; one that is larger comes alone
@@ -31,7 +37,7 @@ SELECT id, octet_length(data) FROM runs_traceblock AS block
 
 
 def run_archive(run_id: int) -> Iterator[bytes]:
-    """The archive of the repeats that have ended, in parts, within one snapshot. Raises NotFound or Conflict."""
+    """Yield the archive of the ended repeats in parts, within one snapshot. Raises NotFound or Conflict."""
     with snapshot():
         yield from _Archive(ended_run(run_id)).parts()
 
@@ -61,30 +67,28 @@ class _Archive:
         self.processes = responses.processes_of(self.of.ended)
 
     def parts(self) -> Iterator[bytes]:
-        return form.write(self._members(), self._manifest)
+        return write_archive(self._members(), self._manifest)
 
     def _manifest(self) -> dict[str, Any]:
         return manifest.of(self.of, self.processes, self.n_responses, n_blocks=len(self.blocks.ids))
 
-    def _members(self) -> Iterator[Member]:
-        yield Member(form.SUITE, _lines(self._suite()))
-        yield Member(form.RESPONSES, _lines(self._responses()))
+    def _members(self) -> Iterator[ArchiveMember]:
+        yield ArchiveMember(SUITE_NAME, _lines(self._suite()))
+        yield ArchiveMember(RESPONSES_NAME, _lines(self._responses()))
         words = {process.vocabulary_id for process in self.processes.values() if process.vocabulary_id is not None}
         for pk in Vocabulary.objects.filter(pk__in=words).order_by("digest").values_list("pk", flat=True):
             row = Vocabulary.objects.get(pk=pk)
-            yield Member(form.vocabulary_name(row.digest), [bytes(row.data)], is_packed=True)
-        yield Member(form.TRACES, self._traces(), is_packed=True)
+            yield ArchiveMember(vocabulary_name(row.digest), [bytes(row.data)], is_packed=True)
+        yield ArchiveMember(TRACES_NAME, self._traces(), is_packed=True)
 
     def _suite(self) -> Iterator[dict[str, Any]]:
         version = self.of.run.suite_version
         plan = version.scorer.spec
-        yield suite_lines.header(
-            title=version.title, max_tokens=version.max_tokens, stop=version.stop, scorer=plan["default"]
-        )
+        yield dump_header(title=version.title, max_tokens=version.max_tokens, stop=version.stop, scorer=plan["default"])
         for first in range(0, version.n_cases, CASES_AT_ONCE):
             cases = Case.objects.filter(suite_version=version, index__range=(first, first + CASES_AT_ONCE - 1))
             for case in cases.order_by("index"):
-                yield suite_lines.line(
+                yield dump_case(
                     case_id=case.case_id,
                     content=case.content,
                     tags=case.tags,
@@ -119,13 +123,16 @@ class _Archive:
             "case_index": index,
             "text": row["text"],
             "text_digest": hex_of(row["text_digest"]),
+            "reasoning": row["reasoning"],
+            "n_reasoning_tokens": row["n_reasoning_tokens"],
+            "is_truncated": row["is_truncated"],
             "finish_reason": row["finish_reason"] or None,
             "error": {"code": row["error_code"], "detail": row["error_detail"]} if row["error_code"] else None,
             "score": score,
             "reason": reason,
             "other_scores": {digest: {"score": of, "reason": why} for digest, (of, why) in given.items()},
             "is_vouched": row["is_vouched"],
-            "marks": list(live_answers.names_of(row["marks"])),
+            "marks": list(list_mark_names(row["marks"])),
             "trace": self._trace(row),
             "provenance": {
                 "engine_process": None if process is None else str(process.pk),
@@ -172,10 +179,10 @@ def _batches(blocks: _Blocks) -> Iterator[list[int]]:
 
 def _lines(rows: Iterator[dict[str, Any]]) -> Iterator[bytes]:
     """JSONL in parts of some lines."""
-    kept: list[str] = []
+    batch: list[str] = []
     for row in rows:
-        kept.append(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
-        if len(kept) == PART_LINES:
-            yield "".join(kept).encode()
-            kept = []
-    yield "".join(kept).encode()
+        batch.append(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
+        if len(batch) == PART_LINES:
+            yield "".join(batch).encode()
+            batch = []
+    yield "".join(batch).encode()

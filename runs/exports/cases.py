@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.core import columns, fragility, live_answers
+from evalboard.contract.base import finite
+from evalboard.core.stats import UNKNOWN_CHANCE, list_mark_names
+from evalboard.core.trace import unpack_chances
 from runs.exports import responses
 from runs.exports.responses import Scores, hex_of, instant
-from runs.exports.runs import EndedRun, ended_run
-from runs.exports.snapshot import snapshot
+from runs.exports.runs import EndedRun, ended_run, snapshot
 from runs.models import Case, CaseColumns, EngineProcess, Repeat
-from runs.selectors.response import finite
-from runs.selectors.run_cases import case_indexes
+from runs.run import case_indexes
 
 CASE_NAMES = (
     "run",
@@ -28,6 +28,8 @@ CASE_NAMES = (
     "error_detail",
     "finish_reason",
     "n_tokens",
+    "n_reasoning_tokens",
+    "is_truncated",
     "n_prompt_tokens",
     "flip_chance",
     "is_vouched",
@@ -41,6 +43,7 @@ CASE_NAMES = (
     "prompt",
     "target",
     "text",
+    "reasoning",
     "trace_digest",
     "decode_seconds",
     "recorded_at",
@@ -58,25 +61,30 @@ class CaseTable:
 
     @property
     def n_rows(self) -> int:
-        return len(self.indexes) * len(self.of.ended)
+        return sum(len(self._indexes_of(repeat)) for repeat in self.of.ended)
 
     def rows(self) -> Iterator[Row]:
-        """By repeat and case, within one snapshot. Raises NotFound where the run was deleted meanwhile."""
+        """Yield rows by repeat and case, within one snapshot. Raises NotFound where the run was deleted meanwhile."""
         with snapshot():
             ended_run(self.of.run.pk)
             processes = responses.processes_of(self.of.ended)
             chances = _flip_chances(self.of)
             for repeat in self.of.ended:
-                yield from self._of_repeat(repeat, processes, chances)
+                yield from self._repeat_rows(repeat, processes, chances)
 
-    def _of_repeat(
+    def _indexes_of(self, repeat: Repeat) -> Sequence[int]:
+        """Return the cases asked for that a repeat was to decode."""
+        chosen = self.of.chosen(repeat)
+        return self.indexes if chosen is None else [index for index in self.indexes if chosen[index]]
+
+    def _repeat_rows(
         self, repeat: Repeat, processes: dict[int, EngineProcess], chances: NDArray[np.float32]
     ) -> Iterator[Row]:
         version = self.of.run.suite_version
         scores = next((each for each in responses.scores_of(repeat, own=version.scorer_id) if each.is_own), None)
-        for indexes in responses.chunks(self.indexes):
-            found = Case.objects.filter(suite_version=version, index__in=list(indexes))
-            cases = {case.index: case for case in found}
+        for indexes in responses.chunks(self._indexes_of(repeat)):
+            rows = Case.objects.filter(suite_version=version, index__in=list(indexes))
+            cases = {case.index: case for case in rows}
             stored = responses.some_of(repeat, indexes)
             for index in indexes:
                 row = stored.get(index)
@@ -93,10 +101,10 @@ class CaseTable:
 
 
 def case_table(run_id: int, *, query: str = "", only: str = "") -> CaseTable:
-    """With the filters of `selectors.case_rows`. Raises NotFound, or Conflict where no repeat has ended."""
-    found = ended_run(run_id)
-    every: Sequence[int] = range(found.n_cases)
-    return CaseTable(found, sorted(case_indexes(found.run, query=query, only=only)) if query or only else every)
+    """Choose cases with the filters of `case_rows`. Raises NotFound, or Conflict where no repeat has ended."""
+    ended = ended_run(run_id)
+    every: Sequence[int] = range(ended.n_cases)
+    return CaseTable(ended, sorted(case_indexes(ended.run, query=query, only=only)) if query or only else every)
 
 
 def _case(case: Case) -> Row:
@@ -119,10 +127,13 @@ def _answer(row: responses.Row | None) -> Row:
         "error_detail": known.get("error_detail") or None,
         "finish_reason": known.get("finish_reason") or None,
         "n_tokens": known.get("n_tokens"),
+        "n_reasoning_tokens": known.get("n_reasoning_tokens"),
+        "is_truncated": known.get("is_truncated"),
         "n_prompt_tokens": known.get("n_prompt_tokens"),
         "is_vouched": known.get("is_vouched"),
-        "marks": list(live_answers.names_of(known.get("marks", 0))),
+        "marks": list(list_mark_names(known.get("marks", 0))),
         "text": known.get("text"),
+        "reasoning": known.get("reasoning"),
         "trace_digest": hex_of(known.get("trace_digest")),
         "decode_seconds": known.get("decode_seconds"),
         "recorded_at": instant(known.get("recorded_at")),
@@ -151,5 +162,5 @@ def _flip_chances(of: EndedRun) -> NDArray[np.float32]:
     stored = CaseColumns.objects.filter(repeat__run=of.run, flip_chances__isnull=False)
     packed = stored.values_list("flip_chances", flat=True).first()
     if packed is None:
-        return np.full(of.n_cases, fragility.UNKNOWN, dtype=np.float32)
-    return columns.unpack_chances(bytes(packed), of.n_cases)
+        return np.full(of.n_cases, UNKNOWN_CHANCE, dtype=np.float32)
+    return unpack_chances(bytes(packed), of.n_cases)

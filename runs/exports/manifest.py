@@ -3,17 +3,19 @@
 from collections.abc import Mapping
 from typing import Any
 
-from evalboard.core import codec
-from runs import pair_facts
+import numpy as np
+
+from evalboard.core.trace import BLOCK_VERSION
 from runs.exports.responses import instant
 from runs.exports.runs import EndedRun
 from runs.models import Bucket, Endpoint, EngineProcess, Repeat, RepeatScore, Run, Vocabulary
+from runs.pairs import pair_facts
 
 Json = dict[str, Any]
 
 
 def of(run: EndedRun, processes: Mapping[int, EngineProcess], n_responses: Mapping[int, int], *, n_blocks: int) -> Json:
-    """The manifest but for the members' digests; n_responses by the number of each repeat that is exported."""
+    """Return the manifest but for the members' digests; n_responses by the number of each repeat that is exported."""
     scores = RepeatScore.objects.filter(repeat__in=run.ended).select_related("scorer").defer("scores", "reasons")
     by_repeat: dict[int, list[RepeatScore]] = {}
     for score in scores.order_by("scorer_id"):
@@ -30,12 +32,12 @@ def of(run: EndedRun, processes: Mapping[int, EngineProcess], n_responses: Mappi
         ],
         "endpoint": _endpoint(run.run.endpoint),
         "profile": _profile(run.run),
-        "repeats": [_repeat(repeat, n_responses, by_repeat.get(repeat.pk, []), run.n_cases) for repeat in run.repeats],
+        "repeats": [_repeat(repeat, n_responses, by_repeat.get(repeat.pk, []), run) for repeat in run.repeats],
         "models": list({bucket.model.digest: _model(bucket) for bucket in buckets.values()}.values()),
         "fingerprints": list({bucket.fingerprint_id: _fingerprint(bucket) for bucket in buckets.values()}.values()),
         "buckets": [_bucket(bucket) for bucket in buckets.values()],
         "engine_processes": _processes(processes),
-        "traces": {"format_version": codec.VERSION, "n_blocks": n_blocks},
+        "traces": {"format_version": BLOCK_VERSION, "n_blocks": n_blocks},
     }
 
 
@@ -85,15 +87,17 @@ def _profile(run: Run) -> Json:
     }
 
 
-def _repeat(repeat: Repeat, n_responses: Mapping[int, int], scores: list[RepeatScore], n_cases: int) -> Json:
+def _repeat(repeat: Repeat, n_responses: Mapping[int, int], scores: list[RepeatScore], run: EndedRun) -> Json:
     """A repeat that has not ended is named, so that nobody takes what is here for the whole run."""
     is_exported = repeat.index in n_responses
+    chosen = run.chosen(repeat)
     return {
         "index": repeat.index,
         "status": repeat.status,
         "finished_at": instant(repeat.finished_at),
         "is_exported": is_exported,
-        "n_cases": n_cases,
+        "n_cases": run.n_cases if chosen is None else int(chosen.sum()),
+        "cases": None if chosen is None else np.flatnonzero(chosen).tolist(),
         "n_responses": n_responses.get(repeat.index, 0),
         "n_left_out": repeat.columns.n_left_out if is_exported else 0,
         "scores": [
@@ -115,8 +119,13 @@ def _model(bucket: Bucket) -> Json:
 
 
 def _fingerprint(bucket: Bucket) -> Json:
-    found = bucket.fingerprint
-    return {"id": str(found.pk), "digest": found.digest, "label": found.label, "manifest": found.manifest}
+    fingerprint = bucket.fingerprint
+    return {
+        "id": str(fingerprint.pk),
+        "digest": fingerprint.digest,
+        "label": fingerprint.label,
+        "manifest": fingerprint.manifest,
+    }
 
 
 def _bucket(bucket: Bucket) -> Json:

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from evalboard.contract.comparison import ComparedCase, Comparison
 from evalboard.core.errors import Conflict
-from runs.exports.snapshot import snapshot
-from runs.models import Comparison
-from runs.selectors.comparison import ComparisonReport
-from runs.selectors.divergence_list import DivergenceFilter, DivergenceRow, divergence_rows, n_divergences
+from runs.compare import DivergenceFilter, divergence_rows, n_divergences
+from runs.exports.runs import snapshot
+from runs.models import Comparison as ComparisonRecord
 
 AT_ONCE = 500  # pairs in memory together
 
@@ -16,25 +16,25 @@ AT_ONCE = 500  # pairs in memory together
 class PairTable:
     """What is asked for, counted before anything is read."""
 
-    of: ComparisonReport
+    of: Comparison
     wanted: DivergenceFilter
     n_rows: int
 
-    def rows(self) -> Iterator[DivergenceRow]:
-        """In the order of the case list, the gravest first, within one snapshot. Raises NotFound."""
+    def rows(self) -> Iterator[ComparedCase]:
+        """Yield rows in the order of the case list, the gravest first, within one snapshot. Raises NotFound."""
         with snapshot():
             place: int | None = None
-            while found := divergence_rows(self.of.id, self.wanted, after=place, limit=AT_ONCE):
-                yield from found
-                place = found[-1].place
+            while rows := divergence_rows(self.of.id, self.wanted, after=place, limit=AT_ONCE):
+                yield from rows
+                place = rows[-1].place
 
 
-def pair_table(report: ComparisonReport, wanted: DivergenceFilter) -> PairTable:
-    """Raises Conflict while the comparison is at work: half of its pairs would pass for all."""
+def pair_table(report: Comparison, wanted: DivergenceFilter) -> PairTable:
+    """Choose the pairs. Raises Conflict while the comparison is at work: half of its pairs would pass for all."""
     progress = report.progress
-    if progress.status == Comparison.Status.FAILED:
+    if progress.status == ComparisonRecord.Status.FAILED:
         raise Conflict(f"The comparison failed, so there is nothing to export: {progress.error}")
-    if progress.status != Comparison.Status.FINISHED:
+    if progress.status != ComparisonRecord.Status.FINISHED:
         done = f"{progress.n_done} of {progress.n_total} pairs are read"
         raise Conflict(f"The comparison is still at work: {done}. Export it when it has finished.")
     return PairTable(report, wanted, n_divergences(report.id, wanted))

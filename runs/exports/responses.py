@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.core import columns
+from evalboard.contract.base import finite
+from evalboard.core.trace import unpack_reasons, unpack_scores
 from runs.models import EngineProcess, Repeat, RepeatScore, Response
-from runs.selectors.response import finite
 
 CHUNK = 200  # cases whose texts are in memory together
 
@@ -33,6 +33,9 @@ FIELDS = (
     *PLAIN,
     "case_index",
     "text",
+    "reasoning",
+    "n_reasoning_tokens",
+    "is_truncated",
     "finish_reason",
     "error_code",
     "error_detail",
@@ -63,30 +66,30 @@ class Scores:
 
 
 def scores_of(repeat: Repeat, *, own: int) -> list[Scores]:
-    """Under every scorer that has scored the repeat; `own` is the id of the suite's, which comes first."""
+    """Read scores under every scorer that has scored the repeat; `own` is the id of the suite's, which comes first."""
     rows = RepeatScore.objects.filter(repeat=repeat).select_related("scorer").order_by("scorer_id")
-    found = [
+    scores = [
         Scores(
             scorer_digest=row.scorer.digest,
             is_own=row.scorer_id == own,
-            scores=columns.unpack_scores(bytes(row.scores)),
-            reasons=columns.unpack_reasons(bytes(row.reasons)),
+            scores=unpack_scores(bytes(row.scores)),
+            reasons=unpack_reasons(bytes(row.reasons)),
         )
         for row in rows
     ]
-    return sorted(found, key=lambda each: not each.is_own)
+    return sorted(scores, key=lambda each: not each.is_own)
 
 
 def processes_of(repeats: Iterable[Repeat]) -> dict[int, EngineProcess]:
-    """The engine processes that decoded some of the repeats, with all that they belong to, by id."""
+    """Read the engine processes that decoded some of the repeats, with all that they belong to, by id."""
     linked = Repeat.engine_processes.through.objects.filter(repeat__in=list(repeats)).values("engineprocess")
     related = ("worker", "bucket__model", "bucket__fingerprint")
-    found = EngineProcess.objects.filter(pk__in=linked).select_related(*related).order_by("id")
-    return {process.pk: process for process in found}
+    processes = EngineProcess.objects.filter(pk__in=linked).select_related(*related).order_by("id")
+    return {process.pk: process for process in processes}
 
 
 def some_of(repeat: Repeat, indexes: Sequence[int]) -> Mapping[int, Row]:
-    """The stored responses to some cases, by case index; at most CHUNK are asked for."""
+    """Read the stored responses to some cases, by case index; at most CHUNK are asked for."""
     rows = Response.objects.filter(repeat=repeat, case_index__in=list(indexes)).order_by("case_index").values(*FIELDS)
     return {row["case_index"]: row for row in rows}
 

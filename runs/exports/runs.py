@@ -1,9 +1,17 @@
-"""What of a run can be exported: the repeats that have ended, as comparisons take them."""
+"""What of a run can be exported, the repeats that have ended, and the one moment in which an export reads them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+import numpy as np
+from django.db import connection, transaction
+from numpy.typing import NDArray
+
 from evalboard.core.errors import Conflict, NotFound
+from evalboard.core.trace import unpack_selection
 from runs.models import Repeat, Run
+from runs.store import take_as_long_as_it_takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +29,32 @@ class EndedRun:
     def n_cases(self) -> int:
         return self.run.suite_version.n_cases
 
+    def chosen(self, repeat: Repeat) -> NDArray[np.bool_] | None:
+        """Return bool[n_cases], the cases that a targeted repeat was to decode; None for one of all cases."""
+        return None if repeat.cases is None else unpack_selection(bytes(repeat.cases), self.n_cases)
+
 
 def ended_run(run_id: int) -> EndedRun:
-    """Raises NotFound, or Conflict where no repeat has ended."""
+    """Read a run. Raises NotFound, or Conflict where no repeat has ended."""
     related = ("suite_version__suite", "suite_version__scorer", "endpoint", "profile", "created_by")
     run = Run.objects.select_related(*related).filter(pk=run_id).first()
     if run is None:
         raise NotFound(f"There is no run {run_id}.")
-    found = EndedRun(run, tuple(run.repeats.order_by("index")))
-    if not found.ended:
+    ended = EndedRun(run, tuple(run.repeats.order_by("index")))
+    if not ended.ended:
         raise Conflict(f"Run {run_id} has no repeat that has ended; export it when one has.")
-    return found
+    return ended
+
+
+@contextmanager
+def snapshot() -> Iterator[None]:
+    """Hold one moment: all that is read inside is as it was when the first statement ran, and nothing can be written.
+
+    It must be the outermost transaction. It holds no lock that a writer waits for, and PostgreSQL ends it where
+    nothing is asked for the length of a lease: a client that takes nothing keeps no rows from being cleaned up.
+    """
+    with transaction.atomic(durable=True):
+        with connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        take_as_long_as_it_takes()
+        yield

@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from evalboard.core.errors import EvalboardError
-from runs import services
 from runs.models import Verdict
-from runs.selectors.sign_off import SignOffRecord, sign_off_records
+from runs.release import SignOffRecord, sign_off_records, verdict_change
 
 
 def sign_off_lines() -> Iterator[str]:
@@ -26,7 +25,7 @@ def _change(verdict_id: int) -> str:
     """How the stored verdict differs from what its inputs give; "" where it does not, or nobody can tell any more."""
     verdict = Verdict.objects.select_related("policy").get(pk=verdict_id)
     try:
-        return services.verdict_change(verdict)
+        return verdict_change(verdict)
     except EvalboardError as problem:  # what it rested on can no longer be judged
         return f"Its verdict cannot be taken anew: {problem.detail}"
 

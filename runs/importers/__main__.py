@@ -4,6 +4,7 @@ Whatever a log does to its reader, it does here: memory, processor and time have
 before it looks at a file, it writes no files, and it knows neither the database nor any secret.
 """
 
+import gc
 import json
 import os
 import resource
@@ -46,6 +47,7 @@ def _limit(which: int, most: int) -> None:
 def main(task: dict[str, Any]) -> int:
     """Write what the files of a task hold, or why they are refused; return the exit status."""
     confine(**task["limits"])
+    gc.disable()  # records hold no cycles, and looking for some among millions takes a sixth of the time
     files = [LogFile(name, Path(path)) for name, path in task["files"]]
     out = sys.stdout.buffer
     try:

@@ -118,14 +118,14 @@ def read_headers(value: Any) -> dict[str, str]:
         pairs: Sequence[Any] = list(value.items())
     else:
         pairs = value if isinstance(value, list) else []
-    found: dict[str, str] = {}
+    headers_read: dict[str, str] = {}
     for pair in pairs:
         if not isinstance(pair, list | tuple) or len(pair) != 2 or not isinstance(pair[0], str):
             continue
         values = pair[1] if isinstance(pair[1], list) else [pair[1]]
         name, text = pair[0].lower(), ", ".join(str(one) for one in values if isinstance(one, str | int | float))
-        found[name] = f"{found[name]}, {text}" if name in found else text
-    return found
+        headers_read[name] = f"{headers_read[name]}, {text}" if name in headers_read else text
+    return headers_read
 
 
 def address(url: Any) -> str:
@@ -146,14 +146,14 @@ def address(url: Any) -> str:
 
 def _parts(headers: Mapping[str, str], body: Mapping[str, Any], base_url: str) -> Iterator[tuple[str, str]]:
     lower = ((name.lower(), value) for name, value in headers.items())
-    kept = [(name, value) for name, value in lower if name.removeprefix(_UPSTREAM) in ATTRIBUTION]
-    for name, value in [*_of_body(body), *kept, ("base_url", base_url)]:
+    parts = [(name, value) for name, value in lower if name.removeprefix(_UPSTREAM) in ATTRIBUTION]
+    for name, value in [*_parts_in_body(body), *parts, ("base_url", base_url)]:
         text = address(value) if name.removeprefix(_UPSTREAM) in _ADDRESSES else _text(value)
         if text:
             yield name, text
 
 
-def _of_body(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _parts_in_body(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     yield "provider", body.get("provider")
     yield "system_fingerprint", body.get("system_fingerprint")
     extra = _object(body.get("extra_fields"))

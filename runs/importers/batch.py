@@ -15,8 +15,7 @@ from runs.importers.calls import Call
 from runs.importers.completions import error_words
 from runs.importers.field_values import mapping, moment, number, objects, text, whole
 from runs.importers.files import LogFile
-from runs.importers.json_files import naming
-from runs.importers.json_rows import read_rows
+from runs.importers.json_files import naming, read_rows
 from runs.importers.records import LoggedRun
 
 _REPEAT = re.compile(r"(?P<stem>.+)(?P<mark>[#:])(?P<n>\d{1,4})\Z", re.ASCII)
@@ -28,9 +27,9 @@ class _Request:
     body: Mapping[str, Any]
 
 
-def is_line(found: Mapping[str, Any]) -> bool:
+def is_line(line: Mapping[str, Any]) -> bool:
     """Whether an object is a line of a batch, of its requests or of its results."""
-    return _is_request(found) or _is_result(found)
+    return _is_request(line) or _is_result(line)
 
 
 def recognises(files: Sequence[LogFile]) -> bool:
@@ -53,37 +52,37 @@ def read(files: Sequence[LogFile]) -> list[LoggedRun]:
                 answered.append(_call(row, place, requests))
             is_vllm = is_vllm or text(row.get("id")).startswith("vllm-")
     with naming(files[0]):
-        found, notes = _joined(requests, answered)
+        answered_calls, notes = _joined(requests, answered)
         title = calls.title([file.name for file in files if file not in asking])
         tool = "vllm run-batch" if is_vllm else "OpenAI Batch API"
-        return calls.logged_runs(found, tool=tool, title=title, notes=notes)
+        return calls.logged_runs(answered_calls, tool=tool, title=title, notes=notes)
 
 
-def _is_request(found: Mapping[str, Any]) -> bool:
-    return "custom_id" in found and isinstance(found.get("body"), Mapping) and "response" not in found
+def _is_request(line: Mapping[str, Any]) -> bool:
+    return "custom_id" in line and isinstance(line.get("body"), Mapping) and "response" not in line
 
 
-def _is_result(found: Mapping[str, Any]) -> bool:
-    if "custom_id" not in found or "response" not in found or "request" in found:
+def _is_result(line: Mapping[str, Any]) -> bool:
+    if "custom_id" not in line or "response" not in line or "request" in line:
         return False
-    response = found["response"]
+    response = line["response"]
     if isinstance(response, Mapping):
         return "body" in response or "request_id" in response
-    return response is None and "error" in found
+    return response is None and "error" in line
 
 
 def _read_requests(files: Sequence[LogFile]) -> dict[str, _Request]:
-    found: dict[str, _Request] = {}
+    requests: dict[str, _Request] = {}
     for file in files:
         for place, row in read_rows(file):
             with naming(file, place):
                 if not _is_request(row):
                     raise InvalidInput("is no request of a batch")
                 custom_id = _custom_id(row)
-                if custom_id in found:
-                    raise InvalidInput(f"custom_id {custom_id!r} is that of {found[custom_id].place} too")
-                found[custom_id] = _Request(f"{file.name}, {place}", row["body"])
-    return found
+                if custom_id in requests:
+                    raise InvalidInput(f"custom_id {custom_id!r} is that of {requests[custom_id].place} too")
+                requests[custom_id] = _Request(f"{file.name}, {place}", row["body"])
+    return requests
 
 
 def _joined(requests: Mapping[str, _Request], answered: Sequence[Call]) -> tuple[list[Call], list[str]]:
@@ -94,11 +93,11 @@ def _joined(requests: Mapping[str, _Request], answered: Sequence[Call]) -> tuple
     if requests and not ids & requests.keys():
         raise InvalidInput("no custom_id is in both the requests and the results: they are of two batches")
     order = {custom_id: n for n, custom_id in enumerate(requests)}
-    found = sorted(answered, key=lambda call: order.get(call.case_id, len(order)))
-    found += [_unanswered(custom_id, request) for custom_id, request in requests.items() if custom_id not in ids]
+    in_order = sorted(answered, key=lambda call: order.get(call.case_id, len(order)))
+    in_order += [_unanswered(custom_id, request) for custom_id, request in requests.items() if custom_id not in ids]
     notes = _notes(requests, n_unknown=len(ids - requests.keys()))
-    numbered = _with_repeats(found)
-    if numbered != found:
+    numbered = _with_repeats(in_order)
+    if numbered != in_order:
         notes.append("Ids that end in #n or :n were read as the n-th repeat of one case.")
     return numbered, notes
 
@@ -151,26 +150,26 @@ def _notes(requests: Mapping[str, _Request], *, n_unknown: int) -> list[str]:
     return []
 
 
-def _with_repeats(found: list[Call]) -> list[Call]:
+def _with_repeats(answered: list[Call]) -> list[Call]:
     """Return the calls with `case-7#2` read as repeat 2 of case-7, or as they are where the ids do not mean that.
 
     They do not where one stem has several prompts, as in `math:1` and `math:2`. Where prompts are known, a stem's
     numbers must follow each other too; where they are not, only `#` is read, because a colon often parts other things.
     """
-    matches = [_REPEAT.match(call.case_id) for call in found]
+    matches = [_REPEAT.match(call.case_id) for call in answered]
     if not any(matches):
-        return found
-    is_known = all(call.messages for call in found)
+        return answered
+    is_known = all(call.messages for call in answered)
     if not is_known and any(match and match["mark"] == ":" for match in matches):
-        return found
+        return answered
     split = [
         replace(call, case_id=match["stem"], repeat=int(match["n"])) if match else replace(call, repeat=1)
-        for call, match in zip(found, matches, strict=True)
+        for call, match in zip(answered, matches, strict=True)
     ]
     stems: dict[str, list[Call]] = {}
     for call in split:
         stems.setdefault(call.case_id, []).append(call)
-    return split if not is_known or all(_is_one_case(group) for group in stems.values()) else found
+    return split if not is_known or all(_is_one_case(group) for group in stems.values()) else answered
 
 
 def _is_one_case(group: Sequence[Call]) -> bool:

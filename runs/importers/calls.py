@@ -93,6 +93,7 @@ def read_call(
             case_id="",
             repeat=1,
             text=answer.text,
+            reasoning=answer.reasoning,
             error=answer.error,
             finish_reason=answer.finish_reason,
             positions=answer.positions,
@@ -166,12 +167,12 @@ _NO_ID = ("Cc", "Cs", "Zl", "Zp")
 
 def read_sampling(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a request that decide how it is decoded; what it does not name is not there."""
-    found = {}
+    sampling = {}
     for name, others in SAMPLING.items():
         value = next((request[given] for given in (name, *others) if request.get(given) is not None), None)
         if value is not None and not any(storage_problems(value, name)):
-            found[name] = value
-    return found
+            sampling[name] = value
+    return sampling
 
 
 def slug(name: str) -> str:
@@ -219,13 +220,13 @@ def logged_run(
 
     Raises InvalidInput where one id names two prompts.
     """
-    calls, said = _named(calls)
+    calls, remarks = _named(calls)
     cases = _cases(calls)
     responses = _responses(calls)
     sampling, differing = _agreed_sampling(calls)
-    said += [f"{name} differs between requests, and is not among the run's settings." for name in differing]
+    remarks += [f"{name} differs between requests, and is not among the run's settings." for name in differing]
     if any(call.is_completion for call in calls):
-        said.append("Prompts of /v1/completions, sent without a chat template, are kept as one user message each.")
+        remarks.append("Prompts of /v1/completions, sent without a chat template, are kept as one user message each.")
     urls = {call.base_url for call in calls if call.base_url}
     starts = [call.started_at for call in calls if call.started_at]
     ends = [call.finished_at for call in calls if call.finished_at]
@@ -249,16 +250,16 @@ def logged_run(
         failure=errors[0] if is_failed and errors else "",
         started_at=min(starts, default=None),
         finished_at=max(ends, default=None),
-        notes=(*notes, *said),
+        notes=(*notes, *remarks),
     )
 
 
 def _message(message: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {name: value for name, value in message.items() if value is not None}
-    content = kept.get("content")
+    fields = {name: value for name, value in message.items() if value is not None}
+    content = fields.get("content")
     if isinstance(content, list) and content and all(_is_text(part) for part in content):
-        kept["content"] = content_text(content)
-    return kept
+        fields["content"] = content_text(content)
+    return fields
 
 
 def _is_text(part: Any) -> bool:
@@ -282,27 +283,27 @@ def _named(calls: Sequence[Call]) -> tuple[list[Call], list[str]]:
 
 
 def _cases(calls: Sequence[Call]) -> tuple[LoggedCase, ...]:
-    found: dict[str, LoggedCase] = {}
+    cases: dict[str, LoggedCase] = {}
     for call in calls:
-        case = found.get(call.case_id)
+        case = cases.get(call.case_id)
         if case is None or not case.messages:
-            found[call.case_id] = LoggedCase(id=call.case_id, messages=call.messages, tools=call.tools)
+            cases[call.case_id] = LoggedCase(id=call.case_id, messages=call.messages, tools=call.tools)
         elif call.messages and (call.messages, call.tools) != (case.messages, case.tools):
             raise InvalidInput(f"{call.place}: the case id {call.case_id!r} names another prompt here than before")
-    return tuple(found.values())
+    return tuple(cases.values())
 
 
 def _responses(calls: Sequence[Call]) -> tuple[LoggedResponse, ...]:
     by_case: dict[str, list[Call]] = {}
     for call in calls:
         by_case.setdefault(call.case_id, []).append(call)
-    found = []
+    responses = []
     for case_id, group in by_case.items():
         for call_repeat, call in _numbered(group, at_most=len(calls)):
-            found += [
+            responses += [
                 replace(response, case_id=case_id, repeat=call_repeat + n) for n, response in enumerate(call.responses)
             ]
-    return tuple(found)
+    return tuple(responses)
 
 
 def _numbered(calls: Sequence[Call], *, at_most: int) -> list[tuple[int, Call]]:
@@ -317,11 +318,11 @@ def _numbered(calls: Sequence[Call], *, at_most: int) -> list[tuple[int, Call]]:
         is_plain = len(set(numbers)) == len(numbers) and all(len(call.responses) == 1 for call in calls)
         if is_plain and min(numbers) >= 1 and max(numbers) <= at_most:
             return [(call.repeat or 0, call) for call in calls]
-    found, next_repeat = [], 1
+    numbered, next_repeat = [], 1
     for call in calls:
-        found.append((next_repeat, call))
+        numbered.append((next_repeat, call))
         next_repeat += len(call.responses)
-    return found
+    return numbered
 
 
 def _agreed_sampling(calls: Sequence[Call]) -> tuple[dict[str, Any], list[str]]:
@@ -338,10 +339,10 @@ def _agreed_sampling(calls: Sequence[Call]) -> tuple[dict[str, Any], list[str]]:
 
 
 def detail(responses: Sequence[LoggedResponse]) -> Detail:
-    positions = [one for response in responses for one in response.positions or ()]
-    if not positions:
+    answers = [response.positions for response in responses if response.positions]
+    if not answers:
         return "text"
-    return "ids" if all(one.token_id is not None for one in positions) else "tokens"
+    return "ids" if all(positions.has_ids for positions in answers) else "tokens"
 
 
 def _n_absent(responses: Sequence[LoggedResponse], cases: Sequence[LoggedCase]) -> int:

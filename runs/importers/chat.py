@@ -15,8 +15,7 @@ from runs.importers.completions import error_words
 from runs.importers.event_streams import is_chunk, is_event_stream, joined, read_events
 from runs.importers.field_values import mapping, moment, number, whole
 from runs.importers.files import LogFile
-from runs.importers.json_files import naming
-from runs.importers.json_rows import read_rows
+from runs.importers.json_files import naming, read_rows
 from runs.importers.litellm_payload import is_payload
 from runs.importers.records import LoggedRun
 
@@ -48,24 +47,24 @@ def _is_chat(file: LogFile) -> bool:
     return _is_body(first) or _is_wrapped(first)
 
 
-def _is_body(found: Mapping[str, Any]) -> bool:
-    return isinstance(found.get("choices"), list) or is_chunk(found)
+def _is_body(line: Mapping[str, Any]) -> bool:
+    return isinstance(line.get("choices"), list) or is_chunk(line)
 
 
-def _is_wrapped(found: Mapping[str, Any]) -> bool:
+def _is_wrapped(line: Mapping[str, Any]) -> bool:
     """Whether a caller put the response beside the request and its own facts."""
-    request, response = found.get("request"), found.get("response")
+    request, response = line.get("request"), line.get("response")
     has_request = isinstance(request, Mapping) and ("messages" in request or "prompt" in request)
     return has_request or (isinstance(response, Mapping) and ("choices" in response or "error" in response))
 
 
 def _runs(files: Sequence[LogFile]) -> list[LoggedRun]:
-    found = [call for file in files for call in _calls(file)]
+    logged = [call for file in files for call in _calls(file)]
     with naming(files[0]):
-        if not found:
+        if not logged:
             raise InvalidInput("holds no answer")
         title = calls.title([file.name for file in files])
-        return calls.logged_runs(found, tool="chat completions", title=title)
+        return calls.logged_runs(logged, tool="chat completions", title=title)
 
 
 def _calls(file: LogFile) -> Iterator[Call]:

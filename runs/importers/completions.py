@@ -8,10 +8,12 @@ from evalboard.core.digest import canonical_json
 from evalboard.core.errors import InvalidInput
 from runs.importers import tokens
 from runs.importers.field_values import label, mapping, objects, rows, text, whole
-from runs.importers.records import LoggedPosition
+from runs.importers.records import LoggedPositions
 
 MAX_ERROR_CHARS = 2000
 MAX_COUNT = 2**31 - 1
+REASONING_FIELDS = ("reasoning_content", "reasoning")  # of vLLM, DeepSeek, LiteLLM; of OpenRouter and newer vLLM
+REASONING_PARTS = ("reasoning", "thinking")  # types of content parts, which hold the thinking under their own name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,9 +21,10 @@ class Answer:
     """One choice. With an `error` there is no answer."""
 
     text: str = ""
+    reasoning: str | None = None
     error: str = ""
     finish_reason: str = ""
-    positions: tuple[LoggedPosition, ...] | None = None
+    positions: LoggedPositions | None = None
     prompt_token_ids: tuple[int, ...] | None = None
     n_tokens: int | None = None
 
@@ -58,15 +61,37 @@ def error_words(body: Mapping[str, Any]) -> str:
 
 def count(value: Any) -> int | None:
     """Return a number of tokens, None for what can be none."""
-    found = whole(value)
-    return found if found is not None and 0 <= found <= MAX_COUNT else None
+    number = whole(value)
+    return number if number is not None and 0 <= number <= MAX_COUNT else None
 
 
 def content_text(content: Any) -> str:
     """Return a message's content as text: of a list of parts, those of text."""
     if not isinstance(content, list):
         return text(content)
-    return "".join(text(part.get("text")) for part in content if isinstance(part, Mapping))
+    parts = (part for part in content if isinstance(part, Mapping) and part.get("type") not in REASONING_PARTS)
+    return "".join(text(part.get("text")) for part in parts)
+
+
+def read_reasoning(message: Mapping[str, Any]) -> str | None:
+    """Return what a model thought before its answer, None where its message keeps nothing apart.
+
+    Tags in the answer's own text are no keeping apart. Of thinking that is kept in secret there is a summary at most.
+    """
+    for name in REASONING_FIELDS:
+        if text(message.get(name)):
+            return text(message[name])
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    thought = [_thought(part) for part in parts if isinstance(part, Mapping) and part.get("type") in REASONING_PARTS]
+    return "\n".join(part for part in thought if part) if thought else None
+
+
+def _thought(part: Mapping[str, Any]) -> str:
+    if part.get("redacted"):
+        return content_text(part.get("summary"))
+    given = part.get(part["type"])
+    return content_text(part.get("text") if given is None else given)
 
 
 def _answer(choice: Mapping[str, Any], prompt_ids: tuple[int, ...] | None, n_tokens: int | None) -> Answer:
@@ -75,25 +100,27 @@ def _answer(choice: Mapping[str, Any], prompt_ids: tuple[int, ...] | None, n_tok
     # A LiteLLM gateway moves what it does not know to the side.
     moved = mapping(choice.get("provider_specific_fields"), "provider_specific_fields")
     ids = tokens.read_ids(choice.get("token_ids") or moved.get("token_ids"))
-    found = tokens.positions(choice.get("logprobs"), ids)
+    positions = tokens.positions(choice.get("logprobs"), ids)
     own_prompt_ids = tokens.read_ids(choice.get("prompt_token_ids"), "prompt_token_ids")
+    message = choice.get("message")
     return Answer(
-        text=_said(choice),
+        text=_answer_text(choice),
+        reasoning=read_reasoning(message) if isinstance(message, Mapping) else None,
         finish_reason=text(choice.get("finish_reason")),
-        positions=found,
+        positions=positions,
         prompt_token_ids=prompt_ids or own_prompt_ids,
-        n_tokens=n_tokens if found is None else len(found),
+        n_tokens=n_tokens if positions is None else len(positions),
     )
 
 
-def _said(choice: Mapping[str, Any]) -> str:
+def _answer_text(choice: Mapping[str, Any]) -> str:
     """Return a choice's text. Tool calls without text are told apart by their JSON."""
     if "text" in choice:
         return text(choice["text"])
     if not isinstance(choice.get("message"), Mapping):
         raise InvalidInput("a choice must have a message or a text")
     message = choice["message"]
-    said = content_text(message.get("content")) or text(message.get("refusal"))
-    calls = [] if said else rows(message.get("tool_calls"), "tool_calls")
+    content = content_text(message.get("content")) or text(message.get("refusal"))
+    calls = [] if content else rows(message.get("tool_calls"), "tool_calls")
     called = [call.get("function") for call in calls if isinstance(call, Mapping)]
-    return canonical_json(called).decode("utf-8", "surrogatepass") if called else said
+    return canonical_json(called).decode("utf-8", "surrogatepass") if called else content

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from evalboard.core.errors import InvalidInput
+from runs.importers.completions import REASONING_FIELDS
 from runs.importers.field_values import mapping, objects, rows, text, whole
 from runs.importers.files import LogFile
 from runs.importers.json_files import MAX_BYTES, MAX_DOCUMENT_BYTES, naming, parse
@@ -29,11 +30,11 @@ def is_event_stream(head: str) -> bool:
     return head.startswith(("data:", "event:", "id:", "retry:", ": "))
 
 
-def is_chunk(found: Mapping[str, Any]) -> bool:
+def is_chunk(line: Mapping[str, Any]) -> bool:
     """Whether an object is one chunk of a streamed answer."""
-    choices = found.get("choices")
+    choices = line.get("choices")
     has_delta = isinstance(choices, list) and any(isinstance(one, Mapping) and "delta" in one for one in choices)
-    return text(found.get("object")).endswith(".chunk") or has_delta
+    return text(line.get("object")).endswith(".chunk") or has_delta
 
 
 def read_events(file: LogFile) -> Iterator[tuple[int, dict[str, Any] | None]]:
@@ -111,7 +112,7 @@ def _add(choice: dict[str, Any], part: Mapping[str, Any], place: str) -> None:
 
 
 def _add_delta(message: dict[str, Any], delta: Mapping[str, Any], place: str) -> None:
-    for name in ("content", "refusal"):
+    for name in ("content", "refusal", *REASONING_FIELDS):
         if isinstance(delta.get(name), str):
             message[name] = message.get(name, "") + delta[name]
     for call in objects(delta.get("tool_calls"), f"{place}tool_calls"):

@@ -61,8 +61,8 @@ def moment(value: Any) -> datetime | None:
     """Return the time in UTC that an ISO text or Unix seconds give, None for neither. Without a zone it is UTC."""
     try:
         if isinstance(value, str):
-            found = datetime.fromisoformat(value)
-            return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+            at = datetime.fromisoformat(value)
+            return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
         seconds = number(value)
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):
@@ -72,8 +72,8 @@ def moment(value: Any) -> datetime | None:
 def http_date(value: Any) -> datetime | None:
     """Return the time of a `Date` header in UTC, None for what is none."""
     try:
-        found = parsedate_to_datetime(text(value))
-        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+        at = parsedate_to_datetime(text(value))
+        return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         return None
 

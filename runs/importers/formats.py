@@ -19,7 +19,7 @@ class Format(Protocol):
         """Whether these files look like it, by their names and heads; never raises."""
 
     def read(self, files: Sequence[LogFile]) -> list[LoggedRun]:
-        """The runs of the log. Raises InvalidInput with what is wrong under the name of each file."""
+        """Return the runs of the log. Raises InvalidInput with what is wrong under the name of each file."""
 
 
 # In the order of detection. Lines of chat completions come last: other formats' lines hold completions too.
@@ -40,7 +40,7 @@ def read_logs(
     *,
     format: str = AUTO,  # noqa: A002  the word of the call and of its form
 ) -> tuple[str, list[LoggedRun]]:
-    """The name of the format, and the runs that the files of a log hold.
+    """Return the name of the format, and the runs that the files of a log hold.
 
     Raises InvalidInput: at `format` where it is unknown, or is to be found out and none fits; else as its reader does.
     """

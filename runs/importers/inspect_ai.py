@@ -5,12 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from evalboard.core.errors import InvalidInput
-from runs.importers import backends
+from runs.importers import backends, inspect_shape
 from runs.importers.calls import detail, slug
 from runs.importers.field_values import label, mapping, moment, objects, rows, shortened, text, whole
 from runs.importers.files import LogFile
-from runs.importers.inspect_samples import ReadSample, read_sample, read_sampling
-from runs.importers.inspect_scores import in_order
+from runs.importers.inspect_samples import ReadSample, in_order, read_sample, read_sampling
 from runs.importers.json_files import MAX_DOCUMENT_BYTES, naming, parse, read_object
 from runs.importers.records import LoggedCase, LoggedResponse, LoggedRun, Status
 from runs.importers.zip_members import Members, is_zip
@@ -48,14 +47,16 @@ def _read_zip(file: LogFile) -> LoggedRun:
         raise InvalidInput("holds neither header.json nor _journal/start.json, so it is no log of Inspect's")
     header = parse(members.read(top), where=top)
     wanted = [name for name in names if name.startswith("samples/") and name.endswith(".json")]
-    return _read_log(header, ((name, parse(members.read(name), where=name)) for name in wanted))
+    return _read_log(
+        header, ((name, parse(members.read(name), where=name, shape=inspect_shape.SAMPLE)) for name in wanted)
+    )
 
 
 def _read_json(file: LogFile) -> LoggedRun:
     if file.size > MAX_DOCUMENT_BYTES:
         most = f"{MAX_DOCUMENT_BYTES >> 20} MiB"
         raise InvalidInput(f"is one JSON text of more than {most}; `inspect log convert --to eval` makes a .eval of it")
-    log = read_object(file)
+    log = read_object(file, inspect_shape.LOG)
     samples = objects(log.pop("samples", None), "samples")
     return _read_log(log, ((f"samples[{index}]", sample) for index, sample in enumerate(samples)))
 
@@ -68,12 +69,12 @@ def _read_log(header: Mapping[str, Any], samples: Iterable[tuple[str, Mapping[st
     if header.get("shards") or about.get("shards"):
         raise InvalidInput("holds no samples of its own and points at other logs; import those")
     base_url, sampling = _base_url(about), read_sampling(about.get("model_generate_config"))
-    found = list(_read_samples(samples, base_url=base_url, sampling=sampling))
-    if not found:
+    samples_read = list(_read_samples(samples, base_url=base_url, sampling=sampling))
+    if not samples_read:
         raise InvalidInput("holds no samples: it was written with --no-log-samples, or ended before the first one")
-    responses = tuple(sample.response for sample in found)
-    cases, case_notes = _cases(found, about)
-    agreed, sampling_notes = _agreed_sampling(found)
+    responses = tuple(sample.response for sample in samples_read)
+    cases, case_notes = _cases(samples_read, about)
+    agreed, sampling_notes = _agreed_sampling(samples_read)
     stats, results = mapping(header.get("stats"), "stats"), mapping(header.get("results"), "results")
     status = _status(header, cases, responses, n_repeats=_n_epochs(about, responses))
     return LoggedRun(
@@ -94,10 +95,10 @@ def _read_log(header: Mapping[str, Any], samples: Iterable[tuple[str, Mapping[st
         started_at=moment(stats.get("started_at")) or moment(about.get("created")),
         finished_at=moment(stats.get("completed_at")),
         notes=(
-            *_status_notes(header, results, n=len(found)),
+            *_status_notes(header, results, n=len(samples_read)),
             *case_notes,
             *sampling_notes,
-            *_sample_notes(found, about),
+            *_sample_notes(samples_read, about),
         ),
     )
 
@@ -108,14 +109,14 @@ def _read_samples(
     seen: set[tuple[str, int]] = set()
     for place, sample in samples:
         try:
-            found = read_sample(sample, base_url=base_url, sampling=sampling)
+            sample_read = read_sample(sample, base_url=base_url, sampling=sampling)
         except InvalidInput as error:
             raise InvalidInput(f"{place}: {error.detail}") from error
-        key = (found.case.id, found.response.repeat)
+        key = (sample_read.case.id, sample_read.response.repeat)
         if key in seen:
             raise InvalidInput(f"{place}: sample {key[0]!r} of epoch {key[1]} stands in the log twice")
         seen.add(key)
-        yield found
+        yield sample_read
 
 
 def _base_url(about: Mapping[str, Any]) -> str:
@@ -124,12 +125,12 @@ def _base_url(about: Mapping[str, Any]) -> str:
     return backends.address(about.get("model_base_url") or arguments.get("base_url"))
 
 
-def _cases(found: Sequence[ReadSample], about: Mapping[str, Any]) -> tuple[tuple[LoggedCase, ...], list[str]]:
+def _cases(samples: Sequence[ReadSample], about: Mapping[str, Any]) -> tuple[tuple[LoggedCase, ...], list[str]]:
     """Return the cases in the dataset's order, because samples end in any, and what is to be said of them."""
     cases: dict[str, LoggedCase] = {}
     differing = set()
     # A sample that failed may have done so before its prompt was whole.
-    for sample in sorted(found, key=lambda sample: (bool(sample.response.error), sample.response.repeat)):
+    for sample in sorted(samples, key=lambda sample: (bool(sample.response.error), sample.response.repeat)):
         case = cases.setdefault(sample.case.id, sample.case)
         if case != sample.case and not sample.response.error:
             differing.add(case.id)
@@ -140,9 +141,9 @@ def _cases(found: Sequence[ReadSample], about: Mapping[str, Any]) -> tuple[tuple
     return tuple(ordered), notes
 
 
-def _agreed_sampling(found: Sequence[ReadSample]) -> tuple[dict[str, Any], list[str]]:
+def _agreed_sampling(samples: Sequence[ReadSample]) -> tuple[dict[str, Any], list[str]]:
     """Return the settings that all samples have alike, and what is to be said of the others."""
-    given = [sample.sampling for sample in found if not sample.response.error] or [found[0].sampling]
+    given = [sample.sampling for sample in samples if not sample.response.error] or [samples[0].sampling]
     names = list(dict.fromkeys(name for sampling in given for name in sampling))
     differing = [name for name in names if any(sampling.get(name) != given[0].get(name) for sampling in given)]
     agreed = {name: given[0][name] for name in names if name not in differing}
@@ -150,10 +151,10 @@ def _agreed_sampling(found: Sequence[ReadSample]) -> tuple[dict[str, Any], list[
 
 
 def _scorers(responses: Iterable[LoggedResponse], results: Mapping[str, Any]) -> tuple[str, ...]:
-    found = tuple(dict.fromkeys(name for response in responses for name in response.scores))
-    if len(found) > MAX_SCORERS:
-        raise InvalidInput(f"holds {len(found):,} kinds of scores; the most is {MAX_SCORERS}")
-    return in_order(found, results)
+    names = tuple(dict.fromkeys(name for response in responses for name in response.scores))
+    if len(names) > MAX_SCORERS:
+        raise InvalidInput(f"holds {len(names):,} kinds of scores; the most is {MAX_SCORERS}")
+    return in_order(names, results)
 
 
 def _status(
@@ -216,10 +217,12 @@ def _status_notes(header: Mapping[str, Any], results: Mapping[str, Any], *, n: i
         yield "Somebody declared samples of this log invalid; their responses count as missing."
 
 
-def _sample_notes(found: Sequence[ReadSample], about: Mapping[str, Any]) -> Iterator[str]:
-    for remark, n in Counter(remark for sample in found for remark in sample.remarks).items():
-        yield f"{n:,} of {len(found):,} samples: {remark}."
-    outside = Counter(name for sample in found for name, score in sample.response.scores.items() if score.value is None)
+def _sample_notes(samples: Sequence[ReadSample], about: Mapping[str, Any]) -> Iterator[str]:
+    for remark, n in Counter(remark for sample in samples for remark in sample.remarks).items():
+        yield f"{n:,} of {len(samples):,} samples: {remark}."
+    outside = Counter(
+        name for sample in samples for name, score in sample.response.scores.items() if score.value is None
+    )
     for name, n in outside.items():
         yield f"{n:,} values of the scorer {name} are no numbers from 0 to 1; they are kept as words."
     reducers = rows(mapping(about.get("config"), "eval.config").get("epochs_reducer"), "eval.config.epochs_reducer")

@@ -34,15 +34,15 @@ class Attachments:
         return value
 
     def _text(self, reference: str) -> str:
-        found = self._texts.get(reference.removeprefix(_PROTOCOL))
-        if not isinstance(found, str):
+        attachment = self._texts.get(reference.removeprefix(_PROTOCOL))
+        if not isinstance(attachment, str):
             return reference
-        self._left -= len(found)
+        self._left -= len(attachment)
         if self._left < 0:
             raise InvalidInput(
                 f"attachments come to more than {MAX_CHARS >> 20} million characters, the most for a sample"
             )
-        return found
+        return attachment
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +120,13 @@ def _who(call: Mapping[str, Any]) -> tuple[str, str]:
 
 def _expanded(refs: list[Any], pool: list[Any]) -> list[Any]:
     """Return the messages of ranges [start, end) within the pool."""
-    found: list[Any] = []
+    messages: list[Any] = []
     for ref in refs:
         if not (
             isinstance(ref, list) and len(ref) == 2 and all(type(at) is int and 0 <= at <= len(pool) for at in ref)
         ):
             raise InvalidInput("input_refs must be pairs of places in events_data.messages")
-        found.extend(pool[ref[0] : ref[1]])
-        if len(found) > MAX_MESSAGES:
+        messages.extend(pool[ref[0] : ref[1]])
+        if len(messages) > MAX_MESSAGES:
             break
-    return found
+    return messages

@@ -1,7 +1,8 @@
-"""One sample of an Inspect log: a case, and its response in one epoch."""
+"""One sample of an Inspect log: a case, and its response and scores in one epoch."""
 
 import json
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,6 +11,7 @@ from evalboard.core.digest import canonical_json
 from evalboard.core.errors import InvalidInput
 from runs.importers import backends, tokens
 from runs.importers import calls as openai_calls
+from runs.importers.completions import read_reasoning
 from runs.importers.field_values import mapping, moment, number, objects, rows, shortened, text, whole
 from runs.importers.inspect_events import (
     Attachments,
@@ -20,8 +22,7 @@ from runs.importers.inspect_events import (
     sent_messages,
     text_of,
 )
-from runs.importers.inspect_scores import read_scores
-from runs.importers.records import LoggedCase, LoggedResponse
+from runs.importers.records import LoggedCase, LoggedResponse, LoggedScore
 
 MAX_EPOCHS = 1000
 
@@ -32,6 +33,10 @@ SEVERAL_CALLS = (
 )
 SEVERAL_CHOICES = "the model gave several choices; the first one is kept"
 NOT_ONLY_TEXT = "the prompt holds more than text, which is left out"
+
+# As Inspect's own metrics read a value: correct, partly correct, incorrect, no answer.
+_LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+_WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +116,7 @@ def _response(one: _Opened, case_id: str, *, base_url: str, seed: Any) -> Logged
         case_id=case_id,
         repeat=repeat,
         text="" if error else _text(one),
+        reasoning=None if error else _reasoning(one),
         error=error,
         finish_reason=text(one.choice.get("stop_reason")),
         positions=None if error else tokens.positions(one.choice.get("logprobs"), token_ids),
@@ -129,8 +135,8 @@ def _response(one: _Opened, case_id: str, *, base_url: str, seed: Any) -> Logged
 
 def _answered_at(one: _Opened) -> datetime | None:
     """Return when the answer came; an event's `timestamp` is the time when it was asked for."""
-    said = (one.answer.get("completed"), one.answer.get("timestamp"), one.sample.get("completed_at"))
-    return next((found for value in said if (found := moment(value)) is not None), None)
+    times = (one.answer.get("completed"), one.answer.get("timestamp"), one.sample.get("completed_at"))
+    return next((at for value in times if (at := moment(value)) is not None), None)
 
 
 def _prompt(one: _Opened) -> tuple[tuple[Mapping[str, Any], ...], bool]:
@@ -141,15 +147,15 @@ def _prompt(one: _Opened) -> tuple[tuple[Mapping[str, Any], ...], bool]:
     elif one.sample.get("messages"):
         given = list(_before_answer(rows(put_back(one.sample["messages"]), "messages")))
     else:
-        asked = put_back(one.sample.get("input"))
-        given = [{"role": "user", "content": asked}] if isinstance(asked, str) else rows(asked, "input")
-    found = objects(given, "messages")
+        source = put_back(one.sample.get("input"))
+        given = [{"role": "user", "content": source}] if isinstance(source, str) else rows(source, "input")
+    messages = objects(given, "messages")
     is_all_text = all(
         not isinstance(message.get("content"), list)
         or all(isinstance(part, Mapping) and part.get("type") == "text" for part in message["content"])
-        for message in found
+        for message in messages
     )
-    return openai_calls.prompt({"messages": [_message(message) for message in found]}), is_all_text
+    return openai_calls.prompt({"messages": [_message(message) for message in messages]}), is_all_text
 
 
 def _before_answer(messages: list[Any]) -> Iterator[Any]:
@@ -163,12 +169,12 @@ def _before_answer(messages: list[Any]) -> Iterator[Any]:
 
 def _message(message: Mapping[str, Any]) -> dict[str, Any]:
     """Return one of Inspect's messages in the OpenAI API's form, with its text alone."""
-    found: dict[str, Any] = {"role": text(message.get("role")) or "user", "content": text_of(message.get("content"))}
+    fields: dict[str, Any] = {"role": text(message.get("role")) or "user", "content": text_of(message.get("content"))}
     if calls := _tool_calls(message.get("tool_calls")):
-        found["tool_calls"] = calls
+        fields["tool_calls"] = calls
     if text(message.get("tool_call_id")):
-        found["tool_call_id"] = message["tool_call_id"]
-    return found
+        fields["tool_call_id"] = message["tool_call_id"]
+    return fields
 
 
 def _tool_calls(listed: Any) -> list[dict[str, Any]]:
@@ -187,9 +193,9 @@ def _tool_calls(listed: Any) -> list[dict[str, Any]]:
 
 def _tools(one: _Opened) -> tuple[Mapping[str, Any], ...]:
     listed = objects(one.attachments.put_back((one.calls.first or {}).get("tools")), "tools")
-    kept = ("name", "description", "parameters")
+    names = ("name", "description", "parameters")
     return tuple(
-        {"type": "function", "function": {name: tool[name] for name in kept if tool.get(name) is not None}}
+        {"type": "function", "function": {name: tool[name] for name in names if tool.get(name) is not None}}
         for tool in listed
         if text(tool.get("name"))
     )
@@ -208,10 +214,15 @@ def _text(one: _Opened) -> str:
     if text(one.output.get("completion")):
         return str(put_back(one.output["completion"]))
     message = mapping(one.choice.get("message"), "message")
-    said = text_of(put_back(message.get("content")))
+    content = text_of(put_back(message.get("content")))
     # Tool calls without text are told apart by their JSON, as `completions` does.
-    calls = [] if said else _tool_calls(put_back(message.get("tool_calls")))
-    return canonical_json([call["function"] for call in calls]).decode("utf-8", "surrogatepass") if calls else said
+    calls = [] if content else _tool_calls(put_back(message.get("tool_calls")))
+    return canonical_json([call["function"] for call in calls]).decode("utf-8", "surrogatepass") if calls else content
+
+
+def _reasoning(one: _Opened) -> str | None:
+    message = mapping(one.choice.get("message"), "message")
+    return None if read_reasoning(message) is None else read_reasoning(one.attachments.put_back(message))
 
 
 def _error(one: _Opened) -> str:
@@ -259,4 +270,57 @@ def _token_ids(choice: Mapping[str, Any]) -> Any:
 
 
 def _first(*values: Any) -> int | None:
-    return next((found for value in values if (found := whole(value)) is not None and found >= 0), None)
+    return next((value_read for value in values if (value_read := whole(value)) is not None and value_read >= 0), None)
+
+
+def read_scores(sample: Mapping[str, Any]) -> dict[str, LoggedScore]:
+    """Return a sample's scores by scorer. A score that is an object becomes one for each key, `scorer.key`.
+
+    Raises InvalidInput, without the file's name.
+    """
+    scores = {}
+    for scorer, score in mapping(sample.get("scores"), "scores").items():
+        given = mapping(score, f"scores.{scorer[:80]}")
+        for name, value in _single(scorer, given.get("value")):
+            scores[name] = LoggedScore(_as_number(value), _words(value, given))
+    return scores
+
+
+def in_order(names: Sequence[str], results: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the scorers' names, the main one first: the log's headline, else the first of its results.
+
+    `found` are the names in the order in which samples had them, `results` is the log's. Raises InvalidInput, without
+    the file's name.
+    """
+    listed = [mapping(results.get("headline"), "results.headline"), *objects(results.get("scores"), "results.scores")]
+    for entry in listed:
+        scorer, name = text(entry.get("scorer")), text(entry.get("name") or entry.get("score"))
+        for candidate in (f"{scorer}.{name}", name, scorer):
+            if candidate in names:
+                return (candidate, *(other for other in names if other != candidate))
+    return tuple(names)
+
+
+def _single(scorer: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        yield from ((f"{scorer}.{key}", item) for key, item in value.items())
+    else:
+        yield scorer, value
+
+
+def _as_number(value: Any) -> float | None:
+    """Return a score from 0 to 1, None for what is no number or lies outside."""
+    if isinstance(value, str):
+        value = _LETTERS.get(value, _WORDS.get(value.lower(), value))
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) and 0 <= number <= 1 else None
+
+
+def _words(value: Any, score: Mapping[str, Any]) -> str:
+    """Return what the scorer said: its value, and its explanation or the answer that it read."""
+    words = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    why = text(score.get("explanation")) or text(score.get("answer"))
+    return shortened(f"{words}: {why}" if why else words)

@@ -10,8 +10,7 @@ from runs.importers.backends import read_headers
 from runs.importers.calls import Call
 from runs.importers.field_values import text
 from runs.importers.files import LogFile
-from runs.importers.json_files import naming
-from runs.importers.json_rows import read_rows
+from runs.importers.json_files import naming, read_rows
 from runs.importers.litellm_payload import is_payload, payload_of, read_payload
 from runs.importers.records import LoggedRun
 
@@ -32,34 +31,34 @@ def read(files: Sequence[LogFile]) -> list[LoggedRun]:
     """
     logs = [file for file in files if is_payload(file.first_object)]
     saved = [file for file in files if file not in logs]
-    runs = _of_logs(logs) if logs else []
+    runs = _read_request_logs(logs) if logs else []
     return runs + [replace(run, tool=_tool(run)) for run in (chat.read(saved) if saved else [])]
 
 
-def _is_litellm(found: Mapping[str, Any]) -> bool:
-    if is_payload(found):
+def _is_litellm(line: Mapping[str, Any]) -> bool:
+    if is_payload(line):
         return True
-    headers = read_headers(found.get("response_headers") or found.get("headers"))
+    headers = read_headers(line.get("response_headers") or line.get("headers"))
     return any(name.startswith("x-litellm-") for name in headers)
 
 
-def _of_logs(files: Sequence[LogFile]) -> list[LoggedRun]:
-    found: list[tuple[str, Call]] = []
+def _read_request_logs(files: Sequence[LogFile]) -> list[LoggedRun]:
+    logged: list[tuple[str, Call]] = []
     n_others = 0
     for file in files:
         for place, row in read_rows(file):
             with naming(file, place):
                 payload = payload_of(row)
                 if text(payload.get("call_type")) in _COMPLETIONS:
-                    found.append((text(payload.get("trace_id")), read_payload(payload, place)))
+                    logged.append((text(payload.get("trace_id")), read_payload(payload, place)))
                 else:
                     n_others += 1  # embeddings, moderation and so on
-    kept, n_superseded = _without_superseded(found)
+    newest, n_superseded = _without_superseded(logged)
     with naming(files[0]):
-        if not kept:
+        if not newest:
             raise InvalidInput("holds no completion")
         title = calls.title([file.name for file in files])
-        return calls.logged_runs(kept, tool=TOOL, title=title, notes=_notes(n_others, n_superseded))
+        return calls.logged_runs(newest, tool=TOOL, title=title, notes=_notes(n_others, n_superseded))
 
 
 def _tool(run: LoggedRun) -> str:
@@ -67,17 +66,17 @@ def _tool(run: LoggedRun) -> str:
     return f"{TOOL} {versions.pop()}".strip() if len(versions) == 1 else TOOL
 
 
-def _without_superseded(found: Sequence[tuple[str, Call]]) -> tuple[list[Call], int]:
+def _without_superseded(logged: Sequence[tuple[str, Call]]) -> tuple[list[Call], int]:
     """Leave out failed attempts that a later call of the same request answered, and flag that one as "retried".
 
     The gateway logs each attempt by itself. Attempts share their `trace_id`, which a caller may also give to several
     requests, so the prompt must be the same, and one answer takes no more failures than stand between it and the
     answer before.
     """
-    kept: list[Call] = []
+    newest: list[Call] = []
     pending: dict[tuple[str, str], list[int]] = {}
     superseded: set[int] = set()
-    for n, (trace_id, call) in enumerate(found):
+    for n, (trace_id, call) in enumerate(logged):
         attempts = pending.setdefault((trace_id, call.case_id), []) if trace_id and call.case_id else []
         if not call.is_answered:
             attempts.append(n)
@@ -85,8 +84,8 @@ def _without_superseded(found: Sequence[tuple[str, Call]]) -> tuple[list[Call], 
             superseded.update(attempts)
             attempts.clear()
             call = _retried(call)
-        kept.append(call)
-    return [call for n, call in enumerate(kept) if n not in superseded], len(superseded)
+        newest.append(call)
+    return [call for n, call in enumerate(newest) if n not in superseded], len(superseded)
 
 
 def _retried(call: Call) -> Call:

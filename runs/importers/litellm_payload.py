@@ -27,9 +27,9 @@ _REDACTED = "redacted-by-litellm"  # in place of every text where the gateway's 
 _OWN_IDS = ("custom_id", "case_id", "sample_id")
 
 
-def is_payload(found: Mapping[str, Any]) -> bool:
+def is_payload(line: Mapping[str, Any]) -> bool:
     """Whether an object is such a log, or an event that holds one."""
-    return isinstance(found.get(_EVENT), Mapping) or sum(mark in found for mark in _MARKS) >= _ENOUGH_MARKS
+    return isinstance(line.get(_EVENT), Mapping) or sum(mark in line for mark in _MARKS) >= _ENOUGH_MARKS
 
 
 def payload_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -47,7 +47,7 @@ def read_payload(payload: Mapping[str, Any], place: str) -> Call:
     error = _error(payload) if "choices" not in body else ""
     model = text(payload.get("model_group")) or text(payload.get("model"))
     messages = payload.get("messages")
-    asked = {"messages": messages} if isinstance(messages, list) else {"prompt": messages}
+    prompt = {"messages": messages} if isinstance(messages, list) else {"prompt": messages}
     if _is_redacted(messages):
         raise InvalidInput("holds no prompt: the gateway wrote its log with message logging turned off")
     started_at, ended_at = moment(payload.get("startTime")), moment(payload.get("endTime"))
@@ -55,7 +55,7 @@ def read_payload(payload: Mapping[str, Any], place: str) -> Call:
     own = mapping(metadata.get("requester_metadata"), "requester_metadata")
     return calls.read_call(
         place=place,
-        request={**mapping(payload.get("model_parameters"), "model_parameters"), **asked, "model": model},
+        request={**mapping(payload.get("model_parameters"), "model_parameters"), **prompt, "model": model},
         body=body,
         case_id=calls.own_id(own, _OWN_IDS),
         error=error,
@@ -70,8 +70,8 @@ def read_payload(payload: Mapping[str, Any], place: str) -> Call:
 def _error(payload: Mapping[str, Any]) -> str:
     information = mapping(payload.get("error_information"), "error_information")
     words = [text(information.get("error_class")), text(information.get("error_message"))]
-    found = ": ".join(word for word in words if word) or text(payload.get("error_str"))
-    return (found or "The gateway's log holds no answer.")[:MAX_ERROR_CHARS]
+    error = ": ".join(word for word in words if word) or text(payload.get("error_str"))
+    return (error or "The gateway's log holds no answer.")[:MAX_ERROR_CHARS]
 
 
 def _headers(payload: Mapping[str, Any]) -> dict[str, str]:

@@ -112,17 +112,17 @@ def _named(file: LogFile) -> _Samples:
 
 def _by_time(files: Sequence[LogFile]) -> dict[str, Mapping[str, Any]]:
     """Return what the results files hold, by the time that their names tell, "" where one tells none."""
-    found: dict[str, Mapping[str, Any]] = {}
+    newest: dict[str, Mapping[str, Any]] = {}
     for file in files:
         named = _RESULTS_NAME.fullmatch(_base(file))
         time = (named["time"] or "") if named else ""
         with naming(file):
-            if time in found:
+            if time in newest:
                 raise InvalidInput("is of the same time as another results file; import one evaluation at a time")
-            found[time] = read_object(file)
-            if not isinstance(found[time].get("results"), dict):
+            newest[time] = read_object(file)
+            if not isinstance(newest[time].get("results"), dict):
                 raise InvalidInput("is neither a results nor a samples file of lm-evaluation-harness")
-    return found
+    return newest
 
 
 def _time_of(samples: _Samples, by_time: Mapping[str, Mapping[str, Any]]) -> str | None:

@@ -56,7 +56,7 @@ def read_documents(lines: Iterable[tuple[int, Mapping[str, Any]]]) -> list[Docum
 
     Raises InvalidInput, without the file's name.
     """
-    found: dict[str, Document] = {}
+    documents: dict[str, Document] = {}
     seen: set[tuple[str, str]] = set()
     for line_number, line in lines:
         try:
@@ -66,12 +66,12 @@ def read_documents(lines: Iterable[tuple[int, Mapping[str, Any]]]) -> list[Docum
             if (index, through) in seen:
                 raise InvalidInput(f"document {index[:80]} stands twice in the file with the filter {through[:80]}")
             seen.add((index, through))
-            if index not in found:
-                found[index] = _document(index, line)
-            found[index].scores.update(_scores(line, through))
+            if index not in documents:
+                documents[index] = _document(index, line)
+            documents[index].scores.update(_scores(line, through))
         except InvalidInput as error:
             raise InvalidInput(f"line {line_number}: {error.detail}") from error
-    return list(found.values())
+    return list(documents.values())
 
 
 def _document(index: str, line: Mapping[str, Any]) -> Document:
@@ -170,10 +170,10 @@ def _scores(line: Mapping[str, Any], through: str) -> Iterator[tuple[str, Logged
     read_as = text(filtered[0]) if len(filtered) == 1 else ""
     for metric in metrics:
         value = line.get(metric)
-        found = float(value) if isinstance(value, bool) else number(value)
-        words = f"{label(found) or 'no number'}: {read_as}" if read_as else label(found)
+        score = float(value) if isinstance(value, bool) else number(value)
+        words = f"{label(score) or 'no number'}: {read_as}" if read_as else label(score)
         name = metric if through == NO_FILTER else f"{metric},{through}"
-        yield name, LoggedScore(found if found is not None and 0 <= found <= 1 else None, shortened(words))
+        yield name, LoggedScore(score if score is not None and 0 <= score <= 1 else None, shortened(words))
 
 
 def _own_id(doc: Any) -> str:

@@ -12,8 +12,7 @@ from runs.importers.calls import Call
 from runs.importers.completions import MAX_ERROR_CHARS, count
 from runs.importers.field_values import http_date, label, mapping, moment, number, objects, text, whole
 from runs.importers.files import LogFile
-from runs.importers.json_files import naming, parse_value
-from runs.importers.json_rows import read_rows
+from runs.importers.json_files import naming, parse_value, read_rows
 from runs.importers.records import LoggedResponse, LoggedRun, LoggedScore
 
 PASS, SCORE = "pass", "score"  # our names of promptfoo's own two judgements; the others are named by its users
@@ -45,7 +44,7 @@ def recognises(files: Sequence[LogFile]) -> bool:
 
 def read(files: Sequence[LogFile]) -> list[LoggedRun]:
     """Return one run for each file, provider and prompt. Raises InvalidInput naming the file and where in it."""
-    found = []
+    runs = []
     for file in files:
         with naming(file):
             evaluation = _read_eval(file)
@@ -55,18 +54,18 @@ def read(files: Sequence[LogFile]) -> list[LoggedRun]:
             if not groups:
                 raise InvalidInput("holds no results")
             n_prompts = len({prompt for _, prompt in groups})
-            found += [_run(evaluation, provider, results, n_prompts) for (provider, _), results in groups.items()]
-    return found
+            runs += [_run(evaluation, provider, results, n_prompts) for (provider, _), results in groups.items()]
+    return runs
 
 
-def _is_output(found: Mapping[str, Any]) -> bool:
-    results = found.get("results")
-    is_whole = isinstance(results, Mapping) and ("evalId" in found or "results" in results or "prompts" in results)
-    return is_whole or _is_result(found)
+def _is_output(document: Mapping[str, Any]) -> bool:
+    results = document.get("results")
+    is_whole = isinstance(results, Mapping) and ("evalId" in document or "results" in results or "prompts" in results)
+    return is_whole or _is_result(document)
 
 
-def _is_result(found: Mapping[str, Any]) -> bool:
-    return "testIdx" in found and "promptIdx" in found
+def _is_result(row: Mapping[str, Any]) -> bool:
+    return "testIdx" in row and "promptIdx" in row
 
 
 def _read_eval(file: LogFile) -> _Eval:
@@ -111,15 +110,15 @@ def _run(
 ) -> LoggedRun:
     provider_id, provider_label = _provider(results[0][1])
     config = _provider_config(evaluation.config, provider_id, provider_label)
-    found = [_call(place, result, config, evaluation) for place, result in results]
-    scorers = list(dict.fromkeys(name for call in found for one in call.responses for name in one.scores))
+    made = [_call(place, result, config, evaluation) for place, result in results]
+    scorers = list(dict.fromkeys(name for call in made for one in call.responses for name in one.scores))
     prompt_name = text(mapping(results[0][1].get("prompt"), "prompt").get("label")) if n_prompts > 1 else ""
     name = text(mapping(evaluation.config.get("tags"), "config.tags").get("suite"))
     name = name or text(evaluation.config.get("description"))
     title = " · ".join(part[:60] for part in (name, provider, prompt_name) if part)
     slug = calls.slug(f"{name} {prompt_name[:40]}") if name else ""
     run = calls.logged_run(
-        found,
+        made,
         tool=evaluation.tool,
         title=title or calls.title([evaluation.file.name]),
         slug=slug,
@@ -200,15 +199,15 @@ def _scores(result: Mapping[str, Any]) -> dict[str, LoggedScore]:
         return {}
     reason = text(grading.get("reason"))
     has_passed = result.get("success") is True and whole(result.get("failureReason")) != ASSERTION_FAILED
-    found = {PASS: LoggedScore(float(has_passed), reason), SCORE: LoggedScore(_unit(result.get("score")), reason)}
+    scores = {PASS: LoggedScore(float(has_passed), reason), SCORE: LoggedScore(_unit(result.get("score")), reason)}
     named = mapping(result.get("namedScores"), "namedScores")
-    return found | {name: LoggedScore(_unit(value)) for name, value in named.items() if name not in found}
+    return scores | {name: LoggedScore(_unit(value)) for name, value in named.items() if name not in scores}
 
 
 def _unit(value: Any) -> float | None:
     """Return a score from 0 to 1, None for what is none: weights and metrics of users can be anything."""
-    found = number(value)
-    return found if found is not None and 0 <= found <= 1 else None
+    score = number(value)
+    return score if score is not None and 0 <= score <= 1 else None
 
 
 def _headers(result: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, str]:
@@ -277,9 +276,9 @@ def _own_ids(evaluation: _Eval, results: Sequence[Mapping[str, Any]]) -> Iterato
 
 def _labels(evaluation: _Eval) -> dict[str, str]:
     tags = mapping(evaluation.config.get("tags"), "config.tags")
-    found = {name: label(value) for name, value in tags.items() if label(value)}
+    labels = {name: label(value) for name, value in tags.items() if label(value)}
     own = {"promptfoo_eval": evaluation.id} if evaluation.id else {}
-    return dict(list({**own, **found}.items())[:MAX_LABELS])
+    return dict(list({**own, **labels}.items())[:MAX_LABELS])
 
 
 def _notes(results: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:

@@ -1,9 +1,13 @@
 """What a reader makes of a log: runs with their cases and responses, in one shape whichever tool wrote it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from itertools import islice
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 # How much of the decoding a log gives: text only; tokens with top-2 logprobs; those and the engine's token ids.
 Detail = Literal["text", "tokens", "ids"]
@@ -21,6 +25,103 @@ class LoggedPosition:
     logprob: float
     alternatives: tuple[tuple[bytes, float], ...] = ()
     token_id: int | None = None
+
+
+NO_ID = -1  # stands among token ids for one that is not known
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoggedPositions(Sequence[LoggedPosition]):
+    """The n positions of one response as columns, with m alternatives in all, those of one position after another.
+
+    tokens: the bytes of each different token once, chosen ones first, in the order in which they are met.
+    chosen: int32[n], places in `tokens`. logprobs: float64[n], NaN where the log leaves one out.
+    n_alternatives: int32[n]. others: int32[m], places in `tokens`. other_logprobs: float64[m].
+    token_ids: int32[n], NO_ID where the log has none.
+    """
+
+    tokens: tuple[bytes, ...]
+    chosen: NDArray[np.int32]
+    logprobs: NDArray[np.float64]
+    n_alternatives: NDArray[np.int32]
+    others: NDArray[np.int32]
+    other_logprobs: NDArray[np.float64]
+    token_ids: NDArray[np.int32]
+
+    @classmethod
+    def from_columns(
+        cls,
+        chosen: Sequence[bytes],
+        logprobs: Sequence[float] | NDArray[np.float64],
+        n_alternatives: Sequence[int],
+        others: Sequence[bytes],
+        other_logprobs: Sequence[float] | NDArray[np.float64],
+        token_ids: Sequence[int] | None = None,
+    ) -> "LoggedPositions":
+        """Return the positions of which each column is given; the last four as the class has them."""
+        places: dict[bytes, int] = {}
+        at_chosen = [places.setdefault(token, len(places)) for token in chosen]
+        at_others = [places.setdefault(token, len(places)) for token in others]
+        return cls(
+            tokens=tuple(places),
+            chosen=np.array(at_chosen, dtype=np.int32),
+            logprobs=np.array(logprobs, dtype=np.float64),
+            n_alternatives=np.array(n_alternatives, dtype=np.int32),
+            others=np.array(at_others, dtype=np.int32),
+            other_logprobs=np.array(other_logprobs, dtype=np.float64),
+            token_ids=np.full(len(chosen), NO_ID, np.int32) if token_ids is None else np.array(token_ids, np.int32),
+        )
+
+    @classmethod
+    def from_positions(cls, positions: Iterable[LoggedPosition]) -> "LoggedPositions":
+        """Return the columns of single positions."""
+        rows = list(positions)
+        others = [other for row in rows for other in row.alternatives]
+        return cls.from_columns(
+            [row.token for row in rows],
+            [row.logprob for row in rows],
+            [len(row.alternatives) for row in rows],
+            [token for token, _ in others],
+            [logprob for _, logprob in others],
+            [NO_ID if row.token_id is None else row.token_id for row in rows],
+        )
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether the log has the engine's id of every chosen token."""
+        return bool((self.token_ids != NO_ID).all())
+
+    @property
+    def last_token(self) -> bytes:
+        last: bytes = self.tokens[self.chosen[-1]]
+        return last
+
+    @property
+    def text_before_last(self) -> bytes:
+        """The bytes of all chosen tokens but the last."""
+        return b"".join(map(self.tokens.__getitem__, self.chosen[:-1].tolist()))
+
+    def __len__(self) -> int:
+        return len(self.chosen)
+
+    def __iter__(self) -> Iterator[LoggedPosition]:
+        others = iter(zip(self.others.tolist(), self.other_logprobs.tolist(), strict=True))
+        columns = (self.chosen, self.logprobs, self.n_alternatives, self.token_ids)
+        for token, logprob, n, token_id in zip(*(column.tolist() for column in columns), strict=True):
+            alternatives = tuple((self.tokens[other], value) for other, value in islice(others, n))
+            yield LoggedPosition(self.tokens[token], logprob, alternatives, None if token_id == NO_ID else token_id)
+
+    @overload
+    def __getitem__(self, place: int) -> LoggedPosition: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[LoggedPosition]: ...
+    def __getitem__(self, place: int | slice) -> LoggedPosition | Sequence[LoggedPosition]:
+        return tuple(self)[place]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +150,7 @@ class LoggedScore:
 class LoggedResponse:
     """What a log holds of (case, repeat); repeats count from 1. With an `error` it is missing.
 
+    `text` is the answer; `reasoning` what the model thought before it, None where the log keeps nothing apart.
     `positions` is None where the log gives no tokens. `flags` say why it is no clean sample: "cached", "fallback",
     "retried".
     """
@@ -56,9 +158,10 @@ class LoggedResponse:
     case_id: str
     repeat: int
     text: str = ""
+    reasoning: str | None = None
     error: str = ""
     finish_reason: str = ""
-    positions: Sequence[LoggedPosition] | None = None
+    positions: LoggedPositions | None = None
     prompt_token_ids: tuple[int, ...] | None = None
     n_tokens: int | None = None
     n_prompt_tokens: int | None = None

@@ -2,23 +2,26 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import NoneType
 from typing import Any
+
+import numpy as np
 
 from evalboard.core.errors import InvalidInput
 from runs.importers.field_values import mapping, rows
-from runs.importers.records import LoggedPosition
+from runs.importers.records import LoggedPosition, LoggedPositions
 
 MAX_TOKEN_ID = 2**31 - 1  # a trace holds int32
 MAX_LOGPROB = 3.4e38  # a trace holds float32
 
 # vLLM's `return_tokens_as_token_ids` writes the id in place of the text.
-_AS_ID = re.compile(r"token_id:(\d{1,10})\Z")
+_ID_MARK = "token_id:"
+_AS_ID = re.compile(_ID_MARK + r"(\d{1,10})\Z")
 
 
-def positions(
-    logprobs: Mapping[str, Any] | None, token_ids: Sequence[int] | None = None
-) -> tuple[LoggedPosition, ...] | None:
+def positions(logprobs: Mapping[str, Any] | None, token_ids: Sequence[int] | None = None) -> LoggedPositions | None:
     """Return one position for each token, the end token included where the log has it; None where it has no tokens.
 
     `logprobs` is a choice's: `{"content": [...]}`, or the parallel arrays of `/v1/completions`. `token_ids` are the
@@ -30,8 +33,15 @@ def positions(
     if logprobs is None:
         return None
     logprobs = mapping(logprobs, "logprobs")
-    found = _of_chat(rows(logprobs.get("content"), "logprobs.content")) or _of_completion(logprobs)
-    return _with_ids(found, token_ids) if found else None
+    content = rows(logprobs.get("content"), "logprobs.content")
+    read = _plain_positions(content) or LoggedPositions.from_positions(
+        _chat_positions(content) or _completion_positions(logprobs)
+    )
+    if not read:
+        return None
+    if token_ids is None or len(token_ids) != len(read):
+        return read
+    return replace(read, token_ids=np.array(token_ids, dtype=np.int32))
 
 
 def read_ids(value: Any, what: str = "token_ids") -> tuple[int, ...] | None:
@@ -39,25 +49,53 @@ def read_ids(value: Any, what: str = "token_ids") -> tuple[int, ...] | None:
     if value is None:
         return None
     ids = rows(value, what)
-    if not all(type(one) is int and 0 <= one <= MAX_TOKEN_ID for one in ids):
+    if ids and not (set(map(type, ids)) == {int} and min(ids) >= 0 and max(ids) <= MAX_TOKEN_ID):
         raise InvalidInput(f"{what} must be a list of token ids from 0 to {MAX_TOKEN_ID}")
     return tuple(ids)
 
 
-def _of_chat(entries: list[Any]) -> list[LoggedPosition]:
+def _plain_positions(entries: list[Any]) -> LoggedPositions | None:
+    """Return what `_chat_positions` does, column by column; None where any entry is not as servers mostly write it."""
+    try:
+        listed = [entry.get("top_logprobs") for entry in entries]
+        others = [other for row in listed for other in row or ()]
+        both = [*entries, *others]
+        texts = {entry["token"] for entry in both}
+        raw = [entry["bytes"] for entry in both]
+        given = [entry["logprob"] for entry in both]
+        if not (
+            _are(listed, list, NoneType) and _are(texts, str) and _are(raw, list) and _are(given, float, int)
+        ) or any(text.startswith(_ID_MARK) for text in texts):
+            return None
+        tokens = [bytes(one) for one in raw]
+        logprobs = np.array(given, dtype=np.float64)
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+        return None
+    if not (np.abs(logprobs) <= MAX_LOGPROB).all():
+        return None
+    n = len(entries)
+    counts = [0 if row is None else len(row) for row in listed]
+    return LoggedPositions.from_columns(tokens[:n], logprobs[:n], counts, tokens[n:], logprobs[n:])
+
+
+def _are(values: Iterable[Any], *kinds: type) -> bool:
+    return set(map(type, values)) <= set(kinds)
+
+
+def _chat_positions(entries: list[Any]) -> list[LoggedPosition]:
     chosen = [_entry(entry, f"logprobs.content[{n}]") for n, entry in enumerate(entries)]
     # Beside `token_id:504` only the chosen token has its own bytes; an alternative's spell the words "token_id:504".
     known = {token: raw for token, raw, _ in chosen if _AS_ID.match(token)}
-    found = []
+    positions_read = []
     for n, (entry, (token, raw, logprob)) in enumerate(zip(entries, chosen, strict=True)):
         place = f"logprobs.content[{n}].top_logprobs"
         listed = (_entry(other, f"{place}[{m}]") for m, other in enumerate(rows(entry.get("top_logprobs"), place)))
         alternatives = tuple((known.get(name, other), value) for name, other, value in listed if not math.isnan(value))
-        found.append(LoggedPosition(raw, logprob, alternatives, _written_id(token)))
-    return found
+        positions_read.append(LoggedPosition(raw, logprob, alternatives, _written_id(token)))
+    return positions_read
 
 
-def _of_completion(logprobs: Mapping[str, Any]) -> list[LoggedPosition]:
+def _completion_positions(logprobs: Mapping[str, Any]) -> list[LoggedPosition]:
     """Read the arrays `tokens`, `token_logprobs` and `top_logprobs`, of which the last is one object a position.
 
     Two alternatives of one spelling have become one there.
@@ -67,14 +105,14 @@ def _of_completion(logprobs: Mapping[str, Any]) -> list[LoggedPosition]:
     others = rows(logprobs.get("top_logprobs"), "logprobs.top_logprobs") or [None] * len(tokens)
     if not len(tokens) == len(values) == len(others):
         raise InvalidInput("logprobs.tokens, token_logprobs and top_logprobs must have one length")
-    found = []
+    positions_read = []
     for n, (token, value, row) in enumerate(zip(tokens, values, others, strict=True)):
         if not isinstance(token, str):
             raise InvalidInput(f"logprobs.tokens[{n}] must be a text")
         alternatives = tuple(_row(row, f"logprobs.top_logprobs[{n}]"))
         logprob = _logprob(value, f"logprobs.token_logprobs[{n}]")
-        found.append(LoggedPosition(_encoded(token), logprob, alternatives, _written_id(token)))
-    return found
+        positions_read.append(LoggedPosition(_encoded(token), logprob, alternatives, _written_id(token)))
+    return positions_read
 
 
 def _row(row: Any, place: str) -> Iterator[tuple[bytes, float]]:
@@ -82,15 +120,6 @@ def _row(row: Any, place: str) -> Iterator[tuple[bytes, float]]:
         logprob = _logprob(value, f"{place}.{token[:40]}")
         if not math.isnan(logprob):
             yield _encoded(token), logprob
-
-
-def _with_ids(found: list[LoggedPosition], ids: Sequence[int] | None) -> tuple[LoggedPosition, ...]:
-    if ids is None or len(ids) != len(found):
-        return tuple(found)
-    return tuple(
-        LoggedPosition(one.token, one.logprob, one.alternatives, token_id)
-        for one, token_id in zip(found, ids, strict=True)
-    )
 
 
 def _entry(entry: Any, place: str) -> tuple[str, bytes, float]:

@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import datetime
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints, overload
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+import numpy as np
 
 from evalboard.core.errors import InvalidInput
-from runs.importers.records import LoggedCase, LoggedPosition, LoggedResponse, LoggedRun
+from runs.importers.records import LoggedCase, LoggedPositions, LoggedResponse, LoggedRun
 
 # The first item of a line. A response's second item says how many positions the next line holds.
 FORMAT, RUN, CASE, RESPONSE, REFUSED, END = "format", "run", "case", "response", "refused", "end"
@@ -35,7 +38,7 @@ def lines(format_name: str, runs: Iterable[LoggedRun]) -> Iterator[bytes]:
             n = None if positions is None else len(positions)
             yield _line(RESPONSE, n, _RESPONSE.pack(replace(response, positions=None)))
             if positions:
-                yield _line(*_POSITIONS.pack(positions))
+                yield _packed(positions)
     yield _line(END)
 
 
@@ -47,10 +50,10 @@ def refusal(error: InvalidInput) -> bytes:
 def read_lines(given: Iterable[bytes]) -> tuple[str, list[LoggedRun]]:
     """Return the name of the format and the runs that lines hold.
 
-    Positions stay packed until they are asked for, because a log may hold millions of them. Raises InvalidInput where
-    the lines say that the log was refused, BrokenOff where they do not come to an end.
+    Raises InvalidInput where the lines say that the log was refused, BrokenOff where they do not come to an end.
     """
     each = iter(given)
+    known: dict[bytes, bytes] = {}
     format_name = ""
     runs: list[LoggedRun] = []
     cases: list[LoggedCase] = []
@@ -68,7 +71,7 @@ def read_lines(given: Iterable[bytes]) -> tuple[str, list[LoggedRun]]:
             n, packed = content
             response: LoggedResponse = _RESPONSE.unpack(packed)
             if n is not None:
-                response = replace(response, positions=Packed(n, next(each, b"[]") if n else b"[]"))
+                response = replace(response, positions=_unpacked(next(each, b"") if n else b"", known))
             responses.append(response)
         elif kind == CASE:
             cases.append(_CASE.unpack(*content))
@@ -86,30 +89,46 @@ def read_lines(given: Iterable[bytes]) -> tuple[str, list[LoggedRun]]:
     raise BrokenOff
 
 
-class Packed(Sequence[LoggedPosition]):
-    """The positions of one response, unpacked each time they are gone through: a fifth of the memory."""
+class _Columns(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """The fields of LoggedPositions; numbers as little-endian bytes, and all bytes as base64."""
 
-    __slots__ = ("_line", "_n")
+    tokens: tuple[bytes, ...] = ()
+    chosen: bytes = b""
+    logprobs: bytes = b""
+    n_alternatives: bytes = b""
+    others: bytes = b""
+    other_logprobs: bytes = b""
+    token_ids: bytes = b""
 
-    def __init__(self, n: int, line: bytes) -> None:
-        self._n, self._line = n, line
 
-    def __len__(self) -> int:
-        return self._n
+_COLUMNS = msgspec.json.Decoder(_Columns)
 
-    def __iter__(self) -> Iterator[LoggedPosition]:
-        return iter(self._all())
 
-    @overload
-    def __getitem__(self, place: int) -> LoggedPosition: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[LoggedPosition]: ...
-    def __getitem__(self, place: int | slice) -> LoggedPosition | Sequence[LoggedPosition]:
-        return self._all()[place]
+def _packed(positions: LoggedPositions) -> bytes:
+    columns = _Columns(
+        positions.tokens,
+        positions.chosen.astype("<i4", copy=False).tobytes(),
+        positions.logprobs.astype("<f8", copy=False).tobytes(),
+        positions.n_alternatives.astype("<i4", copy=False).tobytes(),
+        positions.others.astype("<i4", copy=False).tobytes(),
+        positions.other_logprobs.astype("<f8", copy=False).tobytes(),
+        positions.token_ids.astype("<i4", copy=False).tobytes(),
+    )
+    return msgspec.json.encode(columns) + b"\n"
 
-    def _all(self) -> tuple[LoggedPosition, ...]:
-        found: tuple[LoggedPosition, ...] = _POSITIONS.unpack(json.loads(self._line))
-        return found
+
+def _unpacked(line: bytes, known: dict[bytes, bytes]) -> LoggedPositions:
+    """Return the positions of a line, none for an empty one. Of equal tokens one is held, which `known` has."""
+    columns = _COLUMNS.decode(line) if line else _Columns()
+    return LoggedPositions(
+        tokens=tuple(known.setdefault(token, token) for token in columns.tokens),
+        chosen=np.frombuffer(columns.chosen, dtype="<i4"),
+        logprobs=np.frombuffer(columns.logprobs, dtype="<f8"),
+        n_alternatives=np.frombuffer(columns.n_alternatives, dtype="<i4"),
+        others=np.frombuffer(columns.others, dtype="<i4"),
+        other_logprobs=np.frombuffer(columns.other_logprobs, dtype="<f8"),
+        token_ids=np.frombuffer(columns.token_ids, dtype="<i4"),
+    )
 
 
 def _line(*content: Any) -> bytes:
@@ -135,22 +154,22 @@ def _form(kind: Any) -> _Form:
     """Return the form of a field's type. What a log may hold anything in was JSON there, and is written as it is."""
     origin, inner = get_origin(kind), get_args(kind)
     if is_dataclass(kind) and isinstance(kind, type):
-        return _of_dataclass(kind)
+        return _dataclass_form(kind)
     if kind is bytes:  # each byte as the character of its number
         return _Form(lambda value: value.decode("latin-1"), lambda text: text.encode("latin-1"))
     if kind is datetime:
         return _Form(datetime.isoformat, datetime.fromisoformat)
     if origin in (Union, UnionType):
         [one] = (other for other in inner if other is not NoneType)
-        return _of_optional(_form(one))
+        return _optional_form(_form(one))
     if origin in (tuple, Sequence):
-        return _of_row([_form(one) for one in inner if one is not ...], is_fixed=origin is tuple and ... not in inner)
+        return _row_form([_form(one) for one in inner if one is not ...], is_fixed=origin is tuple and ... not in inner)
     if origin is Mapping:
-        return _of_mapping(_form(inner[1]))
+        return _mapping_form(_form(inner[1]))
     return _AS_IT_IS
 
 
-def _of_dataclass(kind: type) -> _Form:
+def _dataclass_form(kind: type) -> _Form:
     hints = get_type_hints(kind)
     names = [field.name for field in fields(kind)]
     forms = [_form(hints[name]) for name in names]
@@ -161,7 +180,7 @@ def _of_dataclass(kind: type) -> _Form:
     )
 
 
-def _of_optional(form: _Form) -> _Form:
+def _optional_form(form: _Form) -> _Form:
     if form is _AS_IT_IS:
         return form
     return _Form(
@@ -170,7 +189,7 @@ def _of_optional(form: _Form) -> _Form:
     )
 
 
-def _of_row(forms: list[_Form], *, is_fixed: bool) -> _Form:
+def _row_form(forms: list[_Form], *, is_fixed: bool) -> _Form:
     if is_fixed:
         return _Form(
             lambda row: [form.pack(one) for form, one in zip(forms, row, strict=True)],
@@ -182,14 +201,13 @@ def _of_row(forms: list[_Form], *, is_fixed: bool) -> _Form:
     return _Form(lambda row: list(map(form.pack, row)), lambda row: tuple(map(form.unpack, row)))
 
 
-def _of_mapping(form: _Form) -> _Form:
+def _mapping_form(form: _Form) -> _Form:
     if form is _AS_IT_IS:
         return _Form(dict, _same)
     return _Form(
-        lambda found: {name: form.pack(value) for name, value in found.items()},
-        lambda found: {name: form.unpack(value) for name, value in found.items()},
+        lambda mapping: {name: form.pack(value) for name, value in mapping.items()},
+        lambda mapping: {name: form.unpack(value) for name, value in mapping.items()},
     )
 
 
 _RUN, _CASE, _RESPONSE = _form(LoggedRun), _form(LoggedCase), _form(LoggedResponse)
-_POSITIONS = _form(tuple[LoggedPosition, ...])

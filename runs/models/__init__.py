@@ -1,4 +1,4 @@
-"""The records. Each state change is a function in `runs.services`."""
+"""The records. Each state change is a function of the slice that it is about."""
 
 from runs.models.access import IdempotencyKey, Token
 from runs.models.baseline import Baseline, Rotation
@@ -6,13 +6,16 @@ from runs.models.comparison import Comparison, Divergence
 from runs.models.endpoint import Endpoint, Profile
 from runs.models.identity import Bucket, EngineProcess, Fingerprint, Model, SameModel, SelfTest, Vocabulary, Worker
 from runs.models.imported import Import
+from runs.models.lane import Lane, Priority
 from runs.models.policy import Policy
 from runs.models.probe import Probe
 from runs.models.release import Gate, Release, Settling, SignOff, Verdict
 from runs.models.replay import Replay
-from runs.models.response import CaseColumns, RepeatScore, Response, TraceBlock
+from runs.models.response import CaseColumns, CaseFrame, RepeatScore, Response, RunFigures, TraceBlock
 from runs.models.run import Event, Repeat, Run, Shard
-from runs.models.suite import Case, Scorer, Suite, SuiteVersion
+from runs.models.schedule import Schedule, ScheduledStart
+from runs.models.suite import Case, Scorer, Suite, SuiteNoise, SuiteVersion
+from runs.models.upload import Upload, UploadedCase, UploadPart
 from runs.models.webhook import OutboxMessage, Webhook
 
 __all__ = [
@@ -20,6 +23,7 @@ __all__ = [
     "Bucket",
     "Case",
     "CaseColumns",
+    "CaseFrame",
     "Comparison",
     "Divergence",
     "Endpoint",
@@ -29,9 +33,11 @@ __all__ = [
     "Gate",
     "IdempotencyKey",
     "Import",
+    "Lane",
     "Model",
     "OutboxMessage",
     "Policy",
+    "Priority",
     "Probe",
     "Profile",
     "Release",
@@ -41,16 +47,23 @@ __all__ = [
     "Response",
     "Rotation",
     "Run",
+    "RunFigures",
     "SameModel",
+    "Schedule",
+    "ScheduledStart",
     "Scorer",
     "SelfTest",
     "Settling",
     "Shard",
     "SignOff",
     "Suite",
+    "SuiteNoise",
     "SuiteVersion",
     "Token",
     "TraceBlock",
+    "Upload",
+    "UploadPart",
+    "UploadedCase",
     "Verdict",
     "Vocabulary",
     "Webhook",

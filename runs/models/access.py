@@ -30,12 +30,16 @@ class Token(models.Model):
 
 
 class IdempotencyKey(models.Model):
-    """What a client called a request that makes a run, so that asking again makes no second one. Kept for a day."""
+    """What a client called a request that makes a run or a pair, so that asking again makes no second one.
+
+    Kept for a day. Of a pair, `run` is the baseline and `candidate` the other; None where the request made one run.
+    """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="idempotency_keys")
     key = models.CharField(max_length=255)
     body_digest = models.CharField(max_length=64)
     run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="idempotency_keys")
+    candidate = models.ForeignKey("runs.Run", on_delete=models.CASCADE, null=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
 
     class Meta:

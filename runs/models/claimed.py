@@ -1,4 +1,4 @@
-"""What replays and probes have in common: asked for by somebody, claimed whole by a worker, ended once."""
+"""What all work has in common: a row in the queue, which one worker at a time claims."""
 
 from django.conf import settings
 from django.db import models
@@ -6,7 +6,7 @@ from django.db.models.functions import Now
 
 
 class Claimed(models.Model):
-    """A row that a worker claims as it claims a shard: `attempt` fences every write (`runs.services.claims`)."""
+    """A row that workers claim under a lease (`runs.work.claims`): `attempt` fences every write."""
 
     class Status(models.TextChoices):
         QUEUED = "queued"
@@ -20,14 +20,22 @@ class Claimed(models.Model):
     lease_until = models.DateTimeField(null=True)
     next_at = models.DateTimeField(db_default=Now(), help_text="not before; by the database's clock")
     error = models.TextField(blank=True)
-    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True)
-    created_at = models.DateTimeField(auto_now_add=True)
-    finished_at = models.DateTimeField(null=True)
 
     class Meta:
         abstract = True
-        ordering = ["-id"]
         indexes = [
             models.Index(fields=["next_at", "id"], condition=models.Q(status="queued"), name="%(class)s_claimable"),
             models.Index(fields=["lease_until"], condition=models.Q(status="running"), name="%(class)s_leased"),
         ]
+
+
+class Requested(Claimed):
+    """Work that a person asked for by itself, as replays and probes are; it ends once (`runs.work.requests`)."""
+
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta(Claimed.Meta):
+        abstract = True
+        ordering = ["-id"]

@@ -7,8 +7,8 @@ class Comparison(models.Model):
     """Two runs, or one repeat of each, and everything computed from them.
 
     Kept by the digest of what it was computed from: the same inputs are never compared twice, and new ones (a further
-    repeat, other scores) make a new comparison. `summary` has the shape that `core.comparison` writes; it holds counts
-    by digest from the start, and the rest once `n_done` has reached `n_pairs`.
+    repeat, other scores) make a new comparison. `summary` has the shape that `core.compare.comparison` writes; it holds
+    counts by digest from the start, and the rest once `n_done` has reached `n_pairs`. `outcomes` is read by itself.
     """
 
     class Status(models.TextChoices):
@@ -25,6 +25,9 @@ class Comparison(models.Model):
     n_pairs = models.PositiveIntegerField(default=0, help_text="distinct pairs of traces that must be read")
     n_done = models.PositiveIntegerField(default=0)
     summary = models.JSONField(default=dict)
+    outcomes = models.JSONField(
+        default=dict, help_text="the cases with each outcome by look, as compare.outcomes keeps them"
+    )
     error = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True)

@@ -43,7 +43,7 @@ class Endpoint(models.Model):
 class Profile(models.Model):
     """Sampling settings and engine pins. A change makes a new version; runs keep theirs.
 
-    `settings` has the shape that `core.profile.parse` checks; see docs/profiles.md.
+    `settings` has the shape that `core.profile.parse_profile` checks; see docs/profiles.md.
     """
 
     slug = models.SlugField(max_length=80)

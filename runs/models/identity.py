@@ -53,7 +53,7 @@ class SameModel(models.Model):
 
 
 class Vocabulary(models.Model):
-    """Token id → bytes, once per tokenizer. `data` is packed by `core.vocabulary`."""
+    """Token id → bytes, once per tokenizer. `data` is packed by `core.trace.vocabulary`."""
 
     digest = models.CharField(max_length=64, unique=True)
     n_tokens = models.PositiveIntegerField()
@@ -99,7 +99,7 @@ class SelfTest(models.Model):
     """What a node's arithmetic did when it was tested (`evalboard worker --self-test`); the newest of a node counts.
 
     `node_digest` covers hardware and versions, so that a test never vouches for a node that has changed since.
-    `result` has the shape that `core.self_test` reads; see docs/self-test.md.
+    `result` has the shape that `core.profile.self_test` reads; see docs/self-test.md.
     """
 
     host = models.CharField(max_length=200)
@@ -118,8 +118,9 @@ class SelfTest(models.Model):
 
 
 class Worker(models.Model):
-    """One process that claims shards. `note` says what it does, or why it leaves work alone.
+    """One process that claims shards. `note` says what it does; `left_alone` which work it leaves to others, and why.
 
+    A worker has one of the two: what it wrote last.
     `place` and `process_started` say with `pid` which process it is (runs.own_process); "" and None where not known.
     `n_engine_failures` are those in a row; a worker that has too many is degraded, and rests.
     """
@@ -134,8 +135,10 @@ class Worker(models.Model):
     versions = models.JSONField(default=dict)
     self_test = models.ForeignKey(SelfTest, on_delete=models.SET_NULL, null=True, related_name="workers")
     note = models.CharField(max_length=500, blank=True)
+    left_alone = models.JSONField(null=True, help_text='{"noun": "run" or "probe", "id", "why"}')
     n_engine_failures = models.PositiveIntegerField(default=0)
     rests_until = models.DateTimeField(null=True, help_text="degraded: it claims nothing before")
+    pace = models.FloatField(null=True, help_text="responses a second over the last shard that it finished")
     n_fenced = models.PositiveIntegerField(default=0, help_text="writes refused because its lease was lost")
     started_at = models.DateTimeField(auto_now_add=True)
     seen_at = models.DateTimeField(db_index=True)

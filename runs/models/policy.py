@@ -7,7 +7,7 @@ from django.db import models
 class Policy(models.Model):
     """Versioned thresholds. A change makes a new version; a verdict keeps the one it was taken under.
 
-    `settings` has the shape that `core.policy.parse` checks; see docs/verdict.md.
+    `settings` has the shape that `core.suite.parse_policy` checks; see docs/verdict.md.
     """
 
     slug = models.SlugField(max_length=80)

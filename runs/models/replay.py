@@ -2,10 +2,10 @@
 
 from django.db import models
 
-from runs.models.claimed import Claimed
+from runs.models.claimed import Requested
 
 
-class Replay(Claimed):
+class Replay(Requested):
     """A request to decode one case of a run again, as it was or under variants, and what came of it.
 
     `variants` is a list such as `[{}]` (as it was), `[{"batch_size": 1}, {"batch_size": 2}]`, `[{"dtype": "float16"}]`

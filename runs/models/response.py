@@ -5,7 +5,7 @@ from django.db.models.functions import Now
 
 
 class TraceBlock(models.Model):
-    """A few dozen traces in one zstd frame; docs/trace-format.md says every byte."""
+    """A few dozen packed traces; docs/trace-format.md says every byte."""
 
     run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="trace_blocks")
     data = models.BinaryField()
@@ -20,9 +20,12 @@ class Response(models.Model):
     """What came back for (repeat, case index), with its provenance.
 
     A response with an `error_code` is missing: it has no text, no trace and no score, and the
-    code (`core.provenance.ERROR_CODES`) says why. `trace_block` and `trace_slot` point at the
+    code (`core.trace.provenance.ERROR_CODES`) says why. `trace_block` and `trace_slot` point at the
     trace, which an equal one of an earlier repeat may share. What is constant for the engine
     process (headers, settings, pins) stands there once.
+
+    `text` is the answer, which is scored. What the model thought before it stands in `reasoning`, where a profile or a
+    log tells the two apart; then `n_reasoning_tokens` of the trace, tags included, are thinking, where that is known.
     """
 
     # Without an index of its own: the one over (repeat, case index) serves.
@@ -33,6 +36,9 @@ class Response(models.Model):
     )
     attempt = models.PositiveIntegerField()
     text = models.TextField(blank=True)
+    reasoning = models.TextField(null=True, help_text="what the model thought; null where nothing is apart")
+    n_reasoning_tokens = models.PositiveIntegerField(null=True)
+    is_truncated = models.BooleanField(null=True, help_text="cut while it thought; null where nothing is apart")
     finish_reason = models.CharField(max_length=20, blank=True)
     error_code = models.CharField(max_length=40, blank=True)
     error_detail = models.TextField(blank=True)
@@ -72,6 +78,7 @@ class Response(models.Model):
         indexes = [
             models.Index(fields=["repeat"], condition=~models.Q(error_code=""), name="response_missing"),
             models.Index(fields=["repeat"], condition=models.Q(is_vouched=False), name="response_unvouched"),
+            models.Index(fields=["repeat"], condition=models.Q(is_truncated=True), name="response_truncated"),
         ]
 
     def __str__(self) -> str:
@@ -83,7 +90,7 @@ class CaseColumns(models.Model):
 
     `text_digests` and `trace_digests` are 16 bytes a case, zero where the response is missing;
     `buckets` is a little-endian uint16 a case into `bucket_ids`, 65535 where missing. `marks` is a
-    byte a case, as `core.live_answers` has marks.
+    byte a case, as `core.stats.live_answers` has marks.
     """
 
     repeat = models.OneToOneField("runs.Repeat", on_delete=models.CASCADE, related_name="columns")
@@ -94,6 +101,9 @@ class CaseColumns(models.Model):
     digest = models.CharField(max_length=64, blank=True, help_text="of the columns above and the bucket ids")
     marks = models.BinaryField(null=True, help_text="null where no response carries one")
     n_left_out = models.PositiveIntegerField(default=0, help_text="responses that are no draws")
+    batch_sizes = models.JSONField(
+        null=True, help_text="the largest batch of each response: size → responses; null where nobody has counted"
+    )
     flip_chances = models.BinaryField(
         null=True, help_text="a little-endian float32 a case, NaN where unknown; see core.fragility"
     )
@@ -106,13 +116,17 @@ class RepeatScore(models.Model):
     """The scores of one repeat under one scorer.
 
     `scores` is a little-endian float64 in [0, 1] a case, NaN where missing; `reasons` is a
-    zstd-compressed JSON list of one sentence (or null) a case.
+    zstd-compressed JSON list of one sentence (or null) a case; `answers` is a little-endian uint64 a case,
+    the same where two responses gave one answer.
     """
 
     repeat = models.ForeignKey("runs.Repeat", on_delete=models.CASCADE, related_name="scores")
     scorer = models.ForeignKey("runs.Scorer", on_delete=models.PROTECT, related_name="repeat_scores")
     scores = models.BinaryField()
     reasons = models.BinaryField()
+    answers = models.BinaryField(
+        null=True, help_text="zeros where none was read; null where the scorer reads none, or read them before this"
+    )
     n_scored = models.PositiveIntegerField()
     n_missing = models.PositiveIntegerField()
     points = models.FloatField(
@@ -126,3 +140,43 @@ class RepeatScore(models.Model):
 
     def __str__(self) -> str:
         return f"score of {self.repeat}"
+
+
+class RunFigures(models.Model):
+    """What the columns of a run's repeats come to, kept so that nobody who reads the run reads them again.
+
+    `digest` stands for all that `figures` (`contract.figures.RunFigures`) and `cases` were computed from, `twin_digest`
+    for what `twin` was: what no longer has the digest of today is computed anew. `cases` is zstd over a byte a case,
+    its bits as `run.case_table` has them.
+    """
+
+    run = models.OneToOneField("runs.Run", on_delete=models.CASCADE, related_name="figures")
+    digest = models.CharField(max_length=64)
+    figures = models.JSONField()
+    cases = models.BinaryField()
+    twin = models.JSONField(null=True)
+    twin_digest = models.CharField(max_length=64, blank=True)
+
+    class Meta:
+        verbose_name_plural = "run figures"
+
+    def __str__(self) -> str:
+        return f"figures of run {self.run_id}"
+
+
+class CaseFrame(models.Model):
+    """What lists of cases show of some cases in a row, the first of them `first`: `run.case_table` has the bytes.
+
+    It belongs to the figures of its digest; those of other figures are not read.
+    """
+
+    run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="case_frames", db_index=False)
+    digest = models.CharField(max_length=64)
+    first = models.PositiveIntegerField()
+    data = models.BinaryField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "first", "digest"], name="one_frame_per_place")]
+
+    def __str__(self) -> str:
+        return f"cases of run {self.run_id} from {self.first}"

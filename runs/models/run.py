@@ -7,6 +7,9 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from runs.models.claimed import Claimed
+from runs.models.lane import Lane, Priority
+
 
 class Run(models.Model):
     """One request to evaluate one suite version on one endpoint under one profile, k repeats."""
@@ -34,6 +37,9 @@ class Run(models.Model):
         default=False, help_text="sampled, and repeats of a case were sent the same seed: all of them are one draw"
     )
     labels = models.JSONField(default=dict)
+    priority = models.CharField(
+        max_length=10, choices=Priority.choices, default=Priority.NORMAL, db_default=Priority.NORMAL
+    )
     source = models.ForeignKey(
         "runs.Import",
         on_delete=models.PROTECT,
@@ -52,6 +58,10 @@ class Run(models.Model):
         related_name="runs",
         help_text="the serving stack that the run keeps to, bound by the first shard started",
     )
+    strays = models.JSONField(null=True, help_text="what work.strays found when the run ended; null: nobody has looked")
+    unsteady = models.JSONField(
+        null=True, help_text="buckets whose repeats should be the same to the bit and are not; null: nobody has looked"
+    )
     failure = models.TextField(blank=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -68,6 +78,13 @@ class Run(models.Model):
         indexes = [
             models.Index(fields=["status"], name="run_by_status"),
             models.Index(fields=["ran_at", "id"], name="run_by_time"),
+            models.Index(fields=["finished_at", "id"], condition=models.Q(status="finished"), name="run_by_end"),
+            models.Index(fields=["suite_version", "ran_at", "id"], name="run_of_suite"),
+            models.Index(  # an earlier one of these is a run's twin
+                fields=["suite_version", "endpoint", "profile", "bucket", "id"],
+                condition=models.Q(status="finished"),
+                name="run_twins",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -79,14 +96,22 @@ class Run(models.Model):
 
 
 class Repeat(models.Model):
-    """The n-th pass over the suite within a run, from 1."""
+    """The n-th pass over the suite within a run, from 1.
+
+    One with chosen `cases` is targeted: no score, range or noise of the run is made of it, and what it was not to
+    decode is not missing. `cases=None` are the others.
+    """
 
     Status = Run.Status  # a repeat ends in the same ways as its run
+    WITHOUT_SCORE = (Status.CANCELLED, Status.FAILED)  # ended, and left out of every judgement
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="repeats")
     index = models.PositiveIntegerField()
     status = models.CharField(max_length=20, choices=Status.choices, default=Status.QUEUED)
     finished_at = models.DateTimeField(null=True)
+    cases = models.BinaryField(
+        null=True, help_text="a bit a case, of those that it decodes (core.trace.pack_selection); null: all of them"
+    )
     engine_processes = models.ManyToManyField(
         "runs.EngineProcess",
         related_name="repeats",
@@ -102,29 +127,28 @@ class Repeat(models.Model):
 
 
 class ShardQuerySet(models.QuerySet["Shard"]):
-    def expired(self) -> Self:
-        """Running shards whose lease has ended by the database's clock."""
-        return self.filter(status=Shard.Status.RUNNING, lease_until__lt=Now())
-
     def cancelled_in_the_queue(self) -> Self:
         """Queued shards of runs that are to be cancelled: nobody will claim them."""
         return self.filter(status=Shard.Status.QUEUED, repeat__run__is_cancel_wanted=True)
 
+    def wanted(self) -> Self:
+        """Shards of runs that go on: neither ended nor being cancelled."""
+        return self.filter(
+            repeat__run__is_cancel_wanted=False, repeat__run__status__in=(Run.Status.QUEUED, Run.Status.RUNNING)
+        )
+
     def claimable(self) -> Self:
         """Queued shards that a worker of their pool may take now."""
-        return self.filter(
-            status=Shard.Status.QUEUED,
-            next_at__lte=Now(),
-            repeat__run__is_cancel_wanted=False,
-            repeat__run__status__in=(Run.Status.QUEUED, Run.Status.RUNNING),
-        )
+        return self.wanted().filter(status=Shard.Status.QUEUED, next_at__lte=Now())
 
     def open(self) -> Self:
         return self.filter(status__in=(Shard.Status.QUEUED, Shard.Status.RUNNING))
 
 
-class Shard(models.Model):
+class Shard(Claimed):
     """A slice of one repeat, cases `first` to `last` inclusive, that one worker claims at a time.
+
+    Of a targeted repeat only the chosen ones of these, `n_chosen`.
 
     `attempt` is the fencing token: every write of a worker names the attempt it holds.
     `n_crashes` counts attempts that ended without a word; after two, cases run one at a time and
@@ -139,35 +163,42 @@ class Shard(models.Model):
         CANCELLED = "cancelled"
 
     repeat = models.ForeignKey(Repeat, on_delete=models.CASCADE, related_name="shards")
+    # Without an index of its own: nobody looks for a lane's shards but for those in the queue.
+    lane = models.ForeignKey(
+        Lane,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="shards",
+        db_index=False,
+        help_text="where it waits; null: it never was in a lane, as those of logs",
+    )
     first = models.PositiveIntegerField()
     last = models.PositiveIntegerField()
+    n_chosen = models.PositiveIntegerField(null=True, help_text="of its cases, those to decode; null: all of them")
     status = models.CharField(max_length=20, choices=Status.choices, default=Status.QUEUED)
-    attempt = models.PositiveIntegerField(default=0)
     n_crashes = models.PositiveIntegerField(default=0)
     n_failed_starts = models.PositiveIntegerField(default=0)
     in_flight = models.PositiveIntegerField(null=True)
-    owner = models.ForeignKey("runs.Worker", on_delete=models.SET_NULL, null=True, related_name="shards")
-    lease_until = models.DateTimeField(null=True)
-    next_at = models.DateTimeField(db_default=Now(), help_text="not before; by the database's clock")
     n_done = models.PositiveIntegerField(default=0)
-    error = models.TextField(blank=True)
+    # Spelt out as the released migrations have it; the name comes to the same.
+    owner = models.ForeignKey("runs.Worker", on_delete=models.SET_NULL, null=True, related_name="shards")
 
     objects = ShardQuerySet.as_manager()
 
-    class Meta:
+    class Meta(Claimed.Meta):
         ordering = ["repeat_id", "first"]
-        constraints = [models.UniqueConstraint(fields=["repeat", "first"], name="one_shard_per_slice")]
         indexes = [
-            models.Index(fields=["next_at", "id"], condition=models.Q(status="queued"), name="shard_claimable"),
-            models.Index(fields=["lease_until"], condition=models.Q(status="running"), name="shard_leased"),
+            *Claimed.Meta.indexes,
+            models.Index("lane", models.F("id") + 0, condition=models.Q(status="queued"), name="shard_in_lane"),
         ]
+        constraints = [models.UniqueConstraint(fields=["repeat", "first"], name="one_shard_per_slice")]
 
     def __str__(self) -> str:
         return f"shard {self.pk}"
 
     @property
     def n_cases(self) -> int:
-        return self.last - self.first + 1
+        return self.last - self.first + 1 if self.n_chosen is None else self.n_chosen
 
 
 class Event(models.Model):
@@ -183,6 +214,7 @@ class Event(models.Model):
     level = models.CharField(max_length=10, choices=Level.choices, default=Level.INFO)
     code = models.CharField(max_length=40)
     text = models.TextField()
+    what = models.TextField(default="", db_default="", help_text="the text without the place that it begins with")
 
     class Meta:
         ordering = ["id"]

@@ -83,6 +83,28 @@ class Case(models.Model):
             models.UniqueConstraint(fields=["suite_version", "index"], name="one_case_per_index"),
             models.UniqueConstraint(fields=["suite_version", "case_id"], name="one_case_per_id"),
         ]
+        indexes = [
+            models.Index(fields=["suite_version"], condition=models.Q(is_reference=True), name="case_reference"),
+            models.Index(fields=["suite_version"], condition=~models.Q(group=""), name="case_grouped"),
+        ]
 
     def __str__(self) -> str:
         return self.case_id
+
+
+class SuiteNoise(models.Model):
+    """How noisy one bucket is on a suite version (`contract.figures.BucketNoise`), kept until `digest` is another.
+
+    It stands for the scores that `noise` was measured from; null where they say nothing.
+    """
+
+    suite_version = models.ForeignKey(SuiteVersion, on_delete=models.CASCADE, related_name="noises")
+    bucket = models.ForeignKey("runs.Bucket", on_delete=models.CASCADE, related_name="+")
+    digest = models.CharField(max_length=64)
+    noise = models.JSONField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["suite_version", "bucket"], name="one_noise_per_bucket")]
+
+    def __str__(self) -> str:
+        return f"noise of {self.suite_version} in bucket {self.bucket_id}"

@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,23 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from evalboard.core.profile_defaults import DEFAULT_PROFILES
-from runs import imported, services
-from runs.access import ROLES
+from evalboard.core.profile import DEFAULT_PROFILES
+from runs.access import create_token
+from runs.access.roles import ROLES
+from runs.baselines import set_baseline
+from runs.catalogue import store_default_policies
+from runs.catalogue.rotations import note_rotation
+from runs.fingerprints import say_same_model
 from runs.importers.files import LogFile
+from runs.imports import import_logs
 from runs.models import Fingerprint, Model, Probe, Replay, Run
-from runs.services.rotations import note_rotation
-from runs.services.webhooks import EVENTS
+from runs.release import create_release
+from runs.replays import claim_replay, create_replay, finish_replay, record_result
+from runs.schedules import create_schedule
+from runs.store import imported
+from runs.webhooks import create_webhook
+from runs.webhooks.webhooks import EVENTS
+from runs.work import record_self_test, register_worker
 from tests import build, judged, probes, self_tests
 from tests.api.conftest import SCOPES
 from tests.frontend import stage, two_runs
@@ -62,13 +73,14 @@ class Rows:
     rotated: int
     open_release: int
     webhook: int
+    schedule: int
     token: int
 
 
 def make(person: Any) -> Rows:
     """Everything there is, by the services, as workers and people would bring it."""
     stage.stage(model_root=settings.MODEL_ROOTS[0], n_cases=6)
-    services.store_default_policies()
+    store_default_policies()
     ours, theirs = two_runs.near_tie(2)
     baseline, candidate = two_runs.make({2: ours}, {2: theirs}, repeats=2)
     stage.run_in("incomplete")
@@ -77,18 +89,19 @@ def make(person: Any) -> Rows:
     queued, unneeded = stage.start(), stage.run_in("finished")
     judged.policy()
     reference, other = judged.run(), judged.run()
-    release = services.create_release(gates=_gates(reference, other), policy="lenient", labels={}, user=person)
-    unsettled = services.create_release(
+    release = create_release(gates=_gates(reference, other), policy="lenient", labels={}, user=person)
+    unsettled = create_release(
         gates=_gates(reference, judged.open_run()), policy="lenient", labels={"branch": "main"}, user=person
     )
-    services.set_baseline(suite=stage.SLUG, run=reference.pk, reason="As shipped.", user=person)
+    set_baseline(suite=stage.SLUG, run=reference.pk, reason="As shipped.", user=person)
     rotated = _rotated(person)
-    webhook, _ = services.create_webhook(url="https://example.com/told", events=list(EVENTS), user=person)
+    webhook, _ = create_webhook(url="https://example.com/told", events=list(EVENTS), user=person)
+    schedule = create_schedule(slug="nightly", cron="0 3 * * *", kind="run", order=_scheduled(), user=person)
     for name in ("lab/a", "lab/b", "lab/c"):
         Model.objects.create(name=name, line=name, digest=imported.model_digest(name))
-    said = services.say_same_model(name="lab/a", other_name="lab/b", reason="One file.", user=person)
+    said = say_same_model(name="lab/a", other_name="lab/b", reason="One file.", user=person)
     until = timezone.now() + timedelta(days=1)
-    token, _ = services.create_token(user=person, name="other", scopes=("read",), expires_at=until)
+    token, _ = create_token(user=person, name="other", scopes=("read",), expires_at=until)
     first, second = Fingerprint.objects.order_by("id").values_list("id", flat=True)[:2]
     known = {
         "run_id": baseline.pk,
@@ -104,6 +117,7 @@ def make(person: Any) -> Rows:
         "case": CASE,
         "slug": stage.SLUG,
         "webhook_id": webhook.pk,
+        "schedule_id": schedule.pk,
         "same_model_id": said.pk,
         "token_id": token.pk,
     }
@@ -118,6 +132,7 @@ def make(person: Any) -> Rows:
         rotated=rotated.pk,
         open_release=unsettled.pk,
         webhook=webhook.pk,
+        schedule=schedule.pk,
         token=token.pk,
     )
 
@@ -148,6 +163,23 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         digest = answers["release"]["input_digest"]
         return Good("sign_release", take("release_id"), body={"decision": "approve", "input_digest": digest})
 
+    def of_upload(operation: str, **sent: Any) -> Callable[[], Good]:
+        path = sent.pop("path", {})
+        return lambda: Good(operation, {"upload_id": answers["open_upload"]["id"], **path}, **sent)
+
+    part: dict[str, Any] = {
+        "path": {"offset": 0},
+        "query": {"sha256": sha256(LINES.encode()).hexdigest()},
+        "body": LINES,
+    }
+    uploaded = [
+        of_upload("send_part", **part, media=JSONL),
+        of_upload("send_part", **part, media=JSONL),
+        of_upload("close_upload", body={"n_bytes": len(LINES.encode())}),
+        of_upload("upload"),
+        of_upload("delete_upload"),
+    ]
+
     def unchanged(operation: str, path: dict[str, Any]) -> Callable[[], Good]:
         return lambda: Good(operation, path, headers={"If-None-Match": answers[f"{operation} ETag"]})
 
@@ -160,6 +192,8 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("push_suite", body=suite),
         Good("push_suite", body=suite),
         Good("push_suite", query={"slug": "lines"}, body=LINES, media=JSONL),
+        Good("uploads"),
+        Good("open_upload", body={"slug": "large"}),
         Good("suite", take("slug"), query={"version": 1}),
         Good("suite_versions", take("slug")),
         Good("suite_history", take("slug")),
@@ -179,6 +213,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("create_policy", body=policy),
         Good("runs", query={"status": "finished"}),
         Good("create_run", body=asked | {"labels": {"branch": "main"}}, headers={"Idempotency-Key": "schema-1"}),
+        Good("create_pair", body={"baseline": asked, "candidate": asked}),
         Good("run", run),
         Good("run", queued),
         Good("add_repeats", queued, body={"n": 1}),
@@ -231,6 +266,12 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("switch_webhook_on", {"webhook_id": rows.webhook}),
         Good("send_webhook_test", {"webhook_id": rows.webhook}),
         Good("delete_webhook", {"webhook_id": rows.webhook}),
+        Good("schedules"),
+        Good("create_schedule", body={"slug": "weekly", "cron": "0 4 * * 1", "run": _scheduled()}),
+        Good("schedule", {"schedule_id": rows.schedule}),
+        Good("pause_schedule", {"schedule_id": rows.schedule}),
+        Good("resume_schedule", {"schedule_id": rows.schedule}),
+        Good("delete_schedule", {"schedule_id": rows.schedule}),
     ]
 
     def as_is(each: Good) -> Callable[[], Good]:
@@ -238,7 +279,12 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
 
     read_again = [unchanged(name, take(f"{name}_id")) for name in ("replay", "probe")]
     read_again += [as_is(Good("run", queued)), unchanged("run", queued)]
-    return [*map(as_is, plain), signed, settled, *read_again, *map(as_is, last)]
+    return [*map(as_is, plain), *uploaded, signed, settled, *read_again, *map(as_is, last)]
+
+
+def _scheduled() -> dict[str, Any]:
+    """A run that can be started, as a schedule names it."""
+    return {"suite": stage.SLUG, "endpoint": "local", "profile": "pinned", "repeats": 1}
 
 
 def _probed(kind: str, **parameters: Any) -> Probe:
@@ -253,7 +299,7 @@ def _imported(person: Any) -> int:
         file.write(batch_log.output({"sky": "blue"}))
         file.flush()
         log = LogFile("output.jsonl", Path(file.name))
-        return services.import_logs(files=[log], format="auto", suite=None, user=person)[0].pk
+        return import_logs(files=[log], format="auto", suite=None, user=person)[0].pk
 
 
 def _gates(baseline: Run, candidate: Run) -> list[dict[str, Any]]:
@@ -266,7 +312,7 @@ def _rotated(person: Any) -> Run:
     build.endpoint("rotating", line="other")
     texts = judged.answers(judged.N_CASES)
     before = build.finished_run(texts, version=judged.suite(), on="rotating")
-    services.set_baseline(suite=stage.SLUG, run=before.pk, reason="As it was.", user=person)
+    set_baseline(suite=stage.SLUG, run=before.pk, reason="As it was.", user=person)
     after = build.finished_run(texts, version=judged.suite(), on="rotating", by=build.process(build.bucket("bfloat16")))
     with transaction.atomic():
         note_rotation(run=after)
@@ -276,17 +322,17 @@ def _rotated(person: Any) -> Run:
 def _self_tested() -> None:
     """A worker whose node was tested."""
     hardware, versions = {"kind": "cpu"}, {"vllm": "0.32.0"}
-    services.record_self_test(host="node-2", hardware=hardware, versions=versions, result=self_tests.result())
-    services.register_worker(name="tested", host="node-2", pid=2, pool="default", hardware=hardware, versions=versions)
+    record_self_test(host="node-2", hardware=hardware, versions=versions, result=self_tests.result())
+    register_worker(name="tested", host="node-2", pid=2, pool="default", hardware=hardware, versions=versions)
 
 
 def _replayed(run: Run) -> Replay:
     """A replay of one case at two batch sizes, ended."""
-    replay = services.create_replay(run_id=run.pk, case_id=CASE, batch_sizes=[1, 2])
-    by = services.register_worker(name="replayer", host="node-3", pid=3, pool="default", hardware={}, versions={})
-    lease = services.claim_replay(worker=by)
+    replay = create_replay(run_id=run.pk, case_id=CASE, batch_sizes=[1, 2])
+    by = register_worker(name="replayer", host="node-3", pid=3, pool="default", hardware={}, versions={})
+    lease = claim_replay(worker=by)
     assert lease is not None
     for variant in replay.variants:
-        services.record_result(lease=lease, result=result(variant))
-    services.finish_replay(lease=lease)
+        record_result(lease=lease, result=result(variant))
+    finish_replay(lease=lease)
     return replay

@@ -19,7 +19,7 @@ def run(db: None) -> Run:
 
 def rotated(by_dtype: str = "bfloat16") -> Run:
     """A further run on the same endpoint and profile, bound as a worker binds it to another stack."""
-    from runs.services.rotations import note_rotation
+    from runs.catalogue.rotations import note_rotation
 
     made = build.finished_run(by=build.process(build.bucket(by_dtype)))
     made.refresh_from_db()

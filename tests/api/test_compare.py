@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from evalboard.core import cause
+from evalboard.core.compare import cause
+from runs.compare import comparisons
 from runs.models import Run
-from runs.services import comparisons
 from tests import build
 from tests.api.conftest import Api
 
@@ -17,6 +17,10 @@ CAUSES = {
     "scorer",
     "model_changed",
     "prompt_mismatch",
+    "sampling_changed",
+    "leak",
+    "silent_change",
+    "seed_ignored",
     "backend_changed",
     "model_name_changed",
     "whitespace",

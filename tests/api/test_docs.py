@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from evalboard.contract.release import OUTCOMES
 from evalboard.core import errors
-from evalboard.core.run_archive_reader import ArchiveDamaged
-from runs import outage
+from evalboard.core.archive.run_archive_reader import ArchiveDamaged
 from runs.api import problems, urls
-from runs.api.views.releases import FILTERS as RELEASE_FILTERS
-from runs.api.views.runs import FILTERS
-from runs.selectors.release_list import OUTCOMES
-from runs.services import idempotency
+from runs.health import outage
+from runs.release.api import FILTERS as RELEASE_FILTERS
+from runs.run import idempotency
+from runs.run.api import FILTERS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "api.md").read_text()
 ROW = re.compile(r"^\| `(GET|POST|DELETE) (\S+)` \| (\w+) \|", re.MULTILINE)
@@ -20,6 +20,7 @@ ROW = re.compile(r"^\| `(GET|POST|DELETE) (\S+)` \| (\w+) \|", re.MULTILINE)
 NEVER_ANSWERED = (errors.LeaseLost, ArchiveDamaged)
 NAMES = {"run_id": "id", "release_id": "id", "replay_id": "id", "fingerprint_id": "id"}
 NAMES |= {"import_id": "id", "probe_id": "id", "token_id": "id", "webhook_id": "id", "same_model_id": "id"}
+NAMES |= {"schedule_id": "id", "upload_id": "id"}
 
 
 def stated() -> set[tuple[str, str, str]]:
@@ -64,7 +65,7 @@ def test_every_problem_code_is_documented() -> None:
 
 
 def test_every_warning_code_is_documented() -> None:
-    source = (Path(problems.__file__).parents[1] / "selectors" / "run_warnings.py").read_text()
+    source = (Path(problems.__file__).parents[1] / "run" / "read_warnings.py").read_text()
     codes = set(re.findall(r'yield\s+"(\w+)"', source))
     assert len(codes) >= 9
     assert not {code for code in codes if f"`{code}`" not in PAGE}

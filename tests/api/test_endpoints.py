@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from evalboard.core.profile_defaults import DEFAULT_PROFILES
+from evalboard.core.profile import DEFAULT_PROFILES
 from tests import build
 from tests.api.conftest import Api
 

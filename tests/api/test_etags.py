@@ -8,9 +8,12 @@ import time_machine
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from runs import services
+from runs.catalogue import create_policy
 from runs.models import EngineProcess, Repeat, Run, Shard, Suite
-from runs.selectors import run_facts, run_state
+from runs.replays import claim_replay, create_replay
+from runs.run import add_repeats, cancel_run, delete_run, read_facts, read_state
+from runs.suites import rescore_run
+from runs.work import claim_shard, record_self_check
 from tests import build
 from tests.api.conftest import Api
 from tests.judged import LENIENT
@@ -68,25 +71,25 @@ def decode_all(run: Run) -> None:
 
 
 def check_again(run: Run) -> None:
-    services.record_self_check(process=EngineProcess.objects.earliest("pk"), digest="another")
+    record_self_check(process=EngineProcess.objects.earliest("pk"), digest="another")
 
 
 def carry_policy(run: Run) -> None:
     """How many points repeats resolve is said under the suite's policy."""
-    policy, _ = services.create_policy(slug="late", title="", settings={**LENIENT, "looks": [3, 10, 20]})
+    policy, _ = create_policy(slug="late", title="", settings={**LENIENT, "looks": [3, 10, 20]})
     Suite.objects.update(policy=policy)
 
 
 CHANGES: dict[str, tuple[Callable[[Run], Any] | None, Callable[[Run], Any]]] = {
-    "a shard is claimed": (None, lambda run: services.claim_shard(worker=build.worker())),
+    "a shard is claimed": (None, lambda run: claim_shard(worker=build.worker())),
     "responses come": (None, decode_some),
     "one more response comes": (decode_some, decode_more),
     "it ends": (None, decode_all),
-    "it is cancelled": (None, lambda run: services.cancel_run(run_id=run.pk)),
-    "repeats are added": (decode_all, lambda run: services.add_repeats(run_id=run.pk, n=1)),
+    "it is cancelled": (None, lambda run: cancel_run(run_id=run.pk)),
+    "repeats are added": (decode_all, lambda run: add_repeats(run_id=run.pk, n=1)),
     "it is scored again": (
         decode_all,
-        lambda run: services.rescore_run(run_id=run.pk, scorer={"kind": "contains"}),
+        lambda run: rescore_run(run_id=run.pk, scorer={"kind": "contains"}),
     ),
     "a repeat fails": (None, lambda run: Repeat.objects.filter(run=run, index=1).update(status="failed")),
     "a self-check comes": (decode_all, check_again),
@@ -98,7 +101,7 @@ CHANGES: dict[str, tuple[Callable[[Run], Any] | None, Callable[[Run], Any]]] = {
 @time_machine.travel("2026-11-21T12:00:10Z", tick=False)
 def test_whatever_changes_is_told(api: Api, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the clock's own part held still: it is for what follows from the clock, and must not be what tells this."""
-    monkeypatch.setattr(run_state, "FRESH_SECONDS", 10**9)
+    monkeypatch.setattr(read_state, "FRESH_SECONDS", 10**9)
     before, change = CHANGES[what]
     run = build.run(repeats=2)
     if before is not None:
@@ -109,7 +112,7 @@ def test_whatever_changes_is_told(api: Api, what: str, monkeypatch: pytest.Monke
     changed = poll(api, run, seen["ETag"])
     assert changed.status_code == 200
     assert changed["ETag"] != seen["ETag"]
-    run_facts._remembered.cache_clear()
+    read_facts._remembered.cache_clear()
     assert poll(api, run).json() == changed.json(), "nothing of the answer was remembered from before"
 
 
@@ -117,7 +120,7 @@ def test_an_earlier_twin_that_goes_is_told(api: Api, monkeypatch: pytest.MonkeyP
     by = build.process()
     first, second = build.finished_run(by=by), build.finished_run(by=by)
     seen = poll(api, second)
-    services.delete_run(run_id=first.pk)
+    delete_run(run_id=first.pk)
     changed = poll(api, second, seen["ETag"])
     assert (seen.json()["twin"]["run"], changed.json()["twin"]) == (str(first.pk), None)
 
@@ -128,24 +131,24 @@ def test_what_follows_from_the_clock_alone_is_at_most_ten_seconds_old(
     """Speed, time left and who is still there; a run that has ended asks no clock."""
     waiting, ended = build.run(), build.finished_run()
     tags = [poll(api, run)["ETag"] for run in (waiting, ended)]
-    monkeypatch.setattr(run_state, "FRESH_SECONDS", 1e-6)
+    monkeypatch.setattr(read_state, "FRESH_SECONDS", 1e-6)
     assert [poll(api, run, tag).status_code for run, tag in zip((waiting, ended), tags, strict=True)] == [200, 304]
 
 
 def test_a_run_that_is_gone_is_not_found_whatever_was_seen(api: Api) -> None:
     run = build.finished_run()
     tag = poll(api, run)["ETag"]
-    services.delete_run(run_id=run.pk)
+    delete_run(run_id=run.pk)
     assert poll(api, run, tag).status_code == 404
 
 
 def test_a_replay_is_polled_alike(api: Api) -> None:
     run = build.finished_run()
-    replay = services.create_replay(run_id=run.pk, case_id="sky")
+    replay = create_replay(run_id=run.pk, case_id="sky")
     address = f"/replays/{replay.pk}/"
     tag = api.get(address)["ETag"]
     assert api.get(address, If_None_Match=tag).status_code == 304
-    services.claim_replay(worker=build.worker("replayer"))
+    claim_replay(worker=build.worker("replayer"))
     assert api.get(address, If_None_Match=tag).json()["status"] == "running"
 
 

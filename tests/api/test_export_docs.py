@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evalboard.core import run_archive
-from evalboard.core.run_archive_reader import RunArchive
+from evalboard.core.archive import RunArchive, run_archive
 from runs import exports
 from tests import build
 
@@ -27,7 +26,7 @@ def test_every_member_and_field_of_an_archive_is_documented() -> None:
     archive = RunArchive(io.BytesIO(b"".join(exports.run_archive(run.pk))))
     assert rows("### The manifest\n") == set(archive.manifest)
     names = {re.sub("[0-9a-f]{64}", "{digest}", member["name"]) for member in archive.manifest["members"]}
-    assert rows("## The archive, version") == names | {run_archive.MANIFEST}
+    assert rows("## The archive, version") == names | {run_archive.MANIFEST_NAME}
     for response in archive.responses():
         assert rows("### A response\n") == set(response.row)
         assert not {name for name in response.row["provenance"] if f"`{name}`" not in PAGE}
@@ -39,8 +38,8 @@ def test_every_column_is_documented() -> None:
 
 
 def test_the_version_is_the_codes() -> None:
-    assert f"## The archive, version {run_archive.VERSION}\n" in PAGE
-    assert f"`{run_archive.FORMAT}`, {run_archive.VERSION}" in PAGE
+    assert f"## The archive, version {run_archive.ARCHIVE_VERSION}\n" in PAGE
+    assert f"`{run_archive.ARCHIVE_FORMAT}`, {run_archive.ARCHIVE_VERSION}" in PAGE
 
 
 @pytest.mark.django_db(transaction=True)

@@ -11,9 +11,10 @@ import pytest
 from django.test import Client
 
 from evalboard.core import table
-from evalboard.core.run_archive_reader import RunArchive
-from runs import exports, services
-from runs.api.views.exports import PAIR_NAMES
+from evalboard.core.archive import RunArchive
+from runs import exports
+from runs.compare import compare
+from runs.exports.api import PAIR_NAMES
 from runs.models import Case, Comparison, Response, Run
 from tests import build
 from tests.api.conftest import Api
@@ -152,7 +153,7 @@ def test_pairs_are_those_of_the_list(api: Api, settings: Any) -> None:
 
 def test_pairs_of_a_comparison_at_work_are_refused(api: Api, settings: Any) -> None:
     baseline, candidate = pair(settings)
-    made = services.compare(baseline=baseline.pk, candidate=candidate.pk)
+    made = compare(baseline=baseline.pk, candidate=candidate.pk)
     Comparison.objects.filter(pk=made.pk).update(status="queued", n_pairs=5000, n_done=7)
     refused = api.get(f"/compare/cases.csv?baseline={baseline.pk}&candidate={candidate.pk}")
     assert (refused.status_code, refused.json()["code"]) == (409, "conflict")

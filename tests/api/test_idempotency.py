@@ -10,9 +10,10 @@ import pytest
 from django.db import close_old_connections, connection, connections, transaction
 from django.utils import timezone
 
-from runs import services
 from runs.models import IdempotencyKey, Run
-from runs.services.idempotency import KeyInUse
+from runs.run import cancel_run, create_run_once
+from runs.run.idempotency import KeyInUse
+from runs.sweep import reconcile
 from tests import build
 from tests.api.conftest import Api
 
@@ -42,8 +43,31 @@ def test_the_same_request_answers_with_the_same_run(api: Api) -> None:
     assert Run.objects.count() == 1
 
 
+def test_the_same_request_for_a_pair_answers_with_the_same_pair(api: Api) -> None:
+    body = {"baseline": ASKED, "candidate": {**ASKED, "labels": {"commit": "1f3a"}}}
+    first, again = (api.post("/runs/pairs/", body, Idempotency_Key=KEY) for _ in range(2))
+    assert (first.status_code, "Idempotent-Replayed" in first) == (201, False)
+    assert (again.status_code, again["Idempotent-Replayed"], again.json()) == (201, "true", first.json())
+    assert Run.objects.count() == 2
+    made = [first.json()[side]["id"] for side in ("baseline", "candidate")]
+    refused = ask(api)
+    assert (refused.status_code, refused.json()["code"]) == (422, "idempotency_key_reused")
+    assert f"made run {made[0]} and run {made[1]};" in refused.json()["detail"]
+
+
+@pytest.mark.parametrize("side", ["baseline", "candidate"])
+def test_a_key_is_forgotten_with_either_run_of_its_pair(api: Api, side: str) -> None:
+    body = {"baseline": ASKED, "candidate": ASKED}
+    first = api.post("/runs/pairs/", body, Idempotency_Key=KEY).json()
+    cancel_run(run_id=int(first[side]["id"]))
+    api.delete(f"/runs/{first[side]['id']}/")
+    again = api.post("/runs/pairs/", body, Idempotency_Key=KEY)
+    assert "Idempotent-Replayed" not in again
+    assert again.json()[side]["id"] != first[side]["id"]
+
+
 def test_a_run_is_answered_as_it_is_by_now(api: Api) -> None:
-    services.cancel_run(run_id=int(ask(api).json()["id"]))
+    cancel_run(run_id=int(ask(api).json()["id"]))
     assert ask(api).json()["status"] == "cancelled"
 
 
@@ -87,7 +111,7 @@ def test_a_key_that_is_none_is_refused(api: Api, key: str) -> None:
 
 def test_a_key_is_forgotten_with_its_run(api: Api) -> None:
     first = ask(api).json()["id"]
-    services.cancel_run(run_id=int(first))
+    cancel_run(run_id=int(first))
     api.delete(f"/runs/{first}/")
     assert ask(api).json()["id"] != first
 
@@ -95,12 +119,12 @@ def test_a_key_is_forgotten_with_its_run(api: Api) -> None:
 def test_a_key_is_forgotten_after_a_day(api: Api) -> None:
     first = ask(api).json()["id"]
     IdempotencyKey.objects.update(created_at=timezone.now() - timedelta(hours=23, minutes=59))
-    services.reconcile()
+    reconcile()
     assert ask(api).json()["id"] == first
     IdempotencyKey.objects.update(created_at=timezone.now() - timedelta(hours=24, minutes=1))
     assert ask(api, repeats=3).json()["id"] != first, "also where no sweep came by"
     IdempotencyKey.objects.update(created_at=timezone.now() - timedelta(hours=24, minutes=1))
-    services.reconcile()
+    reconcile()
     assert not IdempotencyKey.objects.exists()
 
 
@@ -108,10 +132,10 @@ def test_a_key_is_forgotten_after_a_day(api: Api) -> None:
 def test_nobody_waits_for_a_request_that_is_still_at_work(api: Api) -> None:
     person = build.user()
     with ThreadPoolExecutor(1) as pool, transaction.atomic():
-        services.create_run_once(key=KEY, body=ASKED, user=person, **ASKED)
-        other = pool.submit(in_thread, lambda: services.create_run_once(key=KEY, body=ASKED, user=person, **ASKED))
+        create_run_once(key=KEY, body=ASKED, user=person, **ASKED)
+        other = pool.submit(in_thread, lambda: create_run_once(key=KEY, body=ASKED, user=person, **ASKED))
         with pytest.raises(KeyInUse):
-            other.result(timeout=10)
+            other.result(timeout=60)
 
 
 @pytest.mark.django_db(transaction=True)

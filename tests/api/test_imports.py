@@ -10,8 +10,8 @@ from django.test import Client, RequestFactory
 from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
 
 from runs.importers.formats import FORMATS
+from runs.imports.uploads import MAX_FILES, LogUploads, log_files
 from runs.models import Import, Run
-from runs.uploads import MAX_FILES, LogUploads, log_files
 from tests import build
 from tests.api.conftest import Api
 from tests.importers import batch_log

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from prometheus_client.parser import text_string_to_metric_families
 
 from runs.models import Endpoint, EngineProcess, Shard
-from runs.services import history
+from runs.store import history
 from tests import build
 from tests.api.conftest import Api
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from runs import imported
 from runs.models import Model
+from runs.store import imported
 from tests.api.conftest import Api
 
 pytestmark = pytest.mark.django_db

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from runs import services
+from runs.catalogue import store_default_policies
 from runs.models import Policy, Suite
 from tests import build
 from tests.api.conftest import Api
@@ -16,7 +16,7 @@ SETTINGS = {"rule": "paired", "tolerance_points": 2.5}
 
 
 def test_a_policy_is_stored_and_listed_in_its_newest_version(api: Api) -> None:
-    services.store_default_policies()
+    store_default_policies()
     first = api.post("/policies/", {"slug": "tools", "title": "Tool calls", "settings": SETTINGS})
     assert first.status_code == 201
     body = first.json()

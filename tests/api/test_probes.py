@@ -133,7 +133,7 @@ def test_two_batch_probes_are_held_against_each_other_the_older_first(api: Api) 
         probes.served(answer)
     body = api.get(f"/probes/{ids[1]}/against/{ids[0]}/").json()
     assert (body["first"], body["second"], body["state"]) == (str(ids[0]), str(ids[1]), "other_noise")
-    assert body["sentence"].startswith("The second is noisier: two copies agree 100.0 % of the time in the first")
+    assert body["sentence"].startswith("The second probe is noisier: two copies agree 100.0 % of the time in the first")
     assert body["numbers"]["n_copies"] == [60, 60]
 
 

@@ -9,7 +9,7 @@ from django.db import InternalError, OperationalError, connection
 from psycopg import errors
 
 from evalboard.request_ids import RequestIdFilter
-from runs.middleware import HEADER
+from runs.health.middleware import HEADER
 from tests import build
 from tests.api.conftest import Api
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from django.db import connection, connections, transaction
 
-from runs import services
 from runs.models import RepeatScore, Run, Shard
-from runs.services import runs
+from runs.run import delete_run, runs
+from runs.suites import rescore_run
+from runs.sweep import reconcile
 from tests import build
 from tests.api.conftest import Api
 
@@ -55,9 +56,9 @@ def waits_for_lock(backend: int) -> bool:
 def test_a_run_deleted_while_it_is_scored_again_goes_with_its_new_scores(api: Api, beside: Any) -> None:
     run = build.finished_run()
     with transaction.atomic():
-        services.rescore_run(run_id=run.pk, scorer=SCORER)
+        rescore_run(run_id=run.pk, scorer=SCORER)
         deletion = beside(lambda: api.delete(f"/runs/{run.pk}/"))
-    assert deletion.result(timeout=10).status_code == 204
+    assert deletion.result(timeout=60).status_code == 204
     assert not Run.objects.exists()
     assert not RepeatScore.objects.exists()
 
@@ -66,9 +67,9 @@ def test_a_run_deleted_while_it_is_scored_again_goes_with_its_new_scores(api: Ap
 def test_a_run_to_be_scored_again_that_is_deleted_meanwhile_is_not_there(api: Api, beside: Any) -> None:
     run = build.finished_run()
     with transaction.atomic():
-        services.delete_run(run_id=run.pk)
+        delete_run(run_id=run.pk)
         rescoring = beside(lambda: api.post(f"/runs/{run.pk}/rescore/", {"scorer": SCORER}))
-    answer = rescoring.result(timeout=10)
+    answer = rescoring.result(timeout=60)
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
     assert not RepeatScore.objects.exists()
 
@@ -83,7 +84,7 @@ def test_cancelling_what_stored_much_leaves_the_scoring_to_the_sweep(api: Api, m
     body = api.post(f"/runs/{run.pk}/cancel/").json()
     assert (body["status"], [line["status"] for line in body["repeats"]]) == ("running", ["running", "cancelled"])
     assert not RepeatScore.objects.filter(repeat__run=run, repeat__index=1).exists()
-    services.reconcile()
+    reconcile()
     body = api.get(f"/runs/{run.pk}/").json()
     assert (body["status"], [line["status"] for line in body["repeats"]]) == ("cancelled", ["finished", "cancelled"])
     assert body["repeats"][0]["score"] == pytest.approx(100 / 3)

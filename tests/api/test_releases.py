@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from runs import services
 from runs.models import Release, Run, SignOff
+from runs.run import add_repeats
+from runs.suites import rescore_run
 from tests import build, judged
 from tests.api.conftest import Api
 from tests.judged import N_CASES
@@ -206,9 +207,9 @@ def test_an_unknown_filter_is_refused_by_its_name(api: Api, db: None, query: str
 
 
 def test_reading_decides_anew_where_the_runs_have_changed(api: Api, baseline: Run, ship: dict[str, Any]) -> None:
-    services.rescore_run(run_id=baseline.pk, scorer={"kind": "exact"})  # the same scorer: nothing has moved
+    rescore_run(run_id=baseline.pk, scorer={"kind": "exact"})  # the same scorer: nothing has moved
     assert api.get(f"/releases/{ship['id']}/").json()["input_digest"] == ship["input_digest"]
-    services.add_repeats(run_id=baseline.pk, n=1)
+    add_repeats(run_id=baseline.pk, n=1)
     assert api.get(f"/releases/{ship['id']}/").json()["input_digest"] == ship["input_digest"]
     build.decode(baseline, 6, judged.answers(N_CASES))
     changed = api.get(f"/releases/{ship['id']}/").json()
@@ -235,7 +236,7 @@ def test_a_ship_is_approved_and_the_sign_off_stays_with_the_release(api: Api, sh
 
 
 def test_a_stale_digest_is_409_and_nothing_is_signed(api: Api, baseline: Run, ship: dict[str, Any]) -> None:
-    services.add_repeats(run_id=baseline.pk, n=1)
+    add_repeats(run_id=baseline.pk, n=1)
     build.decode(baseline, 6, judged.answers(N_CASES))
     answer = sign(api, ship)
     assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
@@ -247,7 +248,7 @@ def test_a_stale_digest_is_409_and_nothing_is_signed(api: Api, baseline: Run, sh
 
 def test_a_sign_off_is_void_once_what_it_rests_on_changes(api: Api, baseline: Run, ship: dict[str, Any]) -> None:
     sign(api, ship)
-    services.add_repeats(run_id=baseline.pk, n=1)
+    add_repeats(run_id=baseline.pk, n=1)
     build.decode(baseline, 6, judged.answers(N_CASES))
     read = api.get(f"/releases/{ship['id']}/").json()
     assert read["outcome"] == "void"
@@ -342,11 +343,13 @@ def open_release(api: Api, baseline: Run) -> dict[str, Any]:
 def test_the_plan_says_what_settling_costs(api: Api, open_release: dict[str, Any]) -> None:
     answer = api.get(f"/releases/{open_release['id']}/settle/").json()
     plan = answer["plan"]
-    assert answer == {"plan": open_release["settle"], "settling": None}
+    assert answer == {"plan": open_release["settle"], "targeted": None, "settling": None}
     gate = open_release["gates"][0]
     n_more = gate["repeats_needed"]
     assert plan["look"] == gate["look"] + n_more
-    assert plan["runs"] == [{"run": gate[side]["run"], "n_more": n_more} for side in ("baseline", "candidate")]
+    assert plan["runs"] == [
+        {"run": gate[side]["run"], "n_more": n_more, "n_chosen": None} for side in ("baseline", "candidate")
+    ]
     assert (plan["n_responses"], plan["refused"]) == (2 * n_more * N_CASES, None)
 
 
@@ -360,12 +363,12 @@ def test_agreeing_to_the_plan_adds_the_repeats_to_both_sides(api: Api, open_rele
     assert (body["verdict"], body["settle"]) == ("inconclusive", None)
     assert body["settling"].startswith(f"Repeats up to the look at {plan['look']} are at work on runs ")
     assert all(Run.objects.get(pk=each["run"]).repeats.count() == plan["look"] for each in plan["runs"])
-    assert api.get(path).json() == {"plan": None, "settling": body["settling"]}
+    assert api.get(path).json() == {"plan": None, "targeted": None, "settling": body["settling"]}
 
 
 def test_a_ship_has_nothing_to_settle(api: Api, ship: dict[str, Any]) -> None:
     path = f"/releases/{ship['id']}/settle/"
-    assert api.get(path).json() == {"plan": None, "settling": None}
+    assert api.get(path).json() == {"plan": None, "targeted": None, "settling": None}
     assert api.post(path, {"look": 10, "n_responses": 80}).status_code == 409
 
 

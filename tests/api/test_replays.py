@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from runs import services
 from runs.models import Replay, Run
+from runs.replays import claim_replay, finish_replay, record_result
 from tests import build
 from tests.api.conftest import Api
 from tests.runs.test_replays import result
@@ -18,11 +18,11 @@ def run(db: None) -> Run:
 
 def finish(replay_id: str) -> None:
     """Decode it as a worker would."""
-    lease = services.claim_replay(worker=build.worker("replayer"))
+    lease = claim_replay(worker=build.worker("replayer"))
     assert lease is not None
     for variant in Replay.objects.get(pk=replay_id).variants:
-        services.record_result(lease=lease, result=result(variant))
-    services.finish_replay(lease=lease)
+        record_result(lease=lease, result=result(variant))
+    finish_replay(lease=lease)
 
 
 def test_a_replay_is_asked_for_and_followed_to_its_end(api: Api, run: Run) -> None:
@@ -89,10 +89,10 @@ def test_replays_of_a_run_come_newest_first_in_pages(api: Api, run: Run) -> None
 
 def test_the_same_fields_come_for_an_answer_and_for_none(api: Api, run: Run) -> None:
     body = api.post(f"/runs/{run.pk}/replays/", {"case": "sky", "batch_sizes": [1, 2]}).json()
-    lease = services.claim_replay(worker=build.worker("replayer"))
+    lease = claim_replay(worker=build.worker("replayer"))
     assert lease is not None
-    services.record_result(lease=lease, result=result({"batch_size": 1}))
-    services.record_result(lease=lease, result=result({"batch_size": 2}, error="no memory"))
+    record_result(lease=lease, result=result({"batch_size": 1}))
+    record_result(lease=lease, result=result({"batch_size": 2}, error="no memory"))
     answered, failed = api.get(f"/replays/{body['id']}/").json()["results"]
     assert answered.keys() == failed.keys()
     assert (answered["error"], failed["error"]) == (None, {"code": "engine_error", "detail": "no memory"})

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from evalboard import request_ids
-from runs import dispatch
+from runs.work import dispatch
 from tests.api.conftest import Api
 from worker import tasks, team
 

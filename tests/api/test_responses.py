@@ -6,7 +6,7 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 
-from evalboard.core import codec
+from evalboard.core.trace import read_block
 from runs.models import Run
 from tests import build
 from tests.api.conftest import Api
@@ -71,10 +71,24 @@ def test_a_trace_is_its_positions(api: Api, run: Run) -> None:
     assert last["alternatives"][1]["logprob"] is None, "no infinity in JSON"
 
 
+def test_a_trace_is_answered_by_range(api: Api, run: Run) -> None:
+    address = f"/runs/{run.pk}/responses/1/sky/trace/"
+    whole = api.get(address).json()
+    assert (whole["start"], whole["length"]) == (0, len(whole["positions"]))
+    last = api.get(f"{address}?start=1&limit=1").json()
+    assert last == {"start": 1, "length": whole["length"], "positions": whole["positions"][1:2]}
+    assert api.get(f"{address}?limit=1").json()["positions"] == whole["positions"][:1]
+    assert api.get(f"{address}?start=999").json() == {**whole, "start": whole["length"], "positions": []}
+    refused = api.get(f"{address}?start=-1")
+    assert (refused.status_code, list(refused.json()["fields"])) == (400, ["start"])
+    packed = api.get(f"{address}?limit=1", Accept="application/octet-stream")
+    assert (packed.status_code, list(packed.json()["fields"])) == (400, ["limit"])
+
+
 def test_packed_bytes_are_the_trace_to_the_bit(api: Api, run: Run) -> None:
     answer = api.get(f"/runs/{run.pk}/responses/1/sky/trace/", Accept="application/octet-stream")
     assert (answer.status_code, answer["Content-Type"]) == (200, "application/octet-stream")
-    [packed] = codec.read_block(answer.content)
+    [packed] = read_block(answer.content)
     assert packed.digest == build.trace("blue").digest
     assert np.isneginf(packed.alternative_logprobs[1, 1])
 

@@ -16,6 +16,7 @@ FIELDS = {
     "interval",
     "reach",
     "level",
+    "split",
     "overdispersion",
     "is_overdispersed",
     "texts_alike",

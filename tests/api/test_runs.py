@@ -50,6 +50,18 @@ def test_a_run_that_samples_says_how_and_may_be_given_a_seed(api: Api, asked: di
     assert api.get("/runs/").json()["results"][1]["sampled"]["seed"] == 42
 
 
+def test_both_sides_are_asked_for_at_once(api: Api, asked: dict[str, Any]) -> None:
+    answer = api.post("/runs/pairs/", {"baseline": asked, "candidate": {**asked, "labels": {"commit": "1f3a"}}})
+    assert answer.status_code == 201
+    body = answer.json()
+    for side in ("baseline", "candidate"):
+        assert api.get(f"/runs/{body[side]['id']}/").json() == body[side]
+    assert body["candidate"]["labels"] == {"commit": "1f3a"}
+    refused = api.post("/runs/pairs/", {"baseline": asked, "candidate": {**asked, "repeats": 0}})
+    assert (refused.status_code, list(refused.json()["fields"])) == (400, ["candidate.repeats"])
+    assert Run.objects.count() == 2
+
+
 @pytest.mark.parametrize("seed", [-1, 2**63, 1.5, "7", True])
 def test_a_seed_that_is_none_is_refused(api: Api, asked: dict[str, Any], seed: Any) -> None:
     build.profile("sampled")
@@ -85,7 +97,7 @@ def test_a_finished_run_says_its_range_buckets_and_noise(api: Api) -> None:
     assert body["noise"]["n_unstable"] == 1
     assert body["errors"]["n"] == 0
     assert body["pins"] == {"held": True, "broken": []}
-    assert {warning["code"] for warning in body["warnings"]} == {"coarse_suite", "one_process"}
+    assert {warning["code"] for warning in body["warnings"]} == {"coarse_suite", "one_process", "unsteady"}
 
 
 def test_a_run_tells_the_seats_that_its_processes_got(api: Api) -> None:

@@ -10,7 +10,7 @@ import time_machine
 from django.core.cache import caches
 
 from evalboard import settings as product
-from runs import counters
+from runs.health import counters
 from tests import build
 from tests.api.conftest import SCOPES, Api
 from tests.servers import RedisServer, Wire
@@ -97,10 +97,14 @@ def test_a_redis_that_says_nothing_is_waited_for_once(api: Api, redis: RedisServ
     settings.CACHES = {**settings.CACHES, "counters": product.counters_in(f"redis://127.0.0.1:{wire.port}/0")}
     assert statuses(api, 1) == [200]
     wire.cut()
-    began = time.perf_counter()
-    assert statuses(api, 5) == [200] * 5
+    seconds = []
+    for _ in range(5):
+        began = time.perf_counter()
+        assert statuses(api, 1) == [200]
+        seconds.append(time.perf_counter() - began)
     wire.close()
-    assert 0.4 < time.perf_counter() - began < 3.0
+    assert seconds[0] > 0.4
+    assert min(seconds[1:]) < 0.4  # on a busy machine a request may take long, and yet it does not wait
 
 
 def test_when_redis_is_back_it_counts_again(api: Api, redis: RedisServer) -> None:

@@ -13,9 +13,8 @@ from django.test import Client
 from django.utils import timezone
 
 from evalboard.core.errors import InvalidInput
-from runs import services
+from runs.access import create_token, tokens
 from runs.models import Token
-from runs.services import tokens
 from tests import build
 from tests.api.conftest import Api
 
@@ -77,7 +76,7 @@ def test_what_is_no_token_is_refused_by_its_field(api: Api, changes: dict[str, A
 def test_a_token_makes_none_that_may_do_more_or_hold_longer() -> None:
     person = build.user("root", "admin")
     until = timezone.now() + timedelta(days=10)
-    secret = services.create_token(user=person, name="small", scopes=["read"], expires_at=until)[1]
+    secret = create_token(user=person, name="small", scopes=["read"], expires_at=until)[1]
     caller = Api(secret)
     soon = (until - timedelta(days=1)).isoformat()
     assert caller.post("/tokens/", asked(scopes=["read"], expires_at=soon)).status_code == 201
@@ -157,7 +156,7 @@ def test_a_token_of_before_the_form_was_keeps_working() -> None:
 
 def test_a_name_that_cannot_be_stored_is_refused() -> None:
     with pytest.raises(InvalidInput):
-        services.create_token(user=build.user(), name="a\0b", scopes=["read"], expires_at=timezone.now())
+        create_token(user=build.user(), name="a\0b", scopes=["read"], expires_at=timezone.now())
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from runs.models import OutboxMessage, Webhook
-from runs.services import webhooks
+from runs.webhooks import webhooks
 from tests.api.conftest import Api
 
 pytestmark = pytest.mark.django_db
@@ -44,7 +44,7 @@ def test_what_is_no_webhook_is_refused_by_its_field(api: Api, changes: dict[str,
 
 
 def test_there_are_not_more_of_them_than_a_run_may_write_messages_to(api: Api) -> None:
-    for _ in range(webhooks.MOST_WEBHOOKS):
+    for _ in range(webhooks.MAX_WEBHOOKS):
         assert api.post("/webhooks/", ASKED).status_code == 201
     assert api.post("/webhooks/", ASKED).status_code == 409
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from runs import services
 from runs.models import Shard
+from runs.work import record_self_test
 from tests import build
 from tests.api.conftest import Api
 from tests.self_tests import result
@@ -38,7 +38,7 @@ def test_a_silent_worker_holds_nothing(api: Api) -> None:
 def test_a_worker_tells_its_node_s_self_test(api: Api) -> None:
     build.worker("untested", host="there")
     build.worker("tested")
-    services.record_self_test(
+    record_self_test(
         host="here", hardware={"kind": "cpu"}, versions={}, result=result(differing=[("plain", "product", "float32")])
     )
     told = {row["name"]: row["self_test"] for row in api.get("/workers/").json()["results"]}

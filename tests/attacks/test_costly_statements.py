@@ -16,13 +16,14 @@ from django.db import connection, transaction
 from runs.models import Run
 from tests import build
 from tests.faults.site import ROOT, Site, site
+from tests.nursery import Nursery
 
-SECONDS = 1.0
+SECONDS = 2.0
 
 
 @pytest.fixture
-def web(database_url: str, tmp_path: Path) -> Iterator[Site]:
-    with site(tmp_path, database_url, EVALBOARD_STATEMENT_SECONDS=str(SECONDS)) as found:
+def web(database_url: str, tmp_path: Path, nursery: Nursery) -> Iterator[Site]:
+    with site(tmp_path, database_url, nursery, EVALBOARD_STATEMENT_SECONDS=str(SECONDS)) as found:
         found.start()
         yield found
 

@@ -10,7 +10,7 @@ from django.db import connections
 from django.test import Client
 from sesame.utils import get_parameters
 
-from runs import services
+from runs.access import add_person, remove_person, use_link
 from tests import build
 
 AT_ONCE = 8
@@ -67,16 +67,16 @@ def test_a_page_elsewhere_cannot_sign_somebody_in_as_another() -> None:
 
 @pytest.mark.django_db
 def test_adding_somebody_again_revives_nothing() -> None:
-    ada, _ = services.add_person(name="ada", role="engineer", password="a long enough pass phrase")
+    ada, _ = add_person(name="ada", role="engineer", password="a long enough pass phrase")
     at_work, late = Client(), Client()
     at_work.force_login(ada, backend="django.contrib.auth.backends.ModelBackend")
     ada.refresh_from_db()
     link = get_parameters(ada)
     kept = at_work.cookies["evalboard_session"].value
     stored = Session.objects.get().session_data
-    services.remove_person(name="ada")
+    remove_person(name="ada")
     assert not Session.objects.exists()
-    again, is_new = services.add_person(name="ada", role="engineer")
+    again, is_new = add_person(name="ada", role="engineer")
     assert (again.pk, is_new) == (ada.pk, False)
     assert not is_signed_in(at_work)
     # Not even where somebody has kept what the session held.
@@ -97,7 +97,7 @@ def test_a_link_checked_before_a_removal_is_not_used_after_it(change: str) -> No
     """The removal comes between the look at the link and its use."""
     ada: Any = build.user("ada")
     seen = type(ada).objects.get(pk=ada.pk)
-    services.remove_person(name="ada")
+    remove_person(name="ada")
     if change == "password":
         type(ada).objects.update(is_active=True)
-    assert not services.use_link(person=seen)
+    assert not use_link(person=seen)

@@ -10,7 +10,7 @@ from django.contrib.auth.hashers import MD5PasswordHasher
 from django.db import connections
 from django.test import Client
 
-from runs import login_guard, services
+from runs.access import add_person, login_guard
 
 PASSWORD = "a long enough pass phrase"
 WRONG = "wrong"
@@ -23,7 +23,7 @@ def quick_hashes(settings: Any) -> None:
 
 @pytest.fixture
 def ada(db: None, quick_hashes: None) -> Any:
-    return services.add_person(name="ada", role="engineer", password=PASSWORD)[0]
+    return add_person(name="ada", role="engineer", password=PASSWORD)[0]
 
 
 def sign_in(name: str = "ada", password: str = WRONG, *, address: str = "198.51.100.7") -> Any:
@@ -36,8 +36,8 @@ def is_in(answer: Any) -> bool:
 
 
 def test_one_password_over_many_names_is_stopped(ada: Any) -> None:
-    answers = [sign_in(f"person-{n}").status_code for n in range(login_guard.MOST_OF_ADDRESS + 5)]
-    assert answers == [200] * login_guard.MOST_OF_ADDRESS + [429] * 5
+    answers = [sign_in(f"person-{n}").status_code for n in range(login_guard.MAX_OF_ADDRESS + 5)]
+    assert answers == [200] * login_guard.MAX_OF_ADDRESS + [429] * 5
     refused = sign_in(password=PASSWORD)
     assert refused.status_code == 429
     assert "for several names" in refused.content.decode()
@@ -46,7 +46,7 @@ def test_one_password_over_many_names_is_stopped(ada: Any) -> None:
 
 
 def test_ones_own_account_does_not_start_the_count_of_an_address_anew(ada: Any) -> None:
-    for n in range(login_guard.MOST_OF_ADDRESS - 1):
+    for n in range(login_guard.MAX_OF_ADDRESS - 1):
         sign_in(f"person-{n}")
     assert is_in(sign_in(password=PASSWORD))
     assert sign_in("another").status_code == 200
@@ -71,7 +71,7 @@ def test_of_ipv6_a_whole_connection_is_one_address(
 
 
 def test_whoever_knows_a_name_slows_guessing_down_and_not_its_person(ada: Any) -> None:
-    answers = [sign_in(address=f"203.0.113.{n}").status_code for n in range(1, login_guard.MOST_OF_NAME + 1)]
+    answers = [sign_in(address=f"203.0.113.{n}").status_code for n in range(1, login_guard.MAX_OF_NAME + 1)]
     assert set(answers) == {200}
     guesser = [sign_in(address="192.0.2.1") for _ in range(2)]
     assert [answer.status_code for answer in guesser] == [200, 429], "one try for each address instead of five"
@@ -82,7 +82,7 @@ def test_whoever_knows_a_name_slows_guessing_down_and_not_its_person(ada: Any) -
 def test_a_flood_over_names_and_addresses_leaves_each_address_one_try(
     ada: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(login_guard, "MOST_IN_ALL", 6)
+    monkeypatch.setattr(login_guard, "MAX_IN_ALL", 6)
     for n in range(6):
         assert sign_in(f"person-{n}", address=f"203.0.113.{n}").status_code == 200
     assert [sign_in(f"other-{n}", address="192.0.2.1").status_code for n in range(2)] == [200, 429]

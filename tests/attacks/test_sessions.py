@@ -14,7 +14,7 @@ import time_machine
 from django.contrib.sessions.models import Session
 from django.test import Client
 
-from runs import services
+from runs.access import use_token
 from tests import build
 
 pytestmark = pytest.mark.django_db
@@ -98,7 +98,7 @@ def test_signing_out_everywhere_ends_every_session_and_nobody_elses(browser: Cal
     answer = here.post("/logout/everywhere/", follow=True)
     assert "2 sessions ended" in answer.content.decode()
     assert [is_signed_in(each) for each in (here, stolen, other)] == [False, False, True]
-    assert services.use_token(secret=secret) is not None
+    assert use_token(secret=secret) is not None
 
 
 PAGES = (
@@ -127,7 +127,7 @@ def test_pages_are_kept_by_nobody(browser: Callable[[], Client]) -> None:
 def test_what_may_be_kept_still_says_so(browser: Callable[[], Client]) -> None:
     build.suite("colours")
     assert "max-age" in browser().get("/suites/colours/badge.svg")["Cache-Control"]
-    static = Client().get("/static/frontend/css/base.css")
+    static = Client().get("/static/shell/base.css")
     assert "no-store" not in static["Cache-Control"]
     static.close()
 

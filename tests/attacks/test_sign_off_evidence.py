@@ -13,9 +13,9 @@ from django.test import Client
 
 from evalboard.core.digest import digest_json
 from evalboard.core.errors import Conflict, Refused
-from runs import exports, services, sign_off_chain
+from runs import exports, sign_off_chain
 from runs.models import Release, Run, SignOff, Verdict
-from runs.services import verdict_inputs
+from runs.release import sign_release, verdict_change, verdict_inputs
 from tests import build
 from tests.api.conftest import Api
 from tests.runs import judged
@@ -57,7 +57,7 @@ def execute(statement: str, *values: Any) -> None:
 
 def sign(release: Release, by: Any, decision: str = "approve", **more: Any) -> SignOff:
     digest = Verdict.objects.get(release=release).input_digest
-    return services.sign_release(release_id=release.pk, decision=decision, input_digest=digest, user=by, **more)
+    return sign_release(release_id=release.pk, decision=decision, input_digest=digest, user=by, **more)
 
 
 def exported() -> list[dict[str, Any]]:
@@ -104,13 +104,13 @@ def test_a_verdict_that_pretends_to_be_by_earlier_rules_is_held_against_what_was
 ) -> None:
     """Such a verdict stays as it was signed, and cannot be taken anew."""
     sign(inconclusive, mary, "waive", note="Known.", expires_at=build.timezone.now() + build.timedelta(days=30))
-    found = verdict_inputs.find(inconclusive, verdict_inputs.gates_of(inconclusive))
+    inputs = verdict_inputs.find(inconclusive, verdict_inputs.read_release_gates(inconclusive))
     execute(
         "UPDATE runs_verdict SET word = 'ship', input_digest = %s, document = document || %s::jsonb",
-        found.digest_by("verdict 0.9"),
+        inputs.digest_by("verdict 0.9"),
         '{"rules": "verdict 0.9"}',
     )
-    assert "not the one that was signed before" in services.verdict_change(Verdict.objects.get(release=inconclusive))
+    assert "not the one that was signed before" in verdict_change(Verdict.objects.get(release=inconclusive))
 
 
 def test_what_moved_by_right_is_no_attack(ship: Release, pair: tuple[Run, Run], mary: Any) -> None:
@@ -183,7 +183,6 @@ def test_an_old_sign_off_is_held_against_its_verdict_taken_anew(inconclusive: Re
 
 def test_the_table_cannot_be_emptied(ship: Release, mary: Any) -> None:
     sign(ship, mary)
-    execute("ALTER TABLE runs_signoff ENABLE TRIGGER runs_signoff_no_truncate")  # tests/conftest.py
     for statement in ("TRUNCATE runs_signoff", "TRUNCATE runs_release CASCADE"):
         with pytest.raises(IntegrityError, match="append-only; TRUNCATE is refused"), transaction.atomic():
             execute(statement)

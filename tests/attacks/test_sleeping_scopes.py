@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from evalboard.core.errors import InvalidInput
-from runs import services
+from runs.access import create_token, grant_role
 from runs.models import Token
 from tests import build
 from tests.api.conftest import Api
@@ -36,10 +36,10 @@ def test_a_token_is_born_with_what_its_person_may_do_now(role: str, scope: str) 
     person = build.user("eve", role)
     asked = {"user": person, "name": "later", "scopes": ["read", scope], "expires_at": until()}
     if scope in ROLES[role]:
-        assert services.create_token(**asked)[0].scopes == sorted({"read", scope})
+        assert create_token(**asked)[0].scopes == sorted({"read", scope})
         return
     with pytest.raises(InvalidInput) as refused:
-        services.create_token(**asked)
+        create_token(**asked)
     assert refused.value.fields["scopes"].startswith("Only what eve may do now: read")
     assert not Token.objects.exists()
 
@@ -81,6 +81,6 @@ def test_one_that_sleeps_since_before_never_wakes() -> None:
     build.token(ada, "read", "admin")
     importlib.import_module("runs.migrations.0016_scopes_at_birth").cut(apps, None)
     assert [token.scopes for token in Token.objects.order_by("pk")] == [["read"], ["admin", "read"]]
-    services.grant_role(user=eve, role="admin")
+    grant_role(user=eve, role="admin")
     assert Api(secret).get("/runs/").status_code == 200
     assert Api(secret).get("/webhooks/").status_code == 403

@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from runs import own_process, services
 from runs.models import Response, Run, Shard, Worker
+from runs.store import own_process
+from runs.sweep import release_dead_workers
+from runs.work import claim_shard, renew_shard
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMESPACE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
@@ -115,11 +117,11 @@ def test_where_it_is_not_known_the_lease_decides(
     run: Run, new_worker: Callable[..., Worker], elsewhere: dict[str, Any]
 ) -> None:
     here = {"host": "here", "pid": 2**22, "place": own_process.own_place(), "process_started": 1, **elsewhere}
-    lease = services.claim_shard(worker=new_worker("unknown", **here))
+    lease = claim_shard(worker=new_worker("unknown", **here))
     assert lease is not None
     for place in (own_process.own_place(), ""):
-        assert services.release_dead_workers(place=place, is_gone=own_process.is_gone) == 0
-    assert services.renew_lease(lease=lease).is_held
+        assert release_dead_workers(place=place, is_gone=own_process.is_gone) == 0
+    assert renew_shard(lease=lease).is_held
 
 
 def test_a_container_is_not_called_healthy_for_another_ones_worker(

@@ -6,7 +6,7 @@ import django
 
 django.setup()
 
-from runs import services  # noqa: E402  settings first
+from runs.work import claim_shard  # noqa: E402
 from worker.runner import Runner  # noqa: E402
 
 
@@ -15,6 +15,6 @@ def no_engine(spec: object) -> None:
 
 
 runner = Runner(pool="default", hardware={"kind": "cpu"}, make_engine=no_engine)
-lease = services.claim_shard(worker=runner.worker)
-print(runner.worker.pk, lease.shard_id if lease else 0, flush=True)
+lease = claim_shard(worker=runner.worker)
+print(runner.worker.pk, lease.id if lease else 0, flush=True)
 sys.stdin.read()

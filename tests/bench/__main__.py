@@ -1,7 +1,8 @@
 """`make bench`: measure on the real engine and a real PostgreSQL; a table here, JSON in bench/.
 
-The part `sampled` needs no PostgreSQL. The parts `verdict` and `probes` need neither: they simulate, and write what
-they measure into docs/verdict.md and docs/probes.md.
+Each part runs in a process of its own, on a database of its own where it needs one. The parts that simulate write what
+they measure into docs/ as well. Every figure is held against the one that was kept last, with --keep, in
+tests/bench/figures.json.
 
 Machines are noisy: what is compared is run in turn within one call, and medians and ratios are given.
 """
@@ -10,92 +11,123 @@ import argparse
 import json
 import os
 import platform
+import subprocess
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from tests.bench import stored_figures
 from tests.bench.database import temporary_database
+from tests.bench.row import Row, read_row
+from tests.bench.stored_figures import Figure, Standing
+from tests.bench.yardstick import read_yardstick
 
 ROOT = Path(__file__).resolve().parents[2]
-Row = dict[str, Any]
-PARTS = ("run", "store", "team", "compare", "api", "sign_in", "sampled", "verdict", "probes")
-WITHOUT_ENGINE = {"api", "sign_in"}
-WITHOUT_DATABASE = {"sampled", "verdict", "probes"}
+WITH_DATABASE = ("run", "store", "size", "team", "compare", "browser", "imports", "peers", "api", "pages", "sign_in")
+WITHOUT_DATABASE = ("cli", "sampled", "verdict", "probes", "truth")
+PARTS = (*WITH_DATABASE, *WITHOUT_DATABASE)
 
 
 def main() -> int:
+    """Measure the parts one after another, print them against the stored figures, and write them down."""
     options = _options()
-    rows: list[Row] = []
-    if set(options.only) - WITHOUT_DATABASE:
-        with temporary_database():
-            import django
-
-            django.setup()
-            rows += _measure(options)
-    if "sampled" in options.only:
-        from tests.bench import bench_sampled
-
-        rows += bench_sampled.measure()
-    if "verdict" in options.only:
-        from tests.bench import bench_verdict
-
-        rows += bench_verdict.measure()
-    if "probes" in options.only:
-        from tests.bench import bench_probes
-
-        rows += bench_probes.measure()
-    _print(rows)
-    path = ROOT / "bench" / f"{datetime.now(UTC):%Y-%m-%dT%H%M%S}.json"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps({"machine": _machine(), "rows": rows}, indent=2) + "\n")
+    if options.rows_to:
+        options.rows_to.write_text(json.dumps([asdict(row) for row in _measure_here(options.only[0])]))
+        return 0
+    date = f"{datetime.now(UTC):%Y-%m-%dT%H%M%S}"
+    folder = ROOT / "bench"
+    folder.mkdir(exist_ok=True)
+    measured: dict[str, list[Figure]] = {}
+    failed = []
+    for part in options.only:
+        before = read_yardstick()
+        rows = _measure(part, folder / f"{date}-{part}.rows.json")
+        if rows is None:
+            failed.append(part)
+            continue
+        yardstick = (before + read_yardstick()) / 2
+        measured[part] = [Figure(row, yardstick, date[:10]) for row in rows]
+        _print(part, measured[part])
+    path = folder / f"{date}.json"
+    figures = {part: [asdict(figure) for figure in found] for part, found in measured.items()}
+    path.write_text(json.dumps({"machine": _machine(), "figures": figures}, indent=2) + "\n")
     print(f"\nWritten to {path.relative_to(ROOT)}.")
-    return 0
+    if options.keep:
+        stored_figures.store(measured)
+        print(f"Kept in {stored_figures.PATH.relative_to(ROOT)}.")
+    if failed:
+        print(f"Not measured, see above: {', '.join(failed)}.")
+    return 1 if failed else 0
 
 
-def _measure(options: argparse.Namespace) -> list[Row]:
-    from tests.bench import bench_api, bench_compare, bench_run, bench_sign_in, bench_store, bench_team, bench_trace
-
-    if set(options.only) - WITHOUT_ENGINE:
-        bench_run.prepare()
-    rows: list[Row] = []
-    if "run" in options.only:
-        rows += bench_run.measure(rounds=options.rounds)
-        rows += bench_trace.measure(bench_run.recorded_traces())
-    if "store" in options.only:
-        rows += bench_store.measure()
-    if "team" in options.only:
-        rows += bench_team.measure(rounds=min(options.rounds, 3))
-    if "compare" in options.only:
-        rows += bench_compare.measure()
-    if "api" in options.only:
-        rows += bench_api.measure()
-    if "sign_in" in options.only:
-        rows += bench_sign_in.measure()
+def _measure(part: str, rows_to: Path) -> list[Row] | None:
+    """Measure one part in a process of its own; None where it failed."""
+    command = [sys.executable, "-m", "tests.bench", "--only", part, "--rows-to", str(rows_to)]
+    if subprocess.run(command, cwd=ROOT, check=False).returncode != 0:
+        return None
+    rows = [read_row(plain) for plain in json.loads(rows_to.read_text())]
+    rows_to.unlink()
     return rows
 
 
-def _print(rows: list[Row]) -> None:
-    table = Table(title="Evalboard bench")
-    for head in ("what", "value", "unit", "aim"):
-        table.add_column(head, justify="right" if head == "value" else "left")
-    for row in rows:
-        value = row["value"]
-        table.add_row(row["what"], f"{value:,.3f}" if isinstance(value, float) else str(value), row["unit"], row["aim"])
-    Console(width=120).print(table)
+def _measure_here(part: str) -> list[Row]:
+    if part in WITHOUT_DATABASE:
+        return _rows(part)
+    with temporary_database():
+        import django
+        from django.core.management import call_command
+
+        django.setup()
+        call_command("migrate", verbosity=0)
+        return _rows(part)
 
 
-def _machine() -> dict[str, Any]:
+def _rows(part: str) -> list[Row]:
+    rows: list[Row] = import_module(f"tests.bench.bench_{part}").measure()
+    return rows
+
+
+def _print(part: str, figures: Sequence[Figure]) -> None:
+    table = Table(title=f'make bench ARGS="--only {part}"')
+    for head in ("what", "value", "unit", "aim", "kept", "against it"):
+        table.add_column(head, justify="right" if head in ("value", "kept") else "left")
+    stored = stored_figures.load().get(part, {})
+    standings = []
+    for figure in figures:
+        row, last = figure.row, stored.get(figure.row.what)
+        unit = f"{row.unit}, {row.note}" if row.unit and row.note else row.unit or row.note
+        if last is None or last.row.unit != row.unit:
+            table.add_row(row.what, _number(row.value), unit, row.aim, "", "new")
+            continue
+        standing = last.judge(row, yardstick=figure.yardstick)
+        standings.append(standing)
+        table.add_row(row.what, _number(row.value), unit, row.aim, _number(last.row.value), standing.value)
+    Console(width=150).print(table)
+    if standings:
+        counts = ", ".join(f"{standings.count(each)} {each.value}" for each in Standing)
+        print(f"Against the figures kept: {counts}.")
+
+
+def _number(value: float | str) -> str:
+    return f"{value:,.3f}" if isinstance(value, float) else str(value)
+
+
+def _machine() -> Mapping[str, Any]:
     return {"cores": os.cpu_count(), "python": platform.python_version(), "system": platform.platform()}
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="how often what is compared is run in turn")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="which parts; all without it")
+    parser.add_argument("--keep", action="store_true", help="put these figures in place of those kept")
+    parser.add_argument("--rows-to", type=Path, help=argparse.SUPPRESS)
     return parser.parse_args()
 
 

@@ -6,9 +6,12 @@ from django.conf import settings
 from django.db import connection, models
 from django.db.models.functions import Now
 
-from evalboard.core.profile_defaults import DEFAULT_PROFILES
-from runs import services
+from evalboard.core.profile import DEFAULT_PROFILES
+from runs.catalogue import create_endpoint, create_profile
 from runs.models import CaseColumns, EngineProcess, Repeat, RepeatScore, Response, Run, Shard, Worker
+from runs.run import create_run
+from runs.suites import push_suite
+from runs.work import bind_bucket, claim_shard, finish_shard, open_engine_process, record_outcomes, register_worker
 from tests import outcomes
 
 SUITE, ENDPOINT, PROFILE = "bench-api", "bench-api", "bench-api"
@@ -53,18 +56,18 @@ def progress(run_ids: list[int], n_done: int) -> None:
 
 def _template() -> Run:
     cases = [{"id": f"case-{n}", "prompt": "Say blue.", "target": "blue"} for n in range(N_CASES)]
-    services.push_suite(document={"slug": SUITE, "scorer": {"kind": "exact"}, "cases": cases})
+    push_suite(document={"slug": SUITE, "scorer": {"kind": "exact"}, "cases": cases})
     path = str(settings.MODEL_ROOTS[0] / "made-up")
-    services.create_endpoint(slug=ENDPOINT, model_path=path, dtype="float32", line="bench-api", pool="bench-api")
-    services.create_profile(slug=PROFILE, title="Bench", settings=DEFAULT_PROFILES["pinned"]["settings"])
+    create_endpoint(slug=ENDPOINT, model_path=path, dtype="float32", line="bench-api", pool="bench-api")
+    create_profile(slug=PROFILE, title="Bench", settings=DEFAULT_PROFILES["pinned"]["settings"])
     worker, process = _serving()
-    run = services.create_run(**{name: BODY[name] for name in ("suite", "endpoint", "profile", "repeats")})
-    while lease := services.claim_shard(worker=worker):
-        shard = Shard.objects.get(pk=lease.shard_id)
-        services.bind_bucket(lease=lease, bucket=process.bucket)
+    run = create_run(**{name: BODY[name] for name in ("suite", "endpoint", "profile", "repeats")})
+    while lease := claim_shard(worker=worker):
+        shard = Shard.objects.get(pk=lease.id)
+        bind_bucket(run_id=run.pk, bucket=process.bucket)
         came = [outcomes.decoded(case) for case in range(shard.first, shard.last + 1)]
-        services.record_outcomes(lease=lease, process=process, outcomes=came)
-        services.finish_shard(lease=lease)
+        record_outcomes(lease=lease, process=process, outcomes=came)
+        finish_shard(lease=lease)
     run.refresh_from_db()
     assert run.status == Run.Status.FINISHED, run.status
     return run
@@ -72,8 +75,8 @@ def _template() -> Run:
 
 def _serving() -> tuple[Worker, EngineProcess]:
     pool = "bench-api"
-    worker = services.register_worker(name=pool, host="bench", pid=0, pool=pool, hardware={}, versions={})
-    process = services.open_engine_process(
+    worker = register_worker(name=pool, host="bench", pid=0, pool=pool, hardware={}, versions={})
+    process = open_engine_process(
         worker=worker,
         manifest=outcomes.manifest(),
         wanted_pins={},

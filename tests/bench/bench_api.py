@@ -16,12 +16,12 @@ from typing import Any
 import httpx
 import numpy as np
 from django.contrib.auth import get_user_model
-from django.core.management import call_command
 from django.db import connection
 
-from runs import services
+from runs.access import create_token
 from runs.models import Run
 from tests.bench import api_data
+from tests.bench.row import Row
 from tests.servers import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,13 +33,11 @@ AT_ONCE = 16
 ROUNDS = 40
 PATIENCE_SECONDS = 30.0
 
-Row = dict[str, Any]
 Found = dict[str, Any]
 
 
 def measure(*, n_runs: int = N_RUNS, seconds: float = SECONDS) -> list[Row]:
     """The lists first, while nothing but the made-up runs is there."""
-    call_command("migrate", verbosity=0)
     api_data.make_runs(n_runs)
     stored = api_data.n_stored()
     token = _token()
@@ -73,9 +71,9 @@ def _polling(plan: Found, run_ids: Sequence[int]) -> list[Row]:
         unchanged = len(found["seconds"].get("poll, 304", ()))
         name = f"GET /runs/{{id}}/, {N_CLIENTS} clients every {EVERY:g} s, {POSTS_PER_SECOND:g} posts a second, {what}"
         rows += [
-            _row(name, *_p95(polls), aim="at most 150"),
-            _row("the POST /runs/ meanwhile", *_p95(found["seconds"]["post"])),
-            _row("errors", str(len(found["problems"])), f"{unchanged / len(polls):.0%} of the polls answered 304", "0"),
+            Row(name, *_p95(polls), aim="at most 150"),
+            Row(f"{what}: the POST /runs/ meanwhile", *_p95(found["seconds"]["post"])),
+            Row(f"{what}: errors", len(found["problems"]), "errors", f"{unchanged / len(polls):.0%} answered 304", "0"),
         ]
         _complain(found)
     return rows
@@ -89,8 +87,8 @@ def _saturation(plan: Found, run_ids: Sequence[int]) -> list[Row]:
         n = len(found["seconds"]["poll"])
         rate = n / found["took"]
         p95 = 1000 * float(np.percentile(found["seconds"]["poll"], 95))
-        unit = f"requests/s, p95 {p95:.0f} ms, {len(found['problems'])} errors"
-        rows.append(_row(f"GET /runs/{{id}}/ at saturation, {AT_ONCE} clients, {what}", rate, unit))
+        note = f"p95 {p95:.0f} ms, {len(found['problems'])} errors"
+        rows.append(Row(f"GET /runs/{{id}}/ at saturation, {AT_ONCE} clients, {what}", rate, "requests/s", note))
         _complain(found)
     return rows
 
@@ -112,7 +110,7 @@ def _lists(plan: Found, stored: Found) -> list[Row]:
     _complain(found)
     held = f"{stored['runs']:,} runs and {stored['responses']:,} responses stored"
     return [
-        _row(f"{name}, {held}" if name == "GET /runs/" else name, *_p95(found["seconds"][path]), aim="at most 200")
+        Row(f"{name}, {held}" if name == "GET /runs/" else name, *_p95(found["seconds"][path]), aim="at most 200")
         for name, path in paths.items()
     ]
 
@@ -191,19 +189,16 @@ def _answers(address: str) -> bool:
 def _token() -> str:
     user = get_user_model().objects.create_superuser(f"bench-{secrets.token_hex(3)}")
     until = datetime.now(UTC) + timedelta(hours=2)
-    return services.create_token(user=user, name="bench", scopes=("read", "run"), expires_at=until)[1]
+    return create_token(user=user, name="bench", scopes=("read", "run"), expires_at=until)[1]
 
 
-def _p95(seconds: Sequence[float]) -> tuple[float, str]:
+def _p95(seconds: Sequence[float]) -> tuple[float, str, str]:
+    """The value, its unit and a note."""
     middle, most = 1000 * float(np.median(seconds)), 1000 * max(seconds)
-    unit = f"ms, p95 of {len(seconds):,}; median {middle:.0f}, longest {most:.0f}"
-    return 1000 * float(np.percentile(seconds, 95)), unit
+    note = f"p95 of {len(seconds):,}; median {middle:.0f}, longest {most:.0f}"
+    return 1000 * float(np.percentile(seconds, 95)), "ms", note
 
 
 def _complain(found: Found) -> None:
     for problem in found["problems"][:5]:
         print(problem, file=sys.stderr)
-
-
-def _row(what: str, value: float | str, unit: str, aim: str = "") -> Row:
-    return {"what": what, "value": value, "unit": unit, "aim": aim, "command": 'make bench ARGS="--only api"'}

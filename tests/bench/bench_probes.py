@@ -1,11 +1,8 @@
 """What the probes say of simulated calls: the measured table of docs/probes.md, written there anew."""
 
-from typing import Any
-
 from tests.bench import measured_table
+from tests.bench.row import Row
 from tests.bench.simulated_probes import CLAIMS, SEED
-
-Row = dict[str, Any]
 
 
 def measure() -> list[Row]:
@@ -21,12 +18,6 @@ def measure() -> list[Row]:
     ]
     measured_table.write("probes.md", lines)
     return [
-        {
-            "what": f"{claim.situation}: {claim.says} (seed {SEED})",
-            "value": 100 * share,
-            "unit": f"% of {claim.n:,} probes",
-            "aim": claim.aim,
-            "command": 'make bench ARGS="--only probes"',
-        }
+        Row(f"{claim.situation}: {claim.says} (seed {SEED})", 100 * share, "%", f"of {claim.n:,} probes", claim.aim)
         for claim, share in zip(CLAIMS, shares, strict=True)
     ]

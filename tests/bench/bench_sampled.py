@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.core import draws, paired, profile, scoring
-from evalboard.core.policy import ALPHAS, LOOKS
-from evalboard.core.profile_defaults import DEFAULT_PROFILES
-from evalboard.core.provenance import Decoded
-from evalboard.core.suite import CaseDocument, SuiteDocument, parse_suite
+from evalboard.core import scoring
+from evalboard.core.profile import DEFAULT_PROFILES, call_seed, parse_profile, plan_engine
+from evalboard.core.stats import estimate_difference
+from evalboard.core.suite import ALPHAS, LOOKS, CaseDocument, SuiteDocument, parse_suite
+from evalboard.core.trace import Decoded
+from tests.bench.row import Row
 from worker.engines.base import DecodeRequest, EngineSpec
 from worker.engines.vllm import VllmEngine, describe
 
@@ -29,9 +30,7 @@ MODEL = Path(PYTHON).parent.parent / "evalboard-models" / "smollm2-135m-instruct
 TEMPERATURE, REPEATS = 0.7, 5
 SEED, OTHER_SEED = 42, 43
 STEPS = 127  # of 8 bits to either side of 0
-COMMAND = 'make bench ARGS="--only sampled"'
 
-Row = dict[str, Any]
 Scores = NDArray[np.float64]
 
 
@@ -49,11 +48,11 @@ def measure() -> list[Row]:
     widths = [_width(ours, theirs, share_seeds=True), _width(ours, others, share_seeds=False)]
     what = f"weights rounded to 8 bits, T = {TEMPERATURE:g}, {REPEATS} draws of {len(ours)} cases"
     return [
-        _row(f"{what}: texts that are not the same by one seed", 100 * float(parted.mean()), f"% of {parted.size}"),
-        _row(f"{what}: draws that score otherwise by one seed", 100 * float((ours != theirs).mean()), "%"),
-        _row(f"{what}: interval at the first look, shared seeds", widths[0], "points wide"),
-        _row(f"{what}: interval at the first look, seeds apart", widths[1], "points wide"),
-        _row(f"{what}: how many times narrower by shared seeds", widths[1] / widths[0], "times"),
+        Row(f"{what}: texts that are not the same by one seed", 100 * float(parted.mean()), "%", f"of {parted.size}"),
+        Row(f"{what}: draws that score otherwise by one seed", 100 * float((ours != theirs).mean()), "%"),
+        Row(f"{what}: interval at the first look, shared seeds", widths[0], "points wide"),
+        Row(f"{what}: interval at the first look, seeds apart", widths[1], "points wide"),
+        Row(f"{what}: how many times narrower by shared seeds", widths[1] / widths[0], "times"),
     ]
 
 
@@ -75,8 +74,8 @@ def round_weights(path: Path) -> None:
 
 def _decoded(model: Path, suite: SuiteDocument, seeds: Sequence[int]) -> list[list[list[str]]]:
     """The texts by seed of the run, case and repeat."""
-    settings = profile.parse(_settings())
-    plan = profile.resolve(
+    settings = parse_profile(_settings())
+    plan = plan_engine(
         settings,
         describe(PYTHON),
         dtype="float32",
@@ -108,7 +107,7 @@ def _run(engine: VllmEngine, sampling: dict[str, Any], suite: SuiteDocument, run
                 tools=case.tools,
                 sampling={
                     **sampling,
-                    "seed": draws.call_seed(sampling, run_seed=run_seed, repeat=repeat, case_id=case.id),
+                    "seed": call_seed(sampling, run_seed=run_seed, repeat=repeat, case_id=case.id),
                 },
             )
             for index, case in enumerate(suite.cases)
@@ -133,8 +132,4 @@ def _scored(suite: SuiteDocument, case: CaseDocument, text: str) -> float:
 
 
 def _width(baseline: Scores, candidate: Scores, *, share_seeds: bool) -> float:
-    return 2 * paired.estimate(baseline, candidate, share_seeds=share_seeds).half_width(ALPHAS[LOOKS[0]][0])
-
-
-def _row(what: str, value: float, unit: str) -> Row:
-    return {"what": what, "value": value, "unit": unit, "aim": "", "command": COMMAND}
+    return 2 * estimate_difference(baseline, candidate, share_seeds=share_seeds).half_width(ALPHAS[LOOKS[0]][0])

@@ -4,21 +4,31 @@ The clock runs from a run's first claim to its end: each shard is claimed, its r
 that a fast engine fills, its traces become final, and the repeat is scored. One worker, on one connection.
 """
 
+import io
 import secrets
 import time
 from collections.abc import Sequence
-from statistics import median
-from typing import Any
 
 import numpy as np
+from django.core.management import call_command
 from django.db import connection
 
-from evalboard.core.provenance import Decoded, Timings
-from evalboard.core.trace import Trace
-from runs import services
+from evalboard.core.trace import Decoded, Timings, Trace
 from runs.models import EngineProcess, Shard, Worker
+from runs.run import add_repeats, create_run
+from runs.suites import push_suite
+from runs.work import (
+    claim_shard,
+    close_engine_process,
+    finish_shard,
+    open_engine_process,
+    record_outcomes,
+    register_worker,
+    stop_worker,
+)
 from tests import outcomes
-from worker.recorder import BATCH
+from tests.bench.row import Row, median_row
+from worker.shard import BATCH
 
 SEED = 20261121
 N_RESPONSES = 2000
@@ -27,32 +37,31 @@ ROUNDS = 5
 AIM = "at least 2,000"
 SETTINGS = ("synchronous_commit", "fsync")  # of PostgreSQL; off, they would make a commit cheap and a crash dear
 
-Row = dict[str, Any]
-
 
 def measure(*, rounds: int = ROUNDS) -> list[Row]:
     """Record made-up responses of 100 positions, top-2, and the same ones again in a second repeat of the run."""
+    call_command("load_samples", no_runs=True, stdout=io.StringIO())
     cases = [{"id": str(n), "prompt": "say blue", "target": "blue"} for n in range(N_RESPONSES)]
-    services.push_suite(document={"slug": "bench", "title": "Bench", "scorer": {"kind": "exact"}, "cases": cases})
-    worker, process = _serving()
+    push_suite(document={"slug": "bench", "title": "Bench", "scorer": {"kind": "exact"}, "cases": cases})
+    worker, process = serving()
     rng = np.random.default_rng(SEED)
     new: list[float] = []
     equal: list[float] = []
     for _ in range(rounds):
         decoded = [_decoded(case, rng) for case in range(N_RESPONSES)]
-        run = services.create_run(suite="bench", endpoint="sample-float32", profile="pinned", repeats=1)
-        new.append(_rate(worker, process, decoded))
-        services.add_repeats(run_id=run.pk, n=1)
-        equal.append(_rate(worker, process, decoded))
-    services.close_engine_process(process=process, last_words="")
-    services.stop_worker(worker=worker)
+        run = create_run(suite="bench", endpoint="sample-float32", profile="pinned", repeats=1)
+        new.append(store_all(worker, process, decoded))
+        add_repeats(run_id=run.pk, n=1)
+        equal.append(store_all(worker, process, decoded))
+    close_engine_process(process=process, last_words="")
+    stop_worker(worker=worker)
     return [_row("new traces", new, AIM), _row("traces that an earlier repeat holds", equal)]
 
 
-def _serving() -> tuple[Worker, EngineProcess]:
+def serving() -> tuple[Worker, EngineProcess]:
     name = f"bench-{secrets.token_hex(2)}"
-    worker = services.register_worker(name=name, host="bench", pid=0, pool="default", hardware={}, versions={})
-    process = services.open_engine_process(
+    worker = register_worker(name=name, host="bench", pid=0, pool="default", hardware={}, versions={})
+    process = open_engine_process(
         worker=worker,
         manifest=outcomes.manifest(),
         wanted_pins={},
@@ -64,27 +73,22 @@ def _serving() -> tuple[Worker, EngineProcess]:
     return worker, process
 
 
-def _rate(worker: Worker, process: EngineProcess, decoded: Sequence[Decoded]) -> float:
-    """Responses per second over all that there is to claim: one repeat."""
+def store_all(worker: Worker, process: EngineProcess, decoded: Sequence[Decoded]) -> float:
+    """Store all that there is to claim, one repeat; return responses per second."""
     shards = Shard.objects.in_bulk()
     began = time.perf_counter()
-    while lease := services.claim_shard(worker=worker):
-        shard = shards[lease.shard_id]
+    while lease := claim_shard(worker=worker):
+        shard = shards[lease.id]
         for first in range(shard.first, shard.last + 1, BATCH):
             came = decoded[first : min(first + BATCH, shard.last + 1)]
-            services.record_outcomes(lease=lease, process=process, outcomes=came)
-        services.finish_shard(lease=lease)
+            record_outcomes(lease=lease, process=process, outcomes=came)
+        finish_shard(lease=lease)
     return len(decoded) / (time.perf_counter() - began)
 
 
 def _row(whose: str, rates: Sequence[float], aim: str = "") -> Row:
-    return {
-        "what": f"responses stored per second, {whose} ({N_POSITIONS} positions, made up, seed {SEED}; {_settings()})",
-        "value": median(rates),
-        "unit": f"responses/s, median of {len(rates)}, {min(rates):,.0f} to {max(rates):,.0f}",
-        "aim": aim,
-        "command": 'make bench ARGS="--only store"',
-    }
+    what = f"responses stored per second, {whose} ({N_POSITIONS} positions, made up, seed {SEED}; {_settings()})"
+    return median_row(what, rates, "responses/s", aim=aim)
 
 
 def _settings() -> str:

@@ -1,7 +1,6 @@
 """A team's set-up: two workers against one, and how soon a run is claimed with the doorbell and without."""
 
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -10,14 +9,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import httpx
 from django.conf import settings
 from django.contrib.auth import get_user_model
 
-from runs import services
+from evalboard.local.up import KEEP_ALIVE_SECONDS
+from runs.access import create_token
 from runs.models import Case, EngineProcess, Response, Run, Worker
+from runs.run import create_run
+from runs.suites import push_suite
+from tests.bench import bench_run
+from tests.bench.row import Row, median_row
 from tests.servers import RedisServer, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,11 +28,12 @@ LOG = ROOT / "bench" / "workers.log"
 COPIES = 3  # of the sample suite's 30 cases: enough shards for two workers to share evenly
 DELAYS_UP, DELAYS_DOWN = 10, 5
 PATIENCE_SECONDS = 600.0
-Row = dict[str, Any]
+ROUNDS = 3
 
 
-def measure(*, rounds: int) -> list[Row]:
+def measure() -> list[Row]:
     """Both measurements, on real engines and a Redis of their own."""
+    bench_run.prepare()
     if not RedisServer.is_installed():
         print("No redis-server on PATH: the team's set-up is not measured.")
         return []
@@ -38,13 +42,13 @@ def measure(*, rounds: int) -> list[Row]:
         redis.start()
         settings.REDIS_URL = os.environ["REDIS_URL"] = redis.url
         try:
-            return _two_against_one(rounds) + _delays(redis)
+            return _two_against_one() + _delays(redis)
         finally:
             redis.stop()
             settings.REDIS_URL = os.environ["REDIS_URL"] = ""
 
 
-def _two_against_one(rounds: int) -> list[Row]:
+def _two_against_one() -> list[Row]:
     """Time of one repeat by one worker and by two, each worker on one core of its own, engines warm, in turn."""
     cores = sorted(os.sched_getaffinity(0))[:2]
     if len(cores) < 2:
@@ -52,17 +56,16 @@ def _two_against_one(rounds: int) -> list[Row]:
         return []
     _push_long_suite()
     pairs = []
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         pairs.append((_timed_run(cores[:1]), _timed_run(cores)))
     ratios = [two.seconds / one.seconds for one, two in pairs]
     same = {run.traces == pairs[0][0].traces for pair in pairs for run in pair}
-    spread = f"median of {rounds} pairs, {min(ratios):.3f} to {max(ratios):.3f}"
     n_cases = len(pairs[0][0].traces)
     return [
-        _row(f"{n_cases} cases by one worker on one core", statistics.median(one.seconds for one, _ in pairs), "s"),
-        _row("the same by two workers, one core each", statistics.median(two.seconds for _, two in pairs), "s"),
-        _row("two workers against one", statistics.median(ratios), f"ratio, {spread}", "about 0.5"),
-        _row("all of their traces equal, byte for byte", str(same == {True}), "", "True"),
+        median_row(f"{n_cases} cases by one worker on one core", [one.seconds for one, _ in pairs], "s"),
+        median_row("the same by two workers, one core each", [two.seconds for _, two in pairs], "s"),
+        median_row("two workers against one", ratios, "ratio", aim="about 0.5"),
+        Row("all of their traces equal, byte for byte", str(same == {True}), aim="True"),
     ]
 
 
@@ -70,20 +73,15 @@ def _delays(redis: RedisServer) -> list[Row]:
     """Seconds from sending POST /runs/ to the first claim, by an idle worker."""
     one = {"id": "one", "prompt": "Say blue.", "target": "blue"}
     suite = {"slug": "bench-one", "title": "One", "max_tokens": 4, "scorer": {"kind": "exact"}, "cases": [one]}
-    services.push_suite(document=suite)
+    push_suite(document=suite)
     with _web() as post, _workers([None]):
         post()  # starts the engine
         up = [post() for _ in range(DELAYS_UP)]
         redis.kill()
         down = [post() for _ in range(DELAYS_DOWN)]
     return [
-        _row("POST /runs/ to first claim, Redis up", statistics.median(up), f"s, median; longest {max(up):.2f}", "≤ 1"),
-        _row(
-            "POST /runs/ to first claim, Redis down",
-            statistics.median(down),
-            f"s, median; longest {max(down):.2f}",
-            "≤ 30",
-        ),
+        median_row("POST /runs/ to first claim, Redis up", up, "s", aim="≤ 1"),
+        median_row("POST /runs/ to first claim, Redis down", down, "s", aim="≤ 30"),
     ]
 
 
@@ -107,7 +105,7 @@ def _timed_run(cores: Sequence[int]) -> _Timed:
 
 
 def _new_run(suite: str) -> Run:
-    return services.create_run(suite=suite, endpoint="sample-float32", profile="pinned", repeats=1)
+    return create_run(suite=suite, endpoint="sample-float32", profile="pinned", repeats=1)
 
 
 def _push_long_suite() -> None:
@@ -115,7 +113,7 @@ def _push_long_suite() -> None:
     asked = [(case.case_id, {**case.content, "target": "blue"}) for case in sample]  # nobody looks at the scores
     cases = [{**content, "id": f"{case_id}-{copy}"} for copy in range(COPIES) for case_id, content in asked]
     document = {"slug": "bench-long", "title": "Long", "max_tokens": 48, "scorer": {"kind": "exact"}, "cases": cases}
-    services.push_suite(document=document)
+    push_suite(document=document)
 
 
 @contextmanager
@@ -145,10 +143,11 @@ def _web() -> Iterator[Callable[[], float]]:
     """The web server, and a function that posts a run and says how many seconds later it was claimed."""
     user = get_user_model().objects.create_superuser("bench")
     until = datetime.now(UTC) + timedelta(hours=1)
-    token = services.create_token(user=user, name="bench", scopes=("run", "read"), expires_at=until)[1]
+    token = create_token(user=user, name="bench", scopes=("run", "read"), expires_at=until)[1]
     address = f"http://127.0.0.1:{free_port()}"
     command = [sys.executable, "-m", "gunicorn", "evalboard.wsgi", "--bind", address.removeprefix("http://")]
     command += ["--worker-class", "gthread", "--threads", "4", "--no-control-socket", "--log-level", "error"]
+    command += ["--keep-alive", str(KEEP_ALIVE_SECONDS)]
     server = subprocess.Popen(command, cwd=ROOT)
     client = httpx.Client(base_url=address, headers={"Authorization": f"Bearer {token}"}, timeout=30, trust_env=False)
 
@@ -191,7 +190,3 @@ def _wait(happened: Callable[[], bool], what: str) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(f"Waited in vain until {what}; {LOG} may say why.")
         time.sleep(0.02)
-
-
-def _row(what: str, value: float | str, unit: str, aim: str = "") -> Row:
-    return {"what": what, "value": value, "unit": unit, "aim": aim, "command": "make bench"}

@@ -1,15 +1,22 @@
 """What the verdict rules do with simulated runs: the measured table of docs/verdict.md, written there anew."""
 
-from typing import Any
-
-from tests.bench import measured_table, simulated_draws, simulated_settling
+from tests.bench import (
+    measured_table,
+    simulated_draws,
+    simulated_load,
+    simulated_outcomes,
+    simulated_settling,
+    simulated_targeted,
+)
+from tests.bench.row import Row
 from tests.bench.simulated import CLAIMS, SEED
 
 PAIRS = 1000
 PAIRS_DRAWN = 500  # of sampled runs
+PAIRS_OF_CASES = 1000  # for what is said of single cases
+PAIRS_LOADED = 1000  # of runs under unlike loads
+PAIRS_TARGETED = 200  # with further repeats of the noisiest cases
 PAIRS_FOLLOWED = 150  # of each true change, to the last look
-
-Row = dict[str, Any]
 
 
 def measure() -> list[Row]:
@@ -23,15 +30,15 @@ def measure() -> list[Row]:
             for claim, share in zip(CLAIMS, shares, strict=True)
         ),
     ]
-    others = (simulated_draws.table(PAIRS_DRAWN), simulated_settling.table(PAIRS_FOLLOWED))
+    others = (
+        simulated_draws.table(PAIRS_DRAWN),
+        simulated_load.tables(PAIRS_LOADED),
+        simulated_settling.table(PAIRS_FOLLOWED),
+        simulated_outcomes.table(PAIRS_OF_CASES),
+        simulated_targeted.table(PAIRS_TARGETED),
+    )
     measured_table.write("verdict.md", [*lines, *(line for table in others for line in ("", *table))])
     return [
-        {
-            "what": f"{claim.situation}: {claim.says} (seed {SEED})",
-            "value": 100 * share,
-            "unit": f"% of {PAIRS:,} pairs",
-            "aim": claim.aim,
-            "command": 'make bench ARGS="--only verdict"',
-        }
+        Row(f"{claim.situation}: {claim.says} (seed {SEED})", 100 * share, "%", f"of {PAIRS:,} pairs", claim.aim)
         for claim, share in zip(CLAIMS, shares, strict=True)
     ]

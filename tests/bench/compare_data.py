@@ -16,9 +16,17 @@ from django.db import connection, transaction
 from django.utils import timezone
 from numpy.typing import NDArray
 
-from evalboard.core import codec, columns, digest, noise, vocabulary
-from evalboard.core.trace import Trace
-from runs import bulk, services
+from evalboard.core import digest
+from evalboard.core.stats import run_points
+from evalboard.core.trace import (
+    Trace,
+    encode_block,
+    pack_buckets,
+    pack_digests,
+    pack_reasons,
+    pack_scores,
+    pack_vocabulary,
+)
 from runs.models import (
     Case,
     CaseColumns,
@@ -29,20 +37,23 @@ from runs.models import (
     RepeatScore,
     Response,
     Run,
+    Shard,
     Suite,
     SuiteVersion,
     TraceBlock,
     Vocabulary,
 )
-from runs.services import packed_digests
-from runs.services.suites import store_scorer
-from runs.services.traces import TRACES_PER_BLOCK
+from runs.run import create_run
+from runs.store import bulk, columns_digest, score_digest
+from runs.store.traces import TRACES_PER_BLOCK
+from runs.suites import push_suite
+from runs.suites.suites import store_scorer
+from runs.work import bind_bucket, claim_shard, finish_shard, open_engine_process, record_outcomes, register_worker
 from tests import outcomes
 
 SEED = 20261121
 N_CASES, N_REPEATS, N_POSITIONS = 100_000, 5, 200
 N_TOKENS = 49_152
-LONG = 2_000  # positions of the two traces whose page is measured
 FLIPPED = 0.02  # of the cases, in every repeat
 SCORE_MOVES = 0.25  # of the flipped ones
 NOISE = 0.02  # nats, where logprobs move
@@ -117,25 +128,26 @@ def make_runs() -> Runs:
     return Runs(*(run.run.pk for run in made))
 
 
-def make_long_pair() -> tuple[int, int]:
-    """Two runs of one case whose traces are long and part somewhere, recorded as a worker records them."""
-    case = {"id": "long", "prompt": "Write much.", "target": "blue"}
-    suite = {"slug": "bench-long-pair", "title": "Long", "scorer": {"kind": "exact"}, "cases": [case]}
-    services.push_suite(document=suite)
+def make_pair(slug: str, *, n_cases: int, n_positions: int, n_repeats: int = 1) -> tuple[int, int]:
+    """Two runs whose every answer parts somewhere, recorded as a worker records them; equal repeats."""
+    cases = [{"id": f"case-{number}", "prompt": "Write much.", "target": "blue"} for number in range(n_cases)]
+    suite = {"slug": slug, "title": "Parted", "scorer": {"kind": "exact"}, "cases": cases}
+    push_suite(document=suite)
     rng = np.random.default_rng(SEED)
-    trace = _trace(rng, LONG)
-    return _recorded(trace, 1), _recorded(_flip(trace, rng), 2)
+    traces = [_trace(rng, n_positions) for _ in cases]
+    flipped = [_flip(trace, rng) for trace in traces]
+    return _recorded(slug, traces, 1, n_repeats), _recorded(slug, flipped, 2, n_repeats)
 
 
-def _recorded(trace: Trace, number: int) -> int:
+def _recorded(slug: str, traces: list[Trace], number: int, n_repeats: int) -> int:
     process = _process(number)
-    run = services.create_run(suite="bench-long-pair", endpoint="sample-float32", profile="pinned", repeats=1)
-    lease = services.claim_shard(worker=process.worker)
-    assert lease is not None
-    assert lease.run_id == run.pk
-    assert services.bind_bucket(lease=lease, bucket=process.bucket)
-    services.record_outcomes(lease=lease, process=process, outcomes=[replace(outcomes.decoded(0), trace=trace)])
-    services.finish_shard(lease=lease)
+    run = create_run(suite=slug, endpoint="sample-float32", profile="pinned", repeats=n_repeats)
+    answers = [replace(outcomes.decoded(case), trace=trace) for case, trace in enumerate(traces)]
+    while lease := claim_shard(worker=process.worker):
+        assert bind_bucket(run_id=run.pk, bucket=process.bucket)
+        shard = Shard.objects.get(pk=lease.id)
+        record_outcomes(lease=lease, process=process, outcomes=answers[shard.first : shard.last + 1])
+        finish_shard(lease=lease)
     return run.pk
 
 
@@ -186,24 +198,24 @@ class _Run:
             moves = is_flipped & (np.random.default_rng(SEED + 2).random(N_CASES) < SCORE_MOVES)
             scores[moves] = 1 - scores[moves]
         packed = {
-            "text_digests": columns.pack_digests([digest.text_digest(text) for text in texts]),
-            "trace_digests": columns.pack_digests(self._digests),
-            "buckets": columns.pack_buckets([0] * N_CASES),
+            "text_digests": pack_digests([digest.text_digest(text) for text in texts]),
+            "trace_digests": pack_digests(self._digests),
+            "buckets": pack_buckets([0] * N_CASES),
         }
-        scored = {"scores": columns.pack_scores(scores), "reasons": columns.pack_reasons([None] * N_CASES)}
+        scored = {"scores": pack_scores(scores), "reasons": pack_reasons([None] * N_CASES)}
         for repeat in self._repeats:
             if repeat is not self._repeats[0]:
                 with connection.cursor() as cursor:
                     cursor.execute(MORE_REPEATS, [repeat.pk, self._repeats[0].pk])
             CaseColumns.objects.create(repeat=repeat, bucket_ids=[self._process.bucket_id], **packed)
-            packed_digests.columns_digest(repeat.pk)
-            packed_digests.score_digest(
+            columns_digest(repeat.pk)
+            score_digest(
                 RepeatScore.objects.create(
                     repeat=repeat,
                     scorer=self.run.suite_version.scorer,
                     n_scored=N_CASES,
                     n_missing=0,
-                    points=noise.run_points(scores),
+                    points=run_points(scores),
                     **scored,
                 )
             )
@@ -219,13 +231,13 @@ class _Run:
 def _process(number: int) -> EngineProcess:
     words, _ = Vocabulary.objects.get_or_create(
         digest="b" * 64,
-        defaults={"n_tokens": N_TOKENS, "data": vocabulary.pack([b"t%d" % token for token in range(N_TOKENS)], [0])},
+        defaults={"n_tokens": N_TOKENS, "data": pack_vocabulary([b"t%d" % token for token in range(N_TOKENS)], [0])},
     )
-    worker = services.register_worker(
+    worker = register_worker(
         name=f"compared-{secrets.token_hex(4)}", host="bench", pid=0, pool="default", hardware={}, versions={}
     )
     manifest = outcomes.manifest(dtype="bfloat16") | {"versions": {"vllm": f"0.32.{number}"}}
-    process = services.open_engine_process(
+    process = open_engine_process(
         worker=worker,
         manifest=manifest,
         wanted_pins={},
@@ -249,7 +261,7 @@ def _pack(job: tuple[int, NDArray[np.bool_]]) -> Packed:
 
 
 def _packed(traces: list[Trace]) -> tuple[bytes, list[bytes]]:
-    return codec.encode_block(traces), [trace.digest for trace in traces]
+    return encode_block(traces), [trace.digest for trace in traces]
 
 
 def _trace(rng: np.random.Generator, n_positions: int = N_POSITIONS) -> Trace:

@@ -18,27 +18,27 @@ def main() -> None:
 
     django.setup()
     what, baseline, candidate = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    found = {"first": first, "shown": shown, "moved": moved, "pair": pair}[what](baseline, candidate)
+    found = {"first": first, "shown": shown, "moved": moved}[what](baseline, candidate)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps(found | {"peak_mb": peak}))
 
 
 def first(baseline: int, candidate: int) -> dict[str, Any]:
-    from runs import services
+    from runs.compare import compare
     from runs.models import Comparison
 
     Comparison.objects.filter(baseline=baseline, candidate=candidate).delete()
     began = time.perf_counter()
-    made = services.compare(baseline=baseline, candidate=candidate)
+    made = compare(baseline=baseline, candidate=candidate)
     seconds = time.perf_counter() - began
     assert made.status == Comparison.Status.FINISHED, made.error
     return {"seconds": seconds}
 
 
 def shown(baseline: int, candidate: int) -> dict[str, Any]:
-    from runs import services
+    from runs.compare import compare
 
-    again = _median(lambda: services.compare(baseline=baseline, candidate=candidate))
+    again = _median(lambda: compare(baseline=baseline, candidate=candidate))
     page = f"/compare/{baseline}/{candidate}/"
     runs = f"?baseline={baseline}&candidate={candidate}"
     return {
@@ -50,18 +50,18 @@ def shown(baseline: int, candidate: int) -> dict[str, Any]:
 
 
 def moved(baseline: int, candidate: int) -> dict[str, Any]:
-    from runs import services
+    from runs.compare import compare, work_on_comparison
     from runs.models import Comparison
 
     Comparison.objects.filter(baseline=baseline, candidate=candidate).delete()
     began = time.perf_counter()
-    made = services.compare(baseline=baseline, candidate=candidate)
+    made = compare(baseline=baseline, candidate=candidate)
     counted = time.perf_counter()
     assert made.status == Comparison.Status.QUEUED, made.status
     chunks = []
     while True:
         at = time.perf_counter()
-        if not services.work_on_comparison():
+        if not work_on_comparison():
             break
         chunks.append(time.perf_counter() - at)
     rest = time.perf_counter() - counted
@@ -74,10 +74,6 @@ def moved(baseline: int, candidate: int) -> dict[str, Any]:
         "n_pairs": made.n_pairs,
         "page_seconds": _server_time(f"/compare/{baseline}/{candidate}/"),
     }
-
-
-def pair(baseline: int, candidate: int) -> dict[str, Any]:
-    return {"page_seconds": _server_time(f"/compare/{baseline}/{candidate}/cases/long/?repeat=1,1")}
 
 
 def _server_time(address: str) -> float:

@@ -14,7 +14,7 @@ from psycopg import sql
 
 @contextmanager
 def temporary_database() -> Iterator[None]:
-    """Set DATABASE_URL to a migrated, empty database: on the given server, else on one out of the wheel."""
+    """Set DATABASE_URL to a new, empty database: on the given server, else on one out of the wheel."""
     folder = Path(tempfile.mkdtemp(prefix="evalboard-bench-"))
     os.environ["EVALBOARD_DATA_DIR"] = str(folder)
     name = f"evalboard_bench_{secrets.token_hex(4)}"

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.core import live_answers, policy, quantiles, verdict
-from evalboard.core.comparability import Asked, Served
-from evalboard.core.draws import Draws
-from evalboard.core.gate import GateVerdict, Question
-from evalboard.core.live_answers import Marks
+from evalboard.core.compare import ServedShare, SideSetup
+from evalboard.core.profile import Draws
+from evalboard.core.stats import Marks, make_mark, normal_quantile, student_quantile
+from evalboard.core.suite import DEFAULT_POLICIES, PolicySettings, parse_policy
+from evalboard.core.verdict import GateQuestion, judge_gate
+from evalboard.core.verdict.gate_verdict import GateVerdict
 
 SEED = 20261121
 N_CASES = 800
@@ -25,7 +26,7 @@ MINUS = "−"
 CHURN = 0.02  # of the cases change for good beside the drop, as many broken as fixed
 
 Scores = NDArray[np.float64]
-STRICT, PAIRED = (policy.parse(policy.DEFAULT_POLICIES[slug]["settings"]) for slug in ("strict", "paired"))
+STRICT, PAIRED = (parse_policy(DEFAULT_POLICIES[slug]["settings"]) for slug in ("strict", "paired"))
 SETTLED = ("ship", "no_ship")
 
 
@@ -83,9 +84,9 @@ def pairs(
     if abs(n_broken + difference * n_cases / 100) > 1e-9:
         raise ValueError(f"{difference} points are no whole number of {n_cases} cases")
     for _ in range(n):
-        chances = _chances(rng, regime, n_cases)
-        changed = _changed(rng, chances, n_broken)
-        sides = [_repeats(rng, each, regime, k) for each in (chances, changed)]
+        chances = draw_chances(rng, regime, n_cases)
+        changed = change_cases(rng, chances, n_broken)
+        sides = [draw_repeats(rng, each, regime, k) for each in (chances, changed)]
         if not regime.cached:
             yield Pair(sides[0], sides[1], difference)
             continue
@@ -94,25 +95,25 @@ def pairs(
         yield Pair(cached[0][0], cached[1][0], difference, marks[0], marks[1])
 
 
-def judge(pair: Pair, settings: policy.PolicySettings = PAIRED) -> GateVerdict:
+def judge(pair: Pair, settings: PolicySettings = PAIRED) -> GateVerdict:
     """The verdict on all repeats of a pair, both sides served alike."""
     n_cases = len(pair.baseline)
-    question = Question(
+    question = GateQuestion(
         case_ids=[f"case-{index}" for index in range(n_cases)],
         groups=[""] * n_cases,
         baseline=pair.baseline,
         candidate=pair.candidate,
-        asked_baseline=asked("a"),
-        asked_candidate=asked("b"),
+        setup_baseline=asked("a"),
+        setup_candidate=asked("b"),
         draws_baseline=pair.draws[0],
         draws_candidate=pair.draws[1],
         marks_baseline=pair.marks_baseline,
         marks_candidate=pair.marks_candidate,
     )
-    return verdict.judge(question, settings)
+    return judge_gate(question, settings)
 
 
-def follow(pair: Pair, settings: policy.PolicySettings = PAIRED) -> GateVerdict:
+def follow(pair: Pair, settings: PolicySettings = PAIRED) -> GateVerdict:
     """The verdict of the first look that settles it, as a person would who adds repeats to the next look; else that
     of the last.
     """
@@ -124,9 +125,9 @@ def follow(pair: Pair, settings: policy.PolicySettings = PAIRED) -> GateVerdict:
     return found
 
 
-def asked(weights: str) -> Asked:
+def asked(weights: str) -> SideSetup:
     """How both sides were asked; only the weights, a letter here, are each side's own."""
-    served = Served(
+    served = ServedShare(
         model_name=f"model {weights}",
         weights_digest=weights * 64,
         template_digest="7" * 64,
@@ -135,7 +136,7 @@ def asked(weights: str) -> Asked:
         batch_class="alone",
         share=1.0,
     )
-    return Asked(
+    return SideSetup(
         suite_version="simulated v1",
         suite_digest="5" * 64,
         scorer_digest="c" * 64,
@@ -159,7 +160,7 @@ class Claim:
     look: int | None
     says: str
     holds: Callable[[GateVerdict, float], bool]
-    settings: policy.PolicySettings = PAIRED
+    settings: PolicySettings = PAIRED
     at_most: float | None = None
     at_least: float | None = None
 
@@ -194,7 +195,7 @@ def _covers(found: GateVerdict, true: float) -> bool:
     if found.difference is None or found.high is None or found.alpha is None:
         return False
     df = found.k_baseline + found.k_candidate - 2
-    quantile = quantiles.z if found.method == "flips" else lambda level: quantiles.t(level, df)
+    quantile = normal_quantile if found.method == "flips" else lambda level: student_quantile(level, df)
     half = (found.high - found.difference) * quantile(0.95) / quantile(1 - found.alpha)
     return abs(true - found.difference) <= half
 
@@ -235,14 +236,14 @@ CLAIMS = (
 )
 
 
-def _chances(rng: np.random.Generator, regime: Regime, n_cases: int) -> Scores:
+def draw_chances(rng: np.random.Generator, regime: Regime, n_cases: int) -> Scores:
     chances = (rng.random(n_cases) < PASSING).astype(np.float64)
     n_unstable = rng.binomial(n_cases, regime.unstable)
     chances[rng.permutation(n_cases)[:n_unstable]] = rng.random(n_unstable)
     return chances
 
 
-def _changed(rng: np.random.Generator, chances: Scores, n_broken: int) -> Scores:
+def change_cases(rng: np.random.Generator, chances: Scores, n_broken: int) -> Scores:
     """n_broken more broken than fixed, and CHURN beside them; stable cases only, so that the difference is exact."""
     n_beside = round(CHURN * len(chances) / 2)
     passing, failing = (rng.permutation(np.flatnonzero(chances == value)) for value in (1.0, 0.0))
@@ -256,11 +257,11 @@ def _cached(rng: np.random.Generator, scores: Scores, regime: Regime) -> tuple[S
     """The scores where a cache gives a case's first answer once more, and the marks of those answers."""
     is_cached = rng.random(scores.shape) < regime.cached
     is_cached[:, 0] = False
-    marks = np.where(is_cached, live_answers.mark_of(["cached"]), 0).astype(np.uint8)
+    marks = np.where(is_cached, make_mark(["cached"]), 0).astype(np.uint8)
     return np.where(is_cached, scores[:, :1], scores), marks
 
 
-def _repeats(rng: np.random.Generator, chances: Scores, regime: Regime, k: int) -> Scores:
+def draw_repeats(rng: np.random.Generator, chances: Scores, regime: Regime, k: int) -> Scores:
     scores = (rng.random((len(chances), k)) < chances[:, None]).astype(np.float64)
     for repeat in range(k) if regime.run_shift else ():
         n_moved = round(rng.normal(0.0, regime.run_shift) * len(chances) / 100)

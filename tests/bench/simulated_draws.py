@@ -2,23 +2,24 @@
 
 Three cases in ten pass in a share of their draws, drawn from Beta(3, 1); the others always or never. The two models'
 draws of a case are the same as long as their texts do, and in a share of the cases the texts part: there the candidate
-draws by itself. A drop takes chance away from such cases, so that the true difference is known exactly. With seeds
-apart every draw of the candidate is one by itself.
+draws by itself. A drop takes chance away from such cases, so that the true difference is known exactly: of the mean, or
+of pass@k and pass^k where one of these decides. With seeds apart every draw of the candidate is one by itself.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.core import policy
-from evalboard.core.draws import Draws
-from evalboard.core.gate import GateVerdict
+from evalboard.core.profile import Draws
+from evalboard.core.scoring import MEAN, PASS_ALL, PASS_AT, Metric
+from evalboard.core.suite import DEFAULT_POLICIES, SAMPLED_POLICY, parse_policy
+from evalboard.core.verdict.gate_verdict import GateVerdict
 from tests.bench.simulated import MINUS, N_CASES, PASSING, SEED, Pair, Scores, follow, judge
 
 UNSTABLE = 0.3  # of the cases
-SETTINGS = policy.parse(policy.DEFAULT_POLICIES[policy.SAMPLED_POLICY]["settings"])
+SETTINGS = parse_policy(DEFAULT_POLICIES[SAMPLED_POLICY]["settings"])
 TEMPERATURE, RUN_SEED, OTHER_SEED = 0.7, 42, 43
 
 
@@ -39,9 +40,19 @@ class DrawnPair(Pair):
 
 
 def pairs(
-    n: int, *, parted: float, share_seeds: bool, difference: float = 0.0, k: int = 5, seed: int = SEED
+    n: int,
+    *,
+    parted: float,
+    share_seeds: bool,
+    difference: float = 0.0,
+    k: int = 5,
+    seed: int = SEED,
+    metric: Metric = MEAN,
 ) -> Iterator[DrawnPair]:
-    """n pairs of runs of k draws, each of a suite of its own. parted: share of cases whose texts part."""
+    """n pairs of runs of k draws, each of a suite of its own. parted: share of cases whose texts part.
+
+    difference: the true one of the metric, in points.
+    """
     rng = np.random.default_rng(seed)
     for _ in range(n):
         chances = (rng.random(N_CASES) < PASSING).astype(np.float64)
@@ -49,9 +60,9 @@ def pairs(
         chances[unstable] = rng.beta(3, 1, int(unstable.sum()))
         lost = -difference * N_CASES / 100
         has_parted = _parted(rng, parted)
-        while chances[has_parted].sum() < lost:  # cases that hardly ever pass have no such drop in them
+        while _true(chances[has_parted], metric).sum() < lost:  # cases that hardly ever pass have no such drop in them
             has_parted = _parted(rng, parted)
-        changed = _changed(chances, has_parted, lost)
+        changed = _changed(chances, has_parted, lost, metric)
         baseline = _drawn(rng, chances, k)
         apart = _drawn(rng, changed, k)
         candidate = np.where(has_parted[:, None], apart, baseline) if share_seeds else apart
@@ -70,10 +81,12 @@ class DrawnClaim:
     holds: Callable[[GateVerdict, float], bool]
     at_most: float | None = None
     at_least: float | None = None
+    metric: Metric = MEAN
 
     @property
     def situation(self) -> str:
-        seeds = f"shared seeds, {100 * self.parted:g} % of cases parted" if self.share_seeds else "seeds apart"
+        by = "" if self.metric.is_mean else f"by {self.metric.name}, "
+        seeds = f"{by}shared seeds, {100 * self.parted:g} % of cases parted" if self.share_seeds else f"{by}seeds apart"
         moved = "no change" if not self.difference else f"true change of {MINUS}{-self.difference:g}"
         when = f"at k = {self.look}" if self.look else "by k = 20"
         return f"sampled, {seeds}, {moved}, {when}"
@@ -84,7 +97,7 @@ class DrawnClaim:
             f"at most {100 * self.at_most:g} %" if self.at_most is not None else f"at least {100 * self.at_least:g} %"
         )
 
-    def measure(self, n: int) -> float:
+    def measure(self, n: int, *, seed: int = SEED) -> float:
         """The share of n simulated pairs in which it holds."""
         made = pairs(
             n,
@@ -92,8 +105,11 @@ class DrawnClaim:
             share_seeds=self.share_seeds,
             difference=self.difference,
             k=self.look or SETTINGS.looks[-1],
+            seed=seed,
+            metric=self.metric,
         )
-        verdicts = (judge(pair, SETTINGS) if self.look else follow(pair, SETTINGS) for pair in made)
+        settings = replace(SETTINGS, metric=self.metric)
+        verdicts = (judge(pair, settings) if self.look else follow(pair, settings) for pair in made)
         return sum(self.holds(found, self.difference) for found in verdicts) / n
 
     def is_kept(self, share: float) -> bool:
@@ -121,13 +137,13 @@ class Narrower:
     def aim(self) -> str:
         return f"at least {self.at_least:g} times"
 
-    def measure(self, n: int) -> float:
+    def measure(self, n: int, *, seed: int = SEED) -> float:
         """The ratio of the mean widths over n simulated pairs of each."""
         shared, apart = (
-            np.mean([_width(judge(pair, SETTINGS)) for pair in pairs(n, parted=self.parted, share_seeds=share_seeds)])
+            [_width(judge(pair, SETTINGS)) for pair in pairs(n, parted=self.parted, share_seeds=share_seeds, seed=seed)]
             for share_seeds in (True, False)
         )
-        return float(apart / shared)
+        return float(np.mean(apart) / np.mean(shared))
 
     def is_kept(self, ratio: float) -> bool:
         return ratio >= self.at_least
@@ -158,8 +174,8 @@ def _covers(found: GateVerdict, true: float) -> bool:
     return found.low is not None and found.high is not None and found.low <= true <= found.high
 
 
-def _claims(parted: float, *, share_seeds: bool) -> tuple[DrawnClaim, ...]:
-    known = {"parted": parted, "share_seeds": share_seeds}
+def _claims(parted: float, *, share_seeds: bool, metric: Metric = MEAN) -> tuple[DrawnClaim, ...]:
+    known = {"parted": parted, "share_seeds": share_seeds, "metric": metric}
     return (
         DrawnClaim(**known, difference=-1.0, look=None, says="ship", holds=_is("ship"), at_most=0.05),
         DrawnClaim(**known, difference=0.0, look=None, says="no-ship", holds=_is("no_ship"), at_most=0.01),
@@ -172,6 +188,12 @@ CLAIMS: tuple[DrawnClaim | Narrower, ...] = (
     *_claims(0.1, share_seeds=True),
     *_claims(1.0, share_seeds=True),
     *_claims(1.0, share_seeds=False),
+    *(
+        claim
+        for metric in (Metric(PASS_AT, 2), Metric(PASS_ALL, 2), Metric(PASS_AT, 4), Metric(PASS_ALL, 4))
+        for parted, share_seeds in ((0.1, True), (1.0, False))
+        for claim in _claims(parted, share_seeds=share_seeds, metric=metric)
+    ),
     Narrower(parted=0.02, at_least=5.0),
     Narrower(parted=0.1, at_least=2.5),
 )
@@ -183,10 +205,23 @@ def _parted(rng: np.random.Generator, share: float) -> NDArray[np.bool_]:
     return found
 
 
-def _changed(chances: Scores, has_parted: NDArray[np.bool_], lost: float) -> Scores:
+def _true(chances: Scores, metric: Metric) -> Scores:
+    """What ever more draws of each case would come to."""
+    if metric.is_mean:
+        return chances
+    return 1 - (1 - chances) ** metric.k if metric.kind == PASS_AT else chances**metric.k
+
+
+def _changed(chances: Scores, has_parted: NDArray[np.bool_], lost: float, metric: Metric) -> Scores:
     """The chances with `lost` cases' worth less, taken from those that parted in proportion to what they have."""
     changed = chances.copy()
-    changed[has_parted] *= 1 - lost / chances[has_parted].sum()
+    of_parted = chances[has_parted]
+    low, high = 0.0, 1.0
+    while high - low > 1e-9 and lost:
+        middle = (low + high) / 2
+        is_enough = (_true(of_parted, metric) - _true(of_parted * (1 - middle), metric)).sum() >= lost
+        low, high = (low, middle) if is_enough else (middle, high)
+    changed[has_parted] *= 1 - (low if lost else 0.0)
     return changed
 
 

@@ -11,8 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from evalboard.core import batch_comparison, canary_probe, seed_probe
-from evalboard.core.probe_call import Call, Finding
+from evalboard.core.probes import (
+    CANARY_CHANGES,
+    ProbeCall,
+    ProbeFinding,
+    compare_batch_probes,
+    judge_canary_probe,
+    judge_seed_probe,
+)
 
 SEED = 20261121
 N_TOKENS = 64
@@ -23,7 +29,7 @@ BETWEEN_RUNS = 0.03  # nats
 
 def seed_calls(
     rng: np.random.Generator, *, noise: float = 0.0, dropped: float = 0.0, likely: float = OPEN, n_prompts: int = 5
-) -> list[Call]:
+) -> list[ProbeCall]:
     """Five calls with one seed and five with others a prompt. dropped: the share of requests that lose their seed."""
     calls = []
     for prompt in range(n_prompts):
@@ -33,15 +39,15 @@ def seed_calls(
             own = _text(rng, likely)
             left = np.argmax(np.append(rng.random(N_TOKENS) < noise, True)) if is_seeded else 0
             same = np.where(np.arange(N_TOKENS) < left, seeded, own)
-            calls.append(Call(prompt=prompt, group="same", seed=7, token_ids=tuple(same.tolist())))
+            calls.append(ProbeCall(prompt=prompt, group="same", seed=7, token_ids=tuple(same.tolist())))
             other = _text(rng, likely)
-            calls.append(Call(prompt=prompt, group="different", seed=100 + index, token_ids=tuple(other.tolist())))
+            calls.append(ProbeCall(prompt=prompt, group="different", seed=100 + index, token_ids=tuple(other.tolist())))
     return calls
 
 
 def batch_calls(
     rng: np.random.Generator, *, share: float, by_round: float = 0.0, moved: int = 0, n_prompts: int = 5
-) -> list[Call]:
+) -> list[ProbeCall]:
     """50 copies a prompt in rounds of six. share: of copies with another text, by_round: of rounds where all have one.
 
     moved: of so many prompts every text is another one.
@@ -55,7 +61,7 @@ def batch_calls(
             text[2] = 77
         if rng.random() < share or is_other_round[place // 6]:
             text[5 if rng.random() < 0.7 else 9] = 100 + int(rng.integers(2))
-        calls.append(Call(prompt=prompt, group="copy", round=place // 6, token_ids=tuple(text), batch_max=14))
+        calls.append(ProbeCall(prompt=prompt, group="copy", round=place // 6, token_ids=tuple(text), batch_max=14))
     return calls
 
 
@@ -69,7 +75,7 @@ def canary_runs(
     share: float = 1.0,
     n_prompts_moved: int | None = None,
     n_new: int = 4,
-) -> list[list[Call]]:
+) -> list[list[ProbeCall]]:
     """Runs, oldest first, of which the last n_new have their logits shifted (standard deviation, in nats).
 
     share: of the requests that are answered so; n_prompts_moved: of the first prompts only.
@@ -85,7 +91,7 @@ def canary_runs(
     values = np.take_along_axis(logprobs, listed, axis=-1)
     return [
         [
-            Call(prompt=prompt, group="ask", token_ids=(ids[0],), top=tuple(zip(ids, those, strict=True)))
+            ProbeCall(prompt=prompt, group="ask", token_ids=(ids[0],), top=tuple(zip(ids, those, strict=True)))
             for prompt, (ids, those) in enumerate(zip(run_ids, run_values, strict=True))
         ]
         for run_ids, run_values in zip(listed.tolist(), values.tolist(), strict=True)
@@ -102,7 +108,7 @@ class Claim:
     situation: str
     says: str
     states: frozenset[str]
-    finding: Callable[[np.random.Generator, int], Finding]
+    finding: Callable[[np.random.Generator, int], ProbeFinding]
     n: int = 1000
     n_in_tests: int = 60
     at_most: float | None = None
@@ -123,27 +129,27 @@ class Claim:
 
 
 @cache
-def _found(finding: Callable[[np.random.Generator, int], Finding], n: int) -> tuple[str, ...]:
+def _found(finding: Callable[[np.random.Generator, int], ProbeFinding], n: int) -> tuple[str, ...]:
     """States; kept, because several claims are about the same probes."""
     rng = np.random.default_rng(SEED)
     return tuple(finding(rng, index).state for index in range(n))
 
 
-def _seed(*, n_prompts: int = 5, **how: Any) -> Callable[[np.random.Generator, int], Finding]:
-    return lambda rng, index: seed_probe.find(seed_calls(rng, n_prompts=n_prompts, **how), random_seed=index)
+def _seed(*, n_prompts: int = 5, **how: Any) -> Callable[[np.random.Generator, int], ProbeFinding]:
+    return lambda rng, index: judge_seed_probe(seed_calls(rng, n_prompts=n_prompts, **how), random_seed=index)
 
 
-def _batches(one: dict[str, Any], other: dict[str, Any]) -> Callable[[np.random.Generator, int], Finding]:
-    def finding(rng: np.random.Generator, index: int) -> Finding:
-        return batch_comparison.compare(batch_calls(rng, **one), batch_calls(rng, **other), random_seed=index)
+def _batches(one: dict[str, Any], other: dict[str, Any]) -> Callable[[np.random.Generator, int], ProbeFinding]:
+    def finding(rng: np.random.Generator, index: int) -> ProbeFinding:
+        return compare_batch_probes(batch_calls(rng, **one), batch_calls(rng, **other), random_seed=index)
 
     return finding
 
 
-def _canary(**how: Any) -> Callable[[np.random.Generator, int], Finding]:
-    def finding(rng: np.random.Generator, index: int) -> Finding:
+def _canary(**how: Any) -> Callable[[np.random.Generator, int], ProbeFinding]:
+    def finding(rng: np.random.Generator, index: int) -> ProbeFinding:
         *earlier, now = canary_runs(rng, **how)
-        return canary_probe.find(now, earlier, random_seed=index)
+        return judge_canary_probe(now, earlier, random_seed=index)
 
     return finding
 
@@ -156,7 +162,7 @@ DROPPED, NARROWLY_DROPPED = _seed(dropped=1.0), _seed(dropped=1.0, likely=NARROW
 UNCHANGED = _canary()
 HONOURED, PARTLY, IGNORED = (frozenset({state}) for state in ("honoured", "partly_honoured", "ignored"))
 ANY_CHANGE = frozenset({"changed", "partly_changed", "drift"})
-ALARM = canary_probe.CHANGES
+ALARM = CANARY_CHANGES
 NOT_ALIKE = frozenset({"other_noise", "other_texts"})
 
 SEED_CLAIMS = (

@@ -8,9 +8,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from evalboard.core import paired, quantiles, settle
-from evalboard.core.paired import Estimate
-from evalboard.core.policy import PolicySettings
+from evalboard.core.stats import DifferenceEstimate, estimate_difference, measure_noise, normal_quantile
+from evalboard.core.suite import PolicySettings
+from evalboard.core.verdict import settle
 from tests.bench.simulated import BATCHED, N_CASES, PAIRED, PINNED, SEED, SETTLED, STRICT, Pair, Regime, judge, pairs
 
 LAST = PAIRED.looks[-1]
@@ -75,8 +75,8 @@ def follow(setting: Setting, n_pairs: int, *, seed: int = SEED) -> Iterator[Said
 
 def _said(pair: Pair, look: int, policy: PolicySettings) -> Said:
     now = pair.at(look)
-    found = paired.estimate(now.baseline, now.candidate)
-    measured = paired.measure(now.baseline, now.candidate)
+    found = estimate_difference(now.baseline, now.candidate)
+    measured = measure_noise(now.baseline, now.candidate)
     settling = settle.find_settling(found.difference, measured, look, policy)
     last = judge(pair, policy)
     is_last = settling.look in (None, LAST)
@@ -89,10 +89,10 @@ def _said(pair: Pair, look: int, policy: PolicySettings) -> Said:
     )
 
 
-def _is_hopeless_by_root(found: Estimate, look: int, policy: PolicySettings) -> bool:
+def _is_hopeless_by_root(found: DifferenceEstimate, look: int, policy: PolicySettings) -> bool:
     """Whether 20 repeats give no 80 % chance where the whole SE falls as 1/√k and a later look spends 0.01."""
     off = abs(found.difference + policy.tolerance_points)
-    reach = (quantiles.z(0.99) + quantiles.z(0.8)) * found.se * math.sqrt(look)
+    reach = (normal_quantile(0.99) + normal_quantile(0.8)) * found.se * math.sqrt(look)
     return off < 1e-12 or (reach / off) ** 2 > LAST
 
 

@@ -9,7 +9,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
 
-from runs import services
+from runs.access import grant_role
 from tests.frontend import stage as staged
 
 LAUNCH = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
@@ -78,7 +78,7 @@ def watch(browser: Browser, live_server: Any, transactional_db: None) -> Iterato
 
     def signed_in(*, theme: str = "light", width: int = 1280, role: str = "engineer", **options: Any) -> Watched:
         user, _ = get_user_model().objects.get_or_create(username="mira")
-        services.grant_role(user=user, role=role)
+        grant_role(user=user, role=role)
         client = Client()
         client.force_login(user)
         session = client.cookies["evalboard_session"].value

@@ -8,9 +8,9 @@ from django.contrib.auth import get_user_model
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from runs import services
+from runs.access import create_token, grant_role, revoke_token, use_token
 from runs.models import OutboxMessage, Token
-from runs.services import outbox, webhooks
+from runs.webhooks import create_webhook, outbox, webhooks
 
 pytestmark = pytest.mark.browser
 LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
@@ -23,7 +23,7 @@ def admin(watch):
     def signed_in(**options):
         watched = watch(**options)
         person = get_user_model().objects.get(username="mira")
-        services.grant_role(user=person, role="admin")
+        grant_role(user=person, role="admin")
         return watched, person
 
     return signed_in
@@ -39,11 +39,11 @@ def test_a_token_is_made_copied_and_revoked(admin):
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     secret = page.evaluate("navigator.clipboard.readText()")
     token = Token.objects.get()
-    assert services.use_token(secret=secret) == token
+    assert use_token(secret=secret) == token
     page.get_by_text("Revoke…").click()
     page.get_by_role("button", name="Revoke nightly now").click()
     expect(page.get_by_text("Token nightly was revoked")).to_be_visible()
-    assert services.use_token(secret=secret) is None
+    assert use_token(secret=secret) is None
     watched.check()
 
 
@@ -52,10 +52,10 @@ def test_the_pages_are_quiet_fit_and_have_no_serious_barrier(admin, theme, width
     watched, person = admin(theme=theme, width=width)
     until = timezone.now() + timedelta(days=7)
     for name in ("nightly", "x" * 80):
-        services.create_token(user=person, name=name, scopes=["read", "run"], expires_at=until)
-    services.revoke_token(token_id=Token.objects.earliest("id").pk, user=person)
+        create_token(user=person, name=name, scopes=["read", "run"], expires_at=until)
+    revoke_token(token_id=Token.objects.earliest("id").pk, user=person)
     address = "https://hooks.example/" + "long/" * 60
-    services.create_webhook(url=address, events=list(webhooks.EVENTS), user=person)
+    create_webhook(url=address, events=list(webhooks.EVENTS), user=person)
     for _ in range(2):
         webhooks.notify(event="run.failed", payload={})
     first = OutboxMessage.objects.earliest("id")

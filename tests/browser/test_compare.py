@@ -4,7 +4,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from frontend import pair_address
+from frontend.compare import pair_address
 from tests.frontend import two_runs
 from tests.frontend.two_runs import said, sure, tie
 
@@ -26,13 +26,13 @@ def runs(stage):
 
 
 def diff_of(runs, case: str = "case-005") -> str:
-    return pair_address.of_pair(runs[0].pk, runs[1].pk, case, repeats=(1, 1))
+    return pair_address.pair_url(runs[0].pk, runs[1].pk, case, repeats=(1, 1))
 
 
 @pytest.mark.parametrize(("theme", "width"), LOOKS)
 def test_two_clicks_lead_from_the_runs_comparison_to_the_outlined_flip(runs, watch, theme, width):
     watched = watch(theme=theme, width=width)
-    page = watched.open(pair_address.of_comparison(runs[0].pk, runs[1].pk))
+    page = watched.open(pair_address.comparison_url(runs[0].pk, runs[1].pk))
     expect(page.locator("h1")).to_contain_text("points")
     page.locator(".filters a", has_text="score changed").click()
     expect(page.locator("table.divergences tbody tr")).to_have_count(1)
@@ -50,8 +50,9 @@ def test_two_clicks_lead_from_the_runs_comparison_to_the_outlined_flip(runs, wat
 def test_both_pages_are_quiet_fit_and_have_no_serious_barrier(runs, watch, theme, width):
     watched = watch(theme=theme, width=width)
     barriers = []
-    for address in (pair_address.of_comparison(runs[0].pk, runs[1].pk), diff_of(runs), diff_of(runs, "case-007")):
+    for address in (pair_address.comparison_url(runs[0].pk, runs[1].pk), diff_of(runs), diff_of(runs, "case-007")):
         page = watched.open(address)
+        page.locator(".plot").first.scroll_into_view_if_needed()
         expect(page.locator(".plot .main-svg").first).to_be_visible()
         assert watched.overflow() == 0, address
         watched.check()
@@ -65,7 +66,7 @@ def test_both_pages_are_quiet_fit_and_have_no_serious_barrier(runs, watch, theme
 
 def test_keys_walk_both_sides_and_the_diverging_cases(runs, watch):
     watched = watch()
-    watched.open(pair_address.of_comparison(runs[0].pk, runs[1].pk))  # whose order `n` follows
+    watched.open(pair_address.comparison_url(runs[0].pk, runs[1].pk))  # whose order `n` follows
     page = watched.open(diff_of(runs))
     heading = page.locator("#alternatives h2")
     expect(heading).to_have_text("At 3")
@@ -105,20 +106,72 @@ def test_a_click_on_a_mark_of_the_chart_chooses_its_token(runs, watch):
 
 def test_going_back_after_a_filter_shows_the_whole_page_again(runs, watch):
     watched = watch()
-    page = watched.open(pair_address.of_comparison(runs[0].pk, runs[1].pk))
+    page = watched.open(pair_address.comparison_url(runs[0].pk, runs[1].pk))
     n_rows = page.locator("table.divergences tbody tr").count()
     page.locator(".filters a", has_text="score changed").click()
     expect(page.locator("table.divergences tbody tr")).to_have_count(1)
     page.go_back()
     expect(page.locator("table.divergences tbody tr")).to_have_count(n_rows)
+    page.locator(".plot").first.scroll_into_view_if_needed()
     expect(page.locator(".plot .main-svg").first).to_be_visible()
+    watched.check()
+
+
+def test_plotly_is_asked_for_when_a_chart_comes_into_view(runs, watch):
+    watched = watch()
+    watched.page.set_viewport_size({"width": 1280, "height": 300})
+    asked = []
+    watched.page.on("request", lambda request: asked.append(request.url))
+    page = watched.open(pair_address.comparison_url(runs[0].pk, runs[1].pk))
+    page.wait_for_load_state("networkidle")
+    assert not any("plotly" in url for url in asked)
+    page.locator(".plot").first.scroll_into_view_if_needed()
+    expect(page.locator(".plot .main-svg").first).to_be_visible()
+    assert sum("plotly" in url for url in asked) == 1
+    watched.check()
+
+
+def test_the_flips_numbers_come_into_the_page_when_they_are_opened(runs, watch):
+    watched = watch()
+    watched.page.set_viewport_size({"width": 1280, "height": 300})
+    page = watched.open(pair_address.comparison_url(runs[0].pk, runs[1].pk))
+    assert page.locator("#flips-numbers table").count() == 0
+    page.locator("figure", has=page.locator(".flips-plot")).locator("summary").evaluate("each => each.click()")
+    expect(page.locator("#flips-numbers tbody tr")).to_have_count(3)
+    assert page.locator("#flips-numbers a", has_text="case-006").get_attribute("href").endswith("&at=0")
+    watched.check()
+
+
+@pytest.mark.parametrize("address", ["compare", "pair"])
+def test_printing_from_the_keyboard_draws_every_chart_first(runs, watch, address):
+    watched = watch()
+    watched.page.set_viewport_size({"width": 1280, "height": 200})
+    page = watched.open(diff_of(runs) if address == "pair" else pair_address.comparison_url(runs[0].pk, runs[1].pk))
+    drawn = "document.querySelectorAll('.plot .main-svg').length > 0"
+    page.evaluate(f"window.print = () => document.body.toggleAttribute('data-on-paper', {drawn})")
+    assert page.locator(".plot .main-svg").count() == 0
+    page.keyboard.press("Control+p")
+    expect(page.locator("body[data-on-paper]")).to_have_count(1)
+    watched.check()
+
+
+def test_printing_from_the_menu_opens_the_numbers_of_what_is_not_drawn(runs, watch):
+    watched = watch()
+    watched.page.set_viewport_size({"width": 1280, "height": 200})
+    page = watched.open(diff_of(runs))
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    expect(page.get_by_role("region", name="Margins and gaps by position")).to_be_visible()
     watched.check()
 
 
 def test_without_scripts_every_position_and_number_can_be_reached(runs, watch):
     watched = watch(java_script_enabled=False)
     page = watched.page
-    page.goto(watched.base + pair_address.of_comparison(runs[0].pk, runs[1].pk))
+    page.goto(watched.base + pair_address.comparison_url(runs[0].pk, runs[1].pk))
+    page.locator("figure", has=page.locator(".flips-plot")).locator("summary").click()
+    page.get_by_role("link", name="Open the table").click()
+    expect(page.get_by_role("region", name="Flips, margin and movement").locator("tbody tr")).to_have_count(3)
+    page.go_back()
     page.locator("table.divergences tbody a").first.click()
     page.locator(".candidate [data-position]").first.click()
     assert page.url.endswith("&at=0")

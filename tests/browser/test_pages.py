@@ -138,6 +138,7 @@ def test_the_chart_is_drawn_in_place_in_the_inks_of_the_theme(stage, watch, widt
     stage.run_in("finished")
     watched = watch(width=width)
     page = watched.open(f"/suites/{SLUG}/")
+    page.locator(".plot").scroll_into_view_if_needed()
     drawing = page.locator(".plot .main-svg").first
     expect(drawing).to_be_visible()
     assert page.evaluate("getComputedStyle(document.querySelector('.main-svg')).position") == "absolute"

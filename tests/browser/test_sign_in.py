@@ -9,7 +9,7 @@ from django.contrib.auth import get_user_model
 from playwright.sync_api import Browser, expect
 from sesame.utils import get_query_string
 
-from runs import services
+from runs.access import grant_role
 from tests.browser.conftest import Watched
 
 pytestmark = pytest.mark.browser
@@ -19,7 +19,7 @@ LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
 @pytest.fixture
 def person(transactional_db: None) -> Any:
     made, _ = get_user_model().objects.get_or_create(username="mira")
-    services.grant_role(user=made, role="release manager")
+    grant_role(user=made, role="release manager")
     return made
 
 

@@ -5,7 +5,7 @@ from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth import get_user_model
 from playwright.sync_api import expect
 
-from runs import services
+from runs.access import grant_role
 from runs.models import Baseline
 from tests.frontend import history_stage
 from tests.frontend.history_stage import SLUG
@@ -26,7 +26,7 @@ def watch_as(watch):
 
     def opened(role: str, **options):
         watched = watch(**options)
-        services.grant_role(user=get_user_model().objects.get(username="mira"), role=role)
+        grant_role(user=get_user_model().objects.get(username="mira"), role=role)
         return watched
 
     return opened
@@ -37,6 +37,7 @@ def watch_as(watch):
 def test_the_chart_is_drawn_fits_and_has_no_serious_barrier(made, watch, theme, width):
     watched = watch(theme=theme, width=width)
     page = watched.open(PAGE)
+    page.locator(".plot").scroll_into_view_if_needed()
     expect(page.locator(".plot .points .point").first).to_be_visible()
     assert page.locator(".plot .points .point").count() == 5 * len(made.runs)
     assert page.locator(".plot .shapelayer path").count() == 2, "a line for each rotation"
@@ -58,6 +59,7 @@ def test_the_chart_is_drawn_fits_and_has_no_serious_barrier(made, watch, theme, 
 def test_the_table_has_the_numbers_that_are_drawn(made, watch):
     watched = watch()
     page = watched.open(PAGE)
+    page.locator(".plot").scroll_into_view_if_needed()
     expect(page.locator(".plot .points .point").first).to_be_visible()
     drawn = page.evaluate("""() => document.querySelector(".plot").data
         .filter((trace) => trace.meta.role === "marks")
@@ -74,6 +76,7 @@ def test_the_table_has_the_numbers_that_are_drawn(made, watch):
 def test_where_the_system_sets_the_colours_bands_have_borders(made, watch):
     watched = watch(forced_colors="active")
     page = watched.open(PAGE)
+    page.locator(".plot").scroll_into_view_if_needed()
     expect(page.locator(".plot .points .point").first).to_be_visible()
     widths = page.evaluate("""() => document.querySelector(".plot").data.filter((trace) => trace.fill === "toself")
         .map((trace) => [trace.meta.role, trace.line.width, trace.line.dash])""")
@@ -93,6 +96,7 @@ def test_with_scripts_off_the_table_stands_for_the_chart(made, watch):
 def test_a_mark_leads_to_its_run(made, watch):
     watched = watch()
     page = watched.open(PAGE)
+    page.locator(".plot").scroll_into_view_if_needed()
     expect(page.locator(".plot .points .point").first).to_be_visible()
     at = page.evaluate("""() => {
       const plot = document.querySelector(".plot"), { xaxis, yaxis } = plot._fullLayout;

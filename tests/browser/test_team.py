@@ -7,8 +7,10 @@ from axe_playwright_python.sync_playwright import Axe
 from django.db.models.functions import Now
 from playwright.sync_api import expect
 
-from runs import services
+from runs.catalogue import create_endpoint
 from runs.models import Shard, Worker
+from runs.sweep import reconcile
+from runs.work import claim_shard, finish_shard, leave_alone, record_outcomes
 
 pytestmark = pytest.mark.browser
 LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
@@ -25,17 +27,16 @@ def troubled_team(stage):
     """A run of which one shard was lost, and a worker in every state; returns the run and who works on it."""
     run, by = stage.start(), stage.worker("vm-7.example.internal-10994-8420")
     process = stage.engine(by)
-    lost = services.claim_shard(worker=put(stage.worker("node-2-lost"), n_fenced=2))
-    Shard.objects.filter(pk=lost.shard_id).update(lease_until=Now() - timedelta(seconds=1))
-    services.reconcile()
+    lost = claim_shard(worker=put(stage.worker("node-2-lost"), n_fenced=2))
+    Shard.objects.filter(pk=lost.id).update(lease_until=Now() - timedelta(seconds=1))
+    reconcile()
     stage.record(stage.claim(by, process), process, n_cases=5)
-    put(
-        stage.worker("node-3"), note=f"Leaves run {run.pk} alone: it keeps to another serving stack than this worker's."
-    )
+    why = "it keeps to another serving stack than this worker's."
+    leave_alone(worker=stage.worker("node-3"), noun="run", key=run.pk, why=why)
     put(stage.worker("node-4"), seen_at=Now() - timedelta(minutes=4), pool="gpu")
     why = "Degraded: its engine failed 3 times in a row, last: The engine was ended by SIGKILL."
     put(stage.worker("node-5"), rests_until=Now() + timedelta(minutes=9), note=why, n_engine_failures=3, pool="gpu")
-    services.create_endpoint(
+    create_endpoint(
         slug="far", model_path=run.endpoint.model_path, dtype="float32", line="paint", pool="h200-of-the-other-team"
     )
     stage.start(endpoint="far")
@@ -87,7 +88,7 @@ def test_a_command_that_came_later_can_be_copied(stage, watch):
     stage.worker()
     watched = watch(permissions=["clipboard-read", "clipboard-write"])
     page = watched.open("/workers/")
-    services.create_endpoint(
+    create_endpoint(
         slug="far", model_path=str(stage.start().endpoint.model_path), dtype="float32", line="paint", pool="h200"
     )
     stage.start(endpoint="far")
@@ -106,8 +107,8 @@ def test_a_run_tells_of_its_lost_worker_while_it_goes_on(stage, watch):
     watched = watch()
     page = watched.open(f"/runs/{run.pk}/")
     expect(page.locator(".under-way")).to_contain_text("repeat 1, cases 0–11: 5 of 12 by node-1")
-    Shard.objects.filter(pk=lease.shard_id).update(lease_until=Now() - timedelta(seconds=1))
-    services.reconcile()
+    Shard.objects.filter(pk=lease.id).update(lease_until=Now() - timedelta(seconds=1))
+    reconcile()
     history = page.locator("#history-lines")
     expect(history).to_contain_text("worker node-1 lost", timeout=SOON_MS)
     expect(page.locator(".under-way")).to_contain_text("back in the queue after 1 attempt")
@@ -116,8 +117,8 @@ def test_a_run_tells_of_its_lost_worker_while_it_goes_on(stage, watch):
     expect(history).to_contain_text("attempt 2 begun by node-2", timeout=SOON_MS)
     expect(page.locator(".under-way")).to_contain_text("attempt 2: 5 of 12 by node-2")
     rest = (stage.answers(1, case) for case in range(5, 12))
-    services.record_outcomes(lease=second, process=process, outcomes=list(rest))
-    services.finish_shard(lease=second)
+    record_outcomes(lease=second, process=process, outcomes=list(rest))
+    finish_shard(lease=second)
     stage.serve(other, process)
     expect(page.get_by_text("73.3–76.7 points over 2 repeats.")).to_be_visible(timeout=SOON_MS)
     watched.check()

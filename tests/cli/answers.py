@@ -1,58 +1,97 @@
-"""Answers of a server, for what is written of them; the parts that reports read, and no others."""
+"""Answers of a server, for what is written of them: those that version 0.1 gave (tests/data/version_0.1), changed."""
 
+import gzip
+import json
+from functools import cache
 from typing import Any
 
-from evalboard.cli.answers import ReleaseAnswer, RunAnswer
+from evalboard.client.answers import Answer, Kind, parse
+from evalboard.contract.release import Gate, Release
+from evalboard.contract.response import CaseOfRun
+from evalboard.contract.run import Run
+from tests.recorded import DATA
 
 URL = "https://board.example"
 
+Json = dict[str, Any]
 
-def run(**changes: Any) -> RunAnswer:
-    known: dict[str, Any] = {
+
+@cache
+def recorded() -> dict[str, tuple[int, Any]]:
+    """Return status and body by address below /api/v1."""
+    return json.loads(gzip.decompress((DATA / "version_0.1" / "answers.json.gz").read_bytes()))  # type: ignore[no-any-return]
+
+
+def changed(kind: type[Kind], body: Json, **changes: Any) -> Answer[Kind]:
+    answer = {**body, **changes}
+    return Answer(parse(kind, answer, url=URL), answer)
+
+
+def run(**changes: Any) -> Answer[Run]:
+    """Return a run of two repeats over 8 cases."""
+    body = recorded()["/runs/1/"][1]
+    repeats = [{**body["repeats"][0], "index": index, "score": score} for index, score in ((1, 87.5), (2, 75.0))]
+    base: Json = {
         "id": "3",
-        "suite": {"slug": "colours", "version": 2, "n_cases": 8},
-        "endpoint": "local",
-        "profile": "pinned",
-        "sampled": None,
-        "status": "finished",
-        "progress": {"n_done": 16, "n_total": 16, "eta_seconds": None},
-        "repeats": [{"index": 1, "score": 87.5}, {"index": 2, "score": 75.0}],
+        "suite": {**body["suite"], "version": 2, "n_cases": 8},
+        "repeats": repeats,
         "range": [75.0, 87.5],
-        "n_buckets": 1,
         "warnings": [],
+        "created_at": "2026-11-20T08:00:00Z",
         "url": f"{URL}/runs/3/",
     }
-    return RunAnswer({**known, **changes})
+    return changed(Run, body, **{**base, **changes})
 
 
-def gate(**changes: Any) -> dict[str, Any]:
-    side = {"run": "1", "n_repeats": 5, "score": 100.0}
-    known = {
-        "suite": "colours",
-        "suite_version": 2,
-        "tier": "critical",
+def gate(**changes: Any) -> Json:
+    """Return a gate in which 4 of 8 cases broke."""
+    body = recorded()["/releases/2/"][1]["gates"][0]
+    base: Json = {
         "verdict": "no_ship",
         "leaning": None,
         "difference": -50.0,
         "low": -60.0,
         "high": -40.0,
-        "baseline": side,
-        "candidate": {**side, "run": "3", "score": 50.0},
-        "n_cases": 8,
-        "changed": {"broken": ["sea"], "fixed": []},
+        "baseline": {**body["baseline"], "run": "1", "score": 100.0},
+        "candidate": {**body["candidate"], "run": "3", "score": 50.0},
+        "changed": {**body["changed"], "broken": ["sea"]},
     }
-    return {**known, **changes}
+    return {**body, **base, **changes}
 
 
-def release(*gates: dict[str, Any], **changes: Any) -> ReleaseAnswer:
-    known: dict[str, Any] = {
+def parsed_gate(**changes: Any) -> Gate:
+    return parse(Gate, gate(**changes), url=URL)
+
+
+def release(*gates: Json, **changes: Any) -> Answer[Release]:
+    body = recorded()["/releases/2/"][1]
+    base: Json = {
         "id": "9",
         "verdict": "no_ship",
         "summary": "colours scored 50.0 against 100.0.",
-        "headline_gate": 0,
         "gates": list(gates) or [gate()],
-        "next": [{"text": "Look at the 4 cases that broke."}],
-        "warnings": [{"text": "Below 200 cases one is worth 12.5 points."}],
+        "next": [note("Look at the 4 cases that broke.")],
+        "warnings": [note("Below 200 cases one is worth 12.5 points.")],
         "url": f"{URL}/releases/9/",
     }
-    return ReleaseAnswer({**known, **changes})
+    return changed(Release, body, **{**base, **changes})
+
+
+def note(text: str) -> Json:
+    return {"code": "some", "gate": None, "text": text}
+
+
+def case(name: str, *scores: float | None, errors: tuple[str, ...] = ()) -> Answer[CaseOfRun]:
+    """Return one case of a run with its score in each repeat, from 0 to 1."""
+    known = [score for score in scores if score is not None]
+    return changed(
+        CaseOfRun,
+        recorded()["/runs/1/cases/"][1]["results"][0],
+        case=name,
+        score=sum(known) / len(known) if known else None,
+        scores=list(scores),
+        errors=list(errors),
+        marks=[[] for _ in scores],
+        reason="red is not blue",
+        url=f"{URL}/{name}",
+    )

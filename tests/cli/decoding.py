@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from django.db import connections
 
-from runs import services
 from runs.models import Bucket, Repeat, Run
+from runs.run import cancel_run
 from tests import build
 
 LOOK_SECONDS = 0.1
@@ -43,7 +43,7 @@ class Decoding:
 
     def _answer(self, run: Run) -> None:
         if self._cancels:
-            services.cancel_run(run_id=run.pk)
+            cancel_run(run_id=run.pk)
             return
         served_by = build.process(self._bucket)
         for repeat in Repeat.objects.filter(run=run).order_by("index").values_list("index", flat=True):

@@ -1,24 +1,24 @@
 """`evalboard run --wait --against`, as CI calls it: verdicts, leans, reports, and what goes wrong."""
 
 import json
-import signal
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess, Popen
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
 from evalboard.cli.main import main
-from runs import services
+from runs.baselines import set_baseline
+from runs.catalogue import create_policy
 from runs.models import Baseline, Bucket, Release, Run
 from tests import build, judged
+from tests.cli.conftest import ctrl_c
 from tests.cli.decoding import Decoding
 from tests.judged import N_CASES, answers
 
 Call = Callable[..., "CompletedProcess[str]"]
-Start = Callable[..., "Popen[str]"]
 
 ASKED = ("run", "colours", "--endpoint", "local", "--wait")
 PINNED = (*ASKED, "--profile", "pinned")
@@ -31,7 +31,7 @@ def baseline(transactional_db: None) -> Run:
     """A run that is the current baseline; the policy of suites that carry none is as lenient as `lenient`."""
     judged.policy()
     run = judged.run()
-    services.set_baseline(suite="colours", run=run.pk, reason="As shipped.", user=build.user("mara", "release manager"))
+    set_baseline(suite="colours", run=run.pk, reason="As shipped.", user=build.user("mara", "release manager"))
     return run
 
 
@@ -41,7 +41,7 @@ def mixed(transactional_db: None) -> Bucket:
     build.endpoint()
     build.profile("fast")
     judged.policy()
-    services.create_policy(slug="rough", title="", settings={"rule": "paired", "tolerance_points": 30.0})
+    create_policy(slug="rough", title="", settings={"rule": "paired", "tolerance_points": 30.0})
     return build.bucket(batch_class="mixed")
 
 
@@ -49,7 +49,7 @@ def mixed(transactional_db: None) -> Bucket:
 def rough(mixed: Bucket) -> Run:
     """The current baseline of the profile that batches cases as they come."""
     run = build.finished_run(*[RIGHT] * 5, version=judged.suite(), by=build.process(mixed), under="fast")
-    services.set_baseline(suite="colours", run=run.pk, reason="As shipped.", user=build.user("mara", "release manager"))
+    set_baseline(suite="colours", run=run.pk, reason="As shipped.", user=build.user("mara", "release manager"))
     return run
 
 
@@ -74,6 +74,21 @@ def test_the_exit_code_is_the_verdict(
     assert end.startswith(f"Run {gate.candidate_run_id} ")
     assert verdict.startswith(f"Release {release.pk}: {word}. http://")
     assert sentence == release.verdict.document["summary"]  # type: ignore[union-attr]
+
+
+def test_both_sides_asked_for_in_turn_are_judged_by_each_other(evalboard: Call, transactional_db: None) -> None:
+    judged.suite()
+    judged.policy()
+    build.profile()
+    build.endpoint()
+    with Decoding(RIGHT):
+        done = evalboard(*PINNED, "--in-turn-with", "local", "--policy", "lenient")
+    release = Release.objects.get()
+    gate = release.gates.get()
+    assert (done.returncode, gate.baseline_run_id < gate.candidate_run_id) == (0, True)
+    assert done.stdout.splitlines()[1].startswith(f"Release {release.pk}: ship. http://")
+    for run in (gate.baseline_run, gate.candidate_run):
+        assert f"Run {run.pk}: http://" in done.stderr
 
 
 def test_a_ship_against_the_current_baseline_is_0_and_leaves_every_report(
@@ -177,16 +192,13 @@ def test_a_run_that_is_cancelled_is_4_and_its_reports_say_so(evalboard: Call, ba
     assert not Release.objects.exists()
 
 
-def test_ctrl_c_leaves_the_run_going_and_says_how_to_come_to_its_verdict(started: Start, baseline: Run) -> None:
-    process = started(*PINNED, "--against", "current")
-    assert process.stderr is not None
-    assert "http://" in process.stderr.readline()
-    assert "queued" in process.stderr.readline()
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+def test_ctrl_c_leaves_the_run_going_and_says_how_to_come_to_its_verdict(evalboard: Call, baseline: Run) -> None:
+    done = evalboard(*PINNED, "--against", "current", meanwhile=[("queued", ctrl_c)])
     run = Run.objects.exclude(pk=baseline.pk).get()
+    address, queued, last = done.stderr.splitlines()
+    assert ("http://" in address, "queued" in queued) == (True, True)
     come_back = f"evalboard release {run.pk} --baseline current --wait"
-    assert (process.returncode, err) == (130, f"Run {run.pk} goes on. Come back with: {come_back}\n")
+    assert (done.returncode, last) == (130, f"Run {run.pk} goes on. Come back with: {come_back}")
     assert run.status == "queued"
 
 
@@ -211,7 +223,7 @@ def test_the_ci_says_which_commit_it_was(evalboard: Call, baseline: Run) -> None
         ((*PINNED, "--junit", "no/such/folder/out.xml"), "no/such/folder/out.xml cannot be written"),
         (("wait", "1", "--summary", "."), ". cannot be written"),
         (("release", "1", "--comment", "no/such/folder/x.md"), "cannot be written"),
-        (("compare", "1", "x"), "A run's id is a number"),
+        (("compare", "1", "x"), "x is no id"),
     ],
 )
 def test_wrong_use_is_64_before_anybody_is_asked(

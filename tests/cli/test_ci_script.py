@@ -13,7 +13,8 @@ import pytest
 from runs.models import Baseline, Release, Run
 from tests import build
 from tests.cli.conftest import ROOT
-from tests.worker.conftest import kill_group, scripted_python
+from tests.nursery import Nursery
+from tests.worker.conftest import kill_group
 
 SCRIPT = ROOT / "docs" / "ci" / "release-candidate.sh"
 SECONDS = 240  # two runs on a machine that others share
@@ -30,16 +31,14 @@ def secret(transactional_db: None) -> str:
 
 
 @pytest.fixture
-def worker(database_url: str, tmp_path: Path) -> Iterator[None]:
+def worker(database_url: str, scripted_python: Path, nursery: Nursery, tmp_path: Path) -> Iterator[None]:
     variables = {
         "DATABASE_URL": database_url,
-        "EVALBOARD_VLLM_PYTHON": str(scripted_python(tmp_path)),
+        "EVALBOARD_VLLM_PYTHON": str(scripted_python),
         "EVALBOARD_DATA_DIR": str(tmp_path),
         "REDIS_URL": "",
     }
-    started = subprocess.Popen(
-        [sys.executable, "-m", "worker"], cwd=ROOT, env={**os.environ, **variables}, process_group=0
-    )
+    started = nursery.start("worker", environment={**os.environ, **variables})
     yield
     kill_group(started)
 

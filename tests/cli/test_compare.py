@@ -14,12 +14,17 @@ def test_difference_comparability_and_ledger(evalboard: Call, transactional_db: 
     baseline, candidate = judged.run(), judged.run(N_CASES // 2)
     done = evalboard("compare", str(baseline.pk), str(candidate.pk))
     assert (done.returncode, done.stderr) == (0, "")
-    first, *ledger = done.stdout.splitlines()
+    first, computation, cases, *ledger, noise = done.stdout.splitlines()
     title = f"Run {candidate.pk} against run {baseline.pk}: −50.0 points (100.0 to 50.0), comparable. http://"
     assert first.startswith(title)
     assert first.endswith(f"/compare/{baseline.pk}/{candidate.pk}/")
+    assert computation.startswith(
+        "Something that no fingerprint shows has changed: repeats of either side are the same"
+    )
+    assert cases.startswith("4 cases broke, 0 fixed, 0 unstable. By chance alone ")
     assert sum(float(line.split()[-2].replace("−", "-")) for line in ledger) == -50.0
     assert any(line.split()[1:3] == ["4", "cases"] for line in ledger)
+    assert noise.startswith("How much of −50.0 points is noise is not known: ")
 
 
 def test_what_forbids_to_compare_is_said_and_is_no_failure(evalboard: Call, transactional_db: None) -> None:

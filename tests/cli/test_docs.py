@@ -9,7 +9,9 @@ import typer
 
 from evalboard.cli import errors
 from evalboard.cli.main import app
-from evalboard.core import probe_parameters, probe_states
+from evalboard.contract.probe import KINDS
+from evalboard.core.probes import complete_parameters
+from evalboard.wording import probe_states
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "cli.md").read_text()
@@ -46,7 +48,7 @@ def test_every_exit_code_is_documented(code: int) -> None:
     assert f"| {code} |" in PAGE
 
 
-@pytest.mark.parametrize("kind", probe_states.KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_state_and_parameter_of_probes_is_documented(kind: str) -> None:
-    named = {*probe_states.STATES[kind], *probe_parameters.complete(kind, {})}
+    named = {*probe_states.STATES[kind], *complete_parameters(kind, {})}
     assert not {name for name in named if f"`{name}`" not in PROBES}

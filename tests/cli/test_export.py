@@ -6,8 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,10 +16,9 @@ from typing import Any
 
 import pytest
 
-from evalboard.core.run_archive_reader import RunArchive
+from evalboard.core.archive import RunArchive
 from runs.models import Run
 from tests import build
-from tests.cli.conftest import ROOT
 from tests.frontend import stage, two_runs
 from tests.servers import free_port
 
@@ -33,17 +30,12 @@ def run_of_three() -> Run:
     return build.finished_run(("blue", "red", None), ("blue", "=1+1\r\n,", "red"))
 
 
-def test_a_run_is_written_under_a_name_of_its_own(environment: dict[str, str], tmp_path: Path) -> None:
+def test_a_run_is_written_under_a_name_of_its_own(
+    evalboard: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     run = run_of_three()
-    done = subprocess.run(
-        [sys.executable, "-m", "evalboard", "export", str(run.pk)],
-        env={**environment, "PYTHONPATH": str(ROOT)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+    monkeypatch.chdir(tmp_path)
+    done = evalboard("export", str(run.pk))
     assert (done.returncode, done.stderr) == (0, "")
     path = tmp_path / f"run-{run.pk}.zip"
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()

@@ -24,7 +24,7 @@ def result(*cases: CaseResult, n_cases: int | None = None, is_gate: bool = False
 
 def read(*results: SuiteResult) -> list[ElementTree.Element]:
     """The testsuites of a document."""
-    root = ElementTree.fromstring(junit.document(results))  # noqa: S314  our own
+    root = ElementTree.fromstring(junit.render_document(results))  # noqa: S314  our own
     assert root.tag == "testsuites"
     return list(root)
 
@@ -55,10 +55,10 @@ def test_against_a_baseline_a_failure_is_a_case_that_got_worse() -> None:
 
 def test_so_many_testcases_and_no_more_and_the_rest_is_counted() -> None:
     broken = case("sea", FAILED, why="Fell.")
-    cases = (broken, *(case(f"case-{number}") for number in range(junit.MOST_CASES + 4)))
+    cases = (broken, *(case(f"case-{number}") for number in range(junit.MAX_CASES + 4)))
     [suite] = read(result(*cases, n_cases=len(cases)))
-    assert (suite.get("tests"), suite.get("failures")) == (str(junit.MOST_CASES), "1")
-    assert len(list(suite.iter("testcase"))) == junit.MOST_CASES
+    assert (suite.get("tests"), suite.get("failures")) == (str(junit.MAX_CASES), "1")
+    assert len(list(suite.iter("testcase"))) == junit.MAX_CASES
     assert suite.findtext("system-out") == f"5 further cases are not listed here; all of them passed. {URL}"
     [suite] = read(result(broken, n_cases=30_000))
     assert suite.findtext("system-out") == f"29,999 further cases are not listed here. {URL}"
@@ -66,7 +66,7 @@ def test_so_many_testcases_and_no_more_and_the_rest_is_counted() -> None:
 
 def test_a_case_of_thousands_of_characters_is_cut() -> None:
     [suite] = read(result(case("sea", FAILED, why="Fell.", reason="x" * 1_000_000)))
-    assert len(next(suite.iter("failure")).text or "") < junit.LONGEST_TEXT + 200
+    assert len(next(suite.iter("failure")).text or "") < junit.MAX_TEXT_CHARS + 200
 
 
 @given(st.text(st.characters(codec=None), min_size=1, max_size=80))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from evalboard.cli.markdown import code, escaped, link, shortened, table
+from evalboard.cli.summary import code, escape, link, shorten, table
 
 READER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 NASTY = [
@@ -75,14 +75,14 @@ def drawn(text: str) -> str:
 
 @given(TEXTS, TEXTS)
 def test_nothing_breaks_out_of_a_cell(first: str, second: str) -> None:
-    page = seen(table(("a", "b", "c"), [(code(first or "x"), escaped(second or "x"), "end")]))
+    page = seen(table(("a", "b", "c"), [(code(first or "x"), escape(second or "x"), "end")]))
     assert page.tags == ["table", "thead", "tr", "th", "th", "th", "tbody", "tr", "td", "code", "td", "td"]
     assert page.cells[-1] == "end"
 
 
 @given(TEXTS)
 def test_a_sentence_is_one_paragraph_of_text(text: str) -> None:
-    page = seen(f"Said: {escaped(text)}")
+    page = seen(f"Said: {escape(text)}")
     assert page.tags == ["p"]
 
 
@@ -90,17 +90,17 @@ def test_a_sentence_is_one_paragraph_of_text(text: str) -> None:
 def test_what_is_shown_is_what_was_said(text: str) -> None:
     page = seen(table(("a",), [(code(text),)]))
     assert page.cells == [" ".join(text.split())]
-    assert plain(seen(f"x{escaped(text)}").cells[0]) == f"x{' '.join(text.split())}"
+    assert plain(seen(f"x{escape(text)}").cells[0]) == f"x{' '.join(text.split())}"
 
 
 @pytest.mark.parametrize("text", ["\u202egnp", "\x1b[31m", "a\u2066b", "\ud800"])
 def test_what_cannot_be_seen_is_shown_by_its_code(text: str) -> None:
-    assert re.search(r"\\u\{[0-9a-f]+\}", seen(f"x{escaped(text)}").cells[0])
+    assert re.search(r"\\u\{[0-9a-f]+\}", seen(f"x{escape(text)}").cells[0])
     assert drawn(plain(seen(table(("a",), [(code(text),)])).cells[0])) == text
 
 
 def test_nobody_is_mentioned_and_no_number_becomes_a_reference() -> None:
-    shown = seen(escaped("ask @ada about #12, !3 and www.evil.example at https://evil.example")).cells[0]
+    shown = seen(escape("ask @ada about #12, !3 and www.evil.example at https://evil.example")).cells[0]
     assert not re.search(r"[@#!]\w|www\.\w|://", shown)
 
 
@@ -117,5 +117,5 @@ def test_what_is_no_web_address_is_no_link(url: str) -> None:
 
 
 def test_long_text_is_cut_and_an_empty_cell_is_a_dash() -> None:
-    assert (shortened("abcdef", 4), shortened("abcd", 4)) == ("abc…", "abcd")
+    assert (shorten("abcdef", 4), shorten("abcd", 4)) == ("abc…", "abcd")
     assert seen(table(("a", "b"), [("", "x")])).cells == ["–", "x"]

@@ -1,22 +1,23 @@
 """`evalboard probe`, against a server that is really there; the worker's part is played by the services."""
 
 import json
-import signal
 from collections.abc import Callable
-from subprocess import CompletedProcess, Popen
-from typing import Any
+from datetime import UTC, datetime
+from subprocess import CompletedProcess
 
 import pytest
 
 from evalboard.cli import main
-from evalboard.cli.answers import ProbeAnswer
-from evalboard.cli.probe import exit_code, result
-from evalboard.core import probe_states
+from evalboard.cli.probe import choose_exit_code, render_result
+from evalboard.contract.parts import Done
+from evalboard.contract.probe import Probe as ProbeAnswer
+from evalboard.contract.probe import ProbeFinding
+from evalboard.wording import probe_states
 from runs.models import Probe
 from tests import build, probes
+from tests.cli.conftest import ctrl_c
 
 Call = Callable[..., "CompletedProcess[str]"]
-Start = Callable[..., "Popen[str]"]
 
 
 @pytest.fixture
@@ -26,24 +27,34 @@ def endpoint(transactional_db: None) -> str:
     return build.endpoint("local")
 
 
-def waits(process: "Popen[str]", n_calls: int) -> None:
-    """Read the first line that the command says, when its probe is there."""
-    assert process.stderr is not None
-    assert process.stderr.readline() == f"probe {Probe.objects.get().pk}: queued, 0 of {n_calls} calls\n"
+def ended(kind: str, state: str | None, *, status: str = "finished", error: str | None = None) -> ProbeAnswer:
+    at = datetime(2026, 11, 20, tzinfo=UTC)
+    return ProbeAnswer(
+        id="7",
+        endpoint="local",
+        kind=kind,
+        profile="pinned",
+        profile_version=1,
+        status=status,
+        created_by=None,
+        created_at=at,
+        finished_at=at,
+        url="https://board.example/probes/7/",
+        parameters={},
+        progress=Done(n_done=22, n_total=22),
+        finding=None if state is None else ProbeFinding(state=state, sentence="So it is.", numbers={}),
+        error=error,
+        workers=(),
+        waits_for=(),
+    )
 
 
-def ended(kind: str, finding: dict[str, Any] | None, **changes: Any) -> ProbeAnswer:
-    known = {"id": "7", "endpoint": "local", "kind": kind, "profile": "pinned", "status": "finished", "error": None}
-    return ProbeAnswer({**known, "finding": finding, "url": "https://board.example/probes/7/", **changes})
-
-
-def test_a_probe_is_asked_for_followed_and_read(started: Start, evalboard: Call, endpoint: str) -> None:
-    process = started("probe", "local", "--kind", "seed", "--profile", "pinned", "--set", "prompts=2")
-    waits(process, 22)
-    probe = probes.served(probes.honoured)
-    out, err = process.communicate(timeout=20)
-    assert (process.returncode, err) == (0, "")
-    title, sentence = out.splitlines()
+def test_a_probe_is_asked_for_followed_and_read(evalboard: Call, endpoint: str) -> None:
+    asked = ("probe", "local", "--kind", "seed", "--profile", "pinned", "--set", "prompts=2")
+    done = evalboard(*asked, meanwhile=[(": queued, 0 of 22 calls\n", lambda: probes.served(probes.honoured))])
+    probe = Probe.objects.get()
+    assert (done.returncode, done.stderr) == (0, f"probe {probe.pk}: queued, 0 of 22 calls\n")
+    title, sentence = done.stdout.splitlines()
     assert title.startswith(f"Probe {probe.pk}, seed of local, profile pinned: seed honoured. http://")
     assert sentence.startswith("The seed is honoured exactly: each prompt's calls with one seed, 10 in all,")
     assert probe.created_by is not None
@@ -53,17 +64,14 @@ def test_a_probe_is_asked_for_followed_and_read(started: Start, evalboard: Call,
     assert (body["id"], body["finding"]["state"]) == (str(probe.pk), "honoured")
 
 
-def test_ctrl_c_leaves_the_probe_going_and_says_how_to_come_back(
-    started: Start, evalboard: Call, endpoint: str
-) -> None:
+def test_ctrl_c_leaves_the_probe_going_and_says_how_to_come_back(evalboard: Call, endpoint: str) -> None:
     given = ("--parameters", '{"copies": 3, "load": 1}', "--set", "copies=8", "--set", 'prompts=["A colour?"]')
-    process = started("probe", "local", "--kind", "batch", *given)
-    waits(process, 11)  # rounds of 4, 1 and 3 copies, each with its load
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    rounds = ": queued, 0 of 11 calls\n"  # of 4, 1 and 3 copies, each with its load
+    done = evalboard("probe", "local", "--kind", "batch", *given, meanwhile=[(rounds, ctrl_c)])
     probe = Probe.objects.get()
-    assert process.returncode == 130
-    assert err == f"Probe {probe.pk} goes on. Come back with: evalboard probe --show {probe.pk}\n"
+    assert done.returncode == 130
+    last = done.stderr.splitlines()[-1]
+    assert last == f"Probe {probe.pk} goes on. Come back with: evalboard probe --show {probe.pk}"
     assert (probe.status, probe.profile.slug, probe.parameters["prompts"]) == ("queued", "fast", ["A colour?"])
     probes.served(probes.moved_by_batching(2))
     done = evalboard("probe", "--show", str(probe.pk))
@@ -98,7 +106,7 @@ def test_what_the_server_refuses_is_one_sentence_and_64(evalboard: Call, endpoin
         (["local", "--kind", "seed", "--parameters", '{"load": NaN}'], "It is not valid JSON"),
         (["local", "--kind", "seed", "--parameters", "[1]"], "Must be an object"),
         (["local", "--kind", "seed", "--show", "3"], "without anything else"),
-        (["--show", "x"], "x is not a whole number"),
+        (["--show", "x"], "x is no id"),
     ],
 )
 def test_wrong_use_is_told_before_any_server_is_asked(
@@ -137,13 +145,13 @@ def test_wrong_use_is_told_before_any_server_is_asked(
     ],
 )
 def test_the_state_is_the_exit_code(kind: str, state: str, code: int) -> None:
-    assert exit_code(ended(kind, {"state": state, "sentence": "So it is.", "numbers": {}})) == code
+    assert choose_exit_code(ended(kind, state)) == code
 
 
 def test_a_probe_without_any_answer_is_4_and_says_why() -> None:
     failed = ended("seed", None, status="failed", error="engine_error: killed\nby its prompt")
-    assert exit_code(failed) == 4
-    assert result(failed).splitlines() == [
+    assert choose_exit_code(failed) == 4
+    assert render_result(failed).splitlines() == [
         "Probe 7, seed of local, profile pinned: failed. https://board.example/probes/7/",
         "engine_error: killed by its prompt",
     ]

@@ -1,20 +1,20 @@
 """`evalboard release` and `evalboard baseline set`, against a server that is really there."""
 
 import json
-import signal
 from collections.abc import Callable
-from subprocess import CompletedProcess, Popen
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
-from runs import services
+from runs.catalogue import store_default_policies
 from runs.models import Baseline, Release, Run, SuiteVersion
+from runs.run import add_repeats
 from tests import build, judged
+from tests.cli.conftest import ctrl_c
 from tests.judged import N_CASES
 
 Call = Callable[..., "CompletedProcess[str]"]
-Start = Callable[..., "Popen[str]"]
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def baseline(transactional_db: None) -> Run:
 @pytest.fixture
 def pair(transactional_db: None) -> tuple[Run, Run]:
     """Two small runs that could be judged, for commands that are refused."""
-    services.store_default_policies()
+    store_default_policies()
     return build.finished_run(), build.finished_run()
 
 
@@ -110,18 +110,19 @@ def test_several_gates_are_a_table_and_an_advisory_one_does_not_decide(evalboard
     assert both.returncode == 1
 
 
-def test_it_waits_for_a_candidate_that_is_still_at_work(started: Start, baseline: Run) -> None:
+def test_it_waits_for_a_candidate_that_is_still_at_work(evalboard: Call, baseline: Run) -> None:
     candidate = build.run(SuiteVersion.objects.get(), repeats=5)
-    process = started("release", str(candidate.pk), *against(baseline, "--wait"))
-    assert process.stderr is not None
-    assert process.stderr.readline() == f"run {candidate.pk}: queued, 0 of {5 * N_CASES} responses\n"
-    assert not Release.objects.exists()
-    served_by = build.process()
-    for repeat in range(1, 6):
-        build.decode(candidate, repeat, judged.answers(N_CASES), by=served_by)
-    out, _ = process.communicate(timeout=30)
-    assert process.returncode == 0
-    assert out.startswith(f"Release {Release.objects.get().pk}: ship. http")
+
+    def decode() -> None:
+        assert not Release.objects.exists()
+        served_by = build.process()
+        for repeat in range(1, 6):
+            build.decode(candidate, repeat, judged.answers(N_CASES), by=served_by)
+
+    first_line = f"run {candidate.pk}: queued, 0 of {5 * N_CASES} responses\n"
+    done = evalboard("release", str(candidate.pk), *against(baseline, "--wait"), meanwhile=[(first_line, decode)])
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"Release {Release.objects.get().pk}: ship. http")
 
 
 @pytest.mark.parametrize("status", ["failed", "cancelled"])
@@ -134,16 +135,13 @@ def test_waiting_for_a_run_that_comes_to_nothing_is_4(evalboard: Call, pair: tup
     assert not Release.objects.exists()
 
 
-def test_ctrl_c_leaves_the_runs_going_and_says_how_to_come_back(started: Start, pair: tuple[Run, Run]) -> None:
+def test_ctrl_c_leaves_the_runs_going_and_says_how_to_come_back(evalboard: Call, pair: tuple[Run, Run]) -> None:
     candidate = build.run()
-    process = started("release", str(candidate.pk), "--baseline", str(pair[0].pk), "--wait")
-    assert process.stderr is not None
-    process.stderr.readline()
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
-    assert process.returncode == 130
-    come_back = f"evalboard release {candidate.pk} --baseline {pair[0].pk} --wait"
-    assert err == f"The runs go on. Come back with: {come_back}\n"
+    asked = ("release", str(candidate.pk), "--baseline", str(pair[0].pk), "--wait")
+    done = evalboard(*asked, meanwhile=[("queued", ctrl_c)])
+    assert done.returncode == 130
+    _, come_back = done.stderr.splitlines()
+    assert come_back == f"The runs go on. Come back with: evalboard {' '.join(asked)}"
     candidate.refresh_from_db()
     assert (candidate.status, Release.objects.exists()) == ("queued", False)
 
@@ -152,8 +150,8 @@ def test_a_release_is_shown_again_after_further_repeats(evalboard: Call, baselin
     candidate = judged.open_run()
     assert evalboard("release", str(candidate.pk), *against(baseline)).returncode == 2
     release = Release.objects.get()
-    services.add_repeats(run_id=baseline.pk, n=5)
-    services.add_repeats(run_id=candidate.pk, n=5)
+    add_repeats(run_id=baseline.pk, n=5)
+    add_repeats(run_id=candidate.pk, n=5)
     for run in (baseline, candidate):
         served_by = build.process(run.bucket)
         for repeat in range(6, 11):
@@ -181,7 +179,7 @@ def test_a_server_that_does_not_answer_is_4(evalboard: Call) -> None:
         (("release", "1", "--gate", "colours:1"), "It says by itself what is judged"),
         (("release", "1", "--show", "2"), "It says by itself what is judged"),
         (("release", "--show", "x"), "x is no id"),
-        (("baseline", "set", "x", "--reason", "y"), "A run's id is a number"),
+        (("baseline", "set", "x", "--reason", "y"), "x is no id"),
         (("baseline", "set", "1"), "Missing option '--reason'"),
     ],
 )

@@ -1,20 +1,19 @@
 """`evalboard replay`, against a server that is really there; the worker's part is played by the services."""
 
 import json
-import signal
 from collections.abc import Callable
-from subprocess import CompletedProcess, Popen
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
-from runs import services
 from runs.models import Replay, Run
+from runs.replays import claim_replay, finish_replay, record_result
 from tests import build
+from tests.cli.conftest import Step, ctrl_c
 from tests.runs.test_replays import result
 
 Call = Callable[..., "CompletedProcess[str]"]
-Start = Callable[..., "Popen[str]"]
 
 
 @pytest.fixture
@@ -22,90 +21,76 @@ def run(transactional_db: None) -> Run:
     return build.finished_run()
 
 
-def finish(*, errors: tuple[str, ...] = ()) -> Replay:
+def finish(*errors: str) -> Replay:
     """Decode the replay that waits as a worker would; `errors` are the engine's words for the first variants."""
-    lease = services.claim_replay(worker=build.worker("replayer"))
+    lease = claim_replay(worker=build.worker("replayer"))
     assert lease is not None
-    replay = Replay.objects.get(pk=lease.replay_id)
+    replay = Replay.objects.get(pk=lease.id)
     for number, variant in enumerate(replay.variants):
         words = errors[number] if number < len(errors) else ""
-        services.record_result(lease=lease, result=result(variant, error=words))
-    services.finish_replay(lease=lease)
+        record_result(lease=lease, result=result(variant, error=words))
+    finish_replay(lease=lease)
     return replay
 
 
-def waits(process: "Popen[str]", n_variants: int) -> str:
-    """The first line that the command says, when its replay is there."""
-    assert process.stderr is not None
-    line = process.stderr.readline()
-    assert line == f"replay {Replay.objects.get().pk}: queued, 0 of {n_variants} variants\n"
-    return line
+def finishing(n_variants: int, *errors: str) -> list[Step]:
+    """The replay is decoded once the command has said that it waits."""
+    return [(f": queued, 0 of {n_variants} variants\n", lambda: finish(*errors))]
 
 
-def test_a_replay_is_asked_for_followed_and_read(started: Start, run: Run) -> None:
-    process = started("replay", str(run.pk), "a/b c", "--repeat", "2")
-    waits(process, 1)
-    replay = finish()
-    out, err = process.communicate(timeout=20)
-    assert (process.returncode, err) == (0, "")
-    title, sentence = out.splitlines()
+def test_a_replay_is_asked_for_followed_and_read(evalboard: Call, run: Run) -> None:
+    done = evalboard("replay", str(run.pk), "a/b c", "--repeat", "2", meanwhile=finishing(1))
+    replay = Replay.objects.get()
+    assert (done.returncode, done.stderr) == (0, f"replay {replay.pk}: queued, 0 of 1 variants\n")
+    title, sentence = done.stdout.splitlines()
     assert title.startswith(f"Replay {replay.pk} of case a/b c, run {run.pk} repeat 2: finished. http://")
     assert sentence == "Identical: every token and every logprob has the bits of the run’s response."
     assert replay.created_by is not None
 
 
-def test_a_sweep_prints_a_line_for_each_variant_and_what_they_say(started: Start, run: Run) -> None:
-    process = started("replay", str(run.pk), "sky", "--batch-sizes", "1, 2,16", "--dtype", "float16")
-    waits(process, 3)
-    replay = finish(errors=("no kernel",))
-    out, _ = process.communicate(timeout=20)
-    assert process.returncode == 0
-    assert replay.variants == [{"dtype": "float16", "batch_size": size} for size in (1, 2, 16)]
-    assert out.splitlines()[1:] == [
+def test_a_sweep_prints_a_line_for_each_variant_and_what_they_say(evalboard: Call, run: Run) -> None:
+    asked = ("replay", str(run.pk), "sky", "--batch-sizes", "1, 2,16", "--dtype", "float16")
+    done = evalboard(*asked, meanwhile=finishing(3, "no kernel"))
+    assert done.returncode == 0
+    assert Replay.objects.get().variants == [{"dtype": "float16", "batch_size": size} for size in (1, 2, 16)]
+    assert done.stdout.splitlines()[1:] == [
         "  float16, batch size 1   no answer: engine_error: no kernel",
         "  float16, batch size 2   identical",
         "  float16, batch size 16  identical",
         "float16: At batch size 2: Identical: every token and every logprob has the bits of the run’s response.",
         "float16: Identical at every batch size from 2 to 16.",
-        "float16: Each batch size is held against 2.",
+        "float16: Each batch size is compared with 2.",
         "float16: There is no answer at batch size 1: engine_error: no kernel",
     ]
 
 
-def test_neighbours_are_sent_along(started: Start, run: Run) -> None:
-    process = started("replay", str(run.pk), "sky", "--batch-sizes", "2", "--neighbours", "2")
-    waits(process, 2)
+def test_neighbours_are_sent_along(evalboard: Call, run: Run) -> None:
+    asked = ("replay", str(run.pk), "sky", "--batch-sizes", "2", "--neighbours", "2")
+    evalboard(*asked, meanwhile=[(": queued, 0 of 2 variants\n", ctrl_c)])
     assert Replay.objects.get().variants == [{"batch_size": 2}, {"batch_size": 2, "neighbours": 1}]
 
 
-def test_a_replay_that_gave_no_answer_is_4_and_says_why(started: Start, run: Run) -> None:
-    process = started("replay", str(run.pk), "sky")
-    waits(process, 1)
-    finish(errors=("The engine was killed\nby its prompt.",))
-    out, _ = process.communicate(timeout=20)
-    assert (process.returncode, out.splitlines()[-1]) == (4, "The engine was killed by its prompt.")
-    assert ": failed. http://" in out
+def test_a_replay_that_gave_no_answer_is_4_and_says_why(evalboard: Call, run: Run) -> None:
+    done = evalboard("replay", str(run.pk), "sky", meanwhile=finishing(1, "The engine was killed\nby its prompt."))
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (4, "The engine was killed by its prompt.")
+    assert ": failed. http://" in done.stdout
 
 
-def test_json_is_the_replay_and_nothing_else(started: Start, evalboard: Call, run: Run) -> None:
-    process = started("replay", str(run.pk), "sky", "--json")
-    waits(process, 1)
-    replay = finish()
-    out, _ = process.communicate(timeout=20)
-    body: dict[str, Any] = json.loads(out)
+def test_json_is_the_replay_and_nothing_else(evalboard: Call, run: Run) -> None:
+    done = evalboard("replay", str(run.pk), "sky", "--json", meanwhile=finishing(1))
+    replay = Replay.objects.get()
+    body: dict[str, Any] = json.loads(done.stdout)
     assert (body["id"], body["status"], len(body["results"])) == (str(replay.pk), "finished", 1)
     again = evalboard("replay", "--show", str(replay.pk), "--json")
     assert (again.returncode, json.loads(again.stdout), again.stderr) == (0, body, "")
 
 
-def test_ctrl_c_leaves_the_replay_going_and_says_how_to_come_back(started: Start, evalboard: Call, run: Run) -> None:
-    process = started("replay", str(run.pk), "sky")
-    waits(process, 1)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+def test_ctrl_c_leaves_the_replay_going_and_says_how_to_come_back(evalboard: Call, run: Run) -> None:
+    done = evalboard("replay", str(run.pk), "sky", meanwhile=[(": queued, 0 of 1 variants\n", ctrl_c)])
     replay = Replay.objects.get()
-    assert process.returncode == 130
-    assert err == f"Replay {replay.pk} goes on. Come back with: evalboard replay --show {replay.pk}\n"
+    assert done.returncode == 130
+    last = done.stderr.splitlines()[-1]
+    assert last == f"Replay {replay.pk} goes on. Come back with: evalboard replay --show {replay.pk}"
     assert replay.status == "queued"
     finish()
     done = evalboard("replay", "--show", str(replay.pk))
@@ -117,7 +102,7 @@ def test_ctrl_c_leaves_the_replay_going_and_says_how_to_come_back(started: Start
     [
         (("replay",), "Give the run's id and the case's id"),
         (("replay", "RUN"), "Give the run's id and the case's id"),
-        (("replay", "latest", "sky"), "latest is not a whole number"),
+        (("replay", "latest", "sky"), "latest is no id"),
         (("replay", "RUN", "desert"), "has no case desert"),
         (("replay", "999", "sky"), "There is no run 999"),
         (("replay", "RUN", "sky", "--repeat", "9"), "has the repeats 1 to 2"),
@@ -127,7 +112,7 @@ def test_ctrl_c_leaves_the_replay_going_and_says_how_to_come_back(started: Start
         (("replay", "RUN", "sky", "--dtype", "int4"), "dtypes: Must be among"),
         (("replay", "RUN", "sky", "--neighbours", "2"), "neighbours: Only a batch has neighbours"),
         (("replay", "RUN", "sky", "--show", "3"), "without RUN and CASE"),
-        (("replay", "--show", "x"), "x is not a whole number"),
+        (("replay", "--show", "x"), "x is no id"),
         (("replay", "--show", "999"), "There is no replay 999"),
     ],
 )

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from subprocess import CompletedProcess, Popen
+from subprocess import CompletedProcess
 
 import pytest
 from django.conf import settings
@@ -53,16 +53,37 @@ def test_another_checkpoint_may_be_named(evalboard: Call) -> None:
     assert Run.objects.get().model_override == {"path": path}
 
 
-def test_waiting_prints_the_range_when_the_run_has_ended(started: Callable[..., "Popen[str]"]) -> None:
-    process = started(*ASKED, "--repeats", "1", "--wait")
-    assert process.stderr is not None
-    assert "http://" in process.stderr.readline()
-    assert "queued, 0 of 3 responses" in process.stderr.readline()
-    build.decode(Run.objects.get(), 1, ("blue", "blue", "red"))
-    out, err = process.communicate(timeout=20)
-    assert out.startswith(f"Run {Run.objects.get().pk} finished: 66.7 points over 1 repeat. http://")
-    assert "warning: One of 3 cases is worth 33.3 points." in err
-    assert process.returncode == 0
+def test_a_baseline_is_asked_for_in_turn_and_only_once(evalboard: Call) -> None:
+    build.endpoint("other")
+    asked = (*ASKED, "--repeats", "2", "--in-turn-with", "other", "--label", "commit=1f3a", "--key", "ci-1")
+    done = evalboard(*asked)
+    theirs, ours = Run.objects.all()
+    assert [str(run.endpoint) for run in (ours, theirs)] == ["other", "local"]
+    assert ours.events.get(code="created").text.endswith(f"in turn with run {theirs.pk}.")
+    assert (done.returncode, [line.split(":")[0] for line in done.stdout.splitlines()]) == (
+        0,
+        [f"Run {run.pk} is queued" for run in (ours, theirs)],
+    )
+    body = json.loads(evalboard(*asked, "--json").stdout)
+    assert (body["baseline"]["id"], body["candidate"]["id"]) == (str(ours.pk), str(theirs.pk))
+    assert Run.objects.count() == 2
+
+
+def test_a_candidates_checkpoint_is_not_the_baselines(evalboard: Call) -> None:
+    path = str(settings.MODEL_ROOTS[0] / "paint-1b-v2")
+    assert evalboard(*ASKED, "--in-turn-with", "local", "--model", path).returncode == 0
+    assert [run.model_override for run in Run.objects.order_by("pk")] == [None, {"path": path}]
+
+
+def test_waiting_prints_the_range_when_the_run_has_ended(evalboard: Call) -> None:
+    def decode() -> None:
+        build.decode(Run.objects.get(), 1, ("blue", "blue", "red"))
+
+    done = evalboard(*ASKED, "--repeats", "1", "--wait", meanwhile=[("queued, 0 of 3 responses", decode)])
+    assert done.stdout.startswith(f"Run {Run.objects.get().pk} finished: 66.7 points over 1 repeat. http://")
+    assert "http://" in done.stderr.splitlines()[0]
+    assert "warning: One of 3 cases is worth 33.3 points." in done.stderr
+    assert done.returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -73,6 +94,10 @@ def test_waiting_prints_the_range_when_the_run_has_ended(started: Callable[..., 
         ((*ASKED, "--repeats", "many"), "--repeats"),
         ((*ASKED, "--label", "commit"), "commit is not KEY=VALUE"),
         ((*ASKED, "--speed", "fast"), "No such option"),
+        ((*ASKED, "--in-turn-with", "local", "--wait", "--against", "current"), "is the baseline already"),
+        ((*ASKED, "--in-turn-with", "local", "--policy", "strict"), "It needs --against, or --in-turn-with and --wait"),
+        ((*ASKED, "--in-turn-with", "local", "--wait", "--policy", "nothing"), "There is no policy nothing"),
+        ((*ASKED, "--in-turn-with", "nowhere"), "The baseline: There is no endpoint nowhere"),
         (("run", "nothing", "--endpoint", "local", "--profile", "pinned"), "There is no suite nothing"),
         ((*ASKED, "--model", "/etc/passwd"), "model.path: Must lie under"),
         (("walk",), "No such command 'walk'"),

@@ -1,11 +1,14 @@
 """The Markdown that CI shows: what it says, how large it gets, and that nothing in it is markup of a model's."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from evalboard.cli import results, summary
 from evalboard.cli.results import FAILED, MISSING, CaseResult, SuiteResult
+from evalboard.client.answers import Answer
+from evalboard.contract.response import CaseOfRun
 from tests.cli import answers
 from tests.cli.test_markdown import NASTY, plain, seen
 
@@ -21,8 +24,8 @@ def result(*cases: CaseResult, is_gate: bool = True) -> SuiteResult:
     return SuiteResult("colours", 8, cases, {}, f"{answers.URL}/releases/9/", is_gate=is_gate)
 
 
-def of_release(*cases: CaseResult, **changes: Any) -> summary.Page:
-    return summary.of_release(answers.release(**changes), [result(*cases)])
+def release_page(*cases: CaseResult, **changes: Any) -> summary.Page:
+    return summary.build_release_page(answers.release(**changes).value, [result(*cases)])
 
 
 def words(page: str) -> str:
@@ -30,7 +33,7 @@ def words(page: str) -> str:
 
 
 def test_a_release_is_verdict_sentence_suites_steps_warnings_and_cases() -> None:
-    page = summary.text(of_release(case()))
+    page = summary.render_summary(release_page(case()))
     assert page.startswith("## ✘ No&#45;ship: colours\n")
     said = words(page)
     for part in (
@@ -57,13 +60,13 @@ def test_a_release_is_verdict_sentence_suites_steps_warnings_and_cases() -> None
     ],
 )
 def test_no_verdict_is_told_by_a_colour(verdict: str, title: str) -> None:
-    assert summary.text(of_release(verdict=verdict)).startswith(f"## {title}: colours\n")
+    assert summary.render_summary(release_page(verdict=verdict)).startswith(f"## {title}: colours\n")
 
 
 def test_a_lean_is_called_one_and_never_a_verdict() -> None:
     gate = answers.gate(verdict="inconclusive", leaning="no_ship")
     judged = answers.release(gate, verdict="inconclusive")
-    page = summary.text(summary.of_release(judged, [result()], lean="no_ship"))
+    page = summary.render_summary(summary.build_release_page(judged.value, [result()], lean="no_ship"))
     assert page.startswith("## ✘ Leaning no&#45;ship: colours\n")
     assert "A lean, not a verdict" in words(page)
     assert "inconclusive" not in words(page)
@@ -71,7 +74,9 @@ def test_a_lean_is_called_one_and_never_a_verdict() -> None:
 
 def test_a_run_is_its_end_its_repeats_and_what_failed() -> None:
     found = result(case(why="Right in 0 of 2 repeats, 0.0 points.", baseline=None), is_gate=False)
-    page = summary.text(summary.of_run(answers.run(), found, said=SAID, note="No lean is given."))
+    page = summary.render_summary(
+        summary.build_run_page(answers.run().value, found, sentence=SAID, note="No lean is given.")
+    )
     said = words(page)
     assert page.startswith("## colours: run 3 finished\n")
     for part in (SAID, "No lean is given.", "87.5", "colours: 1 case failed", "red is not blue"):
@@ -80,74 +85,68 @@ def test_a_run_is_its_end_its_repeats_and_what_failed() -> None:
 
 def test_a_missing_response_is_told_apart() -> None:
     lost = case("moon", outcome=MISSING, why="1 of 5 responses are missing: timeout.", score=None, reason="")
-    said = words(summary.text(of_release(case(), lost)))
+    said = words(summary.render_summary(release_page(case(), lost)))
     assert "colours: 1 case got worse, 1 case without every response" in said
     assert "1 of 5 responses are missing: timeout." in said
 
 
 @pytest.mark.parametrize("text", NASTY)
 def test_whatever_a_case_says_the_page_is_built_as_it_is(text: str) -> None:
-    tame = seen(summary.text(of_release(case("sea"), summary="Tame.")))
-    wild = seen(summary.text(of_release(case(text, reason=text, why=text), summary=text)))
+    tame = seen(summary.render_summary(release_page(case("sea"), summary="Tame.")))
+    wild = seen(summary.render_summary(release_page(case(text, reason=text, why=text), summary=text)))
     assert wild.tags == tame.tags
 
 
 def test_a_summary_has_room_for_so_much_and_counts_the_rest() -> None:
     worst = [case("|" * 200 + str(number), reason="<" * 5_000) for number in range(9_000)]
-    warnings = [{"text": "&" * 5_000}] * 50
-    page = summary.text(of_release(*worst, summary="*" * 50_000, warnings=warnings))
-    assert len(page.encode()) <= summary.SUMMARY_BYTES
-    page = summary.text(of_release(*worst))
-    assert len(page.encode()) <= summary.SUMMARY_BYTES
+    warnings = [answers.note("&" * 5_000)] * 50
+    page = summary.render_summary(release_page(*worst, summary="*" * 50_000, warnings=warnings))
+    assert len(page.encode()) <= summary.MAX_SUMMARY_BYTES
+    page = summary.render_summary(release_page(*worst))
+    assert len(page.encode()) <= summary.MAX_SUMMARY_BYTES
     n_shown = page.count("/repeats/1/cases/")
     assert n_shown > 20
     assert f"{9_000 - n_shown:,} more on " in page
 
 
 def test_of_ordinary_cases_fifty_are_shown() -> None:
-    page = summary.text(of_release(*(case(f"case-{number}") for number in range(120))))
-    assert page.count("/repeats/1/cases/") == summary.CASES_IN_SUMMARY
+    page = summary.render_summary(release_page(*(case(f"case-{number}") for number in range(120))))
+    assert page.count("/repeats/1/cases/") == summary.MAX_SUMMARY_CASES
     assert "70 more on " in page
 
 
 def test_a_comment_begins_with_its_suites_marker_and_fits() -> None:
     worst = [case("|" * 200 + str(number), reason="<" * 5_000) for number in range(500)]
-    warnings = [{"text": "@" * 5_000}] * 50
-    body = summary.comment(of_release(*worst, summary="@" * 50_000, warnings=warnings))
+    warnings = [answers.note("@" * 5_000)] * 50
+    body = summary.render_comment(release_page(*worst, summary="@" * 50_000, warnings=warnings))
     assert body.splitlines()[0] == "<!-- evalboard: colours -->"
-    assert len(body.encode()) <= summary.COMMENT_BYTES + 200
+    assert len(body.encode()) <= summary.MAX_COMMENT_BYTES + 200
 
 
 def test_each_suite_has_a_marker_of_its_own_and_a_release_of_several_has_one() -> None:
     several = answers.release(answers.gate(suite="shapes"), answers.gate())
-    page = summary.of_release(several, [result(), result()])
-    assert summary.comment(page).splitlines()[0] == "<!-- evalboard: colours shapes -->"
+    page = summary.build_release_page(several.value, [result(), result()])
+    assert summary.render_comment(page).splitlines()[0] == "<!-- evalboard: colours shapes -->"
 
 
 def test_a_page_without_a_case_that_failed_has_no_list() -> None:
-    assert "got worse" not in summary.text(of_release())
-
-
-def row(name: str, *scores: float | None, errors: tuple[str, ...] = ()) -> dict[str, Any]:
-    known = [score for score in scores if score is not None]
-    mean = sum(known) / len(known) if known else None
-    more = {"reason": "red is not blue", "url": f"{answers.URL}/{name}"}
-    return {"case": name, "score": mean, "scores": list(scores), "errors": list(errors), **more}
+    assert "got worse" not in summary.render_summary(release_page())
 
 
 class Rows:
     """What the server has of the cases of runs, by the run's id."""
 
-    def __init__(self, **of_run: list[dict[str, Any]]) -> None:
-        self._of_run = of_run
+    def __init__(self, **cases: list[Answer[CaseOfRun]]) -> None:
+        self._cases = cases
 
-    def cases(self, run_id: str) -> Any:
-        return iter(self._of_run[f"r{run_id}"])
+    def cases(self, run_id: str) -> Iterator[Answer[CaseOfRun]]:
+        return iter(self._cases[f"r{run_id}"])
 
 
 def test_a_case_of_a_run_failed_if_some_repeat_is_below_one() -> None:
-    rows = [row("a", 1, 1), row("b", 1, 0.5), row("c", None, 1, errors=("timeout",)), row("d", None, None)]
-    found = results.of_run(Rows(r3=rows), answers.run())  # type: ignore[arg-type]
+    lost = answers.case("c", None, 1, errors=("timeout",))
+    rows = [answers.case("a", 1, 1), answers.case("b", 1, 0.5), lost, answers.case("d", None, None)]
+    found = results.collect_run_results(Rows(r3=rows), answers.run().value)  # type: ignore[arg-type]
     assert [(one.case, one.outcome, one.why) for one in found.cases] == [
         ("b", "failed", "Right in 1 of 2 repeats, 75.0 points."),
         ("c", "missing", "1 of 2 responses are missing: timeout."),
@@ -158,9 +157,10 @@ def test_a_case_of_a_run_failed_if_some_repeat_is_below_one() -> None:
 
 def test_a_case_of_a_gate_failed_if_the_verdict_counts_it_as_broken() -> None:
     """One that was wrong before is no failure of this candidate's."""
-    ours = [row("sea", 1, 1), row("old", 0, 0), row("lost", 1, 1)]
-    theirs = [row("old", 0, 0), row("sea", 0, 0), row("lost", None, 1, errors=("timeout",)), row("new", 1, 1)]
-    found = results.of_gate(Rows(r1=ours, r3=theirs), answers.gate(), answers.URL)  # type: ignore[arg-type]
+    case = answers.case
+    ours = [case("sea", 1, 1), case("old", 0, 0), case("lost", 1, 1)]
+    theirs = [case("old", 0, 0), case("sea", 0, 0), case("lost", None, 1, errors=("timeout",)), case("new", 1, 1)]
+    found = results.collect_gate_results(Rows(r1=ours, r3=theirs), answers.parsed_gate(), answers.URL)  # type: ignore[arg-type]
     assert [(one.case, one.outcome, one.why) for one in found.cases] == [
         ("sea", "failed", "Fell to 0.0 points from 100.0 of the baseline."),
         ("lost", "missing", "1 of 2 responses are missing: timeout."),

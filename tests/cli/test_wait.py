@@ -1,32 +1,23 @@
-"""`evalboard wait`: exit codes, a server that goes and comes, Ctrl-C, and a terminal."""
+"""`evalboard wait`: exit codes, Ctrl-C, and a terminal."""
 
 import json
 import os
 import pty
 import signal
-import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from subprocess import CompletedProcess, Popen
 
 import pytest
 
 from runs.models import Run
 from tests import build
-from tests.cli.conftest import ROOT, command, hears_ctrl_c
+from tests.cli.conftest import ROOT, SECONDS, command, hears_ctrl_c
+from tests.servers import free_port
 
 Call = Callable[..., "CompletedProcess[str]"]
 Start = Callable[..., "Popen[str]"]
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-    return port
 
 
 def test_a_finished_run_is_0_and_prints_its_range(evalboard: Call) -> None:
@@ -59,15 +50,29 @@ def test_json_is_the_run_and_nothing_else(evalboard: Call) -> None:
     assert (json.loads(done.stdout)["id"], done.stderr) == (str(run.pk), "")
 
 
-def test_it_waits_until_the_run_has_ended(started: Start) -> None:
+def test_it_waits_until_the_run_has_ended(evalboard: Call) -> None:
     run = build.run(repeats=1)
-    process = started("wait", str(run.pk))
-    assert process.stderr is not None
-    assert process.stderr.readline() == f"run {run.pk}: queued, 0 of 3 responses\n"
-    build.decode(run, 1, ("blue",) * 3, ends=False)
-    assert process.stderr.readline().startswith(f"run {run.pk}: running, 3 of 3 responses")
-    Run.objects.filter(pk=run.pk).update(status="failed")
-    assert process.wait(timeout=20) == 4
+    steps = [
+        (f"run {run.pk}: queued, 0 of 3 responses\n", lambda: build.decode(run, 1, ("blue",) * 3, ends=False)),
+        (f"run {run.pk}: running, 3 of 3 responses", lambda: Run.objects.filter(pk=run.pk).update(status="failed")),
+    ]
+    assert evalboard("wait", str(run.pk), meanwhile=steps).returncode == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "changes", "code"),
+    [
+        pytest.param(("--help",), {}, 0, id="done"),
+        pytest.param(("wait", "7", "--give-up-after", "0"), {"EVALBOARD_URL": "http://127.0.0.1:9"}, 4, id="failed"),
+        pytest.param(("wait", "999"), {}, 64, id="wrong use"),
+    ],
+)
+def test_the_process_ends_with_the_code_of_its_command(
+    started: Start, arguments: tuple[str, ...], changes: dict[str, str], code: int
+) -> None:
+    process = started(*arguments, **changes)
+    out, err = process.communicate(timeout=SECONDS)
+    assert (process.returncode, bool(out), bool(err)) == (code, code == 0, code != 0)
 
 
 def test_ctrl_c_leaves_the_run_going_and_says_how_to_come_back(started: Start) -> None:
@@ -93,41 +98,6 @@ def test_a_server_that_does_not_answer_is_given_up_on(evalboard: Call) -> None:
     assert done.returncode == 4
     assert "come back with: evalboard wait 7" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_a_server_that_restarts_is_waited_for(started: Start, database_url: str, tmp_path: Path) -> None:
-    run = build.run(repeats=1)
-    port = free_port()
-    server = serve(port, database_url, tmp_path)
-    try:
-        process = started("wait", str(run.pk), EVALBOARD_URL=f"http://127.0.0.1:{port}")
-        assert process.stderr is not None
-        assert "queued" in process.stderr.readline()
-        server.terminate()
-        server.wait(timeout=20)
-        assert "Asking again for up to 300 s." in process.stderr.readline()
-        build.decode(run, 1, ("blue",) * 3)
-        server = serve(port, database_url, tmp_path)
-        out, _ = process.communicate(timeout=30)
-    finally:
-        server.terminate()
-        server.wait(timeout=20)
-    assert (process.returncode, "100.0 points" in out) == (0, True)
-
-
-def serve(port: int, database_url: str, data_dir: Path) -> "Popen[bytes]":
-    """The web side as a process, up when this returns."""
-    variables = {**os.environ, "DATABASE_URL": database_url, "EVALBOARD_DATA_DIR": str(data_dir)}
-    gunicorn = [sys.executable, "-m", "gunicorn", "evalboard.wsgi", "--bind", f"127.0.0.1:{port}"]
-    server = subprocess.Popen(gunicorn, env=variables, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        with socket.socket() as tried:
-            if tried.connect_ex(("127.0.0.1", port)) == 0:
-                return server
-        time.sleep(0.05)
-    server.kill()
-    raise AssertionError("the server did not come up")
 
 
 def test_a_terminal_shows_a_bar_and_ci_shows_lines(environment: dict[str, str]) -> None:

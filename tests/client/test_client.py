@@ -10,8 +10,14 @@ from typing import Any
 import pytest
 
 from evalboard.client import Client, EvalboardError, Rows, Unreachable, WrongUse
-from evalboard.client.answers import Comparison, Release, Run
+from evalboard.client.access import Access
+from evalboard.client.answers import Answer
+from evalboard.client.notebook import Comparison, Release, Run
+from evalboard.client.rest import RestClient
+from evalboard.contract.comparison import Comparison as ComparisonContract
+from evalboard.contract.comparison import ScoreCompared
 from runs import models
+from runs.replays import claim_replay
 from tests import build, judged
 from tests.cli import answers
 from tests.cli.decoding import Decoding
@@ -52,8 +58,8 @@ def test_the_page_runs_from_top_to_bottom(
         exec("\n".join(EXAMPLES), known)  # noqa: S102  our own page
     assert len(EXAMPLES) >= 5
     assert (known["low"], known["high"]) == (50.0, 50.0)
-    assert known["found"].difference == -50.0
-    assert known["found"].to_pandas()["points"].sum() == -50.0
+    assert known["comparison"].difference == -50.0
+    assert known["comparison"].to_pandas()["points"].sum() == -50.0
     assert len(known["changed"]) == 5 * N_CASES // 2
     assert known["release"].verdict == "no_ship"
     known["client"].close()
@@ -120,6 +126,19 @@ def test_the_same_key_makes_no_second_run(client: Client, pair: tuple[models.Run
         client.create_run("colours", **{**asked, "repeats": 2})
 
 
+def test_what_is_as_it_was_is_not_sent_again(live_server: Any, token: str, transactional_db: None) -> None:
+    """A client that waits keeps the answer that it has until the server has another one."""
+    run = build.finished_run()
+    with RestClient(Access(live_server.url, token)) as rest:
+        assert rest.run(str(run.pk)) is rest.run(str(run.pk))
+        replay = str(rest.create_replay(str(run.pk), {"case": "sky", "repeat": 1}).value.id)
+        waiting = rest.replay(replay)
+        assert rest.replay(replay) is waiting
+        lease = claim_replay(worker=build.worker("replayer"))
+        assert lease is not None
+        assert rest.replay(replay).value.status == "running"
+
+
 def test_what_is_wrong_is_one_sentence(client: Client, live_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(WrongUse, match=r"^There is no run 999999\.$"):
         client.run(999999)
@@ -146,8 +165,8 @@ def test_what_a_model_said_is_no_markup_of_the_notebooks() -> None:
     nasty = "<img src=x onerror=alert(1)>"
     for shown in (
         Rows([{nasty: nasty}])._repr_html_(),
-        Release(answers.release(summary=nasty, next=[{"text": nasty}]).json)._repr_html_(),
-        Run(answers.run(status=nasty, range=None, buckets=[], url=f"javascript:{nasty}").json)._repr_html_(),
+        Release(answers.release(summary=nasty, next=[answers.note(nasty)]))._repr_html_(),
+        Run(answers.run(status=nasty, range=None, buckets=[], url=f"javascript:{nasty}"))._repr_html_(),
     ):
         assert "<img" not in shown
         assert "javascript" not in shown
@@ -159,5 +178,6 @@ def test_an_empty_list_is_a_table_and_a_frame_without_rows() -> None:
 
 
 def test_a_comparison_without_a_difference_says_so() -> None:
-    of = {"baseline": "1", "candidate": "2", "comparable": False, "score": {"difference": None}, "ledger": []}
-    assert repr(Comparison(of)) == "<Run 2 against 1: no difference given, not comparable>"
+    score = ScoreCompared(baseline=None, candidate=None, difference=None)
+    value = ComparisonContract.model_construct(baseline="1", candidate="2", comparable=False, score=score)
+    assert repr(Comparison(Answer(value, {}))) == "<Run 2 against 1: no difference given, not comparable>"

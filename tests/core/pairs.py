@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from evalboard.core import vocabulary
-from evalboard.core.trace import Trace, make_trace
-from evalboard.core.vocabulary import Vocabulary
+from evalboard.core.trace import vocabulary
+from evalboard.core.trace.trace import Trace, make_trace
+from evalboard.core.trace.vocabulary import Vocabulary
 
 FILE = Path(__file__).parent / "data" / "divergence" / "pairs.toml"
 END = "<end>"
@@ -60,5 +60,5 @@ def _trace(rows: list[str], numbers: dict[str, int]) -> Trace:
 
 
 def _vocabulary(numbers: dict[str, int]) -> Vocabulary:
-    packed = vocabulary.pack([unquote_to_bytes(token) for token in numbers], end_ids=[numbers[END]])
+    packed = vocabulary.pack_vocabulary([unquote_to_bytes(token) for token in numbers], end_ids=[numbers[END]])
     return Vocabulary.unpack(packed)

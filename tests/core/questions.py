@@ -6,12 +6,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evalboard.core import policy
-from evalboard.core.comparability import Asked, Served
-from evalboard.core.gate import Question
+from evalboard.core.compare.comparability import ServedShare, SideSetup
+from evalboard.core.suite import policy
+from evalboard.core.verdict.gate import GateQuestion
+from evalboard.core.verdict.gate_verdict import GateVerdict
+from evalboard.wording import verdict as words
+from evalboard.wording.next_steps import next_step
+from evalboard.wording.warnings import warning
 
-STRICT, PAIRED = (policy.parse(policy.DEFAULT_POLICIES[slug]["settings"]) for slug in ("strict", "paired"))
-SERVED = Served(
+STRICT, PAIRED = (policy.parse_policy(policy.DEFAULT_POLICIES[slug]["settings"]) for slug in ("strict", "paired"))
+SERVED = ServedShare(
     model_name="paint-1b",
     weights_digest="a" * 64,
     template_digest="b" * 64,
@@ -20,7 +24,7 @@ SERVED = Served(
     batch_class="alone",
     share=1.0,
 )
-ASKED = Asked(
+ASKED = SideSetup(
     suite_version="colours v1",
     suite_digest="d" * 64,
     scorer_digest="e" * 64,
@@ -34,7 +38,7 @@ NEWER = {"fingerprint": "f" * 64, "manifest": {"versions": {"vllm": "0.32.0"}, "
 FIVE = [651] * 5  # cases passed of 800, by repeat: 81.4 points
 
 
-def served(**changes: Any) -> Asked:
+def served(**changes: Any) -> SideSetup:
     """As ASKED, but by a bucket that differs."""
     return replace(ASKED, served=[replace(SERVED, **changes)])
 
@@ -44,22 +48,37 @@ def runs(*counts: int, n_cases: int) -> NDArray[np.float64]:
     return (np.arange(n_cases)[:, None] < np.array(counts)).astype(np.float64)
 
 
-def question(baseline: ArrayLike, candidate: ArrayLike, **changes: Any) -> Question:
+def question(baseline: ArrayLike, candidate: ArrayLike, **changes: Any) -> GateQuestion:
     """Cases "case-0000" and on, each alone."""
     ours, theirs = np.asarray(baseline, dtype=np.float64), np.asarray(candidate, dtype=np.float64)
     known: dict[str, Any] = {
         "case_ids": [f"case-{index:04d}" for index in range(len(ours))],
         "groups": [""] * len(ours),
-        "asked_baseline": ASKED,
-        "asked_candidate": ASKED,
+        "setup_baseline": ASKED,
+        "setup_candidate": ASKED,
     }
-    return Question(baseline=ours, candidate=theirs, **known | changes)
+    return GateQuestion(baseline=ours, candidate=theirs, **known | changes)
 
 
-def pinned(n_broken: int = 0, n_fixed: int = 0, n_cases: int = 800, k: int = 5) -> Question:
+def pinned(n_broken: int = 0, n_fixed: int = 0, n_cases: int = 800, k: int = 5) -> GateQuestion:
     """Two pinned runs: no case flips, the candidate breaks some and fixes some."""
     baseline = runs(*[n_cases // 2] * k, n_cases=n_cases)
     candidate = baseline.copy()
     candidate[:n_broken] = 0
     candidate[n_cases - n_fixed :] = 1
     return question(baseline, candidate)
+
+
+def reasons(judged: GateVerdict) -> list[str]:
+    """What a person reads of why."""
+    return [words.reason(line.code, line.facts) for line in judged.reasons]
+
+
+def warnings(judged: GateVerdict, code: str = "") -> list[str]:
+    """What a person reads beside any verdict; `code`: of these alone."""
+    return [warning(line.code, line.facts) for line in judged.warnings if code in ("", line.code)]
+
+
+def steps(judged: GateVerdict) -> list[str]:
+    """What a person reads of what to do next."""
+    return [next_step(line.code, line.facts) for line in judged.next]

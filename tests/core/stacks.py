@@ -9,9 +9,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.core.trace import Trace
+from evalboard.core.trace.trace import Trace
 
 N_TOKENS = 300
+N_REPEATED = 60  # tokens of an answer that is decoded many times
 NOISE = 0.03  # nats for each logit and side
 Numbers = NDArray[np.float64]
 
@@ -39,6 +40,46 @@ def pairs(
         yield _decoded(logits, rng, noise), _decoded(moved, rng, noise, drawn)
 
 
+def repeated(
+    n: int, k: int, *, noise: tuple[float, float], shift: float = 0.0, seed: int = 0
+) -> Iterator[tuple[list[Trace], list[Trace]]]:
+    """n prompts, each answered k times by either side. noise: of each side's logits, in nats; shift as in `pairs`."""
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        logits = _logits(rng)[:N_REPEATED]
+        moved = logits + rng.normal(0, shift, logits.shape) if shift else logits
+        yield tuple(
+            [_decoded(each, rng, sd) for _ in range(k)] for each, sd in zip((logits, moved), noise, strict=True)
+        )
+
+
+def drawn_pair(rng: np.random.Generator, *, noise: float, temperature: float, is_one_seed: bool) -> tuple[Trace, Trace]:
+    """Two draws of one answer, by the largest of logits over temperature plus Gumbel noise: the same of one seed.
+
+    The logits are a flat model's, so that draws part soon, and keep all of float32's digits.
+    """
+    logits = rng.normal(0, 1.5, (N_REPEATED, 8))
+    gumbel = rng.gumbel(size=logits.shape)
+    traces = []
+    for _ in range(2):
+        moved = logits + rng.normal(0, noise, logits.shape) if noise else logits
+        logprobs = (moved - np.log(np.exp(moved).sum(axis=1, keepdims=True))).astype(np.float32)
+        scores = moved / temperature + (gumbel if is_one_seed else rng.gumbel(size=logits.shape))
+        chosen = scores.argmax(axis=1)
+        order = np.argsort(-moved, axis=1, kind="stable")
+        ids = (order + 8 * np.arange(N_REPEATED)[:, None]).astype(np.int32)
+        rows = np.arange(N_REPEATED)
+        traces.append(
+            Trace(
+                (chosen + 8 * rows).astype(np.int32),
+                logprobs[rows, chosen],
+                ids,
+                np.take_along_axis(logprobs, order, axis=1),
+            )
+        )
+    return traces[0], traces[1]
+
+
 def _logits(rng: np.random.Generator) -> Numbers:
     top = rng.uniform(16, 31, N_TOKENS)
     second = top - rng.exponential(8, N_TOKENS)
@@ -54,11 +95,11 @@ def _bfloat16(values: Numbers) -> Numbers:
 def _decoded(logits: Numbers, rng: np.random.Generator, noise: float, drawn: int | None = None) -> Trace:
     found = _bfloat16(logits + rng.normal(0, noise, logits.shape)).astype(np.float32)
     logprobs = found - np.log(np.exp(found.astype(np.float64)).sum(axis=1, keepdims=True)).astype(np.float32)
+    rows = np.arange(len(logits))
     order = np.argsort(-found, axis=1, kind="stable")[:, :2]
-    ids = (order + 3 * np.arange(N_TOKENS)[:, None]).astype(np.int32)
+    ids = (order + 3 * rows[:, None]).astype(np.int32)
     listed = np.take_along_axis(logprobs, order, axis=1).astype(np.float32)
-    ranks = np.zeros(N_TOKENS, np.intp)
+    ranks = np.zeros(len(logits), np.intp)
     if drawn is not None:
         ranks[drawn] = 1
-    rows = np.arange(N_TOKENS)
     return Trace(ids[rows, ranks], listed[rows, ranks], ids, listed)

@@ -11,40 +11,47 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from evalboard.core import batch_comparison, batch_probe
-from evalboard.core.probe_call import Call
+from evalboard.core.probes import batch_comparison, batch_probe
+from evalboard.core.probes.call import ProbeCall, ProbeFinding
+from evalboard.wording.probe import describe_batch_comparison, describe_finding
 from tests.bench.simulated_probes import BATCH_CLAIMS, Claim, batch_calls
 
 
-def copies(*texts: str, prompt: int = 0, batch_max: int | None = 5) -> list[Call]:
+def sentence(finding: ProbeFinding) -> str:
+    return describe_finding("batch", finding.state, finding.numbers)
+
+
+def copies(*texts: str, prompt: int = 0, batch_max: int | None = 5) -> list[ProbeCall]:
     """Each character a token."""
     return [
-        Call(prompt=prompt, group="copy", round=index // 5, token_ids=tuple(map(ord, text)), batch_max=batch_max)
+        ProbeCall(prompt=prompt, group="copy", round=index // 5, token_ids=tuple(map(ord, text)), batch_max=batch_max)
         for index, text in enumerate(texts)
     ]
 
 
 def test_copies_that_are_all_alike_come_with_what_so_many_rule_out() -> None:
-    finding = batch_probe.find([*copies(*["abc"] * 50), Call(prompt=1, group="load", text="whatever")])
+    finding = batch_probe.judge_batch_probe(
+        [*copies(*["abc"] * 50), ProbeCall(prompt=1, group="load", text="whatever")]
+    )
     assert finding.state == "invariant"
     assert finding.numbers["n_rounds"] == 10  # five copies of one round share their steps: one witness
     assert finding.numbers["certificate"] == pytest.approx(1 - 0.05 ** (1 / 10))
-    assert finding.sentence == (
-        "All 50 copies of 1 prompt came out the same: 10 rounds rule out that more than 26 % come out otherwise, "
-        "95 % sure."
+    assert sentence(finding) == (
+        "All 50 copies of 1 prompt came out the same: after 10 rounds it is 95 % sure that at most 26 % of rounds "
+        "come out otherwise."
     )
 
 
 def test_copies_that_were_decoded_alone_say_nothing_of_batches() -> None:
-    alone = batch_probe.find(copies(*["abc"] * 20, batch_max=1))
-    assert "Each was decoded alone" in alone.sentence
+    alone = batch_probe.judge_batch_probe(copies(*["abc"] * 20, batch_max=1))
+    assert "Each was decoded alone" in sentence(alone)
     assert alone.numbers["batch_max"] == {"min": 1, "median": 1, "max": 1, "n_alone": 20}
-    assert batch_probe.find(copies(*["abc"] * 20, batch_max=None)).numbers["batch_max"] is None
+    assert batch_probe.judge_batch_probe(copies(*["abc"] * 20, batch_max=None)).numbers["batch_max"] is None
 
 
 @pytest.mark.parametrize(("n_other", "state"), [(1, "nearly"), (5, "nearly"), (6, "variant"), (60, "variant")])
 def test_nearly_means_that_nineteen_of_twenty_copies_agree(n_other: int, state: str) -> None:
-    finding = batch_probe.find(copies(*["abc"] * (100 - n_other), *["abd"] * n_other))
+    finding = batch_probe.judge_batch_probe(copies(*["abc"] * (100 - n_other), *["abd"] * n_other))
     assert finding.state == state
     assert finding.numbers["n_modal"] == max(100 - n_other, n_other)
     assert finding.numbers["certificate"] is None
@@ -52,7 +59,7 @@ def test_nearly_means_that_nineteen_of_twenty_copies_agree(n_other: int, state: 
 
 def test_the_numbers_are_those_of_the_formulas() -> None:
     texts = ["abc"] * 6 + ["abd"] * 3 + ["x"]
-    numbers = batch_probe.find(copies(*texts)).numbers
+    numbers = batch_probe.judge_batch_probe(copies(*texts)).numbers
     alike = fmean(one == other for one, other in combinations(texts, 2))
     assert numbers["agreement"] == pytest.approx(alike)
     assert numbers["modal_share"] == 0.6
@@ -71,33 +78,36 @@ def test_the_numbers_are_those_of_the_formulas() -> None:
 
 
 def test_a_copy_that_ends_early_leaves_the_text_where_it_has_no_token() -> None:
-    [place] = batch_probe.find(copies("abc", "abc", "ab")).numbers["first_divergences"]
+    [place] = batch_probe.judge_batch_probe(copies("abc", "abc", "ab")).numbers["first_divergences"]
     assert (place["position"], place["token_modal"], place["token_other"]) == (2, ord("c"), None)
 
 
 def test_prompts_are_pooled_and_told_apart_and_never_held_against_each_other() -> None:
-    finding = batch_probe.find([*copies(*["abc"] * 9, "abd"), *copies(*["xyz"] * 10, prompt=1)])
+    finding = batch_probe.judge_batch_probe([*copies(*["abc"] * 9, "abd"), *copies(*["xyz"] * 10, prompt=1)])
     assert (finding.numbers["n_unique"], finding.numbers["n_modal"]) == (3, 19)
     assert [each["n_unique"] for each in finding.numbers["prompts"]] == [2, 1]
     assert finding.state == "nearly"
-    assert batch_probe.find([*copies(*["a"] * 9), *copies(*["b"] * 9, prompt=1)]).state == "invariant"
+    assert batch_probe.judge_batch_probe([*copies(*["a"] * 9), *copies(*["b"] * 9, prompt=1)]).state == "invariant"
 
 
 def test_failed_copies_are_counted_and_left_out() -> None:
     calls = [*copies(*["abc"] * 8), *(replace(call, token_ids=(), error="timeout") for call in copies(*["abc"] * 2))]
-    finding = batch_probe.find(calls)
+    finding = batch_probe.judge_batch_probe(calls)
     assert (finding.state, finding.numbers["n_copies"], finding.numbers["n_failed"]) == ("invariant", 8, 2)
-    assert batch_probe.find([replace(call, error="gone") for call in copies(*["abc"] * 5)]).state == "incomplete"
-    assert batch_probe.find([*copies("abc"), *copies("abc", prompt=1)]).state == "incomplete"
-    assert batch_probe.find([]).state == "incomplete"
+    assert (
+        batch_probe.judge_batch_probe([replace(call, error="gone") for call in copies(*["abc"] * 5)]).state
+        == "incomplete"
+    )
+    assert batch_probe.judge_batch_probe([*copies("abc"), *copies("abc", prompt=1)]).state == "incomplete"
+    assert batch_probe.judge_batch_probe([]).state == "incomplete"
 
 
 def test_the_order_of_the_calls_changes_nothing_and_every_number_is_json() -> None:
     one, other = (batch_calls(np.random.default_rng(seed), share=0.2) for seed in (1, 2))
-    found, held = batch_probe.find(one), batch_comparison.compare(one, other, random_seed=3)
+    found, held = batch_probe.judge_batch_probe(one), batch_comparison.compare_batch_probes(one, other, random_seed=3)
     random.Random(2).shuffle(one)
-    assert batch_probe.find(one) == found
-    assert batch_comparison.compare(one, other, random_seed=3) == held
+    assert batch_probe.judge_batch_probe(one) == found
+    assert batch_comparison.compare_batch_probes(one, other, random_seed=3) == held
     for finding in (found, held):
         assert json.loads(json.dumps(finding.numbers, allow_nan=False)) == finding.numbers
 
@@ -116,7 +126,7 @@ def test_two_probes_under_one_condition_differ_no_more_often_than_stated(by_roun
     rng = np.random.default_rng(11)
     how = {"share": 0.05, "by_round": by_round, "n_prompts": 2}
     states = [
-        batch_comparison.compare(batch_calls(rng, **how), batch_calls(rng, **how), random_seed=index).state
+        batch_comparison.compare_batch_probes(batch_calls(rng, **how), batch_calls(rng, **how), random_seed=index).state
         for index in range(40)
     ]
     assert 40 - states.count("alike") <= 2  # more than that comes once in 140 if the rate is 1 %
@@ -124,9 +134,11 @@ def test_two_probes_under_one_condition_differ_no_more_often_than_stated(by_roun
 
 def test_equal_noise_around_another_text_is_another_text() -> None:
     one, other = (batch_calls(np.random.default_rng(seed), share=0.1, moved=moved) for seed, moved in ((1, 0), (2, 2)))
-    finding = batch_comparison.compare(one, other)
+    finding = batch_comparison.compare_batch_probes(one, other)
     assert finding.state == "other_texts"
-    assert finding.sentence.startswith("The texts differ: 2 of 5 prompts have another commonest text")
+    assert describe_batch_comparison(finding.state, finding.numbers).startswith(
+        "The texts differ: 2 of 5 prompts have another commonest text"
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,24 +152,24 @@ def test_equal_noise_around_another_text_is_another_text() -> None:
 )
 def test_against_copies_that_never_differ_the_rounds_that_do_are_counted(second: Sequence[str], state: str) -> None:
     for sides in ((["abc"] * 60, second), (second, ["abc"] * 60)):
-        finding = batch_comparison.compare(*(copies(*side) for side in sides))
+        finding = batch_comparison.compare_batch_probes(*(copies(*side) for side in sides))
         assert (finding.state, finding.numbers["test"]) == (state, "fisher")
 
 
 def test_the_exact_test_is_fishers() -> None:
     """12 rounds a side, of which 4 of the second leave the text: 2 · C(12,4)/C(24,4)."""
     second = ["abc", "abc", "abc", "abc", "abd"] * 4 + ["abc"] * 40
-    finding = batch_comparison.compare(copies(*["abc"] * 60), copies(*second))
+    finding = batch_comparison.compare_batch_probes(copies(*["abc"] * 60), copies(*second))
     assert finding.numbers["p_value"] == pytest.approx(2 * math.comb(12, 4) / math.comb(24, 4))
 
 
 def test_probes_that_share_no_prompt_or_came_back_empty_are_not_compared() -> None:
-    assert batch_comparison.compare(copies("a", "a"), copies("a", "a", prompt=1)).state == "incomplete"
-    assert batch_comparison.compare(copies("a", "a"), []).state == "incomplete"
+    assert batch_comparison.compare_batch_probes(copies("a", "a"), copies("a", "a", prompt=1)).state == "incomplete"
+    assert batch_comparison.compare_batch_probes(copies("a", "a"), []).state == "incomplete"
 
 
 def test_tokens_are_never_held_against_characters() -> None:
-    by_text = [Call(prompt=0, group="copy", round=index, text="abc") for index in range(10)]
+    by_text = [ProbeCall(prompt=0, group="copy", round=index, text="abc") for index in range(10)]
     with_ids = [replace(call, token_ids=(5, 6)) for call in by_text]
-    finding = batch_comparison.compare(with_ids, by_text)
+    finding = batch_comparison.compare_batch_probes(with_ids, by_text)
     assert (finding.state, finding.numbers["compared"]) == ("alike", "character")

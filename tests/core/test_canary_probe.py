@@ -8,23 +8,29 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evalboard.core import canary_probe
-from evalboard.core.probe_call import Call, Finding
+from evalboard.core.probes import canary_probe
+from evalboard.core.probes.call import ProbeCall, ProbeFinding
+from evalboard.wording.probe import describe_finding
 from tests.bench.simulated_probes import CANARY_CLAIMS, Claim, canary_runs
 
-Runs = list[list[Call]]
+
+def sentence(finding: ProbeFinding) -> str:
+    return describe_finding("canary", finding.state, finding.numbers)
+
+
+Runs = list[list[ProbeCall]]
 
 
 def runs_of(*logprobs: float, n_prompts: int = 4) -> Runs:
     """One run for each number, which every prompt's first token has; the second one's stays."""
     return [
-        [Call(prompt=prompt, group="ask", top=((1, logprob), (2, -3.0))) for prompt in range(n_prompts)]
+        [ProbeCall(prompt=prompt, group="ask", top=((1, logprob), (2, -3.0))) for prompt in range(n_prompts)]
         for logprob in logprobs
     ]
 
 
-def find(runs: Runs, **how: int) -> Finding:
-    return canary_probe.find(runs[-1], runs[:-1], **how)
+def find(runs: Runs, **how: int) -> ProbeFinding:
+    return canary_probe.judge_canary_probe(runs[-1], runs[:-1], **how)
 
 
 @pytest.mark.parametrize(
@@ -39,14 +45,14 @@ def test_a_promised_rate_is_kept(claim: Claim) -> None:
 def test_with_too_few_runs_it_says_how_many_more(n_runs: int, n_more: int) -> None:
     finding = find(runs_of(*[-0.5] * n_runs))
     assert (finding.state, finding.numbers["n_more_runs"]) == ("too_few", n_more)
-    assert f"{n_more} more." in finding.sentence
-    assert ("all" in finding.sentence) == (n_runs > 1)
+    assert f"{n_more} more." in sentence(finding)
+    assert ("all" in sentence(finding)) == (n_runs > 1)
 
 
 def test_with_too_few_runs_it_tells_what_has_moved_so_far() -> None:
     finding = find(runs_of(-0.5, -0.5, -0.75))
     assert (finding.numbers["n_prompts_differing"], finding.numbers["largest_span"]) == (4, 0.25)
-    assert finding.sentence.endswith("So far 4 of 4 prompts differ, by up to 0.25 nats.")
+    assert sentence(finding).endswith("So far 4 of 4 prompts differ, by up to 0.25 nats.")
 
 
 @pytest.mark.parametrize("at", range(1, 5), ids=lambda at: f"{at}-runs-ago")
@@ -57,7 +63,7 @@ def test_where_all_runs_gave_the_same_bits_any_difference_is_a_change(at: int) -
     finding = find(runs_of(*logprobs))
     assert finding.state == "changed"
     assert finding.numbers["p_value"] is finding.numbers["effect_ratio"] is None
-    assert finding.sentence.startswith("The answers have changed: 4 of 4 prompts differ from the 8 runs before")
+    assert sentence(finding).startswith("The answers have changed: 4 of 4 prompts differ from the 8 runs before")
 
 
 def test_a_token_new_among_the_alternatives_is_a_difference() -> None:
@@ -78,7 +84,7 @@ def test_the_numbers_are_those_of_the_formulas() -> None:
     assert finding.numbers["effect_ratio"] == pytest.approx(effect)
     assert (finding.numbers["p_value"], finding.numbers["n_splits"]) == (pytest.approx(1 / 495), 495)
     assert finding.numbers["n_outliers"] == 16
-    assert finding.sentence.endswith(" The baseline has 8 of its 28 runs so far.")
+    assert sentence(finding).endswith(" The baseline has 8 of its 28 runs so far.")
 
 
 def test_a_token_missing_from_the_alternatives_counts_with_the_smallest_that_is_there() -> None:
@@ -93,14 +99,14 @@ def test_only_the_newest_runs_count() -> None:
     runs = [*runs_of(*[-9.0] * 5), *runs_of(*[-0.5] * 32)]
     finding = find(runs)
     assert (finding.state, finding.numbers["n_baseline"]) == ("stable", 28)
-    assert "so far" not in finding.sentence
+    assert "so far" not in sentence(finding)
 
 
 def test_a_change_in_the_newest_run_alone_is_said_to_be_there() -> None:
     finding = find(canary_runs(np.random.default_rng(1), shift=0.5, n_new=1))
     assert finding.state == "partly_changed"
     assert sum(finding.numbers["outliers_by_run"][:3]) == 0
-    assert finding.sentence.endswith("which may be the first after a change.")
+    assert sentence(finding).endswith("which may be the first after a change.")
 
 
 def test_calls_without_an_answer_are_counted_and_hide_no_change() -> None:
@@ -113,7 +119,7 @@ def test_calls_without_an_answer_are_counted_and_hide_no_change() -> None:
         finding = find(runs)
         assert finding.state == state
         assert finding.numbers["n_failed"] > 0
-        assert "left out" in finding.sentence
+        assert "left out" in sentence(finding)
 
 
 def test_a_prompt_that_never_came_back_in_the_window_decides_nothing() -> None:
@@ -130,9 +136,11 @@ def test_runs_that_mostly_failed_are_left_out() -> None:
     runs[5] = [replace(call, top=(), error="gone") for call in runs[5]]
     finding = find(runs)
     assert (finding.state, finding.numbers["n_runs"], finding.numbers["n_runs_left_out"]) == ("stable", 12, 1)
-    assert canary_probe.find(runs[5], runs[:5]).state == "incomplete"
-    assert canary_probe.find([], runs).state == "incomplete"
-    assert canary_probe.find([Call(prompt=0, group="ask", token_ids=(1,))], runs).state == "incomplete"
+    assert canary_probe.judge_canary_probe(runs[5], runs[:5]).state == "incomplete"
+    assert canary_probe.judge_canary_probe([], runs).state == "incomplete"
+    assert (
+        canary_probe.judge_canary_probe([ProbeCall(prompt=0, group="ask", token_ids=(1,))], runs).state == "incomplete"
+    )
 
 
 def test_logprobs_that_are_not_finite_cross_no_border() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalboard.core.clusters import MOST_BINS, Parted, find_clusters, histogram
+from evalboard.core.compare.clusters import MAX_BINS, Parted, find_clusters, histogram
 
 
 def test_37_of_41_split_on_one_quote_against_the_other() -> None:
@@ -43,7 +43,7 @@ def test_bins_have_round_widths_and_are_not_many(longest: int, width: int, n_bin
 @given(st.lists(st.integers(0, 5000)), st.integers(0, 5000))
 def test_every_position_is_counted_once_in_its_bin(positions: list[int], longest: int) -> None:
     found = histogram(positions, longest)
-    assert len(found.counts) <= MOST_BINS
+    assert len(found.counts) <= MAX_BINS
     for start, n in zip(found.starts, found.counts, strict=True):
         assert n == sum(start <= position < start + found.width for position in positions)
     assert sum(found.counts) == len(positions)

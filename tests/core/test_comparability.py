@@ -1,19 +1,27 @@
 """Whether two sides may be compared as one change, and what is said where they may not."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from evalboard.core import comparability
-from evalboard.core.comparability import GRAVEST_FIRST, STACK, WARNINGS, Asked, Block
+from evalboard.core.compare import comparability
+from evalboard.core.compare.comparability import BLOCK_ORDER, BLOCK_WARNINGS, STACK_TREATMENT, Block, SideSetup
+from evalboard.wording.comparability import BLOCKS, explain_block
 from tests.core.questions import ASKED, NEWER, SERVED, served
 
 OTHER_MODEL = {"weights_digest": "0" * 64, "model_name": "paint-2b"}
 
 
-def found(candidate: Asked, treatment: str = comparability.MODEL, baseline: Asked = ASKED) -> tuple[Block, ...]:
+def found(
+    candidate: SideSetup, treatment: str = comparability.MODEL_TREATMENT, baseline: SideSetup = ASKED
+) -> tuple[Block, ...]:
     return comparability.find_blocks(baseline, candidate, treatment)
+
+
+def words_of(block: Block) -> str:
+    return explain_block(block.code, block.facts)
 
 
 def codes(blocks: tuple[Block, ...]) -> list[str]:
@@ -40,17 +48,17 @@ def codes(blocks: tuple[Block, ...]) -> list[str]:
         (replace(ASKED, served=[]), [], []),
     ],
 )
-def test_what_keeps_two_sides_from_being_compared(candidate: Asked, expected: list[str], fields: list[str]) -> None:
+def test_what_keeps_two_sides_from_being_compared(candidate: SideSetup, expected: list[str], fields: list[str]) -> None:
     blocks = found(candidate)
     assert codes(blocks) == expected
-    assert [moved.field for moved in comparability.find_moved(ASKED, candidate)] == fields
-    assert comparability.is_comparable(blocks) == (not expected)
+    assert [moved.field for moved in comparability.find_moved_setup(ASKED, candidate)] == fields
+    assert comparability.allows_comparing(blocks) == (not expected)
 
 
 @pytest.mark.parametrize("candidate", [served(fingerprint=""), served(weights_digest="")])
-def test_unknown_on_both_sides_is_not_the_same(candidate: Asked) -> None:
+def test_unknown_on_both_sides_is_not_the_same(candidate: SideSetup) -> None:
     assert codes(found(candidate, baseline=candidate)) == ["unknown_stack"]
-    assert codes(found(candidate, STACK, baseline=candidate)) == ["unknown_stack"]
+    assert codes(found(candidate, STACK_TREATMENT, baseline=candidate)) == ["unknown_stack"]
 
 
 REPORTED = {
@@ -64,18 +72,25 @@ def test_another_name_on_one_reported_stack_is_another_model_and_no_other_stack(
     ours, theirs = served(**REPORTED), served(**REPORTED | {"named": "paint-2b", "model_name": "paint-2b"})
     blocks = found(theirs, baseline=ours)
     assert codes(blocks) == ["stack_reported"]
-    assert "vllm-0.32.0-ac25" in blocks[0].text
-    assert comparability.is_comparable(blocks)
-    assert [moved.field for moved in comparability.find_moved(ours, theirs)] == ["model"]
-    (block,) = found(theirs, STACK, baseline=ours)
+    assert "vllm-0.32.0-ac25" in words_of(blocks[0])
+    assert comparability.allows_comparing(blocks)
+    assert [moved.field for moved in comparability.find_moved_setup(ours, theirs)] == ["model"]
+    (block,) = found(theirs, STACK_TREATMENT, baseline=ours)
     assert block.code == "model_changed"
-    assert "two names of one" in block.text
+    assert "two names of one" in words_of(block)
+
+
+def test_a_thinking_switch_that_one_side_has_is_named_with_both_values() -> None:
+    switched = {**ASKED.sampling, "chat_template_kwargs": {"enable_thinking": False}, "reasoning_effort": "low"}
+    (block,) = found(replace(ASKED, sampling=switched))
+    assert block.code == "params_changed"
+    assert "chat template switches not set → enable_thinking off, reasoning effort not set → low" in words_of(block)
 
 
 def test_a_template_that_comes_with_other_weights_is_only_a_warning() -> None:
     blocks = found(served(weights_digest="0", template_digest="0"))
     assert codes(blocks) == ["template_changed"]
-    assert comparability.is_comparable(blocks)
+    assert comparability.allows_comparing(blocks)
 
 
 @pytest.mark.parametrize(
@@ -93,15 +108,15 @@ def test_a_template_that_comes_with_other_weights_is_only_a_warning() -> None:
         pytest.param(replace(ASKED, suite_digest="0"), ["suite_changed", "stack_unchanged"], id="another-suite"),
     ],
 )
-def test_a_release_that_judges_the_stack_takes_it_for_what_is_judged(candidate: Asked, expected: list[str]) -> None:
-    blocks = found(candidate, STACK)
+def test_a_release_that_judges_the_stack_takes_it_for_what_is_judged(candidate: SideSetup, expected: list[str]) -> None:
+    blocks = found(candidate, STACK_TREATMENT)
     assert codes(blocks) == expected
-    assert comparability.is_comparable(blocks) == WARNINGS.issuperset(expected)
+    assert comparability.allows_comparing(blocks) == BLOCK_WARNINGS.issuperset(expected)
 
 
 def test_two_sides_batched_as_cases_came_say_nothing_of_the_stack() -> None:
     mixed = served(batch_class="mixed")
-    assert codes(found(mixed, STACK, baseline=mixed)) == ["batch_class"]
+    assert codes(found(mixed, STACK_TREATMENT, baseline=mixed)) == ["batch_class"]
 
 
 @pytest.mark.parametrize(
@@ -118,26 +133,26 @@ def test_two_sides_batched_as_cases_came_say_nothing_of_the_stack() -> None:
         (served(batch_class="mixed"), ["alone", "mixed"]),
     ],
 )
-def test_a_block_names_what_moved_with_both_values(candidate: Asked, values: list[str]) -> None:
+def test_a_block_names_what_moved_with_both_values(candidate: SideSetup, values: list[str]) -> None:
     (block,) = found(candidate)
     for value in values:
-        assert value in block.text
+        assert value in words_of(block)
 
 
 def test_a_release_of_a_stack_names_what_it_judges_and_two_models() -> None:
-    assert "vLLM 0.31.2 → 0.32.0" in found(served(**NEWER), STACK)[0].text
-    assert "paint-1b, aaaaaaaa against paint-2b, 00000000" in found(served(**OTHER_MODEL), STACK)[0].text
+    assert "vLLM 0.31.2 → 0.32.0" in words_of(found(served(**NEWER), STACK_TREATMENT)[0])
+    assert "paint-1b, aaaaaaaa against paint-2b, 00000000" in words_of(found(served(**OTHER_MODEL), STACK_TREATMENT)[0])
 
 
 def test_two_buckets_on_one_side_are_named_with_their_shares_and_what_differs() -> None:
     mixed = replace(ASKED, served=[replace(SERVED, share=0.94), replace(SERVED, share=0.06, **NEWER)])
     (block,) = found(mixed)
-    assert "94 % by cccccccc (alone), 6 % by ffffffff (alone)" in block.text
-    assert "vLLM 0.31.2 → 0.32.0" in block.text
-    assert [moved.field for moved in block.moved] == ["versions.vllm"]
+    assert "cccccccc (alone) 94 % and ffffffff (alone) 6 % of its responses" in words_of(block)
+    assert "vLLM 0.31.2 → 0.32.0" in words_of(block)
+    assert [moved["field"] for moved in block.facts["moved"]] == ["versions.vllm"]
 
 
-def worst(**changes: Any) -> Asked:
+def worst(**changes: Any) -> SideSetup:
     serving = replace(SERVED, batch_class="mixed", **NEWER)
     return replace(ASKED, suite_digest="0", scorer_digest="0", max_tokens=1, served=[serving, SERVED], **changes)
 
@@ -145,7 +160,13 @@ def worst(**changes: Any) -> Asked:
 def test_every_block_says_what_happened_in_sentences_the_gravest_first() -> None:
     blocks = found(worst())
     assert len(blocks) == 6
-    assert codes(blocks) == sorted(codes(blocks), key=GRAVEST_FIRST.index)
+    assert codes(blocks) == sorted(codes(blocks), key=BLOCK_ORDER.index)
     for block in blocks:
-        assert block.text.endswith(".")
-        assert len(block.text) > 30
+        assert words_of(block).endswith(".")
+        assert len(words_of(block)) > 30
+
+
+def test_every_code_has_a_sentence_and_facts_that_json_holds() -> None:
+    assert set(BLOCKS) == set(BLOCK_ORDER)
+    for block in found(worst()):
+        assert json.loads(json.dumps(block.facts)) == block.facts

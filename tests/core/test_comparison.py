@@ -7,34 +7,36 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from evalboard.core import comparison
-from evalboard.core.cause import CODES
-from evalboard.core.comparison import NONE, Differing, Matched
-from evalboard.core.larger_shifts import is_larger
-from evalboard.core.numeric_noise import NumericNoise
-from evalboard.core.pairing import KINDS, pair_runs
+from evalboard.core.compare import comparison
+from evalboard.core.compare.cause import CAUSE_CODES
+from evalboard.core.compare.comparison import NO_POSITION, DifferingPairs, MatchedRuns, is_larger
+from evalboard.core.compare.ledger import find_look
+from evalboard.core.compare.pairing import PAIR_KINDS, pair_runs
+from evalboard.core.stats.numeric_noise import NumericNoise
+from evalboard.wording.cause import count_larger_shifts, explain_noise
 
 NOISE = NumericNoise(0.09, 0.0, "bfloat16")
 
 
-def matched(baseline: list[list[float]], candidate: list[list[float]]) -> Matched:
+def matched(baseline: list[list[float]], candidate: list[list[float]]) -> MatchedRuns:
     ours, theirs = np.array(baseline), np.array(candidate)
-    return Matched(pair_runs(~np.isnan(ours), ~np.isnan(theirs)), ours, theirs, None, is_mixed=False)
+    return MatchedRuns(pair_runs(~np.isnan(ours), ~np.isnan(theirs)), ours, theirs, None, is_mixed=False)
 
 
 def ints(*values: int) -> NDArray[np.int64]:
     return np.array(values, np.int64)
 
 
-def differing(*rows: tuple[int, str, str, int, int, int, int]) -> Differing:
+def differing(*rows: tuple[int, str, str, int, int, int, int]) -> DifferingPairs:
     """Rows of pair, cause, kind, onset, flip, and the two tokens at the flip. Larger shifts are those of that cause."""
     columns = list(zip(*rows, strict=True)) or [()] * 7
     shifts = [is_larger(cause, None, None, None) for cause in columns[1]]
-    return Differing(
+    return DifferingPairs(
         pairs=ints(*columns[0]),
-        causes=np.array([CODES[cause] for cause in columns[1]], np.uint8),
-        kinds=np.array([KINDS.index(kind) for kind in columns[2]], np.uint8),
-        shifts=ints(*(NONE if shift is None else shift for shift in shifts)),
+        causes=np.array([CAUSE_CODES[cause] for cause in columns[1]], np.uint8),
+        looks=np.array([find_look(cause, None, is_confounded=False) for cause in columns[1]], np.uint8),
+        kinds=np.array([PAIR_KINDS.index(kind) for kind in columns[2]], np.uint8),
+        shifts=ints(*(NO_POSITION if shift is None else shift for shift in shifts)),
         onsets=ints(*columns[3]),
         flips=ints(*columns[4]),
         tokens_baseline=ints(*columns[5]),
@@ -47,30 +49,30 @@ def words(token: int) -> bytes:
     return str(token % 10).encode()
 
 
-def summarise(sides: Matched, rows: Differing, **changes: Any) -> dict[str, Any]:
-    begun = comparison.begin(sides, np.zeros(len(sides.pairing), np.bool_), NOISE, {"moved": [], "blocks": []})
+def summarise(sides: MatchedRuns, rows: DifferingPairs, **changes: Any) -> dict[str, Any]:
+    begun = comparison.begin_summary(sides, np.zeros(len(sides.pairing), np.bool_), NOISE, {"moved": [], "blocks": []})
     known: dict[str, Any] = {"is_read": np.ones(len(sides.pairing), np.bool_), "words": (words, words)}
     indexes = np.arange(sides.pairing.n_cases)
-    return comparison.summarise(begun, sides, rows, **known | {"case_indexes": indexes} | changes)
+    return comparison.complete_summary(begun, sides, rows, **known | {"case_indexes": indexes} | changes)
 
 
 @pytest.fixture
-def five() -> Matched:
+def five() -> MatchedRuns:
     """Five cases, one repeat each; the last one is missing on the candidate's side."""
     return matched([[1.0], [1.0], [0.0], [1.0], [1.0]], [[0.0], [1.0], [1.0], [1.0], [np.nan]])
 
 
 @pytest.fixture
-def rows() -> Differing:
+def rows() -> DifferingPairs:
     return differing(
         (0, "near_tie", "flipped", 3, 40, 1, 2),
         (1, "near_tie", "flipped", 40, 40, 11, 2),
-        (2, "whitespace", "flipped", NONE, 7, 3, 4),
-        (3, "drift_only", "drift_only", 0, NONE, NONE, NONE),
+        (2, "whitespace", "flipped", NO_POSITION, 7, 3, 4),
+        (3, "drift_only", "drift_only", 0, NO_POSITION, NO_POSITION, NO_POSITION),
     )
 
 
-def test_counts_are_all_pairs_and_the_ledger_adds_up(five: Matched, rows: Differing) -> None:
+def test_counts_are_all_pairs_and_the_ledger_adds_up(five: MatchedRuns, rows: DifferingPairs) -> None:
     found = summarise(five, rows)
     counts = found["counts"]
     assert {name: counts[name] for name in ("identical", "drift_only", "flipped", "text_only", "missing")} == {
@@ -93,7 +95,7 @@ def test_counts_are_all_pairs_and_the_ledger_adds_up(five: Matched, rows: Differ
     ]
 
 
-def test_histograms_of_flips_and_onsets_have_the_same_bins(five: Matched, rows: Differing) -> None:
+def test_histograms_of_flips_and_onsets_have_the_same_bins(five: MatchedRuns, rows: DifferingPairs) -> None:
     found = summarise(five, rows)
     assert found["flips"]["starts"] == found["onsets"]["starts"]
     assert (found["flips"]["n"], found["onsets"]["n"], found["onsets"]["n_at_start"]) == (3, 3, 1)
@@ -101,7 +103,7 @@ def test_histograms_of_flips_and_onsets_have_the_same_bins(five: Matched, rows: 
         assert sum(sum(line["counts"]) for line in histogram["series"]) == histogram["n"]
 
 
-def test_clusters_go_by_the_bytes_of_tokens_and_keep_their_ids(five: Matched, rows: Differing) -> None:
+def test_clusters_go_by_the_bytes_of_tokens_and_keep_their_ids(five: MatchedRuns, rows: DifferingPairs) -> None:
     found = summarise(five, rows, case_indexes=np.arange(10, 15))
     first, second = found["clusters"]
     assert (first["cause"], first["tokens"], first["cases"], first["n_of_cause"]) == (
@@ -127,15 +129,16 @@ def test_larger_shifts_are_counted_by_case_and_without_established_causes() -> N
         (7, "backend_changed", "flipped", 3, 4, 1, 2),
     )
     assert summarise(sides, rows)["larger_shifts"] == {"n_cases": 2, "n_read": 3, "n_established": 1}
+    assert count_larger_shifts(2, 3, 1).startswith("2 of 3 cases moved further than noise explains; 1 more differs")
     of_texts = summarise(sides, rows, is_read=np.zeros(8, np.bool_))["larger_shifts"]
     assert of_texts == {"n_cases": 2, "n_read": 2, "n_established": 1}
 
 
-def test_a_summary_is_json(five: Matched, rows: Differing) -> None:
+def test_a_summary_is_json(five: MatchedRuns, rows: DifferingPairs) -> None:
     found = summarise(five, rows)
     assert json.loads(json.dumps(found, allow_nan=False)) == found
-    assert found["version"] == comparison.VERSION
-    assert "assumed for bfloat16" in found["noise"]["sentence"]
+    assert found["version"] == comparison.COMPARISON_VERSION
+    assert "assumed for bfloat16" in explain_noise(found["noise"])
 
 
 def test_nothing_that_differs_gives_an_empty_summary() -> None:
@@ -147,8 +150,8 @@ def test_nothing_that_differs_gives_an_empty_summary() -> None:
     assert found["flips"]["n"] == 0
 
 
-def test_digests_alone_give_what_is_identical_missing_and_the_score(five: Matched) -> None:
-    begun = comparison.begin(five, np.array([True, True, False, True]), NOISE, {"moved": [], "blocks": []})
+def test_digests_alone_give_what_is_identical_missing_and_the_score(five: MatchedRuns) -> None:
+    begun = comparison.begin_summary(five, np.array([True, True, False, True]), NOISE, {"moved": [], "blocks": []})
     counts = begun["counts"]
     assert (counts["identical"], counts["unread"], counts["missing"], counts["score_changed"]) == (1, 3, 1, 2)
     assert begun["score"] == {"baseline": 75.0, "candidate": 75.0, "difference": 0.0}
@@ -157,10 +160,10 @@ def test_digests_alone_give_what_is_identical_missing_and_the_score(five: Matche
 
 def test_consequences_put_lost_scores_first_and_give_the_kind_back() -> None:
     moves = (-1.0, 1.0, None, 0.0)
-    found = [comparison.consequence(kind, move) for move in moves for kind in comparison.GRAVEST_FIRST]
+    found = [comparison.rank_consequence(kind, move) for move in moves for kind in comparison.GRAVEST_FIRST]
     assert found == sorted(found)
     assert found[0] == 0
     for kind in comparison.GRAVEST_FIRST:
         for move in moves:
-            known = comparison.kind_of(comparison.consequence(kind, move))
+            known = comparison.kind_by_consequence(comparison.rank_consequence(kind, move))
             assert known == (None if move is None else kind)

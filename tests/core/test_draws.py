@@ -5,8 +5,8 @@ from itertools import product
 
 import pytest
 
-from evalboard.core import draws
-from evalboard.core.draws import Draws
+from evalboard.core.profile import draws
+from evalboard.core.profile.draws import Draws
 
 GREEDY = {"temperature": 0.0, "seed": 42}
 SAMPLED = {"temperature": 0.7, "seed": 42}
@@ -60,12 +60,14 @@ def test_repeats_that_were_sent_one_seed_are_one_draw(
 
 def test_seeds_are_shared_where_run_seed_and_repeats_are_the_same() -> None:
     ours = Draws(0.7, 42, repeats=(1, 2, 3))
-    assert draws.share_seeds(ours, Draws(0.7, 42, repeats=(1, 2, 3)))
-    assert not draws.share_seeds(ours, Draws(0.7, 43, repeats=(1, 2, 3)))
-    assert not draws.share_seeds(ours, Draws(0.7, 42, repeats=(1, 2, 4)))
-    assert not draws.share_seeds(Draws(0.7, None, repeats=(1,)), Draws(0.7, None, repeats=(1,)))
-    assert not draws.share_seeds(Draws(0.7, 42, is_one=True, repeats=(1,)), Draws(0.7, 42, is_one=True, repeats=(1,)))
-    assert not draws.share_seeds(Draws(0.0, 42, repeats=(1,)), Draws(0.0, 42, repeats=(1,)))
+    assert draws.have_same_seeds(ours, Draws(0.7, 42, repeats=(1, 2, 3)))
+    assert not draws.have_same_seeds(ours, Draws(0.7, 43, repeats=(1, 2, 3)))
+    assert not draws.have_same_seeds(ours, Draws(0.7, 42, repeats=(1, 2, 4)))
+    assert not draws.have_same_seeds(Draws(0.7, None, repeats=(1,)), Draws(0.7, None, repeats=(1,)))
+    assert not draws.have_same_seeds(
+        Draws(0.7, 42, is_one=True, repeats=(1,)), Draws(0.7, 42, is_one=True, repeats=(1,))
+    )
+    assert not draws.have_same_seeds(Draws(0.0, 42, repeats=(1,)), Draws(0.0, 42, repeats=(1,)))
 
 
 def test_a_run_says_how_it_was_drawn() -> None:

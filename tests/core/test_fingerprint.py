@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalboard.core.digest import digest_json
-from evalboard.core.fingerprint import Moved, difference, fields, model_digest, moved, split
+from evalboard.core.profile.fingerprint import (
+    MovedField,
+    compare_manifests,
+    digest_model,
+    find_moved_fields,
+    identify_manifest,
+    list_fields,
+)
 
 MANIFEST: dict[str, Any] = {
     "engine": {
@@ -57,7 +64,7 @@ def changed(part: str, name: str, value: Any) -> dict[str, Any]:
     ],
 )
 def test_what_can_move_numbers_is_part_of_the_fingerprint(part: str, name: str, value: Any) -> None:
-    assert split(changed(part, name, value)).digest != split(MANIFEST).digest
+    assert identify_manifest(changed(part, name, value)).digest != identify_manifest(MANIFEST).digest
 
 
 @pytest.mark.parametrize(
@@ -84,13 +91,13 @@ def test_what_can_move_numbers_is_part_of_the_fingerprint(part: str, name: str, 
     ],
 )
 def test_batching_seeds_and_the_machine_stay_beside_it(part: str, name: str, value: Any) -> None:
-    assert split(changed(part, name, value)).digest == split(MANIFEST).digest
+    assert identify_manifest(changed(part, name, value)).digest == identify_manifest(MANIFEST).digest
 
 
 def test_the_digest_covers_exactly_what_is_kept_with_it() -> None:
-    identity = split(MANIFEST)
+    identity = identify_manifest(MANIFEST)
     assert set(identity.manifest) == {"engine", "versions", "hardware", "env"}
-    again = split({**identity.manifest, "model": {}, "host": {}})
+    again = identify_manifest({**identity.manifest, "model": {}, "host": {}})
     assert again == identity
 
 
@@ -106,19 +113,19 @@ def test_the_digest_covers_exactly_what_is_kept_with_it() -> None:
     ],
 )
 def test_the_label_tells_people_what_it_is(manifest: dict[str, Any], label: str) -> None:
-    assert split(manifest).label == label
+    assert identify_manifest(manifest).label == label
 
 
 def test_a_model_is_its_files_and_not_their_order() -> None:
     config, weights = {"size": 2, "sha256": "aa"}, {"size": 9, "sha256": "bb"}
-    digest = model_digest({"config.json": config, "model.safetensors": weights})
-    assert digest == model_digest({"model.safetensors": weights, "config.json": config})
-    assert digest != model_digest({"config.json": config, "model.safetensors": {"size": 9, "sha256": "cc"}})
-    assert digest != model_digest({"config.json": config, "weights.safetensors": weights})
+    digest = digest_model({"config.json": config, "model.safetensors": weights})
+    assert digest == digest_model({"model.safetensors": weights, "config.json": config})
+    assert digest != digest_model({"config.json": config, "model.safetensors": {"size": 9, "sha256": "cc"}})
+    assert digest != digest_model({"config.json": config, "weights.safetensors": weights})
 
 
 def test_nothing_has_moved_between_a_manifest_and_itself() -> None:
-    found = difference(MANIFEST, MANIFEST)
+    found = compare_manifests(MANIFEST, MANIFEST)
     assert found.moved == ()
     assert ("versions.vllm", "0.32.0+cu129") in found.equal
     assert found.unknown == ("engine.quantization",)
@@ -127,22 +134,22 @@ def test_nothing_has_moved_between_a_manifest_and_itself() -> None:
 @pytest.mark.parametrize(
     ("part", "name", "value", "wanted"),
     [
-        ("versions", "vllm", "0.31.2", Moved("versions.vllm", "0.32.0+cu129", "0.31.2")),
-        ("versions", "nccl", None, Moved("versions.nccl", "2.27", None)),
-        ("engine", "quantization", "awq", Moved("engine.quantization", None, "awq")),
-        ("engine", "block_size", 32, Moved("engine.block_size", None, 32)),
-        ("engine", "tensor_parallel_size", True, Moved("engine.tensor_parallel_size", 1, True)),
-        ("engine", "tensor_parallel_size", 1.0, Moved("engine.tensor_parallel_size", 1, 1.0)),
-        ("env", "OMP_NUM_THREADS", "4", Moved("env.OMP_NUM_THREADS", None, "4")),
+        ("versions", "vllm", "0.31.2", MovedField("versions.vllm", "0.32.0+cu129", "0.31.2")),
+        ("versions", "nccl", None, MovedField("versions.nccl", "2.27", None)),
+        ("engine", "quantization", "awq", MovedField("engine.quantization", None, "awq")),
+        ("engine", "block_size", 32, MovedField("engine.block_size", None, 32)),
+        ("engine", "tensor_parallel_size", True, MovedField("engine.tensor_parallel_size", 1, True)),
+        ("engine", "tensor_parallel_size", 1.0, MovedField("engine.tensor_parallel_size", 1, 1.0)),
+        ("env", "OMP_NUM_THREADS", "4", MovedField("env.OMP_NUM_THREADS", None, "4")),
     ],
 )
-def test_a_field_that_differs_is_named_with_both_values(part: str, name: str, value: Any, wanted: Moved) -> None:
-    assert moved(MANIFEST, changed(part, name, value)) == (wanted,)
+def test_a_field_that_differs_is_named_with_both_values(part: str, name: str, value: Any, wanted: MovedField) -> None:
+    assert find_moved_fields(MANIFEST, changed(part, name, value)) == (wanted,)
 
 
 @pytest.mark.parametrize("other", [{}, {"versions": None}, {"versions": {"nccl": None}}])
 def test_what_neither_side_knows_is_neither_moved_nor_equal(other: dict[str, Any]) -> None:
-    found = difference({"versions": {"nccl": None}}, other)
+    found = compare_manifests({"versions": {"nccl": None}}, other)
     assert (found.moved, found.equal) == ((), ())
     assert found.unknown == ("versions.nccl",)
 
@@ -164,13 +171,13 @@ H100 = {"name": "NVIDIA H100", "capability": 9.0}
     ],
 )
 def test_a_list_of_objects_is_read_by_column(one: Any, other: Any, wanted: list[tuple[str, Any, Any]]) -> None:
-    found = moved({"hardware": {"gpus": one}}, {"hardware": {"gpus": other}})
+    found = find_moved_fields({"hardware": {"gpus": one}}, {"hardware": {"gpus": other}})
     assert [(each.field.removeprefix("hardware."), each.baseline, each.candidate) for each in found] == wanted
 
 
 def test_a_tally_is_one_field() -> None:
     one, other = ({"engine": {"attention_layers": tally}} for tally in ({"A": 30}, {"A": 15, "B": 15}))
-    assert moved(one, other) == (Moved("engine.attention_layers", {"A": 30}, {"A": 15, "B": 15}),)
+    assert find_moved_fields(one, other) == (MovedField("engine.attention_layers", {"A": 30}, {"A": 15, "B": 15}),)
 
 
 def test_what_matters_most_comes_first() -> None:
@@ -192,13 +199,13 @@ def test_what_matters_most_comes_first() -> None:
         part, _, rest = name.partition(".")
         nested.setdefault(part, {})[rest] = name
     nested["hardware"] = {"gpus": [{"name": "A"}]}
-    found = [each.field for each in moved(nested, {})]
+    found = [each.field for each in find_moved_fields(nested, {})]
     assert [field for field in found if field in names] == names
 
 
 def test_a_model_is_compared_by_the_same_function() -> None:
     one, other = ({"model": {"name": name, "digest": "a" * 64}} for name in ("acme-0330", "acme-0412"))
-    assert moved(one, other) == (Moved("model.name", "acme-0330", "acme-0412"),)
+    assert find_moved_fields(one, other) == (MovedField("model.name", "acme-0330", "acme-0412"),)
 
 
 SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.floats(allow_nan=False, allow_infinity=False) | st.text()
@@ -212,28 +219,28 @@ OBJECTS = st.dictionaries(st.sampled_from(("engine", "versions", "hardware", "gp
 
 @given(OBJECTS)
 def test_an_object_never_differs_from_itself(one: dict[str, Any]) -> None:
-    assert moved(one, copy.deepcopy(one)) == ()
+    assert find_moved_fields(one, copy.deepcopy(one)) == ()
 
 
 @given(OBJECTS, OBJECTS)
 def test_swapping_the_sides_swaps_every_pair_and_moves_no_field(one: dict[str, Any], other: dict[str, Any]) -> None:
-    there, back = difference(one, other), difference(other, one)
+    there, back = compare_manifests(one, other), compare_manifests(other, one)
     assert there.unknown == back.unknown
     assert [name for name, _ in there.equal] == [name for name, _ in back.equal]
-    swapped = [Moved(each.field, each.candidate, each.baseline) for each in back.moved]
+    swapped = [MovedField(each.field, each.candidate, each.baseline) for each in back.moved]
     assert list(map(repr, there.moved)) == list(map(repr, swapped))
 
 
 @given(OBJECTS, OBJECTS)
 def test_two_digests_never_part_without_a_field_that_tells(one: dict[str, Any], other: dict[str, Any]) -> None:
-    found = difference(one, other)
+    found = compare_manifests(one, other)
     if digest_json(one) != digest_json(other):
         assert found.moved or found.unknown
 
 
 @given(OBJECTS)
 def test_every_field_has_one_value(one: dict[str, Any]) -> None:
-    known = difference(one, one)
-    assert sorted(map(repr, fields(one))) == sorted(
+    known = compare_manifests(one, one)
+    assert sorted(map(repr, list_fields(one))) == sorted(
         map(repr, (*known.equal, *((name, None) for name in known.unknown)))
     )

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from evalboard.core import fragility
-from evalboard.core.trace import Trace, make_trace
+from evalboard.core.stats import fragility
+from evalboard.core.trace.trace import Trace, make_trace
 
 
 def with_margins(*margins: float) -> Trace:
@@ -14,7 +14,7 @@ def with_margins(*margins: float) -> Trace:
 
 
 def chance(*margins: float, sd: float = 0.1) -> float:
-    return float(fragility.flip_chances([with_margins(*margins)], sd)[0])
+    return float(fragility.predict_flip_chances([with_margins(*margins)], sd)[0])
 
 
 def test_an_exact_tie_falls_either_way() -> None:
@@ -40,10 +40,10 @@ def test_a_wider_noise_never_makes_a_flip_less_likely() -> None:
 
 def test_traces_are_kept_apart() -> None:
     traces = [with_margins(9.0), with_margins(0.0, 9.0), with_margins(9.0, 9.0, 9.0)]
-    found = fragility.flip_chances(traces, 0.1)
+    found = fragility.predict_flip_chances(traces, 0.1)
     assert found.dtype == np.float32
     assert found.tolist() == pytest.approx([0, 0.5, 0])
-    assert fragility.is_likely(found).tolist() == [False, True, False]
+    assert fragility.is_likely_flip(found).tolist() == [False, True, False]
 
 
 @pytest.mark.parametrize(
@@ -54,26 +54,31 @@ def test_traces_are_kept_apart() -> None:
     ],
 )
 def test_without_a_margin_nothing_is_known(trace: Trace) -> None:
-    found = fragility.flip_chances([trace, with_margins(0.0)], 0.1)
+    found = fragility.predict_flip_chances([trace, with_margins(0.0)], 0.1)
     assert np.isnan(found[0])
     assert found[1] == 0.5
-    assert fragility.is_likely(found).tolist() == [False, True]
+    assert fragility.is_likely_flip(found).tolist() == [False, True]
 
 
 def test_no_trace_at_all() -> None:
-    assert fragility.flip_chances([], 0.1).tolist() == []
+    assert fragility.predict_flip_chances([], 0.1).tolist() == []
 
 
 def test_a_position_without_a_second_token_had_no_other_choice() -> None:
     partly = make_trace([1, 2], [-0.25, 0.0], [[(1, -0.25), (2, -0.25)], [(2, 0.0)]])
-    assert fragility.flip_chances([partly], 0.1)[0] == 0.5
+    assert fragility.predict_flip_chances([partly], 0.1)[0] == 0.5
     forced = make_trace([1], [0.0], [[(1, 0.0), (2, -math.inf)]])
-    assert fragility.flip_chances([forced], 0.1)[0] == 0
+    assert fragility.predict_flip_chances([forced], 0.1)[0] == 0
 
 
 def test_the_noise_is_the_floor_of_the_logits_dtype() -> None:
-    assert fragility.assumed_sd("float32") == 0.0005
-    assert fragility.assumed_sd(None) == fragility.assumed_sd("something") == fragility.assumed_sd("bfloat16") == 0.09
+    assert fragility.assume_logit_sd("float32") == 0.0005
+    assert (
+        fragility.assume_logit_sd(None)
+        == fragility.assume_logit_sd("something")
+        == fragility.assume_logit_sd("bfloat16")
+        == 0.09
+    )
 
 
 @pytest.mark.parametrize("sd", [0.01, 0.02])
@@ -83,9 +88,9 @@ def test_predicted_flips_happen(sd: float) -> None:
     n, length = 400, 200
     scale = rng.lognormal(1.0, 1.0, n)  # some cases are sure of themselves, some are not
     margins = rng.exponential(scale[:, None], (n, length))
-    predicted = fragility.flip_chances([with_margins(*row) for row in margins.tolist()], sd)
+    predicted = fragility.predict_flip_chances([with_margins(*row) for row in margins.tolist()], sd)
     flips = np.zeros(n)
     for _ in range(20):
         flips += (margins + rng.normal(0, sd, (n, length)) < 0).any(axis=1)
     assert predicted.mean() == pytest.approx(flips.mean() / 20, abs=0.01)
-    assert flips[fragility.is_likely(predicted)].sum() > 0.8 * flips.sum()
+    assert flips[fragility.is_likely_flip(predicted)].sum() > 0.8 * flips.sum()

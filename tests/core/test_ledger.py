@@ -11,20 +11,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from evalboard.core.cause import CAUSES, CODES
-from evalboard.core.ledger import Ledger, make_ledger, shown_tenths
-from evalboard.core.pairing import pair_runs
+from evalboard.core.compare.cause import CAUSE_CODES, CAUSES
+from evalboard.core.compare.ledger import PARTS, SPLIT_CAUSES, Ledger, find_look, make_ledger, round_to_tenths
+from evalboard.core.compare.pairing import pair_runs
 
 NAN = math.nan
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "divergence.md").read_text()
 
 
-def ledger(baseline: list, candidate: list, causes: list[str], alike: list | None = None) -> Ledger:
-    """The ledger of scores where each case has one cause."""
+def ledger(
+    baseline: list, candidate: list, causes: list[str], alike: list | None = None, looks: list[str] | None = None
+) -> Ledger:
+    """The ledger of scores where each case has one cause, and looks like one."""
     ours, theirs = np.array(baseline, np.float64), np.array(candidate, np.float64)
     pairing = pair_runs(~np.isnan(ours), ~np.isnan(theirs))
-    codes = np.array([CODES[causes[case]] for case in pairing.cases], np.uint8)
-    return make_ledger(ours, theirs, pairing, codes, None if alike is None else np.array(alike, np.float64))
+    codes, seen = (
+        np.array([PARTS.index(each[case]) for case in pairing.cases], np.uint8) for each in (causes, looks or causes)
+    )
+    return make_ledger(ours, theirs, pairing, codes, seen, None if alike is None else np.array(alike, np.float64))
 
 
 def test_five_repeats_against_three() -> None:
@@ -66,8 +70,9 @@ def test_the_rows_sum_to_the_difference_of_the_means_whatever_is_missing(
     baseline, candidate, alike = sides
     pairing = pair_runs(~np.isnan(baseline), ~np.isnan(candidate))
     codes = np.array([random.randrange(len(CAUSES)) for _ in range(len(pairing))], np.uint8)
+    looks = np.array([random.randrange(len(PARTS)) for _ in range(len(pairing))], np.uint8)
     for other_scorer in (None, alike):
-        found = make_ledger(baseline, candidate, pairing, codes, other_scorer)
+        found = make_ledger(baseline, candidate, pairing, codes, looks, other_scorer)
         means = exact_means(baseline, candidate)
         if means is None:
             assert found == Ledger(0, None, None, None, ())
@@ -76,6 +81,11 @@ def test_the_rows_sum_to_the_difference_of_the_means_whatever_is_missing(
         assert sum(row.points for row in found.rows) == pytest.approx(found.difference, abs=1e-9)
         assert all(row.points == pytest.approx(row.gained + row.lost, abs=1e-9) for row in found.rows)
         assert all(row.lost <= 0 <= row.gained for row in found.rows)
+        assert all(row.parts for row in found.rows if row.cause in SPLIT_CAUSES)
+        for row in found.rows:
+            for name in ("points", "gained", "lost") if row.parts else ():
+                whole = getattr(row, name)
+                assert sum(getattr(part, name) for part in row.parts) == pytest.approx(whole, abs=1e-9)
 
 
 def exact_means(baseline: np.ndarray, candidate: np.ndarray) -> tuple[Fraction, Fraction] | None:
@@ -101,7 +111,8 @@ def test_no_digit_depends_on_the_order_of_cases(sides: tuple[np.ndarray, np.ndar
         pairing = pair_runs(~np.isnan(baseline), ~np.isnan(candidate))
         # A cause that depends on the scores only, so that it moves with its case.
         moved = candidate[pairing.cases, pairing.candidate_repeats] > baseline[pairing.cases, pairing.baseline_repeats]
-        found.append(make_ledger(baseline, candidate, pairing, np.where(moved, 10, 11).astype(np.uint8)))
+        codes = np.where(moved, CAUSE_CODES["backend_changed"], CAUSE_CODES["near_tie"]).astype(np.uint8)
+        found.append(make_ledger(baseline, candidate, pairing, codes, codes))
     assert found[0] == found[1]
 
 
@@ -110,6 +121,27 @@ def test_gains_and_losses_of_a_cause_are_kept_apart_and_cases_counted_once() -> 
     (row,) = found.rows
     assert (row.cause, row.n_cases) == ("near_tie", 2)
     assert (row.gained, row.lost, row.points) == pytest.approx((50 / 3, -50, -100 / 3))
+
+
+def test_points_of_another_stack_are_split_by_what_its_pairs_look_like() -> None:
+    found = ledger(
+        [[1, 1], [1, 1], [0, 0], [1, 1]],
+        [[0, 0], [0, 1], [1, 1], [0, 0]],
+        ["backend_changed", "backend_changed", "backend_changed", "near_tie"],
+        looks=["larger_shift", "near_tie", "near_tie", "near_tie"],
+    )
+    tie, changed = found.rows[1], found.rows[0]
+    assert (changed.cause, changed.points, tie.cause, tie.parts) == ("backend_changed", -12.5, "near_tie", ())
+    parts = [(part.cause, part.n_cases, part.points, part.gained, part.lost) for part in changed.parts]
+    assert parts == [("near_tie", 2, 12.5, 25.0, -12.5), ("larger_shift", 1, -25.0, 0.0, -25.0)]
+
+
+def test_confounded_points_stand_apart_whatever_the_cause() -> None:
+    found = ledger([[1], [1]], [[0], [0]], ["prompt_mismatch"] * 2, looks=["confounded", "prompt_mismatch"])
+    parts = [(part.cause, part.points) for part in found.rows[0].parts]
+    assert parts == [("prompt_mismatch", -50.0), ("confounded", -50.0)]
+    assert PARTS[find_look("model_changed", "near_tie", is_confounded=True)] == "confounded"
+    assert PARTS[find_look("model_changed", None, is_confounded=False)] == "unknown"
 
 
 def test_what_another_scorer_moved_goes_to_the_scorer_and_the_rest_to_the_cause() -> None:
@@ -131,8 +163,8 @@ def test_causes_that_moved_nothing_have_no_row() -> None:
 
 def test_a_cause_too_few_is_refused() -> None:
     pairing = pair_runs(np.ones((2, 1), np.bool_), np.ones((2, 1), np.bool_))
-    with pytest.raises(ValueError, match="one cause for each pair"):
-        make_ledger(np.ones((2, 1)), np.ones((2, 1)), pairing, np.zeros(1, np.uint8))
+    with pytest.raises(ValueError, match="one cause and one look for each pair"):
+        make_ledger(np.ones((2, 1)), np.ones((2, 1)), pairing, np.zeros(1, np.uint8), np.zeros(2, np.uint8))
 
 
 @pytest.mark.parametrize(
@@ -146,13 +178,22 @@ def test_a_cause_too_few_is_refused() -> None:
     ],
 )
 def test_shown_tenths(points: list[float], difference: float, tenths: list[float]) -> None:
-    assert shown_tenths(points, difference) == pytest.approx(tenths)
+    assert round_to_tenths(points, difference) == pytest.approx(tenths)
 
 
 @given(st.lists(st.floats(-100, 100), max_size=13))
 def test_shown_tenths_add_up_to_the_shown_difference_and_stay_near(points: list[float]) -> None:
     difference = math.fsum(points)
-    shown = shown_tenths(points, difference)
+    shown = round_to_tenths(points, difference)
     if points:
         assert f"{sum(shown):.1f}".replace("-0.0", "0.0") == f"{difference:.1f}".replace("-0.0", "0.0")
     assert all(abs(tenth - value) < 0.1 + 1e-6 for tenth, value in zip(shown, points, strict=True))
+
+
+@given(st.lists(st.lists(st.floats(-100, 100), min_size=1, max_size=6), min_size=1, max_size=6))
+def test_shown_parts_add_up_to_their_shown_row(rows: list[list[float]]) -> None:
+    points = [math.fsum(row) for row in rows]
+    for row, tenths in zip(rows, round_to_tenths(points, math.fsum(points)), strict=True):
+        shown = round_to_tenths(row, tenths)
+        assert sum(shown) == pytest.approx(tenths, abs=1e-9)
+        assert all(abs(tenth - value) < 0.2 for tenth, value in zip(shown, row, strict=True))

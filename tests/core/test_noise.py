@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from evalboard.core import noise
+from evalboard.core.stats import noise
 
 NAN = math.nan
 matrices = arrays.arrays(
@@ -59,7 +59,7 @@ def test_49_flipping_cases_of_800_move_a_run_by_half_a_point() -> None:
     scores = np.vstack([unstable, np.ones((751, 5))])
     assert noise.sd_points(scores) == pytest.approx(100 * math.sqrt(49 * 0.3) / 800)
     assert noise.sd_points(scores) == pytest.approx(0.48, abs=0.005)
-    assert noise.n_unstable(scores) == 49
+    assert noise.count_unstable(scores) == 49
 
 
 def test_the_sd_foretells_how_run_scores_scatter() -> None:
@@ -89,7 +89,7 @@ def test_noise(scores, rate: float | None, sd: float | None, n_unstable: int) ->
     matrix = np.array(scores, dtype=np.float64)
     assert noise.disagreement_rate(matrix) == pytest.approx(rate)
     assert noise.sd_points(matrix) == pytest.approx(sd)
-    assert noise.n_unstable(matrix) == n_unstable
+    assert noise.count_unstable(matrix) == n_unstable
 
 
 @given(matrices, st.randoms(use_true_random=False))
@@ -102,7 +102,7 @@ def test_no_bit_depends_on_the_order_of_cases_or_repeats(scores: np.ndarray, ran
         noise.range_points,
         noise.disagreement_rate,
         noise.sd_points,
-        noise.n_unstable,
+        noise.count_unstable,
         noise.flip_variance,
         noise.score_points,
         noise.measurement_interval,
@@ -118,7 +118,7 @@ def test_no_bit_depends_on_the_order_of_cases_or_repeats(scores: np.ndarray, ran
 @given(matrices)
 def test_noise_is_exactly_zero_where_no_case_is_unstable(scores: np.ndarray) -> None:
     rate = noise.disagreement_rate(scores)
-    if rate is not None and noise.n_unstable(scores) == 0:
+    if rate is not None and noise.count_unstable(scores) == 0:
         assert rate == 0
 
 
@@ -136,7 +136,7 @@ def test_a_case_of_many_has_to_the_bit_the_variance_that_it_has_alone(k: int) ->
     np.testing.assert_array_equal(noise.within_case_variances(scores), alone)
     if k > 1:
         assert alone == pytest.approx(scores.var(axis=1, ddof=1))
-    np.testing.assert_array_equal(noise.case_means(scores), scores.sum(axis=1) / k)
+    np.testing.assert_array_equal(noise.average_cases(scores), scores.sum(axis=1) / k)
 
 
 def test_zero_flips_seen_are_not_zero_noise() -> None:
@@ -252,7 +252,7 @@ def test_repeats_that_flip_case_by_case_are_rarely_called_overdispersed() -> Non
     found = [noise.overdispersion((rng.random((800, 5)) < chance[:, None]).astype(np.float64)) for _ in range(300)]
     chances = np.array(found)
     assert 0.01 <= np.mean(chances < 0.05) <= 0.08
-    assert np.mean(chances < noise.OVERDISPERSED) <= 0.015
+    assert np.mean(chances < noise.OVERDISPERSED_BELOW) <= 0.015
 
 
 def test_repeats_that_move_as_a_whole_are_called_overdispersed() -> None:
@@ -281,8 +281,8 @@ def test_resolution_elsewhere_is_a_matter_of_cases() -> None:
 
 
 def test_agreement_counts_cases_of_which_every_repeat_is_the_same() -> None:
-    assert noise.agreement(np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 0.0], [0.5, 0.5]])) == 0.75
+    assert noise.measure_agreement(np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 0.0], [0.5, 0.5]])) == 0.75
     digests = np.array([[[1, 2], [1, 2]], [[1, 2], [1, 3]]], dtype=np.uint8)
-    assert noise.agreement(digests) == 0.5
-    assert noise.agreement(digests[:, :1]) is None
-    assert noise.agreement(digests[:0]) is None
+    assert noise.measure_agreement(digests) == 0.5
+    assert noise.measure_agreement(digests[:, :1]) is None
+    assert noise.measure_agreement(digests[:0]) is None

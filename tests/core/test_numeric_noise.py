@@ -5,12 +5,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from evalboard.core import codec
-from evalboard.core.divergence import find_divergence
-from evalboard.core.numeric_noise import FLOORS, NumericNoise, estimate_ulp, noise_between, pooled_sd, threshold
+from evalboard.core.compare.divergence import find_divergence
+from evalboard.core.stats.numeric_noise import (
+    FLOORS,
+    MAX_FLOORS,
+    NumericNoise,
+    choose_larger_noise,
+    estimate_ulp,
+    median_sd,
+    name_logits,
+    ratio_threshold,
+)
+from evalboard.core.trace import codec
+from tests.bench.simulated_shifts import SEED, Stack, neighbours
 from tests.core import stacks
 
 DATA = Path(__file__).parent / "data"
@@ -25,16 +33,18 @@ DATA = Path(__file__).parent / "data"
         pytest.param((None, None), (None, "float32"), 0.09, "bfloat16", id="not-known-is-coarsest"),
         pytest.param((None, "fp8"), (None, "float32"), 0.09, "bfloat16", id="a-dtype-without-a-floor"),
         pytest.param((0.02, "bfloat16"), (0.03, "bfloat16"), 0.03, "", id="measured-on-both"),
-        pytest.param((0.002, "float32"), (None, "bfloat16"), 0.09, "bfloat16", id="measured-on-one"),
-        pytest.param((0.2, "float32"), (None, "bfloat16"), 0.2, "", id="measured-and-larger"),
+        pytest.param((0.001, "float32"), (None, "bfloat16"), 0.09, "bfloat16", id="measured-on-one"),
+        pytest.param((0.2, "bfloat16"), (None, "bfloat16"), 0.2, "", id="measured-and-larger"),
+        pytest.param((0.4, "bfloat16"), (None, "float32"), 0.27, "", id="beyond-what-noise-does"),
     ],
 )
 def test_the_noisier_side_is_the_measure(
     baseline: tuple[float | None, str | None], candidate: tuple[float | None, str | None], sd: float, dtype: str
 ) -> None:
-    noise = noise_between(baseline, candidate)
+    noise = choose_larger_noise(baseline, candidate)
+    assert noise.capped_from == (0.4 if sd == 0.27 else None)
     assert (noise.sd, noise.dtype, noise.is_assumed) == (sd, dtype, bool(dtype))
-    assert noise_between(candidate, baseline) == noise
+    assert choose_larger_noise(candidate, baseline) == noise
 
 
 @pytest.mark.parametrize(
@@ -50,7 +60,7 @@ def test_near_is_two_ulps_or_a_multiple_of_the_sd(noise: NumericNoise, near: flo
 
 @pytest.mark.parametrize(("n", "limit"), [(3, 1 + math.sqrt(3)), (9, 2.0), (36, 1.5), (1000, 1.5)])
 def test_the_threshold_falls_with_the_positions(n: int, limit: float) -> None:
-    assert threshold(n) == pytest.approx(limit)
+    assert ratio_threshold(n) == pytest.approx(limit)
 
 
 def test_two_positions_say_nothing_of_a_shift() -> None:
@@ -61,19 +71,53 @@ def test_two_positions_say_nothing_of_a_shift() -> None:
     assert noise.ratio(None, 0) is None
 
 
-@given(st.lists(st.lists(st.floats(-2, 2), max_size=8), max_size=6))
-def test_pooled_is_the_rms_over_all_positions(pairs: list[list[float]]) -> None:
-    parts = [(len(shifts), math.sqrt(sum(d * d for d in shifts) / len(shifts)) if shifts else None) for shifts in pairs]
-    together = [d for shifts in pairs for d in shifts]
-    wanted = math.sqrt(sum(d * d for d in together) / len(together)) if together else None
-    assert pooled_sd(parts) == pytest.approx(wanted)
+def test_the_noise_is_the_median_of_the_pairs_that_differ() -> None:
+    near = [0.02, 0.03, 0.04]
+    assert median_sd([0.0, None, *near, 0.0]) == 0.03
+    assert median_sd([*near, 0.03, 2.0]) == 0.03  # one far-off pair moves nothing
+    assert median_sd([0.0, None]) is None
+
+
+@pytest.mark.parametrize(
+    ("dtype", "hardware", "name", "sd"),
+    [
+        pytest.param("float32", "cpu", "float32 on CPU", 4e-6, id="where-it-was-measured"),
+        pytest.param("float32", "cuda", "float32", 0.0005, id="elsewhere"),
+        pytest.param("float32", None, "float32", 0.0005, id="hardware-not-known"),
+        pytest.param("bfloat16", "cpu", "bfloat16", 0.09, id="no-floor-of-its-own"),
+        pytest.param(None, "cpu", None, 0.09, id="dtype-not-known"),
+    ],
+)
+def test_a_floor_holds_where_it_was_measured(
+    dtype: str | None, hardware: str | None, name: str | None, sd: float
+) -> None:
+    assert name_logits(dtype, hardware) == name
+    assert choose_larger_noise((None, name), (None, name)).sd == sd
 
 
 def test_the_sd_of_a_simulated_bucket_is_that_of_its_logits() -> None:
     """Logits finer than their noise: D is the difference of four errors of 0.3 nats; bfloat16 adds its rounding."""
     found = [find_divergence(*pair) for pair in stacks.pairs(60, seed=3, noise=0.3)]
-    sd = pooled_sd((pair.n_usable, pair.shift_rms) for pair in found)
+    sd = median_sd(pair.shift_rms for pair in found)
     assert sd == pytest.approx(2 * 0.3, rel=0.05)
+
+
+def test_simulated_answers_of_another_build_do_not_widen_what_counts_as_near() -> None:
+    alone, routed = (
+        neighbours(Stack(0.03), 5, np.random.default_rng(SEED), n_cases=1000, routed=share).measure_noise("bfloat16")
+        for share in (0.0, 0.06)
+    )
+    assert routed.near == pytest.approx(alone.near, rel=0.05)
+
+
+@pytest.mark.parametrize("share", [0.1, 1.0])
+def test_simulated_rounding_of_float32_is_no_larger_shift(share: float) -> None:
+    """Most pairs are the same to the bit, or none is: the rest differ by a step or two of the logits."""
+    stack = Stack(1e-6, share=share, dtype="float32 on CPU")
+    pairs = neighbours(stack, 5, np.random.default_rng(SEED), n_cases=1000)
+    noise = pairs.measure_noise(stack.dtype)
+    assert noise.sd < MAX_FLOORS * FLOORS[stack.dtype]
+    assert pairs.share_beyond(noise) < 0.01
 
 
 @pytest.mark.parametrize("step", [0.125, 0.0625, 0.015625])
@@ -107,5 +151,5 @@ def test_the_step_of_recorded_traces(dtype: str, step: float) -> None:
 def test_recorded_float32_against_bfloat16_is_what_the_floor_was_taken_from() -> None:
     sides = [codec.read_block((DATA / f"smollm2-{dtype}.evt").read_bytes()) for dtype in ("float32", "bfloat16")]
     found = [find_divergence(one, other) for one, other in zip(*sides, strict=True)]
-    sd = pooled_sd((pair.n_usable, pair.shift_rms) for pair in found)
+    sd = median_sd(pair.shift_rms for pair in found)
     assert sd == pytest.approx(FLOORS["bfloat16"], abs=0.005)

@@ -8,7 +8,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from evalboard.core.pairing import Pairing, count, pair_runs, pairs
+from evalboard.core.compare.pairing import Pairing, count_pairs, pair_runs
+
+
+def columns(found: Pairing) -> list[list[int]]:
+    return [
+        column.tolist()
+        for column in (
+            found.cases,
+            found.baseline_repeats,
+            found.candidate_repeats,
+            found.numerators,
+            found.denominators,
+        )
+    ]
+
+
+def weigh_pairs(a: int, b: int) -> list[tuple[int, int, Fraction]]:
+    """Return the pairs of one case with a and b scored repeats, with their weights."""
+    pairs = pair_runs(np.ones((1, a), np.bool_), np.ones((1, b), np.bool_))
+    return [(r, s, Fraction(weight, whole)) for _, r, s, weight, whole in zip(*columns(pairs), strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -35,18 +54,18 @@ from evalboard.core.pairing import Pairing, count, pair_runs, pairs
     ],
 )
 def test_pairs_are_where_the_pieces_overlap(a: int, b: int, wanted: list[tuple[int, int, str]]) -> None:
-    assert pairs(a, b) == [(r, s, Fraction(weight)) for r, s, weight in wanted]
+    assert weigh_pairs(a, b) == [(r, s, Fraction(weight)) for r, s, weight in wanted]
 
 
 @given(st.integers(1, 40), st.integers(1, 40))
 def test_every_repeat_has_its_share_and_there_are_few_pairs(a: int, b: int) -> None:
-    found = pairs(a, b)
+    found = weigh_pairs(a, b)
     assert len(found) <= a + b - 1
     for r in range(a):
         assert sum(weight for left, _, weight in found if left == r) == Fraction(1, a)
     for s in range(b):
         assert sum(weight for _, right, weight in found if right == s) == Fraction(1, b)
-    assert {(s, r, weight) for r, s, weight in found} == set(pairs(b, a))
+    assert {(s, r, weight) for r, s, weight in found} == set(weigh_pairs(b, a))
 
 
 shapes = st.tuples(st.integers(0, 8), st.integers(0, 5), st.integers(0, 10))
@@ -60,10 +79,10 @@ def test_each_case_is_paired_over_the_scores_it_has(has: tuple[np.ndarray, np.nd
     rows = list(zip(*columns(found), strict=True))
     for case, (ours, theirs) in enumerate(zip(*has, strict=True)):
         repeats, repeats_too = np.flatnonzero(ours).tolist(), np.flatnonzero(theirs).tolist()
-        wanted = [(repeats[r], repeats_too[s], weight) for r, s, weight in pairs(len(repeats), len(repeats_too))]
+        wanted = [(repeats[r], repeats_too[s], weight) for r, s, weight in weigh_pairs(len(repeats), len(repeats_too))]
         assert [(r, s, Fraction(w, of)) for at, r, s, w, of in rows if at == case] == wanted
         assert found.is_paired[case] == bool(wanted)
-        lost = [(r, s) for r, s, _ in pairs(len(ours), len(theirs)) if not (ours[r] and theirs[s])]
+        lost = [(r, s) for r, s, _ in weigh_pairs(len(ours), len(theirs)) if not (ours[r] and theirs[s])]
         at = found.missing_cases == case
         kept = zip(
             found.missing_baseline_repeats[at].tolist(), found.missing_candidate_repeats[at].tolist(), strict=True
@@ -72,24 +91,11 @@ def test_each_case_is_paired_over_the_scores_it_has(has: tuple[np.ndarray, np.nd
     assert (np.diff(found.cases) >= 0).all()
 
 
-def columns(found: Pairing) -> list[list[int]]:
-    return [
-        column.tolist()
-        for column in (
-            found.cases,
-            found.baseline_repeats,
-            found.candidate_repeats,
-            found.numerators,
-            found.denominators,
-        )
-    ]
-
-
 def test_a_run_is_counted_by_pairs_and_every_pair_counts_once() -> None:
     baseline = np.array([[True, True], [True, False], [False, False]])
     found = pair_runs(baseline, np.ones((3, 2), np.bool_))
     assert len(found) == 2 + 2 + 0
-    counts = count(found, np.array([0, 1, 2, 3], np.uint8), np.array([False, False, True, False]))
+    counts = count_pairs(found, np.array([0, 1, 2, 3], np.uint8), np.array([False, False, True, False]))
     assert (counts.identical, counts.drift_only, counts.flipped, counts.text_only) == (1, 1, 1, 1)
     assert (counts.missing, counts.n_cases_missing, counts.score_changed) == (1 + 2, 1, 1)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evalboard.core.pins import attest
+from evalboard.core.profile.profile import attest_pins
 
 
 @pytest.mark.parametrize(
@@ -23,13 +23,13 @@ from evalboard.core.pins import attest
 def test_a_pin_is_held_when_the_value_is_the_same_in_kind_too(
     wanted: object, found: dict[str, object], held: bool
 ) -> None:
-    assert attest({"x": wanted}, found) == [{"name": "x", "wanted": wanted, "found": found.get("x"), "held": held}]
+    assert attest_pins({"x": wanted}, found) == [{"name": "x", "wanted": wanted, "found": found.get("x"), "held": held}]
 
 
 def test_broken_pins_come_first() -> None:
-    pins = attest({"a": 1, "b": 1, "c": 1, "d": 1}, {"a": 1, "b": 2, "c": 1})
+    pins = attest_pins({"a": 1, "b": 1, "c": 1, "d": 1}, {"a": 1, "b": 2, "c": 1})
     assert [(pin["name"], pin["held"]) for pin in pins] == [("b", False), ("d", False), ("a", True), ("c", True)]
 
 
 def test_what_was_not_asked_for_is_no_pin() -> None:
-    assert attest({}, {"block_size": 128}) == []
+    assert attest_pins({}, {"block_size": 128}) == []

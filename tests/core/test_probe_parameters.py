@@ -6,43 +6,48 @@ from typing import Any
 
 import pytest
 
-from evalboard.core import probe_parameters
 from evalboard.core.errors import InvalidInput
-from evalboard.core.probe_call import Call
-from evalboard.core.probe_parameters import KINDS, complete
+from evalboard.core.probe_kinds import ProbeKind
+from evalboard.core.probes import parameters as probe_parameters
+from evalboard.core.probes.call import ProbeCall
+from evalboard.core.probes.parameters import complete_parameters
 
 
-def calls_of(kind: str, given: dict[str, Any] | None = None) -> tuple[Call, ...]:
-    parameters = complete(kind, given or {})
-    return probe_parameters.planned(kind, parameters, probe_parameters.texts(kind, parameters) or [])
+def calls_of(kind: str, given: dict[str, Any] | None = None) -> tuple[ProbeCall, ...]:
+    parameters = complete_parameters(kind, given or {})
+    return probe_parameters.plan_calls(kind, parameters, probe_parameters.list_prompt_texts(kind, parameters) or [])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ProbeKind)
 def test_complete_parameters_come_back_as_they_are_and_plan_the_same_calls(kind: str) -> None:
-    parameters = complete(kind, {})
-    assert complete(kind, parameters) == parameters
+    parameters = complete_parameters(kind, {})
+    assert complete_parameters(kind, parameters) == parameters
     assert calls_of(kind) == calls_of(kind)
 
 
 def test_the_defaults_are_those_whose_error_rates_are_known() -> None:
-    seed, batch, canary = complete("seed", {}), complete("batch", {}), complete("canary", {})
+    seed, batch, canary = (
+        complete_parameters("seed", {}),
+        complete_parameters("batch", {}),
+        complete_parameters("canary", {}),
+    )
     assert (len(seed["prompts"]), seed["calls_per_group"], seed["temperature"]) == (5, 5, 1.0)
     assert (len(batch["prompts"]), batch["copies"], batch["load"]) == (5, 50, 8)
     assert (len(canary["prompts"]), canary["top_k"]) == (20, 5)
-    assert complete("routing", {}) == {"calls": 8}
+    assert complete_parameters("routing", {}) == {"calls": 8}
 
 
 def test_a_number_of_prompts_takes_so_many_of_the_built_in_ones() -> None:
-    ten = complete("seed", {"prompts": 10})["prompts"]
+    ten = complete_parameters("seed", {"prompts": 10})["prompts"]
     assert len(set(ten)) == 10
-    assert ten[:5] == complete("seed", {})["prompts"]
+    assert ten[:5] == complete_parameters("seed", {})["prompts"]
 
 
 def test_a_canary_of_a_suite_has_no_prompts_of_its_own() -> None:
-    parameters = complete("canary", {"suite": "colours"})
+    parameters = complete_parameters("canary", {"suite": "colours"})
     assert parameters == {"suite": "colours", "top_k": 5, "random_seed": 0}
-    assert probe_parameters.texts("canary", parameters) is None
-    assert [call.prompt for call in probe_parameters.planned("canary", parameters, ["a", "b", "c"])] == [0, 1, 2]
+    assert probe_parameters.list_prompt_texts("canary", parameters) is None
+    assert [call.prompt for call in probe_parameters.plan_calls("canary", parameters, ["a", "b", "c"])] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +81,7 @@ def test_a_canary_of_a_suite_has_no_prompts_of_its_own() -> None:
 )  # fmt: skip
 def test_what_is_wrong_is_named_by_its_path(kind: str, given: Any, field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        complete(kind, given)
+        complete_parameters(kind, given)
     assert field in refused.value.fields
 
 
@@ -114,47 +119,59 @@ def test_every_copy_of_a_batch_probe_has_company(load: int, copies: int) -> None
 
 
 def test_the_load_of_a_batch_probe_is_of_mixed_lengths_and_none_of_its_prompts() -> None:
-    parameters = complete("batch", {"prompts": ["One.", "Two."]})
-    texts = probe_parameters.texts("batch", parameters)
+    parameters = complete_parameters("batch", {"prompts": ["One.", "Two."]})
+    texts = probe_parameters.list_prompt_texts("batch", parameters)
     assert texts is not None
-    load = {call.prompt for call in probe_parameters.planned("batch", parameters, texts) if call.group == "load"}
+    load = {call.prompt for call in probe_parameters.plan_calls("batch", parameters, texts) if call.group == "load"}
     assert load == set(range(2, len(texts)))
     lengths = [len(texts[index]) for index in load]
     assert max(lengths) > 8 * min(lengths)
 
 
 def test_a_probe_of_seeds_samples_and_every_other_is_greedy() -> None:
-    temperatures = {kind: probe_parameters.sampling(kind, complete(kind, {}), "ask")["temperature"] for kind in KINDS}
+    temperatures = {
+        kind: probe_parameters.choose_sampling(kind, complete_parameters(kind, {}), "ask")["temperature"]
+        for kind in ProbeKind
+    }
     assert temperatures == {"seed": 1.0, "batch": 0.0, "routing": 0.0, "canary": 0.0}
 
 
 def test_only_the_load_goes_on_after_its_answer_has_ended() -> None:
-    parameters = complete("batch", {})
-    assert probe_parameters.sampling("batch", parameters, "load")["ignore_eos"]
-    assert not probe_parameters.sampling("batch", parameters, "copy")["ignore_eos"]
+    parameters = complete_parameters("batch", {})
+    assert probe_parameters.choose_sampling("batch", parameters, "load")["ignore_eos"]
+    assert not probe_parameters.choose_sampling("batch", parameters, "copy")["ignore_eos"]
 
 
 def test_a_batch_probe_fills_every_seat_in_some_rounds() -> None:
     for seats, largest in ((64, 64), (30, 30), (1, 24)):
-        parameters = complete("batch", {"seats": seats})
-        calls = probe_parameters.planned("batch", parameters, probe_parameters.texts("batch", parameters) or ())
+        parameters = complete_parameters("batch", {"seats": seats})
+        calls = probe_parameters.plan_calls(
+            "batch", parameters, probe_parameters.list_prompt_texts("batch", parameters) or ()
+        )
         assert max(Counter(call.round for call in calls).values()) == largest
         assert sum(call.group == "copy" for call in calls) == 250
 
 
 @pytest.mark.parametrize(("kind", "name"), [("seed", "greedy_calls"), ("batch", "seats")])
 def test_a_probe_that_was_stored_before_a_parameter_came_plans_its_calls_as_then(kind: str, name: str) -> None:
-    parameters = complete(kind, {})
+    parameters = complete_parameters(kind, {})
     stored = {key: value for key, value in parameters.items() if key != name}
-    texts = probe_parameters.texts(kind, stored) or ()
-    calls = probe_parameters.planned(kind, stored, texts)
-    assert calls == probe_parameters.planned(kind, {**parameters, name: 0}, texts)
+    texts = probe_parameters.list_prompt_texts(kind, stored) or ()
+    calls = probe_parameters.plan_calls(kind, stored, texts)
+    assert calls == probe_parameters.plan_calls(kind, {**parameters, name: 0}, texts)
     assert not any(call.group == "greedy" for call in calls)
     assert max(Counter(call.round for call in calls).values()) <= 24
 
 
 def test_greedy_calls_of_a_seed_probe_have_no_seed_and_no_temperature() -> None:
-    parameters = complete("seed", {})
-    greedy = [call for call in probe_parameters.planned("seed", parameters, ()) if call.group == "greedy"]
+    parameters = complete_parameters("seed", {})
+    greedy = [call for call in probe_parameters.plan_calls("seed", parameters, ()) if call.group == "greedy"]
     assert ([call.prompt for call in greedy], {call.seed for call in greedy}) == ([0, 1, 2, 3, 4], {None})
-    assert probe_parameters.sampling("seed", parameters, "greedy")["temperature"] == 0.0
+    assert probe_parameters.choose_sampling("seed", parameters, "greedy")["temperature"] == 0.0
+
+
+def test_a_kind_that_is_not_known_is_refused_and_never_taken_for_another() -> None:
+    with pytest.raises(ValueError, match="is not a valid ProbeKind"):
+        probe_parameters.plan_calls("cannary", {}, ["a"])
+    with pytest.raises(ValueError, match="is not a valid ProbeKind"):
+        probe_parameters.choose_sampling("cannary", {}, "ask")

@@ -7,19 +7,20 @@ from typing import Any
 import pytest
 
 from evalboard.core.errors import InvalidInput
-from evalboard.core.profile import (
+from evalboard.core.profile.defaults import DEFAULT_PROFILES
+from evalboard.core.profile.fields import ENGINE_FIELDS, ENV_NAMES, SAMPLING_FIELDS, THINKING_FIELDS
+from evalboard.core.profile.profile import (
     BATCH_CLASSES,
     SECTIONS,
     EnginePlan,
-    at_batch_size,
-    parse,
-    refusal,
-    resolve,
-    seats_asked,
+    count_wanted_seats,
+    find_profile_refusal,
+    parse_profile,
+    plan_engine,
+    set_batch_size,
+    split_sampling,
 )
-from evalboard.core.profile_defaults import DEFAULT_PROFILES
-from evalboard.core.profile_fields import ENGINE_FIELDS, ENV_NAMES, SAMPLING_FIELDS
-from evalboard.core.self_test import LARGEST_BATCH
+from evalboard.core.profile.self_test import MAX_TESTED_BATCH
 from tests import self_tests
 
 CPU = {"kind": "cpu", "gpus": [], "n_cores": 6}
@@ -38,29 +39,29 @@ def settings(slug: str = "pinned", **changes: Any) -> dict[str, Any]:
 
 def plan(slug: str = "pinned", hardware: dict[str, Any] = CPU, **changes: Any) -> EnginePlan:
     asked = {"dtype": "float32", "quantization": None, "max_model_len": 2048, "max_tokens": 24, "stop": ("\n",)}
-    return resolve(parse(settings(slug)), hardware, **(asked | changes))
+    return plan_engine(parse_profile(settings(slug)), hardware, **(asked | changes))
 
 
 def refused(given: dict[str, Any], hardware: dict[str, Any], self_test: Any = PASSED) -> str | None:
-    return refusal(parse(given), hardware, host="node-1", self_test_result=self_test)
+    return find_profile_refusal(parse_profile(given), hardware, host="node-1", self_test_result=self_test)
 
 
 def problems(given: Any) -> dict[str, str]:
     with pytest.raises(InvalidInput) as caught:
-        parse(given)
+        parse_profile(given)
     return caught.value.fields
 
 
 @pytest.mark.parametrize("slug", DEFAULT_PROFILES)
 def test_the_default_profiles_are_valid(slug: str) -> None:
-    assert parse(settings(slug)).batch_class in ("alone", "invariant", "fixed", "mixed")
+    assert parse_profile(settings(slug)).batch_class in ("alone", "invariant", "fixed", "mixed")
 
 
 @pytest.mark.parametrize(
     ("slug", "name"), [("pinned", "alone"), ("invariant", "invariant"), ("fixed", "fixed-8"), ("fast", "mixed")]
 )
 def test_the_batch_class_is_named_as_buckets_name_it(slug: str, name: str) -> None:
-    assert parse(settings(slug)).batch_class_name == name
+    assert parse_profile(settings(slug)).batch_class_name == name
 
 
 @pytest.mark.parametrize(
@@ -117,12 +118,42 @@ def test_every_sampling_field_must_be_given(name: str) -> None:
         ("max_tokens", 5),
         ("stop", []),
         ("best_of", 2),
+        ("chat_template_kwargs", {}),
+        ("chat_template_kwargs", [True]),
+        ("chat_template_kwargs", {"enable_thinking": None}),
+        ("chat_template_kwargs", {"enable_thinking": {"on": True}}),
+        ("chat_template_kwargs", {"budget": float("inf")}),
+        ("chat_template_kwargs", {"budget": 10**400}),
+        ("chat_template_kwargs", {"prefix": "two\nlines"}),
+        ("chat_template_kwargs", {"long": "x" * 2000}),
+        ("chat_template_kwargs", {"not-a-name": True}),
+        ("chat_template_kwargs", {"messages": "mine"}),
+        ("chat_template_kwargs", {"reasoning_effort": "low"}),
+        ("chat_template_kwargs", {f"switch_{n}": True for n in range(17)}),
+        ("reasoning_effort", "some"),
+        ("reasoning_effort", None),
+        ("reasoning_tags", {"start": "<think>"}),
+        ("reasoning_tags", {"start": "<think>", "end": "<think>"}),
+        ("reasoning_tags", {"start": "", "end": "</think>"}),
+        ("reasoning_tags", {"start": "<think>", "end": "</think>\n"}),
+        ("reasoning_tags", {"start": "<think>", "end": "x" * 81}),
+        ("reasoning_tags", "<think>"),
     ],
 )
 def test_a_sampling_value_out_of_bounds_is_refused(name: str, value: Any) -> None:
     given = settings()
     given["sampling"][name] = value
     assert list(problems(given)) == [f"sampling.{name}"]
+
+
+def test_thinking_is_switched_for_the_chat_template_and_not_for_the_decoder() -> None:
+    given = settings()
+    given["sampling"] |= {"chat_template_kwargs": {"enable_thinking": True, "budget": 512}, "reasoning_effort": "high"}
+    given["sampling"]["reasoning_tags"] = {"start": "<think>", "end": "</think>"}
+    decoding, switches = split_sampling(parse_profile(given).sampling)
+    assert decoding == settings()["sampling"]
+    assert switches == {"enable_thinking": True, "budget": 512, "reasoning_effort": "high"}
+    assert split_sampling(parse_profile(settings()).sampling) == (settings()["sampling"], {})
 
 
 def test_all_problems_are_told_at_once() -> None:
@@ -205,7 +236,7 @@ def test_a_profile_may_state_its_own_number_of_threads() -> None:
     given = settings()
     given["cpu"]["env"]["OMP_NUM_THREADS"] = "4"
     asked: dict[str, Any] = {"dtype": "float32", "quantization": None, "max_model_len": 512, "max_tokens": 8}
-    assert resolve(parse(given), CPU, **asked, stop=()).pins["n_threads"] == 4
+    assert plan_engine(parse_profile(given), CPU, **asked, stop=()).pins["n_threads"] == 4
 
 
 def test_every_setting_asked_for_is_a_pin() -> None:
@@ -262,27 +293,31 @@ def test_a_process_is_shared_by_plans_that_differ_in_sampling_only(changes: dict
 def test_seats_are_exact_where_the_batch_class_says_a_size(
     slug: str, hardware: dict[str, Any], most: int | None, least: int | None
 ) -> None:
-    parsed = parse(settings(slug))
+    parsed = parse_profile(settings(slug))
     asked = {"dtype": "float32", "quantization": None, "max_model_len": 2048, "max_tokens": 24, "stop": ()}
-    found = resolve(parsed, hardware, **asked)
-    assert (seats_asked(parsed, hardware), found.engine.get("max_num_seqs"), found.least_seats) == (most, most, least)
+    found = plan_engine(parsed, hardware, **asked)
+    assert (count_wanted_seats(parsed, hardware), found.engine.get("max_num_seqs"), found.least_seats) == (
+        most,
+        most,
+        least,
+    )
 
 
 def test_an_invariant_batch_is_never_larger_than_the_self_test_s() -> None:
     given = settings("invariant")
     given["engine"]["max_num_seqs"] = 200
-    assert seats_asked(parse(given), cuda(H100)) == LARGEST_BATCH
+    assert count_wanted_seats(parse_profile(given), cuda(H100)) == MAX_TESTED_BATCH
     del given["engine"]["max_num_seqs"]
-    assert seats_asked(parse(given), cuda(H100)) == LARGEST_BATCH
+    assert count_wanted_seats(parse_profile(given), cuda(H100)) == MAX_TESTED_BATCH
     given["engine"]["max_num_seqs"] = 4
-    assert seats_asked(parse(given), cuda(H100)) == 4
+    assert count_wanted_seats(parse_profile(given), cuda(H100)) == 4
 
 
 def test_a_replay_of_one_size_does_not_share_the_process_of_a_run() -> None:
     """The run's may have got fewer seats than it asked for; the replay's size is exact."""
     asked = {"dtype": "float32", "quantization": None, "max_model_len": 2048, "max_tokens": 24, "stop": ()}
-    run = parse(settings("invariant"))
-    of_run, of_replay = (resolve(each, cuda(H100), **asked) for each in (run, at_batch_size(run, 64)))
+    run = parse_profile(settings("invariant"))
+    of_run, of_replay = (plan_engine(each, cuda(H100), **asked) for each in (run, set_batch_size(run, 64)))
     assert of_run.engine == of_replay.engine
     assert (of_run.least_seats, of_replay.least_seats) == (1, 64)
     assert of_run.digest != of_replay.digest
@@ -290,7 +325,15 @@ def test_a_replay_of_one_size_does_not_share_the_process_of_a_run() -> None:
 
 def test_every_field_is_documented() -> None:
     text = (Path(__file__).resolve().parents[2] / "docs" / "profiles.md").read_text(encoding="utf-8")
-    names = {*SECTIONS, *BATCH_CLASSES, *DEFAULT_PROFILES, *SAMPLING_FIELDS, *ENGINE_FIELDS, *ENV_NAMES}
+    names = {
+        *SECTIONS,
+        *BATCH_CLASSES,
+        *DEFAULT_PROFILES,
+        *SAMPLING_FIELDS,
+        *THINKING_FIELDS,
+        *ENGINE_FIELDS,
+        *ENV_NAMES,
+    }
     assert {name for name in names if f"`{name}`" not in text} == set()
 
 
@@ -302,10 +345,10 @@ def test_a_replay_s_batch_size_decides_the_batch_class_and_nothing_else(
     slug: str, size: int, batch_class: str, group_size: int | None
 ) -> None:
     asked = {"dtype": "float32", "quantization": None, "max_model_len": 2048, "max_tokens": 24, "stop": ()}
-    as_it_is = parse(settings(slug))
-    found = resolve(at_batch_size(as_it_is, size), CPU, **asked)
+    as_it_is = parse_profile(settings(slug))
+    found = plan_engine(set_batch_size(as_it_is, size), CPU, **asked)
     assert (found.batch_class, found.group_size, found.engine["max_num_seqs"]) == (batch_class, group_size, size)
-    before = resolve(as_it_is, CPU, **asked)
+    before = plan_engine(as_it_is, CPU, **asked)
     assert {**found.engine, "max_num_seqs": 0} == {**before.engine, "max_num_seqs": 0}
     assert (found.env, found.sampling) == (before.env, before.sampling)
 
@@ -315,6 +358,6 @@ def test_batch_invariant_kernels_stay_so_at_every_size_of_a_replay() -> None:
     given["cuda"]["engine"]["max_num_seqs"] = 16
     asked = {"dtype": "bfloat16", "quantization": None, "max_model_len": 2048, "max_tokens": 24, "stop": ()}
     for size in (1, 4):
-        found = resolve(at_batch_size(parse(given), size), cuda(H100), **asked)
+        found = plan_engine(set_batch_size(parse_profile(given), size), cuda(H100), **asked)
         assert (found.batch_class, found.group_size, found.engine["max_num_seqs"]) == ("invariant", None, size)
         assert found.env["VLLM_BATCH_INVARIANT"] == "1"

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from evalboard.core.quantiles import t, z
-from evalboard.core.reach import find_reach
+from evalboard.core.stats.quantiles import normal_quantile, student_quantile
+from evalboard.core.verdict.reach import find_reach
 
 ALONE = [""] * 800
 
@@ -15,7 +15,7 @@ def test_two_cases_are_added_so_that_no_change_seen_is_not_none_elsewhere() -> N
     """Σ d² = 2 over 802 cases: the standard error is sqrt(2 / 801 / 802)."""
     found = find_reach(np.zeros(800), ALONE)
     assert found is not None
-    half = 100 * t(0.95, 801) * math.sqrt(2 / 801 / 802)
+    half = 100 * student_quantile(0.95, 801) * math.sqrt(2 / 801 / 802)
     assert (found.low, found.high, found.level) == (pytest.approx(-half), pytest.approx(half), 0.9)
     assert half == pytest.approx(0.29, abs=0.01)
 
@@ -27,7 +27,7 @@ def test_churn_of_six_percent_resolves_what_the_table_says() -> None:
     assert found is not None
     assert found.resolution_points == pytest.approx(2.2, abs=0.05)
     se = math.sqrt(50 / 801 / 802)
-    assert found.resolution_points == pytest.approx(100 * (z(0.95) + z(0.8)) * se)
+    assert found.resolution_points == pytest.approx(100 * (normal_quantile(0.95) + normal_quantile(0.8)) * se)
     assert (found.n_groups, found.n_groups_changed, found.design_effect) == (800, 48, 1.0)
     assert not found.is_concentrated
 
@@ -45,7 +45,7 @@ def test_cases_of_a_group_count_as_one() -> None:
     off = (-10 - 10 * mean) ** 2 + 79 * (10 * mean) ** 2
     se = math.sqrt(80 / 79 * off) / 800
     assert found.design_effect == pytest.approx((se / math.sqrt((10 + 2 - 802 * (10 / 802) ** 2) / 801 / 802)) ** 2)
-    assert found.low == pytest.approx(100 * (-10 / 802 - t(0.95, 79) * se))
+    assert found.low == pytest.approx(100 * (-10 / 802 - student_quantile(0.95, 79) * se))
     assert found.low < alone.low
     assert (found.n_groups, found.n_groups_changed, found.is_concentrated) == (80, 1, True)
 

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evalboard.core import replay, replay_result
+from evalboard.core.compare import replay
 from evalboard.core.digest import short_digest
-from evalboard.core.provenance import Decoded, Timings
-from evalboard.core.trace import Trace
+from evalboard.core.trace.provenance import Decoded, Timings
+from evalboard.core.trace.trace import Trace
+from evalboard.wording import replay as wording
 from tests import make
 
 TEXT = "a blue sky over it"
@@ -67,14 +68,14 @@ def replayed(
     known = {"same_prompt": True, "same_model": True, "same_fingerprint": True, "n_neighbour_prompt_tokens": 40}
     for variant, gave in tried:
         if isinstance(gave, str):
-            found = replay_result.failed(variant, code="out_of_memory", detail=gave)
+            found = replay.make_failed_result(variant, code="out_of_memory", detail=gave)
         else:
             size = variant.get("batch_size", 1)
-            found = replay_result.decoded(
+            found = replay.make_decoded_result(
                 variant,
                 answer(gave, batch=(size, size)),
                 response=response,
-                earlier=replay_result.traces(results, response),
+                earlier=replay.list_result_traces(results, response),
                 draw=draw,
             )
         results.append({**found, **known, **beside})
@@ -103,9 +104,9 @@ def sizes(*tried: tuple[int, Trace | str], **more: Any) -> list[dict[str, Any]]:
 def test_one_case_replayed_says_what_it_gave(gave: Trace | str, outcome: str, sentence: str) -> None:
     [result] = replayed(({}, gave))
     assert result["outcome"] == outcome
-    [said] = replay.reading([result])
+    [said] = wording.explain_replay([result])
     assert sentence in said
-    assert replay.phrase(result)
+    assert wording.explain_result(result)
 
 
 def test_a_flip_has_its_place_its_tokens_and_its_margins() -> None:
@@ -127,13 +128,13 @@ def test_other_alternatives_at_equal_tokens_and_logprobs_are_not_identical() -> 
     other = Trace(RUNS.token_ids, RUNS.logprobs, ids, RUNS.alternative_logprobs)
     results = replayed(({}, other))
     assert (results[0]["outcome"], results[0]["drift_onset"]) == ("drift", None)
-    assert "Drifts in the alternatives that are listed" in replay.reading(results)[0]
+    assert "Drifts in the alternatives that are listed" in wording.explain_replay(results)[0]
 
 
 def test_without_a_response_there_is_nothing_to_hold_it_against() -> None:
     results = replayed(({}, RUNS), response=None)
     assert results[0]["outcome"] == "decoded"
-    assert replay.reading(results) == (
+    assert wording.explain_replay(results) == (
         "Decoded again, and there is nothing to hold it against.",
         "The run has no response to this case in this repeat to hold it against.",
     )
@@ -186,24 +187,24 @@ def test_without_a_response_there_is_nothing_to_hold_it_against() -> None:
 def test_a_sweep_over_batch_sizes_names_the_first_that_differs(
     tried: list[dict[str, Any]], sentences: list[str]
 ) -> None:
-    said = replay.reading(tried)
+    said = wording.explain_replay(tried)
     assert len(said) == len(sentences)
     assert all(sentence in heard for sentence, heard in zip(sentences, said, strict=True)), said
 
 
 def test_a_sweep_without_a_response_is_held_against_its_first_size() -> None:
     tried = [({"batch_size": size}, gave) for size, gave in ((1, RUNS), (2, RUNS), (4, FLIPPED))]
-    said = replay.reading(replayed(*tried, response=None))
+    said = wording.explain_replay(replayed(*tried, response=None))
     assert said[0].startswith("Flips first at batch size 4, position 7")
     assert said[1:] == (
         "Identical at batch size 1 and 2.",
-        "Each batch size is held against 1.",
+        "Each batch size is compared with 1.",
         "The run has no response to this case in this repeat to hold it against.",
     )
 
 
 def test_a_sweep_over_dtypes_says_each() -> None:
-    said = replay.reading(
+    said = wording.explain_replay(
         replayed(({"dtype": "float32"}, RUNS), ({"dtype": "bfloat16"}, FLIPPED), ({"dtype": "float16"}, "refused"))
     )
     assert said[0].startswith("float32: Identical")
@@ -212,7 +213,7 @@ def test_a_sweep_over_dtypes_says_each() -> None:
 
 
 def test_sizes_under_another_dtype_are_held_against_each_other() -> None:
-    said = replay.reading(sizes((1, FLIPPED), (2, FLIPPED), (4, moved(FLIPPED, 2)), dtype="bfloat16"))
+    said = wording.explain_replay(sizes((1, FLIPPED), (2, FLIPPED), (4, moved(FLIPPED, 2)), dtype="bfloat16"))
     assert said[0].startswith("bfloat16: At batch size 1: Flips at position 7")
     assert said[1].startswith("bfloat16: Drifts first at batch size 4, from position 2")
     assert said[2] == "bfloat16: Identical at batch size 1 and 2."
@@ -221,7 +222,7 @@ def test_sizes_under_another_dtype_are_held_against_each_other() -> None:
 def of_neighbours(*gave: Trace, n_tokens: tuple[int | None, ...] = (40, 40, 40)) -> tuple[str, ...]:
     shifts = [{"batch_size": 4, **({"neighbours": 3 * n} if n else {})} for n in range(len(gave))]
     results = replayed(*zip(shifts, gave, strict=True))
-    return replay.reading(
+    return wording.explain_replay(
         [{**each, "n_neighbour_prompt_tokens": n} for each, n in zip(results, n_tokens, strict=False)]
     )
 
@@ -255,10 +256,10 @@ def test_a_batch_drift_alone_is_no_leakage() -> None:
 
 def test_a_size_that_was_not_reached_is_told() -> None:
     result = sizes((16, RUNS))[0]
-    assert replay.reading([{**result, "batch_min": 12, "batch_max": 12}])[1] == (
+    assert wording.explain_replay([{**result, "batch_min": 12, "batch_max": 12}])[1] == (
         "Batch size 16 was not reached: at most 12 shared a step."
     )
-    assert replay.reading([{**result, "batch_min": 5, "batch_max": 16}])[1] == (
+    assert wording.explain_replay([{**result, "batch_min": 5, "batch_max": 16}])[1] == (
         "Batch size 16 was not held throughout: in some step only 5 took part."
     )
 
@@ -272,49 +273,53 @@ def test_a_size_that_was_not_reached_is_told() -> None:
     ],
 )
 def test_what_limits_the_finding_is_told(beside: dict[str, bool], words: str) -> None:
-    said = replay.reading(replayed(({}, FLIPPED), **beside))
+    said = wording.explain_replay(replayed(({}, FLIPPED), **beside))
     assert said[0].startswith("Flips")
     assert said[1].startswith(words)
-    assert len(replay.reading(replayed(({}, FLIPPED), **dict.fromkeys(beside)))) == 1  # not known is not different
+    assert (
+        len(wording.explain_replay(replayed(({}, FLIPPED), **dict.fromkeys(beside)))) == 1
+    )  # not known is not different
 
 
 def test_another_dtype_is_no_other_stack_by_accident() -> None:
-    assert len(replay.reading(replayed(({"dtype": "bfloat16"}, FLIPPED), same_fingerprint=False))) == 1
+    assert len(wording.explain_replay(replayed(({"dtype": "bfloat16"}, FLIPPED), same_fingerprint=False))) == 1
 
 
 def test_no_results_say_nothing() -> None:
-    assert replay.reading([]) == ()
+    assert wording.explain_replay([]) == ()
 
 
 def test_a_trace_is_kept_once_and_found_again() -> None:
     tried = [({"batch_size": size}, gave) for size, gave in ((1, RUNS), (2, FLIPPED), (4, FLIPPED), (8, DRIFTED))]
     results = replayed(*tried)
     assert [each["trace"] is not None for each in results] == [False, True, False, True]
-    found = replay_result.traces(results, RUNS)
+    found = replay.list_result_traces(results, RUNS)
     assert [trace.digest for _, trace in found] == [gave.digest for _, gave in tried]
     assert [variant for variant, _ in found] == [variant for variant, _ in tried]
 
 
 def test_neighbours_are_the_next_cases_wrapped() -> None:
-    assert replay.neighbours(8, n_cases=10, batch_size=4) == [9, 0, 1]
-    assert replay.neighbours(8, n_cases=10, batch_size=4, shift=3) == [2, 3, 4]
-    assert replay.neighbours(8, n_cases=10, batch_size=1) == []
-    assert replay.neighbours(0, n_cases=3, batch_size=6) == [1, 2, 1, 2, 1]
-    assert replay.neighbours(0, n_cases=1, batch_size=3) == [0, 0]
+    assert replay.list_neighbours(8, n_cases=10, batch_size=4) == [9, 0, 1]
+    assert replay.list_neighbours(8, n_cases=10, batch_size=4, shift=3) == [2, 3, 4]
+    assert replay.list_neighbours(8, n_cases=10, batch_size=1) == []
+    assert replay.list_neighbours(0, n_cases=3, batch_size=6) == [1, 2, 1, 2, 1]
+    assert replay.list_neighbours(0, n_cases=1, batch_size=3) == [0, 0]
 
 
 @pytest.mark.parametrize("n_cases", range(2, 14))
 @pytest.mark.parametrize("batch_size", [2, 3, 4, 8])
 @pytest.mark.parametrize("n_choices", [2, 3, 5])
 def test_choices_of_neighbours_are_never_the_same_cases(n_cases: int, batch_size: int, n_choices: int) -> None:
-    found = replay.shifts(n_choices=n_choices, n_cases=n_cases, batch_size=batch_size)
+    found = replay.choose_shifts(n_choices=n_choices, n_cases=n_cases, batch_size=batch_size)
     if found is None:
         assert n_cases - 1 < max(batch_size, n_choices)
         return
-    chosen = [frozenset(replay.neighbours(0, n_cases=n_cases, batch_size=batch_size, shift=shift)) for shift in found]
+    chosen = [
+        frozenset(replay.list_neighbours(0, n_cases=n_cases, batch_size=batch_size, shift=shift)) for shift in found
+    ]
     assert len(set(chosen)) == n_choices
     assert all(len(cases) == batch_size - 1 and 0 not in cases for cases in chosen)
 
 
 def test_a_batch_of_one_has_one_choice_of_neighbours() -> None:
-    assert replay.shifts(n_choices=5, n_cases=2, batch_size=1) == [0]
+    assert replay.choose_shifts(n_choices=5, n_cases=2, batch_size=1) == [0]

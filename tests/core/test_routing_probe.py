@@ -5,15 +5,21 @@ import random
 
 import pytest
 
-from evalboard.core import routing_probe
-from evalboard.core.probe_call import Call
+from evalboard.core.probes import routing_probe
+from evalboard.core.probes.call import ProbeCall, ProbeFinding
+from evalboard.wording.probe import describe_finding
+
+
+def sentence(finding: ProbeFinding) -> str:
+    return describe_finding("routing", finding.state, finding.numbers)
+
 
 A, B = "a" * 64, "b" * 64
 
 
-def calls(worker: int, *fingerprints: str) -> list[Call]:
+def calls(worker: int, *fingerprints: str) -> list[ProbeCall]:
     return [
-        Call(prompt=0, group="ask", round=index, worker=worker, token_ids=(1,), fingerprint=fingerprint)
+        ProbeCall(prompt=0, group="ask", round=index, worker=worker, token_ids=(1,), fingerprint=fingerprint)
         for index, fingerprint in enumerate(fingerprints)
     ]
 
@@ -30,19 +36,19 @@ def calls(worker: int, *fingerprints: str) -> list[Call]:
         pytest.param([*calls(1, A, A), *calls(2, "", "")], A, "unknown", id="unknown-is-not-equal"),
         pytest.param(calls(1, "", ""), None, "unknown", id="all-unknown"),
         pytest.param([], A, "incomplete", id="nothing"),
-        pytest.param([Call(prompt=0, group="ask", worker=1, error="gone")] * 3, A, "incomplete", id="all-failed"),
+        pytest.param([ProbeCall(prompt=0, group="ask", worker=1, error="gone")] * 3, A, "incomplete", id="all-failed"),
     ],
 )
-def test_the_fingerprints_decide(asked: list[Call], last: str | None, state: str) -> None:
-    finding = routing_probe.find(asked, last_fingerprint=last)
+def test_the_fingerprints_decide(asked: list[ProbeCall], last: str | None, state: str) -> None:
+    finding = routing_probe.judge_routing_probe(asked, last_fingerprint=last)
     assert finding.state == state
     json.dumps(finding.numbers, allow_nan=False)
     random.Random(1).shuffle(asked)
-    assert routing_probe.find(asked, last_fingerprint=last) == finding
+    assert routing_probe.judge_routing_probe(asked, last_fingerprint=last) == finding
 
 
 def test_shares_are_counted_by_fingerprint_and_by_worker() -> None:
-    finding = routing_probe.find([*calls(1, A, A, A), *calls(2, A, B, B, B, B)])
+    finding = routing_probe.judge_routing_probe([*calls(1, A, A, A), *calls(2, A, B, B, B, B)])
     assert finding.numbers["fingerprints"] == [
         {"fingerprint": A, "n": 4, "share": 0.5, "workers": [1, 2]},
         {"fingerprint": B, "n": 4, "share": 0.5, "workers": [2]},
@@ -56,24 +62,24 @@ def test_shares_are_counted_by_fingerprint_and_by_worker() -> None:
             {"fingerprint": B, "n": 4, "share": 0.8},
         ],
     }
-    assert finding.sentence == (
+    assert sentence(finding) == (
         "2 serving stacks answer: 8 answers of 2 workers came from aaaaaaaaaaaa (50 %) and bbbbbbbbbbbb (50 %). "
         "A run spread over them is no single measurement."
     )
 
 
 def test_a_worker_that_gave_no_answer_is_told_and_decides_nothing() -> None:
-    gone = Call(prompt=0, group="ask", worker=2, error="The worker went away.")
-    finding = routing_probe.find([*calls(1, A, A), gone])
+    gone = ProbeCall(prompt=0, group="ask", worker=2, error="The worker went away.")
+    finding = routing_probe.judge_routing_probe([*calls(1, A, A), gone])
     assert finding.state == "one"
     assert finding.numbers["n_workers_silent"] == 1
-    assert finding.sentence == (
+    assert sentence(finding) == (
         "One serving stack: 2 answers of 1 worker came from fingerprint aaaaaaaaaaaa. 2 answers rule out a second "
-        "backend with more than 78 %, 95 % sure. 1 worker gave no answer. "
+        "backend with more than 78 % of the requests, 95 % sure. 1 worker gave no answer. "
         "1 call failed and is left out."
     )
 
 
 def test_a_rotation_names_both_fingerprints() -> None:
-    sentence = routing_probe.find(calls(1, A), last_fingerprint=B).sentence
-    assert "aaaaaaaaaaaa, and the last one known was bbbbbbbbbbbb" in sentence
+    finding = routing_probe.judge_routing_probe(calls(1, A), last_fingerprint=B)
+    assert "aaaaaaaaaaaa, and the last one known was bbbbbbbbbbbb" in sentence(finding)

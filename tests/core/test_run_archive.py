@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
-from evalboard.core import codec, digest, run_archive, suite, suite_lines, vocabulary
-from evalboard.core.run_archive import Member
-from evalboard.core.run_archive_reader import ArchiveDamaged, RunArchive
-from evalboard.core.trace import Trace
+from evalboard.core import digest
+from evalboard.core.archive import run_archive
+from evalboard.core.archive.run_archive import ArchiveMember
+from evalboard.core.archive.run_archive_reader import ArchiveDamaged, RunArchive
+from evalboard.core.suite import lines as suite_lines
+from evalboard.core.suite import suite
+from evalboard.core.trace import codec, vocabulary
+from evalboard.core.trace.trace import Trace
 from tests import make
 
 CASES = ["sky", "a/b c"]
@@ -21,7 +25,7 @@ DOCUMENT = {
     "scorer": {"kind": "exact"},
     "cases": [{"id": case_id, "prompt": f"Which colour has {case_id}?", "target": "blue"} for case_id in CASES],
 }
-WORDS = vocabulary.pack([b"<end>", b"blue"], end_ids=[0])
+WORDS = vocabulary.pack_vocabulary([b"<end>", b"blue"], end_ids=[0])
 MANIFEST = {"engine": {"dtype": "float32"}}
 
 Files = dict[str, bytes]
@@ -34,13 +38,13 @@ def traces() -> list[Trace]:
 def suite_text(document: dict[str, Any]) -> bytes:
     """The suite as the archive has it: out of what a database keeps."""
     parsed = suite.parse_suite(document)
-    lines = [suite_lines.header(title=parsed.title, max_tokens=parsed.max_tokens, stop=[], scorer=parsed.scorer)]
+    lines = [suite_lines.dump_header(title=parsed.title, max_tokens=parsed.max_tokens, stop=[], scorer=parsed.scorer)]
     for case in parsed.cases:
         content: dict[str, Any] = {"messages": list(case.messages), "target": case.target}
         content |= {"tools": case.tools} if case.tools else {}
         own = None if case.scorer == parsed.scorer else case.scorer  # as a scoring plan keeps it
         lines.append(
-            suite_lines.line(
+            suite_lines.dump_case(
                 case_id=case.id,
                 content=content,
                 tags=list(case.tags),
@@ -90,17 +94,17 @@ def manifest(n_responses: int = 2) -> dict[str, Any]:
     }
 
 
-def members(rows: list[dict[str, Any]] | None = None) -> list[Member]:
+def members(rows: list[dict[str, Any]] | None = None) -> list[ArchiveMember]:
     return [
-        Member(run_archive.SUITE, [suite_text(DOCUMENT)]),
-        Member(run_archive.RESPONSES, [jsonl(response_rows() if rows is None else rows)]),
-        Member(run_archive.vocabulary_name("f" * 64), [WORDS], is_packed=True),
-        Member(run_archive.TRACES, [codec.encode_block(traces())], is_packed=True),
+        ArchiveMember(run_archive.SUITE_NAME, [suite_text(DOCUMENT)]),
+        ArchiveMember(run_archive.RESPONSES_NAME, [jsonl(response_rows() if rows is None else rows)]),
+        ArchiveMember(run_archive.vocabulary_name("f" * 64), [WORDS], is_packed=True),
+        ArchiveMember(run_archive.TRACES_NAME, [codec.encode_block(traces())], is_packed=True),
     ]
 
 
 def archive(rows: list[dict[str, Any]] | None = None, stated: dict[str, Any] | None = None) -> bytes:
-    return b"".join(run_archive.write(members(rows), lambda: stated or manifest()))
+    return b"".join(run_archive.write_archive(members(rows), lambda: stated or manifest()))
 
 
 def opened(data: bytes) -> RunArchive:
@@ -144,7 +148,7 @@ def test_it_is_written_as_it_is_read() -> None:
         return bytes((seed * place) % 251 for place in range(10_000))
 
     sizes, at = [], []
-    for part in run_archive.write([Member("big", parts(), is_packed=True)], dict):
+    for part in run_archive.write_archive([ArchiveMember("big", parts(), is_packed=True)], dict):
         sizes.append(len(part))
         at.append(made)
     assert max(sizes) < 100_000
@@ -155,8 +159,8 @@ def test_it_is_written_as_it_is_read() -> None:
 def test_it_is_a_zip_that_others_read() -> None:
     with zipfile.ZipFile(io.BytesIO(archive())) as found:
         assert found.testzip() is None
-        assert found.namelist()[-1] == run_archive.MANIFEST
-        assert found.getinfo(run_archive.TRACES).compress_type == zipfile.ZIP_STORED
+        assert found.namelist()[-1] == run_archive.MANIFEST_NAME
+        assert found.getinfo(run_archive.TRACES_NAME).compress_type == zipfile.ZIP_STORED
 
 
 def test_an_error_while_reading_gives_no_archive() -> None:
@@ -166,7 +170,7 @@ def test_an_error_while_reading_gives_no_archive() -> None:
 
     given: list[bytes] = []
     with pytest.raises(RuntimeError, match="away"):
-        given.extend(run_archive.write([Member("one", parts())], dict))
+        given.extend(run_archive.write_archive([ArchiveMember("one", parts())], dict))
     with pytest.raises(ArchiveDamaged):
         opened(b"".join(given))
 
@@ -186,7 +190,7 @@ def test_an_error_while_reading_gives_no_archive() -> None:
 def test_a_stored_suite_is_the_same_suite_as_lines(document: dict[str, Any]) -> None:
     whole = {"slug": "s", "scorer": {"kind": "exact"}, **document}
     stored = suite.parse_suite(whole)
-    assert suite.parse_suite(suite.read_jsonl(suite_text(whole).decode(), slug="s")).digest == stored.digest
+    assert suite.parse_suite(suite.read_suite_jsonl(suite_text(whole).decode(), slug="s")).digest == stored.digest
 
 
 # --- damage
@@ -212,7 +216,7 @@ def changed(name: str, change: Callable[[bytes], bytes]) -> bytes:
     return zipped({**found, name: change(found[name])})
 
 
-@pytest.mark.parametrize("name", [run_archive.SUITE, run_archive.RESPONSES, run_archive.TRACES])
+@pytest.mark.parametrize("name", [run_archive.SUITE_NAME, run_archive.RESPONSES_NAME, run_archive.TRACES_NAME])
 def test_a_changed_member_shows(name: str) -> None:
     run = opened(changed(name, lambda data: data.replace(b"e", b"f", 1) if b"e" in data else data[::-1]))
     with pytest.raises(ArchiveDamaged, match=f"{name} is not what was written"):
@@ -248,7 +252,7 @@ def test_a_member_too_many_or_too_few_shows() -> None:
     with pytest.raises(ArchiveDamaged, match="its manifest lists"):
         opened(zipped({**found, "more.txt": b""})).check()
     with pytest.raises(ArchiveDamaged, match="its manifest lists"):
-        opened(zipped({name: data for name, data in found.items() if name != run_archive.RESPONSES})).check()
+        opened(zipped({name: data for name, data in found.items() if name != run_archive.RESPONSES_NAME})).check()
 
 
 def test_traces_that_were_compressed_again_are_refused() -> None:
@@ -292,7 +296,7 @@ def test_a_fingerprint_and_a_suite_that_are_not_what_their_digests_say_show() ->
 
 
 def test_a_newer_version_is_refused_with_the_advice_to_update() -> None:
-    data = changed(run_archive.MANIFEST, lambda text: text.replace(b'"version": 2', b'"version": 3', 1))
+    data = changed(run_archive.MANIFEST_NAME, lambda text: text.replace(b'"version": 3', b'"version": 4', 1))
     with pytest.raises(ArchiveDamaged, match="update Evalboard"):
         opened(data)
 

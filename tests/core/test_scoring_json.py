@@ -131,9 +131,9 @@ def test_a_property_may_be_called_like_a_refused_keyword():
     ],
 )
 def test_schemas_are_checked_in_linear_time(schema, value):
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert points({"mode": "parse", "schema": schema}, json.dumps(value)) == 0
-    assert time.perf_counter() - begin < 2
+    assert time.process_time() - begin < 2
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "[" * 500 + "]" * 500, '{"a":' * 5000, "9" * 10_000, '"\\ud800"'])

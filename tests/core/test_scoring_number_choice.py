@@ -110,9 +110,9 @@ def test_every_float_is_read_back_from_its_written_form(number):
 @pytest.mark.parametrize("text", ["1" * 300_000, "1," * 150_000, "1,111" * 60_000, "1.1" * 100_000, "answer" * 50_000])
 @pytest.mark.parametrize("spec", [{"kind": "number", "which": "last"}, {"kind": "choice"}])
 def test_long_texts_are_read_in_linear_time(spec, text):
-    begin = time.perf_counter()
+    begin = time.process_time()
     score(spec, text=text, target="A" if spec["kind"] == "choice" else 1)
-    assert time.perf_counter() - begin < 2
+    assert time.process_time() - begin < 2
 
 
 def test_one_character_cannot_be_decimal_point_and_separator():

@@ -148,9 +148,9 @@ def test_patterns_that_cannot_be_used_are_refused_by_name(spec, field):
 @pytest.mark.parametrize("pattern", ["(a*)*b", "(a|a)*b", "(a|aa)+$b", "(.*)(.*)(.*)x"])
 def test_patterns_that_ruin_backtracking_engines_run_in_linear_time(pattern):
     text = "a" * 200_000
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert points({"kind": "regex", "pattern": pattern}, text, None) == 0
-    assert time.perf_counter() - begin < 2
+    assert time.process_time() - begin < 2
 
 
 def test_texts_too_long_for_a_pattern_do_not_match():

@@ -1,11 +1,11 @@
-"""What a manifest says of seats, in words."""
+"""What a manifest says of seats."""
 
 from typing import Any
 
 import pytest
 
-from evalboard.core import seats
-from evalboard.core.seats import Seats
+from evalboard.core.profile import seats
+from evalboard.core.profile.seats import Seats
 
 
 def manifest(**changes: Any) -> dict[str, Any]:
@@ -18,16 +18,9 @@ def manifest(**changes: Any) -> dict[str, Any]:
     ids=["fewer", "all", "unbounded"],
 )
 def test_seats_are_read_from_the_manifest(changes: dict[str, Any], found: Seats | None) -> None:
-    assert seats.of(manifest(**changes)) == found
+    assert seats.read_seats(manifest(**changes)) == found
 
 
 @pytest.mark.parametrize("known", [{}, {"source": {"backend": "vLLM"}}, {"engine": {"max_num_seqs": 64}}])
 def test_who_says_nothing_of_seats_has_none(known: dict[str, Any]) -> None:
-    assert seats.of(known) is None
-
-
-def test_words() -> None:
-    assert Seats(1, 1, 8192).words == "1 seat asked, 1 got."
-    assert Seats(64, 9, 8192).words == (
-        "64 seats asked, 9 got: after the weights, memory has room for 9 of 8,192 tokens at a time."
-    )
+    assert seats.read_seats(known) is None

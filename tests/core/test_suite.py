@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from evalboard.core.document import MAX_PROBLEMS, text_problem
 from evalboard.core.errors import InvalidInput
-from evalboard.core.suite import parse_suite, read_json, read_jsonl
+from evalboard.core.suite.suite import parse_suite, read_suite_json, read_suite_jsonl
 
 EXACT = {"kind": "exact"}
 
@@ -207,13 +207,13 @@ def test_jsonl_gives_the_same_suite_as_json():
     header = {"suite": {"title": "Towns", "scorer": EXACT, "max_tokens": 24}}
     lines = [json.dumps(row, ensure_ascii=False) for row in (header, *cases)]
     text = "\ufeff" + "\r\n\n".join(lines) + "\n"
-    parsed = parse_suite(read_jsonl(text, slug="towns"))
+    parsed = parse_suite(read_suite_jsonl(text, slug="towns"))
     assert parsed == parse_suite(suite(*cases, max_tokens=24))
 
 
 def test_jsonl_without_a_header_takes_its_names_from_outside():
     text = json.dumps(case(scorer=EXACT))
-    parsed = parse_suite(read_jsonl(text, slug="towns", title="Towns"))
+    parsed = parse_suite(read_suite_jsonl(text, slug="towns", title="Towns"))
     assert (parsed.slug, parsed.title, len(parsed.cases)) == ("towns", "Towns", 1)
 
 
@@ -232,14 +232,14 @@ def test_jsonl_without_a_header_takes_its_names_from_outside():
 )
 def test_wrong_lines_are_named_by_number(text, field):
     with pytest.raises(InvalidInput) as refused:
-        read_jsonl(text, slug="towns")
+        read_suite_jsonl(text, slug="towns")
     assert list(refused.value.fields) == [field]
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"a": NaN}', '{"a": 1, "a": 2}', "[" * 100_000])
 def test_what_is_no_strict_json_is_refused_in_one_sentence(text):
     with pytest.raises(InvalidInput, match="not a JSON document"):
-        read_json(text)
+        read_suite_json(text)
 
 
 FIELDS = ["slug", "title", "cases", "id", "prompt", "messages", "target", "scorer", "kind", "role", "x\0", "\ud800"]

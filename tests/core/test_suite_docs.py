@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from evalboard.core import suite
 from evalboard.core.scoring import KINDS, score
 from evalboard.core.scoring.kind import REQUIRED
 from evalboard.core.scoring.normalise import NORMALISE_OPTIONS
-from evalboard.core.suite import parse_suite, read_jsonl
-from evalboard.core.suite_mapping import CONVERSIONS, map_rows, parse_mapping
+from evalboard.core.suite import suite
+from evalboard.core.suite.mapping import CONVERSIONS, map_rows, parse_mapping
+from evalboard.core.suite.suite import parse_suite, read_suite_jsonl
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "suites.md").read_text()
 SECTIONS = dict(re.findall(r"^#{2,3} (.+?)\n(.*?)(?=^#{2,3} |\Z)", PAGE, re.MULTILINE | re.DOTALL))
@@ -72,7 +72,7 @@ def test_the_example_suites_are_accepted_and_every_field_is_described():
 
 def test_the_jsonl_example_is_accepted():
     text = re.findall(r"^```json\n(.*?)^```$", SECTIONS["JSONL"], re.MULTILINE | re.DOTALL)[0]
-    assert parse_suite(read_jsonl(text, slug="towns")).max_tokens == 24
+    assert parse_suite(read_suite_jsonl(text, slug="towns")).max_tokens == 24
 
 
 def test_the_limits_are_those_of_the_code():

@@ -9,8 +9,8 @@ import pytest
 
 from evalboard.core.errors import InvalidInput
 from evalboard.core.scoring import score
-from evalboard.core.suite import CaseDocument, SuiteDocument, parse_suite, read_json
-from evalboard.core.suite_mapping import map_jsonl, map_rows, parse_mapping
+from evalboard.core.suite.mapping import map_jsonl, map_rows, parse_mapping
+from evalboard.core.suite.suite import CaseDocument, SuiteDocument, parse_suite, read_suite_json
 from tests.recorded import SUITES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,7 +18,7 @@ MAPPINGS = ROOT / "runs" / "samples" / "mappings"
 
 
 def shipped_mapping(name: str) -> Any:
-    return parse_mapping(read_json((MAPPINGS / f"{name}.json").read_text()))
+    return parse_mapping(read_suite_json((MAPPINGS / f"{name}.json").read_text()))
 
 
 def mapped(text: str, mapping: str) -> SuiteDocument:

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from evalboard.core.scoring import KINDS, score
-from evalboard.core.suite import parse_suite, read_json
+from evalboard.core.suite.suite import parse_suite, read_suite_json
 
 SAMPLE = Path(__file__).resolve().parents[2] / "runs" / "samples" / "sample.json"
 
 
 @pytest.fixture(scope="module")
 def sample():
-    return parse_suite(read_json(SAMPLE.read_text()))
+    return parse_suite(read_suite_json(SAMPLE.read_text()))
 
 
 def test_it_is_small_enough_for_a_processor_and_large_enough_to_move(sample):

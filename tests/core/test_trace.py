@@ -7,7 +7,7 @@ import struct
 import numpy as np
 import pytest
 
-from evalboard.core.trace import NO_TOKEN, Alternative, Trace, make_trace
+from evalboard.core.trace.trace import NO_TOKEN, Alternative, Trace, make_trace
 from tests import make
 
 INF = math.inf

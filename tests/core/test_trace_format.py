@@ -6,19 +6,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evalboard.core import codec, gaps
-from evalboard.core.trace import Trace, make_trace
+from evalboard.core.trace import codec, directory, gaps, packing
+from evalboard.core.trace.trace import Trace, make_trace
 from tests.bench import bench_trace
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "trace-format.md").read_text()
 BYTES = re.compile(r"^\| (\d+) \| `([0-9a-f ]+)` \| (.*) \|$", re.MULTILINE)
 POSITION = re.compile(r"^\| \d+ \| (\d+) \| (-[\d.]+) \| ((?:\d+ at -[\d.]+(?:, )?)+) \|$", re.MULTILINE)
-STORED = re.compile(r"^\| \*\*steps below rank 0, a table for each group\*\* \|(.*)\|$", re.MULTILINE)
+STORED = re.compile(r"^\| \*\*version 2\*\* \|(.*)\|$", re.MULTILINE)
 JSON = re.compile(r"^\| JSON \| \| ([\d.]+) \| \| \| ([\d.]+) \| \|$", re.MULTILINE)
 
 ROWS = [(int(at), bytes.fromhex(hexadecimal), what) for at, hexadecimal, what in BYTES.findall(PAGE)]
 BLOCK = b"".join(found for _, found, _ in ROWS)
-FRAME = next(at for at, _, what in ROWS if what.startswith("zstd: magic"))
 
 
 @pytest.fixture
@@ -60,16 +59,18 @@ def test_the_example_shows_a_rank_a_stray_and_steps(written: Trace) -> None:
 
 
 def test_the_limits_are_the_codes() -> None:
-    assert f"`{codec.MAGIC.hex(' ')}`" in PAGE
-    assert f"# The trace format, version {codec.VERSION}\n" in PAGE
-    assert f"more than {codec.MAX_K} alternatives a position, {codec.MAX_CELLS:,} positions times" in PAGE
+    assert f"`{directory.MAGIC.hex(' ')}`" in PAGE
+    assert f"# The trace format, version {codec.BLOCK_VERSION}\n" in PAGE
+    assert f"more than {directory.MAX_K} alternatives a position, {directory.MAX_CELLS:,} positions times" in PAGE
     assert f"grid, 0 to {gaps.FINEST}" in PAGE
+    assert f"a part is full once it has {codec.PART_CELLS:,} alternatives" in PAGE
+    assert f"zstd level {packing.LEVEL} is used" in PAGE
 
 
 def test_the_measured_sizes_are_the_benchs() -> None:
     stated = [float(cell) for cell in STORED.findall(PAGE)[0].split("|")]
     as_json = [float(cell) for cell in JSON.findall(PAGE)[0]]
-    sizes = [row["value"] for row in bench_trace.measure() if row["unit"] == "bytes/position"]
+    sizes = [row.value for row in bench_trace.measure() if row.unit == "bytes/position"]
     float32, bfloat16 = sizes[:5], sizes[5:]
     assert [*float32[:3], *bfloat16[:3]] == pytest.approx(stated, abs=0.006)
     assert [float32[3], bfloat16[3]] == pytest.approx(as_json, abs=0.006)

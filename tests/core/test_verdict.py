@@ -7,21 +7,37 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evalboard.core import policy, verdict
-from evalboard.core.gate import GateInput, GateVerdict, Line, Question
-from evalboard.core.quantiles import t_below, z
-from tests.core.questions import ASKED, FIVE, NEWER, PAIRED, SERVED, STRICT, pinned, question, runs, served
+from evalboard.core.stats.quantiles import normal_quantile, student_cdf
+from evalboard.core.suite import policy
+from evalboard.core.verdict import verdict
+from evalboard.core.verdict.gate import GateQuestion, VerdictLine
+from evalboard.core.verdict.gate_verdict import GateInput, GateVerdict
+from tests.core.questions import (
+    ASKED,
+    FIVE,
+    NEWER,
+    PAIRED,
+    SERVED,
+    STRICT,
+    pinned,
+    question,
+    reasons,
+    runs,
+    served,
+    steps,
+    warnings,
+)
 
 NAN = math.nan
-SAMPLE = policy.parse({"rule": "paired", "tolerance_points": 5.0, "guard_points": 5.0})
+SAMPLE = policy.parse_policy({"rule": "paired", "tolerance_points": 5.0, "guard_points": 5.0})
 
 
-def codes(lines: tuple[Line, ...]) -> list[str]:
+def codes(lines: tuple[VerdictLine, ...]) -> list[str]:
     return [line.code for line in lines]
 
 
-def judged(asked: Question, settings: policy.PolicySettings = STRICT) -> tuple[str, str, GateVerdict]:
-    found = verdict.judge(asked, settings)
+def judged(asked: GateQuestion, settings: policy.PolicySettings = STRICT) -> tuple[str, str, GateVerdict]:
+    found = verdict.judge_gate(asked, settings)
     return found.verdict, found.reasons[0].code, found
 
 
@@ -40,7 +56,7 @@ def test_81_4_against_79_6_with_one_run_each_is_a_lean_at_most() -> None:
 
 def test_a_run_of_two_fingerprints_is_not_compared_and_its_buckets_are_not_pooled() -> None:
     mixed = replace(ASKED, served=[replace(SERVED, share=0.94), replace(SERVED, share=0.06, **NEWER)])
-    word, code, found = judged(question(runs(*FIVE, n_cases=800), runs(*FIVE, n_cases=800), asked_candidate=mixed))
+    word, code, found = judged(question(runs(*FIVE, n_cases=800), runs(*FIVE, n_cases=800), setup_candidate=mixed))
     assert (word, code) == ("not_comparable", "mixed_fingerprint")
     assert codes(found.next) == ["pin_batch"]
     assert (found.candidate.score, found.candidate.range, found.difference) == (None, None, None)
@@ -51,35 +67,35 @@ LOGGED = replace(ASKED, is_logged=True)
 
 
 def test_nothing_of_a_log_is_to_be_run_here_and_new_logs_are_asked_for_instead() -> None:
-    few = question(runs(651, n_cases=800), runs(651, n_cases=800), asked_baseline=LOGGED, asked_candidate=LOGGED)
+    few = question(runs(651, n_cases=800), runs(651, n_cases=800), setup_baseline=LOGGED, setup_candidate=LOGGED)
     _, code, found = judged(few)
     assert (code, codes(found.next)) == ("too_few_repeats", ["import_again"])
-    assert "5 repeats on each side" in found.next[0].text
+    assert "5 repeats on each side" in steps(found)[0]
     noisy = runs(640, 655, 645, 660, 650, n_cases=800)
     _, code, found = judged(
         question(
             noisy,
             noisy,
-            asked_candidate=replace(LOGGED, served=served(batch_class="observed").served),
-            asked_baseline=served(batch_class="observed"),
+            setup_candidate=replace(LOGGED, served=served(batch_class="observed").served),
+            setup_baseline=served(batch_class="observed"),
         )
     )
     assert (code, codes(found.next)) == ("noisy", ["import_again", "use_paired"])
-    assert found.next[0].text.startswith("The candidate was read from a log")
+    assert steps(found)[0].startswith("The candidate was read from a log")
     incomplete = runs(*FIVE, n_cases=800)
     incomplete[:100] = NAN
-    _, code, found = judged(question(incomplete, runs(*FIVE, n_cases=800), asked_baseline=LOGGED))
+    _, code, found = judged(question(incomplete, runs(*FIVE, n_cases=800), setup_baseline=LOGGED))
     assert (code, codes(found.next)) == ("incomplete", ["import_again"])
-    _, _, kept = judged(question(runs(*FIVE, n_cases=800), runs(*FIVE, n_cases=800), asked_baseline=LOGGED))
+    _, _, kept = judged(question(runs(*FIVE, n_cases=800), runs(*FIVE, n_cases=800), setup_baseline=LOGGED))
     assert codes(kept.next) == ["sign"]
 
 
 def test_another_dtype_is_a_rebaseline_and_no_regression_unless_the_stack_is_judged() -> None:
     other = served(fingerprint="f" * 64, manifest={"versions": {"vllm": "0.31.2"}, "engine": {"dtype": "bfloat16"}})
-    worse = question(runs(*FIVE, n_cases=800), runs(*[600] * 5, n_cases=800), asked_candidate=other)
+    worse = question(runs(*FIVE, n_cases=800), runs(*[600] * 5, n_cases=800), setup_candidate=other)
     word, code, found = judged(worse)
     assert (word, code, found.difference) == ("not_comparable", "rebaseline", None)
-    assert "dtype float32 → bfloat16" in found.reasons[0].text
+    assert "dtype float32 → bfloat16" in reasons(found)[0]
     assert codes(found.next) == ["rebaseline"]
     word, code, found = judged(replace(worse, treatment="stack"))
     assert (word, code) == ("no_ship", "regression")
@@ -89,24 +105,36 @@ def test_another_dtype_is_a_rebaseline_and_no_regression_unless_the_stack_is_jud
 def test_an_unknown_fingerprint_is_unknown_on_both_sides() -> None:
     unknown = served(fingerprint="")
     same = runs(*FIVE, n_cases=800)
-    word, code, found = judged(question(same, same, asked_baseline=unknown, asked_candidate=unknown))
+    word, code, found = judged(question(same, same, setup_baseline=unknown, setup_candidate=unknown))
     assert (word, code) == ("not_comparable", "unknown_stack")
     assert codes(found.next) == ["log_more"]
 
 
+EXPIRED = {
+    "baseline": 7,
+    "expired_at": "2026-11-20 08:00 UTC",
+    "first_run": 9,
+    "endpoint": "local",
+    "profile": "pinned",
+}
+
+
 def test_an_expired_baseline_ships_nothing_and_says_since_when() -> None:
-    why = "The backend changed on 2026-11-20, so this baseline expired."
-    expired = replace(pinned(), is_baseline_expired=why)
+    expired = replace(pinned(), expired=EXPIRED)
+    why = (
+        "The baseline, run 7, expired on 2026-11-20 08:00 UTC: from run 9 on, another stack serves local under pinned. "
+        "Run the baseline again."
+    )
     word, code, found = judged(expired)
-    assert (word, code, found.reasons[0].text) == ("not_comparable", "rebaseline", why)
-    word, _, found = judged(replace(expired, treatment="stack", asked_candidate=served(**NEWER)))
+    assert (word, code, reasons(found)[0]) == ("not_comparable", "rebaseline", why)
+    word, _, found = judged(replace(expired, treatment="stack", setup_candidate=served(**NEWER)))
     assert word == "ship"
-    assert "baseline_expired" in codes(found.warnings)
+    assert warnings(found, "baseline_expired") == [why]
 
 
 def test_what_the_question_changed_comes_before_what_the_stack_did() -> None:
     changed = replace(served(**NEWER), max_tokens=8)
-    found = verdict.judge(replace(pinned(), asked_candidate=changed, is_baseline_expired="It expired."), STRICT)
+    found = verdict.judge_gate(replace(pinned(), setup_candidate=changed, expired=EXPIRED), STRICT)
     assert codes(found.reasons) == ["params_changed", "rebaseline", "rebaseline"]
     assert codes(found.next) == ["rebaseline"]
 
@@ -168,7 +196,7 @@ def test_without_a_score_on_both_sides_nothing_is_compared(lost: str) -> None:
     asked.candidate[:] = NAN
     word, code, found = judged(asked)
     assert (word, code, found.difference, found.leaning) == ("inconclusive", "incomplete", None, None)
-    json.dumps(verdict.decide([GateInput("critical", "colours", found)]), allow_nan=False)
+    json.dumps(verdict.decide_from_gates([GateInput("critical", "colours", found)]), allow_nan=False)
 
 
 @pytest.mark.parametrize(("n_broken", "lean"), [(0, "ship"), (8, "none"), (24, "no_ship")])
@@ -177,26 +205,26 @@ def test_one_candidate_run_against_five_leans_with_borrowed_noise(n_broken: int,
     asked = pinned(n_broken=n_broken)
     word, code, found = judged(replace(asked, candidate=asked.candidate[:, :1]))
     assert (word, code, found.leaning) == ("inconclusive", "too_few_repeats", lean)
-    half = z(0.95) * 100 * math.sqrt(0.6 / 5 + 1.25 * 0.6) / 800
+    half = normal_quantile(0.95) * 100 * math.sqrt(0.6 / 5 + 1.25 * 0.6) / 800
     assert found.low == pytest.approx(-100 * n_broken / 800 - half)
     assert (found.level, found.repeats_needed) == (0.9, 4)
     assert codes(found.next) == ["add_repeats"]
 
 
 def test_a_quick_policy_decides_at_three() -> None:
-    quick = policy.parse({"rule": "paired", "tolerance_points": 1.0, "looks": [3, 10, 20]})
-    found = verdict.judge(pinned(k=3), quick)
+    quick = policy.parse_policy({"rule": "paired", "tolerance_points": 1.0, "looks": [3, 10, 20]})
+    found = verdict.judge_gate(pinned(k=3), quick)
     assert (found.verdict, found.look, found.alpha) == ("ship", 3, 0.03)
-    assert verdict.judge(pinned(k=3), PAIRED).reasons[0].code == "too_few_repeats"
+    assert verdict.judge_gate(pinned(k=3), PAIRED).reasons[0].code == "too_few_repeats"
 
 
 # Row 8: the guard
 
 
-def steps_if_batched(asked: Question, settings: policy.PolicySettings) -> list[str]:
-    """What to do next where both sides were batched as they came."""
-    mixed = served(batch_class="mixed")
-    return codes(verdict.judge(replace(asked, asked_baseline=mixed, asked_candidate=mixed), settings).next)
+def steps_if_batched(asked: GateQuestion, settings: policy.PolicySettings, batch_class: str = "mixed") -> list[str]:
+    """What to do next where both sides were batched as they came, or like this."""
+    mixed = served(batch_class=batch_class)
+    return codes(verdict.judge_gate(replace(asked, setup_baseline=mixed, setup_candidate=mixed), settings).next)
 
 
 @pytest.mark.parametrize(
@@ -211,14 +239,17 @@ def test_a_range_over_one_point_is_noisy_and_at_one_point_it_is_not(counts: list
     guarded = replace(STRICT, tolerance_points=3.0)  # so that the guard alone decides
     word, found_code, found = judged(question(steady, runs(*counts, n_cases=800)), guarded)
     assert (found_code, word) == (code, "inconclusive" if code == "noisy" else "ship")
-    swapped = verdict.judge(question(runs(*counts, n_cases=800), steady), guarded)
+    swapped = verdict.judge_gate(question(runs(*counts, n_cases=800), steady), guarded)
     assert swapped.reasons[0].code == code
     if code == "noisy":
         assert codes(found.next) == ["use_paired"]  # it is decoded alone already
+        noisy = question(steady, runs(*counts, n_cases=800))
+        assert steps_if_batched(noisy, guarded, "fixed-8") == ["use_paired"]
+        assert steps_if_batched(noisy, guarded) == ["pin_batch", "use_paired"]
         asked = question(steady, runs(*counts, n_cases=800))
         assert steps_if_batched(asked, guarded) == ["pin_batch", "use_paired"]
         assert found.repeats_needed is None
-        assert "1.1 points over 5 repeats" in found.reasons[0].text
+        assert "1.1 points over 5 repeats" in reasons(found)[0]
 
 
 def test_a_noisy_bucket_is_no_regression_however_low_it_is() -> None:
@@ -233,7 +264,7 @@ def test_a_noisy_bucket_is_no_regression_however_low_it_is() -> None:
 def test_the_guard_of_more_repeats_is_that_of_five_of_them() -> None:
     """Twenty runs of which one is low: the plain range is 2 points, that of 5 of them 0.5 in the mean."""
     counts = [645] * 19 + [629]
-    found = verdict.judge(question(runs(*[645] * 20, n_cases=800), runs(*counts, n_cases=800)), STRICT)
+    found = verdict.judge_gate(question(runs(*[645] * 20, n_cases=800), runs(*counts, n_cases=800)), STRICT)
     assert found.candidate.range == (pytest.approx(78.625), pytest.approx(80.625))
     assert found.candidate.range5_points == pytest.approx(2.0 * 5 / 20)
     assert found.reasons[0].code != "noisy"
@@ -242,7 +273,7 @@ def test_the_guard_of_more_repeats_is_that_of_five_of_them() -> None:
 def test_a_missing_response_fakes_no_range() -> None:
     asked = question(runs(*[645] * 5, n_cases=800), runs(*[645] * 5, n_cases=800))
     asked.candidate[0, 0] = asked.candidate[1, 1] = NAN
-    found = verdict.judge(asked, STRICT)
+    found = verdict.judge_gate(asked, STRICT)
     assert found.candidate.range5_points == 0.0
 
 
@@ -264,7 +295,7 @@ def test_the_interval_against_the_tolerance(n_broken: int, n_fixed: int, word: s
     """Half of the interval is 1.881 · 100 · sqrt(2 · 0.6 / 5) / 800 = 0.115 points."""
     found = judged(pinned(n_broken, n_fixed))
     assert found[:2] == (word, code)
-    half = 100 * z(0.97) * math.sqrt(2 * 0.6 / 5) / 800
+    half = 100 * normal_quantile(0.97) * math.sqrt(2 * 0.6 / 5) / 800
     difference = 100 * (n_fixed - n_broken) / 800
     assert (found[2].low, found[2].high) == (pytest.approx(difference - half), pytest.approx(difference + half))
     assert (found[2].level, found[2].method) == (0.94, "flips")
@@ -274,15 +305,15 @@ def test_the_interval_against_the_tolerance(n_broken: int, n_fixed: int, word: s
 
 
 def test_later_looks_have_their_own_level() -> None:
-    found = verdict.judge(pinned(k=12), STRICT)
+    found = verdict.judge_gate(pinned(k=12), STRICT)
     assert (found.look, found.alpha, found.level, found.k_candidate) == (10, 0.017, 0.966, 12)
-    assert "the others enter at 20" in next(line.text for line in found.warnings if line.code == "repeats_kept")
+    assert "the others count once each side has 20" in warnings(found, "repeats_kept")[0]
 
 
 def test_repeats_beyond_a_look_change_nothing_yet() -> None:
     asked = pinned(n_broken=4, k=5)
     more = replace(asked, candidate=np.hstack([asked.candidate, np.zeros((800, 3))]))
-    before, after = verdict.judge(asked, STRICT), verdict.judge(more, STRICT)
+    before, after = verdict.judge_gate(asked, STRICT), verdict.judge_gate(more, STRICT)
     assert (after.verdict, after.low, after.high, after.k_candidate) == (before.verdict, before.low, before.high, 8)
     assert codes(after.warnings) == ["repeats_kept"]
 
@@ -293,7 +324,7 @@ def test_thirty_cases_are_too_few_for_one_point_and_do_for_five() -> None:
     assert (word, code) == ("inconclusive", "suite_too_small")
     assert found.cases_needed == {5: 93, 10: 52, 20: 26}
     for number in ("93 cases at 5 repeats", "52 at 10", "26 at 20", "±3.1 points"):
-        assert number in found.reasons[0].text
+        assert number in reasons(found)[0]
     assert (found.repeats_needed, found.expected.repeats) == (15, 20)
     assert codes(found.next) == ["settle", "larger_suite"]
     word, code, found = judged(question(same, same), SAMPLE)
@@ -303,7 +334,7 @@ def test_thirty_cases_are_too_few_for_one_point_and_do_for_five() -> None:
 
 def test_a_suite_too_small_for_every_look_needs_more_cases() -> None:
     same = runs(*[20] * 5, n_cases=25)
-    found = verdict.judge(question(same, same), STRICT)
+    found = verdict.judge_gate(question(same, same), STRICT)
     assert (found.reasons[0].code, found.repeats_needed) == ("suite_too_small", None)
     assert codes(found.next) == ["larger_suite", "decide_by_hand"]
 
@@ -326,7 +357,7 @@ def test_not_settled_says_how_many_repeats_would() -> None:
     word, code, found = judged(question(baseline, candidate), PAIRED)
     assert (word, code, found.leaning) == ("inconclusive", "not_settled", "none")
     assert (found.repeats_needed, found.expected.repeats) == (15, 20)
-    assert "20 repeats a side settle it about 6 times in 10." in found.reasons[0].text
+    assert "20 repeats on each side would settle it about 6 times in 10." in reasons(found)[0]
     assert codes(found.next) == ["settle", "larger_suite", "decide_by_hand"]
     in_batches = steps_if_batched(question(baseline, candidate), PAIRED)
     assert in_batches == ["settle", "pin_batch", "larger_suite", "decide_by_hand"]
@@ -334,28 +365,28 @@ def test_not_settled_says_how_many_repeats_would() -> None:
     candidate[204] = 1
     word, code, found = judged(question(baseline, candidate), PAIRED)
     assert (code, found.repeats_needed, found.expected.repeats) == ("not_settled", 15, 20)
-    assert "20 repeats a side settle it about 8 times in 10." in found.reasons[0].text
+    assert "20 repeats on each side would settle it about 8 times in 10." in reasons(found)[0]
 
 
 def test_what_repeats_are_likely_to_settle_is_left_to_them() -> None:
     """-0.91 in ±0.12: at 10 repeats ±0.07 are left, and nothing was seen to move."""
     word, code, found = judged(pinned(n_broken=7, n_cases=770))
     assert (word, code, found.repeats_needed) == ("inconclusive", "not_settled", 5)
-    assert "10 repeats a side settle it more than 9 times in 10." in found.reasons[0].text
+    assert "10 repeats on each side would settle it more than 9 times in 10." in reasons(found)[0]
     assert codes(found.next) == ["settle"]
 
 
 def test_on_the_tolerance_nobody_is_sent_to_run_more_repeats() -> None:
     word, code, found = judged(pinned(n_broken=8))
     assert (word, code, found.repeats_needed, found.expected) == ("inconclusive", "not_settled", None, None)
-    assert "More repeats will hardly settle it: up to 20 a side, less than once in 10." in found.reasons[0].text
+    assert "More repeats would hardly settle it: 20 on each side do so less than once in 10." in reasons(found)[0]
     assert codes(found.next) == ["larger_suite", "decide_by_hand"]
-    last = verdict.judge(pinned(n_broken=8, k=20), STRICT)
-    assert "No more repeats are looked at: 20 a side are the last look." in last.reasons[0].text
+    last = verdict.judge_gate(pinned(n_broken=8, k=20), STRICT)
+    assert "More repeats change nothing: the policy looks at 20 on each side and no more." in reasons(last)[0]
 
 
 def test_both_sides_are_described_over_the_cases_judged() -> None:
-    found = verdict.judge(pinned(n_broken=4), STRICT)
+    found = verdict.judge_gate(pinned(n_broken=4), STRICT)
     assert (found.baseline.score, found.candidate.score) == (50.0, 49.5)
     assert found.candidate.points == (49.5,) * 5
     assert found.candidate.score - found.baseline.score == pytest.approx(found.difference)
@@ -366,8 +397,8 @@ def test_both_sides_are_described_over_the_cases_judged() -> None:
 
 def test_runs_that_move_as_a_whole_carry_a_badge_and_their_own_noise() -> None:
     shifted = question(runs(*[400] * 5, n_cases=800), runs(380, 390, 400, 410, 420, n_cases=800))
-    found = verdict.judge(shifted, PAIRED)
+    found = verdict.judge_gate(shifted, PAIRED)
     assert found.method == "runs"
     assert "overdispersed" in codes(found.warnings)
     se = math.sqrt(np.var([380, 390, 400, 410, 420], ddof=1) / 5) / 8
-    assert found.p_no_ship == pytest.approx(t_below(1.0 / se, 8))
+    assert found.p_no_ship == pytest.approx(student_cdf(1.0 / se, 8))

@@ -9,21 +9,27 @@ from typing import Any
 
 import pytest
 
-from evalboard.core import comparability, gate_document, verdict, verdict_names
-from evalboard.core.gate import GateInput, GateVerdict, Question
-from tests.core.questions import FIVE, NEWER, PAIRED, STRICT, pinned, question, runs, served
+from evalboard.core.compare import comparability
+from evalboard.core.verdict import gate_verdict, verdict
+from evalboard.core.verdict.gate import GateQuestion
+from evalboard.core.verdict.gate_verdict import GateInput, GateVerdict
+from evalboard.wording.release import write_verdict
+from evalboard.wording.verdict_names import verdict_name
+from tests.core.questions import FIVE, NEWER, PAIRED, STRICT, pinned, question, reasons, runs, served, steps, warnings
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "verdict.md").read_text()
 
 
 def decided(*gates: tuple[str, GateVerdict], names: Sequence[str] = "abcdefgh") -> dict[str, Any]:
-    return verdict.decide([GateInput(tier, name, found) for (tier, found), name in zip(gates, names, strict=False)])
+    """The document as it is kept."""
+    inputs = [GateInput(tier, name, judged) for (tier, judged), name in zip(gates, names, strict=False)]
+    return write_verdict(verdict.decide_from_gates(inputs))
 
 
 def test_every_critical_gate_must_ship_and_the_gravest_word_wins() -> None:
-    good, worse = verdict.judge(pinned(), STRICT), verdict.judge(pinned(n_broken=80), STRICT)
-    opened = verdict.judge(pinned(n_broken=8), STRICT)
-    apart = verdict.judge(replace(pinned(), asked_candidate=served(**NEWER)), STRICT)
+    good, worse = verdict.judge_gate(pinned(), STRICT), verdict.judge_gate(pinned(n_broken=80), STRICT)
+    opened = verdict.judge_gate(pinned(n_broken=8), STRICT)
+    apart = verdict.judge_gate(replace(pinned(), setup_candidate=served(**NEWER)), STRICT)
     for gates, word, headline in (
         ((good,), "ship", 0),
         ((good, good), "ship", 0),
@@ -37,19 +43,21 @@ def test_every_critical_gate_must_ship_and_the_gravest_word_wins() -> None:
 
 
 def test_an_advisory_gate_decides_nothing_and_is_pointed_out() -> None:
-    found = decided(("critical", verdict.judge(pinned(), STRICT)), ("advisory", verdict.judge(pinned(80), STRICT)))
+    found = decided(
+        ("critical", verdict.judge_gate(pinned(), STRICT)), ("advisory", verdict.judge_gate(pinned(80), STRICT))
+    )
     assert (found["verdict"], found["headline_gate"]) == ("ship", 0)
     assert [gate["is_worth_a_look"] for gate in found["gates"]] == [False, True]
     assert "worth_a_look" in [line["code"] for line in found["warnings"] if line["gate"] == 1]
     with pytest.raises(ValueError, match="critical"):
-        decided(("advisory", verdict.judge(pinned(), STRICT)))
+        decided(("advisory", verdict.judge_gate(pinned(), STRICT)))
 
 
 def test_a_drop_found_among_many_gates_must_be_clear_enough_for_that() -> None:
     """Nine of 804 broke: −1.119 + 0.115 is barely below −1."""
-    barely = verdict.judge(pinned(n_broken=9, n_cases=804), STRICT)
+    barely = verdict.judge_gate(pinned(n_broken=9, n_cases=804), STRICT)
     assert (barely.verdict, round(barely.high, 3)) == ("no_ship", -1.005)
-    good = verdict.judge(pinned(), STRICT)
+    good = verdict.judge_gate(pinned(), STRICT)
     alone = decided(("critical", barely))
     among = decided(*[("critical", good)] * 3, ("critical", barely))
     assert (alone["verdict"], among["verdict"]) == ("no_ship", "inconclusive")
@@ -57,13 +65,13 @@ def test_a_drop_found_among_many_gates_must_be_clear_enough_for_that() -> None:
     assert (gate["verdict"], gate["reasons"][0]["code"], gate["repeats_needed"]) == ("inconclusive", "not_settled", 5)
     alone_words = "Alone this would be no-ship; with 4 suites looked at it is not enough (Holm's rule). On these 804"
     assert gate["reasons"][0]["text"].startswith(alone_words)
-    clear = verdict.judge(pinned(n_broken=16), STRICT)
+    clear = verdict.judge_gate(pinned(n_broken=16), STRICT)
     assert decided(*[("critical", good)] * 3, ("critical", clear))["verdict"] == "no_ship"
 
 
 def test_the_document_has_the_shape_that_is_kept() -> None:
-    documented = gate_document.__doc__ or ""
-    found = decided(("critical", verdict.judge(pinned(n_broken=8), STRICT)))
+    documented = gate_verdict.__doc__ or ""
+    found = decided(("critical", verdict.judge_gate(pinned(n_broken=8), STRICT)))
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     for part in (found, found["gates"][0], found["gates"][0]["noise"]["baseline"], found["gates"][0]["reach"]):
         for name in part:
@@ -72,16 +80,16 @@ def test_the_document_has_the_shape_that_is_kept() -> None:
 
 
 def test_the_summary_is_what_a_release_manager_reads() -> None:
-    found = decided(("critical", verdict.judge(pinned(n_broken=4), STRICT)), names=("colours",))
+    found = decided(("critical", verdict.judge_gate(pinned(n_broken=4), STRICT)), names=("colours",))
     assert found["summary"] == (
-        "colours scored 49.5 (each of 5 repeats) against 50.0 (each of 5 repeats). On these 800 cases "
-        "it is worse than the baseline, but no worse than the 1.0 point you accept: −0.5 points, in [−0.6, −0.4] "
+        "colours scored 49.5 (each of 5 repeats) against 50.0 (each of 5 repeats). On these 800 cases the candidate is "
+        "worse than the baseline, but no worse than the 1.0 point you accept: −0.5 points, in [−0.6, −0.4] "
         "(94 % interval)."
     )
-    two = decided(*[("critical", verdict.judge(pinned(), STRICT))] * 2, names=("colours", "towns"))
+    two = decided(*[("critical", verdict.judge_gate(pinned(), STRICT))] * 2, names=("colours", "towns"))
     assert two["summary"].endswith("The 2 suites that decide: colours ship and towns ship.")
     assert two["reasons"][1]["text"].startswith("towns: On these 800 cases")
-    apart = verdict.judge(replace(pinned(), asked_candidate=served(**NEWER)), STRICT)
+    apart = verdict.judge_gate(replace(pinned(), setup_candidate=served(**NEWER)), STRICT)
     assert decided(("critical", apart))["summary"].startswith("The two runs of a cannot be compared. The same model")
 
 
@@ -101,9 +109,9 @@ EVERY = {
 
 @pytest.mark.parametrize("name", EVERY)
 def test_every_sentence_is_one(name: str) -> None:
-    found = verdict.judge(*EVERY[name])
+    found = verdict.judge_gate(*EVERY[name])
     document = decided(("critical", found))
-    texts = [line.text for line in (*found.reasons, *found.warnings, *found.next)] + [document["summary"]]
+    texts = [*reasons(found), *warnings(found), *steps(found), document["summary"]]
     for text in texts:
         assert text.endswith(".")
         assert text[0].isupper() or text[0].isdigit() or text == document["summary"]
@@ -113,37 +121,43 @@ def test_every_sentence_is_one(name: str) -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        pytest.param(pinned(), "it is no worse than the 1.0 point you accept: 0.0 points, in", id="ship"),
-        pytest.param(pinned(n_fixed=8), "it is better than the baseline: +1.0 points, in", id="better"),
-        pytest.param(pinned(n_broken=30), "it is worse than the 1.0 point you accept: −3.8 points, in", id="no-ship"),
-        pytest.param(pinned(n_broken=8), "it may be worse than the 1.0 point you accept, or not", id="open"),
+        pytest.param(pinned(), "the candidate is no worse than the 1.0 point you accept: 0.0 points, in", id="ship"),
+        pytest.param(pinned(n_fixed=8), "the candidate is better than the baseline: +1.0 points, in", id="better"),
+        pytest.param(
+            pinned(n_broken=30), "the candidate is worse than the 1.0 point you accept: −3.8 points, in", id="no-ship"
+        ),
+        pytest.param(pinned(n_broken=8), "the candidate may be worse than the 1.0 point you accept, or not", id="open"),
         pytest.param(pinned(n_broken=8, k=10), "(96.6 % interval)", id="a-later-look"),
         pytest.param(pinned(n_cases=30), "30 cases are too few", id="few"),
         pytest.param(pinned(n_cases=1), "1 case is too few", id="one"),
-        pytest.param(pinned(n_broken=1, n_cases=2), "1 case broke and none was fixed.", id="one-lost"),
+        pytest.param(
+            pinned(n_broken=1, n_cases=2),
+            "1 case broke and none was fixed; by chance alone fewer than one would break.",
+            id="one-lost",
+        ),
     ],
 )
-def test_a_claim_is_held_against_what_people_accept(asked: Question, said: str) -> None:
-    text = verdict.judge(asked, STRICT).reasons[0].text
+def test_a_claim_is_held_against_what_people_accept(asked: GateQuestion, said: str) -> None:
+    text = reasons(verdict.judge_gate(asked, STRICT))[0]
     assert said in text
     assert "tolerance" not in text
 
 
 def test_two_points_are_accepted_and_one_point_is() -> None:
     two = replace(STRICT, tolerance_points=2.0)
-    assert "no worse than the 2.0 points you accept" in verdict.judge(pinned(), two).reasons[0].text
+    assert "no worse than the 2.0 points you accept" in reasons(verdict.judge_gate(pinned(), two))[0]
 
 
 def test_no_interval_leaves_what_a_difference_can_be() -> None:
     """Three cases that all broke, on runs that hardly repeat: the formula would go beyond 100 points."""
-    found = verdict.judge(question(runs(3, 3, 3, 2, 3, n_cases=3), runs(0, 1, 0, 0, 0, n_cases=3)), PAIRED)
+    found = verdict.judge_gate(question(runs(3, 3, 3, 2, 3, n_cases=3), runs(0, 1, 0, 0, 0, n_cases=3)), PAIRED)
     assert (found.low, found.high) == (-100.0, pytest.approx(-55.95, abs=0.01))
-    swapped = verdict.judge(question(runs(0, 1, 0, 0, 0, n_cases=3), runs(3, 3, 3, 2, 3, n_cases=3)), PAIRED)
+    swapped = verdict.judge_gate(question(runs(0, 1, 0, 0, 0, n_cases=3), runs(3, 3, 3, 2, 3, n_cases=3)), PAIRED)
     assert swapped.high == 100.0
 
 
 def test_every_verdict_is_spelled_one_way() -> None:
-    assert [verdict_names.verdict_name(word) for word in verdict.GRAVEST_FIRST] == [
+    assert [verdict_name(word) for word in verdict.VERDICT_ORDER] == [
         "no-ship",
         "not comparable",
         "inconclusive",
@@ -152,14 +166,14 @@ def test_every_verdict_is_spelled_one_way() -> None:
 
 
 def test_an_end_that_is_not_on_the_tolerance_does_not_read_as_if_it_were() -> None:
-    found = verdict.judge(pinned(n_broken=9, n_cases=804), STRICT)
-    assert "[−1.23, −1.00]" not in found.reasons[0].text
-    assert "−1.005]" in found.reasons[0].text
+    found = verdict.judge_gate(pinned(n_broken=9, n_cases=804), STRICT)
+    assert "[−1.23, −1.00]" not in reasons(found)[0]
+    assert "−1.005]" in reasons(found)[0]
 
 
 def test_the_codes_are_those_of_the_page() -> None:
-    codes = {*comparability.GRAVEST_FIRST}
+    codes = {*comparability.BLOCK_ORDER}
     for asked, settings in EVERY.values():
-        found = verdict.judge(asked, settings)
+        found = verdict.judge_gate(asked, settings)
         codes |= {line.code for line in (*found.reasons, *found.warnings, *found.next)}
     assert [code for code in sorted(codes) if f"`{code}`" not in PAGE] == []

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from evalboard.core import verdict
-from evalboard.core.gate import GateVerdict, Question
-from evalboard.core.policy import PolicySettings
+from evalboard.core.suite.policy import PolicySettings
+from evalboard.core.verdict import verdict
+from evalboard.core.verdict.gate import GateQuestion
+from evalboard.core.verdict.gate_verdict import GateVerdict
 from tests.bench.simulated import asked
 
 SCORES = {"pass and fail": [0.0, 1.0], "graded": [0.0, 0.1, 0.25, 0.5, 0.7, 1.0]}
@@ -25,7 +26,7 @@ policies = st.builds(
 
 
 @st.composite
-def questions(draw: st.DrawFn) -> Question:
+def questions(draw: st.DrawFn) -> GateQuestion:
     """Cases that mostly stay as they are, some unstable, a few missing; repeats from one to a few beyond a look."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n = draw(st.sampled_from([3, 20, 60, 120]))
@@ -40,17 +41,17 @@ def questions(draw: st.DrawFn) -> Question:
         scores = np.where(rng.random(shape) < unstable, rng.choice(values, shape), chances[:, None])
         sides.append(np.where(rng.random(shape) < missing, np.nan, scores))
         assume(not np.isnan(sides[-1]).all(axis=0).any())
-    return Question(
+    return GateQuestion(
         case_ids=[f"case-{index}" for index in range(n)],
         groups=[f"group-{index % n_groups}" if n_groups and index % 3 else "" for index in range(n)],
         baseline=sides[0],
         candidate=sides[1],
-        asked_baseline=asked("a"),
-        asked_candidate=asked("b"),
+        setup_baseline=asked("a"),
+        setup_candidate=asked("b"),
     )
 
 
-def with_cases(question: Question, order: list[int]) -> Question:
+def with_cases(question: GateQuestion, order: list[int]) -> GateQuestion:
     return replace(
         question,
         case_ids=[question.case_ids[index] for index in order],
@@ -60,7 +61,7 @@ def with_cases(question: Question, order: list[int]) -> Question:
     )
 
 
-def with_one_more(question: Question, baseline: float, candidate: float) -> Question:
+def with_one_more(question: GateQuestion, baseline: float, candidate: float) -> GateQuestion:
     """A case with one score in every repeat of a side."""
     return replace(
         question,
@@ -81,14 +82,14 @@ def without_order(found: GateVerdict) -> GateVerdict:
 
 
 @given(questions(), policies, st.randoms(use_true_random=False))
-def test_the_order_of_cases_changes_no_bit(question: Question, policy: PolicySettings, random) -> None:
+def test_the_order_of_cases_changes_no_bit(question: GateQuestion, policy: PolicySettings, random) -> None:
     order = list(range(len(question.case_ids)))
     random.shuffle(order)
-    assert verdict.judge(with_cases(question, order), policy) == verdict.judge(question, policy)
+    assert verdict.judge_gate(with_cases(question, order), policy) == verdict.judge_gate(question, policy)
 
 
 @given(questions(), policies, st.randoms(use_true_random=False))
-def test_the_order_of_repeats_changes_no_bit(question: Question, policy: PolicySettings, random) -> None:
+def test_the_order_of_repeats_changes_no_bit(question: GateQuestion, policy: PolicySettings, random) -> None:
     """Of those that enter: beyond a look, which ones do is a matter of order."""
     k = min(question.baseline.shape[1], question.candidate.shape[1])
     look = max((look for look in policy.looks if look <= k), default=None)
@@ -99,13 +100,13 @@ def test_the_order_of_repeats_changes_no_bit(question: Question, policy: PolicyS
         return scores[:, [*enter, *range(len(enter), scores.shape[1])]]
 
     other = replace(question, baseline=shuffled(question.baseline), candidate=shuffled(question.candidate))
-    assert without_order(verdict.judge(other, policy)) == without_order(verdict.judge(question, policy))
+    assert without_order(verdict.judge_gate(other, policy)) == without_order(verdict.judge_gate(question, policy))
 
 
 @given(questions(), policies)
-def test_a_case_that_always_passes_might_as_well_always_fail(question: Question, policy: PolicySettings) -> None:
-    passing = verdict.judge(with_one_more(question, 1.0, 1.0), policy)
-    failing = verdict.judge(with_one_more(question, 0.0, 0.0), policy)
+def test_a_case_that_always_passes_might_as_well_always_fail(question: GateQuestion, policy: PolicySettings) -> None:
+    passing = verdict.judge_gate(with_one_more(question, 1.0, 1.0), policy)
+    failing = verdict.judge_gate(with_one_more(question, 0.0, 0.0), policy)
     for name in ("verdict", "difference", "low", "high", "level", "look", "method", "reach", "leaning"):
         assert getattr(passing, name) == getattr(failing, name), name
     assert [line.code for line in passing.reasons] == [line.code for line in failing.reasons]
@@ -113,20 +114,20 @@ def test_a_case_that_always_passes_might_as_well_always_fail(question: Question,
 
 @given(questions(), policies, st.sampled_from([0.0, 1.0]))
 def test_a_case_broken_in_every_repeat_never_makes_it_better(
-    question: Question, policy: PolicySettings, before: float
+    question: GateQuestion, policy: PolicySettings, before: float
 ) -> None:
-    whole = verdict.judge(with_one_more(question, before, 1.0), policy)
-    broken = verdict.judge(with_one_more(question, before, 0.0), policy)
+    whole = verdict.judge_gate(with_one_more(question, before, 1.0), policy)
+    broken = verdict.judge_gate(with_one_more(question, before, 0.0), policy)
     assert BEST_FIRST.index(broken.verdict) >= BEST_FIRST.index(whole.verdict)
     if whole.low is not None and broken.low is not None:
         assert broken.low < whole.low
 
 
 @given(questions(), policies)
-def test_the_other_way_round_the_interval_is_mirrored(question: Question, policy: PolicySettings) -> None:
-    there = verdict.judge(question, policy)
+def test_the_other_way_round_the_interval_is_mirrored(question: GateQuestion, policy: PolicySettings) -> None:
+    there = verdict.judge_gate(question, policy)
     swapped = replace(question, baseline=question.candidate, candidate=question.baseline)
-    back = verdict.judge(swapped, policy)
+    back = verdict.judge_gate(swapped, policy)
     if there.low is None or there.high is None:
         assert back.low is None
         return
@@ -137,14 +138,14 @@ def test_the_other_way_round_the_interval_is_mirrored(question: Question, policy
 
 
 @given(questions(), policies)
-def test_too_few_repeats_never_decide(question: Question, policy: PolicySettings) -> None:
+def test_too_few_repeats_never_decide(question: GateQuestion, policy: PolicySettings) -> None:
     few = replace(question, candidate=question.candidate[:, : policy.looks[0] - 1])
-    assert verdict.judge(few, policy).verdict == "inconclusive"
+    assert verdict.judge_gate(few, policy).verdict == "inconclusive"
 
 
 @given(questions(), policies)
-def test_a_verdict_keeps_to_its_interval(question: Question, policy: PolicySettings) -> None:
-    found = verdict.judge(question, policy)
+def test_a_verdict_keeps_to_its_interval(question: GateQuestion, policy: PolicySettings) -> None:
+    found = verdict.judge_gate(question, policy)
     if found.verdict == "ship":
         assert found.low > -policy.tolerance_points
     if found.verdict == "no_ship":

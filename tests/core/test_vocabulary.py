@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalboard.core.vocabulary import Vocabulary, VocabularyDamaged, pack
+from evalboard.core.trace.vocabulary import Vocabulary, VocabularyDamaged, pack_vocabulary
 
 TOKENS: list[bytes | None] = [
     b"Hello",  # 0
@@ -26,7 +26,7 @@ TOKENS: list[bytes | None] = [
 
 @pytest.fixture
 def vocabulary() -> Vocabulary:
-    return Vocabulary.unpack(pack(TOKENS, end_ids=[6]))
+    return Vocabulary.unpack(pack_vocabulary(TOKENS, end_ids=[6]))
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_every_token_can_be_seen(vocabulary: Vocabulary, ids: list[int], drawn: 
 
 @given(st.lists(st.none() | st.binary(max_size=12)), st.sets(st.integers(0, 2**31 - 1), max_size=4))
 def test_unpacking_gives_back_what_was_packed(tokens: list[bytes | None], end_ids: set[int]) -> None:
-    again = Vocabulary.unpack(pack(tokens, end_ids))
+    again = Vocabulary.unpack(pack_vocabulary(tokens, end_ids))
     assert [again.token_bytes(index) for index in range(len(again))] == tokens
     assert again.end_ids == end_ids
 
@@ -63,18 +63,18 @@ def test_ids_outside_are_unknown(vocabulary: Vocabulary) -> None:
 
 
 def test_packing_is_the_same_each_time() -> None:
-    assert pack(TOKENS, [6, 5]) == pack(TOKENS, [5, 6, 6])
+    assert pack_vocabulary(TOKENS, [6, 5]) == pack_vocabulary(TOKENS, [5, 6, 6])
 
 
 @pytest.mark.parametrize("position", [0, 3, 4, 9, 20, -1])
 def test_a_damaged_byte_is_refused(position: int) -> None:
-    data = bytearray(pack(TOKENS, [6]))
+    data = bytearray(pack_vocabulary(TOKENS, [6]))
     data[position] ^= 0x41
     with pytest.raises(VocabularyDamaged):
         Vocabulary.unpack(bytes(data))
 
 
-@pytest.mark.parametrize("data", [b"", b"EVV1", b"EVV2" + pack(TOKENS)[4:], pack(TOKENS)[:-7]])
+@pytest.mark.parametrize("data", [b"", b"EVV1", b"EVV2" + pack_vocabulary(TOKENS)[4:], pack_vocabulary(TOKENS)[:-7]])
 def test_what_is_no_whole_vocabulary_is_refused(data: bytes) -> None:
     with pytest.raises(VocabularyDamaged):
         Vocabulary.unpack(data)
@@ -90,7 +90,8 @@ def test_a_vocabulary_that_says_more_than_it_holds_is_refused() -> None:
 
 def test_two_agree_where_one_goes_on_from_the_other() -> None:
     first, longer, other, unknown = (
-        Vocabulary.unpack(pack(tokens)) for tokens in ([b"a", b"bc"], [b"a", b"bc", b"d"], [b"ab", b"c"], [b"a", None])
+        Vocabulary.unpack(pack_vocabulary(tokens))
+        for tokens in ([b"a", b"bc"], [b"a", b"bc", b"d"], [b"ab", b"c"], [b"a", None])
     )
     assert first.agrees_with(longer)
     assert longer.agrees_with(first)

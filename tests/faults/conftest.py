@@ -5,18 +5,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers import RedisServer
-from tests.worker.conftest import new_run, processes, setup, start_worker, wait_until
+from tests.servers import RedisServer, free_lasting_port
+from tests.worker.conftest import new_run, processes, scripted_python, setup, start_worker, wait_until
 
-__all__ = ["new_run", "processes", "setup", "start_worker", "wait_until"]
+__all__ = ["new_run", "processes", "scripted_python", "setup", "start_worker", "wait_until"]
+
+
+@pytest.fixture(scope="session")
+def redis_port() -> int:
+    """One for all: workers of one environment come out of one seedling (tests/nursery.py), and an address is in it."""
+    return free_lasting_port()
 
 
 @pytest.fixture
-def redis(tmp_path: Path) -> Iterator[RedisServer]:
+def redis(tmp_path: Path, redis_port: int) -> Iterator[RedisServer]:
     """A Redis that the test may kill, stop and fill."""
     if not RedisServer.is_installed():
         pytest.skip("No redis-server on PATH; Debian has it as the package `redis-server`.")
-    server = RedisServer(tmp_path)
+    server = RedisServer(tmp_path, port=redis_port)
     server.start()
     yield server
     server.stop()

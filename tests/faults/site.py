@@ -2,11 +2,13 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -15,32 +17,39 @@ import httpx
 import psutil
 
 from evalboard.local import postgres
-from evalboard.local.children import Child, wait_until
+from evalboard.local.children import wait_until
+from evalboard.local.up import KEEP_ALIVE_SECONDS
+from tests.nursery import Nursery, Process
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 60.0
+STOP_SECONDS = 10.0
 RUN = {"suite": "sample", "endpoint": "sample-float32", "profile": "pinned", "repeats": 1}
 
 
 class Site:
     """gunicorn over a database, and two callers: `api` with the local admin's token, `pages` signed in as that person.
 
-    `manage` runs a management command in the site's environment.
+    `manage` runs a management command in the site's environment. Processes come out of a `nursery`, or from fresh
+    interpreters where there is none.
     """
 
-    def __init__(self, folder: Path, database_url: str, **environment: str) -> None:
+    def __init__(self, folder: Path, database_url: str, nursery: Nursery | None, **environment: str) -> None:
         self._folder = folder
+        self._nursery = nursery
         own = {"DATABASE_URL": database_url, "EVALBOARD_DATA_DIR": str(folder), "EVALBOARD_SECRET_KEY": "s" * 50}
         self._environment = {**os.environ, "REDIS_URL": "", **own, **environment}
-        self._web: Child | None = None
+        self._web: Process | subprocess.Popen[bytes] | None = None
         self._address = ""
         self.api = self.pages = httpx.Client()
 
     def manage(self, *arguments: str) -> str:
-        command = [sys.executable, ROOT / "manage.py", *arguments]
-        done = subprocess.run(command, cwd=ROOT, env=self._environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+            status = self._start_process("manage", *arguments, out=out.fileno(), err=err.fileno()).wait()
+            out.seek(0)
+            err.seek(0)
+            assert status == 0, err.read()
+            return out.read()
 
     def start(self, *, workers: int = 1, threads: int = 8) -> None:
         """Start it over a migrated database that has the samples, and sign in."""
@@ -60,13 +69,13 @@ class Site:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         self._address = f"http://127.0.0.1:{port}"
-        command = [sys.executable, "-m", "gunicorn", "evalboard.wsgi", "--bind", f"127.0.0.1:{port}"]
-        command += ["--worker-class", "gthread", "--workers", str(workers), "--threads", str(threads)]
-        command += ["--no-control-socket"]
+        options = ["--bind", f"127.0.0.1:{port}", "--worker-class", "gthread", "--workers", str(workers)]
+        options += ["--threads", str(threads), "--no-control-socket", "--keep-alive", str(KEEP_ALIVE_SECONDS)]
         log = self._folder / "web.log"
-        self._web = Child("the web server", command, log=log, env=self._environment, cwd=ROOT)
-        assert wait_until(lambda: self.is_alive() or self._web.exit_status() is not None, START_SECONDS)  # type: ignore[union-attr]
-        assert self.is_alive(), self._web.end_of_log(lines=20)
+        with log.open("ab") as out:
+            self._web = self._start_process("gunicorn", "evalboard.wsgi", *options, out=out.fileno(), err=out.fileno())
+        assert wait_until(lambda: self.is_alive() or self._web.poll() is not None, START_SECONDS)  # type: ignore[union-attr]
+        assert self.is_alive(), log.read_text()[-4000:]
 
     def is_alive(self) -> bool:
         try:
@@ -91,19 +100,30 @@ class Site:
         return self._client()
 
     def stop(self) -> None:
-        if self._web:
-            self._web.stop()
         for client in (self.api, self.pages):
             client.close()
+        if self._web:
+            self._web.send_signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                self._web.wait(STOP_SECONDS)
+            self._web.kill()
+            self._web.wait()
+
+    def _start_process(self, module: str, *arguments: str, out: int, err: int) -> Process | subprocess.Popen[bytes]:
+        """In a process group of its own, as what people start."""
+        if self._nursery:
+            return self._nursery.start(module, *arguments, environment=self._environment, out=out, err=err)
+        command = [sys.executable, "-m", module, *arguments]
+        return subprocess.Popen(command, cwd=ROOT, env=self._environment, stdout=out, stderr=err, process_group=0)
 
     def _client(self, *, base: str = "", **options: Any) -> httpx.Client:
         return httpx.Client(base_url=self._address + base, timeout=120, **options)
 
 
 @contextmanager
-def site(folder: Path, database_url: str, **environment: str) -> Iterator[Site]:
+def site(folder: Path, database_url: str, nursery: Nursery | None = None, **environment: str) -> Iterator[Site]:
     """A site that is not served yet; whatever it started ends with the block."""
-    found = Site(folder, database_url, **environment)
+    found = Site(folder, database_url, nursery, **environment)
     try:
         yield found
     finally:

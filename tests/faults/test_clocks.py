@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 
-from runs import services
 from runs.models import Response, Run, Shard, Worker
+from runs.sweep import reconcile
 from tests.faults.whole import assert_whole
 from tests.worker.conftest import Start, Wait, ended, kill_group
 
@@ -37,7 +37,7 @@ def test_a_worker_whose_clock_is_an_hour_off_works_as_any_other(
     kill_group(right)
 
     def is_noticed() -> bool:
-        services.reconcile()  # as the scheduler does: the second worker looks once an hour, and may have nothing left
+        reconcile()  # as the scheduler does: the second worker looks once an hour, and may have nothing left
         return run.events.filter(code="worker_lost").exists()
 
     wait_until(is_noticed, "the ended lease is noticed")

@@ -76,7 +76,7 @@ def end_at_once(server: postgres.Server) -> None:
     """As `pg_ctl stop -m immediate` does: every session ends where it is, and the start afterwards recovers."""
     connection.close()
     os.kill(int((server.folder / "postmaster.pid").read_text().split("\n")[0]), signal.SIGQUIT)
-    assert children.wait_until(lambda: server.exit_status() is not None, 30)
+    assert children.wait_until(lambda: server.exit_status() is not None, 60)
 
 
 def assert_nothing_half_written() -> None:
@@ -100,7 +100,8 @@ def test_a_database_that_is_restarted_costs_no_attempt(
         server.start()
         assert_nothing_half_written()
         n_before = Response.objects.count()
-        wait_until(lambda n=n_before: Response.objects.count() > n + 3, "the worker goes on")  # type: ignore[misc]
+        # On a slow machine it may have come to the end before anybody looked.
+        wait_until(lambda n=n_before: Response.objects.count() > n + 3 or ended(run), "the worker goes on")  # type: ignore[misc]
     wait_until(lambda: ended(run), "the run ends")
     assert_whole(run)
     assert set(Shard.objects.values_list("attempt", flat=True)) == {1}

@@ -14,8 +14,8 @@ import pytest
 from tests.servers import RedisServer
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_SECONDS = 180.0
-AT_WORK = ("redis-server", "postgres", "gunicorn", "-m worker --scheduler", "scripted_host.py", "--type=renderer")
+PATIENCE_SECONDS = 600.0
+AT_WORK = ("redis-server", "postgres", "gunicorn", "-m tests.nursery", "scripted_host.py", "--type=renderer")
 RUNS_A_PROGRAM = """
 import sys
 from tools.test import run

@@ -7,9 +7,10 @@ import pytest
 from django.db.models.functions import Now
 
 from evalboard.celery import app
-from runs import dispatch, selectors, services
 from runs.models import Response, Run, Shard, Worker
-from runs.services.reconcile import RING_AGAIN
+from runs.run import run_report
+from runs.sweep import RING_AGAIN, reconcile
+from runs.work import dispatch
 from tests.faults.whole import assert_whole
 from tests.servers import RedisServer
 from tests.worker.conftest import Start, Wait, ended
@@ -84,7 +85,7 @@ def test_a_worker_that_waited_out_the_outage_hears_the_doorbell_again(
     wait_until(lambda: listeners(redis) == 1, "the worker listens again")
     assert not Response.objects.exists()  # nobody has told it yet
     Shard.objects.update(next_at=Now() - RING_AGAIN)
-    services.reconcile()
+    reconcile()
     wait_until(lambda: ended(run), "the run ends")
     assert_whole(run)
 
@@ -100,9 +101,7 @@ def test_without_redis_queued_work_is_found_by_looking(
     wait_until(lambda: all(map(ended, runs)), "the runs end")
     for run in runs:
         assert_whole(run)
-        assert [event.code for event in selectors.run_report(run.pk).events if event.level == "warning"] == [
-            "queue_delayed"
-        ]
+        assert [event.code for event in run_report(run.pk).events if event.level == "warning"] == ["queue_delayed"]
 
 
 def test_rings_lost_at_once_are_rung_again_by_the_sweep(
@@ -112,11 +111,11 @@ def test_rings_lost_at_once_are_rung_again_by_the_sweep(
     run = new_run(["say blue"] * 36, repeats=2)
     assert n_rings() == 6
     redis.command("FLUSHALL")
-    services.reconcile()
+    reconcile()
     assert n_rings() == 0  # they may still be on their way
     Shard.objects.update(next_at=Now() - RING_AGAIN)
-    services.reconcile()
-    services.reconcile()
+    reconcile()
+    reconcile()
     assert n_rings() == 6  # one for each shard that waits, however often it is swept
     idle_worker()
     wait_until(lambda: ended(run), "the run ends")
@@ -146,7 +145,7 @@ def test_a_full_redis_takes_no_ring_and_fails_no_run(
     assert event.level == "warning"
     redis.command("CONFIG", "SET", "maxmemory", "0")
     Shard.objects.update(next_at=Now() - RING_AGAIN)
-    services.reconcile()
+    reconcile()
     wait_until(lambda: ended(run), "the run ends")
     assert_whole(run)
 

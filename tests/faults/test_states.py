@@ -1,5 +1,6 @@
 """Everything that can happen to a run, in any order, over the services: what has ended stays, and every count holds."""
 
+import os
 from collections import Counter
 from typing import Any
 
@@ -18,12 +19,26 @@ from hypothesis.stateful import (
 )
 
 from evalboard.core.errors import Conflict, InvalidInput, LeaseLost
-from evalboard.core.provenance import Failed, Outcome
-from runs import services
+from evalboard.core.trace import Failed, Outcome
+from runs import run
+from runs import work as work_slice
 from runs.models import CaseColumns, RepeatScore, Response, Run, Shard, TraceBlock
+from runs.run import cancel_run
+from runs.sweep import reconcile
+from runs.work import (
+    Lease,
+    bind_bucket,
+    claim_shard,
+    fail_start,
+    finish_shard,
+    record_outcomes,
+    release_shard,
+    renew_shard,
+)
 from tests import build, outcomes
 from tests.worker.conftest import ended
 
+IS_SOAK = os.environ.get("EVALBOARD_SOAK") == "1"
 N_CASES = 24  # two shards a repeat
 ENDED = {*Run.TERMINAL}
 
@@ -37,7 +52,7 @@ class RunMachine(RuleBasedStateMachine):
         super().__init__()
         self.savepoint = transaction.atomic()
         self.savepoint.__enter__()
-        self.leases: list[services.Lease] = []
+        self.leases: list[Lease] = []
         self.ended: dict[tuple[str, int], str] = {}
 
     def teardown(self) -> None:
@@ -53,50 +68,51 @@ class RunMachine(RuleBasedStateMachine):
 
     @rule(who=st.integers(0, 1))
     def claim(self, who: int) -> None:
-        lease = services.claim_shard(worker=self.workers[who])
+        lease = claim_shard(worker=self.workers[who])
         if lease is not None:
-            services.bind_bucket(lease=lease, bucket=self.process.bucket)
+            bind_bucket(run_id=self.run.pk, bucket=self.process.bucket)
             self.leases.append(lease)
 
     @precondition(lambda self: self.leases)
     @rule(data=st.data(), n=st.integers(1, 12), fails=st.booleans())
     def record(self, data: st.DataObject, n: int, fails: bool) -> None:
         lease = self._any_lease(data)
-        shard = Shard.objects.get(pk=lease.shard_id)
+        shard = Shard.objects.get(pk=lease.id)
         cases = range(shard.first, min(shard.first + n, shard.last + 1))
         found = [Failed(case, "timeout", "It hung.") if fails else outcomes.decoded(case) for case in cases]
-        self._try(services.record_outcomes, lease=lease, process=self.process, outcomes=found)
+        self._try(record_outcomes, lease=lease, process=self.process, outcomes=found)
 
-    @rule(who=st.integers(0, 1), chance=st.integers(0, 3))
-    def work(self, who: int, chance: int) -> None:
-        """A shard from its claim to its end, with whatever an earlier attempt left of it."""
-        self.claim(who)
-        if not self.leases:
-            return
-        lease = self.leases[-1]
-        shard = Shard.objects.get(pk=lease.shard_id)
-        found: list[Outcome] = [outcomes.decoded(case) for case in range(shard.first, shard.last + 1)]
-        if chance == 3:
-            found[0] = Failed(shard.first, "timeout", "It hung.")
-        if self._try(services.record_outcomes, lease=lease, process=self.process, outcomes=found):
-            self._try(services.finish_shard, lease=lease)
+    @rule(who=st.integers(0, 1), chance=st.integers(0, 3), n=st.integers(1, 4))
+    def work(self, who: int, chance: int, n: int) -> None:
+        """Some shards from their claim to their end, with whatever an earlier attempt left of them."""
+        for _ in range(n):
+            self.claim(who)
+            if not self.leases:
+                return
+            lease = self.leases[-1]
+            shard = Shard.objects.get(pk=lease.id)
+            found: list[Outcome] = [outcomes.decoded(case) for case in range(shard.first, shard.last + 1)]
+            if chance == 3:
+                found[0] = Failed(shard.first, "timeout", "It hung.")
+            if self._try(record_outcomes, lease=lease, process=self.process, outcomes=found):
+                self._try(finish_shard, lease=lease)
 
     @precondition(lambda self: self.leases)
     @rule(data=st.data())
     def finish(self, data: st.DataObject) -> None:
-        self._try(services.finish_shard, lease=self._any_lease(data))
+        self._try(finish_shard, lease=self._any_lease(data))
 
     @precondition(lambda self: self.leases)
     @rule(data=st.data(), is_crash=st.booleans())
     def release(self, data: st.DataObject, is_crash: bool) -> None:
-        services.release_shard(lease=self._any_lease(data), reason="The test says so.", is_crash=is_crash)
+        release_shard(lease=self._any_lease(data), reason="The test says so.", is_crash=is_crash)
 
     @rule(n=st.integers(1, 3))
     def fail_to_start(self, n: int) -> None:
         for _ in range(n):
             self.claim(0)
             if self.leases:
-                services.fail_start(lease=self.leases[-1], reason="The engine did not start.")
+                fail_start(lease=self.leases[-1], reason="The engine did not start.")
             Shard.objects.update(next_at=Now())
 
     @precondition(lambda self: self.leases)
@@ -104,8 +120,8 @@ class RunMachine(RuleBasedStateMachine):
     def cancel_shard(self, data: st.DataObject) -> None:
         """As a worker does that learns of it from a heartbeat."""
         lease = self._any_lease(data)
-        if services.renew_lease(lease=lease).is_cancel_wanted:
-            services.cancel_shard(lease=lease)
+        if renew_shard(lease=lease).is_cancel_wanted:
+            work_slice.cancel_shard(lease=lease)
 
     @rule()
     def expire(self) -> None:
@@ -113,16 +129,16 @@ class RunMachine(RuleBasedStateMachine):
 
     @rule()
     def sweep(self) -> None:
-        services.reconcile()
+        reconcile()
 
     @rule(chance=st.integers(0, 3))
     def cancel(self, chance: int) -> None:
         if chance == 3:  # rarely, else hardly a run would end in another way
-            self._try(services.cancel_run, run_id=self.run.pk)
+            self._try(cancel_run, run_id=self.run.pk)
 
     @rule(n=st.integers(1, 2))
     def add_repeats(self, n: int) -> None:
-        if self._try(services.add_repeats, run_id=self.run.pk, n=n):
+        if self._try(run.add_repeats, run_id=self.run.pk, n=n):
             self.ended.pop(("run", self.run.pk), None)  # the one way back to work
 
     @invariant()
@@ -161,7 +177,7 @@ class RunMachine(RuleBasedStateMachine):
         else:
             assert n_stored < n_repeats * N_CASES or self.run.is_cancel_wanted
 
-    def _any_lease(self, data: st.DataObject) -> services.Lease:
+    def _any_lease(self, data: st.DataObject) -> Lease:
         """Any lease that was ever given: most of them are lost by now."""
         return data.draw(st.sampled_from(self.leases))
 
@@ -174,14 +190,15 @@ class RunMachine(RuleBasedStateMachine):
         return True
 
 
+@pytest.mark.drawn
 @pytest.mark.django_db
 def test_nothing_that_has_ended_changes_and_every_count_holds() -> None:
     """R23: cancel, claim, record, finish, release, lose, sweep and add repeats in any order."""
     bounds = settings(
-        max_examples=60,
+        max_examples=1000 if IS_SOAK else 40,
         stateful_step_count=25,
         deadline=None,
-        derandomize=True,
+        derandomize=not IS_SOAK,
         database=None,
         phases=[Phase.generate],  # shrinking may take minutes; the failing steps are printed as they are
         suppress_health_check=list(HealthCheck),

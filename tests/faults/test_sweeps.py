@@ -10,9 +10,9 @@ import pytest
 from django.db import connections
 from django.db.models.functions import Now
 
-from runs import services
 from runs.models import Event, Response, Run, Shard, Worker
-from runs.services.reconcile import WAIT_BEFORE_SAYING_SO
+from runs.sweep import WAIT_BEFORE_SAYING_SO, reconcile
+from runs.work import claim_shard, register_worker
 from tests import build
 from tests.faults.whole import assert_whole
 from tests.servers import RedisServer
@@ -28,7 +28,7 @@ def sweep_at_once() -> int:
 
     def sweep(_: int) -> int:
         try:
-            return services.reconcile()
+            return reconcile()
         finally:
             connections.close_all()
 
@@ -41,7 +41,7 @@ def test_sweeps_at_once_take_each_lost_shard_back_once(db: None) -> None:
     build.suite(case_ids=[f"case-{n}" for n in range(96)])
     run = build.run(repeats=5)
     worker = build.worker()
-    leases = [services.claim_shard(worker=worker) for _ in range(40)]
+    leases = [claim_shard(worker=worker) for _ in range(40)]
     assert all(leases)
     Shard.objects.filter(status="running").update(lease_until=Now() - timedelta(seconds=1))
     assert sweep_at_once() == 40
@@ -95,9 +95,9 @@ def test_without_a_scheduler_a_worker_sweeps(
     new_run: Callable[..., Run], start_worker: Start, wait_until: Wait
 ) -> None:
     """R26: what a dead worker of another host left is taken back by one that has nothing else to do."""
-    gone = services.register_worker(name="gone", host="elsewhere", pid=1, pool="default", hardware={}, versions={})
+    gone = register_worker(name="gone", host="elsewhere", pid=1, pool="default", hardware={}, versions={})
     run = new_run(["say blue"] * 3, repeats=1)
-    assert services.claim_shard(worker=gone)
+    assert claim_shard(worker=gone)
     start_worker()
     wait_until(lambda: Worker.objects.count() == 2, "the worker has registered")
     assert not run.events.filter(code="worker_lost").exists()  # another host's worker may be alive for all it knows

@@ -7,16 +7,18 @@ from typing import Any
 
 import pytest
 
-from evalboard.core.profile_defaults import DEFAULT_PROFILES
-from runs import selectors, services
+from evalboard.core.profile import DEFAULT_PROFILES
+from runs.catalogue import create_endpoint, create_profile
 from runs.models import Response, Run, Worker
+from runs.run import create_run, run_report
+from runs.suites import push_suite
 from tests.faults.whole import assert_counted
 from tests.worker.conftest import Start, Wait, ended
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 WORDS = ("blue", "red", "green", "orange", "violet")
-QUESTIONS = ("What is the capital of {}? One word.", "Name a river in {}.", "Say one word about {}.")
+QUESTIONS = ("What is the capital of {}? One word.", "Name a river in {}.")
 COUNTRIES = ("France", "Peru", "Japan", "Kenya", "Norway", "India", "Chile", "Egypt")
 
 
@@ -33,10 +35,10 @@ def assert_equal(by_one: Run, by_two: Run) -> None:
     assert served.count() == 2
     assert by_one.bucket_id == by_two.bucket_id
     assert trace_digests(by_one) == trace_digests(by_two)
-    twin = selectors.run_report(by_two.pk).twin  # what the run's page says
+    twin = run_report(by_two.pk).twin  # what the run's page says
     assert twin is not None
     n_responses = len(trace_digests(by_one))
-    assert (twin.run_id, twin.n_equal, twin.n_compared) == (by_one.pk, n_responses, n_responses)
+    assert (twin.run, twin.n_equal, twin.n_compared) == (str(by_one.pk), n_responses, n_responses)
 
 
 def test_a_run_by_two_workers_has_the_bytes_of_a_run_by_one(
@@ -65,12 +67,10 @@ def test_two_real_engines_give_the_bytes_of_one(
     settings.MODEL_ROOTS = [sample_model.parent]
     prompts = [question.format(country) for country in COUNTRIES for question in QUESTIONS]
     cases = [{"id": f"case-{n}", "prompt": prompt, "target": "none"} for n, prompt in enumerate(prompts)]
-    suite = {"slug": "real", "title": "Real", "max_tokens": 8, "scorer": {"kind": "contains"}, "cases": cases}
-    services.push_suite(document=suite)
-    services.create_profile(slug="pinned", title="", settings=DEFAULT_PROFILES["pinned"]["settings"])
-    services.create_endpoint(
-        slug="real", model_path=str(sample_model), dtype="float32", line="smollm2", max_model_len=256
-    )
+    suite = {"slug": "real", "title": "Real", "max_tokens": 4, "scorer": {"kind": "contains"}, "cases": cases}
+    push_suite(document=suite)
+    create_profile(slug="pinned", title="", settings=DEFAULT_PROFILES["pinned"]["settings"])
+    create_endpoint(slug="real", model_path=str(sample_model), dtype="float32", line="smollm2", max_model_len=256)
     cores = sorted(os.sched_getaffinity(0))
 
     def start(core: int) -> None:
@@ -79,11 +79,12 @@ def test_two_real_engines_give_the_bytes_of_one(
             EVALBOARD_MODEL_ROOTS=str(sample_model.parent),
             EVALBOARD_RESPONSE_SECONDS="120",
             EVALBOARD_LEASE_SECONDS="30",
+            PYTHONPATH=os.environ.get("PYTHONPATH", ""),  # a fresh interpreter takes a second before it asks
         )
         os.sched_setaffinity(worker.pid, {core})  # before it asks how many cores it has, and starts anything
 
     def run() -> Run:
-        created = services.create_run(suite="real", endpoint="real", profile="pinned", repeats=1)
+        created = create_run(suite="real", endpoint="real", profile="pinned", repeats=1)
         wait_until(lambda: ended(created), "the run ends")
         assert created.status == "finished"
         return created

@@ -10,6 +10,7 @@ import pytest
 
 from evalboard.local import postgres
 from tests.faults.site import RUN, Site, kill, site
+from tests.nursery import Nursery
 
 THREADS = 4
 
@@ -24,8 +25,8 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.Serv
 
 
 @pytest.fixture(scope="module")
-def web(database: postgres.Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with site(tmp_path_factory.mktemp("web"), database.create_database("evalboard")) as found:
+def web(database: postgres.Server, tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> Iterator[Site]:
+    with site(tmp_path_factory.mktemp("web"), database.create_database("evalboard"), nursery) as found:
         found.manage("migrate", "--no-input")
         found.start(threads=THREADS)
         yield found
@@ -81,7 +82,7 @@ def test_the_api_and_the_metrics_answer_in_their_own_shape(web: Site) -> None:
 def test_what_needs_no_database_still_answers(web: Site) -> None:
     assert web.get("/api/v1/health").status_code == 200
     assert (web.ready().status_code, web.ready().json()["fields"].keys()) == (503, {"database"})
-    assert web.get("/static/frontend/css/base.css").status_code == 200
+    assert web.get("/static/shell/base.css").status_code == 200
 
 
 def test_the_very_next_request_works_once_it_is_back(web: Site, database: postgres.Server) -> None:
@@ -101,9 +102,11 @@ def test_a_restart_that_nobody_met_costs_no_request(web: Site, database: postgre
     assert {answer.status_code for answer in at_once(web, "/runs/", n=8 * THREADS)} == {200}
 
 
-def test_a_server_is_not_ready_until_the_database_is_migrated(database: postgres.Server, tmp_path: Path) -> None:
+def test_a_server_is_not_ready_until_the_database_is_migrated(
+    database: postgres.Server, tmp_path: Path, nursery: Nursery
+) -> None:
     """A new version started before its migrations gets no requests from a gateway that asks /ready."""
-    with site(tmp_path, database.create_database("not_migrated")) as new:
+    with site(tmp_path, database.create_database("not_migrated"), nursery) as new:
         new.manage("migrate", "--no-input", "runs", "0001")
         new.serve()
         assert (new.ready().status_code, new.ready().json()["fields"].keys()) == (503, {"migrations"})

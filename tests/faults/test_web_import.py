@@ -1,6 +1,7 @@
 """A log that hangs its reader hangs nobody else, and what is left of a sender who goes away is nothing."""
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,14 +13,16 @@ from evalboard.local.children import wait_until
 from runs.models import Import
 from tests.faults.site import Site, site
 from tests.importers import batch_log
+from tests.nursery import Nursery
 
 SLOW = batch_log.output({"sky": "blue"}) * 200_000  # half a minute of reading and more
 
 
 @pytest.fixture
-def web(database_url: str, tmp_path: Path) -> Iterator[Site]:
-    (tmp_path / "spool").mkdir()
-    with site(tmp_path, database_url, TMPDIR=str(tmp_path / "spool"), EVALBOARD_IMPORT_CPU_SECONDS="3") as found:
+def web(database_url: str, tmp_path: Path, nursery: Nursery) -> Iterator[Site]:
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    with site(tmp_path, database_url, nursery, TMPDIR=str(spool), EVALBOARD_IMPORT_CPU_SECONDS="3") as found:
         found.start(threads=4)
         yield found
 
@@ -48,6 +51,7 @@ def test_others_are_answered_and_the_log_is_refused(web: Site) -> None:
     while readers(web):
         assert web.get("/api/v1/health").status_code == 200
         n_answered += 1
+        time.sleep(0.1)  # the reader is given its seconds by the processor, which asking takes as well
     sender.join()
     assert n_answered > 2
     [answer] = said
@@ -63,7 +67,7 @@ def test_a_reader_ends_when_its_sender_leaves(web: Site) -> None:
     reader = readers(web)[0]
     sender.join()
     assert isinstance(said[0], httpx.ReadTimeout)
-    assert wait_until(lambda: not reader.is_running(), 20)
+    assert wait_until(lambda: not reader.is_running(), 60)
     assert reader.pid not in [child.pid for child in readers(web)]
     assert web.get("/api/v1/health").status_code == 200
     assert not Import.objects.exists()

@@ -40,6 +40,6 @@ def test_every_process_gives_the_count_of_all(web: Site) -> None:
 
     [first, *_] = web.processes()
     first.kill()
-    assert wait_until(lambda: first not in web.processes() and len(web.processes()) == 2, 30)
-    assert wait_until(web.is_alive, 30)
+    assert wait_until(lambda: first not in web.processes() and len(web.processes()) == 2, 60)
+    assert wait_until(web.is_alive, 60)
     assert {counted(web) for _ in range(10)} == {N_REQUESTS}

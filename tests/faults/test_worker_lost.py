@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from runs import selectors
 from runs.models import Response, Run, Shard, Worker
+from runs.run import run_report
+from runs.work import worker_rows
 from tests.faults.whole import assert_whole
 from tests.worker.conftest import Start, Wait, ended, engines, is_gone, kill_group
 
@@ -34,7 +35,7 @@ def test_a_machine_that_goes_down_mid_shard_is_noticed_by_another_within_a_lease
     assert "was not heard of for the length of a lease" in lost
     [again] = run.events.filter(code="attempt").values_list("text", flat=True)
     assert "attempt 2 begun by" in again
-    assert {lost, again} <= {event.text for event in selectors.run_report(run.pk).events}  # what the run's page shows
+    assert {lost, again} <= {event.text for event in run_report(run.pk).events}  # what the run's page shows
     assert left
     wait_until(lambda: all(map(is_gone, left)), "the engine of the killed worker has ended")
 
@@ -56,7 +57,7 @@ def test_a_zombie_is_refused_and_counted(new_run: Callable[..., Run], start_work
     after = dict(Response.objects.values_list("id", "recorded_at"))
     assert before.items() <= after.items()
     assert Worker.objects.get(pk=sleeper.pk).n_fenced == 1
-    row = next(row for row in selectors.worker_rows() if row.name == sleeper.name)
+    row = next(row for row in worker_rows() if row.name == sleeper.name)
     assert row.n_fenced == 1  # what the workers page shows
 
 

@@ -1,6 +1,6 @@
 """What must hold of a run after any fault: every case of every repeat once, counted right, its trace exact."""
 
-from evalboard.core import codec
+from evalboard.core.trace import read_trace
 from runs.models import Response, Run, Shard
 from tests.worker import scripted_host
 
@@ -39,7 +39,7 @@ def assert_exact(run: Run) -> None:
         assert response.text == word
         assert response.trace_block is not None
         assert response.trace_slot is not None
-        trace = codec.read_trace(bytes(response.trace_block.data), response.trace_slot)
+        trace = read_trace(bytes(response.trace_block.data), response.trace_slot)
         assert trace.digest == bytes(response.trace_digest or b"")
         assert trace.token_ids.tolist() == ids
         assert trace.logprobs.tolist() == [-0.125 * (position + 1) for position in range(len(ids))]

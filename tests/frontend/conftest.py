@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from runs import services
+from runs.access import grant_role
 from tests.frontend import stage as staged
 
 
@@ -25,7 +25,7 @@ def client_of(db: None) -> Callable[[str], Client]:
         client = Client(raise_request_exception=False)
         if role != "anonymous":
             user, _ = get_user_model().objects.get_or_create(username=role)
-            services.grant_role(user=user, role=role)
+            grant_role(user=user, role=role)
             client.force_login(user)
         return client
 

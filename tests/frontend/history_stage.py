@@ -13,12 +13,16 @@ from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.db.models import F
 
-from evalboard.core import columns, noise
 from evalboard.core.digest import digest_json
-from evalboard.core.profile_defaults import DEFAULT_PROFILES
-from runs import services
+from evalboard.core.profile import DEFAULT_PROFILES
+from evalboard.core.stats import run_points
+from evalboard.core.trace import pack_buckets, pack_digests, pack_reasons, pack_scores
+from runs.baselines import set_baseline
+from runs.catalogue import create_profile
+from runs.catalogue.rotations import note_rotation
 from runs.models import Baseline, Bucket, CaseColumns, Fingerprint, Model, Repeat, RepeatScore, Rotation, Run, Shard
-from runs.services.rotations import note_rotation
+from runs.run import create_run
+from runs.suites import push_suite
 from tests import build
 
 SLUG = "toolcalls"
@@ -39,12 +43,12 @@ def suite(n_cases: int) -> None:
     plain = {"target": "blue"}
     cases = [plain | {"id": f"tool-{n:03}", "prompt": f"Call {n}.", "reference": n < 20} for n in range(n_cases)]
     document = {"slug": SLUG, "title": "Tool calls", "max_tokens": 64, "scorer": {"kind": "exact"}, "cases": cases}
-    services.push_suite(document=document)
+    push_suite(document=document)
     build.endpoint("prod-router", line="acme-7b-ft")
     build.endpoint("gpu-3", line="acme-7b-ft")
     for slug, base in (("fast", "fast"), ("fixed", "pinned")):
         settings = DEFAULT_PROFILES[base]["settings"]
-        services.create_profile(slug=slug, title=slug.title(), settings=settings)
+        create_profile(slug=slug, title=slug.title(), settings=settings)
 
 
 def bucket(model: str, stack: str, batch_class: str) -> Bucket:
@@ -70,7 +74,7 @@ def run(
     seed: int = 0,
 ) -> Run:
     """A finished run of about `score` points whose repeats have a standard deviation of about `spread`."""
-    asked = services.create_run(suite=SLUG, endpoint=on, profile=under, repeats=repeats)
+    asked = create_run(suite=SLUG, endpoint=on, profile=under, repeats=repeats)
     at = FIRST_DAY + timedelta(days=day)
     Run.objects.filter(pk=asked.pk).update(bucket=by, created_at=at, ran_at=at, started_at=at)
     asked.refresh_from_db()
@@ -78,7 +82,8 @@ def run(
         turn = note_rotation(run=asked)
     if turn is not None:
         Rotation.objects.filter(pk=turn.pk).update(at=at)
-    scores = _scores(asked.suite_version.n_cases, score / 100, spread / 100, repeats, seed or asked.pk)
+    seed = seed or Run.objects.filter(suite_version__suite__slug=SLUG).count()  # the same whatever ran before
+    scores = _scores(asked.suite_version.n_cases, score / 100, spread / 100, repeats, seed)
     _store(asked, scores, by, at)
     done = Shard.objects.filter(repeat__run=asked)
     done.update(status=Shard.Status.FINISHED, n_done=F("last") - F("first") + 1)
@@ -88,7 +93,7 @@ def run(
 
 
 def baseline(of: Run, reason: str, *, user: Any, day: float) -> Baseline:
-    made = services.set_baseline(suite=SLUG, run=of.pk, reason=reason, user=user)
+    made = set_baseline(suite=SLUG, run=of.pk, reason=reason, user=user)
     Baseline.objects.filter(pk=made.pk).update(created_at=FIRST_DAY + timedelta(days=day))
     return made
 
@@ -132,19 +137,19 @@ def _scores(n_cases: int, score: float, spread: float, repeats: int, seed: int) 
 
 def _store(of: Run, scores: Sequence[np.ndarray], by: Bucket, at: datetime) -> None:
     n = of.suite_version.n_cases
-    digests = columns.pack_digests([b"1" * 16] * n)
+    digests = pack_digests([b"1" * 16] * n)
     found = list(of.repeats.order_by("index"))
-    kept = {"text_digests": digests, "trace_digests": digests, "buckets": columns.pack_buckets([0] * n)}
+    kept = {"text_digests": digests, "trace_digests": digests, "buckets": pack_buckets([0] * n)}
     CaseColumns.objects.bulk_create(CaseColumns(repeat=repeat, bucket_ids=[by.pk], **kept) for repeat in found)
     RepeatScore.objects.bulk_create(
         RepeatScore(
             repeat=repeat,
             scorer=of.suite_version.scorer,
-            scores=columns.pack_scores(of_repeat),
-            reasons=columns.pack_reasons([None] * n),
+            scores=pack_scores(of_repeat),
+            reasons=pack_reasons([None] * n),
             n_scored=n,
             n_missing=0,
-            points=noise.run_points(of_repeat),
+            points=run_points(of_repeat),
         )
         for repeat, of_repeat in zip(found, scores, strict=True)
     )

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from runs import services
+from runs.catalogue import create_policy, store_default_policies
 from runs.models import EngineProcess, Release, Run, SuiteVersion
+from runs.release import create_release
 from tests import build
 
 N_CASES = 30
@@ -39,8 +40,8 @@ def _text(is_wrong: bool) -> str:
 
 def policies() -> None:
     """The defaults, and `wide`, under which 30 cases can be settled."""
-    services.store_default_policies()
-    services.create_policy(slug="wide", title="Wide", settings=WIDE)
+    store_default_policies()
+    create_policy(slug="wide", title="Wide", settings=WIDE)
 
 
 def gate(baseline: Run, candidate: Run, tier: str = "critical") -> dict[str, Any]:
@@ -49,7 +50,7 @@ def gate(baseline: Run, candidate: Run, tier: str = "critical") -> dict[str, Any
 
 
 def release(*gates: dict[str, Any], policy: str | None = "wide", **changes: Any) -> Release:
-    return services.create_release(gates=gates, policy=policy, **changes)
+    return create_release(gates=gates, policy=policy, **changes)
 
 
 def of_kind(kind: str) -> Release:

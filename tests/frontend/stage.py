@@ -8,13 +8,26 @@ from typing import Any
 
 from django.db.models.functions import Now
 
-from evalboard.core import vocabulary
 from evalboard.core.digest import short_digest
-from evalboard.core.profile_defaults import DEFAULT_PROFILES
-from evalboard.core.provenance import Decoded, Failed, Outcome, Timings
-from evalboard.core.trace import make_trace
-from runs import services
+from evalboard.core.profile import DEFAULT_PROFILES
+from evalboard.core.trace import Decoded, Failed, Outcome, Timings, make_trace, pack_vocabulary
+from runs.catalogue import create_endpoint, create_profile
 from runs.models import EngineProcess, Run, Shard, Worker
+from runs.run import cancel_run, create_run
+from runs.suites import push_suite
+from runs.work import (
+    Lease,
+    bind_bucket,
+    cancel_shard,
+    claim_shard,
+    fail_start,
+    finish_shard,
+    open_engine_process,
+    record_outcomes,
+    record_self_check,
+    register_worker,
+    store_vocabulary,
+)
 from tests import outcomes
 
 HOSTILE = "<script>alert(1)</script>\u202egnp.exe\x07"
@@ -33,36 +46,36 @@ def stage(*, model_root: Any, n_cases: int = 30) -> None:
     cases[1] = {"id": HOSTILE_ID, "prompt": HOSTILE, "target": "blue", "tags": ["<b>", "hostile"]}
     scorer = {"kind": "exact"}
     document = {"slug": SLUG, "title": "Colours <em>", "max_tokens": 24, "scorer": scorer, "cases": cases}
-    services.push_suite(document=document)
-    services.create_endpoint(slug="local", model_path=str(model_root / "paint-1b"), dtype="float32", line="paint")
-    services.create_profile(slug="pinned", title="Pinned", settings=DEFAULT_PROFILES["pinned"]["settings"])
+    push_suite(document=document)
+    create_endpoint(slug="local", model_path=str(model_root / "paint-1b"), dtype="float32", line="paint")
+    create_profile(slug="pinned", title="Pinned", settings=DEFAULT_PROFILES["pinned"]["settings"])
 
 
 def start(**changes: Any) -> Run:
     asked: dict[str, Any] = {"suite": SLUG, "endpoint": "local", "profile": "pinned", "repeats": 2}
-    return services.create_run(**{**asked, **changes})
+    return create_run(**{**asked, **changes})
 
 
 def worker(name: str = "runner-1") -> Worker:
-    return services.register_worker(
+    return register_worker(
         name=name, host="node-1", pid=1, pool="default", hardware={"kind": "cpu"}, versions={"vllm": "0.32.0"}
     )
 
 
-def engine(by: Worker, *, max_num_seqs: int = 1, **changes: Any) -> EngineProcess:
+def engine(by: Worker, *, max_num_seqs: int = 1, batch_class: str = "alone", **changes: Any) -> EngineProcess:
     """An engine process with a vocabulary; a pin is broken where `max_num_seqs` is not 1."""
-    process = services.open_engine_process(
+    process = open_engine_process(
         worker=by,
         manifest=outcomes.manifest(max_num_seqs=max_num_seqs, **changes),
         wanted_pins={"max_num_seqs": 1},
-        batch_class="alone",
+        batch_class=batch_class,
         line="paint",
         model_name="paint-1b",
         start_seconds=4.5,
     )
-    data = vocabulary.pack([word.encode() for word in WORDS], end_ids=[END])
-    services.store_vocabulary(process=process, digest="b" * 64, n_tokens=len(WORDS), data=data)
-    services.record_self_check(process=process, digest="same")
+    data = pack_vocabulary([word.encode() for word in WORDS], end_ids=[END])
+    store_vocabulary(process=process, digest="b" * 64, n_tokens=len(WORDS), data=data)
+    record_self_check(process=process, digest="same")
     return process
 
 
@@ -110,29 +123,30 @@ def serve(
     done = 0
     while done != n_shards and (lease := claim(by, process)):
         record(lease, process, answer=answer)
-        services.finish_shard(lease=lease)
+        finish_shard(lease=lease)
         done += 1
 
 
-def claim(by: Worker, process: EngineProcess) -> services.Lease | None:
-    lease = services.claim_shard(worker=by)
+def claim(by: Worker, process: EngineProcess) -> Lease | None:
+    lease = claim_shard(worker=by)
     if lease is not None:
-        services.bind_bucket(lease=lease, bucket=process.bucket)
+        run = Run.objects.get(repeats__shards=lease.id)
+        bind_bucket(run_id=run.pk, bucket=process.bucket)
     return lease
 
 
 def record(
-    lease: services.Lease,
+    lease: Lease,
     process: EngineProcess,
     *,
     answer: Callable[[int, int], Outcome] = answers,
     n_cases: int | None = None,
 ) -> None:
     """Answer the cases of a claimed shard, all of them or its first `n_cases`."""
-    shard = Shard.objects.select_related("repeat").get(pk=lease.shard_id)
+    shard = Shard.objects.select_related("repeat").get(pk=lease.id)
     cases = range(shard.first, shard.last + 1)[:n_cases]
-    for case in cases:
-        services.record_outcomes(lease=lease, process=process, outcomes=[answer(shard.repeat.index, case)])
+    outcomes = [answer(shard.repeat.index, case) for case in cases]  # together, as a worker sends what it has
+    record_outcomes(lease=lease, process=process, outcomes=outcomes)
 
 
 STATES = ("queued", "running", "finished", "incomplete", "failed", "cancelled")
@@ -146,10 +160,10 @@ def run_in(state: str) -> Run:
     by = worker(f"runner-of-{run.pk}")
     if state == "failed":
         for _ in range(9):
-            lease = services.claim_shard(worker=by)
+            lease = claim_shard(worker=by)
             if lease is None:
                 break
-            services.fail_start(lease=lease, reason=f"CUDA out of memory {HOSTILE}")
+            fail_start(lease=lease, reason=f"CUDA out of memory {HOSTILE}")
             Shard.objects.filter(repeat__run=run).update(next_at=Now())  # the pause is over
         run.refresh_from_db()
         return run
@@ -162,7 +176,7 @@ def run_in(state: str) -> Run:
         assert lease is not None
         record(lease, process, n_cases=5)
         if state == "cancelled":
-            services.cancel_run(run_id=run.pk)
-            services.cancel_shard(lease=lease)
+            cancel_run(run_id=run.pk)
+            cancel_shard(lease=lease)
     run.refresh_from_db()
     return run

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from runs import services
+from runs.access import create_token
 from runs.models import OutboxMessage, Token, Webhook
-from runs.services import webhooks
+from runs.webhooks import webhooks
 from tests import build
 from tests.api.conftest import Api
 
@@ -110,7 +110,7 @@ def test_only_admins_see_webhooks(engineer: Client, admin: Client) -> None:
 @pytest.mark.parametrize("path", ["/settings/tokens/", "/settings/webhooks/"])
 def test_what_people_typed_is_text(admin: Client, path: str) -> None:
     evil = "<script>alert(1)</script>\u202e"
-    services.create_token(
+    create_token(
         user=build.user("eve"), name=evil, scopes=["read"], expires_at=build.timezone.now() + build.timedelta(days=1)
     )
     admin.post("/settings/webhooks/", {**HOOK, "url": "https://h.example/<script>alert(1)</script>"})

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from frontend import badges
-from runs import services
+from frontend.badges import picture as badges
 from runs.models import Run
-from runs.selectors.badge import SuiteBadge
+from runs.release import SuiteBadge, create_release
 from tests import build, judged
 from tests.frontend.test_css import TOKENS, linear_rgb
 from tests.judged import N_CASES
@@ -60,9 +59,9 @@ def test_with_releases_it_is_the_verdict_of_the_newest_on_this_very_suite(viewer
         {"suite": "colours", "candidate": ours.pk, "baseline": colours.pk, "tier": "critical"},
         {"suite": "shapes", "candidate": worse.pk, "baseline": theirs.pk, "tier": "advisory"},
     ]
-    services.create_release(gates=gates, policy="lenient")
+    create_release(gates=gates, policy="lenient")
     assert (label(viewer), label(viewer, "/suites/shapes/badge.svg")) == ("colours: ship", "shapes: no-ship")
-    services.create_release(gates=gates[:1], policy="strict")
+    create_release(gates=gates[:1], policy="strict")
     assert label(viewer) == "colours: inconclusive"
 
 

@@ -7,8 +7,10 @@ from html import unescape
 import pytest
 from django.utils import timezone
 
-from runs import selectors, services
+from runs.baselines import set_baseline
+from runs.catalogue import store_default_policies
 from runs.models import Release, Rotation
+from runs.release import create_release, release_report, sign_release
 from tests import probes
 from tests.frontend import history_stage
 from tests.frontend.history_stage import SLUG
@@ -26,11 +28,11 @@ def words_of(response) -> str:
 def released(settings, client_of, django_user_model):
     """A release of the newest run against the current baseline, judged."""
     made = history_stage.make(n_old=1)
-    services.store_default_policies()
+    store_default_policies()
     client_of("release manager")
     user = django_user_model.objects.get(username="release manager")
     gate = {"suite": SLUG, "candidate": made.candidate.pk, "baseline": "current", "tier": "critical"}
-    return services.create_release(gates=[gate], policy="paired", user=user), user
+    return create_release(gates=[gate], policy="paired", user=user), user
 
 
 def test_a_quiet_board_says_so_in_one_line(viewer):
@@ -51,9 +53,9 @@ def test_a_verdict_without_a_sign_off_is_open_and_links_to_its_release(released,
 
 def test_a_rejected_release_no_longer_waits_and_a_void_one_does_again(released, viewer):
     release, user = released
-    digest = selectors.release_report(release.pk).input_digest
+    digest = release_report(release.pk).input_digest
     asked = {"release_id": release.pk, "decision": "reject", "note": "Not this one.", "user": user}
-    services.sign_release(**asked, input_digest=digest)
+    sign_release(**asked, input_digest=digest)
     assert "Open verdicts" not in words_of(viewer.get("/"))
     verdict = Release.objects.get(pk=release.pk).verdict
     verdict.pk, verdict.input_digest = None, "0" * 64
@@ -76,7 +78,7 @@ def test_an_expired_baseline_needs_somebody_until_there_is_a_new_one(settings, v
     assert re.search(rf"{SLUG} , acme-7b-ft , fast : run {expired.run_id} , .* expired 2026-09-06", words)
     assert f'href="/suites/{SLUG}/#baselines"' in viewer.get("/").content.decode()
     user = django_user_model.objects.get(username="mira")
-    services.set_baseline(suite=SLUG, run=noticed.pk, reason="Held.", user=user)
+    set_baseline(suite=SLUG, run=noticed.pk, reason="Held.", user=user)
     assert "Expired baselines" not in words_of(viewer.get("/"))
 
 

@@ -1,15 +1,19 @@
 """One count of broken, fixed and unstable cases: verdict, pages, lists, REST and JUnit say the same, case by case."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from html import unescape
 
 import pytest
 from django.test import Client
 
 from evalboard.cli import results
-from runs import selectors, services
+from evalboard.client.answers import Answer, parse
+from evalboard.contract.release import Gate
+from evalboard.contract.response import CaseOfRun
+from runs.compare import outcomes
 from runs.models import Release, Run
+from runs.release import create_release, release_report
 from tests import build, judged
 
 pytestmark = pytest.mark.django_db
@@ -39,7 +43,7 @@ def released(db: None) -> Release:
         {7: "0001100", 3: "0000000", 5: "0011111", 9: "1110000", 11: "0001111", 30: "0111111", 31: "1111110"}, 7
     )
     gate = {"suite": "colours", "baseline": baseline.pk, "candidate": candidate.pk, "tier": "critical"}
-    return services.create_release(gates=[gate], policy="lenient")
+    return create_release(gates=[gate], policy="lenient")
 
 
 def listed(client: Client, url: str) -> list[str]:
@@ -61,9 +65,26 @@ def rest(client: Client, release: Release, outcome: str, **more: int) -> list[st
     return found
 
 
+@pytest.mark.parametrize("look", [None, LOOK])
+def test_chances_are_dealt_once_and_kept_with_the_comparison(
+    released: Release, viewer: Client, monkeypatch: pytest.MonkeyPatch, look: int | None
+) -> None:
+    more = {} if look is None else {"look": look}
+    first = rest(viewer, released, "broken", **more)
+    assert len(first) == (2 if look is None else 3)
+
+    def deal(*_: object) -> None:
+        raise AssertionError("dealt again")
+
+    monkeypatch.setattr(outcomes, "find_case_outcomes", deal)
+    assert rest(viewer, released, "broken", **more) == first
+    assert len(rest(viewer, released, "fixed", **more)) == 1
+
+
 def test_every_count_is_the_length_of_its_list(released: Release, viewer: Client) -> None:
-    [gate] = selectors.release_report(released.pk).gates
-    assert (gate.look, gate.n_broken, gate.n_fixed, gate.n_unstable) == (LOOK, 3, 1, 5)
+    [gate] = release_report(released.pk).gates
+    changed = gate.changed
+    assert (gate.look, changed.n_broken, changed.n_fixed, changed.n_unstable) == (LOOK, 3, 1, 5)
     page = unescape(viewer.get(f"/releases/{released.pk}/").content.decode())
     links = dict(re.findall(r'<a href="([^"]*outcome=[^"]*)">(\d+ \w+)</a>', page))
     assert sorted(links.values()) == ["1 fixed", "3 broken", "5 unstable"]
@@ -75,7 +96,7 @@ def test_every_count_is_the_length_of_its_list(released: Release, viewer: Client
     }
     for outcome, cases in by_outcome.items():
         assert rest(viewer, released, outcome, look=LOOK) == cases
-    assert set(gate.broken) == set(by_outcome["broken"])
+    assert set(changed.broken) == set(by_outcome["broken"])
 
 
 def test_the_furthest_moved_comes_first_and_says_how_often_it_was_right(released: Release, viewer: Client) -> None:
@@ -95,12 +116,35 @@ def test_a_comparison_counts_all_its_repeats_and_its_lists_hold_them(released: R
     gate = released.gates.get()
     sides = f"baseline={gate.baseline_run_id}&candidate={gate.candidate_run_id}"
     counts = viewer.get(f"/api/v1/compare/?{sides}").json()["outcomes"]
+    chances = {name: counts.pop(f"{name}_by_chance") for name in ("broken", "fixed")}
     assert counts == {"broken": 2, "fixed": 1, "unstable": 6}
     path = f"/compare/{gate.baseline_run_id}/{gate.candidate_run_id}/"
+    assert chances["broken"]["n_beyond"] == 2
     for outcome, n in counts.items():
         assert f">{n} {outcome}</a>" in viewer.get(path).content.decode()
         cases = listed(viewer, f"{path}?outcome={outcome}")
         assert (len(cases), rest(viewer, released, outcome)) == (n, cases)
+
+
+def test_the_list_says_how_many_would_stand_there_by_chance_and_marks_what_is_beyond_it(
+    released: Release, viewer: Client
+) -> None:
+    gate = released.gates.get()
+    sides = {"baseline": gate.baseline_run_id, "candidate": gate.candidate_run_id, "outcome": "broken", "look": LOOK}
+    rows = viewer.get("/api/v1/compare/outcomes/", sides).json()["results"]
+    marked = [row["case"] for row in rows if row["is_beyond_chance"]]
+    assert [row["case"] for row in rows if row["chance"] < 0.001] == marked == ["case-03"]
+    [judged] = release_report(released.pk).gates
+    by_chance = judged.changed.broken_by_chance
+    assert by_chance is not None
+    assert (by_chance.n_beyond, round(by_chance.n_expected, 2)) == (1, 0.18)
+    url = f"/compare/{gate.baseline_run_id}/{gate.candidate_run_id}/?outcome=broken&look=5"
+    page = " ".join(unescape(re.sub(r"<[^>]*>", " ", viewer.get(url).content.decode())).split())
+    assert "By chance alone fewer than one would be broken; 1 is marked as beyond chance." in page
+    assert page.count("beyond chance p < 0.001") == 1
+    assert page.count("may be chance p = ") == 2
+    told = unescape(re.sub(r"<[^>]*>", "", viewer.get(f"/releases/{released.pk}/").content.decode()))
+    assert "By chance alone fewer than one would break and as many be fixed." in " ".join(told.split())
 
 
 def test_junit_fails_the_broken_cases_and_no_other(released: Release, client_of: Callable[[str], Client]) -> None:
@@ -108,11 +152,13 @@ def test_junit_fails_the_broken_cases_and_no_other(released: Release, client_of:
     gate = client.get(f"/api/v1/releases/{released.pk}/").json()["gates"][0]
 
     class Cases:
-        def cases(self, run: str) -> list[dict[str, object]]:
-            return list(client.get(f"/api/v1/runs/{run}/cases/?page_size=200").json()["results"])
+        def cases(self, run: str) -> Iterator[Answer[CaseOfRun]]:
+            rows = client.get(f"/api/v1/runs/{run}/cases/?page_size=200").json()["results"]
+            return (Answer(parse(CaseOfRun, row, url=""), row) for row in rows)
 
-    found = results.of_gate(Cases(), gate, "")  # type: ignore[arg-type]
-    assert [case.case for case in found.of(results.FAILED)] == rest(client, released, "broken", look=LOOK)
+    found = results.collect_gate_results(Cases(), parse(Gate, gate, url=""), "")  # type: ignore[arg-type]
+    assert [case.case for case in found.select(results.FAILED)] == rest(client, released, "broken", look=LOOK)
+    assert found.facts["by_chance"] == "By chance alone fewer than one would break and as many be fixed."
 
 
 def test_nothing_is_counted_of_a_side_of_two_buckets(released: Release, viewer: Client) -> None:

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontend import charts
-from runs.selectors.response import TokenCell
-from runs.selectors.run import RepeatLine, ShardCell
+from evalboard.contract.run import Repeat, ShardOfRun
+from evalboard.contract.trace import TokenAtPosition
+from frontend.runs import charts as run_charts
+from frontend.shell import charts
+from runs.run import TraceWindow
 
 scores = st.floats(0, 100, allow_nan=False)
 
@@ -39,9 +41,8 @@ def test_a_missing_repeat_keeps_the_numbers_of_the_others():
     assert ruler.label == "50.0: repeat 2"
 
 
-def shard(index: int, status: str, *, n_done: int = 0, attempt: int = 1, **more: Any) -> ShardCell:
-    return ShardCell(
-        id=index,
+def shard(index: int, status: str, *, n_done: int = 0, attempt: int = 1, **more: Any) -> ShardOfRun:
+    return ShardOfRun(
         first=index * 10,
         last=index * 10 + 9,
         status=status,
@@ -49,13 +50,25 @@ def shard(index: int, status: str, *, n_done: int = 0, attempt: int = 1, **more:
         n_done=n_done,
         worker="",
         error="",
+        n_finished=int(status == "finished"),
+        n_retried=int(attempt > 1),
+        n_cases=10,
         **more,
     )
 
 
-def row_of(*shards: ShardCell) -> charts.ShardRow:
-    return charts.shard_row(
-        RepeatLine(index=2, status="running", points=None, n_missing=0, n_left_out=0, shards=shards, process_ids=())
+def row_of(*shards: ShardOfRun) -> run_charts.ShardRow:
+    return run_charts.shard_row(
+        Repeat(
+            index=2,
+            status="running",
+            score=None,
+            n_missing=0,
+            n_left_out=0,
+            attempts=1,
+            engine_processes=(),
+            shards=shards,
+        )
     )
 
 
@@ -75,6 +88,25 @@ def test_a_cell_says_how_often_it_failed_and_until_when_it_waits():
     assert row.cells[1].label.endswith("failed once")
 
 
+def test_a_cell_of_several_shards_says_how_many_have_ended():
+    many = ShardOfRun(
+        first=0,
+        last=99,
+        n_cases=100,
+        status="running",
+        attempt=2,
+        n_done=75,
+        worker="",
+        error="",
+        n_shards=10,
+        n_finished=7,
+        n_retried=1,
+    )
+    row = row_of(many)
+    assert row.label == "repeat 2: 7 of 10 shards finished, 1 after another attempt"
+    assert row.cells[0].label == "cases 0–99: running, 7 of 10 shards finished, 75 of 100 responses, attempt 2"
+
+
 @pytest.mark.parametrize(("n", "n_rows"), [(1, 1), (40, 1), (41, 2), (400, 10)])
 def test_many_shards_wrap_and_none_leaves_the_plot(n, n_rows):
     row = row_of(*(shard(i, "queued") for i in range(n)))
@@ -83,14 +115,14 @@ def test_many_shards_wrap_and_none_leaves_the_plot(n, n_rows):
     assert max(cell.y for cell in row.cells) < row.height
 
 
-def cell(position: int, margin: float | None) -> TokenCell:
-    return TokenCell(
-        position=position, token_id=1, token="a", logprob=-0.1, margin=margin, breaks_line=False, alternatives=()
-    )
+def window(*margins: float | None) -> TraceWindow:
+    selected = TokenAtPosition(position=0, token_id=1, drawn="a", logprob=-0.1, margin=margins[0], alternatives=())
+    known = tuple((position, margin) for position, margin in enumerate(margins) if margin is not None)
+    return TraceWindow(n=len(margins), tokens=(selected,), selected=selected, narrowest=None, margins=known)
 
 
 def test_a_true_zero_margin_has_a_line_of_its_own():
-    chart = charts.margin_chart([cell(0, 0.0), cell(1, 1e-9), cell(2, 50.0)], at=1)
+    chart = run_charts.margin_chart(window(0.0, 1e-9, 50.0))
     zero, tiny, huge = chart.stems
     assert zero.y == chart.floor
     assert tiny.y < chart.floor
@@ -98,4 +130,4 @@ def test_a_true_zero_margin_has_a_line_of_its_own():
 
 
 def test_without_margins_there_is_no_chart():
-    assert charts.margin_chart([cell(0, None)], at=0) is None
+    assert run_charts.margin_chart(window(None)) is None

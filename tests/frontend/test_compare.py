@@ -1,7 +1,6 @@
 """The compare page: it adds up, says first why the number moved, and leads to the very position."""
 
 import re
-from dataclasses import replace
 from html import unescape
 
 import pytest
@@ -9,16 +8,17 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from evalboard.core.provenance import Failed
-from frontend import compare_charts, compare_words, pair_address
-from runs import selectors, services
+from evalboard.contract.comparison import CauseBins, PositionHistogram
+from evalboard.core.trace import Failed
+from frontend.compare import charts, pair_address
+from frontend.compare import words as compare_words
+from runs.compare import compare, comparison_report
 from runs.models import Comparison
-from runs.selectors.comparison import CauseBins, PositionHistogram
 from tests.frontend import two_runs
 from tests.frontend.stage import HOSTILE, HOSTILE_ID, SLUG
 from tests.frontend.two_runs import said, sure, tie
 
-MOST_QUERIES = 40
+MAX_QUERIES = 40
 
 
 def page_of(client: Client, runs, query: str = "") -> str:
@@ -28,8 +28,8 @@ def page_of(client: Client, runs, query: str = "") -> str:
 
 
 def report_of(runs):
-    found = services.compare(baseline=runs[0].pk, candidate=runs[1].pk)
-    return selectors.comparison_report(found.pk)
+    found = compare(baseline=runs[0].pk, candidate=runs[1].pk)
+    return comparison_report(found.pk)
 
 
 def words_of(markup: str) -> str:
@@ -56,16 +56,32 @@ def test_the_ledger_ends_in_the_head_and_its_shown_rows_add_up(moved, viewer):
     assert shown is not None
     ledger = re.findall(r'<table class="ledger">.*?</table>', page, re.S)[0]
     total = words_of(re.findall(r"<tfoot>.*</tfoot>", ledger, re.S)[0]).split()[-1]
-    rows = [
-        words_of(row) for row in re.findall(r"<tr>(.*?)</tr>", re.findall(r"<tbody>.*</tbody>", ledger, re.S)[0], re.S)
-    ]
+    body = re.findall(r"<tbody>.*</tbody>", ledger, re.S)[0]
+    rows = re.findall(r"<tr.*?>(.*?)</tr>", body, re.S)
     assert total == shown[1]
-    assert len(rows) == len(report.ledger)
+    assert len(rows) == sum(1 + len(line.parts or ()) for line in report.ledger)
     assert sum(line.shown for line in report.ledger) == pytest.approx(float(total.replace("−", "-")), abs=1e-9)
 
 
+def test_every_number_of_the_ledger_opens_a_list_of_as_many_cases(stage, viewer):
+    """Two repeats a side, so that pairs are more than cases."""
+    lost = {case: said(case, [tie(10, 1), sure(0)]) for case in (5, 6)} | {7: said(7, [sure(10), sure(0)])}
+    ours = {case: said(case, [tie(1, 10), sure(0)]) for case in (5, 6)} | {7: said(7, [sure(1), sure(0)])}
+    page = page_of(viewer, two_runs.make(ours, lost, repeats=2))
+    ledger = re.findall(r'<table class="ledger">.*?</table>', page, re.S)[0]
+    links = re.findall(r'<a href="([^"]+)#cases">(\d+)</a>', ledger)
+    assert len(links) == len(re.findall(r"<tr>", ledger)) - 1  # all rows but the head
+    for address, n in links:
+        listed = viewer.get(unescape(address)).content.decode()
+        table = re.findall(r'<table class="divergences">.*?</table>', listed, re.S)[0]
+        cases = re.findall(r"/cases/([^/\"]+)/", table)
+        assert len(set(cases)) == int(n)
+        assert f"<p>{n} case{'s' if n != '1' else ''}, {2 * int(n)} pairs, the gravest first</p>" in listed
+    assert sum(int(n) for _, n in links[:-1]) == int(links[-1][1]) == 3
+
+
 def test_the_waterfall_ends_where_the_total_does(moved):
-    drawn = compare_charts.waterfall(report_of(moved))
+    drawn = charts.waterfall(report_of(moved))
     assert drawn is not None
     far_end = {drawn.total_x, round(drawn.total_x + drawn.total_width, 3)} - {drawn.zero}
     assert far_end == {drawn.bars[-1].end}
@@ -73,6 +89,8 @@ def test_the_waterfall_ends_where_the_total_does(moved):
     for bar in drawn.bars:  # each begins where the one before ended
         assert pytest.approx(start, abs=0.01) in (bar.x, bar.x + bar.width)
         start = bar.end
+        if bar.parts:  # and its parts lead from where it begins to where it ends
+            assert bar.parts[-1].end == pytest.approx(bar.end, abs=0.01)
 
 
 def test_the_first_sentence_says_why_and_the_banner_names_what_moved(moved, viewer):
@@ -86,11 +104,11 @@ def test_the_first_sentence_says_why_and_the_banner_names_what_moved(moved, view
 
 def test_counts_are_parts_of_one_bar_and_none_vanishes(moved, viewer):
     report = report_of(moved)
-    parts = compare_charts.count_parts(report.counts)
+    parts = charts.count_parts(report.counts)
     assert sum(part.n for part in parts) == report.counts.n_pairs
     assert min(part.width for part in parts) > 0
     assert parts[-1].x + parts[-1].width <= 100
-    few = compare_charts.count_parts(replace(report.counts, identical=1_000_000))
+    few = charts.count_parts(report.counts.model_copy(update={"identical": 1_000_000}))
     assert min(part.width for part in few) >= 0.1
 
 
@@ -177,7 +195,7 @@ def test_hostile_words_are_drawn(stage, viewer):
     assert "<script>alert" not in page
     assert not {"\u202e", "\x07"} & set(page)
     assert (
-        f'href="{unescape(pair_address.of_pair(runs[0].pk, runs[1].pk, HOSTILE_ID, repeats=(1, 1), at=0))}"'
+        f'href="{unescape(pair_address.pair_url(runs[0].pk, runs[1].pk, HOSTILE_ID, repeats=(1, 1), at=0))}"'
         in unescape(page)
     )
 
@@ -194,7 +212,7 @@ def test_the_cost_does_not_grow_with_what_differs(stage, viewer):
 
     few = costs(2)
     assert costs(20) == few
-    assert few <= MOST_QUERIES
+    assert few <= MAX_QUERIES
 
 
 def test_two_ticked_runs_lead_to_their_comparison_and_another_number_back_to_the_list(moved, viewer):
@@ -222,16 +240,16 @@ def test_stacked_bars_hold_every_pair_and_a_lone_one_can_be_seen():
     found = PositionHistogram(
         width=5,
         starts=(0, 5, 10),
-        series=(CauseBins("near_tie", (3, 0, 1)), CauseBins("backend_changed", (1000, 2, 0))),
+        series=(CauseBins(cause="near_tie", counts=(3, 0, 1)), CauseBins(cause="backend_changed", counts=(1000, 2, 0))),
         n=1006,
         n_at_start=900,
     )
-    drawn = compare_charts.histogram(found, "flip")
+    drawn = charts.histogram(found, "flip")
     assert drawn is not None
     assert [mark.code for mark in drawn.marks] == ["backend_changed", "near_tie"]
     assert drawn.rows[0] == (0, 4, (1000, 3))
     first = [bar for bar in drawn.bars if bar.x < 33]
     assert first[1].y + first[1].height == pytest.approx(first[0].y)
     assert min(bar.y for bar in drawn.bars) >= 0
-    assert compare_words.of_histogram(found, "flip").claim == "900 of 1,006 part at the first token."
-    assert compare_charts.histogram(replace(found, n=0), "flip") is None
+    assert compare_words.describe_histogram(found, "flip").claim == "900 of 1,006 part at the first token."
+    assert charts.histogram(found.model_copy(update={"n": 0}), "flip") is None

@@ -5,7 +5,7 @@ from html import unescape
 
 import pytest
 
-from runs import services
+from runs.baselines import set_baseline
 from tests import build
 
 pytestmark = pytest.mark.django_db
@@ -36,7 +36,7 @@ def test_the_newest_run_is_offered_against_the_one_before_or_its_baseline(runs, 
     first, second, third = (run.pk for run in runs)
     assert chosen(page_of(viewer)) == [second, third]
     user = django_user_model.objects.get(username="admin")
-    services.set_baseline(suite="colours", run=first, reason="Released.", user=user)
+    set_baseline(suite="colours", run=first, reason="Released.", user=user)
     page = page_of(viewer)
     assert chosen(page) == [first, third]
     assert "(current baseline)" in page

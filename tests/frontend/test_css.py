@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-CSS = Path(__file__).resolve().parents[2] / "frontend" / "static" / "frontend" / "css"
+PAGES = Path(__file__).resolve().parents[2] / "frontend"
+SHEETS = sorted(PAGES.glob("*/static/*/*.css"))
+TOKENS_SHEET = PAGES / "shell" / "static" / "shell" / "tokens.css"
 TOKEN = re.compile(r"--([\w-]+): light-dark\(oklch\(([^)]*)\), oklch\(([^)]*)\)\);")
-TOKENS = {name: (light, dark) for name, light, dark in TOKEN.findall((CSS / "tokens.css").read_text())}
+TOKENS = {name: (light, dark) for name, light, dark in TOKEN.findall(TOKENS_SHEET.read_text())}
 GROUNDS = ("page", "surface", "sunken")
 SOFT = ("accent-soft", "ship-soft", "no-ship-soft", "inconclusive-soft", "not-comparable-soft", "margin-1", "margin-2")
 TEXT_ON = {
@@ -83,7 +85,7 @@ def test_every_colour_lies_inside_srgb(name, theme):
     assert all(-0.002 <= part <= 1.002 for part in linear_rgb(TOKENS[name][theme]))
 
 
-@pytest.mark.parametrize("path", sorted(CSS.glob("*.css")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", SHEETS, ids=lambda path: path.name)
 def test_raw_colours_stand_in_tokens_only(path):
     if path.name == "tokens.css":
         return
@@ -92,6 +94,6 @@ def test_raw_colours_stand_in_tokens_only(path):
 
 
 def test_every_token_that_is_used_exists():
-    known = set(re.findall(r"--([\w-]+):", "".join(path.read_text() for path in CSS.glob("*.css"))))
-    used = {name for path in CSS.glob("*.css") for name in re.findall(r"var\(--([\w-]+)", path.read_text())}
+    known = set(re.findall(r"--([\w-]+):", "".join(path.read_text() for path in SHEETS)))
+    used = {name for path in SHEETS for name in re.findall(r"var\(--([\w-]+)", path.read_text())}
     assert used <= known

@@ -1,15 +1,17 @@
 """Sentences that a page claims, from reports made by hand."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from frontend import findings, suite_words
-from runs.selectors.pool import PoolRow
-from runs.selectors.suite import SuiteReport
-from runs.selectors.worker import WorkerRow
+from evalboard.contract.stack import Worker
+from evalboard.contract.suite import SuiteVersion
+from evalboard.core.profile import Seats
+from frontend.endpoints import words as endpoint_words
+from frontend.runs import words as run_words
+from frontend.suites import words
+from runs.work import PoolRow
 
 
 @pytest.mark.parametrize(
@@ -21,38 +23,43 @@ from runs.selectors.worker import WorkerRow
     ],
 )
 def test_a_suite_says_which_scorers_judge_how_many_cases(plan: dict[str, Any], claim: str) -> None:
-    report = SuiteReport("words", "Words", 1, "0" * 64, 3, 33.3, 24, plan, (), (), ())
-    assert suite_words.of_scorer(report).claim == claim
+    suite = SuiteVersion(
+        slug="words",
+        title="Words",
+        version=1,
+        digest="0" * 64,
+        n_cases=3,
+        max_tokens=24,
+        stop=(),
+        scorer=plan,
+        created_at=datetime.now(UTC),
+        url="/suites/words/",
+    )
+    assert words.describe_scorer(suite).claim == claim
 
 
-def member(state: str, **changes: Any) -> WorkerRow:
+def member(state: str, **changes: Any) -> Worker:
     now = datetime.now(UTC)
-    row = WorkerRow(
-        id=1,
+    row = Worker(
+        id="1",
         name="w",
         host="h",
         pool="gpu",
         state=state,
         hardware={},
         versions={},
-        process=None,
-        run_id=None,
-        repeat=None,
-        shard_first=None,
-        shard_last=None,
-        shard_attempt=None,
-        n_done=None,
+        fingerprint=None,
+        seats=None,
+        shard=None,
         note="",
-        left_alone=None,
         rests_until=None,
         n_engine_failures=0,
         n_fenced=0,
         self_test=None,
         seen_at=now,
-        seen_seconds=0.0,
         started_at=now,
     )
-    return replace(row, **changes)
+    return row.model_copy(update=changes)
 
 
 def pool(*states: str, n_waiting: int = 0) -> PoolRow:
@@ -68,7 +75,7 @@ def pool(*states: str, n_waiting: int = 0) -> PoolRow:
     ],
 )
 def test_a_team_is_counted_by_what_its_members_do(states: tuple[str, ...], claim: str) -> None:
-    assert findings.of_team([pool(*states)]).claim == claim
+    assert endpoint_words.describe_team([pool(*states)]).claim == claim
 
 
 @pytest.mark.parametrize(
@@ -81,8 +88,10 @@ def test_a_pool_is_deserted_once_nobody_is_left_to_do_its_work(states: tuple[str
 
 
 def test_a_deserted_pool_says_who_is_there_and_does_not_serve() -> None:
-    assert findings.of_desertion(pool(n_waiting=1)).claim == "Pool gpu: 1 shard waits and no worker is there."
-    assert findings.of_desertion(pool("silent", "resting", n_waiting=12)).claim == (
+    assert (
+        endpoint_words.describe_desertion(pool(n_waiting=1)).claim == "Pool gpu: 1 shard waits and no worker is there."
+    )
+    assert endpoint_words.describe_desertion(pool("silent", "resting", n_waiting=12)).claim == (
         "Pool gpu: 12 shards wait and no worker serves it (1 silent and 1 resting)."
     )
 
@@ -110,3 +119,9 @@ def test_a_worker_is_described_in_one_line(
 ) -> None:
     row = member("idle", hardware=hardware, versions=versions)
     assert (row.hardware_label, row.engine_label) == (hardware_label, engine_label)
+
+
+def test_an_engine_that_got_fewer_seats_says_for_how_many_there_is_room() -> None:
+    assert run_words.describe_shortage(Seats(64, 9, 8192)) == (
+        "64 seats asked, 9 got: after the weights, memory has room for 9 of 8,192 tokens at a time."
+    )

@@ -11,11 +11,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from evalboard.core.fingerprint import split
-from frontend import timeline
-from frontend.views import fingerprints as views
+from evalboard.core.profile import identify_manifest
+from frontend.endpoints import fingerprint_views as views
+from frontend.endpoints import timeline
+from runs.fingerprints import timelines
 from runs.models import Bucket, EngineProcess, Fingerprint, Repeat, Run
-from runs.selectors import timelines
 from tests import build, outcomes
 from tests.frontend.stage import HOSTILE
 
@@ -25,7 +25,7 @@ MONDAY = datetime(2026, 11, 16, 9, tzinfo=UTC)
 
 def bucket(dtype: str = "float32", *, vllm: str = "0.31.2", **env: str) -> Bucket:
     manifest = outcomes.manifest(dtype=dtype) | {"versions": {"vllm": vllm, "cuda": None}, "env": env}
-    identity = split(manifest)
+    identity = identify_manifest(manifest)
     row, _ = Fingerprint.objects.get_or_create(
         digest=identity.digest, defaults={"label": identity.label, "manifest": identity.manifest}
     )
@@ -223,4 +223,4 @@ def test_one_instant_is_drawn_as_a_mark_that_can_be_seen() -> None:
     served(0, bucket())
     Repeat.objects.update(finished_at=None)
     [lane] = timeline.lanes(timelines(turns=5)[0]).rows
-    assert (lane.x, lane.width) == (timeline.PAD, timeline.LEAST_WIDTH)
+    assert (lane.x, lane.width) == (timeline.PAD, timeline.MIN_WIDTH)

@@ -3,66 +3,76 @@
 import json
 from datetime import UTC, datetime, timedelta
 
-from frontend import baseline_bands, history, suite_words
-from runs.selectors.suite import BucketHistory, HistoryPoint, SuiteReport
+from evalboard.contract.parts import FingerprintNamed
+from evalboard.contract.suite import BucketHistory, BucketOfHistory, HistoryRow, SuiteVersion
+from evalboard.core.profile import Draws
+from frontend.suites import baselines, history, words
+from runs.suites import SuiteReport
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 
 
-def point(
-    run_id: int, day: float, points: tuple[float, ...], *, endpoint: str = "local", bucket: int = 1
-) -> HistoryPoint:
-    return HistoryPoint(
-        run_id=run_id,
-        at=START + timedelta(days=day),
-        bucket_id=bucket,
-        points=points,
-        range=(min(points), max(points)) if points else None,
-        n_repeats=5,
+def served_by(bucket: int, digest: str) -> BucketOfHistory:
+    stack = FingerprintNamed(id=str(bucket), digest=digest * 16, label="vLLM")
+    return BucketOfHistory(id=str(bucket), model="paint-1b", fingerprint=stack.digest, batch_class="alone", stack=stack)
+
+
+def point(run_id: int, day: float, points: tuple[float, ...], *, endpoint: str = "local") -> HistoryRow:
+    span = (min(points), max(points)) if points else None
+    return HistoryRow(
+        run=str(run_id),
+        suite_version=1,
+        date=START + timedelta(days=day),
         status="finished",
         endpoint=endpoint,
         profile="pinned",
+        profile_version=1,
+        bucket=served_by(1, "5be2"),
+        repeats=points,
+        n_buckets=1,
+        warnings=(),
+        range=span,
+        url=f"/runs/{run_id}/",
+        range_so_far=span,
+        n_repeats=5,
+        line="",
+        draws=Draws(),
+        is_imported=False,
     )
 
 
-def bucket(id_: int, digest: str, *points: HistoryPoint) -> BucketHistory:
-    return BucketHistory(
-        bucket_id=id_,
-        model_name="paint-1b",
-        fingerprint_digest=digest * 16,
-        fingerprint_label="vLLM",
-        batch_class="alone",
-        points=points,
-    )
+def bucket(id_: int, digest: str, *points: HistoryRow) -> BucketHistory:
+    named = served_by(id_, digest)
+    return BucketHistory(**dict(named), runs=tuple(each.model_copy(update={"bucket": named}) for each in points))
 
 
 def report(*buckets: BucketHistory) -> SuiteReport:
-    return SuiteReport(
+    suite = SuiteVersion(
         slug="colours",
         title="Colours",
         version=1,
         digest="d" * 64,
         n_cases=24,
-        points_per_case=100 / 24,
         max_tokens=24,
+        stop=(),
         scorer={},
-        versions=(),
-        buckets=buckets,
-        cases=(),
+        created_at=START,
+        url="/suites/colours/versions/1/",
     )
+    return SuiteReport(suite=suite, versions=(), buckets=buckets, cases=())
 
 
 def test_a_rotation_is_a_new_fingerprint_on_the_same_endpoint_and_profile():
     old = bucket(1, "5be2", point(1, 0, (80.0,)), point(2, 1, (81.0,)))
     new = bucket(2, "a81c", point(3, 2, (79.0,)))
-    (turn,) = baseline_bands.rotations((old, new))
-    assert (turn.before[:4], turn.after[:4], turn.run_id) == ("5be2", "a81c", 3)
+    (turn,) = baselines.rotations((old, new))
+    assert (turn.before.digest[:4], turn.after.digest[:4], turn.run_id) == ("5be2", "a81c", 3)
 
 
 def test_two_endpoints_side_by_side_are_no_rotation():
     one = bucket(1, "5be2", point(1, 0, (80.0,)))
     other = bucket(2, "a81c", point(2, 1, (81.0,), endpoint="other"))
-    assert baseline_bands.rotations((one, other)) == ()
+    assert baselines.rotations((one, other)) == ()
 
 
 def test_every_repeat_is_a_mark_and_no_line_joins_two_runs():
@@ -85,7 +95,7 @@ def test_without_scores_there_is_no_figure():
 def test_the_finding_never_compares_across_buckets():
     old = bucket(1, "5be2", point(1, 0, (90.0, 91.0)))
     new = bucket(2, "a81c", point(2, 1, (70.0, 71.0), endpoint="other"))
-    said = suite_words.of_suite(report(old, new))
+    said = words.describe_suite(report(old, new))
     assert "70.0–71.0" in said.claim
     assert "90.0" not in said.claim + said.rest
     assert "first of its bucket" in said.rest

@@ -7,9 +7,11 @@ import pytest
 from django.test import Client
 from django.utils.html import strip_tags
 
-from runs import services
+from runs.catalogue import store_default_profiles
+from runs.compare import compare
 from runs.importers.records import LoggedRun
 from runs.models import Bucket, Run
+from runs.release import create_release
 from tests import build
 from tests.runs import logs
 
@@ -66,7 +68,7 @@ def test_every_page_of_an_imported_run_opens(engineer: Client, made: Callable[[]
     run = logs.stored(made())
     answers = logs.log(*(logs.response(case, 1, "it", " is", " red", served_by=logs.BFLOAT16) for case in logs.CASES))
     other = logs.stored(answers, "two")
-    services.compare(baseline=run.pk, candidate=other.pk)
+    compare(baseline=run.pk, candidate=other.pk)
     answered = {page: engineer.get(page).status_code for page in pages_of(run, other)}
     assert set(answered.values()) == {200}, answered
     page = engineer.get(f"/runs/{run.pk}/").content.decode()
@@ -75,7 +77,7 @@ def test_every_page_of_an_imported_run_opens(engineer: Client, made: Callable[[]
 
 def test_a_release_of_two_imported_runs_opens(engineer: Client) -> None:
     one, two = (logs.stored(logs.log(), name) for name in ("one", "two"))
-    release = services.create_release(gates=[{"suite": "colours", "candidate": two.pk, "baseline": one.pk}])
+    release = create_release(gates=[{"suite": "colours", "candidate": two.pk, "baseline": one.pk}])
     assert engineer.get(f"/releases/{release.pk}/").status_code == 200
 
 
@@ -107,7 +109,7 @@ def page_of(client: Client, path: str) -> str:
 
 def test_a_release_of_imported_runs_offers_no_run_that_nobody_here_can_make(engineer: Client) -> None:
     one, two = (logs.stored(logs.log(), name) for name in ("one", "two"))
-    release = services.create_release(gates=[{"suite": "colours", "candidate": two.pk, "baseline": one.pk}])
+    release = create_release(gates=[{"suite": "colours", "candidate": two.pk, "baseline": one.pk}])
     page = page_of(engineer, f"/releases/{release.pk}/")
     assert "Import new logs" in page
     assert not any(words in page for words in ("/runs/new/", "/rerun/", "/settle/"))
@@ -127,7 +129,7 @@ def test_a_suite_whose_scores_were_read_from_a_log_is_not_offered_to_be_run(engi
     slug = logs.stored(logs.log()).suite_version.suite.slug
     pushed = build.suite("pushed").suite.slug
     build.endpoint()
-    services.store_default_profiles()
+    store_default_profiles()
     page = page_of(engineer, f"/suites/{slug}/")
     assert "Import a log" in page
     assert "/runs/new/" not in page
@@ -160,12 +162,12 @@ def test_a_release_over_a_cached_log_says_why_and_leads_to_the_import_of_a_fresh
         for name, cached_from in (("one", 6), ("two", 2))
     )
     gate = {"suite": "colours", "baseline": baseline.pk, "candidate": candidate.pk}
-    release = services.create_release(gates=[gate], policy="paired")
+    release = create_release(gates=[gate], policy="paired")
     page = client_of("release manager").get(f"/releases/{release.pk}/")
     assert page.status_code == 200
     text = page.content.decode()
     assert "12 responses of the candidate came out of a cache" in text
-    assert "of the 5 draws on each side that a verdict takes, the candidate has 1 and the baseline 5" in text
+    assert "Without them, the candidate has 1 repeat and the baseline 5, and a verdict takes 5 on each side." in text
     assert "what a cache answers is no draw" in text
     assert "Import the new log" in text
 

@@ -8,7 +8,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from frontend.import_forms import WHOSE
+from frontend.imports.forms import WHOSE
 from runs.importers.formats import FORMATS
 from runs.models import Import, Run
 from tests import build

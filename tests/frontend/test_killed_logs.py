@@ -7,10 +7,12 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from evalboard.cli import run_words
-from evalboard.cli.answers import RunAnswer
-from runs import selectors, services
+from evalboard.client.answers import parse
+from evalboard.contract.run import RunRow
+from evalboard.wording.results import describe_end
 from runs.models import Run
+from runs.run import run_report, run_rows
+from runs.suites import rescore_run
 from tests.runs import logs
 
 pytestmark = pytest.mark.django_db
@@ -27,17 +29,18 @@ def killed(db: None) -> Run:
 
 
 def test_what_the_log_lacks_is_not_done(killed: Run, client_of: Callable[[str], Client]) -> None:
-    report = selectors.run_report(killed.pk)
-    [row] = selectors.run_rows()
-    assert (row.n_done, row.n_total) == (report.row.n_done, report.row.n_total) == (4, 20)
-    assert (report.progress.n_done, report.errors_by_code) == (4, {"source_error": 1})
+    report = run_report(killed.pk)
+    [row] = run_rows()
+    assert (row.progress.n_done, row.progress.n_total) == (report.progress.n_done, report.progress.n_total) == (4, 20)
+    assert (report.progress.n_done, report.errors.by_code) == (4, {"source_error": 1})
     assert report.repeats[0].n_missing == 16
     api = client_of("viewer")
     for path in (f"/api/v1/runs/{killed.pk}/", "/api/v1/runs/", f"/api/v1/imports/{killed.source_id}/"):
         body = api.get(path).json()
         [found] = body.get("results") or body.get("runs") or [body]
         assert (found["progress"]["n_done"], found["progress"]["n_total"]) == (4, 20), path
-        assert run_words.of_end(RunAnswer(found)) == f"Run {killed.pk} is cancelled: 4 of 20 responses, no score."
+        run = parse(RunRow, found, url="")
+        assert describe_end(run) == f"Run {killed.pk} is cancelled: 4 of 20 responses, no score."
 
 
 def test_pages_say_how_many_came(killed: Run, viewer: Client) -> None:
@@ -51,8 +54,8 @@ def test_pages_say_how_many_came(killed: Run, viewer: Client) -> None:
 def test_an_incomplete_one_says_what_is_missing_and_stands_on_the_board(viewer: Client) -> None:
     five = tuple(logs.response(case) for case in CASES[:5])
     run = logs.stored(logs.log(*five, cases=tuple(map(logs.case, CASES))))
-    warned = {warning.code: warning.text for warning in selectors.run_report(run.pk).warnings}
+    warned = {warning.code: warning.text for warning in run_report(run.pk).warnings}
     assert warned["incomplete"] == "15 of 20 responses are missing (15 not in the log); no score is given."
     assert "5 of 20" in unescape(viewer.get("/").content.decode())
-    services.rescore_run(run_id=run.pk, scorer={"kind": "contains"})
-    assert selectors.run_report(run.pk).row.n_done == 5
+    rescore_run(run_id=run.pk, scorer={"kind": "contains"})
+    assert run_report(run.pk).progress.n_done == 5

@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.test import Client
 from sesame.utils import get_parameters
 
-from runs import services
+from runs.access import add_person
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "a long enough pass phrase"
@@ -25,7 +25,7 @@ def quick_hashes(settings: Any) -> None:
 
 @pytest.fixture
 def ada(quick_hashes: None) -> Any:
-    return services.add_person(name="ada", role="engineer", password=PASSWORD)[0]
+    return add_person(name="ada", role="engineer", password=PASSWORD)[0]
 
 
 def sign_in(name: str = "ada", password: str = WRONG, *, agent: str = "", **meta: str) -> Any:
@@ -89,7 +89,7 @@ def test_a_name_that_there_is_none_of_is_answered_the_same(ada: Any, settings: A
 
 
 def test_others_are_not_locked_out(ada: Any, settings: Any) -> None:
-    services.add_person(name="grace", role="viewer", password=PASSWORD)
+    add_person(name="grace", role="viewer", password=PASSWORD)
     guess(settings.AXES_FAILURE_LIMIT)
     assert sign_in("grace", PASSWORD).status_code == 302
     assert sign_in(password=PASSWORD, REMOTE_ADDR="10.0.0.9").status_code == 302, "from elsewhere"

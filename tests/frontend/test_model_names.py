@@ -4,8 +4,8 @@ from html import unescape
 
 import pytest
 
-from runs import imported
 from runs.models import Model, SameModel
+from runs.store import imported
 
 pytestmark = pytest.mark.django_db
 NEW = "/settings/model-names/new/"

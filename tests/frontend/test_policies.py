@@ -5,7 +5,7 @@ from html import unescape
 
 import pytest
 
-from runs import services
+from runs.catalogue import store_default_policies
 from runs.models import Policy
 
 pytestmark = pytest.mark.django_db
@@ -14,7 +14,7 @@ NEW = "/settings/policies/new/"
 
 @pytest.fixture(autouse=True)
 def defaults(db):
-    services.store_default_policies()
+    store_default_policies()
 
 
 def page_of(client, path: str) -> str:

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from evalboard.core import probe_states
-from frontend import commands, probe_numbers
+from evalboard.contract.probe import KINDS
+from evalboard.wording import probe_states
+from frontend.probes import numbers, words
 from runs.models import Endpoint, Probe
 from tests import build, probes
 
@@ -76,7 +77,7 @@ def test_a_batch_probe_is_held_against_another_with_the_same_prompts(viewer: Cli
     assert f"probe {first.pk} · " in page(viewer, second)
     assert "is noisier" not in page(viewer, second)
     held = text_of(viewer.get(f"/probes/{second.pk}/?against={first.pk}"))
-    assert "The second is noisier: two copies agree 100.0 % of the time in the first" in held
+    assert "The second probe is noisier: two copies agree 100.0 % of the time in the first" in held
     assert f"The first is probe {first.pk}, the second probe {second.pk}." in held
     assert viewer.get(f"/probes/{second.pk}/?against=999").status_code == 200
 
@@ -119,16 +120,16 @@ def test_a_probe_that_failed_says_why_and_marks_the_calls(viewer: Client) -> Non
     assert "18 in the order of sending, 18 without an answer" in text_of(response)
 
 
-@pytest.mark.parametrize("kind", probe_states.KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_state_has_a_page_even_with_the_fewest_numbers(viewer: Client, kind: str) -> None:
     probe = probes.ask(kind)
-    for state, words in probe_states.STATES[kind].items():
+    for state, state_words in probe_states.STATES[kind].items():
         finding = {"state": state, "sentence": "So it is: <i>just so</i>.", "numbers": {**FEWEST}}
         Probe.objects.filter(pk=probe.pk).update(status="finished", finding=finding)
         response = viewer.get(f"/probes/{probe.pk}/")
         assert response.status_code == 200
         assert "<i>" not in response.content.decode()
-        assert f" {words.word} So it is: <i>just so</i>. " in text_of(response)
+        assert f" {state_words.word} So it is: <i>just so</i>. " in text_of(response)
         assert "calls with an answer 1 of 4" in text_of(response)
 
 
@@ -198,7 +199,7 @@ def test_who_may_only_look_is_offered_nothing_and_refused(viewer: Client) -> Non
 
 def test_the_command_asks_the_very_same_again(viewer: Client) -> None:
     probe = probes.ask("seed", parameters={"prompts": ["It's $HOME?"], "calls_per_group": 3})
-    command = commands.probe("local", "seed", "pinned", probe.parameters)
+    command = words.command("local", "seed", "pinned", probe.parameters)
     assert command == (
         "evalboard probe local --kind seed --profile pinned "
         """--set 'prompts=["It'"'"'s $HOME?"]' --set calls_per_group=3"""
@@ -207,7 +208,7 @@ def test_the_command_asks_the_very_same_again(viewer: Client) -> None:
 
 
 def test_small_numbers_are_not_drawn_as_none() -> None:
-    assert probe_numbers.plain(None, 2) == "–"
-    assert probe_numbers.plain(-0.25, 2) == "−0.25"
-    assert probe_numbers.prompt_name(0, ["x" * 80]) == f"1. {'x' * 59}…"
-    assert probe_numbers.prompt_name(3, []) == "4"
+    assert numbers.plain(None, 2) == "–"
+    assert numbers.plain(-0.25, 2) == "−0.25"
+    assert numbers.prompt_name(0, ["x" * 80]) == f"1. {'x' * 59}…"
+    assert numbers.prompt_name(3, []) == "4"

@@ -2,19 +2,19 @@
 
 from datetime import UTC, datetime, timedelta
 
-from frontend import progress
-from runs.selectors.run import EventLine, RepeatLine, ShardCell
+from evalboard.contract.run import EventOfRun, Repeat, ShardOfRun
+from frontend.runs import progress
 
 START = datetime(2026, 11, 21, 7, 0, tzinfo=UTC)
 
 
-def event(second: int, text: str, *, code: str = "shard_released", level: str = "info") -> EventLine:
-    return EventLine(START + timedelta(seconds=second), level, code, text)
+def event(second: int, what: str, *, place: str = "", code: str = "shard_released", level: str = "info") -> EventOfRun:
+    text = f"{place}: {what}" if place else what
+    return EventOfRun(at=START + timedelta(seconds=second), level=level, code=code, text=text, what=what)
 
 
-def cell(first: int, status: str, *, worker: str = "", is_silent: bool = False, n_failures: int = 0) -> ShardCell:
-    return ShardCell(
-        id=first,
+def cell(first: int, status: str, *, worker: str = "", is_silent: bool = False, n_failures: int = 0) -> ShardOfRun:
+    return ShardOfRun(
         first=first,
         last=first + 9,
         status=status,
@@ -22,34 +22,47 @@ def cell(first: int, status: str, *, worker: str = "", is_silent: bool = False, 
         n_done=0,
         worker=worker,
         error="",
+        n_cases=10,
         is_silent=is_silent,
         n_failures=n_failures,
     )
 
 
-def repeats(*cells: ShardCell) -> tuple[RepeatLine, ...]:
+def repeats(*cells: ShardOfRun) -> tuple[Repeat, ...]:
     return (
-        RepeatLine(index=2, status="running", points=None, n_missing=0, n_left_out=0, shards=cells, process_ids=()),
+        Repeat(
+            index=2,
+            status="running",
+            score=None,
+            n_missing=0,
+            n_left_out=0,
+            attempts=1,
+            engine_processes=(),
+            open_shards=cells,
+        ),
     )
 
 
 def test_equal_lines_in_a_row_are_told_once_with_their_first_and_last_time():
     why = "given back by node-1: it keeps to another serving stack than this worker's."
-    alike = [event(n, f"Repeat 1, cases {n}–{n + 9}: {why}") for n in range(12)]
+    alike = [event(n, why, place=f"Repeat 1, cases {n}–{n + 9}") for n in range(12)]
     (line,) = progress.story(alike)
     assert (line.text, line.at, line.until) == (f"12 × {why}", alike[0].at, alike[-1].at)
     assert line.events == tuple(alike)
 
 
 def test_cases_that_an_engine_lost_one_by_one_are_told_once():
-    lost = [event(n, f"Case a: b/{n}: The engine died.", code="engine_error", level="error") for n in range(3)]
-    same = [event(n, f"Case case-{n}: The engine died.", code="engine_error", level="error") for n in range(3)]
-    assert [line.text for line in progress.story(same)] == ["3 × The engine died."]
-    assert len(progress.story(lost)) == 3  # what differs is shown, whatever a case is called
+    for case in ("case-{}", "a: b/{}"):  # whatever a case is called
+        places = [f"Case {case.format(n)}" for n in range(3)]
+        lost = [
+            event(n, "The engine died.", place=place, code="engine_error", level="error")
+            for n, place in enumerate(places)
+        ]
+        assert [line.text for line in progress.story(lost)] == ["3 × The engine died."]
 
 
 def test_two_lines_another_level_and_another_event_between_are_left_as_they_are():
-    two = [event(n, f"Repeat 1, cases {n}–9, attempt {n}: lost.") for n in range(2)]
+    two = [event(n, "lost.", place=f"Repeat 1, cases {n}–9, attempt {n}") for n in range(2)]
     assert [line.text for line in progress.story(two)] == [line.text for line in two]
     mixed = [event(0, "Lost."), event(1, "Lost.", level="error"), event(2, "Lost.")]
     assert [line.level for line in progress.story(mixed)] == ["info", "error", "info"]

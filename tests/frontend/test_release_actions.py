@@ -10,9 +10,12 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from runs import selectors, services
-from runs.access import ROLES, RUN, SIGN
+from runs.access.roles import ROLES, RUN, SIGN
+from runs.baselines import set_baseline
 from runs.models import Release, Run, SignOff
+from runs.release import release_report
+from runs.run import add_repeats
+from runs.suites import push_suite
 from tests import build
 from tests.frontend import release_runs
 from tests.frontend.test_releases import HOSTILE, page_of, part, words_of
@@ -32,7 +35,7 @@ def manager(client_of: Any) -> Client:
 
 
 def digest_of(made: Release) -> str:
-    return selectors.release_report(made.pk).input_digest
+    return release_report(made.pk).input_digest
 
 
 def sign(client: Client, made: Release, decision: str = "approve", **changes: str) -> Any:
@@ -62,9 +65,7 @@ def test_only_who_has_the_right_may_post(client_of, path, scope, role):
 
 def test_the_form_comes_filled_in_from_a_run_and_makes_the_release(manager):
     baseline, candidate = two_runs()
-    services.set_baseline(
-        suite="colours", run=baseline.pk, reason="The last release.", user=build.user("mira", "admin")
-    )
+    set_baseline(suite="colours", run=baseline.pk, reason="The last release.", user=build.user("mira", "admin"))
     Run.objects.filter(pk=candidate.pk).update(labels={"commit": "8f21c0e"})
     page = manager.get(f"/releases/new/?candidate={candidate.pk}").content.decode()
     assert re.search(rf'<option value="{candidate.pk}" selected>', page)
@@ -196,8 +197,8 @@ def test_a_waiver_needs_a_reason_and_ends_with_its_day(manager):
 
 def test_a_stale_sign_off_comes_back_with_what_changed(manager):
     made = release_runs.of_kind("inconclusive")
-    report = selectors.release_report(made.pk)
-    read = {"input_digest": report.input_digest, "read_at": report.row.decided_at.isoformat()}
+    report = release_report(made.pk)
+    read = {"input_digest": report.input_digest, "read_at": report.decided_at.isoformat()}
     _more_repeats(made)
     answer = sign(manager, made, "reject", note="It scatters too much.", **read)
     page = answer.content.decode()
@@ -228,7 +229,7 @@ def _more_repeats(made: Release) -> None:
     """Three further repeats of both sides, as somebody would add them from the runs' pages."""
     gate = made.gates.get()
     for run in (gate.baseline_run, gate.candidate_run):
-        services.add_repeats(run_id=run.pk, n=3)
+        add_repeats(run_id=run.pk, n=3)
         for index in (6, 7, 8):
             build.decode(run, index, ["blue"] * release_runs.N_CASES, by=build.process())
 
@@ -288,7 +289,7 @@ def test_the_reference_set_may_be_run_first(client_of):
     cases: list[dict[str, Any]] = [{"id": f"c{n}", "prompt": "?", "target": "blue"} for n in range(3)]
     cases[0]["reference"] = True
     document = {"slug": "small", "title": "Small", "max_tokens": 24, "scorer": {"kind": "exact"}, "cases": cases}
-    of = services.push_suite(document=document)[0]
+    of = push_suite(document=document)[0]
     sides = [release_runs.run(of, by=build.process(build.bucket(dtype))) for dtype in ("float32", "bfloat16")]
     made = release_runs.release(release_runs.gate(*sides))
     address = f"/releases/{made.pk}/rerun/?side=baseline"
@@ -318,7 +319,7 @@ def test_a_newer_baseline_is_what_to_judge_against(manager):
     gate = made.gates.get()
     of = gate.candidate_run.suite_version
     newer = release_runs.run(of, by=build.process(build.bucket("bfloat16")))
-    services.set_baseline(suite="colours", run=newer.pk, reason="Today's stack.", user=build.user("mira", "admin"))
+    set_baseline(suite="colours", run=newer.pk, reason="Today's stack.", user=build.user("mira", "admin"))
     page = page_of(manager, made)
     link = unescape(part(page, r'<a class="button primary" href="([^"]*)">'))
     assert f"Judge against run {newer.pk}" in words_of(page)
@@ -343,3 +344,28 @@ def test_the_export_has_a_line_a_sign_off_and_says_that_the_chain_holds(manager)
     assert all(line["is_intact"] for line in lines)
     page = page_of(manager, made)
     assert HOSTILE not in page
+
+
+def test_where_the_load_moves_bits_both_sides_are_run_again_in_turn(client_of):
+    release_runs.policies()
+    of, by = release_runs.suite(n_cases=3), build.process(build.bucket(batch_class="mixed"))
+    sides = [release_runs.run(of, by=by, under="fast") for _ in range(2)]
+    made = release_runs.release(release_runs.gate(*sides))
+    engineer = client_of("engineer")
+    page = engineer.get(f"/releases/{made.pk}/rerun/?side=candidate").content.decode()
+    assert "Both sides in turn, repeat by repeat" in page
+    engineer.post(f"/releases/{made.pk}/rerun/?side=candidate", {"sides": "both", "what": "suite", "endpoint": "local"})
+    candidate, baseline = Run.objects.order_by("-id")[:2]
+    assert f"in turn with run {baseline.pk}" in candidate.events.get(code="created").text
+    assert (baseline.repeats.count(), candidate.repeats.count()) == (5, 5)
+
+
+def test_a_pinned_side_is_run_again_alone(client_of):
+    made = release_runs.of_kind("not_comparable")
+    page = client_of("engineer").get(f"/releases/{made.pk}/rerun/?side=baseline").content.decode()
+    assert "Both sides in turn" not in page
+
+
+def test_the_page_says_in_which_order_the_repeats_ran(manager):
+    made = release_runs.of_kind("ship")
+    assert "the repeats of both sides did not run in turn" in words_of(page_of(manager, made))

@@ -1,20 +1,20 @@
 """The ruler and the words of a release, on releases of every kind that no engine has to be asked for."""
 
-from dataclasses import replace
-
 import pytest
 
-from frontend import release_page, release_ruler, release_steps, release_words
-from frontend.verdicts import VERDICTS, decisions_on
-from runs.access import SCOPES
-from runs.selectors.release import Line
+from evalboard.contract.release import Finding
+from frontend.release import page, ruler
+from frontend.release import steps as release_steps
+from frontend.release import words as release_words
+from frontend.release.verdicts import VERDICTS, decisions_on
+from runs.access.roles import SCOPES
 from tests.frontend import release_stage as staged
 
 EVERYTHING = frozenset(SCOPES)
 
 
 def test_the_dark_part_of_the_bar_ends_at_the_tolerance():
-    plate = release_ruler.plate(staged.gate())
+    plate = ruler.plate(staged.gate())
     assert plate is not None
     assert plate.worse is not None
     assert plate.worse.x == plate.rows[0].bar.x
@@ -24,8 +24,8 @@ def test_the_dark_part_of_the_bar_ends_at_the_tolerance():
 
 
 def test_what_clears_the_tolerance_has_no_dark_part_and_what_lies_beyond_has_no_other():
-    ship = release_ruler.plate(staged.of_kind("ship").gates[0])
-    beyond = release_ruler.plate(staged.of_kind("no_ship").gates[0])
+    ship = ruler.plate(staged.of_kind("ship").gates[0])
+    beyond = ruler.plate(staged.of_kind("no_ship").gates[0])
     assert ship is not None
     assert ship.worse is None
     assert beyond is not None
@@ -34,15 +34,15 @@ def test_what_clears_the_tolerance_has_no_dark_part_and_what_lies_beyond_has_no_
 
 
 def test_a_reach_far_wider_than_what_decides_is_cut_with_an_arrow():
-    plate = release_ruler.plate(staged.of_kind("suite_too_small").gates[0])
+    plate = ruler.plate(staged.of_kind("suite_too_small").gates[0])
     assert plate is not None
     assert [(row.is_cut_low, row.is_cut_high) for row in plate.rows] == [(False, False), (True, True)]
-    assert plate.rows[1].bar == release_ruler.Bar(0.0, 100.0)
+    assert plate.rows[1].bar == ruler.Bar(0.0, 100.0)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in staged.KINDS if kind != "not_comparable"])
 def test_everything_is_drawn_inside_the_plate_and_ticks_name_their_places(kind):
-    plate = release_ruler.plate(staged.of_kind(kind).gates[0])
+    plate = ruler.plate(staged.of_kind(kind).gates[0])
     assert plate is not None
     places = [x for row in plate.rows for x in (row.bar.x, row.bar.end, row.middle) if x is not None]
     assert all(0 <= x <= 100 for x in (*places, plate.tolerance_x, plate.zero_x))
@@ -51,21 +51,21 @@ def test_everything_is_drawn_inside_the_plate_and_ticks_name_their_places(kind):
 
 
 def test_nothing_is_drawn_of_what_may_not_be_compared():
-    assert release_ruler.plate(staged.of_kind("not_comparable").gates[0]) is None
+    assert ruler.plate(staged.of_kind("not_comparable").gates[0]) is None
 
 
 def test_rows_share_a_scale_so_that_a_wider_tolerance_lies_further_out():
     gates = staged.of_kind("several").gates
-    scale = release_ruler.rows_scale((gate.difference, gate.interval, gate.tolerance_points) for gate in gates)
-    rows = [release_ruler.row_ruler(gate.difference, gate.interval, gate.tolerance_points, scale) for gate in gates]
+    scale = ruler.rows_scale((gate.difference, gate.interval, gate.tolerance_points) for gate in gates)
+    rows = [ruler.row_ruler(gate.difference, gate.interval, gate.tolerance_points, scale) for gate in gates]
     drawn = {gate.tolerance_points: row.tolerance_x for gate, row in zip(gates, rows, strict=True) if row}
     assert drawn[3.0] < drawn[1.0] < drawn[0.5]
     assert len({row.zero_x for row in rows if row}) == 1
 
 
 def test_one_suite_of_few_cases_does_not_flatten_the_others():
-    scale = release_ruler.rows_scale([(-0.5, (-0.9, -0.1), 1.0), (0.0, (-60.0, 60.0), 1.0)])
-    narrow, wide = (release_ruler.row_ruler(0.0, reach, 1.0, scale) for reach in ((-0.9, -0.1), (-60.0, 60.0)))
+    scale = ruler.rows_scale([(-0.5, (-0.9, -0.1), 1.0), (0.0, (-60.0, 60.0), 1.0)])
+    narrow, wide = (ruler.row_ruler(0.0, reach, 1.0, scale) for reach in ((-0.9, -0.1), (-60.0, 60.0)))
     assert narrow is not None
     assert narrow.bar is not None
     assert narrow.bar.width > 3
@@ -75,7 +75,7 @@ def test_one_suite_of_few_cases_does_not_flatten_the_others():
 
 
 def test_repeats_with_the_same_score_all_show():
-    strip = release_ruler.strip(staged.of_kind("suite_too_small").gates[0])
+    strip = ruler.strip(staged.of_kind("suite_too_small").gates[0])
     assert strip is not None
     assert [[len(mark.xs) for mark in line.marks] for line in strip.lines] == [[5], [5]]
     assert [line.side for line in strip.lines] == ["baseline", "candidate"]
@@ -93,24 +93,25 @@ def test_what_was_signed_has_no_primary_step():
 
 
 def test_while_repeats_are_at_work_nothing_else_is_urged():
-    waiting = replace(staged.report(), settling="Repeats are at work.")
+    waiting = staged.report(settling="Repeats are at work.")
     assert [step.label for step in release_steps.steps(waiting, EVERYTHING)] == ["Sign off…"]
 
 
 def test_the_cost_stands_beside_the_button():
     first = release_steps.steps(staged.report(), EVERYTHING)[0]
     assert (first.label, first.cost) == ("Run 15 more repeats", "≈ 1\u00a0h 35\u00a0min")
-    unknown = replace(staged.report(), settle=replace(staged.PLAN, minutes=None))
+    unknown = staged.report(settle=staged.PLAN.model_copy(update={"minutes": None}))
     assert release_steps.steps(unknown, EVERYTHING)[0].cost == ""
 
 
 def test_the_same_warning_of_several_suites_is_said_once_and_names_them_all():
     report = staged.of_kind("several")
-    lines = [
-        Line("few_cases", f"{gate.suite}: One case is worth 3.3 points here.", gate.position) for gate in report.gates
+    worth = "One case is worth 3.3 points here."
+    warnings = [
+        Finding(code="few_cases", text=f"{gate.suite}: {worth}", gate=gate.position, alike=worth)
+        for gate in report.gates
     ]
-    said = release_words.grouped(lines, report)
-    assert said == (
+    assert release_words.group_alike(warnings, report) == (
         "toolcalls: One case is worth 3.3 points here. The same holds for refusals, json-extract and long-context.",
     )
 
@@ -119,8 +120,11 @@ def test_the_same_warning_of_several_runs_names_the_runs():
     words = (
         "Run {}, the {}, has 5 repeats by one engine process, so its noise does not show what a fresh start changes."
     )
-    lines = [Line("one_process", words.format(*run), 0) for run in ((61, "baseline"), (62, "candidate"))]
-    assert release_words.grouped(lines, staged.report()) == (
+    warnings = [
+        Finding(code="one_process", text=words.format(run, side), gate=0, run=run, alike="5 repeats")
+        for run, side in (("61", "baseline"), ("62", "candidate"))
+    ]
+    assert release_words.group_alike(warnings, staged.report()) == (
         f"{words.format(61, 'baseline')} The same holds for run 62.",
     )
 
@@ -138,7 +142,7 @@ def test_several_candidates_and_a_wide_reach_are_warnings():
 def test_a_mixed_side_is_shown_bucket_by_bucket():
     gate = staged.of_kind("not_comparable").gates[0]
     buckets = {61: (staged.bucket(),), 62: (staged.bucket("a81c", 0.94), staged.bucket("d07e", 0.06))}
-    served = release_page.served(gate, buckets, staged.compared(), None)
+    served = page.served(gate, buckets, staged.compared(), None)
     assert served.title == "Who served the candidate’s responses"
     assert served.columns == ("fp a81c", "fp d07e")
     [side] = served.sides

@@ -7,9 +7,9 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from frontend import commands
-from runs import services
+from evalboard.wording.replay import replay_command
 from runs.models import Replay, Run
+from runs.replays import claim_replay, create_replay, finish_replay, record_result
 from tests import build
 from tests.runs.test_replays import result
 
@@ -30,14 +30,14 @@ def test_without_replays_the_page_says_how_to_ask_for_one(run: Run, page: Any) -
 
 
 def test_a_replay_is_shown_waiting_and_with_what_it_found(run: Run, page: Any) -> None:
-    asked = services.create_replay(run_id=run.pk, case_id="a/b c", batch_sizes=[1, 2])
+    asked = create_replay(run_id=run.pk, case_id="a/b c", batch_sizes=[1, 2])
     assert "Queued, 0 of 2 variants decoded." in page()
-    lease = services.claim_replay(worker=build.worker("replayer"))
+    lease = claim_replay(worker=build.worker("replayer"))
     assert lease is not None
-    services.record_result(lease=lease, result=result({"batch_size": 1}))
+    record_result(lease=lease, result=result({"batch_size": 1}))
     assert "Running, 1 of 2 variants decoded." in page()
-    services.record_result(lease=lease, result=result({"batch_size": 2}, error="<b>no memory</b>"))
-    services.finish_replay(lease=lease)
+    record_result(lease=lease, result=result({"batch_size": 2}, error="<b>no memory</b>"))
+    finish_replay(lease=lease)
     shown = page()
     assert "<strong><bdi>Identical at batch size 1.</bdi></strong>" in shown
     assert "&lt;b&gt;no memory&lt;/b&gt;" in shown
@@ -47,7 +47,7 @@ def test_a_replay_is_shown_waiting_and_with_what_it_found(run: Run, page: Any) -
 
 
 def test_replays_of_other_cases_stand_elsewhere(run: Run, page: Any) -> None:
-    services.create_replay(run_id=run.pk, case_id="sky")
+    create_replay(run_id=run.pk, case_id="sky")
     assert "variants decoded" not in page()
     assert "variant decoded" not in page()
 
@@ -58,7 +58,7 @@ def test_the_command_is_read_by_a_shell_as_it_is_meant(case_id: str) -> None:
 
     from evalboard.cli.main import app
 
-    program, name, *words = shlex.split(commands.replay(7, case_id, repeat=2))
+    program, name, *words = shlex.split(replay_command(7, case_id, repeat=2))
     assert (program, name) == ("evalboard", "replay")
     command = typer.main.get_command(app).commands["replay"]  # type: ignore[attr-defined]
     read = command.make_context("replay", words).params

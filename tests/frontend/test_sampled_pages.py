@@ -1,12 +1,16 @@
 """Pages of sampled runs: how they were drawn, what differs between draws, and that one draw shows no noise."""
 
+import math
 import re
 
 import pytest
 
-from runs.models import Run
-from runs.selectors.suite_history import histories
-from runs.selectors.suite_noise import bucket_noises
+from runs.catalogue import create_policy, store_default_policies
+from runs.models import RepeatScore, Run
+from runs.release import release_report
+from runs.suites import rescore_run
+from runs.suites.noise import bucket_noises
+from runs.suites.read_history import histories
 from tests import build
 from tests.runs import judged
 
@@ -70,8 +74,17 @@ def test_a_suites_noise_takes_each_seed_once(sampled):
     assert n_measured(run) == [5]
 
 
+@pytest.mark.parametrize(("batch_class", "batch_part"), [("alone", "batch 0.0"), ("fixed-8", "together")])
+def test_draws_in_fixed_groups_are_also_moved_by_the_batch(batch_class, batch_part):
+    """Answers that are drawn are of other lengths each time, so a group of fixed size decodes them in other batches."""
+    process = build.process(build.bucket(batch_class=batch_class))
+    run = judged.run(judged.suite(n_cases=60), SOMETIMES, by=process, under="sampled")
+    [measured] = bucket_noises(histories(run.suite_version), version_id=run.suite_version_id, n_cases=60).values()
+    assert batch_part in measured.split
+
+
 def n_measured(run):
-    found = bucket_noises(histories(run.suite_version), n_cases=60)
+    found = bucket_noises(histories(run.suite_version), version_id=run.suite_version_id, n_cases=60)
     return [measured.n_repeats for measured in found.values()]
 
 
@@ -79,11 +92,11 @@ def test_a_release_says_in_one_sentence_why_it_may_be_believed(sampled, engineer
     ours, theirs = sampled(), sampled()
     release = judged.release(ours, theirs)
     page = text_of(engineer.get(f"/releases/{release.pk}/"))
-    assert "both sides were drawn by seed 42, and each draw is held against that of the same seeds." in page
+    assert "Both sides were drawn by seed 42, and draws of the same seed are compared." in page
     assert "unstable case" not in page
     Run.objects.filter(pk=ours.pk).update(seed=None, is_one_draw=True)
     page = text_of(engineer.get(f"/releases/{judged.release(ours, theirs).pk}/"))
-    assert "so they are one draw" in page
+    assert "so they count as one draw" in page
     assert "Run the baseline again" in page
     assert ">one draw</span>" in page
 
@@ -109,3 +122,76 @@ def test_the_form_takes_a_seed_and_says_where_one_can_mean_nothing(engineer, db)
     assert (refused.status_code, "temperature 0" in text_of(refused)) == (422, True)
     assert engineer.post("/runs/new/", {**asked, "seed": ""}).status_code == 302
     assert Run.objects.latest("pk").seed == 42
+
+
+def test_several_draws_of_a_case_stand_on_the_pages_of_run_suite_and_release(sampled, engineer):
+    """56 of 60 cases always pass; of the four others 3, 3, 4 and 2 draws of 5 do, as SOMETIMES has them wrong."""
+    run = sampled(seed=7)
+    section = text_of(engineer.get(f"/runs/{run.pk}/")).split('id="draws"')[1].split("</section>")[0]
+    cells = {
+        name: [re.sub(r"<[^>]+>", "", cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", rest)]
+        for name, rest in re.findall(r'<th scope="row" class="keep">(.*?)</th>(.*?)</tr>', section)
+    }
+    assert list(cells) == ["avg@5", "pass@2", "pass@5", "pass^2", "pass^5", "maj@5"]
+    assert cells["avg@5"][0] == "97.3"
+    assert cells["pass@5"][:2] == ["100.0", "–"]  # every case passed once; no draw is left to measure it by
+    assert cells["pass^5"][0] == "93.3"
+    assert cells["maj@5"][0] == "98.3"  # the last of the four has 3 wrong answers that agree
+    assert cells["pass@2"][1] != "–"
+    assert "pass@5 and pass^5: no interval on these cases. Every draw of a case is taken" in section
+    assert "maj@5: no interval on these cases. A vote of fewer draws is another vote" in section
+    assert "at least one is right 100.0 times in 100, and all of them 93.3." in section
+    assert "pass^5 93.3" in re.sub(r"<[^>]+>", "", text_of(engineer.get("/suites/sample/")))
+    page = text_of(engineer.get(f"/releases/{judged.release(run, sampled(seed=8)).pk}/"))
+    assert "how often all of 5 draws are right" in page
+    greedy = judged.run(run.suite_version, SOMETIMES, by=build.process())
+    assert 'id="draws"' not in text_of(engineer.get(f"/runs/{greedy.pk}/"))
+
+
+def test_metrics_that_draws_do_not_have_are_named_with_the_reason(sampled, engineer):
+    run = sampled()
+    RepeatScore.objects.filter(repeat__run=run).update(answers=None)  # as scored by an earlier version
+    page = text_of(engineer.get(f"/runs/{run.pk}/"))
+    assert "scored before their answers were stored, so maj@n is left out" in page
+    rescore_run(run_id=run.pk)
+    assert "maj@5" in text_of(engineer.get(f"/runs/{run.pk}/"))
+    unlike = judged.suite("unlike", n_cases=60, scorer={"kind": "contains"})
+    page = text_of(engineer.get(f"/runs/{judged.run(unlike, SOMETIMES, by=build.process(), under='sampled').pk}/"))
+    assert ("maj@5" in page, "The scorer reads no single answer out of a response" in page) == (False, True)
+
+
+def test_a_release_is_judged_by_the_metric_that_its_policy_names(sampled, engineer):
+    """Both sides are right equally often; of two draws one is right more often where the draws of a case differ."""
+    sure = judged.run(judged.suite(n_cases=60), {n: range(1, 6) for n in range(5)}, by=build.process(), under="sampled")
+    unsure = judged.run(sure.suite_version, dict.fromkeys(range(25), (1,)), by=build.process(), under="sampled")
+    settings = {"rule": "paired", "tolerance_points": 1.0, "metric": "pass@2"}
+    store_default_policies()
+    create_policy(slug="of-two", title="One of two draws", settings=settings)
+    by_mean = judged.release(unsure, sure, policy="paired")
+    release = judged.release(unsure, sure, policy="of-two")
+    assert release_report(by_mean.pk).headline.difference == 0.0
+    gate = release_report(release.pk).headline
+    assert (gate.metric, gate.verdict) == ("pass@2", "no_ship")
+    assert (gate.baseline.score, gate.candidate.score) == (100.0, pytest.approx(100 * 55 / 60))
+    page = text_of(engineer.get(f"/releases/{release.pk}/"))
+    assert "60 cases, by pass@2" in page
+    assert "On these 60 cases, by pass@2, the candidate is worse than the 1.0 point you accept" in page
+    assert "paired, by pass@2" in text_of(engineer.get("/settings/"))
+
+
+def test_what_moves_the_score_between_runs_stands_in_one_line(sampled, engineer):
+    alone = sampled(seed=7)
+    line = re.compile(r"Of (\S+) points between runs: sampler (\S+), batch (\S+), backend none seen\.")
+    total, sampler, batch = line.search(text_of(engineer.get(f"/runs/{alone.pk}/"))).groups()
+    assert (sampler, batch) == (total, "0.0")
+    assert line.search(text_of(engineer.get("/suites/sample/")))
+    assert line.search(text_of(engineer.get(f"/releases/{judged.release(alone, sampled(seed=8)).pk}/")))
+    by = build.process(build.bucket(batch_class="mixed"))
+    other = judged.run(alone.suite_version, {0: (1, 2), 1: (2, 5), 7: (3,)}, by=by, under="sampled", seed=9)
+    page = text_of(engineer.get(f"/runs/{other.pk}/"))
+    assert "sampler and batch together" in page
+    assert "The batch alone was not measured: run the same seed under another batch class." in page
+    same = judged.run(alone.suite_version, {0: (1, 2), 1: (2, 5), 7: (3,)}, by=by, under="sampled", seed=7)
+    total, sampler, batch = map(float, line.search(text_of(engineer.get(f"/runs/{same.pk}/"))).groups())
+    assert min(sampler, batch) > 0
+    assert total == pytest.approx(math.hypot(sampler, batch), abs=0.1)

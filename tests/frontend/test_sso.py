@@ -15,6 +15,7 @@ from environs import FileAwareEnv
 
 from evalboard import oidc
 from tests.faults.site import Site, site
+from tests.nursery import Nursery
 from tests.oidc_provider import CLIENT_ID, CLIENT_SECRET, Provider, provider
 
 ADA = {"sub": "248289761001", "preferred_username": "ada", "email": "ada@example.com", "name": "Ada"}
@@ -46,7 +47,9 @@ def idp() -> Iterator[Provider]:
 
 
 @pytest.fixture(scope="module")
-def served(own_database: str, idp: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def served(
+    own_database: str, idp: Provider, tmp_path_factory: pytest.TempPathFactory, nursery: Nursery
+) -> Iterator[Site]:
     environment = {
         "EVALBOARD_OIDC_ISSUER": idp.issuer,
         "EVALBOARD_OIDC_CLIENT_ID": CLIENT_ID,
@@ -55,7 +58,7 @@ def served(own_database: str, idp: Provider, tmp_path_factory: pytest.TempPathFa
         "EVALBOARD_OIDC_ROLE_CLAIM": "groups",
         "EVALBOARD_OIDC_ROLES": ROLES,
     }
-    with site(tmp_path_factory.mktemp("sso"), own_database, **environment) as found:
+    with site(tmp_path_factory.mktemp("sso"), own_database, nursery, **environment) as found:
         found.manage("migrate", "--no-input")
         found.serve()
         yield found
@@ -156,10 +159,11 @@ def test_nobody_is_sent_elsewhere_afterwards(served: Site, idp: Provider) -> Non
         assert str(page.url).startswith(served._address)
 
 
-def test_a_provider_that_is_away_is_said(own_database: str, tmp_path: Path) -> None:
+def test_a_provider_that_is_away_is_said(own_database: str, tmp_path: Path, nursery: Nursery) -> None:
     away = {"EVALBOARD_OIDC_ISSUER": "http://127.0.0.1:9", "EVALBOARD_OIDC_NAME": "Acme"}
     known = {"EVALBOARD_OIDC_CLIENT_ID": CLIENT_ID, "EVALBOARD_OIDC_CLIENT_SECRET": CLIENT_SECRET}
-    with site(tmp_path, own_database, **away, **known) as found:
+    with site(tmp_path, own_database, nursery, **away, **known) as found:
+        found.manage("migrate", "--no-input")  # a process that runs this test alone has nobody else who did
         found.serve()
         page = found.get("/sso/oidc/")
         assert (page.status_code, "Acme does not answer" in page.text) == (502, True)

@@ -1,5 +1,6 @@
 """A suite's page: how its runs moved and against what, and how a person sets the baseline."""
 
+import hashlib
 import json
 import re
 from html import unescape
@@ -9,12 +10,17 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from evalboard.core import columns, noise
-from frontend import baseline_bands, history
-from runs import selectors, services
-from runs.access import ROLES
+from evalboard.core.stats import resolution_points
+from evalboard.core.trace import unpack_scores
+from frontend.suites import baselines, history
+from runs.access.roles import ROLES
+from runs.catalogue import store_default_policies
 from runs.models import Baseline, RepeatScore, Run
-from runs.selectors.suite_standing import suite_standing
+from runs.release import create_release
+from runs.suites import reference_suite, suite_report
+from runs.suites.read_standing import suite_standing
+from runs.uploads import read_next_part
+from runs.uploads.uploads import close_upload, open_upload, store_part
 from tests.frontend import history_stage
 from tests.frontend.history_stage import SLUG
 
@@ -56,9 +62,9 @@ def _mean(run_id: int) -> float:
 def test_what_five_repeats_resolve_is_what_the_core_says_of_the_bucket(made, viewer):
     bucket = made.current.run.bucket_id
     packed = RepeatScore.objects.filter(repeat__run__bucket=bucket).order_by("-repeat__run_id", "repeat__index")[:20]
-    scores = np.column_stack([columns.unpack_scores(bytes(row.scores)) for row in packed])
-    here = noise.resolution_points(scores, repeats=5, alpha=0.03)
-    standing = suite_standing(selectors.suite_report(SLUG, with_cases=False))
+    scores = np.column_stack([unpack_scores(bytes(row.scores)) for row in packed])
+    here = resolution_points(scores, repeats=5, alpha=0.03)
+    standing = suite_standing(suite_report(SLUG))
     assert standing.noise[bucket].n_repeats == 20
     assert standing.noise[bucket].resolution_points == pytest.approx(here)
     newest = standing.noise[made.candidate.bucket_id]
@@ -67,10 +73,10 @@ def test_what_five_repeats_resolve_is_what_the_core_says_of_the_bucket(made, vie
 
 
 def test_bands_part_at_the_rotation_and_only_the_expired_one_is_hatched(made):
-    report = selectors.suite_report(SLUG, with_cases=False)
-    old, current = baseline_bands.bands(report.buckets, suite_standing(report))
-    assert (old.baseline.run.id, old.is_expired, old.begin) == (made.old.run_id, True, None)
-    assert (current.baseline.run.id, current.is_expired, current.end) == (made.current.run_id, False, None)
+    report = suite_report(SLUG)
+    old, current = baselines.bands(report.buckets, suite_standing(report))
+    assert (old.baseline.run_id, old.is_expired, old.begin) == (made.old.run_id, True, None)
+    assert (current.baseline.run_id, current.is_expired, current.end) == (made.current.run_id, False, None)
     assert old.end == current.begin
     figure = history.figure(report, suite_standing(report))
     json.dumps(figure, allow_nan=False)
@@ -80,7 +86,7 @@ def test_bands_part_at_the_rotation_and_only_the_expired_one_is_hatched(made):
 
 
 def test_no_bar_and_no_band_leads_across_a_rotation(made):
-    report = selectors.suite_report(SLUG, with_cases=False)
+    report = suite_report(SLUG)
     figure = history.figure(report, suite_standing(report))
     router, fixed = (shape["x0"] for shape in figure["layout"]["shapes"])
     served_before = {made.runs[0].bucket_id}
@@ -119,13 +125,13 @@ def test_the_rows_name_the_baseline_what_expired_and_the_noise_floor(made, viewe
 
 
 def test_a_run_is_shaded_only_by_the_baseline_of_its_line_and_profile_that_was_served_alike(made, viewer):
-    report = selectors.suite_report(SLUG, with_cases=False)
-    zones = baseline_bands.bands(report.buckets, suite_standing(report))
+    report = suite_report(SLUG)
+    zones = baselines.bands(report.buckets, suite_standing(report))
     held = {
-        point.run_id: band.baseline.run.id
+        point.run_id: band.baseline.run_id
         for bucket in report.buckets
-        for point in bucket.points
-        if (band := baseline_bands.band_of(zones, point, bucket)) is not None
+        for point in bucket.runs
+        if (band := baselines.find_band(zones, point, bucket)) is not None
     }
     assert held[made.candidate.pk] == made.current.run_id
     assert held[made.runs[0].pk] == made.old.run_id
@@ -141,10 +147,10 @@ def test_the_history_keeps_who_set_each_baseline_when_why_and_what_made_it_expir
 
 
 def test_the_release_column_says_who_judged_a_run(made, viewer, django_user_model):
-    services.store_default_policies()
+    store_default_policies()
     user = django_user_model.objects.get(username="mira")
     gate = {"suite": SLUG, "candidate": made.candidate.pk, "baseline": "current", "tier": "critical"}
-    release = services.create_release(gates=[gate], policy="paired", user=user)
+    release = create_release(gates=[gate], policy="paired", user=user)
     row = re.compile(r"<tr>\s*<th scope=\"row\" class=\"keep\">\s*<input[^>]*value=\"(\d+)\".*?</tr>", re.S)
     rows = {int(found.group(1)): found.group(0) for found in row.finditer(html_of(viewer.get(PAGE)))}
     assert f'<a href="/releases/{release.pk}/">' in rows[made.candidate.pk]
@@ -185,7 +191,7 @@ def test_the_baseline_is_run_again_whole_or_on_its_reference_set(settings, engin
 
 def test_the_suite_of_a_reference_set_says_whose_it_is(settings, viewer):
     history_stage.suite(30)
-    services.reference_suite(slug=SLUG)
+    reference_suite(slug=SLUG)
     words = words_of(viewer.get(f"/suites/{SLUG}-reference/"))
     assert f"This suite is the reference set of {SLUG} v1" in words
     assert f"Its reference set runs as {SLUG}-reference" in words_of(viewer.get(PAGE))
@@ -278,4 +284,30 @@ def test_the_page_costs_no_more_queries_with_more_runs(settings, viewer):
     few = cost()
     for day in range(6, 12):
         history_stage.run(day, by, score=81.0, repeats=2)
+    viewer.get(PAGE)  # what it rests on has changed, and is computed once
     assert cost() == few
+
+
+def test_the_list_says_how_far_a_suite_in_parts_is_and_what_was_wrong_with_it(viewer):
+    def send(slug, lines):
+        upload = open_upload(slug=slug)
+        digest = hashlib.sha256(lines).hexdigest()
+        store_part(upload_id=upload.pk, offset=0, lines=lines, sha256=digest)
+        return upload
+
+    valid = b'{"suite": {"scorer": {"kind": "exact"}}}\n{"id": "a", "prompt": "b", "target": "c"}\n'
+    wrong = valid + b'{"id": "<i>", "prompt": 3, "target": "c", "colour": 1}\n'
+    close_upload(upload_id=send("wrong", wrong).pk, n_bytes=len(wrong))
+    assert read_next_part()
+    send("sent", valid)
+    whole = send("whole", valid)
+    close_upload(upload_id=whole.pk, n_bytes=len(valid))
+    words = words_of(viewer.get("/suites/"))
+    assert "of wrong failed, and nothing of it is stored. Correct the file and push it again." in words
+    assert "line 3.colour is unknown" in words
+    assert "The first 2 mistakes" in words
+    size = f"{len(valid)} B"
+    assert f"of sent: {size} are there. If it broke off, push the file again: only the rest is sent." in words
+    assert f"of whole: all {size} are there, and wait to be read." in words
+    assert read_next_part()
+    assert f"of whole: 1 case is read, {size} of {size}" in words_of(viewer.get("/suites/"))

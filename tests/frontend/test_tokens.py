@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontend import tokens
-from runs.selectors.response import TokenCell
+from evalboard.contract.trace import TokenAtPosition
+from frontend.shell import tokens
 
 
-def cells(*texts: str, margins: tuple[float | None, ...] = ()) -> tuple[TokenCell, ...]:
+def cells(*texts: str, margins: tuple[float | None, ...] = ()) -> tuple[TokenAtPosition, ...]:
     return tuple(
-        TokenCell(
+        TokenAtPosition(
             position=i,
             token_id=i,
-            token=text,
+            drawn=text,
             logprob=-0.1,
             margin=margins[i] if margins else None,
             breaks_line=text.endswith("⏎"),
@@ -33,7 +33,7 @@ def test_lines_keep_every_token_in_order(texts):
 
 def test_a_line_ends_after_a_newline_and_before_what_would_not_fit():
     laid = tokens.lines(cells("ab", "⏎", "abcd", "ef", "g"), width=6)
-    assert [[cell.token for cell in line.cells] for line in laid] == [["ab", "⏎"], ["abcd", "ef"], ["g"]]
+    assert [[cell.drawn for cell in line.cells] for line in laid] == [["ab", "⏎"], ["abcd", "ef"], ["g"]]
 
 
 @pytest.mark.parametrize(
@@ -41,11 +41,6 @@ def test_a_line_ends_after_a_newline_and_before_what_would_not_fit():
 )
 def test_a_margin_has_one_of_four_steps(margin, step):
     assert tokens.margin_step(margin) == step
-
-
-def test_the_narrowest_is_the_first_of_equals():
-    assert tokens.narrowest(cells("a", "b", "c", margins=(0.5, 0.1, 0.1))).position == 1
-    assert tokens.narrowest(cells("a")) is None
 
 
 def test_wide_characters_take_two_columns():

@@ -8,12 +8,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from evalboard.core import codec
-from evalboard.core.provenance import Failed
-from evalboard.core.trace import Trace
-from frontend import pair_address, pair_chart
-from frontend.pair_lines import pair_lines
-from runs import selectors
+from evalboard.core.trace import Failed, Trace, read_trace
+from frontend.compare import pair_address, pair_chart
+from frontend.compare.pair_lines import pair_lines
+from runs.compare import trace_pair
 from runs.models import Response
 from tests.frontend import two_runs
 from tests.frontend.stage import HOSTILE, HOSTILE_ID
@@ -21,11 +19,11 @@ from tests.frontend.two_runs import END_ROW, said, sure, tie
 
 TOKEN = re.compile(r'<a class="token([^"]*)" href="[^"]*" data-position="(\d+)" aria-label="([^"]*)"([^>]*)>(.*?)</a>')
 CASE = "case-005"
-MOST_QUERIES = 18  # the pair, its comparison's row, the neighbours, and who looks
+MAX_QUERIES = 18  # the pair, its comparison's row, the neighbours, and who looks
 
 
 def page_of(client: Client, runs, case=CASE, *, query="") -> str:
-    address = pair_address.of_pair(runs[0].pk, runs[1].pk, case, repeats=(1, 1))
+    address = pair_address.pair_url(runs[0].pk, runs[1].pk, case, repeats=(1, 1))
     response = client.get(f"{address}{query}")
     assert response.status_code == 200, response.content[:400]
     return response.content.decode()
@@ -35,7 +33,7 @@ def stored(run, case_index: int) -> Trace:
     response = Response.objects.select_related("trace_block").get(repeat__run=run, case_index=case_index)
     assert response.trace_block is not None
     assert response.trace_slot is not None
-    return codec.read_trace(bytes(response.trace_block.data), response.trace_slot)
+    return read_trace(bytes(response.trace_block.data), response.trace_slot)
 
 
 def sides(page: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
@@ -70,7 +68,7 @@ def test_the_lines_of_both_sides_begin_at_the_same_positions(stage, viewer):
     runs = two_runs.make(
         {5: said(5, [*shared, tie(1, 10), *shared])}, {5: said(5, [*shared, tie(10, 1), sure(3), *shared[:20]])}
     )
-    report = selectors.trace_pair(runs[0].pk, runs[1].pk, case_id=CASE, repeats=(1, 1))
+    report = trace_pair(runs[0].pk, runs[1].pk, case_id=CASE, repeats=(1, 1))
     lines = pair_lines(report)
     for line in lines:
         assert {side[0].key for side in (line.baseline, line.candidate) if side} == {line.first}
@@ -181,6 +179,21 @@ def test_prompts_that_differ_are_shown_token_by_token(stage, viewer):
     assert re.search(r"<ins>.*only the candidate: .*colour</ins>", page, re.S)
 
 
+def test_a_confounded_pair_names_what_else_differs_on_its_page_in_the_list_and_in_rest(stage, viewer):
+    by = stage.engine(stage.worker("other"), dtype="bfloat16")
+    rows = [sure(1), END_ROW]
+    runs = two_runs.make({5: said(5, rows)}, {5: said(5, [sure(2), END_ROW], prompt=(4, 5, 7))}, by=by)
+    Response.objects.filter(case_index=5, repeat__run=runs[1]).update(prompt_digest=b"another prompt..")
+    page = page_of(viewer, runs)
+    assert 'confounded <span class="quiet">backends differ as well</span>' in page
+    assert "Confounded: backends differ as well, so which of these parted the answers is not known." in page
+    listed = viewer.get(pair_address.comparison_url(runs[0].pk, runs[1].pk)).content.decode()
+    assert listed.count("confounded: backends differ") == 1
+    query = {"baseline": runs[0].pk, "candidate": runs[1].pk, "cause": "prompt_mismatch"}
+    [row] = viewer.get("/api/v1/compare/cases/", query).json()["results"]
+    assert row["evidence"]["also_moved"] == ["backend_changed"]
+
+
 def test_a_long_trace_is_shown_around_its_position_with_links_to_the_rest(stage, viewer):
     shared = [sure(5, -0.1 - n / 10_000) for n in range(2000)]
     ours, theirs = [*shared[:1500], tie(1, 10), *shared[1500:]], [*shared[:1500], tie(10, 1), *shared[1500:]]
@@ -194,11 +207,13 @@ def test_a_long_trace_is_shown_around_its_position_with_links_to_the_rest(stage,
     assert page.count('<th scope="row" class="number"><a') < 400
     earlier = page_of(viewer, runs, query="&at=0")
     assert "Earlier positions" not in earlier
-    report = selectors.trace_pair(runs[0].pk, runs[1].pk, case_id=CASE, repeats=(1, 1))
+    report = trace_pair(runs[0].pk, runs[1].pk, case_id=CASE, repeats=(1, 1))
     figure = pair_chart.figure(report)
     assert figure is not None
-    assert max(figure["data"][0]["x"]) == 1500  # nothing past the flip is drawn
-    assert len(figure["data"][0]["x"]) == 1501
+    drawn = figure["data"][0]["x"]
+    assert max(drawn) == 1500  # nothing past the flip is drawn
+    assert len(drawn) < 500 < report.n_points  # some stand for all
+    assert report.points[-1].at == 1500
 
 
 def test_zero_has_a_line_of_its_own_below_every_other_margin():
@@ -212,11 +227,11 @@ def test_zero_has_a_line_of_its_own_below_every_other_margin():
 
 @pytest.mark.parametrize("case", [CASE, "case-009", HOSTILE_ID])
 def test_the_page_takes_few_queries_whatever_it_shows(near_tie, viewer, case):
-    viewer.get(pair_address.of_comparison(near_tie[0].pk, near_tie[1].pk))
+    viewer.get(pair_address.comparison_url(near_tie[0].pk, near_tie[1].pk))
     page_of(viewer, near_tie, case)
     with CaptureQueriesContext(connection) as queries:
         page_of(viewer, near_tie, case)
-    assert len(queries) <= MOST_QUERIES
+    assert len(queries) <= MAX_QUERIES
 
 
 def test_the_cause_is_that_of_the_stored_comparison_and_n_leads_to_the_next_case(stage, viewer):
@@ -224,7 +239,7 @@ def test_the_cause_is_that_of_the_stored_comparison_and_n_leads_to_the_next_case
     runs = two_runs.make({case: p[0] for case, p in pairs.items()}, {case: p[1] for case, p in pairs.items()})
     before = page_of(viewer, runs)
     assert 'data-key="n"' not in before
-    viewer.get(pair_address.of_comparison(runs[0].pk, runs[1].pk))
+    viewer.get(pair_address.comparison_url(runs[0].pk, runs[1].pk))
     page = page_of(viewer, runs)
     found = re.search(r'href="([^"]*)" data-key="n"', page)
     assert found is not None
@@ -248,8 +263,8 @@ def test_what_is_not_there_is_a_helpful_404(near_tie, viewer, path, words):
 
 def test_both_pages_want_a_login(near_tie, client_of):
     for path in (
-        pair_address.of_comparison(near_tie[0].pk, near_tie[1].pk),
-        pair_address.of_pair(near_tie[0].pk, near_tie[1].pk, CASE, repeats=(1, 1)),
+        pair_address.comparison_url(near_tie[0].pk, near_tie[1].pk),
+        pair_address.pair_url(near_tie[0].pk, near_tie[1].pk, CASE, repeats=(1, 1)),
         "/compare/",
     ):
         assert client_of("anonymous").get(path).status_code == 302

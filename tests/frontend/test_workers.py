@@ -6,21 +6,15 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 
-from runs import selectors, services
 from runs.models import Run, SelfTest, Shard, Worker
-from runs.selectors import health, run_facts
+from runs.sweep import reconcile
+from runs.work import beat, claim_shard, dispatch, fail_start, leave_alone
 
-REDIS_AWAY = "Redis does not answer; workers look by themselves every 15 s."
+REDIS_AWAY = "Redis does not answer, so workers hear of new work late"
 
 
 def text_of(response: Any) -> str:
     return " ".join(response.content.decode().split())
-
-
-@pytest.fixture
-def redis_away(monkeypatch):
-    for module in (selectors, health, run_facts):
-        monkeypatch.setattr(module, "doorbell_problem", lambda: REDIS_AWAY)
 
 
 def put(worker: Worker, **changes: Any) -> Worker:
@@ -73,7 +67,7 @@ def test_a_resting_worker_says_until_when_and_why(stage, viewer):
 
 def test_a_worker_that_leaves_a_run_alone_links_to_it(stage, viewer):
     run = stage.start()
-    put(stage.worker(), note=f"Leaves run {run.pk} alone: it keeps to another serving stack.")
+    leave_alone(worker=stage.worker(), noun="run", key=run.pk, why="it keeps to another serving stack.")
     page = text_of(viewer.get("/workers/"))
     assert 'Leaves <a id="left-alone-' in page
     assert f'href="/runs/{run.pk}/">run {run.pk}</a> alone: <bdi>it keeps to another serving stack.' in page
@@ -116,7 +110,7 @@ def test_a_pool_with_work_and_no_worker_gives_the_command(stage, viewer):
     assert "Nothing needs you." in text_of(viewer.get("/"))
 
 
-def test_redis_that_does_not_answer_is_told_where_somebody_waits_for_it(stage, viewer, redis_away, settings):
+def test_redis_that_does_not_answer_is_told_where_somebody_waits_for_it(stage, viewer, settings):
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     run, by = stage.start(), stage.worker()
     assert REDIS_AWAY in text_of(viewer.get("/workers/"))
@@ -127,23 +121,22 @@ def test_redis_that_does_not_answer_is_told_where_somebody_waits_for_it(stage, v
     assert REDIS_AWAY not in text_of(viewer.get(f"/runs/{run.pk}/"))  # somebody has looked
 
 
-@pytest.mark.parametrize(("url", "is_said"), [("", False), ("redis://127.0.0.1:1/0", True)])
+@pytest.mark.parametrize(("url", "is_said"), [("", False), ("redis://127.0.0.1:2/0", True)])
 def test_only_a_team_hears_of_its_doorbell(stage, viewer, settings, monkeypatch, url, is_said):
     settings.REDIS_URL = url
-    monkeypatch.setattr(selectors, "doorbell_problem", lambda: None)
+    monkeypatch.setattr(dispatch, "ask", lambda: None)
     assert ("Redis answers" in text_of(viewer.get("/workers/"))) is is_said
 
 
 def test_a_run_says_why_every_worker_of_its_pool_leaves_it_alone(stage, viewer):
     run = stage.start()
-    note = f"Leaves run {run.pk} alone: it keeps to another serving stack."
     for name in ("one", "two"):
-        put(stage.worker(name), note=note)
-    put(stage.worker("three"), note=f"Leaves run {run.pk} alone: no GPU is there.")
+        leave_alone(worker=stage.worker(name), noun="run", key=run.pk, why="it keeps to another serving stack.")
+    leave_alone(worker=stage.worker("three"), noun="run", key=run.pk, why="no GPU is there.")
     page = text_of(viewer.get(f"/runs/{run.pk}/"))
     assert page.count("Every worker of pool default leaves this run alone.") == 1
-    assert "2 × it keeps to another serving stack. No GPU is there." in page
-    put(Worker.objects.get(name="three"), note="")
+    assert "2 workers: it keeps to another serving stack. No GPU is there." in page
+    beat(worker=Worker.objects.get(name="three"), note="")
     assert 'data-code="no_matching_worker"' not in text_of(viewer.get(f"/runs/{run.pk}/"))
 
 
@@ -152,14 +145,14 @@ def test_a_run_says_that_the_others_rest(stage, viewer):
     put(stage.worker("one"), rests_until=Now() + timedelta(minutes=5))
     page = text_of(viewer.get(f"/runs/{run.pk}/"))
     assert "The worker of pool default rests after failures of the engine, until" in page
-    put(stage.worker("two"), note=f"Leaves run {run.pk} alone: no GPU is there.")
+    leave_alone(worker=stage.worker("two"), noun="run", key=run.pk, why="no GPU is there.")
     page = text_of(viewer.get(f"/runs/{run.pk}/"))
     assert "the others leave this run alone. No GPU is there." in page
 
 
 def test_a_run_says_that_it_pauses_after_a_failed_start_and_that_all_are_busy(stage, viewer):
     run, by = stage.start(), stage.worker()
-    services.fail_start(lease=services.claim_shard(worker=by), reason="No room on the GPU.")
+    fail_start(lease=claim_shard(worker=by), reason="No room on the GPU.")
     page = text_of(viewer.get(f"/runs/{run.pk}/"))
     assert "The engine did not start; it is tried again at" in page
     assert "back in the queue after 1 attempt, waits until" in page
@@ -185,17 +178,17 @@ def test_a_run_shows_who_works_on_it_and_who_fell_silent(stage, viewer):
 
 def test_the_history_of_a_run_under_way_is_sent_again_only_when_it_goes_on(stage, viewer):
     run, by = stage.start(), stage.worker("node-7")
-    lease = services.claim_shard(worker=by)
+    lease = claim_shard(worker=by)
     address, seen = f"/runs/{run.pk}/", {"part": "progress"}
     first = viewer.get(address, seen)
     assert 'id="history-lines" hx-swap-oob' in text_of(first)
     seen["told"] = first.context["told"]
     assert "history-lines" not in text_of(viewer.get(address, seen))
-    Shard.objects.filter(pk=lease.shard_id).update(lease_until=Now() - timedelta(seconds=1))
-    services.reconcile()
+    Shard.objects.filter(pk=lease.id).update(lease_until=Now() - timedelta(seconds=1))
+    reconcile()
     news = text_of(viewer.get(address, seen))
     assert "Repeat 1, cases 0–11, attempt 1: worker node-7 lost" in news
-    again = services.claim_shard(worker=stage.worker("node-8"))
+    again = claim_shard(worker=stage.worker("node-8"))
     assert again.attempt == 2
     assert "Repeat 1, cases 0–11: attempt 2 begun by node-8." in text_of(viewer.get(address, seen))
 

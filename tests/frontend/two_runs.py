@@ -3,11 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from evalboard.core import vocabulary
-from evalboard.core.provenance import Decoded, Outcome
-from evalboard.core.trace import make_trace
-from runs import services
+from evalboard.core.trace import Decoded, Outcome, make_trace, pack_vocabulary
 from runs.models import EngineProcess, Run
+from runs.work import store_vocabulary
 from tests.frontend import stage
 
 Row = tuple[int, Sequence[tuple[int, float]]]  # the chosen token, and the alternatives with their logprobs
@@ -39,7 +37,7 @@ END_ROW = sure(stage.END, -0.5)
 def near_tie(case: int) -> tuple[Decoded, Decoded]:
     """Four shared tokens, drift from the second on, and a flip at 3: "blue" against " red"."""
     ours = [sure(4), sure(5), sure(6), tie(1, 10), sure(9), END_ROW]
-    theirs = [sure(4), sure(5, -0.2501), sure(6, -0.2499), tie(10, 1, by=0.0002), sure(7), sure(9), END_ROW]
+    theirs = [sure(4), sure(5, -0.2501), sure(6, -0.2499), tie(10, 1, by=0.00001), sure(7), sure(9), END_ROW]
     return said(case, ours), said(case, theirs)
 
 
@@ -51,7 +49,7 @@ def make(
     by: the candidate's engine process, where another served it.
     """
     worker = stage.worker(f"runner-{Run.objects.count()}")
-    process = stage.engine(worker)
+    process = stage.engine(worker, batch_class="mixed")  # whose bits may move
     baseline = stage.start(repeats=repeats)
     stage.serve(worker, process, answer=lambda _, case: ours.get(case, stage.reply(case, 1)))
     candidate = stage.start(repeats=repeats)
@@ -63,7 +61,7 @@ def make(
 
 def other_words(process: EngineProcess, words: Sequence[bytes]) -> EngineProcess:
     """The same process with a vocabulary of its own; token 0 ends an answer."""
-    data = vocabulary.pack(list(words), end_ids=[stage.END])
-    services.store_vocabulary(process=process, digest=f"{len(words):064x}", n_tokens=len(words), data=data)
+    data = pack_vocabulary(list(words), end_ids=[stage.END])
+    store_vocabulary(process=process, digest=f"{len(words):064x}", n_tokens=len(words), data=data)
     process.refresh_from_db()
     return process

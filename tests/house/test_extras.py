@@ -13,9 +13,11 @@ ROOT = Path(__file__).resolve().parents[2]
 EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 NAME = re.compile(r"[A-Za-z0-9._-]+")
 LIST_IMPORTS = """
-import sys
+import importlib, pkgutil, sys
 known = set(sys.modules)
-import {module}
+package = importlib.import_module("{package}")
+for module in pkgutil.iter_modules(package.__path__):
+    importlib.import_module(f"{package}.{{module.name}}")
 print(*sorted({{name.partition(".")[0] for name in set(sys.modules) - known}} - set(sys.stdlib_module_names)))
 """
 
@@ -45,9 +47,9 @@ def brought(requirements: list[str]) -> set[str]:
     return found
 
 
-def imported(module: str) -> set[str]:
-    """The distributions that importing a module of ours needs."""
-    code = LIST_IMPORTS.format(module=module)
+def imported(package: str) -> set[str]:
+    """The distributions that importing all modules of a package of ours needs."""
+    code = LIST_IMPORTS.format(package=package)
     ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     of = metadata.packages_distributions()
     return {plain(name) for module in ended.stdout.split() for name in of.get(module, [])} - {"evalboard"}
@@ -57,9 +59,9 @@ def imported(module: str) -> set[str]:
 OPTIONAL = {"brotli", "click", "h2", "socksio"}
 
 
-@pytest.mark.parametrize("module", ["evalboard.cli.main", "evalboard.client"])
-def test_the_command_needs_what_its_extra_brings(module: str) -> None:
-    assert imported(module) - OPTIONAL <= brought(EXTRAS["cli"])
+@pytest.mark.parametrize("package", ["evalboard.cli", "evalboard.client"])
+def test_the_command_needs_what_its_extra_brings(package: str) -> None:
+    assert imported(package) - OPTIONAL <= brought(EXTRAS["cli"])
 
 
 def test_pandas_comes_with_the_notebook_and_is_not_asked_for_before() -> None:

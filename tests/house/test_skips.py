@@ -15,7 +15,7 @@ def run(**environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "tests/house/skipping.py", "-rs", "-n", "0", "-p", "no:cacheprovider"]
     ours = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     return subprocess.run(
-        command, cwd=ROOT, env={**ours, **environment}, capture_output=True, text=True, check=False, timeout=120
+        command, cwd=ROOT, env={**ours, **environment}, capture_output=True, text=True, check=False, timeout=600
     )
 
 

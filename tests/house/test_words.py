@@ -1,10 +1,12 @@
-"""The documents know every record, and no word stands twice for one thing."""
+"""The documents know every record, no word stands twice for one thing, and names are words of the field."""
 
 import re
 from pathlib import Path
 
 import pytest
 from django.apps import apps
+
+from tools.words import banned_names
 
 ROOT = Path(__file__).resolve().parents[2]
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
@@ -19,3 +21,21 @@ def test_every_record_is_a_word_of_the_glossary(model: str) -> None:
 def test_every_decision_is_numbered_once() -> None:
     numbers = [path.name[:4] for path in sorted((ROOT / "docs" / "decisions").glob("*.md"))]
     assert numbers == [f"{number:04d}" for number in range(1, len(numbers) + 1)]
+
+
+PLANTED = """
+class Answer:
+    found: int
+
+def of_run(run):
+    told, rows = run
+    return [asked for asked in rows]
+"""
+
+
+def test_a_name_of_no_field_is_found_wherever_it_is_defined() -> None:
+    assert set(banned_names(PLANTED)) == {(3, "found"), (5, "of_run"), (6, "told"), (7, "asked")}
+
+
+def test_fields_of_contracts_are_called_what_clients_know() -> None:
+    assert set(banned_names(PLANTED, has_fixed_fields=True)) == {(5, "of_run"), (6, "told"), (7, "asked")}

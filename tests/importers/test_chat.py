@@ -154,6 +154,49 @@ def test_tool_calls_are_told_apart_and_refusals_are_text(tmp_path: Path) -> None
     assert one != two
 
 
+THOUGHT = {"role": "assistant", "content": "Blue."}
+
+
+@pytest.mark.parametrize(
+    ("message", "reasoning"),
+    [
+        pytest.param({**THOUGHT, "reasoning_content": "Sky?"}, "Sky?", id="vLLM, DeepSeek, LiteLLM"),
+        pytest.param({**THOUGHT, "reasoning": "Sky?", "reasoning_content": None}, "Sky?", id="OpenRouter, newer vLLM"),
+        pytest.param(
+            {
+                "content": [
+                    {"type": "thinking", "thinking": [{"type": "text", "text": "Sky?"}]},
+                    {"type": "text", "text": "Blue."},
+                ]
+            },
+            "Sky?",
+            id="parts, as Mistral gives them",
+        ),
+        pytest.param({**THOUGHT, "reasoning_content": "", "reasoning": None}, None, id="nothing is apart"),
+    ],
+)
+def test_what_a_model_thought_stays_apart_from_its_answer(
+    tmp_path: Path, message: dict[str, Any], reasoning: str | None
+) -> None:
+    [response] = read_lines(tmp_path, saved("a", response=body(choice(message=message)))).responses
+    assert (response.text, response.reasoning) == ("Blue.", reasoning)
+
+
+def test_tags_in_an_answer_are_not_guessed_to_be_thinking(tmp_path: Path) -> None:
+    [response] = read_lines(tmp_path, saved("a", "<think>Sky?</think>Blue.")).responses
+    assert (response.text, response.reasoning) == ("<think>Sky?</think>Blue.", None)
+
+
+def test_streamed_thinking_is_joined(tmp_path: Path) -> None:
+    parts = [{"reasoning_content": "Sk"}, {"reasoning_content": "y?"}, {"content": "Blue."}]
+    chunks = [
+        {"id": "s", "choices": [{"index": 0, "delta": delta, "finish_reason": end}]}
+        for delta, end in zip(parts, (None, None, "stop"), strict=True)
+    ]
+    [response] = only([written(tmp_path, "a.sse", sse(*chunks))]).responses
+    assert (response.text, response.reasoning) == ("Blue.", "Sky?")
+
+
 def test_an_old_completion_keeps_its_prompt_and_says_how_it_was_sent(tmp_path: Path) -> None:
     logprobs = {"tokens": [" Paris"], "token_logprobs": [-0.2], "top_logprobs": [{" Paris": -0.2, " the": -2.0}]}
     answer = {"index": 0, "text": " Paris", "logprobs": logprobs, "finish_reason": "length"}

@@ -32,6 +32,41 @@ def read(written: Written) -> Callable[[Log], LoggedRun]:
 Read = Callable[[Log], LoggedRun]
 
 
+def thinking(*parts: dict[str, Any], completion: str = "Paris", stop_reason: str = "stop") -> dict[str, Any]:
+    """A sample whose answer has these parts."""
+    message = {"id": "m1", "role": "assistant", "source": "generate"}
+    message["content"] = [*parts, {"type": "text", "text": completion}]
+    choice = {"message": message, "stop_reason": stop_reason}
+    return sample(output={"model": "smol", "choices": [choice], "completion": completion, "response_id": "chat-1"})
+
+
+@pytest.mark.parametrize(
+    ("part", "reasoning"),
+    [
+        pytest.param({"type": "reasoning", "reasoning": "France, so…"}, "France, so…", id="plain"),
+        pytest.param(
+            {"type": "reasoning", "reasoning": "gAAAAB", "redacted": True, "summary": "It recalls."},
+            "It recalls.",
+            id="kept in secret, with a summary",
+        ),
+        pytest.param({"type": "reasoning", "reasoning": "gAAAAB", "redacted": True}, "", id="kept in secret"),
+    ],
+)
+def test_reasoning_parts_are_no_part_of_the_answer(read: Read, part: dict[str, Any], reasoning: str) -> None:
+    [response] = read(log(thinking(part))).responses
+    assert (response.text, response.reasoning) == ("Paris", reasoning)
+
+
+def test_an_attached_text_is_put_back_into_the_thinking(read: Read) -> None:
+    part = {"type": "reasoning", "reasoning": "attachment://long"}
+    [response] = read(log({**thinking(part), "attachments": {"long": LONG}})).responses
+    assert response.reasoning == LONG
+
+
+def test_an_answer_without_reasoning_has_none_apart(read: Read) -> None:
+    assert read(log(sample())).responses[0].reasoning is None
+
+
 @pytest.mark.parametrize(
     ("name", "fingerprint"),
     [("fp32_baseline", "vllm-0.32.0-ac2590de"), ("bf16_candidate", "vllm-0.32.0-bfec4654")],

@@ -4,9 +4,12 @@ import math
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evalboard.core.errors import InvalidInput
-from runs.importers.records import LoggedPosition
+from runs.importers import tokens
+from runs.importers.records import LoggedPosition, LoggedPositions
 from runs.importers.tokens import MAX_TOKEN_ID, positions, read_ids
 from tests.importers.openai_logs import entry
 
@@ -113,3 +116,50 @@ def test_what_is_no_list_of_tokens_is_refused_with_its_place(wrong: Any, words: 
 def test_ids_that_no_trace_can_hold_are_refused(wrong: Any) -> None:
     with pytest.raises(InvalidInput, match="token_ids must"):
         read_ids(wrong)
+
+
+ODD = st.sampled_from(
+    [None, True, 0, -1, 2**70, 10**300, 1e39, -0.0, "", "x", "token_id:7", "\ud800", [], [0, 255], [256], [True], {}]
+)
+ENTRIES = st.fixed_dictionaries(
+    {
+        "token": st.text(max_size=2),
+        "logprob": st.floats(-1e3, 0) | st.integers(-9, 0),
+        "bytes": st.binary(max_size=2).map(list),
+    }
+)
+ROWS = st.builds(
+    lambda entry, others: {**entry, "top_logprobs": others}, ENTRIES, st.lists(ENTRIES, max_size=2) | st.none()
+)
+
+
+@given(
+    st.lists(ROWS, max_size=4),
+    st.lists(
+        st.tuples(st.integers(0, 3), st.sampled_from(["token", "logprob", "bytes", "top_logprobs", None]), ODD),
+        max_size=2,
+    ),
+)
+@pytest.mark.drawn
+def test_columns_are_read_as_single_positions_are(entries: list[Any], odd: list[tuple[int, str | None, Any]]) -> None:
+    """Whatever stands in a list of tokens: the same positions, or the same words."""
+    for at, name, value in odd:
+        if at < len(entries) and name is None:
+            entries[at] = value
+        elif at < len(entries) and isinstance(entries[at], dict):
+            entries[at] = {**entries[at], name: value}
+    assert one_by_one(entries) == in_columns(entries)
+
+
+def in_columns(entries: list[Any]) -> Any:
+    try:
+        return repr(positions({"content": entries}) or ())
+    except InvalidInput as refused:
+        return refused.detail
+
+
+def one_by_one(entries: list[Any]) -> Any:
+    try:
+        return repr(LoggedPositions.from_positions(tokens._chat_positions(entries)) or ())
+    except InvalidInput as refused:
+        return refused.detail

@@ -11,7 +11,15 @@ from evalboard.core.errors import InvalidInput
 from runs.importers import wire
 from runs.importers.files import LogFile
 from runs.importers.formats import read_logs
-from runs.importers.records import LoggedCase, LoggedPosition, LoggedResponse, LoggedRun, LoggedScore, ServedBy
+from runs.importers.records import (
+    LoggedCase,
+    LoggedPosition,
+    LoggedPositions,
+    LoggedResponse,
+    LoggedRun,
+    LoggedScore,
+    ServedBy,
+)
 
 ODD = "half a pair \ud83d, a line\nbreak, \x00 and é"
 # What would be a record of another kind, if the content of a log could be one.
@@ -37,14 +45,14 @@ def run(*responses: LoggedResponse, **changes: object) -> LoggedRun:
 
 
 def passed(*runs: LoggedRun) -> list[LoggedRun]:
-    """The same runs on the other side, with their positions as tuples, so that they can be compared."""
+    """The same runs on the other side."""
     name, found = wire.read_lines(wire.lines("chat", runs))
     assert name == "chat"
-    return [replace(one, responses=tuple(map(unpacked, one.responses))) for one in found]
+    return found
 
 
-def unpacked(response: LoggedResponse) -> LoggedResponse:
-    return replace(response, positions=None if response.positions is None else tuple(response.positions))
+def positions(*rows: LoggedPosition) -> LoggedPositions:
+    return LoggedPositions.from_positions(rows)
 
 
 def test_every_value_arrives_as_it_was() -> None:
@@ -54,7 +62,7 @@ def test_every_value_arrives_as_it_was() -> None:
             case_id="sky",
             repeat=1,
             text=ODD,
-            positions=(position, position),
+            positions=positions(position, position),
             prompt_token_ids=(1, 2),
             seed=-(2**62),
             seconds=1e-7,
@@ -62,7 +70,7 @@ def test_every_value_arrives_as_it_was() -> None:
             scores={"match": LoggedScore(1 / 3, "why"), "other": LoggedScore(None)},
             flags=("cached",),
         ),
-        LoggedResponse(case_id="sky", repeat=2, positions=()),
+        LoggedResponse(case_id="sky", repeat=2, positions=positions()),
         LoggedResponse(case_id="sky", repeat=3, error="lost"),
     )
     runs = [run(*responses), run(title="without responses"), run(LoggedResponse(case_id="sky", repeat=1))]
@@ -70,7 +78,9 @@ def test_every_value_arrives_as_it_was() -> None:
 
 
 def test_a_logprob_that_a_log_leaves_out_stays_no_number() -> None:
-    response = LoggedResponse(case_id="sky", repeat=1, positions=(LoggedPosition(b"a", math.nan, ((b"b", -1.0),)),))
+    response = LoggedResponse(
+        case_id="sky", repeat=1, positions=positions(LoggedPosition(b"a", math.nan, ((b"b", -1.0),)))
+    )
     [found] = passed(run(response))
     [position] = found.responses[0].positions or ()
     assert math.isnan(position.logprob)
@@ -78,17 +88,16 @@ def test_a_logprob_that_a_log_leaves_out_stays_no_number() -> None:
 
 
 def test_positions_can_be_gone_through_again_and_picked() -> None:
-    positions = tuple(LoggedPosition(b"%d" % n, -1.0) for n in range(5))
-    response = LoggedResponse(case_id="sky", repeat=1, positions=positions)
-    _, [found] = wire.read_lines(wire.lines("chat", [run(response)]))
-    packed: Sequence[LoggedPosition] | None = found.responses[0].positions
-    assert packed is not None
-    assert (len(packed), tuple(packed), tuple(packed), packed[-1], packed[1:3]) == (
+    rows = tuple(LoggedPosition(b"%d" % n, -1.0, ((b"%d" % n, -1.0), (b"0", -2.0))[:n]) for n in range(5))
+    [found] = passed(run(LoggedResponse(case_id="sky", repeat=1, positions=positions(*rows))))
+    arrived: Sequence[LoggedPosition] | None = found.responses[0].positions
+    assert arrived is not None
+    assert (len(arrived), tuple(arrived), tuple(arrived), arrived[-1], arrived[1:3]) == (
         5,
-        positions,
-        positions,
-        positions[-1],
-        positions[1:3],
+        rows,
+        rows,
+        rows[-1],
+        rows[1:3],
     )
 
 
@@ -100,7 +109,7 @@ def test_a_refusal_is_the_same_refusal() -> None:
 
 @pytest.mark.parametrize("n_lines", [0, 1, 2, 3, 4, 5])
 def test_what_breaks_off_is_no_log(n_lines: int) -> None:
-    response = LoggedResponse(case_id="sky", repeat=1, positions=(LoggedPosition(b"a", -1.0),))
+    response = LoggedResponse(case_id="sky", repeat=1, positions=positions(LoggedPosition(b"a", -1.0)))
     lines = list(wire.lines("chat", [run(response)]))
     assert len(lines) == 6
     with pytest.raises(wire.BrokenOff):

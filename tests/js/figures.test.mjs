@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { inkedLayout, inkedTrace } from "../../frontend/static/frontend/js/figures.js";
+import { inkedLayout, inkedTrace } from "../../frontend/shell/static/shell/figures.js";
 
 const ink = (token) => `ink of ${token}`;
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { meaning } from "../../frontend/static/frontend/js/keys.js";
+import { meaning } from "../../frontend/shell/static/shell/keys.js";
 
 test("keys have a meaning outside of fields only", () => {
   assert.equal(meaning({ key: "?" }, false), "help");

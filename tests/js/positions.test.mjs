@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { nextNarrow, walk } from "../../frontend/static/frontend/js/positions.js";
+import { nextNarrow, walk } from "../../frontend/shell/static/shell/positions.js";
 
 test("arrows stop at both ends", () => {
   assert.equal(walk("ArrowRight", 0, 3), 1);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { label, nextTheme } from "../../frontend/static/frontend/js/themes.js";
+import { label, nextTheme } from "../../frontend/shell/static/shell/themes.js";
 
 test("the switch walks system, light, dark and round again", () => {
   assert.equal(nextTheme("system"), "light");

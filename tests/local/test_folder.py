@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from evalboard.local import folder as folder_module
-from evalboard.local.errors import CannotStart
 from evalboard.local.folder import DataFolder
+from evalboard.local.report import CannotStart
 
 HOLDER = """
 import sys, time

@@ -31,7 +31,13 @@ class Machine:
 
     def __init__(self, data_dir: Path, *, port: int, vllm_python: Path) -> None:
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
-        settings = {"EVALBOARD_DATA_DIR": str(data_dir), "EVALBOARD_VLLM_PYTHON": str(vllm_python)}
+        settings = {
+            "EVALBOARD_DATA_DIR": str(data_dir),
+            "EVALBOARD_VLLM_PYTHON": str(vllm_python),
+            # What the killed runner had begun is free again after a lease, which is 90 seconds by itself.
+            "EVALBOARD_LEASE_SECONDS": "15",
+            "EVALBOARD_HEARTBEAT_SECONDS": "3",
+        }
         self.data_dir = data_dir
         self.url = f"http://127.0.0.1:{port}"
         self.process = subprocess.Popen(

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from evalboard.local import postgres
-from evalboard.local.errors import CannotStart
+from evalboard.local.report import CannotStart
 
 
 @pytest.fixture(scope="module")

@@ -5,37 +5,38 @@ from typing import Any
 
 import pytest
 
-from evalboard.core.profile_defaults import DEFAULT_PROFILES
-from evalboard.core.provenance import Outcome
-from runs import services
+from evalboard.core.profile import DEFAULT_PROFILES
+from evalboard.core.trace import Outcome
+from runs.catalogue import create_endpoint, create_profile
 from runs.models import EngineProcess, Run, Shard, Worker
+from runs.run import create_run
+from runs.suites import push_suite
+from runs.work import bind_bucket, claim_shard, finish_shard, open_engine_process, record_outcomes, register_worker
 from tests import outcomes
 
 
 @pytest.fixture
 def suite(db: None) -> str:
-    version, _ = services.push_suite(document=outcomes.suite_document(slug="colours", n_cases=30))
+    version, _ = push_suite(document=outcomes.suite_document(slug="colours", n_cases=30))
     return version.suite.slug
 
 
 @pytest.fixture
 def endpoint(db: None, settings: Any) -> str:
     path = settings.MODEL_ROOTS[0] / "paint-1b"
-    return services.create_endpoint(slug="local", model_path=str(path), dtype="float32", line="paint").slug
+    return create_endpoint(slug="local", model_path=str(path), dtype="float32", line="paint").slug
 
 
 @pytest.fixture
 def profile(db: None) -> str:
-    stored, _ = services.create_profile(slug="pinned", title="Pinned", settings=DEFAULT_PROFILES["pinned"]["settings"])
+    stored, _ = create_profile(slug="pinned", title="Pinned", settings=DEFAULT_PROFILES["pinned"]["settings"])
     return stored.slug
 
 
 @pytest.fixture
 def new_run(suite: str, endpoint: str, profile: str) -> Callable[..., Run]:
     def create(**changes: Any) -> Run:
-        return services.create_run(
-            **{"suite": suite, "endpoint": endpoint, "profile": profile, "repeats": 2, **changes}
-        )
+        return create_run(**{"suite": suite, "endpoint": endpoint, "profile": profile, "repeats": 2, **changes})
 
     return create
 
@@ -49,7 +50,7 @@ def run(new_run: Callable[..., Run]) -> Run:
 def new_worker(db: None) -> Callable[..., Worker]:
     def register(name: str = "first", **changes: Any) -> Worker:
         known = {"host": "here", "pid": 1, "pool": "default", "hardware": {"kind": "cpu"}, "versions": {}}
-        return services.register_worker(**{"name": name, **known, **changes})
+        return register_worker(**{"name": name, **known, **changes})
 
     return register
 
@@ -63,7 +64,7 @@ def worker(new_worker: Callable[..., Worker]) -> Worker:
 def new_engine_process(worker: Worker) -> Callable[..., EngineProcess]:
     def start(**changes: Any) -> EngineProcess:
         manifest = outcomes.manifest(**changes)
-        return services.open_engine_process(
+        return open_engine_process(
             worker=worker,
             manifest=manifest,
             wanted_pins={"max_num_seqs": 1},
@@ -86,12 +87,11 @@ def serve(worker: Worker, engine_process: EngineProcess) -> Callable[..., None]:
     """Work every queued shard to its end, as a worker would, with `answer(repeat, case)` as the engine."""
 
     def work(answer: Callable[[int, int], Outcome] = lambda repeat, case: outcomes.decoded(case)) -> None:
-        while lease := services.claim_shard(worker=worker):
-            shard = Shard.objects.select_related("repeat").get(pk=lease.shard_id)
-            assert services.bind_bucket(lease=lease, bucket=engine_process.bucket)
-            for case in range(shard.first, shard.last + 1):
-                outcome = answer(shard.repeat.index, case)
-                services.record_outcomes(lease=lease, process=engine_process, outcomes=[outcome])
-            services.finish_shard(lease=lease)
+        while lease := claim_shard(worker=worker):
+            shard = Shard.objects.select_related("repeat").get(pk=lease.id)
+            assert bind_bucket(run_id=shard.repeat.run_id, bucket=engine_process.bucket)
+            came = [answer(shard.repeat.index, case) for case in range(shard.first, shard.last + 1)]
+            record_outcomes(lease=lease, process=engine_process, outcomes=came)
+            finish_shard(lease=lease)
 
     return work

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from runs import services
 from runs.models import Bucket, EngineProcess, Release, Run, SuiteVersion
+from runs.release import create_release
+from runs.suites import push_suite
+from runs.work import bind_bucket
 from tests import build
 
 N_CASES = 30
@@ -21,7 +23,7 @@ def document(slug: str = "sample", *, n_cases: int = N_CASES, **changes: Any) ->
 
 
 def suite(slug: str = "sample", **changes: Any) -> SuiteVersion:
-    return services.push_suite(document=document(slug, **changes))[0]
+    return push_suite(document=document(slug, **changes))[0]
 
 
 def run(
@@ -44,7 +46,7 @@ def run(
 
 def bind(of: Run, bucket: Bucket) -> None:
     """What a worker does with the first shard of a run."""
-    services.bind_bucket(lease=services.Lease(0, 1, 0, of.pk, 0), bucket=bucket)
+    bind_bucket(run_id=of.pk, bucket=bucket)
 
 
 def more(of: Run, repeats: range, wrong: Mapping[int, Any] | None = None) -> None:
@@ -62,7 +64,7 @@ def texts(n_cases: int, repeat: int, wrong: Mapping[int, Any]) -> list[str]:
 def release(baseline: Run, candidate: Run, **changes: Any) -> Release:
     """A decided release of one gate."""
     gate = {"suite": candidate.suite_version.suite.slug, "candidate": candidate.pk, "baseline": baseline.pk}
-    return services.create_release(**{"gates": [gate], **changes})
+    return create_release(**{"gates": [gate], **changes})
 
 
 def codes(lines: list[dict[str, Any]]) -> list[str]:

@@ -7,13 +7,14 @@ from evalboard.core.digest import digest_json
 from runs.importers.records import (
     LoggedCase,
     LoggedPosition,
+    LoggedPositions,
     LoggedResponse,
     LoggedRun,
     LoggedScore,
     ServedBy,
 )
+from runs.imports import imports
 from runs.models import Import, Run
-from runs.services import imports
 
 CASES = ("sky", "sea", "sun")
 END = b"<|im_end|>"
@@ -22,14 +23,14 @@ BFLOAT16 = ServedBy(key="vllm-0.32.0-bfec", key_from="system_fingerprint", syste
 UNKNOWN = ServedBy()
 
 
-def positions(*tokens: str, shift: float = 0.0) -> tuple[LoggedPosition, ...]:
+def positions(*tokens: str, shift: float = 0.0) -> LoggedPositions:
     """Positions that chose these words and then the end, "red" or "blue" being the other choice each time."""
     found = []
     for place, token in enumerate([word.encode() for word in tokens] + [END]):
         other = b"red" if token != b"red" else b"blue"
         logprob = -0.25 - place / 8 + shift
         found.append(LoggedPosition(token, logprob, ((token, logprob), (other, -2.0))))
-    return tuple(found)
+    return LoggedPositions.from_positions(found)
 
 
 def response(case_id: str, repeat: int = 1, *words: str, score: float | None = 1.0, **changes: Any) -> LoggedResponse:

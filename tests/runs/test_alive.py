@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db.models.functions import Now
 
-from runs import alive
+from runs.health import alive
 from runs.models import Worker
 from worker import tasks
 

@@ -7,9 +7,10 @@ import pytest
 from django.db import connections, transaction
 
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
-from runs import services
+from runs.baselines import baselines, set_baseline
 from runs.models import Baseline, Case, Event, Run, Suite
-from runs.services import baselines
+from runs.run import delete_run
+from runs.suites import reference_suite
 from tests import build
 from tests.runs import judged
 from tests.runs.judged import SAMPLE_POLICY
@@ -29,10 +30,10 @@ def current(run: Run) -> Baseline | None:
 
 def test_the_newest_is_current_and_the_others_are_history(run: Run) -> None:
     person = build.user()
-    first = services.set_baseline(suite="small", run=run.pk, reason=" First release. ", user=person)
+    first = set_baseline(suite="small", run=run.pk, reason=" First release. ", user=person)
     assert (first.line, first.profile_slug, first.reason, first.set_by) == ("paint", "pinned", "First release.", person)
     other = judged.run(run.suite_version, repeats=1)
-    services.set_baseline(suite="small", run=other.pk, reason="Better prompts.", user=person)
+    set_baseline(suite="small", run=other.pk, reason="Better prompts.", user=person)
     found = current(run)
     assert found is not None
     assert found.run == other
@@ -47,7 +48,7 @@ def test_one_current_for_each_model_line_and_profile(run: Run) -> None:
     runs = [run, judged.run(run.suite_version, repeats=1, under="fixed")]
     runs.append(judged.run(run.suite_version, repeats=1, on="second"))
     for each in runs:
-        services.set_baseline(suite="small", run=each.pk, reason="Ours.", user=person)
+        set_baseline(suite="small", run=each.pk, reason="Ours.", user=person)
     assert [found.run for each in runs if (found := current(each))] == runs
 
 
@@ -56,7 +57,7 @@ def test_what_cannot_be_a_baseline_is_refused(run: Run) -> None:
 
     def refused(error: type[Exception], words: str, **changes: Any) -> None:
         with pytest.raises(error, match=words):
-            services.set_baseline(**{"suite": "small", "run": run.pk, "reason": "Ours.", "user": person, **changes})
+            set_baseline(**{"suite": "small", "run": run.pk, "reason": "Ours.", "user": person, **changes})
         assert not Baseline.objects.exists()
 
     refused(NotFound, "no suite", suite="nothing")
@@ -77,18 +78,18 @@ def test_what_cannot_be_a_baseline_is_refused(run: Run) -> None:
 
 def test_the_same_run_twice_is_refused(run: Run) -> None:
     person = build.user()
-    services.set_baseline(suite="small", run=run.pk, reason="Ours.", user=person)
+    set_baseline(suite="small", run=run.pk, reason="Ours.", user=person)
     with pytest.raises(Conflict, match="the current baseline already"):
-        services.set_baseline(suite="small", run=run.pk, reason="Ours again.", user=person)
+        set_baseline(suite="small", run=run.pk, reason="Ours again.", user=person)
 
 
 def test_a_baseline_keeps_its_run_also_when_it_is_no_longer_current(run: Run) -> None:
     person = build.user()
     other = judged.run(run.suite_version, repeats=1)
     for each in (run, other):
-        services.set_baseline(suite="small", run=each.pk, reason="Ours.", user=person)
+        set_baseline(suite="small", run=each.pk, reason="Ours.", user=person)
     with pytest.raises(Conflict, match="history of suite small's baselines"):
-        services.delete_run(run_id=run.pk)
+        delete_run(run_id=run.pk)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -98,7 +99,7 @@ def test_a_run_that_becomes_a_baseline_while_it_is_deleted_is_kept() -> None:
 
     def delete() -> str:
         try:
-            services.delete_run(run_id=run.pk)
+            delete_run(run_id=run.pk)
         except Conflict as refused:
             return refused.detail
         finally:
@@ -107,7 +108,7 @@ def test_a_run_that_becomes_a_baseline_while_it_is_deleted_is_kept() -> None:
 
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():
-            services.set_baseline(suite="small", run=run.pk, reason="Ours.", user=person)
+            set_baseline(suite="small", run=run.pk, reason="Ours.", user=person)
             deletion = pool.submit(delete)
             with pytest.raises(TimeoutError):
                 deletion.result(timeout=0.3)
@@ -122,7 +123,7 @@ def test_the_reference_set_is_a_suite_of_its_own() -> None:
     ]
     cases[4] = {"id": "free", "prompt": "Say anything.", "reference": True, "scorer": {"kind": "regex", "pattern": "."}}
     version = judged.suite(policy=SAMPLE_POLICY, cases=cases, stop=["\n"], title="Sample")
-    made = services.reference_suite(slug="sample")
+    made = reference_suite(slug="sample")
     suite = Suite.objects.get(slug="sample-reference")
     assert (made.suite, suite.reference_of, suite.policy) == (suite, version, Suite.objects.get(slug="sample").policy)
     assert (made.title, made.max_tokens, made.stop) == ("Sample: reference set", 24, ["\n"])
@@ -130,9 +131,9 @@ def test_the_reference_set_is_a_suite_of_its_own() -> None:
     # As they are there, to the digest, so that their responses can be laid side by side.
     digests = Case.objects.filter(suite_version=version, is_reference=True).order_by("index")
     assert list(made.cases.values_list("digest", flat=True)) == list(digests.values_list("digest", flat=True))
-    assert services.reference_suite(slug="sample") == made
+    assert reference_suite(slug="sample") == made
     judged.suite(policy={**SAMPLE_POLICY, "tolerance_points": 4.0}, cases=cases[1:])
-    newer = services.reference_suite(slug="sample")
+    newer = reference_suite(slug="sample")
     assert (newer.number, newer.n_cases) == (2, 2)
     assert Suite.objects.get(slug="sample-reference").reference_of.number == 2  # type: ignore[union-attr]
 
@@ -140,11 +141,11 @@ def test_the_reference_set_is_a_suite_of_its_own() -> None:
 def test_no_reference_set_and_a_name_that_is_taken() -> None:
     judged.suite()
     with pytest.raises(Conflict, match="no reference set"):
-        services.reference_suite(slug="sample")
+        reference_suite(slug="sample")
     with pytest.raises(NotFound):
-        services.reference_suite(slug="nothing")
+        reference_suite(slug="nothing")
     judged.suite("sample-reference")
     cases = [{"id": "one", "prompt": "One?", "target": "blue", "reference": True}]
     judged.suite(cases=cases)
     with pytest.raises(Conflict, match="not the reference set"):
-        services.reference_suite(slug="sample")
+        reference_suite(slug="sample")

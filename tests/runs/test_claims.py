@@ -12,30 +12,62 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from evalboard.core.errors import LeaseLost
-from evalboard.core.profile_defaults import DEFAULT_PROFILES
-from runs import services
+from evalboard.core.profile import DEFAULT_PROFILES
+from runs.catalogue import create_profile
 from runs.models import EngineProcess, Event, Response, Run, Shard, Worker
-from runs.services.reconcile import _take_back
+from runs.replays import REPLAYS
+from runs.run import cancel_run
+from runs.sweep import _take_back, reconcile, release_dead_workers
+from runs.work import (
+    SHARDS,
+    Beat,
+    Lease,
+    beat,
+    cancel_shard,
+    claim_shard,
+    fail_start,
+    finish_shard,
+    mark_in_flight,
+    record_outcomes,
+    release_shard,
+    renew_shard,
+)
 from tests import outcomes
 
 
-def expire(lease: services.Lease) -> None:
-    Shard.objects.filter(pk=lease.shard_id).update(lease_until=Now())
+def expire(lease: Lease) -> None:
+    Shard.objects.filter(pk=lease.id).update(lease_until=Now())
 
 
 def test_shards_are_claimed_oldest_first_and_each_once(run: Run, worker: Worker) -> None:
-    claimed = [services.claim_shard(worker=worker) for _ in range(7)]
-    assert [lease.shard_id for lease in claimed if lease] == list(
+    claimed = [claim_shard(worker=worker) for _ in range(7)]
+    assert [lease.id for lease in claimed if lease] == list(
         Shard.objects.filter(repeat__run=run).order_by("id").values_list("id", flat=True)
     )
     assert claimed[-1] is None
 
 
 def test_a_claim_starts_the_run_and_its_repeat(run: Run, worker: Worker) -> None:
-    services.claim_shard(worker=worker)
+    claim_shard(worker=worker)
     run.refresh_from_db()
     assert (run.status, run.started_at is not None) == ("running", True)
     assert list(run.repeats.values_list("status", flat=True)) == ["running", "queued"]
+
+
+def test_a_claim_whose_answer_was_lost_is_resumed_as_the_same_attempt(
+    run: Run, new_worker: Callable[..., Worker]
+) -> None:
+    """PostgreSQL may have committed what the worker was never told."""
+    mine, other = new_worker("mine"), new_worker("other")
+    assert SHARDS.resume(worker=mine) is None
+    claimed = claim_shard(worker=mine)
+    Shard.objects.filter(pk=claimed.id).update(lease_until=Now() + timedelta(seconds=1))
+    assert SHARDS.resume(worker=other) is None
+    assert SHARDS.resume(worker=mine) == claimed
+    shard = Shard.objects.filter(pk=claimed.id)
+    assert shard.filter(attempt=1, lease_until__gt=Now() + timedelta(seconds=2)).exists()
+    expire(claimed)
+    assert SHARDS.resume(worker=mine) is None
 
 
 @pytest.mark.django_db(transaction=True)
@@ -47,8 +79,8 @@ def test_a_shard_that_many_workers_want_goes_to_one(
 
     def claim_all(worker: Worker) -> list[int]:
         taken = []
-        while lease := services.claim_shard(worker=worker):
-            taken.append(lease.shard_id)
+        while lease := claim_shard(worker=worker):
+            taken.append(lease.id)
         connection.close()
         return taken
 
@@ -58,56 +90,64 @@ def test_a_shard_that_many_workers_want_goes_to_one(
 
 
 def test_a_worker_of_another_pool_claims_nothing(run: Run, new_worker: Callable[..., Worker]) -> None:
-    assert services.claim_shard(worker=new_worker(pool="gpu")) is None
+    assert claim_shard(worker=new_worker(pool="gpu")) is None
 
 
 def test_a_run_that_is_left_alone_is_not_claimed(run: Run, worker: Worker) -> None:
-    assert services.claim_shard(worker=worker, left_alone=frozenset({run.pk})) is None
+    assert claim_shard(worker=worker, left_alone=frozenset({run.pk})) is None
 
 
 def test_a_heartbeat_renews_a_lease_that_is_held(run: Run, worker: Worker) -> None:
-    lease = services.claim_shard(worker=worker)
+    lease = claim_shard(worker=worker)
     assert lease is not None
     expire(lease)
-    assert services.renew_lease(lease=lease) == services.Beat(is_held=True, is_cancel_wanted=False)
-    assert not Shard.objects.expired().exists()
+    assert renew_shard(lease=lease) == Beat(is_held=True, is_cancel_wanted=False)
+    assert not SHARDS.expired().exists()
 
 
 def test_an_expired_lease_goes_back_to_the_queue_and_the_page_can_tell(run: Run, worker: Worker) -> None:
-    lease = services.claim_shard(worker=worker)
+    lease = claim_shard(worker=worker)
     assert lease is not None
     expire(lease)
-    assert services.reconcile() == 1
-    again = services.claim_shard(worker=worker)
+    assert reconcile() == 1
+    again = claim_shard(worker=worker)
     assert again is not None
-    assert (again.shard_id, again.attempt) == (lease.shard_id, 2)
+    assert (again.id, again.attempt) == (lease.id, 2)
     assert list(run.events.values_list("code", flat=True)) == ["created", "worker_lost", "attempt"]
 
 
 def test_an_attempt_that_lost_its_shard_can_write_nothing(run: Run, new_worker: Callable[..., Worker]) -> None:
     slow, quick = new_worker("slow"), new_worker("quick")
-    old = services.claim_shard(worker=slow)
+    old = claim_shard(worker=slow)
     assert old is not None
     expire(old)
-    services.reconcile()
-    new = services.claim_shard(worker=quick)
+    reconcile()
+    new = claim_shard(worker=quick)
     assert new is not None
-    assert new.shard_id == old.shard_id
+    assert new.id == old.id
     with pytest.raises(LeaseLost):
-        services.record_outcomes(lease=old, process=None, outcomes=[outcomes.failed(0)])
+        record_outcomes(lease=old, process=None, outcomes=[outcomes.failed(0)])
     with pytest.raises(LeaseLost):
-        services.finish_shard(lease=old)
-    services.cancel_shard(lease=old)
-    services.release_shard(lease=old, reason="late", is_crash=True)
-    shard = Shard.objects.get(pk=new.shard_id)
+        finish_shard(lease=old)
+    cancel_shard(lease=old)
+    release_shard(lease=old, reason="late", is_crash=True)
+    shard = Shard.objects.get(pk=new.id)
     assert (shard.status, shard.attempt, shard.owner_id, shard.n_crashes) == ("running", 2, quick.pk, 1)
     assert not Response.objects.exists()
-    assert not services.renew_lease(lease=old).is_held
+    assert not renew_shard(lease=old).is_held
+
+
+def test_a_lease_is_no_right_to_a_row_of_another_kind(run: Run, worker: Worker) -> None:
+    lease = claim_shard(worker=worker)
+    assert lease is not None
+    assert (lease.kind, str(lease)) == ("shard", f"shard {lease.id}")
+    with pytest.raises(ValueError, match=f"A lease of shard {lease.id} is no right to a replay"):
+        REPLAYS.renew(lease=lease)
 
 
 def test_the_reconciler_leaves_a_living_lease_alone(run: Run, worker: Worker) -> None:
-    services.claim_shard(worker=worker)
-    assert services.reconcile() == 0
+    claim_shard(worker=worker)
+    assert reconcile() == 0
     assert Shard.objects.filter(status="running").count() == 1
 
 
@@ -117,10 +157,10 @@ def test_shards_of_a_process_that_is_gone_are_taken_back_at_once(run: Run, new_w
         new_worker("alive", pid=8, place="here", process_started=80),
         new_worker("far", pid=7, place="there", process_started=70),
     )
-    leases = [services.claim_shard(worker=each) for each in (gone, alive, elsewhere)]
-    assert services.release_dead_workers(place="here", is_gone=lambda pid, started: (pid, started) != (8, 80)) == 1
+    leases = [claim_shard(worker=each) for each in (gone, alive, elsewhere)]
+    assert release_dead_workers(place="here", is_gone=lambda pid, started: (pid, started) != (8, 80)) == 1
     assert leases[0] is not None
-    assert Shard.objects.get(pk=leases[0].shard_id).status == "queued"
+    assert Shard.objects.get(pk=leases[0].id).status == "queued"
     assert Shard.objects.filter(status="running").count() == 2
     gone.refresh_from_db()
     assert gone.stopped_at is not None
@@ -128,24 +168,24 @@ def test_shards_of_a_process_that_is_gone_are_taken_back_at_once(run: Run, new_w
 
 def test_a_case_in_flight_at_the_third_crash_is_blamed_and_the_shard_goes_on(run: Run, worker: Worker) -> None:
     for crash in range(3):
-        lease = services.claim_shard(worker=worker)
+        lease = claim_shard(worker=worker)
         assert lease is not None
         if crash == 2:
-            services.mark_in_flight(lease=lease, case_index=4)
+            mark_in_flight(lease=lease, case_index=4)
         expire(lease)
-        services.reconcile()
-    shard = Shard.objects.get(pk=lease.shard_id)
+        reconcile()
+    shard = Shard.objects.get(pk=lease.id)
     assert (shard.status, shard.n_crashes, shard.n_done) == ("queued", 3, 1)
     blamed = Response.objects.get()
     assert (blamed.case_index, blamed.error_code) == (4, "worker_crash")
 
 
 def test_a_case_is_not_blamed_while_cases_still_run_together(run: Run, worker: Worker) -> None:
-    lease = services.claim_shard(worker=worker)
+    lease = claim_shard(worker=worker)
     assert lease is not None
-    services.mark_in_flight(lease=lease, case_index=4)
+    mark_in_flight(lease=lease, case_index=4)
     expire(lease)
-    services.reconcile()
+    reconcile()
     assert not Response.objects.exists()
 
 
@@ -154,21 +194,21 @@ def test_an_engine_that_does_not_start_three_times_fails_the_run_with_its_words(
 ) -> None:
     settings.START_PAUSE_SECONDS = 0.0
     for _ in range(3):
-        lease = services.claim_shard(worker=worker)
+        lease = claim_shard(worker=worker)
         assert lease is not None
-        services.fail_start(lease=lease, reason="No room for the cache.")
+        fail_start(lease=lease, reason="No room for the cache.")
     run.refresh_from_db()
     assert (run.status, run.failure) == ("failed", "No room for the cache.")
-    assert services.claim_shard(worker=worker) is None
+    assert claim_shard(worker=worker) is None
     assert run.events.filter(level=Event.Level.ERROR, code="engine_start_failed").exists()
 
 
 def test_a_shard_that_crashes_on_and_on_has_failed_and_ends_its_run(run: Run, worker: Worker) -> None:
     for _ in range(60):
-        lease = services.claim_shard(worker=worker)
+        lease = claim_shard(worker=worker)
         if lease is None:
             break
-        services.release_shard(lease=lease, reason="A fault of ours.", is_crash=True)
+        release_shard(lease=lease, reason="A fault of ours.", is_crash=True)
     run.refresh_from_db()
     assert run.status == "failed"
     assert set(Shard.objects.values_list("status", "n_crashes")) == {("failed", 6)}
@@ -177,12 +217,12 @@ def test_a_shard_that_crashes_on_and_on_has_failed_and_ends_its_run(run: Run, wo
 def test_a_shard_whose_engine_left_out_a_case_is_not_finished(
     run: Run, worker: Worker, engine_process: EngineProcess
 ) -> None:
-    lease = services.claim_shard(worker=worker)
+    lease = claim_shard(worker=worker)
     assert lease is not None
-    shard = Shard.objects.get(pk=lease.shard_id)
+    shard = Shard.objects.get(pk=lease.id)
     some = [outcomes.decoded(case) for case in range(shard.first, shard.last)]
-    services.record_outcomes(lease=lease, process=engine_process, outcomes=some)
-    services.finish_shard(lease=lease)
+    record_outcomes(lease=lease, process=engine_process, outcomes=some)
+    finish_shard(lease=lease)
     shard.refresh_from_db()
     assert (shard.status, shard.n_crashes, shard.n_done) == ("queued", 1, len(some))
     assert "left out 1 of" in shard.error
@@ -192,10 +232,10 @@ def test_a_shard_whose_engine_left_out_a_case_is_not_finished(
 def test_a_shard_given_back_while_its_run_is_being_cancelled_is_cancelled(
     run: Run, worker: Worker, is_crash: bool
 ) -> None:
-    lease = services.claim_shard(worker=worker)
+    lease = claim_shard(worker=worker)
     assert lease is not None
-    services.cancel_run(run_id=run.pk)
-    services.release_shard(lease=lease, reason="The engine died.", is_crash=is_crash)
+    cancel_run(run_id=run.pk)
+    release_shard(lease=lease, reason="The engine died.", is_crash=is_crash)
     run.refresh_from_db()
     assert run.status == "cancelled"
 
@@ -203,52 +243,52 @@ def test_a_shard_given_back_while_its_run_is_being_cancelled_is_cancelled(
 def test_a_shard_left_in_the_queue_of_a_run_being_cancelled_is_ended_by_the_reconciler(
     run: Run, worker: Worker
 ) -> None:
-    lease = services.claim_shard(worker=worker)
+    lease = claim_shard(worker=worker)
     assert lease is not None
-    services.cancel_run(run_id=run.pk)
+    cancel_run(run_id=run.pk)
     # As where a worker gave it back, not yet knowing, in the moment of the cancelling.
-    Shard.objects.filter(pk=lease.shard_id).update(status="queued", owner=None, lease_until=None)
-    services.reconcile()
+    Shard.objects.filter(pk=lease.id).update(status="queued", owner=None, lease_until=None)
+    reconcile()
     run.refresh_from_db()
     assert run.status == "cancelled"
 
 
 def test_a_lease_renewed_while_the_reconciler_was_on_its_way_is_left_alone(run: Run, worker: Worker) -> None:
-    lease = services.claim_shard(worker=worker)
+    lease = claim_shard(worker=worker)
     assert lease is not None
-    assert not _take_back(Shard.objects.expired(), lease.shard_id, "it was late")
-    assert services.renew_lease(lease=lease).is_held
+    assert not _take_back(SHARDS.expired(), lease.id, "it was late")
+    assert renew_shard(lease=lease).is_held
 
 
 def test_a_shard_whose_workers_die_without_a_case_to_blame_has_failed_in_the_end(run: Run, worker: Worker) -> None:
     for _ in range(60):
-        lease = services.claim_shard(worker=worker)
+        lease = claim_shard(worker=worker)
         if lease is None:
             break
         expire(lease)
-        services.reconcile()
+        reconcile()
     run.refresh_from_db()
     assert run.status == "failed"
 
 
 def test_a_fixed_group_that_kills_its_worker_is_blamed_as_a_whole(new_run: Callable[..., Run], worker: Worker) -> None:
-    services.create_profile(slug="fixed", title="", settings=DEFAULT_PROFILES["fixed"]["settings"])
+    create_profile(slug="fixed", title="", settings=DEFAULT_PROFILES["fixed"]["settings"])
     new_run(profile="fixed", repeats=1)
     for _ in range(3):
-        lease = services.claim_shard(worker=worker)
+        lease = claim_shard(worker=worker)
         assert lease is not None
-        services.mark_in_flight(lease=lease, case_index=8)
+        mark_in_flight(lease=lease, case_index=8)
         expire(lease)
-        services.reconcile()
+        reconcile()
     blamed = list(Response.objects.order_by("case_index").values_list("case_index", "error_code"))
     assert blamed == [(index, "worker_crash") for index in range(8, 16)]
 
 
 def test_a_run_that_workers_leave_alone_again_and_again_has_one_line_for_it(run: Run, worker: Worker) -> None:
     for _ in range(5):
-        lease = services.claim_shard(worker=worker)
+        lease = claim_shard(worker=worker)
         assert lease is not None
-        services.release_shard(lease=lease, reason="Another serving stack.", is_crash=False)
+        release_shard(lease=lease, reason="Another serving stack.", is_crash=False)
     assert list(run.events.values_list("code", flat=True)) == ["created", "shard_released"]
 
 
@@ -258,10 +298,10 @@ def long_ago(run: Run) -> None:
 
 def test_a_run_that_is_only_left_alone_for_ten_minutes_says_that_it_waits(run: Run, worker: Worker) -> None:
     long_ago(run)
-    lease = services.claim_shard(worker=worker)
+    lease = claim_shard(worker=worker)
     assert lease is not None
-    services.release_shard(lease=lease, reason="Another serving stack.", is_crash=False)
-    services.reconcile()
+    release_shard(lease=lease, reason="Another serving stack.", is_crash=False)
+    reconcile()
     assert run.events.filter(code="no_matching_worker").count() == 1
 
 
@@ -269,22 +309,22 @@ def test_a_run_does_not_say_that_it_waits_between_two_of_its_shards_or_behind_an
     new_run: Callable[..., Run], worker: Worker
 ) -> None:
     served, behind = new_run(), new_run()
-    lease = services.claim_shard(worker=worker)
+    lease = claim_shard(worker=worker)
     assert lease is not None
-    Shard.objects.filter(pk=lease.shard_id).update(n_done=F("last") - F("first") + 1)
-    services.finish_shard(lease=lease)
+    Shard.objects.filter(pk=lease.id).update(n_done=F("last") - F("first") + 1)
+    finish_shard(lease=lease)
     long_ago(served)
     long_ago(behind)
-    services.reconcile()
+    reconcile()
     assert not Event.objects.filter(code="no_matching_worker").exists()
 
 
 def test_a_worker_that_was_taken_for_gone_is_alive_again_when_it_beats(worker: Worker) -> None:
     Worker.objects.update(seen_at=Now() - timedelta(days=1))
-    services.reconcile()
+    reconcile()
     worker.refresh_from_db()
     assert worker.stopped_at is not None
-    services.beat(worker=worker)
+    beat(worker=worker)
     worker.refresh_from_db()
     assert worker.stopped_at is None
 
@@ -293,14 +333,14 @@ def test_an_engines_words_that_the_database_cannot_hold_do_not_stop_the_worker(
     run: Run, worker: Worker, settings: Any
 ) -> None:
     settings.START_PAUSE_SECONDS = 0.0
-    lease = services.claim_shard(worker=worker)
+    lease = claim_shard(worker=worker)
     assert lease is not None
-    services.release_shard(lease=lease, reason="a\0b\ud800", is_crash=True)
-    assert Shard.objects.get(pk=lease.shard_id).error == "a\ufffdb?"
+    release_shard(lease=lease, reason="a\0b\ud800", is_crash=True)
+    assert Shard.objects.get(pk=lease.id).error == "a\ufffdb?"
     for _ in range(3):
-        lease = services.claim_shard(worker=worker)
+        lease = claim_shard(worker=worker)
         assert lease is not None
-        services.fail_start(lease=lease, reason="a\0b")
+        fail_start(lease=lease, reason="a\0b")
     run.refresh_from_db()
     assert run.failure == "a\ufffdb"
 
@@ -311,25 +351,25 @@ def test_who_ends_a_run_never_waits_crosswise_with_who_works_on_it(
     run: Run, new_worker: Callable[..., Worker], is_cancel: bool
 ) -> None:
     """A claim locks its shard and then wants the run; so does an attempt that records."""
-    held, failing = (services.claim_shard(worker=new_worker(name)) for name in ("a", "b"))
+    held, failing = (claim_shard(worker=new_worker(name)) for name in ("a", "b"))
     assert held is not None
     assert failing is not None
-    Shard.objects.filter(pk=failing.shard_id).update(n_failed_starts=2)
+    Shard.objects.filter(pk=failing.id).update(n_failed_starts=2)
     if is_cancel:
-        Shard.objects.filter(pk=held.shard_id).update(status="queued")
+        Shard.objects.filter(pk=held.id).update(status="queued")
 
     def end() -> None:
         if is_cancel:
-            services.cancel_run(run_id=run.pk)
+            cancel_run(run_id=run.pk)
         else:
-            services.fail_start(lease=failing, reason="No room.")
+            fail_start(lease=failing, reason="No room.")
         connection.close()
 
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():
-            Shard.objects.select_for_update().get(pk=held.shard_id)
+            Shard.objects.select_for_update().get(pk=held.id)
             ending = pool.submit(end)
             time.sleep(0.5)  # until it waits for the shard
             Run.objects.filter(pk=run.pk).update(started_at=Now())
         ending.result(timeout=20)
-    assert not Shard.objects.open().filter(pk=held.shard_id).exists()
+    assert not Shard.objects.open().filter(pk=held.id).exists()

@@ -11,10 +11,19 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from evalboard.core import codec, digest
+from evalboard.core import digest
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
-from evalboard.core.trace import Trace
-from runs import pair_noise, selectors, services
+from evalboard.core.trace import Reading, Trace, encode_block, read_block
+from runs.compare import (
+    compare,
+    comparison_report,
+    comparisons,
+    divergence_page,
+    divergence_rows,
+    neighbours,
+    work_on_comparison,
+)
+from runs.compare.read_divergences import DivergenceFilter
 from runs.models import (
     Bucket,
     CaseColumns,
@@ -31,15 +40,14 @@ from runs.models import (
     SuiteVersion,
     TraceBlock,
 )
-from runs.selectors.divergence_list import DivergenceFilter
-from runs.services import comparisons, rollup
+from runs.pairs import pair_noise
+from runs.suites import push_suite
+from runs.work import rollup
 from tests import build
 
 pytestmark = pytest.mark.django_db
 DATA = Path(__file__).resolve().parents[1] / "core" / "data"
-FLOAT32, BFLOAT16 = (
-    codec.read_block((DATA / f"smollm2-{dtype}.evt").read_bytes()) for dtype in ("float32", "bfloat16")
-)
+FLOAT32, BFLOAT16 = (read_block((DATA / f"smollm2-{dtype}.evt").read_bytes()) for dtype in ("float32", "bfloat16"))
 RECORDED = [trace for trace in FLOAT32 if len(trace) >= 12]
 
 
@@ -75,7 +83,7 @@ def stored(version: SuiteVersion, *repeats: Sequence[Answer | None], by: EngineP
 def decode(run: Run, index: int, given: Sequence[Answer | None], by: EngineProcess | Sequence[EngineProcess]) -> None:
     repeat = Repeat.objects.get(run=run, index=index)
     traces = [answer.trace for answer in given if answer is not None]
-    block = TraceBlock.objects.create(run=run, data=codec.encode_block(traces), n_traces=len(traces), is_packed=True)
+    block = TraceBlock.objects.create(run=run, data=encode_block(traces), n_traces=len(traces), is_packed=True)
     slots = iter(range(len(traces)))
     served = [by] * len(given) if isinstance(by, EngineProcess) else list(by)
     for case, (answer, process) in enumerate(zip(given, served, strict=True)):
@@ -143,7 +151,8 @@ def version(db: None) -> SuiteVersion:
 
 @pytest.fixture
 def process(db: None) -> EngineProcess:
-    return build.process()
+    """Of a bucket whose bits may move with nothing changed."""
+    return build.process(build.bucket(batch_class="mixed"))
 
 
 def causes(found: Comparison) -> dict[int, str]:
@@ -155,11 +164,11 @@ def test_runs_that_are_the_same_to_the_bit_have_no_rows_and_read_no_trace(
 ) -> None:
     runs = [stored(version, answers(12), answers(12), by=process) for _ in range(2)]
     TraceBlock.objects.update(data=b"unreadable")
-    found = services.compare(baseline=runs[0].pk, candidate=runs[1].pk)
+    found = compare(baseline=runs[0].pk, candidate=runs[1].pk)
     assert (found.status, found.n_pairs) == ("finished", 0)
-    report = selectors.comparison_report(found.pk)
+    report = comparison_report(found.pk)
     assert (report.counts.identical, report.counts.n_pairs) == (24, 24)
-    assert (report.difference, report.ledger, report.comparable, report.noise) == (0.0, (), True, None)
+    assert (report.score.difference, report.ledger, report.comparable, report.noise) == (0.0, (), True, None)
 
 
 def test_of_a_block_only_the_differing_slots_are_decoded(
@@ -168,19 +177,18 @@ def test_of_a_block_only_the_differing_slots_are_decoded(
     ours, theirs = answers(12), answers(12)
     theirs[5] = Answer(flipped(near(recorded(5), 6), 6), "red")
     ours[5] = Answer(near(recorded(5), 6))
-    asked: list[list[int]] = []
-    read = codec.read_traces
+    decoded: list[int] = []
 
-    def spy(data: bytes, slots: Sequence[int]) -> list[Trace]:
-        asked.append(list(slots))
-        return read(data, slots)
+    def spy(starts: Sequence[bytes], places: Sequence[tuple[int, int]]) -> Reading:
+        decoded.extend(slot for _, slot in places)
+        return Reading(starts, places)
 
     runs = [stored(version, each, each, each, by=process) for each in (ours, theirs)]
-    monkeypatch.setattr(codec, "read_traces", spy)
+    monkeypatch.setattr("runs.store.stored_traces.Reading", spy)
     monkeypatch.setattr(pair_noise, "STEP_TRACES", 1)  # of case 0, to see the step of each side's logits
-    found = services.compare(baseline=runs[0].pk, candidate=runs[1].pk)
+    found = compare(baseline=runs[0].pk, candidate=runs[1].pk)
     assert found.status == "finished"
-    assert {slot for slots in asked for slot in slots} == {0, 5}
+    assert set(decoded) == {0, 5}
     assert found.n_pairs == 1  # three repeats, one pair of traces
     rows = Divergence.objects.filter(comparison=found)
     assert [(row.repeat_baseline, row.repeat_candidate, row.cause, row.flip_position) for row in rows] == [
@@ -195,16 +203,16 @@ def test_a_block_that_cannot_be_read_fails_the_comparison_in_words(
     theirs[0] = Answer(moved(recorded(0), 0.0001))
     runs = [stored(version, each, by=process) for each in (answers(12), theirs)]
     TraceBlock.objects.update(data=b"unreadable")
-    with caplog.at_level(logging.CRITICAL, "runs.services.comparisons"):
-        found = services.compare(baseline=runs[0].pk, candidate=runs[1].pk)
+    with caplog.at_level(logging.CRITICAL, "runs.compare.comparisons"):
+        found = compare(baseline=runs[0].pk, candidate=runs[1].pk)
     assert found.status == "failed"
     assert "not a trace block" in found.error
-    report = selectors.comparison_report(found.pk)
+    report = comparison_report(found.pk)
     assert report.progress.error == found.error
-    assert services.compare(baseline=runs[0].pk, candidate=runs[1].pk).pk == found.pk
+    assert compare(baseline=runs[0].pk, candidate=runs[1].pk).pk == found.pk
     Comparison.objects.update(finished_at=timezone.now() - 2 * comparisons.RETRY_FAILED)
-    with caplog.at_level(logging.CRITICAL, "runs.services.comparisons"):
-        assert services.compare(baseline=runs[0].pk, candidate=runs[1].pk).pk != found.pk
+    with caplog.at_level(logging.CRITICAL, "runs.compare.comparisons"):
+        assert compare(baseline=runs[0].pk, candidate=runs[1].pk).pk != found.pk
 
 
 def test_planted_faults_are_named(version: SuiteVersion, process: EngineProcess) -> None:
@@ -222,7 +230,7 @@ def test_planted_faults_are_named(version: SuiteVersion, process: EngineProcess)
     theirs[6] = Answer(moved(recorded(6), 0.0001, onset=3))
     theirs[7] = Answer(flipped(recorded(7), 2), "red", prompt=b"another", n_prompt_tokens=9)
     runs = [stored(version, each, by=process) for each in (ours, theirs)]
-    found = services.compare(baseline=runs[0].pk, candidate=runs[1].pk)
+    found = compare(baseline=runs[0].pk, candidate=runs[1].pk)
     assert causes(found) == {
         0: "near_tie",
         1: "larger_shift",
@@ -233,12 +241,12 @@ def test_planted_faults_are_named(version: SuiteVersion, process: EngineProcess)
         6: "drift_only",
         7: "prompt_mismatch",
     }
-    report = selectors.comparison_report(found.pk)
+    report = comparison_report(found.pk)
     counts = report.counts
     assert (counts.identical, counts.drift_only, counts.flipped, counts.missing) == (4, 1, 6, 1)
     assert counts.n_cases_missing == 1
-    assert sum(line.points for line in report.ledger) == pytest.approx(report.difference, abs=1e-9)
-    assert sum(line.shown for line in report.ledger) == pytest.approx(round(report.difference or 0, 1))
+    assert sum(line.points for line in report.ledger) == pytest.approx(report.score.difference, abs=1e-9)
+    assert sum(line.shown for line in report.ledger) == pytest.approx(round(report.score.difference or 0, 1))
     drift = Divergence.objects.get(comparison=found, cause="drift_only")
     assert (drift.drift_onset, drift.flip_position) == (3, None)
     assert report.noise is not None
@@ -261,7 +269,7 @@ def test_a_changed_template_and_a_changed_model_are_named(version: SuiteVersion,
     named = []
     for bucket in served[1:]:
         run = stored(version, theirs, by=build.process(bucket))
-        found = services.compare(baseline=base.pk, candidate=run.pk)
+        found = compare(baseline=base.pk, candidate=run.pk)
         fields = [line["field"] for line in found.summary["moved"]]
         named.append((set(causes(found).values()), fields, [block["code"] for block in found.summary["blocks"]]))
     assert named == [
@@ -281,9 +289,9 @@ def test_cases_that_moved_further_than_noise_are_counted_and_nothing_is_made_of_
     theirs[1] = replace(answers(n)[1], prompt=b"another")
     theirs[1] = replace(theirs[1], trace=moved(recorded(1), 0.3))
     runs = [stored(version, each, each, by=process) for each in (ours, theirs)]
-    report = selectors.comparison_report(services.compare(baseline=runs[0].pk, candidate=runs[1].pk).pk)
+    report = comparison_report(compare(baseline=runs[0].pk, candidate=runs[1].pk).pk)
     assert report.larger_shifts is not None
-    assert report.larger_shifts.sentence == (
+    assert report.larger_shifts.text == (
         "24 of 399 cases moved further than noise explains; 1 more differs for an established cause."
     )
 
@@ -295,15 +303,15 @@ def test_two_buckets_in_one_run_are_said_and_named(version: SuiteVersion, proces
     base = stored(version, answers(12), by=process)
     run = build.run(version, repeats=1)
     decode(run, 1, theirs, [process] * 11 + [other])
-    found = services.compare(baseline=base.pk, candidate=run.pk)
-    report = selectors.comparison_report(found.pk)
+    found = compare(baseline=base.pk, candidate=run.pk)
+    report = comparison_report(found.pk)
     assert [block.code for block in report.blocks] == ["mixed_fingerprint"]
     assert not report.comparable
-    assert [(bucket.letter, bucket.n_responses) for bucket in report.candidate.buckets] == [("A", 11), ("B", 1)]
+    assert [(bucket.backend, bucket.n_responses) for bucket in report.sides.candidate.buckets] == [("A", 11), ("B", 1)]
     assert report.backends == (("A", "B"),)
-    [row] = selectors.divergence_page(found.pk, DivergenceFilter(backend="A-B")).rows
+    [row] = divergence_page(found.pk, DivergenceFilter(backend="A-B")).rows
     assert (row.cause, row.numeric, row.backend_candidate) == ("backend_changed", "larger_shift", "B")
-    assert not selectors.divergence_page(found.pk, DivergenceFilter(backend="A-A")).rows
+    assert not divergence_page(found.pk, DivergenceFilter(backend="A-A")).rows
 
 
 def test_another_scorer_moves_scores_of_equal_answers(process: EngineProcess) -> None:
@@ -314,15 +322,15 @@ def test_another_scorer_moves_scores_of_equal_answers(process: EngineProcess) ->
         "scorer": {"kind": "exact"},
         "cases": [{"id": f"case-{n}", "prompt": "Say blue.", "target": "blue"} for n in range(4)],
     }
-    first, _ = services.push_suite(document=document)
+    first, _ = push_suite(document=document)
     given = [Answer(recorded(index), "BLUE") for index in range(4)]
     base = stored(first, given, by=process)
-    second, _ = services.push_suite(document=document | {"scorer": {"kind": "exact", "normalise": {"case": "fold"}}})
+    second, _ = push_suite(document=document | {"scorer": {"kind": "exact", "normalise": {"case": "fold"}}})
     run = stored(second, given, by=process)
     if RepeatScore.objects.get(repeat__run=run).points == RepeatScore.objects.get(repeat__run=base).points:
         pytest.fail("the two scorers must grade differently for this test to say anything")
-    found = services.compare(baseline=base.pk, candidate=run.pk)
-    report = selectors.comparison_report(found.pk)
+    found = compare(baseline=base.pk, candidate=run.pk)
+    report = comparison_report(found.pk)
     assert set(causes(found).values()) == {"scorer"}
     assert [(line.cause, line.points) for line in report.ledger] == [("scorer", 100.0)]
     assert {"suite_changed", "scorer_changed"} <= {block.code for block in report.blocks}
@@ -336,31 +344,31 @@ def test_a_stored_comparison_is_found_and_a_further_repeat_makes_a_new_one(
     base = stored(version, answers(12), by=process)
     run = build.run(version, repeats=2)
     decode(run, 1, theirs, process)
-    first = services.compare(baseline=base.pk, candidate=run.pk)
+    first = compare(baseline=base.pk, candidate=run.pk)
     TraceBlock.objects.update(data=b"unreadable")  # found, and not computed again
-    assert services.compare(baseline=base.pk, candidate=run.pk).pk == first.pk
-    assert selectors.comparison_report(first.pk).candidate.repeats == (1,)
+    assert compare(baseline=base.pk, candidate=run.pk).pk == first.pk
+    assert [each.index for each in comparison_report(first.pk).sides.candidate.repeats] == [1]
     decode(run, 2, answers(12), process)
     for block in TraceBlock.objects.filter(data=b"unreadable"):
         of_run = Response.objects.filter(trace_block=block).order_by("trace_slot")
         given = answers(12) if block.run_id == base.pk else theirs
-        block.data = codec.encode_block([given[row.case_index].trace for row in of_run if given[row.case_index]])
+        block.data = encode_block([given[row.case_index].trace for row in of_run if given[row.case_index]])
         block.save()
-    second = services.compare(baseline=base.pk, candidate=run.pk)
+    second = compare(baseline=base.pk, candidate=run.pk)
     assert second.pk != first.pk
     assert not Comparison.objects.filter(pk=first.pk).exists()  # nobody can ask for it any more
-    assert selectors.comparison_report(second.pk).candidate.repeats == (1, 2)
+    assert [each.index for each in comparison_report(second.pk).sides.candidate.repeats] == [1, 2]
     pairs = Divergence.objects.filter(comparison=second).values_list("repeat_baseline", "repeat_candidate")
     assert list(pairs) == [(1, 1)]
 
 
 def test_columns_packed_without_a_digest_get_one(version: SuiteVersion, process: EngineProcess) -> None:
     runs = [stored(version, answers(12), by=process) for _ in range(2)]
-    known = services.compare(baseline=runs[0].pk, candidate=runs[1].pk)
+    known = compare(baseline=runs[0].pk, candidate=runs[1].pk)
     before = set(CaseColumns.objects.values_list("digest", flat=True))
     CaseColumns.objects.update(digest="")
     RepeatScore.objects.update(digest="")
-    assert services.compare(baseline=runs[0].pk, candidate=runs[1].pk).pk == known.pk
+    assert compare(baseline=runs[0].pk, candidate=runs[1].pk).pk == known.pk
     assert set(CaseColumns.objects.values_list("digest", flat=True)) == before
     assert not RepeatScore.objects.filter(digest="").exists()
 
@@ -369,34 +377,34 @@ def test_numbers_of_repeats_may_differ(version: SuiteVersion, process: EnginePro
     right, wrong = answers(12), [Answer(flipped(recorded(index), 3), "red") for index in range(12)]
     base = stored(version, right, right, wrong, by=process)
     run = stored(version, wrong, right, by=process)
-    report = selectors.comparison_report(services.compare(baseline=base.pk, candidate=run.pk).pk)
+    report = comparison_report(compare(baseline=base.pk, candidate=run.pk).pk)
     assert report.counts.n_pairs == 12 * (3 + 2 - 1)
-    assert report.difference == pytest.approx(50 - 100 * 2 / 3)
-    assert sum(line.points for line in report.ledger) == pytest.approx(report.difference)
+    assert report.score.difference == pytest.approx(50 - 100 * 2 / 3)
+    assert sum(line.points for line in report.ledger) == pytest.approx(report.score.difference)
 
 
 def test_a_repeat_against_a_repeat_of_the_same_run(version: SuiteVersion, process: EngineProcess) -> None:
     other = answers(12)
     other[2] = Answer(moved(recorded(2), 0.0001))
     run = stored(version, answers(12), other, by=process)
-    found = services.compare(baseline=run.pk, candidate=run.pk, repeats=(1, 2))
-    report = selectors.comparison_report(found.pk)
+    found = compare(baseline=run.pk, candidate=run.pk, repeats=(1, 2))
+    report = comparison_report(found.pk)
     assert report.is_same_run
     assert report.repeats == (1, 2)
     assert report.comparable
-    [row] = selectors.divergence_page(found.pk, DivergenceFilter()).rows
-    assert (row.case_id, row.repeat, row.cause) == ("case-02", "1,2", "drift_only")
+    [row] = divergence_page(found.pk, DivergenceFilter()).rows
+    assert (row.case, row.repeats, row.cause) == ("case-02", (1, 2), "drift_only")
 
 
 def test_repeats_that_differ_measure_the_noise(version: SuiteVersion, process: EngineProcess) -> None:
-    other = [Answer(moved(recorded(index), 0.05)) for index in range(12)]
+    other = [Answer(moved(recorded(index), 0.001)) for index in range(12)]
     base = stored(version, answers(12), other, by=process)
     run = stored(version, answers(12), by=process)
-    report = selectors.comparison_report(services.compare(baseline=base.pk, candidate=run.pk).pk)
+    report = comparison_report(compare(baseline=base.pk, candidate=run.pk).pk)
     assert report.noise is not None
     assert not report.noise.is_assumed
-    assert report.noise.sd == pytest.approx(0.05, rel=0.2)
-    assert "measured" in report.noise.sentence
+    assert report.noise.sd == pytest.approx(0.001, rel=0.2)
+    assert "measured" in report.noise.text
 
 
 def test_what_cannot_be_compared_says_why(version: SuiteVersion, process: EngineProcess) -> None:
@@ -412,7 +420,7 @@ def test_what_cannot_be_compared_says_why(version: SuiteVersion, process: Engine
         ((run.pk, waiting.pk, None), Conflict, "no repeat that has ended"),
     ):
         with pytest.raises(error, match=words):
-            services.compare(baseline=asked[0], candidate=asked[1], repeats=asked[2])
+            compare(baseline=asked[0], candidate=asked[1], repeats=asked[2])
     assert not Comparison.objects.exists()
 
 
@@ -420,7 +428,7 @@ def test_versions_that_share_no_case_cannot_be_compared(version: SuiteVersion, p
     run = stored(version, answers(12), by=process)
     other = stored(build.suite(case_ids=["another"]), answers(1), by=process)
     with pytest.raises(InvalidInput, match="No case of versions 1 and 2"):
-        services.compare(baseline=run.pk, candidate=other.pk)
+        compare(baseline=run.pk, candidate=other.pk)
 
 
 @pytest.fixture
@@ -430,25 +438,24 @@ def large(version: SuiteVersion, process: EngineProcess, monkeypatch: pytest.Mon
     monkeypatch.setattr(comparisons, "CHUNK", 5)
     theirs = [Answer(moved(recorded(index), 0.0001)) for index in range(12)]
     runs = [stored(version, each, by=process) for each in (answers(12), theirs)]
-    return lambda: services.compare(baseline=runs[0].pk, candidate=runs[1].pk)
+    return lambda: compare(baseline=runs[0].pk, candidate=runs[1].pk)
 
 
 def test_a_large_comparison_counts_at_once_and_is_read_in_chunks(large: Callable[[], Comparison]) -> None:
     made = large()
     assert (made.status, made.n_done, made.n_pairs) == ("queued", 0, 12)
-    report = selectors.comparison_report(made.pk)
-    assert (report.counts.unread, report.counts.identical, report.difference) == (12, 0, 0.0)
-    assert report.counts.is_partial
+    report = comparison_report(made.pk)
+    assert (report.counts.unread, report.counts.identical, report.score.difference) == (12, 0, 0.0)
     assert not report.progress.is_finished
     assert report.flip_histogram is None
     assert report.ledger == ()
     seen = []
-    while services.work_on_comparison():
+    while work_on_comparison():
         made.refresh_from_db()
         seen.append((made.status, made.n_done))
         assert Divergence.objects.filter(comparison=made).count() == made.n_done
     assert seen == [("queued", 5), ("queued", 10), ("finished", 12)]
-    report = selectors.comparison_report(large().pk)
+    report = comparison_report(large().pk)
     assert report.id == made.pk
     assert (report.counts.unread, report.counts.drift_only) == (0, 12)
     assert report.onset_histogram is not None
@@ -457,7 +464,7 @@ def test_a_large_comparison_counts_at_once_and_is_read_in_chunks(large: Callable
 
 def test_a_crash_costs_one_chunk(large: Callable[[], Comparison], monkeypatch: pytest.MonkeyPatch) -> None:
     made = large()
-    services.work_on_comparison()
+    work_on_comparison()
 
     class Killed(BaseException):
         """What ends a process, and is no fault of the comparison's."""
@@ -468,11 +475,11 @@ def test_a_crash_costs_one_chunk(large: Callable[[], Comparison], monkeypatch: p
     with monkeypatch.context() as dying:
         dying.setattr(Comparison, "save", die)
         with pytest.raises(Killed), transaction.atomic():
-            services.work_on_comparison()
+            work_on_comparison()
     made.refresh_from_db()
     assert (made.status, made.n_done) == ("queued", 5)
     assert Divergence.objects.filter(comparison=made).count() == 5
-    while services.work_on_comparison():
+    while work_on_comparison():
         pass
     made.refresh_from_db()
     assert made.status == "finished"
@@ -484,12 +491,12 @@ def test_one_that_fails_leaves_the_others_alone(
 ) -> None:
     made = large()
     run = made.baseline
-    beside = services.compare(baseline=made.candidate_id, candidate=run.pk)
+    beside = compare(baseline=made.candidate_id, candidate=run.pk)
     summary = Comparison.objects.get(pk=made.pk).summary
     del summary["sides"]
     Comparison.objects.filter(pk=made.pk).update(summary=summary)
-    with caplog.at_level(logging.CRITICAL, "runs.services.comparisons"):
-        while services.work_on_comparison():
+    with caplog.at_level(logging.CRITICAL, "runs.compare.comparisons"):
+        while work_on_comparison():
             pass
     made.refresh_from_db()
     beside.refresh_from_db()
@@ -501,9 +508,9 @@ def test_a_comparison_of_what_is_no_more_is_dropped(large: Callable[[], Comparis
     made = large()
     row = RepeatScore.objects.get(repeat__run=made.candidate_id)
     RepeatScore.objects.filter(pk=row.pk).update(digest="another")
-    assert services.work_on_comparison()
+    assert work_on_comparison()
     assert not Comparison.objects.filter(pk=made.pk).exists()
-    assert not services.work_on_comparison()
+    assert not work_on_comparison()
 
 
 @pytest.mark.django_db(transaction=True)
@@ -515,11 +522,11 @@ def test_two_workers_never_read_one_comparison_at_once(large: Callable[[], Compa
 
     def second() -> None:
         with django_db_blocker.unblock():
-            found.append(services.work_on_comparison())
+            found.append(work_on_comparison())
             connection.close()
 
     with transaction.atomic():
-        assert services.work_on_comparison()  # its lock is held until the transaction ends
+        assert work_on_comparison()  # its lock is held until the transaction ends
         thread = Thread(target=second)
         thread.start()
         thread.join(timeout=30)
@@ -535,28 +542,28 @@ def test_the_list_is_sorted_filtered_and_paged(version: SuiteVersion, process: E
         theirs[index] = Answer(flipped(near(recorded(index), 8), 8), "red" if index % 2 else "blue")
     theirs[7] = Answer(moved(recorded(7), 0.0001))
     runs = [stored(version, each, by=process) for each in (ours, theirs)]
-    found = services.compare(baseline=runs[0].pk, candidate=runs[1].pk)
+    found = compare(baseline=runs[0].pk, candidate=runs[1].pk)
 
     def ids(**wanted: Any) -> list[int]:
-        return [row.case_index for row in selectors.divergence_page(found.pk, DivergenceFilter(**wanted)).rows]
+        return [row.case_index for row in divergence_page(found.pk, DivergenceFilter(**wanted)).rows]
 
     assert ids() == [1, 3, 5, 0, 2, 4, 7]  # lost, gained, unchanged
     assert ids(is_changed=True) == [1, 3, 5, 0, 2, 4]
     assert ids(is_changed=False) == ids(cause="drift_only") == [7]
     assert ids(tag="tag-3") == ids(query="case-03") == [3]
-    cluster = selectors.comparison_report(found.pk).clusters[0]
-    assert set(ids(cluster=cluster.key)) >= {version.cases.get(case_id=case).index for case in cluster.case_ids}
+    cluster = comparison_report(found.pk).clusters[0]
+    assert set(ids(cluster=cluster.key)) >= {version.cases.get(case_id=case).index for case in cluster.cases}
     assert ids(cluster="near_tie-none") == []
-    rows = selectors.divergence_rows(found.pk, DivergenceFilter(), limit=50)
-    after = selectors.divergence_rows(found.pk, DivergenceFilter(), after=rows[2].place, limit=2)
-    before = selectors.divergence_rows(found.pk, DivergenceFilter(), before=rows[5].place, limit=2)
+    rows = divergence_rows(found.pk, DivergenceFilter(), limit=50)
+    after = divergence_rows(found.pk, DivergenceFilter(), after=rows[2].place, limit=2)
+    before = divergence_rows(found.pk, DivergenceFilter(), before=rows[5].place, limit=2)
     assert [row.case_index for row in after] == [0, 2]
     assert [row.case_index for row in before] == [0, 2]
-    around = selectors.neighbours(found.pk, case_id="case-05", repeats=(1, 1))
+    around = neighbours(found.pk, case_id="case-05", repeats=(1, 1))
     assert around.previous is not None
     assert around.next is not None
     assert (around.previous.case_id, around.next.case_id, around.next.at) == ("case-03", "case-00", 8)
-    last = selectors.neighbours(found.pk, case_id="case-07", repeats=(1, 1), wanted=DivergenceFilter(is_changed=True))
+    last = neighbours(found.pk, case_id="case-07", repeats=(1, 1), wanted=DivergenceFilter(is_changed=True))
     assert last.next is None
     assert last.previous is not None
     assert last.previous.case_id == "case-04"
@@ -565,9 +572,9 @@ def test_the_list_is_sorted_filtered_and_paged(version: SuiteVersion, process: E
 def test_fingerprints_that_differ_name_the_field(version: SuiteVersion, process: EngineProcess) -> None:
     manifest = {"engine": {"dtype": "float32"}, "versions": {"vllm": "0.33.0"}}
     newer = Fingerprint.objects.create(digest=digest.digest_json(manifest), label="vLLM 0.33.0", manifest=manifest)
-    bucket = Bucket.objects.create(model=process.bucket.model, fingerprint=newer, batch_class="alone")
+    bucket = Bucket.objects.create(model=process.bucket.model, fingerprint=newer, batch_class="mixed")
     runs = [stored(version, answers(12), by=each) for each in (process, build.process(bucket))]
-    report = selectors.comparison_report(services.compare(baseline=runs[0].pk, candidate=runs[1].pk).pk)
+    report = comparison_report(compare(baseline=runs[0].pk, candidate=runs[1].pk).pk)
     assert [(moved.field, moved.baseline, moved.candidate) for moved in report.moved] == [
         ("versions.vllm", "0.32.0", "0.33.0")
     ]
@@ -581,8 +588,8 @@ def test_the_two_dtypes_of_make_up_differ_by_backend_and_look_like_near_ties() -
     for dtype, traces in (("float32", FLOAT32), ("bfloat16", BFLOAT16)):
         given = [Answer(trace, str(trace.token_ids.tolist())) for trace in traces]
         runs.append(stored(version, given, given, by=build.process(build.bucket(dtype)), on=f"sample-{dtype}"))
-    found = services.compare(baseline=runs[0].pk, candidate=runs[1].pk)
-    report = selectors.comparison_report(found.pk)
+    found = compare(baseline=runs[0].pk, candidate=runs[1].pk)
+    report = comparison_report(found.pk)
     assert [(moved.field, moved.baseline, moved.candidate) for moved in report.moved] == [
         ("engine.dtype", "float32", "bfloat16")
     ]

@@ -15,14 +15,28 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from evalboard.core import codec, columns, digest
+from evalboard.contract.comparison import Comparison as Compared
+from evalboard.core import digest
+from evalboard.core.archive import RunArchive
 from evalboard.core.errors import Conflict, NotFound
-from evalboard.core.run_archive_reader import RunArchive
-from runs import bulk, exports, selectors, services
-from runs.api.views.cases import ONLY
+from evalboard.core.trace import (
+    encode_block,
+    pack_buckets,
+    pack_digests,
+    pack_reasons,
+    pack_scores,
+    read_trace,
+    unpack_reasons,
+)
+from runs import exports
+from runs.compare import compare, comparison_report, divergence_rows
+from runs.compare.read_divergences import DivergenceFilter
 from runs.models import CaseColumns, Comparison, Repeat, RepeatScore, Response, Run, Shard, TraceBlock
-from runs.selectors.divergence_list import DivergenceFilter
-from runs.selectors.run_cases import case_indexes
+from runs.run import cancel_run, case_rows, delete_run
+from runs.run.api import ONLY
+from runs.run.read_cases import case_indexes
+from runs.store import bulk
+from runs.suites import rescore_run
 from tests import build, make
 from tests.frontend import stage, two_runs
 
@@ -76,7 +90,7 @@ def test_every_response_is_read_back_as_it_is_stored() -> None:
             assert (trace, each.row["error"]["code"]) == (None, "prompt_too_long")
             continue
         assert trace is not None
-        kept = codec.read_trace(bytes(row.trace_block.data), row.trace_slot or 0)
+        kept = read_trace(bytes(row.trace_block.data), row.trace_slot or 0)
         for name in ("token_ids", "logprobs", "alternative_ids", "alternative_logprobs"):
             assert getattr(trace, name).tobytes() == getattr(kept, name).tobytes()
         assert each.row["provenance"]["seed_sent"] == row.seed_sent
@@ -87,14 +101,14 @@ def test_every_response_is_read_back_as_it_is_stored() -> None:
 
 def test_scores_and_reasons_come_back_to_the_bit_under_every_scorer() -> None:
     run = build.finished_run(("blue", "red", None))
-    scorer = services.rescore_run(run_id=run.pk, scorer={"kind": "contains"})
+    scorer = rescore_run(run_id=run.pk, scorer={"kind": "contains"})
     third = np.array([1 / 3, 0.1 + 0.2, np.nan])
-    RepeatScore.objects.filter(scorer=scorer).update(scores=columns.pack_scores(third))
+    RepeatScore.objects.filter(scorer=scorer).update(scores=pack_scores(third))
     archive = exported(run)
     found = list(archive.responses())
     own = RepeatScore.objects.get(repeat__run=run, scorer=run.suite_version.scorer)
     assert np.array([np.nan if each.score is None else each.score for each in found]).tobytes() == bytes(own.scores)
-    assert [each.reason for each in found] == columns.unpack_reasons(bytes(own.reasons))
+    assert [each.reason for each in found] == unpack_reasons(bytes(own.reasons))
     again = [each.row["other_scores"][scorer.digest]["score"] for each in found]
     assert again == [1 / 3, 0.1 + 0.2, None]
     assert {each["digest"]: each["is_own"] for each in archive.manifest["scorers"]} == {
@@ -180,7 +194,7 @@ def test_what_changes_while_it_is_sent_is_not_in_it() -> None:
     parts = exports.run_archive(run.pk)
     given = [next(parts)]
     elsewhere(lambda: Response.objects.filter(repeat__run=run).update(text="changed"))
-    elsewhere(lambda: services.rescore_run(run_id=run.pk, scorer={"kind": "contains"}))
+    elsewhere(lambda: rescore_run(run_id=run.pk, scorer={"kind": "contains"}))
     given.extend(parts)
     archive = RunArchive(io.BytesIO(b"".join(given)))
     archive.check()
@@ -192,7 +206,7 @@ def test_a_run_that_is_deleted_while_it_is_sent_is_sent_whole() -> None:
     run = large_run(n_cases=600, repeats=2)
     parts = exports.run_archive(run.pk)
     given = [next(parts)]
-    elsewhere(lambda: services.delete_run(run_id=run.pk))
+    elsewhere(lambda: delete_run(run_id=run.pk))
     given.extend(parts)
     archive = RunArchive(io.BytesIO(b"".join(given)))
     archive.check()
@@ -214,7 +228,7 @@ def test_a_reader_that_goes_away_leaves_no_transaction_open() -> None:
 def test_cases_of_a_run_that_was_deleted_since_they_were_counted_are_an_error() -> None:
     run = build.finished_run()
     found = exports.case_table(run.pk)
-    services.delete_run(run_id=run.pk)
+    delete_run(run_id=run.pk)
     with pytest.raises(NotFound):
         list(found.rows())
 
@@ -228,10 +242,10 @@ def large_run(*, n_cases: int, repeats: int, text: str = "blue " * 20) -> Run:
     run = build.run(version, repeats=repeats)
     process = build.process()
     traces = [make.trace("abcdefghij" * 4, seed=seed) for seed in range(32)]
-    data = codec.encode_block(traces)
+    data = encode_block(traces)
     whole = [f"{number} {text}" for number in range(n_cases)]
-    reasons = columns.pack_reasons(["Equal."] * n_cases)
-    scores = {"scores": columns.pack_scores(np.full(n_cases, 0.5)), "reasons": reasons}
+    reasons = pack_reasons(["Equal."] * n_cases)
+    scores = {"scores": pack_scores(np.full(n_cases, 0.5)), "reasons": reasons}
     for repeat in run.repeats.all():
         blocks = [
             TraceBlock.objects.create(run=run, data=data, n_traces=32, is_packed=True) for _ in range(0, n_cases, 32)
@@ -255,8 +269,8 @@ def large_run(*, n_cases: int, repeats: int, text: str = "blue " * 20) -> Run:
         )
         repeat.engine_processes.add(process)
         RepeatScore.objects.create(repeat=repeat, scorer=version.scorer, n_scored=n_cases, n_missing=0, **scores)
-        none = columns.pack_digests([None] * n_cases)
-        served = columns.pack_buckets([0] * n_cases)
+        none = pack_digests([None] * n_cases)
+        served = pack_buckets([0] * n_cases)
         CaseColumns.objects.create(
             repeat=repeat, text_digests=none, trace_digests=none, buckets=served, bucket_ids=[process.bucket_id]
         )
@@ -316,7 +330,7 @@ def test_there_is_a_row_for_every_case_and_repeat_missing_ones_too() -> None:
     build.decode(run, 2, ("blue",), ends=False)
     Response.objects.filter(repeat__index=2).update(text="=1+1")
     Shard.objects.filter(repeat__index=2).update(status=Shard.Status.CANCELLED)
-    services.cancel_run(run_id=run.pk)
+    cancel_run(run_id=run.pk)
     found = exports.case_table(run.pk)
     rows = list(found.rows())
     assert len(rows) == found.n_rows
@@ -338,7 +352,7 @@ def test_there_is_a_row_for_every_case_and_repeat_missing_ones_too() -> None:
 @pytest.mark.parametrize("query", ["", "SEA", "tag-2", "a/b"])
 def test_the_filters_are_those_of_the_run_page(only: str, query: str) -> None:
     run = build.finished_run(("blue", "blue", None), ("blue", "red", "red"))
-    shown = [row.index for row in selectors.case_rows(run.pk, query=query, only=only)]
+    shown = [row.case_index for row in case_rows(run.pk, query=query, only=only)]
     assert case_indexes(run, query=query, only=only) == shown
     rows = list(exports.case_table(run.pk, query=query, only=only).rows())
     assert [row["case_index"] for row in rows] == sorted(shown) * 2
@@ -357,20 +371,21 @@ def test_a_row_says_who_served_it_and_what_was_asked() -> None:
 
 
 def two() -> tuple[Run, Run]:
-    ours, theirs = two_runs.near_tie(2)
-    return two_runs.make({2: ours, 4: ours}, {2: theirs, 4: theirs}, repeats=2)
+    near_ties = {case: two_runs.near_tie(case) for case in (2, 4)}
+    ours, theirs = ({case: pair[side] for case, pair in near_ties.items()} for side in (0, 1))
+    return two_runs.make(ours, theirs, repeats=2)
 
 
-def compared(settings: Any) -> selectors.ComparisonReport:
+def compared(settings: Any) -> Compared:
     stage.stage(model_root=settings.MODEL_ROOTS[0], n_cases=6)
     baseline, candidate = two()
-    made = services.compare(baseline=baseline.pk, candidate=candidate.pk)
-    return selectors.comparison_report(made.pk)
+    made = compare(baseline=baseline.pk, candidate=candidate.pk)
+    return comparison_report(made.pk)
 
 
 def test_all_pairs_come_in_the_order_of_the_list(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     report = compared(settings)
-    whole = selectors.divergence_rows(report.id, DivergenceFilter(), limit=1000)
+    whole = divergence_rows(report.id, DivergenceFilter(), limit=1000)
     monkeypatch.setattr("runs.exports.pairs.AT_ONCE", 3)
     found = exports.pair_table(report, DivergenceFilter())
     assert found.n_rows == len(whole) > 3
@@ -382,7 +397,7 @@ def test_pairs_are_filtered_as_in_the_list(settings: Any) -> None:
     wanted = DivergenceFilter(query="case-004")
     found = exports.pair_table(report, wanted)
     rows = list(found.rows())
-    assert {row.case_id for row in rows} == {"case-004"}
+    assert {row.case for row in rows} == {"case-004"}
     assert found.n_rows == len(rows)
 
 
@@ -391,4 +406,4 @@ def test_pairs_of_a_comparison_that_is_not_finished_are_refused(settings: Any, s
     report = compared(settings)
     Comparison.objects.filter(pk=report.id).update(status=status, n_pairs=9, n_done=0, error="Broken.")
     with pytest.raises(Conflict, match=said):
-        exports.pair_table(selectors.comparison_report(report.id), DivergenceFilter())
+        exports.pair_table(comparison_report(report.id), DivergenceFilter())

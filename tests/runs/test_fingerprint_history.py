@@ -7,8 +7,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from runs.fingerprints.read_timeline import list_rotations, served_buckets, timelines
 from runs.models import Bucket, EngineProcess, Repeat, Run
-from runs.selectors.fingerprint_history import served_buckets, timelines, turns_of
 from tests import build
 
 pytestmark = pytest.mark.django_db
@@ -34,11 +34,11 @@ def test_a_fingerprint_is_shown_from_its_first_to_its_last_day_with_its_buckets(
     [line] = timelines(turns=5)
     assert line.endpoint == "local"
     newest, oldest = line.fingerprints
-    assert (newest.id, oldest.id) == (other.fingerprint_id, one.fingerprint_id)
+    assert (int(newest.fingerprint.id), int(oldest.fingerprint.id)) == (other.fingerprint_id, one.fingerprint_id)
     assert (oldest.first_at, oldest.last_at) == (MONDAY, MONDAY + timedelta(days=1, hours=1))
     assert oldest.n_runs == 2
     [bucket] = oldest.buckets
-    assert (bucket.bucket_id, bucket.profile, bucket.model_name, bucket.batch_class) == (
+    assert (bucket.bucket_id, bucket.profile, bucket.model.name, bucket.batch_class) == (
         one.pk,
         "pinned",
         "paint-1b",
@@ -54,11 +54,11 @@ def test_a_rotation_is_another_fingerprint_than_the_previous_runs_and_says_what_
     [line] = timelines(turns=5)
     [turn] = line.turns
     assert (turn.run_id, turn.at) == (first.pk, MONDAY + timedelta(days=1))
-    assert (turn.before_id, turn.after_id) == (one.fingerprint_id, other.fingerprint_id)
+    assert (int(turn.before.id), int(turn.after.id)) == (one.fingerprint_id, other.fingerprint_id)
     assert [(each.field, each.baseline, each.candidate) for each in turn.moved] == [
         ("engine.dtype", "float32", "bfloat16")
     ]
-    assert turns_of(one.fingerprint_id, limit=5) == turns_of(other.fingerprint_id, limit=5) == (turn,)
+    assert list_rotations(one.fingerprint_id, limit=5) == list_rotations(other.fingerprint_id, limit=5) == (turn,)
 
 
 def test_another_endpoint_or_profile_is_no_rotation() -> None:
@@ -77,7 +77,7 @@ def test_rotations_are_bounded_for_each_endpoint_and_the_newest_stay() -> None:
         served(day, dtypes[day % 2], on="elsewhere")
     lines = timelines(turns=2)
     assert [[turn.at.day for turn in line.turns] for line in lines] == [[20, 19], [20, 19]]
-    assert [turn.at.day for turn in turns_of(dtypes[0].fingerprint_id, limit=3)] == [20, 20, 19]
+    assert [turn.at.day for turn in list_rotations(dtypes[0].fingerprint_id, limit=3)] == [20, 20, 19]
 
 
 def test_a_run_that_two_fingerprints_served_stands_with_both_and_rotates_within() -> None:
@@ -87,7 +87,7 @@ def test_a_run_that_two_fingerprints_served_stands_with_both_and_rotates_within(
         build.decode(run, index, ["blue", "blue", "red"], by=build.process(bucket))
     [line] = timelines(turns=5)
     assert [served.n_runs for served in line.fingerprints] == [1, 1]
-    assert [(turn.run_id, turn.before_id, turn.after_id) for turn in line.turns] == [
+    assert [(turn.run_id, int(turn.before.id), int(turn.after.id)) for turn in line.turns] == [
         (run.pk, one.fingerprint_id, other.fingerprint_id)
     ]
 
@@ -119,7 +119,7 @@ def test_fifty_runs_cost_as_many_queries_as_two_and_no_response_is_read() -> Non
         served(day % 7, dtypes[day % 2])
     with CaptureQueriesContext(connection) as many:
         timelines(turns=9)
-        turns_of(dtypes[0].fingerprint_id, limit=9)
+        list_rotations(dtypes[0].fingerprint_id, limit=9)
     assert len(few) <= 5
     assert len(many) <= len(few) + 2
     assert not [query for query in many if "runs_response" in query["sql"]]

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from evalboard.core.errors import Conflict
-from runs import services
 from runs.importers.files import LogFile
 from runs.importers.records import LoggedRun
+from runs.imports import import_logs
 from runs.models import Import, Run, Suite
+from runs.release import create_release
+from runs.suites import push_suite
 from tests.importers import inspect_log
 from tests.runs import logs
 
@@ -34,7 +36,7 @@ def as_eval(folder: Path, log: dict[str, Any], name: str = "log.eval") -> LogFil
 
 
 def import_of(*files: LogFile, suite: str | None = None) -> Found:
-    return services.import_logs(files=files, format="auto", suite=suite, user=None)
+    return import_logs(files=files, format="auto", suite=suite, user=None)
 
 
 def capitals(*, n: int = 2, status: str = "success", score: str = "C", **about: Any) -> dict[str, Any]:
@@ -110,7 +112,7 @@ def test_what_a_release_rests_on_is_not_replaced(tmp_path: Path) -> None:
     early = import_of(as_json(tmp_path, capitals(n=1, status="started"), "early.json"))[1][0]
     other = import_of(as_json(tmp_path, capitals(n=1, eval_id="E2", task_id="T2"), "other.json"))[1][0]
     suite = early.suite_version.suite.slug
-    release = services.create_release(gates=[{"suite": suite, "baseline": other.pk, "candidate": early.pk}])
+    release = create_release(gates=[{"suite": suite, "baseline": other.pk, "candidate": early.pk}])
     with pytest.raises(Conflict) as refused:
         import_of(as_json(tmp_path, capitals(n=3), "late.json"))
     assert f"Run {early.pk} is of the same eval, imported before it had ended" in refused.value.detail
@@ -140,7 +142,7 @@ def test_answers_that_merely_read_alike_are_of_two_evals(tmp_path: Path) -> None
 def test_an_eval_may_stand_in_two_suites_and_once_in_each(tmp_path: Path) -> None:
     run = import_of(as_json(tmp_path, capitals()))[1][0]
     cases = [{"id": f"c{at}", "prompt": "Capital of France?", "target": "Paris"} for at in range(2)]
-    services.push_suite(document={"slug": "mine", "max_tokens": 24, "scorer": {"kind": "exact"}, "cases": cases})
+    push_suite(document={"slug": "mine", "max_tokens": 24, "scorer": {"kind": "exact"}, "cases": cases})
     mine = import_of(as_json(tmp_path, capitals()), suite="mine")
     assert (mine[2], mine[1][0].suite_version.suite.slug) == (True, "mine")
     assert import_of(as_eval(tmp_path, capitals()), suite="mine")[1:] == (mine[1], False)
@@ -180,7 +182,7 @@ def test_a_task_that_was_renamed_keeps_its_suite() -> None:
 
 def test_a_suite_that_people_pushed_is_found_by_its_cases_under_any_name() -> None:
     cases = [{"id": case, "prompt": f"Which colour has {case}?", "target": "it is blue"} for case in logs.CASES]
-    services.push_suite(document={"slug": "paint", "max_tokens": 24, "scorer": {"kind": "exact"}, "cases": cases})
+    push_suite(document={"slug": "paint", "max_tokens": 24, "scorer": {"kind": "exact"}, "cases": cases})
     assert suite_of(logs.stored(of_tool("Inspect AI 0.3"), "one")) == "paint v1"
     broken_off = replace(of_tool("Inspect AI 0.3", cases=("sky",)), status="incomplete")
     assert suite_of(logs.stored(broken_off, "two")) == "colours v1"  # a part is of no suite of another name

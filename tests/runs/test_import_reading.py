@@ -13,7 +13,7 @@ from evalboard.core.errors import Conflict, InvalidInput
 from evalboard.local.children import wait_until
 from runs.importers import formats
 from runs.importers.files import LogFile
-from runs.services import import_reading
+from runs.imports import import_reading
 from tests.importers import batch_log
 
 LINE = batch_log.output({"sky": "blue"})

@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from frontend.baseline_bands import rotations
-from runs import selectors
+from frontend.suites.baselines import rotations
+from runs.board import board
+from runs.fingerprints.read_timeline import timelines
 from runs.models import EngineProcess, Response, Rotation, Run
-from runs.selectors.badge import suite_badge
-from runs.selectors.board import board
-from runs.selectors.fingerprint_history import timelines
-from runs.selectors.run_list import RunFilter, place_of, run_page
-from runs.selectors.suite_history import histories
+from runs.release import suite_badge
+from runs.run import oldest_first, run_rows
+from runs.run.read_list import RunFilter, place_of, run_page
+from runs.suites import suite_rows
+from runs.suites.read_history import histories
 from tests import build
 from tests.runs import logs
 
@@ -30,23 +31,23 @@ def ran(day: int, **changes: Any) -> Run:
 
 
 def ids(rows: Any) -> list[int]:
-    return [row.id for row in rows]
+    return [int(row.id) for row in rows]
 
 
 def test_the_newest_run_is_the_one_that_ran_last() -> None:
     late, early = ran(20), ran(3)
-    [row, other] = selectors.run_rows()
-    assert [row.id, other.id] == [late.pk, early.pk]
+    [row, other] = run_rows()
+    assert ids([row, other]) == [late.pk, early.pk]
     assert (row.ran_at, row.finished_at) == (late.ran_at, MARCH + timedelta(days=20, hours=1))
     assert row.created_at > row.ran_at
     suite = late.suite_version.suite.slug
-    assert [line.last_run.id for line in selectors.suite_rows() if line.last_run] == [late.pk]
+    assert [int(line.last_run) for line in suite_rows() if line.last_run] == [late.pk]
     newest = suite_badge(suite).run
     assert newest is not None
-    assert newest.id == late.pk
+    assert newest.id == str(late.pk)
     [bucket] = histories(late.suite_version)
-    assert [(point.run_id, point.at) for point in bucket.points] == [(early.pk, early.ran_at), (late.pk, late.ran_at)]
-    assert selectors.oldest_first([late.pk, early.pk, 999_999]) == [early.pk, late.pk]
+    assert [(point.run_id, point.date) for point in bucket.runs] == [(early.pk, early.ran_at), (late.pk, late.ran_at)]
+    assert oldest_first([late.pk, early.pk, 999_999]) == [early.pk, late.pk]
 
 
 def test_runs_are_filtered_by_when_they_ran() -> None:

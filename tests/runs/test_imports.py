@@ -11,14 +11,23 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from evalboard.core.archive import RunArchive
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
-from evalboard.core.run_archive_reader import RunArchive
-from evalboard.core.vocabulary import Vocabulary
-from runs import exports, selectors, services
+from evalboard.core.trace import Vocabulary
+from runs import exports
+from runs.baselines import set_baseline
+from runs.catalogue import create_profile
+from runs.compare import compare, trace_pair
+from runs.health import metrics
 from runs.importers.files import LogFile
-from runs.importers.records import LoggedPosition, LoggedScore
+from runs.importers.records import LoggedPosition, LoggedPositions, LoggedScore
+from runs.imports import import_logs, tokens
 from runs.models import Comparison, Divergence, Endpoint, Import, Response, Run, Suite, SuiteVersion
-from runs.services import import_tokens
+from runs.release import create_release, release_report
+from runs.replays import create_replay
+from runs.run import add_repeats, case_rows, create_run, delete_run, response_page, response_trace, run_report
+from runs.suites import push_suite, rescore_run
+from runs.work import worker_rows
 from tests import build
 from tests.recorded import LOGS
 from tests.runs import logs
@@ -45,7 +54,7 @@ def chat_log(folder: Path, *texts: str, name: str = "answers.jsonl") -> LogFile:
 
 
 def import_of(*files: LogFile, suite: str | None = None) -> tuple[Import, list[Run], bool]:
-    return services.import_logs(files=files, format="auto", suite=suite, user=None)
+    return import_logs(files=files, format="auto", suite=suite, user=None)
 
 
 def sample(*parts: str) -> LogFile:
@@ -64,7 +73,7 @@ def colours(scorer: dict[str, Any] | None = None, case_ids: tuple[str, ...] = lo
     """A suite that people pushed, of the cases that the logs have."""
     cases = [{"id": case, "prompt": f"Which colour has {case}?", "target": "it is blue"} for case in case_ids]
     document = {"slug": "colours", "max_tokens": 24, "scorer": scorer or {"kind": "exact"}, "cases": cases}
-    return services.push_suite(document=document)[0]
+    return push_suite(document=document)[0]
 
 
 # What is stored
@@ -72,14 +81,14 @@ def colours(scorer: dict[str, Any] | None = None, case_ids: tuple[str, ...] = lo
 
 def test_a_log_becomes_a_run_with_its_scores_traces_and_backend() -> None:
     run = logs.stored(logs.log())
-    report = selectors.run_report(run.pk)
-    assert (report.row.status, report.row.points, report.row.n_done) == ("finished", (100.0, 100.0), 6)
+    report = run_report(run.pk)
+    assert (report.status, report.points, report.progress.n_done) == ("finished", (100.0, 100.0), 6)
     assert report.sampling == {"temperature": 0.0, "max_tokens": 24, "stop": ["\n"]}
-    assert [bucket.fingerprint_label for bucket in report.buckets] == ["vllm-0.32.0-ac25"]
-    assert report.row.pins_held is None
+    assert [bucket.fingerprint.label for bucket in report.buckets] == ["vllm-0.32.0-ac25"]
+    assert report.pins.held is None
     assert [warning.code for warning in report.warnings] == ["imported", "coarse_suite"]
-    response = selectors.response_report(run.pk, repeat=2, case_id="sea")
-    assert [cell.token for cell in response.tokens] == ["it", "·is", "·blue", "⟨end⟩"]
+    response = response_page(run.pk, repeat=2, case_id="sea")
+    assert [cell.drawn for cell in response.trace.tokens] == ["it", "·is", "·blue", "⟨end⟩"]
     assert [(cell.score, cell.reason) for cell in response.scores] == [(1.0, "as the tool said")]
     assert response.same_trace_repeats == (1,)
 
@@ -116,7 +125,7 @@ def test_of_a_log_that_does_not_fit_nothing_is_stored(tmp_path: Path) -> None:
 
 def test_the_log_can_be_imported_again_once_its_run_is_deleted(tmp_path: Path) -> None:
     log = chat_log(tmp_path, "blue")
-    services.delete_run(run_id=import_of(log)[1][0].pk)
+    delete_run(run_id=import_of(log)[1][0].pk)
     assert import_of(log)[2]
 
 
@@ -142,34 +151,34 @@ def test_what_failed_or_is_not_there_is_missing_and_never_wrong() -> None:
     assert run.status == "incomplete"
     missing = dict(Response.objects.exclude(error_code="").values_list("case_index", "error_code"))
     assert missing == {1: "source_error", 2: "not_in_log"}
-    assert selectors.run_report(run.pk).row.range is None
+    assert run_report(run.pk).range_so_far is None
 
 
 @pytest.mark.parametrize("status", ["incomplete", "failed", "cancelled"])
 def test_a_run_ends_as_it_ended_in_its_log(status: Any) -> None:
     run = logs.stored(logs.log(status=status, failure="out of money"))
     assert run.status == status
-    assert selectors.run_report(run.pk).row.range is None
+    assert run_report(run.pk).range_so_far is None
 
 
 def test_scores_that_are_none_stay_unknown_and_are_told() -> None:
     odd = logs.response("sea", scores={"match": LoggedScore(7.5, "seven and a half")})
     run = logs.stored(logs.log(logs.response("sky"), odd, logs.response("sun", score=0.0)))
-    report = selectors.run_report(run.pk)
-    assert report.row.points == (None,)
+    report = run_report(run.pk)
+    assert report.points == (None,)
     assert "1 scores are not from 0 to 1 and were not taken over." in run.source.notes
 
 
 def test_a_log_without_scores_is_a_run_without_scores_that_can_be_scored() -> None:
     unscored = logs.log(*(logs.response(case, score=None) for case in logs.CASES), scorers=())
     run, other = logs.stored(unscored), logs.stored(logs.served(unscored, logs.BFLOAT16), "two")
-    report = selectors.run_report(run.pk)
-    assert (report.row.status, report.row.points, report.repeats[0].n_missing) == ("finished", (None,), 0)
-    compared = services.compare(baseline=run.pk, candidate=other.pk)
+    report = run_report(run.pk)
+    assert (report.status, report.points, report.repeats[0].n_missing) == ("finished", (None,), 0)
+    compared = compare(baseline=run.pk, candidate=other.pk)
     assert compared.summary["counts"]["identical"] == 3
     assert compared.summary["score"]["difference"] is None
-    services.rescore_run(run_id=run.pk, scorer={"kind": "contains"})
-    assert [line.points for line in selectors.run_report(run.pk).scores] == [(100.0,)]
+    rescore_run(run_id=run.pk, scorer={"kind": "contains"})
+    assert [line.repeats for line in run_report(run.pk).scores] == [(100.0,)]
 
 
 # The suite of a log
@@ -179,8 +188,8 @@ def test_a_named_suite_scores_the_texts_and_keeps_the_tools_scores_beside() -> N
     colours()
     answers = (logs.response("sky"), logs.response("sea", 1, "it", " is", " red", score=1.0), logs.response("sun"))
     run = logs.stored(logs.log(*answers), suite="colours")
-    lines = selectors.run_report(run.pk).scores
-    assert [(line.is_own, round(line.points[0] or 0, 1)) for line in lines] == [(True, 66.7), (False, 100.0)]
+    lines = run_report(run.pk).scores
+    assert [(line.scorer.is_own, round(line.repeats[0] or 0, 1)) for line in lines] == [(True, 66.7), (False, 100.0)]
 
 
 @pytest.mark.parametrize(
@@ -222,7 +231,7 @@ def test_a_suite_that_people_pushed_is_never_given_the_cases_of_a_log() -> None:
 
 def test_a_prompt_that_the_log_does_not_hold_is_not_made_up() -> None:
     run = logs.stored(logs.log(cases=tuple(logs.case(case, messages=()) for case in logs.CASES)))
-    assert "does not hold this prompt" in selectors.case_rows(run.pk)[0].prompt
+    assert "does not hold this prompt" in case_rows(run.pk)[0].prompt
     assert any("prompts of 3 cases" in note for note in run.source.notes)
 
 
@@ -232,26 +241,26 @@ def test_a_prompt_that_the_log_does_not_hold_is_not_made_up() -> None:
 def test_nothing_is_decoded_or_scored_again_for_a_log() -> None:
     run = logs.stored(logs.log())
     with pytest.raises(InvalidInput) as refused:
-        services.create_run(suite="colours", endpoint=run.endpoint.slug, profile="imported")
+        create_run(suite="colours", endpoint=run.endpoint.slug, profile="imported")
     assert set(refused.value.fields) == {"suite", "endpoint", "profile"}
     with pytest.raises(Conflict, match="read from a log"):
-        services.add_repeats(run_id=run.pk, n=1)
+        add_repeats(run_id=run.pk, n=1)
     with pytest.raises(Conflict, match="read from a log"):
-        services.create_replay(run_id=run.pk, case_id="sky")
+        create_replay(run_id=run.pk, case_id="sky")
     with pytest.raises(InvalidInput):
-        services.rescore_run(run_id=run.pk, scorer={"kind": "recorded", "source": "me"})
+        rescore_run(run_id=run.pk, scorer={"kind": "recorded", "source": "me"})
     with pytest.raises(InvalidInput) as refused:
         build.endpoint("mine", engine="imported")
     assert list(refused.value.fields) == ["engine"]
     with pytest.raises(InvalidInput):
-        services.create_profile(slug="mine", title="", settings=run.profile.settings)
+        create_profile(slug="mine", title="", settings=run.profile.settings)
 
 
 def test_no_worker_and_no_pool_seems_to_be_there() -> None:
     logs.stored(logs.log())
-    assert selectors.worker_rows() == ()
-    assert "imports" not in selectors.metrics().pools
-    assert selectors.metrics().n_engine_processes == 0
+    assert worker_rows() == ()
+    assert "imports" not in metrics().pools
+    assert metrics().n_engine_processes == 0
 
 
 # What may be compared
@@ -260,16 +269,16 @@ def test_no_worker_and_no_pool_seems_to_be_there() -> None:
 def test_a_stack_that_no_log_names_is_equal_to_nothing() -> None:
     one, two = (logs.stored(logs.served(logs.log(), logs.UNKNOWN), name) for name in ("one", "two"))
     assert one.bucket != two.bucket
-    compared = services.compare(baseline=one.pk, candidate=two.pk)
+    compared = compare(baseline=one.pk, candidate=two.pk)
     assert codes(compared) == ["unknown_stack"]
-    assert "unknown_stack" in [warning.code for warning in selectors.run_report(one.pk).warnings]
+    assert "unknown_stack" in [warning.code for warning in run_report(one.pk).warnings]
 
 
 def test_two_backends_in_one_log_are_two_buckets() -> None:
     mixed = [logs.response("sky"), logs.response("sea"), logs.response("sun", served_by=logs.BFLOAT16)]
     run, other = logs.stored(logs.log(*mixed)), logs.stored(logs.log(), "two")
-    assert selectors.run_report(run.pk).row.n_buckets == 2
-    assert codes(services.compare(baseline=other.pk, candidate=run.pk)) == ["mixed_fingerprint"]
+    assert run_report(run.pk).n_buckets == 2
+    assert codes(compare(baseline=other.pk, candidate=run.pk)) == ["mixed_fingerprint"]
 
 
 def test_a_changed_backend_is_the_cause_and_a_last_decimal_is_none() -> None:
@@ -280,14 +289,13 @@ def test_a_changed_backend_is_the_cause_and_a_last_decimal_is_none() -> None:
         logs.response("sun", 1, "it", " is", " red", score=0.0),
     ]
     candidate = logs.stored(logs.served(logs.log(*moved), logs.BFLOAT16), "two")
-    compared = services.compare(baseline=baseline.pk, candidate=candidate.pk)
+    compared = compare(baseline=baseline.pk, candidate=candidate.pk)
     assert causes(compared) == {"identical": 1, "backend_changed": 2}
     flipped = Divergence.objects.get(comparison=compared, flip_position__isnull=False)
     assert (flipped.case_index, flipped.flip_position, flipped.evidence["is_approximate"]) == (2, 2, False)
     for case, kind in zip(logs.CASES, ("identical", "drift_only", "flipped"), strict=True):
-        found = selectors.trace_pair(baseline.pk, candidate.pk, case_id=case, repeats=(1, 1)).divergence
-        assert found is not None
-        assert found.kind == kind
+        pair = trace_pair(baseline.pk, candidate.pk, case_id=case, repeats=(1, 1))
+        assert kind == ("flipped" if pair.has_flip else "identical" if pair.drift_onset is None else "drift_only")
 
 
 @pytest.mark.parametrize("has_tokens", [False, True])
@@ -296,25 +304,24 @@ def test_without_tokens_texts_are_compared_and_nothing_is_said_of_numbers(has_to
     baseline = logs.stored(answers if has_tokens else logs.without_tokens(answers))
     other = [logs.response("sky"), logs.response("sea"), logs.response("sun", 1, "it", " is", " red")]
     candidate = logs.stored(logs.without_tokens(logs.log(*other)), "two")
-    compared = services.compare(baseline=baseline.pk, candidate=candidate.pk)
+    compared = compare(baseline=baseline.pk, candidate=candidate.pk)
     assert (compared.summary["counts"]["identical"], compared.summary["counts"]["text_only"]) == (2, 1)
     parted = Divergence.objects.get(comparison=compared, case_index=2)
     assert (parted.cause, parted.evidence["reason"], parted.evidence["text_position"]) == ("unknown", "no_logprobs", 6)
-    page = selectors.trace_pair(baseline.pk, candidate.pk, case_id="sun", repeats=(1, 1))
-    assert page.divergence is not None
-    assert page.divergence.kind == "text_only"
-    report = selectors.response_report(candidate.pk, repeat=1, case_id="sun")
-    assert (report.tokens, report.trace_digest) == ((), "")
-    assert "text_only" in [warning.code for warning in selectors.run_report(candidate.pk).warnings]
+    page = trace_pair(baseline.pk, candidate.pk, case_id="sun", repeats=(1, 1))
+    assert (page.drift_onset, page.flip_position, page.text_position) == (None, None, 6)
+    report = response_page(candidate.pk, repeat=1, case_id="sun")
+    assert report.trace is None
+    assert "text_only" in [warning.code for warning in run_report(candidate.pk).warnings]
     with pytest.raises(NotFound, match="a log without tokens"):
-        selectors.trace_positions(candidate.pk, repeat=1, case_id="sun")
+        response_trace(candidate.pk, repeat=1, case_id="sun")
 
 
 def test_a_logs_names_say_nothing_beside_what_was_decoded_here() -> None:
     version = colours()
     decoded = build.finished_run(("it is blue", "it is blue", "red"), version=version)
     logged = logs.stored(logs.log(*(logs.response(case) for case in logs.CASES)), suite="colours")
-    compared = services.compare(baseline=decoded.pk, candidate=logged.pk)
+    compared = compare(baseline=decoded.pk, candidate=logged.pk)
     assert codes(compared) == ["params_changed", "batch_class", "unknown_stack"]
     assert not {"model_changed", "backend_changed"} & set(causes(compared))
 
@@ -322,17 +329,17 @@ def test_a_logs_names_say_nothing_beside_what_was_decoded_here() -> None:
 def test_what_was_not_answered_cleanly_is_told() -> None:
     flagged = [logs.response("sky", flags=("cached",)), logs.response("sea", flags=("cached", "retried"))]
     run = logs.stored(logs.log(*flagged, logs.response("sun")))
-    warning = next(each for each in selectors.run_report(run.pk).warnings if each.code == "unclean_responses")
+    warning = next(each for each in run_report(run.pk).warnings if each.code == "unclean_responses")
     assert warning.text.startswith("Of 3 responses, 2 came out of a cache, 1 came after a failed try.")
 
 
 def test_two_logs_of_one_stack_can_be_released_and_one_be_a_baseline() -> None:
     person = build.user(role="admin")
     runs = [logs.stored(logs.log(), name) for name in ("one", "two")]
-    services.set_baseline(suite="colours", run=runs[0].pk, reason="the first", user=person)
+    set_baseline(suite="colours", run=runs[0].pk, reason="the first", user=person)
     gate = {"suite": "colours", "candidate": runs[1].pk, "baseline": "current"}
-    release = services.create_release(gates=[gate], user=person)
-    document = selectors.release_report(release.pk)
+    release = create_release(gates=[gate], user=person)
+    document = release_report(release.pk)
     assert document.gates[0].baseline.run_id == runs[0].pk
     assert release.verdict is not None
     assert "imported" in [warning["code"] for warning in release.verdict.document["warnings"]]
@@ -351,8 +358,9 @@ def test_an_imported_run_leaves_as_an_archive_that_can_be_read(transactional_db:
 
 
 def test_half_a_character_has_no_bytes_and_is_seen_all_the_same() -> None:
-    words = import_tokens.Words()
-    pieces = tuple(LoggedPosition(token, -0.5) for token in (b"", b"", "🎨".encode(), b"<|im_end|>"))
+    words = tokens.Words()
+    halves = (b"", b"", "🎨".encode(), b"<|im_end|>")
+    pieces = LoggedPositions.from_positions(LoggedPosition(token, -0.5) for token in halves)
     found = words.trace(logs.response("sky", text="🎨", positions=pieces))
     assert found is not None
     row = words.store()
@@ -372,7 +380,7 @@ def test_two_real_inspect_logs_part_where_they_are_known_to() -> None:
     baseline, candidate = (
         import_of(sample("inspect", name))[1][0] for name in ("fp32_baseline.eval", "bf16_candidate.eval")
     )
-    compared = services.compare(baseline=baseline.pk, candidate=candidate.pk)
+    compared = compare(baseline=baseline.pk, candidate=candidate.pk)
     counts, score = compared.summary["counts"], compared.summary["score"]
     assert (counts["n_pairs"], counts["flipped"], counts["score_changed"]) == (12, 9, 0)
     assert (score["baseline"], score["candidate"]) == (50.0, 50.0)
@@ -386,7 +394,7 @@ def test_two_real_inspect_logs_part_where_they_are_known_to() -> None:
         )
     )
     assert flips == {("fact-004", 8): 3, ("fact-005", 26): 3, ("fact-010", 4): 3}
-    within = services.compare(baseline=candidate.pk, candidate=candidate.pk, repeats=(1, 3))
+    within = compare(baseline=candidate.pk, candidate=candidate.pk, repeats=(1, 3))
     assert within.summary["counts"]["identical"] == 4
 
 
@@ -394,5 +402,5 @@ def test_raw_completions_without_scores_are_compared_by_their_tokens() -> None:
     baseline = import_of(sample("openai_chat", "chat_fp32.jsonl"))[1][0]
     slug = baseline.suite_version.suite.slug
     candidate = import_of(sample("openai_chat", "chat_bf16_conc8.jsonl"), suite=slug)[1][0]
-    counts = services.compare(baseline=baseline.pk, candidate=candidate.pk).summary["counts"]
+    counts = compare(baseline=baseline.pk, candidate=candidate.pk).summary["counts"]
     assert (counts["n_pairs"], counts["flipped"]) == (4, 3)

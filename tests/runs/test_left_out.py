@@ -4,13 +4,15 @@ import io
 
 import pytest
 
-from evalboard.core.run_archive_reader import RunArchive
-from runs import exports, selectors, services
+from evalboard.core.archive import RunArchive
+from runs import exports
+from runs.compare import compare, trace_pair
 from runs.importers.records import LoggedResponse, LoggedRun
 from runs.models import CaseColumns, Release, Response, Run
-from runs.selectors.badge import suite_badge
-from runs.selectors.suite_history import histories
-from runs.selectors.suite_noise import bucket_noises
+from runs.release import create_release, suite_badge
+from runs.run import case_rows, run_report
+from runs.suites.noise import bucket_noises
+from runs.suites.read_history import histories
 from tests.runs import logs
 
 pytestmark = pytest.mark.django_db
@@ -32,7 +34,7 @@ def log(*, cached_from: int = 6) -> LoggedRun:
 
 def release_of(baseline: Run, candidate: Run) -> Release:
     gate = {"suite": "colours", "baseline": baseline.pk, "candidate": candidate.pk}
-    return services.create_release(gates=[gate], policy="paired")
+    return create_release(gates=[gate], policy="paired")
 
 
 def test_marks_are_stored_by_response_and_packed_by_case() -> None:
@@ -51,11 +53,11 @@ def test_what_carries_no_mark_is_stored_as_it_always_was() -> None:
 
 def test_a_run_with_one_draw_of_each_case_has_one_repeat_and_no_noise() -> None:
     run = logs.stored(log(cached_from=2))
-    report = selectors.run_report(run.pk)
-    assert (report.row.status, report.row.left_out) == ("finished", (0, 3, 3, 3, 3))
-    assert report.row.points == pytest.approx((200 / 3,) * 5)  # they are answers, and are shown
-    assert report.row.range == pytest.approx((200 / 3, 200 / 3))
-    assert len(report.row.drawn_points) == 1
+    report = run_report(run.pk)
+    assert (report.status, report.n_left_out) == ("finished", (0, 3, 3, 3, 3))
+    assert report.points == pytest.approx((200 / 3,) * 5)  # they are answers, and are shown
+    assert report.range_so_far == pytest.approx((200 / 3, 200 / 3))
+    assert len(report.drawn_points) == 1
     noise = report.noise
     assert (noise.n_repeats, noise.sd_points, noise.n_unstable, noise.interval) == (1, None, None, None)
     assert noise.texts_alike is None
@@ -69,25 +71,25 @@ def test_a_score_that_only_a_cached_answer_has_makes_no_case_unstable() -> None:
         logs.response(case, repeat) for case in logs.CASES for repeat in (1, 2, 3) if (case, repeat) != ("sky", 3)
     ]
     run = logs.stored(logs.log(cached, *others))
-    report = selectors.run_report(run.pk)
+    report = run_report(run.pk)
     assert (report.noise.n_repeats, report.noise.n_unstable, report.noise.sd_points) == (3, 0, 0.0)
-    assert report.row.range == (100.0, 100.0)  # of the two repeats that are draws alone
-    row = next(row for row in selectors.case_rows(run.pk) if row.case_id == "sky")
+    assert report.range_so_far == (100.0, 100.0)  # of the two repeats that are draws alone
+    row = next(row for row in case_rows(run.pk) if row.case == "sky")
     assert (row.is_unstable, row.scores, row.marks) == (False, (1.0, 1.0, 0.0), ((), (), ("cached",)))
-    assert [row.case_id for row in selectors.case_rows(run.pk, only="left_out")] == ["sky"]
+    assert [row.case for row in case_rows(run.pk, only="left_out")] == ["sky"]
 
 
 def test_a_suite_measures_its_noise_and_draws_its_history_from_draws() -> None:
     run = logs.stored(log(cached_from=4))
     bucket = histories(run.suite_version)[0]
-    assert len(bucket.points[0].points) == 3
-    assert bucket_noises([bucket], n_cases=3)[bucket.bucket_id].n_repeats == 3
+    assert len(bucket.runs[0].points) == 3
+    assert bucket_noises([bucket], version_id=run.suite_version_id, n_cases=3)[bucket.bucket_id].n_repeats == 3
 
 
 def test_where_every_repeat_has_one_nothing_spans_them() -> None:
     run = logs.stored(log(cached_from=1))
-    report = selectors.run_report(run.pk)
-    assert (report.row.status, report.row.range, report.noise.n_repeats) == ("finished", None, 0)
+    report = run_report(run.pk)
+    assert (report.status, report.range_so_far, report.noise.n_repeats) == ("finished", None, 0)
     assert suite_badge("colours").run is not None
 
 
@@ -97,8 +99,8 @@ def test_a_release_over_a_cached_log_says_why_it_may_not_be_believed() -> None:
     assert document["verdict"] == "inconclusive"
     assert [reason["code"] for reason in document["reasons"]] == ["cached"]
     assert document["reasons"][0]["text"] == (
-        "12 responses of the candidate came out of a cache; an answer that is no fresh one shows no noise, and of the "
-        "5 draws on each side that a verdict takes, the candidate has 1 and the baseline 5."
+        "12 responses of the candidate came out of a cache, which tells nothing of the model's own noise. "
+        "Without them, the candidate has 1 repeat and the baseline 5, and a verdict takes 5 on each side."
     )
     assert [step["code"] for step in document["next"]] == ["run_uncached"]
     assert document["gates"][0]["missing"]["n_candidate"] == 0
@@ -106,11 +108,11 @@ def test_a_release_over_a_cached_log_says_why_it_may_not_be_believed() -> None:
 
 def test_a_comparison_pairs_them_and_shows_the_mark() -> None:
     baseline, candidate = logs.stored(log(), "one"), logs.stored(log(cached_from=2), "two")
-    found = services.compare(baseline=baseline.pk, candidate=candidate.pk)
+    found = compare(baseline=baseline.pk, candidate=candidate.pk)
     assert found.summary["counts"]["n_pairs"] == 15
     assert found.summary["counts"]["missing"] == 0
-    pair = selectors.trace_pair(baseline.pk, candidate.pk, case_id="sky", repeats=(2, 2))
-    facts = {fact.name: (fact.baseline, fact.candidate) for fact in pair.facts}
+    pair = trace_pair(baseline.pk, candidate.pk, case_id="sky", repeats=(2, 2))
+    facts = {fact.field: (fact.baseline, fact.candidate) for fact in pair.provenance}
     assert facts["marks"] == ("none", "cached")
 
 

@@ -8,11 +8,14 @@ import pytest
 from django.contrib.auth.models import User
 
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
-from runs import pair_facts, selectors, services
+from runs import compare as compare_slice
+from runs.compare import trace_pair
+from runs.fingerprints import logged_names, say_same_model, take_back_same_model
 from runs.importers import formats
 from runs.importers.files import LogFile
 from runs.models import Bucket, Comparison, Divergence, Model, Run, SameModel
-from runs.selectors.model_names import logged_names
+from runs.pairs import pair_facts
+from runs.release import decide_release
 from tests import build
 from tests.runs import judged, logs
 from tests.runs.test_imports import causes, codes
@@ -38,7 +41,7 @@ def logged(model: str, name: str, *, says: str = "blue", revision: str = "") -> 
 
 
 def compare(one: Run, other: Run) -> Comparison:
-    return services.compare(baseline=one.pk, candidate=other.pk)
+    return compare_slice.compare(baseline=one.pk, candidate=other.pk)
 
 
 def test_another_name_on_one_reported_stack_is_judged_and_says_how_the_stack_is_known(admin: User) -> None:
@@ -47,9 +50,9 @@ def test_another_name_on_one_reported_stack_is_judged_and_says_how_the_stack_is_
     assert (codes(compared), compared.summary["comparable"]) == (["stack_reported"], True)
     assert [moved["field"] for moved in compared.summary["moved"]] == ["model"]
     assert causes(compared) == {"model_name_changed": 15}
-    page = selectors.trace_pair(old.pk, new.pk, case_id="sky", repeats=(1, 1))
-    assert page.cause.code == "model_name_changed"
-    assert page.words.startswith(f"The model goes by another name: {OLD} against {NEW}. Whether its weights differ")
+    page = trace_pair(old.pk, new.pk, case_id="sky", repeats=(1, 1))
+    assert page.cause == "model_name_changed"
+    assert page.text.startswith(f"The model goes by another name: {OLD} against {NEW}. Whether its weights differ")
     verdict = judged.release(old, new, policy="paired", user=admin).verdict
     assert verdict is not None
     assert verdict.word == "no_ship"
@@ -61,31 +64,31 @@ def test_two_names_that_are_said_to_be_one_model_count_as_one_until_that_is_take
     first, release = compare(old, new), judged.release(old, new, policy="paired", treatment="stack", user=admin)
     assert release.verdict is not None
     assert judged.codes(release.verdict.document["reasons"])[0] == "model_changed"
-    said = services.say_same_model(name=NEW, other_name=OLD, reason="One file under two names.", user=admin)
+    said = say_same_model(name=NEW, other_name=OLD, reason="One file under two names.", user=admin)
     joined = compare(old, new)
     assert joined.pk != first.pk
     assert joined.summary["moved"] == []
     assert "model_name_changed" not in causes(joined)
-    assert selectors.trace_pair(old.pk, new.pk, case_id="sky", repeats=(1, 1)).cause.code == "larger_shift"
-    again = services.decide_release(release_id=release.pk)
+    assert trace_pair(old.pk, new.pk, case_id="sky", repeats=(1, 1)).cause == "larger_shift"
+    again = decide_release(release_id=release.pk)
     assert judged.codes(again.document["reasons"])[0] != "model_changed"
-    services.take_back_same_model(same_model_id=said.pk, user=admin)
+    take_back_same_model(same_model_id=said.pk, user=admin)
     assert causes(compare(old, new)) == {"model_name_changed": 15}
     kept = SameModel.objects.get()
     assert (kept.said_by, kept.taken_back_by, kept.name, kept.other_name) == (admin, admin, OLD, NEW)
     assert kept.taken_back_at is not None
     with pytest.raises(NotFound):
-        services.take_back_same_model(same_model_id=said.pk, user=admin)
-    services.say_same_model(name=OLD, other_name=NEW, reason="It was right.", user=admin)
+        take_back_same_model(same_model_id=said.pk, user=admin)
+    say_same_model(name=OLD, other_name=NEW, reason="It was right.", user=admin)
 
 
 def test_names_are_joined_through_others(admin: User) -> None:
     runs = [logged(name, name) for name in ("a/x", "b/x", "c/x")]
-    services.say_same_model(name="a/x", other_name="b/x", reason="one", user=admin)
-    services.say_same_model(name="c/x", other_name="b/x", reason="one", user=admin)
+    say_same_model(name="a/x", other_name="b/x", reason="one", user=admin)
+    say_same_model(name="c/x", other_name="b/x", reason="one", user=admin)
     assert compare(runs[0], runs[2]).summary["moved"] == []
     with pytest.raises(Conflict, match="one model already"):
-        services.say_same_model(name="a/x", other_name="c/x", reason="one", user=admin)
+        say_same_model(name="a/x", other_name="c/x", reason="one", user=admin)
 
 
 def test_only_names_of_logs_are_joined_and_with_a_reason(admin: User) -> None:
@@ -94,11 +97,11 @@ def test_only_names_of_logs_are_joined_and_with_a_reason(admin: User) -> None:
     assert logged_names() == (OLD,)
     for names in ((OLD, OLD), (OLD, "paint-1b"), (OLD, "nobody"), (OLD, "a\0b")):
         with pytest.raises(InvalidInput) as refused:
-            services.say_same_model(name=names[0], other_name=names[1], reason="one", user=admin)
+            say_same_model(name=names[0], other_name=names[1], reason="one", user=admin)
         assert list(refused.value.fields) == ["other_name"]
     logged(NEW, "new")
     with pytest.raises(InvalidInput) as refused:
-        services.say_same_model(name=OLD, other_name=NEW, reason=" ", user=admin)
+        say_same_model(name=OLD, other_name=NEW, reason=" ", user=admin)
     assert list(refused.value.fields) == ["reason"]
     assert not SameModel.objects.exists()
 

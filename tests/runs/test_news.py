@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 from django.urls import resolve
 
-from runs import services
+from runs.baselines import set_baseline
 from runs.models import OutboxMessage
+from runs.release import decide_release
+from runs.run import add_repeats
+from runs.webhooks import create_webhook
 from tests import build
 from tests.runs import judged
 from tests.runs.judged import SAMPLE_POLICY
@@ -19,7 +22,7 @@ ADDRESS = "https://evalboard.example.com"
 def told(settings: Any) -> None:
     settings.PUBLIC_ADDRESS = ADDRESS
     events = ["release.decided", "rotation.noticed"]
-    services.create_webhook(url="https://hooks.example/", events=events, user=build.user("root", "admin"))
+    create_webhook(url="https://hooks.example/", events=events, user=build.user("root", "admin"))
 
 
 def messages(event: str) -> list[dict[str, Any]]:
@@ -36,7 +39,7 @@ def test_a_verdict_is_told_once_and_again_only_where_it_is_another_one() -> None
     process = build.process()
     baseline, candidate = judged.run(version, by=process), judged.run(version, by=process)
     release = judged.release(baseline, candidate, labels={"commit": "8f21c0e"})
-    services.decide_release(release_id=release.pk)
+    decide_release(release_id=release.pk)
     [message] = messages("release.decided")
     assert release.verdict is not None
     summary = release.verdict.document["summary"]
@@ -53,9 +56,9 @@ def test_a_verdict_is_told_once_and_again_only_where_it_is_another_one() -> None
         "baseline": str(baseline.pk),
         "candidate": str(candidate.pk),
     }
-    services.add_repeats(run_id=candidate.pk, n=1)
+    add_repeats(run_id=candidate.pk, n=1)
     judged.more(candidate, range(6, 7))
-    services.decide_release(release_id=release.pk)
+    decide_release(release_id=release.pk)
     assert len(messages("release.decided")) == 1, "the inputs are others, the word is the same"
 
 
@@ -65,9 +68,9 @@ def test_a_verdict_that_turns_is_told_with_the_one_before() -> None:
     sides = [judged.run(version, repeats=3, by=process) for _ in range(2)]
     release = judged.release(*sides)
     for run in sides:
-        services.add_repeats(run_id=run.pk, n=2)
+        add_repeats(run_id=run.pk, n=2)
         judged.more(run, range(4, 6))
-    services.decide_release(release_id=release.pk)
+    decide_release(release_id=release.pk)
     told = [(message["data"]["verdict_before"], message["data"]["verdict"]) for message in messages("release.decided")]
     assert told == [(None, "inconclusive"), ("inconclusive", "ship")]
 
@@ -75,7 +78,7 @@ def test_a_verdict_that_turns_is_told_with_the_one_before() -> None:
 def test_a_rotation_is_told_with_the_baselines_that_expired() -> None:
     version = judged.suite("small", n_cases=3)
     first = judged.run(version, repeats=1, by=build.bucket("float32"))
-    services.set_baseline(suite="small", run=first.pk, reason="Chosen.", user=build.user("grace", "release manager"))
+    set_baseline(suite="small", run=first.pk, reason="Chosen.", user=build.user("grace", "release manager"))
     second = judged.run(version, repeats=1, by=build.bucket("bfloat16"))
     [message] = messages("rotation.noticed")
     data = message["data"]

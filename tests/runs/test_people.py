@@ -13,8 +13,9 @@ from django.test import Client
 from django.utils import timezone
 
 from evalboard.core.errors import InvalidInput, NotFound
-from evalboard.core.profile_defaults import DEFAULT_PROFILES
-from runs import access, services
+from evalboard.core.profile import DEFAULT_PROFILES
+from runs.access import add_person, remove_person, roles, use_token
+from runs.catalogue import create_profile
 from runs.models import Profile
 
 PASSWORD = "a long enough pass phrase"
@@ -41,7 +42,7 @@ def person(name: str = "ada") -> Any:
 def test_a_new_person_signs_in_once_by_the_printed_address(manage: Callable[..., str]):
     link = manage("add_person", "ada", "--role", "engineer")
     assert Client().post("/signin/", dict(parse_qsl(urlsplit(link).query))).status_code == 302
-    assert access.scopes_of(person()) == {"read", "run"}
+    assert roles.scopes_of(person()) == {"read", "run"}
     assert not person().has_usable_password()
     assert Client().get(link).status_code == 403
 
@@ -60,7 +61,7 @@ def test_a_weak_password_adds_nobody(manage: Callable[..., str]):
 def test_adding_again_changes_the_role_and_keeps_the_password(manage: Callable[..., str]):
     manage("add_person", "ada", "--role", "admin", "--password", stdin=PASSWORD)
     manage("add_person", "ada", "--role", "viewer")
-    assert access.scopes_of(person()) == {"read"}
+    assert roles.scopes_of(person()) == {"read"}
     assert authenticate(username="ada", password=PASSWORD) == person()
 
 
@@ -76,7 +77,7 @@ def test_a_link_is_not_printed_where_no_server_could_check_it(manage: Callable[.
 )
 def test_a_name_or_role_that_is_none_is_refused(db: None, changed: dict[str, str], field: str):
     with pytest.raises(InvalidInput) as refused:
-        services.add_person(**{"name": "ada", "role": "viewer", **changed})
+        add_person(**{"name": "ada", "role": "viewer", **changed})
     assert set(refused.value.fields) == {field}
 
 
@@ -89,7 +90,7 @@ def test_whoever_is_removed_is_out_at_once_with_their_tokens(manage: Callable[..
     manage("remove_person", "ada")
     assert client.get("/runs/").status_code == 302
     assert authenticate(username="ada", password=PASSWORD) is None
-    assert services.use_token(secret=secret) is None
+    assert use_token(secret=secret) is None
     manage("add_person", "ada", "--role", "viewer")
     assert authenticate(username="ada", password=PASSWORD) is None, "nothing of before comes back"
     assert client.get("/runs/").status_code == 302
@@ -97,7 +98,7 @@ def test_whoever_is_removed_is_out_at_once_with_their_tokens(manage: Callable[..
 
 def test_nobody_cannot_be_removed(manage: Callable[..., str]):
     with pytest.raises(NotFound):
-        services.remove_person(name="nobody")
+        remove_person(name="nobody")
     with pytest.raises(CommandError, match="nobody named nobody"):
         manage("remove_person", "nobody")
 
@@ -105,7 +106,7 @@ def test_nobody_cannot_be_removed(manage: Callable[..., str]):
 def test_a_token_acts_within_its_scopes_for_as_long_as_was_said(manage: Callable[..., str]):
     manage("add_person", "ada", "--role", "engineer")
     secret = manage("add_token", "ada", "nightly", "--scope", "read", "--scope", "run", "--days", "30")
-    token = services.use_token(secret=secret)
+    token = use_token(secret=secret)
     assert token is not None
     assert (token.user, token.name, token.scopes) == (person(), "nightly", ["read", "run"])
     assert abs(token.expires_at - timezone.now() - timedelta(days=30)) < timedelta(minutes=5)
@@ -133,6 +134,6 @@ def test_loading_profiles_again_leaves_what_people_changed(manage: Callable[...,
     manage("load_profiles")
     default = DEFAULT_PROFILES["pinned"]["settings"]
     ours = default | {"sampling": default["sampling"] | {"seed": 7}}
-    services.create_profile(slug="pinned", title="Ours", settings=ours)
+    create_profile(slug="pinned", title="Ours", settings=ours)
     manage("load_profiles")
     assert Profile.objects.filter(slug="pinned").order_by("-version").values_list("title", flat=True)[0] == "Ours"

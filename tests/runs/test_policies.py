@@ -8,10 +8,10 @@ import pytest
 from django.core.management import call_command
 
 from evalboard.core.errors import InvalidInput, NotFound
-from evalboard.core.policy import DEFAULT_POLICIES
-from runs import services
+from evalboard.core.suite import DEFAULT_POLICIES
+from runs.catalogue import create_policy, policies, store_default_policies
 from runs.models import Policy, Suite, SuiteVersion
-from runs.services import policies
+from runs.suites import push_suite
 from tests import build
 from tests.runs import judged
 from tests.runs.judged import SAMPLE_POLICY
@@ -32,12 +32,12 @@ def own(slug: str = "sample") -> Policy:
 
 def test_a_change_makes_a_version_and_the_same_again_none() -> None:
     person = build.user()
-    first, is_new = services.create_policy(slug="lax", title="Lax", settings=LAX, user=person)
+    first, is_new = create_policy(slug="lax", title="Lax", settings=LAX, user=person)
     assert (is_new, first.version, first.created_by, str(first)) == (True, 1, person, "lax")
     # Defaults left out or written out are the same settings.
-    again, is_new = services.create_policy(slug="lax", title="Lax", settings={**LAX, "looks": [5, 10, 20]})
+    again, is_new = create_policy(slug="lax", title="Lax", settings={**LAX, "looks": [5, 10, 20]})
     assert (again.pk, is_new) == (first.pk, False)
-    second, _ = services.create_policy(slug="lax", title="", settings={**LAX, "tolerance_points": 2})
+    second, _ = create_policy(slug="lax", title="", settings={**LAX, "tolerance_points": 2})
     assert (second.version, str(second), second.title) == (2, "lax v2", "lax")
     assert policies.newest_policy("lax") == second
 
@@ -54,7 +54,7 @@ def test_a_change_makes_a_version_and_the_same_again_none() -> None:
 )
 def test_what_is_malformed_is_named_and_nothing_stored(changed: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        services.create_policy(**{"slug": "lax", "title": "Lax", "settings": LAX, **changed})
+        create_policy(**{"slug": "lax", "title": "Lax", "settings": LAX, **changed})
     assert list(refused.value.fields) == [field]
     assert not Policy.objects.exists()
 
@@ -62,8 +62,8 @@ def test_what_is_malformed_is_named_and_nothing_stored(changed: dict[str, Any], 
 def test_the_defaults_are_stored_once_and_changed_ones_stay() -> None:
     call_command("load_policies", stdout=io.StringIO())
     assert set(Policy.objects.values_list("slug", "version")) == {(slug, 1) for slug in DEFAULT_POLICIES}
-    services.create_policy(slug="strict", title="Ours", settings={"rule": "strict", "tolerance_points": 2})
-    assert services.store_default_policies() == []
+    create_policy(slug="strict", title="Ours", settings={"rule": "strict", "tolerance_points": 2})
+    assert store_default_policies() == []
     assert policies.newest_policy("strict").title == "Ours"
 
 
@@ -75,7 +75,7 @@ def test_no_policy_of_that_name() -> None:
 def test_a_suite_brings_its_policy_and_another_tolerance_is_no_other_suite() -> None:
     version = judged.suite(policy={**SAMPLE_POLICY, "title": "For the sample"})
     assert (own().slug, own().title, own().settings["tolerance_points"]) == ("sample", "For the sample", 5.0)
-    again, is_new = services.push_suite(document=judged.document(policy={**SAMPLE_POLICY, "tolerance_points": 4}))
+    again, is_new = push_suite(document=judged.document(policy={**SAMPLE_POLICY, "tolerance_points": 4}))
     assert (again.pk, is_new) == (version.pk, False)
     assert versions("sample") == [(1, 5.0), (2, 4.0)]
     assert own().version == 2
@@ -84,7 +84,7 @@ def test_a_suite_brings_its_policy_and_another_tolerance_is_no_other_suite() -> 
 def test_the_same_document_again_leaves_what_people_changed() -> None:
     """`make up` pushes the sample suite at every start."""
     judged.suite(policy=SAMPLE_POLICY)
-    services.create_policy(slug="sample", title="Ours", settings=LAX)
+    create_policy(slug="sample", title="Ours", settings=LAX)
     judged.suite(policy=SAMPLE_POLICY)
     assert versions("sample") == [(1, 5.0), (2, 9.0)]
     assert policies.newest_policy(own().slug).title == "Ours"
@@ -108,7 +108,7 @@ def test_a_suite_changes_no_policy_of_others() -> None:
 
 @pytest.mark.parametrize("slug", ["strict", "lax"])
 def test_a_policy_that_people_made_can_be_named_and_not_changed(slug: str) -> None:
-    services.create_policy(slug="lax", title="Lax", settings=LAX, user=build.user())
+    create_policy(slug="lax", title="Lax", settings=LAX, user=build.user())
     settings = LAX if slug == "lax" else DEFAULT_POLICIES["strict"]["settings"]
     judged.suite(policy={"slug": slug, **settings})
     named = own()

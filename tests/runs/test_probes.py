@@ -10,13 +10,16 @@ import pytest
 from django.db import connection
 from django.db.models.functions import Now
 
-from evalboard.core import canary_probe, routing_probe
 from evalboard.core.errors import InvalidInput, LeaseLost, NotFound, ProfileRefused
-from evalboard.core.probe_call import Call
-from evalboard.core.profile_defaults import DEFAULT_PROFILES
-from runs import services
+from evalboard.core.probes import CANARY_CHANGES, ProbeCall, judge_canary_probe, judge_routing_probe
+from evalboard.core.profile import DEFAULT_PROFILES
+from runs.catalogue import create_profile, store_default_profiles
 from runs.models import Endpoint, EngineProcess, Probe, Profile, Run, Worker
-from runs.selectors import probe as selectors
+from runs.probes import PROBES, claim_probe, create_probe, finish_probe, record_calls
+from runs.probes import read as selectors
+from runs.suites import push_suite
+from runs.sweep import reconcile, release_dead_workers
+from runs.work import Beat, Lease, beat, stop_worker
 from tests import outcomes
 
 NewWorker = Callable[..., Worker]
@@ -30,7 +33,7 @@ def new_probe(endpoint: str, profile: str) -> NewProbe:
             "seed": {"prompts": ["Name a colour."], "calls_per_group": 2},
             "canary": {"prompts": 2},
         }
-        return services.create_probe(
+        return create_probe(
             endpoint=endpoint, kind=kind, profile=profile, parameters={**known.get(kind, {}), **parameters}
         )
 
@@ -42,30 +45,30 @@ def probe(new_probe: NewProbe) -> Probe:
     return new_probe()
 
 
-def claimed(worker: Worker) -> services.ProbeLease:
-    lease = services.claim_probe(worker=worker)
+def claimed(worker: Worker) -> Lease:
+    lease = claim_probe(worker=worker)
     assert lease is not None
     return lease
 
 
-def expire(lease: services.ProbeLease) -> None:
-    Probe.objects.filter(pk=lease.probe_id).update(lease_until=Now())
+def expire(lease: Lease) -> None:
+    Probe.objects.filter(pk=lease.id).update(lease_until=Now())
 
 
-def answer(lease: services.ProbeLease, process: EngineProcess | None, **changes: Any) -> None:
+def answer(lease: Lease, process: EngineProcess | None, **changes: Any) -> None:
     """Record every call that is left to this worker, as its engine would have answered."""
     who: dict[str, Any] = {"worker": lease.worker_id, "engine_process": process and process.pk}
     if process is not None:
         who |= {"bucket": process.bucket_id, "fingerprint": process.bucket.fingerprint.digest}
     said = {"token_ids": (1, 2), "text": "blue", "finish_reason": "stop", "top": ((1, -0.5), (2, -1.5), (3, -2.5))}
-    for calls in selectors.probe_work(lease.probe_id, worker_id=lease.worker_id).rounds:
-        services.record_calls(lease=lease, calls=[replace(call, **{**said, **who, **changes}) for call in calls])
+    for calls in selectors.probe_work(lease.id, worker_id=lease.worker_id).rounds:
+        record_calls(lease=lease, calls=[replace(call, **{**said, **who, **changes}) for call in calls])
 
 
 def served(worker: Worker, process: EngineProcess, **changes: Any) -> None:
     lease = claimed(worker)
     answer(lease, process, **changes)
-    services.finish_probe(lease=lease)
+    finish_probe(lease=lease)
 
 
 def stored(probe: Probe) -> Probe:
@@ -75,7 +78,7 @@ def stored(probe: Probe) -> Probe:
 
 @pytest.fixture
 def default_profiles(db: None) -> None:
-    services.store_default_profiles()
+    store_default_profiles()
 
 
 @pytest.mark.usefixtures("default_profiles")
@@ -83,11 +86,11 @@ def default_profiles(db: None) -> None:
     ("kind", "profile"), [("seed", "pinned"), ("batch", "fast"), ("routing", "pinned"), ("canary", "pinned")]
 )
 def test_a_probe_has_complete_parameters_and_the_profile_that_fits(endpoint: str, kind: str, profile: str) -> None:
-    probe = services.create_probe(endpoint=endpoint, kind=kind, parameters={})
+    probe = create_probe(endpoint=endpoint, kind=kind, parameters={})
     assert (probe.profile.slug, probe.status, probe.answers, probe.finding) == (profile, "queued", [], None)
     detail = selectors.probe_detail(probe.pk)
-    assert (detail.n_done, detail.n_total > 0) == (0, True)
-    assert (detail.row.profile, detail.row.state, detail.row.is_terminal) == (profile, "", False)
+    assert (detail.progress.n_done, detail.progress.n_total > 0) == (0, True)
+    assert (detail.profile_name, detail.finding, detail.is_terminal) == (profile, None, False)
     assert detail.prompts
 
 
@@ -109,7 +112,7 @@ def test_what_cannot_be_asked_is_refused_by_name(
     Profile.objects.create(slug="log", title="", settings={"batch_class": "observed"}, digest="d")
     known = {"endpoint": endpoint, "profile": profile, "kind": "seed", "parameters": {}}
     with pytest.raises(InvalidInput) as refused:
-        services.create_probe(**{**known, **asked})
+        create_probe(**{**known, **asked})
     assert set(refused.value.fields) == {field}
     assert not Probe.objects.exists()
 
@@ -118,26 +121,24 @@ def test_names_that_are_not_there_are_not_found(endpoint: str, profile: str) -> 
     for changes in ({"endpoint": "sky"}, {"profile": "sky"}, {"kind": "canary", "parameters": {"suite": "sky"}}):
         known: dict[str, Any] = {"endpoint": endpoint, "profile": profile, "kind": "seed", "parameters": {}}
         with pytest.raises(NotFound, match="sky"):
-            services.create_probe(**{**known, **changes})
+            create_probe(**{**known, **changes})
 
 
 def test_a_profile_that_no_living_worker_can_honour_is_refused(endpoint: str, worker: Worker) -> None:
-    services.create_profile(slug="invariant", title="", settings=DEFAULT_PROFILES["invariant"]["settings"])
+    create_profile(slug="invariant", title="", settings=DEFAULT_PROFILES["invariant"]["settings"])
     with pytest.raises(ProfileRefused):
-        services.create_probe(endpoint=endpoint, kind="seed", profile="invariant", parameters={})
+        create_probe(endpoint=endpoint, kind="seed", profile="invariant", parameters={})
     Worker.objects.update(stopped_at=Now())
-    probe = services.create_probe(endpoint=endpoint, kind="seed", profile="invariant", parameters={})
-    services.beat(worker=worker)
-    services.refuse_probe(lease=claimed(worker), reason="no kernels")
+    probe = create_probe(endpoint=endpoint, kind="seed", profile="invariant", parameters={})
+    beat(worker=worker)
+    PROBES.refuse(lease=claimed(worker), reason="no kernels")
     assert (stored(probe).status, "this worker decodes on a CPU" in probe.error) == ("failed", True)
 
 
 def test_a_canary_keeps_to_the_version_of_its_suite(suite: str, new_probe: NewProbe, worker: Worker) -> None:
     probe = new_probe("canary", prompts=2)
-    asked = services.create_probe(
-        endpoint=probe.endpoint.slug, kind="canary", profile="pinned", parameters={"suite": suite}
-    )
-    services.push_suite(document=outcomes.suite_document(slug=suite, n_cases=3))
+    asked = create_probe(endpoint=probe.endpoint.slug, kind="canary", profile="pinned", parameters={"suite": suite})
+    push_suite(document=outcomes.suite_document(slug=suite, n_cases=3))
     work = selectors.probe_work(asked.pk, worker_id=worker.pk)
     assert asked.parameters["suite_version"] == 1
     assert len(work.prompts) == len(work.rounds) == 30  # no reference set, so its first cases
@@ -150,8 +151,8 @@ def test_a_probe_that_many_workers_want_goes_to_one(new_probe: NewProbe, new_wor
 
     def claim_all(worker: Worker) -> list[int]:
         taken = []
-        while lease := services.claim_probe(worker=worker):
-            taken.append(lease.probe_id)
+        while lease := claim_probe(worker=worker):
+            taken.append(lease.id)
         connection.close()
         return taken
 
@@ -161,9 +162,9 @@ def test_a_probe_that_many_workers_want_goes_to_one(new_probe: NewProbe, new_wor
 
 
 def test_other_pools_and_probes_that_are_left_alone_are_not_claimed(probe: Probe, new_worker: NewWorker) -> None:
-    assert services.claim_probe(worker=new_worker("far", pool="gpu")) is None
-    assert services.claim_probe(worker=new_worker("near"), left_alone=frozenset({probe.pk})) is None
-    assert services.claim_probe(worker=new_worker("idle"), left_alone=frozenset({probe.pk + 1})) is not None
+    assert claim_probe(worker=new_worker("far", pool="gpu")) is None
+    assert claim_probe(worker=new_worker("near"), left_alone=frozenset({probe.pk})) is None
+    assert claim_probe(worker=new_worker("idle"), left_alone=frozenset({probe.pk + 1})) is not None
 
 
 def test_answers_are_kept_in_order_and_lead_to_a_finding(
@@ -172,19 +173,20 @@ def test_answers_are_kept_in_order_and_lead_to_a_finding(
     lease = claimed(worker)
     answer(lease, engine_process, text="bl\0ue")
     detail = selectors.probe_detail(probe.pk)
-    assert (detail.n_done, detail.n_total, detail.finding) == (5, 5, None)
-    services.finish_probe(lease=lease)
+    assert (detail.progress.n_done, detail.progress.n_total, detail.finding) == (5, 5, None)
+    finish_probe(lease=lease)
     row, *others = selectors.probe_rows(limit=5, endpoint="local", kind="seed")
     assert (others, row.status, row.is_terminal, stored(probe).waits_for) == ([], "finished", True, [])
-    assert row.sentence
+    assert row.finding is not None
+    assert row.finding.sentence
     detail = selectors.probe_detail(probe.pk)
     assert detail.finding is not None
-    assert (detail.finding["state"], detail.workers) == (row.state, ("first",))
+    assert (detail.finding.state, detail.workers) == (row.finding.state, ("first",))
     calls = selectors.probe_calls(probe.pk)
     assert {call.text for call in calls} == {"bl\ufffdue"}
     assert {call.tokens for call in calls} == {("⟨token 1⟩", "⟨token 2⟩")}  # nobody stored a vocabulary
     assert sorted(call.group for call in calls) == ["different", "different", "greedy", "same", "same"]
-    assert services.claim_probe(worker=worker) is None
+    assert claim_probe(worker=worker) is None
 
 
 def test_a_probe_without_any_answer_has_failed_in_the_engine_s_words(
@@ -192,36 +194,45 @@ def test_a_probe_without_any_answer_has_failed_in_the_engine_s_words(
 ) -> None:
     lease = claimed(worker)
     answer(lease, engine_process, token_ids=(), text="", error="out_of_memory: no\0memory")
-    services.finish_probe(lease=lease)
+    finish_probe(lease=lease)
     assert (stored(probe).status, probe.finding, probe.error) == ("failed", None, "out_of_memory: no\ufffdmemory")
+
+
+def test_a_round_that_is_sent_again_after_a_lost_answer_is_stored_once(probe: Probe, worker: Worker) -> None:
+    lease = claimed(worker)
+    rounds = selectors.probe_work(lease.id, worker_id=worker.pk).rounds[:2]
+    for calls in (rounds[0], rounds[0], rounds[1], rounds[0]):
+        record_calls(lease=lease, calls=[replace(call, worker=worker.pk, engine_process=1) for call in calls])
+    answers = stored(probe).answers
+    assert [each["round"] for each in answers] == [0] * len(rounds[0]) + [1] * len(rounds[1])
 
 
 def test_recording_and_heartbeats_renew_the_lease(probe: Probe, worker: Worker) -> None:
     lease = claimed(worker)
     expire(lease)
-    assert services.renew_probe(lease=lease) == services.Beat(is_held=True, is_cancel_wanted=False)
-    services.reconcile()
+    assert PROBES.renew(lease=lease) == Beat(is_held=True, is_cancel_wanted=False)
+    reconcile()
     expire(lease)
-    services.record_calls(lease=lease, calls=[Call(prompt=0, group="same")])
-    services.reconcile()
+    record_calls(lease=lease, calls=[ProbeCall(prompt=0, group="same")])
+    reconcile()
     assert stored(probe).status == "running"
 
 
 def test_an_attempt_that_lost_its_probe_can_write_nothing(probe: Probe, new_worker: NewWorker) -> None:
     old = claimed(new_worker("slow"))
-    services.record_calls(lease=old, calls=[Call(prompt=0, group="same", round=0, engine_process=1)])
+    record_calls(lease=old, calls=[ProbeCall(prompt=0, group="same", round=0, engine_process=1)])
     expire(old)
-    services.reconcile()
+    reconcile()
     new = claimed(new_worker("quick"))
-    assert (new.probe_id, new.attempt) == (old.probe_id, 2)
+    assert (new.id, new.attempt) == (old.id, 2)
     before = Probe.objects.values().get(pk=probe.pk)
     with pytest.raises(LeaseLost):
-        services.record_calls(lease=old, calls=[Call(prompt=0, group="same")])
+        record_calls(lease=old, calls=[ProbeCall(prompt=0, group="same")])
     with pytest.raises(LeaseLost):
-        services.finish_probe(lease=old)
-    services.refuse_probe(lease=old, reason="late")
-    services.release_probe(lease=old, reason="late", may_fail=True)
-    assert not services.renew_probe(lease=old).is_held
+        finish_probe(lease=old)
+    PROBES.refuse(lease=old, reason="late")
+    PROBES.release(lease=old, reason="late", may_fail=True)
+    assert not PROBES.renew(lease=old).is_held
     assert Probe.objects.values().get(pk=probe.pk) == before
     assert len(before["answers"]) == 1  # what the first attempt had stored is kept
 
@@ -231,8 +242,8 @@ def test_a_probe_that_loses_its_worker_three_times_has_failed(probe: Probe, work
         lease = claimed(worker)
         assert lease.attempt == attempt
         expire(lease)
-        services.reconcile()
-    assert services.claim_probe(worker=worker) is None
+        reconcile()
+    assert claim_probe(worker=worker) is None
     assert stored(probe).status == "failed"
     assert probe.error.startswith("It was begun 3 times and never came to an end. Its worker was not heard of")
 
@@ -242,8 +253,8 @@ def test_probes_of_a_process_that_is_gone_are_taken_back_at_once(new_probe: NewP
     for _ in owners:
         new_probe()
     leases = [claimed(owner) for owner in owners]
-    services.release_dead_workers(place="here", is_gone=lambda pid, started: pid != 8)
-    assert [services.renew_probe(lease=lease).is_held for lease in leases] == [False, True]
+    release_dead_workers(place="here", is_gone=lambda pid, started: pid != 8)
+    assert [PROBES.renew(lease=lease).is_held for lease in leases] == [False, True]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -251,10 +262,10 @@ def test_asking_and_giving_back_rings_the_pool(
     new_probe: NewProbe, new_worker: NewWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rung: list[tuple[str, int]] = []
-    monkeypatch.setattr("runs.dispatch.ring_or_log", lambda pool, *, n_shards: rung.append((pool, n_shards)))
+    monkeypatch.setattr("runs.work.dispatch.ring_or_log", lambda pool, *, n_shards: rung.append((pool, n_shards)))
     worker, _ = new_worker("first"), new_worker("second")
     new_probe()
-    services.release_probe(lease=claimed(worker), reason="The worker was stopped.", may_fail=False)
+    PROBES.release(lease=claimed(worker), reason="The worker was stopped.", may_fail=False)
     new_probe("routing")
     assert rung == [("default", 1), ("default", 1), ("default", 2)]
 
@@ -278,10 +289,15 @@ def test_routing_asks_every_worker_that_is_able_once(
     for n_done, worker in enumerate((one, first), start=1):
         served(worker, process)
         assert (stored(probe).status, probe.error, len(probe.answers)) == ("queued", "", 2 * n_done)
-        assert services.claim_probe(worker=worker) is None
-    assert services.claim_probe(worker=late) is None
+        assert claim_probe(worker=worker) is None
+    assert claim_probe(worker=late) is None
     detail = selectors.probe_detail(probe.pk)
-    assert (detail.n_done, detail.n_total, detail.workers, detail.waits_for) == (4, 6, ("one", "first"), ("other",))
+    assert (detail.progress.n_done, detail.progress.n_total, detail.workers, detail.waits_for) == (
+        4,
+        6,
+        ("one", "first"),
+        ("other",),
+    )
     served(other, process)
     assert (stored(probe).status, probe.finding and probe.finding["numbers"]["left_out"]) == ("finished", [])
     assert (len(probe.answers), probe.attempt) == (6, 3)
@@ -293,17 +309,17 @@ def test_routing_goes_on_without_workers_that_are_gone_and_names_them(
     stopped, silent, broken, lost = (new_worker(name) for name in ("stopped", "silent", "broken", "lost"))
     probe = new_probe("routing", calls=8)
     served(worker, engine_process)
-    services.release_probe(lease=claimed(broken), reason="The engine does not start.", may_fail=True)
+    PROBES.release(lease=claimed(broken), reason="The engine does not start.", may_fail=True)
     assert (stored(probe).status, broken.pk in probe.waits_for) == ("queued", False)
     expire(claimed(lost))
-    services.stop_worker(worker=stopped)
+    stop_worker(worker=stopped)
     Worker.objects.filter(pk=silent.pk).update(seen_at=Now() - timedelta(hours=1))
-    services.reconcile()
+    reconcile()
     assert (stored(probe).status, probe.waits_for) == ("queued", [])
     lease = claimed(worker)  # nobody is left to ask: whoever comes ends it
     assert selectors.probe_work(probe.pk, worker_id=worker.pk).rounds == ()
-    services.finish_probe(lease=lease)
-    assert (stored(probe).status, selectors.probe_detail(probe.pk).n_done) == ("finished", 8)
+    finish_probe(lease=lease)
+    assert (stored(probe).status, selectors.probe_detail(probe.pk).progress.n_done) == ("finished", 8)
     assert probe.finding is not None
     why = {each["worker"]: each["why"] for each in probe.finding["numbers"]["left_out"]}
     assert probe.finding["state"] == "one"
@@ -318,15 +334,15 @@ def test_routing_goes_on_without_workers_that_are_gone_and_names_them(
 def test_where_no_worker_answers_routing_asks_whoever_comes_first(
     new_probe: NewProbe, new_worker: NewWorker, engine_process: EngineProcess, worker: Worker
 ) -> None:
-    services.stop_worker(worker=worker)
+    stop_worker(worker=worker)
     probe = new_probe("routing")
     assert probe.waits_for == []
-    services.beat(worker=worker)
+    beat(worker=worker)
     served(worker, engine_process)
     assert stored(probe).status == "finished"
     left = new_probe("routing")
-    services.stop_worker(worker=worker)
-    services.reconcile()
+    stop_worker(worker=worker)
+    reconcile()
     served(new_worker("its successor"), engine_process)
     assert (stored(left).status, selectors.probe_detail(left.pk).workers) == ("finished", ("its successor",))
 
@@ -336,13 +352,13 @@ def test_routing_is_told_the_fingerprint_of_the_endpoint_s_last_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     told = []
-    find = routing_probe.find
+    find = judge_routing_probe
 
     def watched(calls: Any, *, last_fingerprint: str | None) -> Any:
         told.append(last_fingerprint)
         return find(calls, last_fingerprint=last_fingerprint)
 
-    monkeypatch.setattr("evalboard.core.routing_probe.find", watched)
+    monkeypatch.setattr("runs.probes.probes.judge_routing_probe", watched)
     new_probe("routing", calls=1)
     served(worker, engine_process)
     serve()
@@ -355,13 +371,13 @@ def test_a_canary_is_held_against_those_before_it_that_asked_the_same(
     new_probe: NewProbe, worker: Worker, engine_process: EngineProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[list[str]] = []
-    find = canary_probe.find
+    find = judge_canary_probe
 
     def watched(now: Any, earlier: Any, **more: Any) -> Any:
         seen.append([calls[0].text for calls in earlier])
         return find(now, earlier, **more)
 
-    monkeypatch.setattr("evalboard.core.canary_probe.find", watched)
+    monkeypatch.setattr("runs.probes.probes.judge_canary_probe", watched)
     for text in ("first", "second"):
         new_probe("canary")
         served(worker, engine_process, text=text)
@@ -371,7 +387,7 @@ def test_a_canary_is_held_against_those_before_it_that_asked_the_same(
     served(worker, engine_process, text="third")
     assert seen == [[], ["first"], [], ["first", "second"]]
     changed = Probe.objects.get(answers__0__text="second")
-    state = sorted(canary_probe.CHANGES)[0]
+    state = sorted(CANARY_CHANGES)[0]
     Probe.objects.filter(pk=changed.pk).update(finding={"state": state, "sentence": "", "numbers": {}})
     new_probe("canary")
     served(worker, engine_process, text="fourth")
@@ -382,11 +398,11 @@ def test_the_state_of_a_probe_changes_with_it(probe: Probe, worker: Worker, engi
     states = [selectors.probe_state(probe.pk)]
     lease = claimed(worker)
     states.append(selectors.probe_state(probe.pk))
-    services.renew_probe(lease=lease)
+    PROBES.renew(lease=lease)
     assert selectors.probe_state(probe.pk) == states[-1]
     answer(lease, engine_process)
     states.append(selectors.probe_state(probe.pk))
-    services.finish_probe(lease=lease)
+    finish_probe(lease=lease)
     states.append(selectors.probe_state(probe.pk))
     assert len(set(states)) == 4
     for ask in (selectors.probe_state, selectors.probe_detail, selectors.probe_calls):
@@ -398,8 +414,8 @@ def test_probes_are_listed_newest_first(new_probe: NewProbe, django_assert_num_q
     asked = [new_probe(kind).pk for kind in ("seed", "routing", "seed", "canary", "seed")]
     with django_assert_num_queries(1):
         rows = selectors.probe_rows(limit=50)
-    assert [row.id for row in rows] == asked[::-1]
-    assert [row.id for row in selectors.probe_rows(after=asked[3], limit=2)] == [asked[2], asked[1]]
-    assert [row.id for row in selectors.probe_rows(before=asked[0], limit=2)] == [asked[2], asked[1]]
-    assert [row.id for row in selectors.probe_rows(limit=2, kind="seed")] == [asked[4], asked[2]]
+    assert [int(row.id) for row in rows] == asked[::-1]
+    assert [int(row.id) for row in selectors.probe_rows(after=asked[3], limit=2)] == [asked[2], asked[1]]
+    assert [int(row.id) for row in selectors.probe_rows(before=asked[0], limit=2)] == [asked[2], asked[1]]
+    assert [int(row.id) for row in selectors.probe_rows(limit=2, kind="seed")] == [asked[4], asked[2]]
     assert selectors.probe_rows(limit=2, endpoint="elsewhere") == ()

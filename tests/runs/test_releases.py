@@ -11,9 +11,12 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
-from runs import services
+from runs.baselines import set_baseline
 from runs.models import Comparison, Gate, Release, Response, Run, Verdict
-from runs.services import verdicts
+from runs.release import create_release, decide_release, verdicts
+from runs.run import add_repeats, cancel_run, delete_run
+from runs.suites import push_suite
+from runs.sweep import reconcile
 from tests import build
 from tests.runs import judged
 from tests.runs.judged import ALWAYS, SAMPLE_POLICY, codes
@@ -79,7 +82,7 @@ def test_deciding_again_writes_nothing(pair: tuple[Run, Run], django_assert_max_
     release = judged.release(*pair)
     before = Verdict.objects.get()
     with django_assert_max_num_queries(20):
-        again = services.decide_release(release_id=release.pk)
+        again = decide_release(release_id=release.pk)
     assert (again.pk, Verdict.objects.count(), again.decided_at) == (before.pk, 1, before.decided_at)
 
 
@@ -99,15 +102,15 @@ def test_deciding_costs_the_same_statements_for_more_repeats(version: Any) -> No
 
 def test_another_repeat_decides_anew_and_what_was_stays_beside_it(pair: tuple[Run, Run]) -> None:
     release = judged.release(*pair)
-    first = services.decide_release(release_id=release.pk)
+    first = decide_release(release_id=release.pk)
     for run in pair:
-        services.add_repeats(run_id=run.pk, n=1)
+        add_repeats(run_id=run.pk, n=1)
     # Nothing is taken on half of it.
-    assert services.decide_release(release_id=release.pk).pk == first.pk
+    assert decide_release(release_id=release.pk).pk == first.pk
     judged.more(pair[0], range(6, 7), {11: ALWAYS})
-    assert services.decide_release(release_id=release.pk).pk == first.pk
+    assert decide_release(release_id=release.pk).pk == first.pk
     judged.more(pair[1], range(6, 7), {11: ALWAYS})
-    second = services.decide_release(release_id=release.pk)
+    second = decide_release(release_id=release.pk)
     assert second.pk != first.pk
     assert second.document["gates"][0]["k_candidate"] == 6
     release.refresh_from_db()
@@ -117,24 +120,47 @@ def test_another_repeat_decides_anew_and_what_was_stays_beside_it(pair: tuple[Ru
 @pytest.mark.parametrize("made", ["policy", "unvouched"])
 def test_what_a_verdict_rests_on_is_in_its_digest(pair: tuple[Run, Run], made: str) -> None:
     release = judged.release(*pair)
-    first = services.decide_release(release_id=release.pk)
+    first = decide_release(release_id=release.pk)
     if made == "policy":
         other = judged.release(*pair, policy="strict")
-        assert services.decide_release(release_id=other.pk).input_digest != first.input_digest
+        assert decide_release(release_id=other.pk).input_digest != first.input_digest
         return
     Response.objects.filter(repeat__run=pair[1], repeat__index=2, case_index__lt=4).update(is_vouched=False)
-    second = services.decide_release(release_id=release.pk)
+    second = decide_release(release_id=release.pk)
     assert second.input_digest != first.input_digest
     [line] = [line for line in second.document["warnings"] if line["code"] == "unvouched"]
     assert line["text"].startswith(f"Run {pair[1].pk}, the candidate, has 4 responses")
     assert {"code": "unvouched", "text": line["text"]} in second.document["gates"][0]["warnings"]
 
 
+def test_a_run_that_two_computations_answered_is_warned_of(pair: tuple[Run, Run]) -> None:
+    strays = {"bucket": pair[1].bucket_id, "is_steady": False, "n_cases": 9, "distance": 0.333, "noise": 0.0}
+    responses = [["case-1", 1], ["case-2", 2], ["case-3", 1]]
+    Run.objects.filter(pk=pair[1].pk).update(strays=[{**strays, "responses": responses}])
+    verdict = decide_release(release_id=judged.release(*pair).pk)
+    [line] = [line["text"] for line in verdict.document["warnings"] if line["code"] == "two_computations"]
+    assert line == (
+        f"Run {pair[1].pk}, the candidate, was answered by two computations: 3 responses lie 0.33 nats from the others "
+        "of their case; its page lists them."
+    )
+
+
+def test_a_steady_run_whose_repeats_differ_is_warned_of(pair: tuple[Run, Run]) -> None:
+    bucket = {"bucket": pair[0].bucket_id, "batch_class": "alone", "n_cases": 8, "n_apart": 1, "cases": ["case-01"]}
+    Run.objects.filter(pk=pair[0].pk).update(unsteady=[bucket])
+    verdict = decide_release(release_id=judged.release(*pair).pk)
+    [line] = [line["text"] for line in verdict.document["warnings"] if line["code"] == "unsteady"]
+    assert line == (
+        f"Run {pair[0].pk}, the baseline, has repeats that are not the same to the bit in 1 of 8 cases, which batch "
+        "class alone must give: something moves bits that no fingerprint shows."
+    )
+
+
 def test_a_cancelled_repeat_is_left_out_and_said(pair: tuple[Run, Run]) -> None:
     release = judged.release(*pair)
-    services.add_repeats(run_id=pair[1].pk, n=2)
-    services.cancel_run(run_id=pair[1].pk)
-    verdict = services.decide_release(release_id=release.pk)
+    add_repeats(run_id=pair[1].pk, n=2)
+    cancel_run(run_id=pair[1].pk)
+    verdict = decide_release(release_id=release.pk)
     assert (verdict.word, verdict.pk) == ("ship", release.verdict_id)
     other = judged.release(*pair, policy="paired")
     assert other.verdict is not None
@@ -179,8 +205,8 @@ def test_the_candidates_tried_and_a_changed_policy_are_said(version: Any) -> Non
     changed = judged.release(baseline, candidates[0], policy="strict").verdict
     assert changed is not None
     [line] = [line["text"] for line in changed.document["warnings"] if line["code"] == "policy_changed"]
-    assert "tolerance 5 points: ship" in line
-    assert "This release's tolerance is 1 points" in line
+    assert "tolerance 5.0 points: ship" in line
+    assert "This release's tolerance is 1.0 point." in line
 
 
 def test_several_gates(version: Any) -> None:
@@ -194,7 +220,7 @@ def test_several_gates(version: Any) -> None:
 
     def word(tier: str) -> str:
         gates = [gate(other, bad, tier), gate(version, runs[version][1], "critical")]
-        release = services.create_release(gates=gates)
+        release = create_release(gates=gates)
         assert release.verdict is not None
         assert release.policy.slug == ("other" if tier == "critical" else "sample")
         return release.verdict.word
@@ -205,7 +231,7 @@ def test_several_gates(version: Any) -> None:
 def test_no_shared_case_leaves_nothing_behind(pair: tuple[Run, Run]) -> None:
     changed = judged.document()
     changed["cases"] = [case | {"prompt": f"{case['prompt']}!"} for case in changed["cases"]]
-    other = judged.run(services.push_suite(document=changed)[0])
+    other = judged.run(push_suite(document=changed)[0])
     with pytest.raises(InvalidInput, match="No case"):
         judged.release(pair[0], other)
     assert not Release.objects.exists()
@@ -214,7 +240,7 @@ def test_no_shared_case_leaves_nothing_behind(pair: tuple[Run, Run]) -> None:
 
 def test_a_changed_suite_is_not_comparable(pair: tuple[Run, Run]) -> None:
     changed = judged.document(n_cases=31)
-    release = judged.release(pair[0], judged.run(services.push_suite(document=changed)[0]))
+    release = judged.release(pair[0], judged.run(push_suite(document=changed)[0]))
     assert release.verdict is not None
     assert (release.verdict.word, codes(release.verdict.document["reasons"])) == ("not_comparable", ["suite_changed"])
 
@@ -238,7 +264,7 @@ GATE: dict[str, Any] = {"suite": "sample", "candidate": 2, "baseline": 1}
 )
 def test_what_is_malformed_is_named(db: None, asked: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        services.create_release(**asked)
+        create_release(**asked)
     assert list(refused.value.fields) == [field]
 
 
@@ -249,7 +275,7 @@ def test_what_cannot_be_judged_is_refused(pair: tuple[Run, Run]) -> None:
 
     def refused(error: type[Exception], words: str, *gates: dict[str, Any], **asked: Any) -> None:
         with pytest.raises(error, match=words) as found:
-            services.create_release(gates=gates, **asked)
+            create_release(gates=gates, **asked)
         if isinstance(found.value, InvalidInput):
             assert all(name.startswith("gates") for name in found.value.fields)
         assert not Release.objects.exists()
@@ -265,25 +291,25 @@ def test_what_cannot_be_judged_is_refused(pair: tuple[Run, Run]) -> None:
     refused(Conflict, "queued", gate(candidate=queued.pk))
     refused(Conflict, "no baseline", gate(baseline="current"))
     refused(NotFound, "no policy lax", gate(), policy="lax")
-    services.cancel_run(run_id=queued.pk)
+    cancel_run(run_id=queued.pk)
     refused(Conflict, "no repeat that could be judged", gate(candidate=queued.pk))
 
 
 def test_the_current_baseline_is_found_by_line_and_profile(pair: tuple[Run, Run]) -> None:
-    services.set_baseline(suite="sample", run=pair[0].pk, reason="First release.", user=build.user())
+    set_baseline(suite="sample", run=pair[0].pk, reason="First release.", user=build.user())
     gate = {"suite": "sample", "candidate": pair[1].pk, "baseline": "current"}
-    [made] = services.create_release(gates=[gate]).gates.all()
+    [made] = create_release(gates=[gate]).gates.all()
     assert (made.baseline_run_id, made.baseline.run_id) == (pair[0].pk, pair[0].pk)  # type: ignore[union-attr]
     other = judged.run(pair[0].suite_version, under="fixed", repeats=1)
     with pytest.raises(Conflict, match="under profile fixed"):
-        services.create_release(gates=[gate | {"candidate": other.pk}])
+        create_release(gates=[gate | {"candidate": other.pk}])
 
 
 def test_a_release_keeps_its_runs(pair: tuple[Run, Run]) -> None:
     release = judged.release(*pair)
     for run in pair:
         with pytest.raises(Conflict, match=f"Release {release.pk} rests on run {run.pk}"):
-            services.delete_run(run_id=run.pk)
+            delete_run(run_id=run.pk)
     assert Run.objects.count() == 2
 
 
@@ -299,7 +325,7 @@ def test_the_sweep_decides_what_was_missed(pair: tuple[Run, Run]) -> None:
     Verdict.objects.update(decided_at=timezone.now() - timezone.timedelta(minutes=5))
     Response.objects.filter(repeat__run=pair[1], case_index=0).update(is_vouched=False)
     assert verdicts.undecided() == [release.pk]
-    services.reconcile()
+    reconcile()
     assert release.verdicts.count() == 2
     assert verdicts.undecided() == []
 
@@ -311,7 +337,7 @@ def test_the_end_of_a_run_decides_what_rests_on_it_and_makes_its_ledger() -> Non
     pair = [judged.run(version, by=process) for _ in range(2)]
     release = judged.release(*pair)
     assert Comparison.objects.get().status == "finished"
-    services.add_repeats(run_id=pair[1].pk, n=1)
+    add_repeats(run_id=pair[1].pk, n=1)
     judged.more(pair[1], range(6, 7))
     assert Release.objects.get().verdicts.count() == 2
     assert Release.objects.get().verdict_id != release.verdict_id
@@ -330,8 +356,8 @@ def test_a_decision_that_fails_never_fails_the_runs_end(
         raise ZeroDivisionError("planted")
 
     monkeypatch.setattr(verdicts, "judge", broken)
-    services.add_repeats(run_id=pair[1].pk, n=1)
-    with caplog.at_level(logging.CRITICAL, "runs.services.verdicts"):
+    add_repeats(run_id=pair[1].pk, n=1)
+    with caplog.at_level(logging.CRITICAL, "runs.release.verdicts"):
         judged.more(pair[1], range(6, 7))
     pair[1].refresh_from_db()
     assert pair[1].status == "finished"
@@ -354,7 +380,7 @@ def test_two_who_decide_at_once_make_one_verdict() -> None:
 
     def decide() -> int:
         try:
-            return services.decide_release(release_id=release.pk).pk
+            return decide_release(release_id=release.pk).pk
         finally:
             connections.close_all()
 
@@ -382,7 +408,7 @@ def test_inputs_that_move_while_they_are_judged_are_judged_again(monkeypatch: py
 
     Response.objects.filter(repeat__run=pair[1], case_index=0).update(is_vouched=False)
     monkeypatch.setattr(verdicts, "judge", moved)
-    verdict = services.decide_release(release_id=release.pk)
+    verdict = decide_release(release_id=release.pk)
     [line] = [line["text"] for line in verdict.document["warnings"] if line["code"] == "unvouched"]
     assert "has 10 responses" in line
     assert Verdict.objects.filter(release=release).count() == 2  # never one on what no longer was

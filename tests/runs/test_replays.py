@@ -9,12 +9,16 @@ import pytest
 from django.db import connection
 from django.db.models.functions import Now
 
-from evalboard.core import replay_result
+from evalboard.core.compare import make_decoded_result, make_failed_result
 from evalboard.core.errors import InvalidInput, LeaseLost, NotFound, ProfileRefused
-from evalboard.core.profile_defaults import DEFAULT_PROFILES
-from runs import services
+from evalboard.core.profile import DEFAULT_PROFILES
+from runs.catalogue import create_profile
 from runs.models import EngineProcess, Replay, Response, Run, SelfTest, Worker
-from runs.selectors import replay as selectors
+from runs.replays import REPLAYS, claim_replay, create_replay, finish_replay, record_result
+from runs.replays import read as selectors
+from runs.run import delete_run
+from runs.sweep import reconcile, release_dead_workers
+from runs.work import Beat, Lease
 from tests import outcomes, self_tests
 
 NewWorker = Callable[..., Worker]
@@ -22,28 +26,28 @@ NewWorker = Callable[..., Worker]
 
 @pytest.fixture
 def replay(run: Run) -> Replay:
-    return services.create_replay(run_id=run.pk, case_id="case-3", batch_sizes=[1, 2])
+    return create_replay(run_id=run.pk, case_id="case-3", batch_sizes=[1, 2])
 
 
 def result(variant: dict[str, Any], *, error: str = "") -> dict[str, Any]:
     """What a worker records of a variant."""
     beside = {"same_prompt": True, "same_model": True, "same_fingerprint": True, "n_neighbour_prompt_tokens": None}
     if error:
-        return {**replay_result.failed(variant, code="engine_error", detail=error), **beside}
+        return {**make_failed_result(variant, code="engine_error", detail=error), **beside}
     size = variant.get("batch_size", 1)
     gave = replace(outcomes.decoded(3), batch_min=size, batch_max=size)
-    found = replay_result.decoded(variant, gave, response=gave.trace, earlier=[], draw=lambda ids: list(map(str, ids)))
+    found = make_decoded_result(variant, gave, response=gave.trace, earlier=[], draw=lambda ids: list(map(str, ids)))
     return {**found, **beside}
 
 
-def claimed(worker: Worker) -> services.ReplayLease:
-    lease = services.claim_replay(worker=worker)
+def claimed(worker: Worker) -> Lease:
+    lease = claim_replay(worker=worker)
     assert lease is not None
     return lease
 
 
-def expire(lease: services.ReplayLease) -> None:
-    Replay.objects.filter(pk=lease.replay_id).update(lease_until=Now())
+def expire(lease: Lease) -> None:
+    Replay.objects.filter(pk=lease.id).update(lease_until=Now())
 
 
 @pytest.mark.parametrize(
@@ -63,7 +67,7 @@ def expire(lease: services.ReplayLease) -> None:
     ],
 )
 def test_what_is_asked_for_becomes_variants(run: Run, asked: dict[str, Any], variants: list[dict[str, Any]]) -> None:
-    replay = services.create_replay(run_id=run.pk, case_id="case-3", repeat=2, **asked)
+    replay = create_replay(run_id=run.pk, case_id="case-3", repeat=2, **asked)
     assert (replay.variants, replay.case_index, replay.repeat.index, replay.status) == (variants, 3, 2, "queued")
 
 
@@ -85,34 +89,34 @@ def test_what_is_asked_for_becomes_variants(run: Run, asked: dict[str, Any], var
 )
 def test_what_cannot_be_done_is_refused_by_name(run: Run, asked: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        services.create_replay(run_id=run.pk, case_id="case-3", **asked)
+        create_replay(run_id=run.pk, case_id="case-3", **asked)
     assert set(refused.value.fields) == {field}
     assert not Replay.objects.exists()
 
 
 def test_runs_and_cases_that_are_not_there_are_not_found(run: Run) -> None:
     with pytest.raises(NotFound, match=r"no run 999"):
-        services.create_replay(run_id=999, case_id="case-3")
+        create_replay(run_id=999, case_id="case-3")
     with pytest.raises(NotFound, match=r"no case sky"):
-        services.create_replay(run_id=run.pk, case_id="sky")
+        create_replay(run_id=run.pk, case_id="sky")
 
 
 def test_replays_are_claimed_oldest_first_and_each_once(run: Run, worker: Worker) -> None:
-    asked = [services.create_replay(run_id=run.pk, case_id=f"case-{n}").pk for n in range(3)]
-    taken = [services.claim_replay(worker=worker) for _ in range(4)]
-    assert [lease.replay_id for lease in taken if lease] == asked
+    asked = [create_replay(run_id=run.pk, case_id=f"case-{n}").pk for n in range(3)]
+    taken = [claim_replay(worker=worker) for _ in range(4)]
+    assert [lease.id for lease in taken if lease] == asked
     assert taken[-1] is None
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_replay_that_many_workers_want_goes_to_one(new_run: Callable[..., Run], new_worker: NewWorker) -> None:
     run = new_run()
-    asked = {services.create_replay(run_id=run.pk, case_id=f"case-{n}").pk for n in range(10)}
+    asked = {create_replay(run_id=run.pk, case_id=f"case-{n}").pk for n in range(10)}
 
     def claim_all(worker: Worker) -> list[int]:
         taken = []
-        while lease := services.claim_replay(worker=worker):
-            taken.append(lease.replay_id)
+        while lease := claim_replay(worker=worker):
+            taken.append(lease.id)
         connection.close()
         return taken
 
@@ -122,9 +126,9 @@ def test_a_replay_that_many_workers_want_goes_to_one(new_run: Callable[..., Run]
 
 
 def test_other_pools_and_runs_that_are_left_alone_are_not_claimed(replay: Replay, new_worker: NewWorker) -> None:
-    assert services.claim_replay(worker=new_worker("far", pool="gpu")) is None
-    assert services.claim_replay(worker=new_worker("near"), left_alone=frozenset({replay.run_id})) is None
-    assert services.claim_replay(worker=new_worker("idle"), left_alone=frozenset({replay.run_id + 1})) is not None
+    assert claim_replay(worker=new_worker("far", pool="gpu")) is None
+    assert claim_replay(worker=new_worker("near"), left_alone=frozenset({replay.run_id})) is None
+    assert claim_replay(worker=new_worker("idle"), left_alone=frozenset({replay.run_id + 1})) is not None
 
 
 def test_a_claim_touches_neither_the_run_nor_its_shards(replay: Replay, worker: Worker) -> None:
@@ -137,41 +141,54 @@ def test_a_claim_touches_neither_the_run_nor_its_shards(replay: Replay, worker: 
 def test_the_run_of_a_replay_may_have_ended_in_any_way(new_run: Callable[..., Run], worker: Worker) -> None:
     for status in Run.Status.values:
         run = new_run()
-        services.create_replay(run_id=run.pk, case_id="case-0")
+        create_replay(run_id=run.pk, case_id="case-0")
         Run.objects.filter(pk=run.pk).update(status=status, is_cancel_wanted=status == "cancelled")
-        assert claimed(worker).run_id == run.pk
+        assert Replay.objects.get(pk=claimed(worker).id).run_id == run.pk
 
 
 def test_results_are_kept_in_order_and_the_end_is_read(replay: Replay, worker: Worker) -> None:
     lease = claimed(worker)
     for variant in replay.variants:
-        services.record_result(lease=lease, result=result(variant))
+        record_result(lease=lease, result=result(variant))
     assert selectors.replay_row(replay.pk).reading == ()  # not before its end
-    services.finish_replay(lease=lease)
+    finish_replay(lease=lease)
     row = selectors.replay_row(replay.pk)
-    assert (row.status, row.is_terminal, row.error) == ("finished", True, "")
+    assert (row.status, row.is_terminal, row.error) == ("finished", True, None)
     assert row.reading[0] == "Identical at every batch size from 1 to 2."
-    assert [line.variant for line in row.results] == ["batch size 1", "batch size 2"]
-    assert "trace" not in row.results[0].facts
-    assert services.claim_replay(worker=worker) is None
+    assert [line["name"] for line in row.results] == ["batch size 1", "batch size 2"]
+    assert "trace" not in row.results[0]
+    assert claim_replay(worker=worker) is None
+
+
+def test_a_result_that_is_sent_again_after_a_lost_answer_is_stored_once(replay: Replay, worker: Worker) -> None:
+    lease = claimed(worker)
+    for _ in range(2):
+        record_result(lease=lease, result=result({"batch_size": 1}))
+    expire(lease)
+    record_result(lease=lease, result=result({"batch_size": 1}))
+    reconcile()  # and the lease is renewed all the same
+    assert REPLAYS.renew(lease=lease).is_held
+    record_result(lease=lease, result=result({"batch_size": 2}))
+    replay.refresh_from_db()
+    assert [each["variant"] for each in replay.results] == replay.variants
 
 
 def test_recording_and_heartbeats_renew_the_lease(replay: Replay, worker: Worker) -> None:
     lease = claimed(worker)
     expire(lease)
-    assert services.renew_replay(lease=lease) == services.Beat(is_held=True, is_cancel_wanted=False)
-    services.reconcile()
+    assert REPLAYS.renew(lease=lease) == Beat(is_held=True, is_cancel_wanted=False)
+    reconcile()
     expire(lease)
-    services.record_result(lease=lease, result=result({"batch_size": 1}))
-    services.reconcile()
+    record_result(lease=lease, result=result({"batch_size": 1}))
+    reconcile()
     assert Replay.objects.get(pk=replay.pk).status == "running"
 
 
 def test_a_replay_of_which_no_variant_gave_an_answer_has_failed(replay: Replay, worker: Worker) -> None:
     lease = claimed(worker)
     for variant in replay.variants:
-        services.record_result(lease=lease, result=result(variant, error="no\0memory"))
-    services.finish_replay(lease=lease)
+        record_result(lease=lease, result=result(variant, error="no\0memory"))
+    finish_replay(lease=lease)
     replay.refresh_from_db()
     assert (replay.status, replay.error) == ("failed", "no\ufffdmemory")
     assert replay.finished_at is not None
@@ -179,9 +196,9 @@ def test_a_replay_of_which_no_variant_gave_an_answer_has_failed(replay: Replay, 
 
 def test_one_answer_is_enough(replay: Replay, worker: Worker) -> None:
     lease = claimed(worker)
-    services.record_result(lease=lease, result=result({"batch_size": 1}))
-    services.record_result(lease=lease, result=result({"batch_size": 2}, error="no memory"))
-    services.finish_replay(lease=lease)
+    record_result(lease=lease, result=result({"batch_size": 1}))
+    record_result(lease=lease, result=result({"batch_size": 2}, error="no memory"))
+    finish_replay(lease=lease)
     assert selectors.replay_row(replay.pk).reading == (
         "Identical at batch size 1.",
         "There is no answer at batch size 2: engine_error: no memory",
@@ -191,19 +208,19 @@ def test_one_answer_is_enough(replay: Replay, worker: Worker) -> None:
 def test_an_attempt_that_lost_its_replay_can_write_nothing(replay: Replay, new_worker: NewWorker) -> None:
     slow, quick = new_worker("slow"), new_worker("quick")
     old = claimed(slow)
-    services.record_result(lease=old, result=result({"batch_size": 1}))
+    record_result(lease=old, result=result({"batch_size": 1}))
     expire(old)
-    services.reconcile()
+    reconcile()
     new = claimed(quick)
-    assert (new.replay_id, new.attempt) == (old.replay_id, 2)
+    assert (new.id, new.attempt) == (old.id, 2)
     before = Replay.objects.values().get(pk=replay.pk)
     with pytest.raises(LeaseLost):
-        services.record_result(lease=old, result=result({"batch_size": 2}))
+        record_result(lease=old, result=result({"batch_size": 2}))
     with pytest.raises(LeaseLost):
-        services.finish_replay(lease=old)
-    services.refuse_replay(lease=old, reason="late")
-    services.release_replay(lease=old, reason="late", may_fail=True)
-    assert not services.renew_replay(lease=old).is_held
+        finish_replay(lease=old)
+    REPLAYS.refuse(lease=old, reason="late")
+    REPLAYS.release(lease=old, reason="late", may_fail=True)
+    assert not REPLAYS.renew(lease=old).is_held
     assert Replay.objects.values().get(pk=replay.pk) == before
     assert len(before["results"]) == 1  # what the first attempt had stored is kept
 
@@ -211,10 +228,10 @@ def test_an_attempt_that_lost_its_replay_can_write_nothing(replay: Replay, new_w
 def test_a_replay_is_deleted_with_its_run_and_then_not_held(replay: Replay, worker: Worker) -> None:
     lease = claimed(worker)
     Run.objects.filter(pk=replay.run_id).update(status="finished")
-    services.delete_run(run_id=replay.run_id)
-    assert not services.renew_replay(lease=lease).is_held
+    delete_run(run_id=replay.run_id)
+    assert not REPLAYS.renew(lease=lease).is_held
     with pytest.raises(LeaseLost):
-        services.record_result(lease=lease, result=result({"batch_size": 1}))
+        record_result(lease=lease, result=result({"batch_size": 1}))
 
 
 def test_a_replay_that_loses_its_worker_three_times_has_failed(replay: Replay, worker: Worker) -> None:
@@ -222,8 +239,8 @@ def test_a_replay_that_loses_its_worker_three_times_has_failed(replay: Replay, w
         lease = claimed(worker)
         assert lease.attempt == attempt
         expire(lease)
-        services.reconcile()
-    assert services.claim_replay(worker=worker) is None
+        reconcile()
+    assert claim_replay(worker=worker) is None
     replay.refresh_from_db()
     assert replay.status == "failed"
     assert replay.error.startswith("It was begun 3 times and never came to an end. Its worker was not heard of")
@@ -231,45 +248,45 @@ def test_a_replay_that_loses_its_worker_three_times_has_failed(replay: Replay, w
 
 def test_a_replay_given_back_in_good_order_is_never_given_up(replay: Replay, worker: Worker) -> None:
     for _ in range(5):
-        services.release_replay(lease=claimed(worker), reason="The worker was stopped.", may_fail=False)
+        REPLAYS.release(lease=claimed(worker), reason="The worker was stopped.", may_fail=False)
     assert claimed(worker).attempt == 6
 
 
 def test_a_living_lease_is_left_alone_by_the_sweep(replay: Replay, worker: Worker) -> None:
     lease = claimed(worker)
-    services.reconcile()
-    assert services.renew_replay(lease=lease).is_held
+    reconcile()
+    assert REPLAYS.renew(lease=lease).is_held
 
 
 def test_replays_of_a_process_that_is_gone_are_taken_back_at_once(run: Run, new_worker: NewWorker) -> None:
     places = {"gone": (7, "here"), "alive": (8, "here"), "far": (7, "there")}
     owners = [new_worker(name, pid=pid, place=place, process_started=1) for name, (pid, place) in places.items()]
     for number, _ in enumerate(owners):
-        services.create_replay(run_id=run.pk, case_id=f"case-{number}")
+        create_replay(run_id=run.pk, case_id=f"case-{number}")
     leases = [claimed(owner) for owner in owners]
-    services.release_dead_workers(place="here", is_gone=lambda pid, started: pid != 8)
-    assert [services.renew_replay(lease=lease).is_held for lease in leases] == [False, True, True]
+    release_dead_workers(place="here", is_gone=lambda pid, started: pid != 8)
+    assert [REPLAYS.renew(lease=lease).is_held for lease in leases] == [False, True, True]
 
 
 def test_what_this_worker_cannot_honour_is_left_to_one_that_can(
     new_run: Callable[..., Run], new_worker: NewWorker
 ) -> None:
-    services.create_profile(slug="invariant", title="", settings=DEFAULT_PROFILES["invariant"]["settings"])
+    create_profile(slug="invariant", title="", settings=DEFAULT_PROFILES["invariant"]["settings"])
     run = new_run(profile="invariant")
-    replay = services.create_replay(run_id=run.pk, case_id="case-0")  # nobody is there who could say no
+    replay = create_replay(run_id=run.pk, case_id="case-0")  # nobody is there who could say no
     weak = new_worker("weak")
     able = new_worker("able", hardware={"kind": "cuda", "gpus": [{"name": "H100", "capability": 9.0}]})
     test = {"is_invariant": True, "node_digest": "n", "host": "here", "result": self_tests.result(device="cuda")}
     Worker.objects.filter(pk=able.pk).update(self_test=SelfTest.objects.create(**test))
-    services.refuse_replay(lease=claimed(weak), reason="no kernels")
+    REPLAYS.refuse(lease=claimed(weak), reason="no kernels")
     replay.refresh_from_db()
     assert (replay.status, replay.error) == ("queued", "no kernels")
     Worker.objects.filter(pk=able.pk).update(stopped_at=Now())
-    services.refuse_replay(lease=claimed(weak), reason="no kernels")
+    REPLAYS.refuse(lease=claimed(weak), reason="no kernels")
     replay.refresh_from_db()
     assert (replay.status, "this worker decodes on a CPU" in replay.error) == ("failed", True)
     with pytest.raises(ProfileRefused):
-        services.create_replay(run_id=run.pk, case_id="case-0")
+        create_replay(run_id=run.pk, case_id="case-0")
 
 
 @pytest.mark.django_db(transaction=True)
@@ -277,15 +294,15 @@ def test_asking_and_giving_back_rings_the_pool(
     new_run: Callable[..., Run], new_worker: NewWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, rung = new_run(), []
-    monkeypatch.setattr("runs.dispatch.ring_or_log", lambda pool, *, n_shards: rung.append((pool, n_shards)))
-    services.create_replay(run_id=run.pk, case_id="case-0")
-    services.release_replay(lease=claimed(new_worker()), reason="The worker was stopped.", may_fail=False)
+    monkeypatch.setattr("runs.work.dispatch.ring_or_log", lambda pool, *, n_shards: rung.append((pool, n_shards)))
+    create_replay(run_id=run.pk, case_id="case-0")
+    REPLAYS.release(lease=claimed(new_worker()), reason="The worker was stopped.", may_fail=False)
     assert rung == [("default", 1), ("default", 1)]
 
 
 def test_a_worker_learns_what_the_run_did(run: Run, serve: Callable[..., None], engine_process: EngineProcess) -> None:
     serve()
-    replay = services.create_replay(run_id=run.pk, case_id="case-14", repeat=2)
+    replay = create_replay(run_id=run.pk, case_id="case-14", repeat=2)
     work = selectors.replay_work(replay.pk)
     assert (work.case_id, work.case_index, work.n_cases, work.variants) == ("case-14", 14, 30, ({},))
     assert [case.index for case in work.shard.cases] == list(range(12, 24))
@@ -295,30 +312,30 @@ def test_a_worker_learns_what_the_run_did(run: Run, serve: Callable[..., None], 
         engine_process.bucket_id,
         outcomes.decoded(14).prompt_digest,
     )
-    assert selectors.n_prompt_tokens(run.pk, [1, 2, 2]) == 9
+    assert selectors.count_prompt_tokens(run.pk, [1, 2, 2]) == 9
     assert [case.index for case in selectors.cases_to_decode(work.repeat_id, [5, 2, 5])] == [5, 2, 5]
 
 
 def test_of_a_missing_response_there_is_nothing_to_hold_against(run: Run, serve: Callable[..., None]) -> None:
-    before = services.create_replay(run_id=run.pk, case_id="case-1")
+    before = create_replay(run_id=run.pk, case_id="case-1")
     assert selectors.replay_work(before.pk).response is None
     serve(lambda repeat, case: outcomes.failed(case))
-    missing = services.create_replay(run_id=run.pk, case_id="case-1")
+    missing = create_replay(run_id=run.pk, case_id="case-1")
     assert selectors.replay_work(missing.pk).response is None
     assert Response.objects.exists()
-    assert selectors.n_prompt_tokens(run.pk, [0]) is None
+    assert selectors.count_prompt_tokens(run.pk, [0]) is None
 
 
 def test_replays_are_listed_by_case_and_run_newest_first(
     run: Run, django_assert_num_queries: Callable[[int], Any]
 ) -> None:
-    asked = [services.create_replay(run_id=run.pk, case_id=f"case-{n % 2}").pk for n in range(6)]
-    assert [row.id for row in selectors.replays_of(run.pk, 1)] == asked[5::-2]
+    asked = [create_replay(run_id=run.pk, case_id=f"case-{n % 2}").pk for n in range(6)]
+    assert [int(row.id) for row in selectors.list_case_replays(run.pk, 1)] == asked[5::-2]
     with django_assert_num_queries(3):
         rows = selectors.replay_rows(run.pk, limit=50)
-    assert [row.id for row in rows] == asked[::-1]
-    assert [row.id for row in selectors.replay_rows(run.pk, after=asked[3], limit=2)] == [asked[2], asked[1]]
-    assert [row.id for row in selectors.replay_rows(run.pk, before=asked[3], limit=2)] == [asked[5], asked[4]]
+    assert [int(row.id) for row in rows] == asked[::-1]
+    assert [int(row.id) for row in selectors.replay_rows(run.pk, after=asked[3], limit=2)] == [asked[2], asked[1]]
+    assert [int(row.id) for row in selectors.replay_rows(run.pk, before=asked[3], limit=2)] == [asked[5], asked[4]]
     with pytest.raises(NotFound):
         selectors.replay_rows(999, limit=5)
     with pytest.raises(NotFound):

@@ -8,8 +8,10 @@ import pytest
 from django.db import connections
 
 from evalboard.core.errors import Conflict
-from runs import services
+from runs import baselines
 from runs.models import Baseline, Event, Rotation, Run
+from runs.release import create_release, decide_release
+from runs.run import delete_run
 from tests import build
 from tests.runs import judged
 from tests.runs.judged import SAMPLE_POLICY, codes
@@ -31,7 +33,7 @@ def small(**changes: Any) -> Run:
 
 def set_baseline(run: Run, reason: str = "Chosen.") -> Baseline:
     person = build.get_user_model().objects.first() or build.user()
-    return services.set_baseline(suite=run.suite_version.suite.slug, run=run.pk, reason=reason, user=person)
+    return baselines.set_baseline(suite=run.suite_version.suite.slug, run=run.pk, reason=reason, user=person)
 
 
 def test_the_first_run_and_more_of_the_same_are_none() -> None:
@@ -94,7 +96,7 @@ def test_there_and_back_again() -> None:
     assert again.rotation is None
     candidate = small(by=build.bucket(OLD))
     gate = {"suite": "small", "candidate": candidate.pk, "baseline": "current"}
-    verdict = services.create_release(gates=[gate]).verdict
+    verdict = create_release(gates=[gate]).verdict
     assert verdict is not None
     assert "rebaseline" not in codes(verdict.document["reasons"])
 
@@ -111,14 +113,14 @@ def test_an_expired_baseline_ships_nothing(version: Any) -> None:
 
     def verdict(candidate: Run, against: Any) -> Any:
         gate = {"suite": "sample", "candidate": candidate.pk, "baseline": against}
-        return services.create_release(gates=[gate]).verdict
+        return create_release(gates=[gate]).verdict
 
     # Both were run before anything rotated.
     assert verdict(early, "current").word == "ship"
     for named in ("current", baseline.pk):
         found = verdict(late, named)
         assert (found.word, codes(found.document["reasons"])) == ("not_comparable", ["rebaseline"])
-        assert f"from run {rotated.pk} on another stack serves local under pinned" in found.document["summary"]
+        assert f"from run {rotated.pk} on, another stack serves local under pinned" in found.document["summary"]
     set_baseline(baseline, "The upgrade was taken back.")
     assert verdict(late, "current").word == "ship"
 
@@ -130,9 +132,9 @@ def test_accepting_a_baseline_again_mends_the_releases_that_rest_on_it(version: 
     small(by=build.bucket(NEW))
     small(by=build.bucket(OLD))
     release = judged.release(baseline, judged.run(version, by=process))
-    assert services.decide_release(release_id=release.pk).word == "not_comparable"
+    assert decide_release(release_id=release.pk).word == "not_comparable"
     set_baseline(baseline, "The upgrade was taken back.")
-    assert services.decide_release(release_id=release.pk).word == "ship"
+    assert decide_release(release_id=release.pk).word == "ship"
 
 
 def test_a_run_by_hand_on_an_outdated_stack_is_expired_too(version: Any) -> None:
@@ -170,7 +172,7 @@ def test_the_run_that_dates_a_rotation_is_kept() -> None:
     small(by=build.bucket(OLD))
     second = small(by=build.bucket(NEW))
     with pytest.raises(Conflict, match="dates that rotation"):
-        services.delete_run(run_id=second.pk)
+        delete_run(run_id=second.pk)
 
 
 @pytest.mark.django_db(transaction=True)

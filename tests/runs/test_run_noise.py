@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evalboard.core import columns
-from evalboard.core.trace import make_trace
-from runs import selectors, services
+from evalboard.core.trace import make_trace, read_traces, unpack_chances
 from runs.models import CaseColumns, Policy, Run, Suite, TraceBlock
-from runs.services import rollup
+from runs.run import case_rows, response_rows, run_report
+from runs.suites import push_suite, rescore_run
+from runs.work import flip_chances, rollup
 from tests import build
 from tests.frontend import stage
 
@@ -18,12 +18,12 @@ pytestmark = pytest.mark.django_db
 
 
 def noise_of(run: Run) -> Any:
-    return selectors.run_report(run.pk).noise
+    return run_report(run.pk).noise
 
 
 def chances_of(run: Run, repeat: int = 1) -> list[float] | None:
     packed = CaseColumns.objects.get(repeat__run=run, repeat__index=repeat).flip_chances
-    return None if packed is None else columns.unpack_chances(bytes(packed)).tolist()
+    return None if packed is None else unpack_chances(bytes(packed)).tolist()
 
 
 def test_two_repeats_measure_everything() -> None:
@@ -60,7 +60,7 @@ def test_each_bucket_is_measured_by_itself_and_the_run_not_at_all() -> None:
     run = build.run(repeats=2)
     build.decode(run, 1, ("blue", "blue", "red"), by=[float32, float32, bfloat16])
     build.decode(run, 2, ("blue", "red", "red"), by=[float32, float32, bfloat16])
-    report = selectors.run_report(run.pk)
+    report = run_report(run.pk)
     first, second = (bucket.noise for bucket in report.buckets)
     assert (first.n_unstable, second.n_unstable) == (1, 0)
     assert (first.disagreement_rate, second.disagreement_rate) == (pytest.approx(0.5), 0)
@@ -72,7 +72,7 @@ def test_of_a_bucket_that_served_other_cases_in_each_repeat_only_disagreement_is
     run = build.run(repeats=2)
     build.decode(run, 1, ("blue", "blue", "red"), by=[float32, float32, bfloat16])
     build.decode(run, 2, ("red", "blue", "red"), by=[float32, bfloat16, bfloat16])
-    first = selectors.run_report(run.pk).buckets[0].noise
+    first = run_report(run.pk).buckets[0].noise
     assert first.disagreement_rate == 1  # of the one case that it served twice
     assert (first.interval, first.reach, first.range5_points, first.overdispersion) == (None, None, None, None)
 
@@ -96,7 +96,7 @@ def test_groups_of_cases_widen_the_reach() -> None:
                 del case["group"]
     widths = []
     for each in (document, alone):
-        version = services.push_suite(document=each)[0]
+        version = push_suite(document=each)[0]
         low, high = noise_of(build.finished_run(["blue"] * 10 + ["red"] * 10, version=version)).reach
         widths.append(high - low)
     assert widths[0] > 1.5 * widths[1]
@@ -123,14 +123,37 @@ def staged(db: None, settings: Any) -> Any:
 
 
 def test_the_first_repeat_says_which_cases_are_likely_to_flip(staged: Any) -> None:
-    run = a_run(staged, case_2=0.0, case_4=0.0003, case_5=0.01)
-    assert chances_of(run) == pytest.approx([0, 0, 0.5, 0, 0.2743, 0], abs=1e-4)  # 0.0003 nats at 0.0005 of noise
+    run = a_run(staged, case_2=0.0, case_4=2.4e-6, case_5=0.01)
+    assert chances_of(run) == pytest.approx([0, 0, 0.5, 0, 0.2743, 0], abs=5e-3)  # 2.4e-6 nats at 4e-6 of noise
     assert chances_of(run, 2) is None
     assert noise_of(run).n_likely_to_flip == 2
-    likely = selectors.case_rows(run.pk, only="likely")
-    assert [(row.index, row.is_likely_to_flip) for row in likely] == [(2, True), (4, True)]  # the likeliest first
+    likely = case_rows(run.pk, only="likely")
+    assert [(row.case_index, row.is_likely_to_flip) for row in likely] == [(2, True), (4, True)]  # the likeliest first
     assert likely[0].flip_chance == 0.5
-    assert not selectors.case_rows(run.pk, query="case-003")[0].is_likely_to_flip
+    assert not case_rows(run.pk, query="case-003")[0].is_likely_to_flip
+
+
+@pytest.mark.parametrize("n_remembered", [0, 3, 100])
+def test_chances_are_the_same_whether_remembered_or_read_again(
+    staged: Any, monkeypatch: pytest.MonkeyPatch, n_remembered: int
+) -> None:
+    monkeypatch.setattr(flip_chances, "_remembered", {})
+    monkeypatch.setattr(flip_chances, "MAX_REMEMBERED", n_remembered)
+    n_read = 0
+
+    def count(data: bytes, slots: list[int]) -> Any:
+        nonlocal n_read
+        n_read += len(slots)
+        return read_traces(data, slots)
+
+    monkeypatch.setattr(flip_chances, "read_traces", count)
+    run = a_run(staged, case_2=0.0, case_4=2.4e-6, case_5=0.01)
+    assert n_read == max(6 - n_remembered, 0)
+    flip_chances._remembered.clear()
+    at_the_end = chances_of(run)
+    rollup.store_columns(run.repeats.get(index=1))
+    assert n_read == max(6 - n_remembered, 0) + 6
+    assert chances_of(run) == at_the_end
 
 
 def test_they_are_known_while_the_second_repeat_is_at_work(staged: Any) -> None:
@@ -138,15 +161,15 @@ def test_they_are_known_while_the_second_repeat_is_at_work(staged: Any) -> None:
     process = staged.engine(by)
     run = staged.start()
     staged.serve(by, process, answer=lambda _, case: staged.reply(case, 1, 2, 3, margin=0.0), n_shards=1)
-    report = selectors.run_report(run.pk)
-    assert report.row.status == "running"
+    report = run_report(run.pk)
+    assert report.status == "running"
     assert report.noise.n_likely_to_flip == 6
 
 
 def test_scoring_again_keeps_the_chances(staged: Any) -> None:
     run = a_run(staged, case_2=0.0)
     before = chances_of(run)
-    services.rescore_run(run_id=run.pk, scorer={"kind": "exact", "normalise": {"case": "fold"}})
+    rescore_run(run_id=run.pk, scorer={"kind": "exact", "normalise": {"case": "fold"}})
     assert chances_of(run) == before
 
 
@@ -154,9 +177,9 @@ def test_columns_of_an_earlier_version_have_no_chances(staged: Any) -> None:
     run = a_run(staged, case_2=0.0)
     CaseColumns.objects.filter(repeat__run=run).update(flip_chances=None)
     assert noise_of(run).n_likely_to_flip is None
-    assert selectors.case_rows(run.pk)[0].flip_chance is None
-    assert selectors.case_rows(run.pk, only="likely") == ()
-    assert {row.flip_chance for row in selectors.response_rows(run.pk)} == {None}
+    assert case_rows(run.pk)[0].flip_chance is None
+    assert case_rows(run.pk, only="likely") == ()
+    assert {row.flip_chance for row in response_rows(run.pk)} == {None}
 
 
 def test_a_missing_response_and_one_without_alternatives_are_unknown(staged: Any) -> None:
@@ -175,7 +198,8 @@ def test_a_missing_response_and_one_without_alternatives_are_unknown(staged: Any
     assert noise_of(run).n_likely_to_flip == 0
 
 
-def test_a_damaged_block_leaves_cases_unknown_and_lets_the_repeat_end() -> None:
+def test_a_damaged_block_leaves_cases_unknown_and_lets_the_repeat_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flip_chances, "_remembered", {})
     run = build.run(repeats=1)
     repeat = build.decode(run, 1, ("blue", "red", "blue"), ends=False)
     block = TraceBlock.objects.get(run=run)
@@ -203,5 +227,5 @@ def test_the_noise_is_that_of_each_buckets_logits() -> None:
     run = build.run(repeats=1)
     build.decode(run, 1, ("blue", "blue", "red"), by=[float32, bfloat16, bfloat16], logprob=-1.99)
     assert chances_of(run) == pytest.approx([0, 0.4558, 0.4558], abs=1e-3)
-    assert [bucket.noise.n_likely_to_flip for bucket in selectors.run_report(run.pk).buckets] == [0, 2]
-    assert [row.flip_chance for row in selectors.response_rows(run.pk)] == pytest.approx(chances_of(run))
+    assert [bucket.noise.n_likely_to_flip for bucket in run_report(run.pk).buckets] == [0, 2]
+    assert [row.flip_chance for row in response_rows(run.pk)] == pytest.approx(chances_of(run))

@@ -8,10 +8,13 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from evalboard.core.errors import Conflict, InvalidInput, NotFound, ProfileRefused
-from evalboard.core.profile_defaults import DEFAULT_PROFILES
-from runs import services
+from evalboard.core.profile import DEFAULT_PROFILES
+from runs.catalogue import create_profile
 from runs.models import Endpoint, EngineProcess, Repeat, Response, Run, Shard, TraceBlock, Worker
-from runs.services.runs import shard_size
+from runs.run import add_repeats, cancel_run, delete_run
+from runs.run.runs import shard_size
+from runs.sweep import reconcile
+from runs.work import cancel_shard, claim_shard, record_outcomes, renew_shard
 from tests import outcomes
 
 
@@ -67,7 +70,7 @@ def test_a_model_path_may_not_climb_out_of_its_root(new_run: Callable[..., Run],
 def test_the_invariant_profile_is_refused_where_every_worker_is_a_cpu(
     new_run: Callable[..., Run], worker: Worker
 ) -> None:
-    services.create_profile(slug="invariant", title="", settings=DEFAULT_PROFILES["invariant"]["settings"])
+    create_profile(slug="invariant", title="", settings=DEFAULT_PROFILES["invariant"]["settings"])
     with pytest.raises(ProfileRefused, match="invariant"):
         new_run(profile="invariant")
     assert not Run.objects.exists()
@@ -82,7 +85,7 @@ def test_a_run_whose_answers_fill_the_endpoints_context_is_refused(new_run: Call
 
 def test_added_repeats_send_a_finished_run_back_to_work(run: Run) -> None:
     Run.objects.filter(pk=run.pk).update(status="finished")
-    again = services.add_repeats(run_id=run.pk, n=3)
+    again = add_repeats(run_id=run.pk, n=3)
     assert again.status == "queued"
     assert list(again.repeats.values_list("index", flat=True)) == [1, 2, 3, 4, 5]
 
@@ -90,35 +93,35 @@ def test_added_repeats_send_a_finished_run_back_to_work(run: Run) -> None:
 @pytest.mark.parametrize("n", [0, -1, 99])
 def test_a_wrong_number_of_added_repeats_is_refused(run: Run, n: int) -> None:
     with pytest.raises(InvalidInput):
-        services.add_repeats(run_id=run.pk, n=n)
+        add_repeats(run_id=run.pk, n=n)
 
 
 def test_cancelling_a_queued_run_ends_it_at_once(run: Run, worker: Worker) -> None:
-    services.cancel_run(run_id=run.pk)
+    cancel_run(run_id=run.pk)
     run.refresh_from_db()
     assert run.status == "cancelled"
-    assert services.claim_shard(worker=worker) is None
+    assert claim_shard(worker=worker) is None
 
 
 def test_cancelling_a_running_run_waits_for_its_worker(run: Run, worker: Worker) -> None:
-    lease = services.claim_shard(worker=worker)
+    lease = claim_shard(worker=worker)
     assert lease is not None
-    services.cancel_run(run_id=run.pk)
+    cancel_run(run_id=run.pk)
     run.refresh_from_db()
     assert run.status == "running"
-    assert services.renew_lease(lease=lease).is_cancel_wanted
-    services.cancel_shard(lease=lease)
+    assert renew_shard(lease=lease).is_cancel_wanted
+    cancel_shard(lease=lease)
     run.refresh_from_db()
     assert run.status == "cancelled"
     assert set(Repeat.objects.values_list("status", flat=True)) == {"cancelled"}
 
 
 def test_a_cancelled_run_whose_worker_died_is_ended_by_the_reconciler(run: Run, worker: Worker) -> None:
-    lease = services.claim_shard(worker=worker)
+    lease = claim_shard(worker=worker)
     assert lease is not None
-    services.cancel_run(run_id=run.pk)
-    Shard.objects.filter(pk=lease.shard_id).update(lease_until="2020-01-01T00:00:00Z")
-    services.reconcile()
+    cancel_run(run_id=run.pk)
+    Shard.objects.filter(pk=lease.id).update(lease_until="2020-01-01T00:00:00Z")
+    reconcile()
     run.refresh_from_db()
     assert run.status == "cancelled"
 
@@ -127,7 +130,7 @@ def test_a_cancelled_run_whose_worker_died_is_ended_by_the_reconciler(run: Run, 
 def test_a_run_that_has_ended_stays_as_it_ended(run: Run, status: str) -> None:
     Run.objects.filter(pk=run.pk).update(status=status)
     with pytest.raises(Conflict):
-        services.cancel_run(run_id=run.pk)
+        cancel_run(run_id=run.pk)
     run.refresh_from_db()
     assert run.status == status
 
@@ -135,29 +138,29 @@ def test_a_run_that_has_ended_stays_as_it_ended(run: Run, status: str) -> None:
 def test_deleting_a_run_takes_its_responses_and_traces_along(
     run: Run, worker: Worker, engine_process: EngineProcess
 ) -> None:
-    lease = services.claim_shard(worker=worker)
+    lease = claim_shard(worker=worker)
     assert lease is not None
-    services.record_outcomes(lease=lease, process=engine_process, outcomes=[outcomes.decoded(0)])
+    record_outcomes(lease=lease, process=engine_process, outcomes=[outcomes.decoded(0)])
     with pytest.raises(Conflict):
-        services.delete_run(run_id=run.pk)
+        delete_run(run_id=run.pk)
     Run.objects.filter(pk=run.pk).update(status="incomplete")
-    services.delete_run(run_id=run.pk)
+    delete_run(run_id=run.pk)
     assert not Run.objects.exists()
     assert not Response.objects.exists()
     assert not TraceBlock.objects.exists()
 
 
 def test_deleting_a_run_loads_no_trace(run: Run, worker: Worker, engine_process: EngineProcess) -> None:
-    lease = services.claim_shard(worker=worker)
+    lease = claim_shard(worker=worker)
     assert lease is not None
-    services.record_outcomes(lease=lease, process=engine_process, outcomes=[outcomes.decoded(0)])
+    record_outcomes(lease=lease, process=engine_process, outcomes=[outcomes.decoded(0)])
     Run.objects.filter(pk=run.pk).update(status="incomplete")
     with CaptureQueriesContext(connection) as queries:
-        services.delete_run(run_id=run.pk)
+        delete_run(run_id=run.pk)
     assert not [query["sql"] for query in queries if '"runs_traceblock"."data"' in query["sql"]]
 
 
 def test_a_run_that_does_not_exist_is_said_to_be_missing(db: None) -> None:
-    for act in (services.cancel_run, services.delete_run):
+    for act in (cancel_run, delete_run):
         with pytest.raises(NotFound, match="no run 77"):
             act(run_id=77)

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from runs import selectors, services
 from runs.models import Release, Run
+from runs.release import settle_plans
+from runs.run import run_report
 from tests import build
 from tests.runs import judged, logs
 
@@ -75,14 +76,14 @@ def test_runs_of_before_are_one_draw_and_take_no_verdict(sampled: Any) -> None:
     gate = gate_of(release)
     assert (gate["verdict"], judged.codes(gate["reasons"])) == ("inconclusive", ["one_draw"])
     assert (gate["k_baseline"], gate["noise"]["baseline"]["sd_points"]) == (1, None)
-    assert services.settle_plan(release_id=release.pk) is None
+    assert settle_plans(release_id=release.pk).whole is None
 
 
 def test_a_run_that_is_one_draw_says_nothing_of_noise(sampled: Any) -> None:
     run = sampled()
-    assert selectors.run_report(run.pk).noise.n_unstable == 4
+    assert run_report(run.pk).noise.n_unstable == 4
     Run.objects.filter(pk=run.pk).update(seed=None, is_one_draw=True)
-    found = selectors.run_report(run.pk).noise
+    found = run_report(run.pk).noise
     assert (found.n_repeats, found.sd_points, found.n_unstable, found.resolution) == (1, None, None, None)
     assert found.reach is not None  # what one draw says of other cases it says
 

@@ -5,13 +5,14 @@ from importlib import import_module
 import pytest
 from django.db import connection
 
-from evalboard.core import draws
 from evalboard.core.errors import Conflict, InvalidInput
-from runs import selectors, services
+from evalboard.core.profile import call_seed, is_sampled
 from runs.importers.records import LoggedRun
 from runs.models import Run, Shard
-from runs.selectors.replay import cases_to_decode, replay_work
-from runs.selectors.work import shard_work
+from runs.replays import create_replay
+from runs.replays.read import cases_to_decode, replay_work
+from runs.run import add_repeats, run_report
+from runs.work.read import shard_work
 from tests import build
 from tests.runs import judged, logs
 
@@ -27,7 +28,7 @@ def seeds(run: Run) -> dict[int, list[int]]:
 
 def as_before(run: Run) -> Run:
     """The run as it would be had it been made before runs had seeds."""
-    sampled = draws.is_sampled(run.profile.settings["sampling"])
+    sampled = is_sampled(run.profile.settings["sampling"])
     Run.objects.filter(pk=run.pk).update(seed=None, is_one_draw=sampled)
     run.refresh_from_db()
     return run
@@ -36,7 +37,7 @@ def as_before(run: Run) -> Run:
 def test_every_case_and_every_repeat_has_a_seed_of_its_own() -> None:
     sent = seeds(build.run(repeats=3, under="sampled"))
     sampling = build.SAMPLED["settings"]["sampling"]
-    assert sent[2] == [draws.call_seed(sampling, run_seed=42, repeat=2, case_id=case) for case in CASES]
+    assert sent[2] == [call_seed(sampling, run_seed=42, repeat=2, case_id=case) for case in CASES]
     assert len({seed for each in sent.values() for seed in each}) == 9
 
 
@@ -49,7 +50,7 @@ def test_runs_with_one_seed_share_all_and_runs_with_another_none() -> None:
 def test_added_repeats_go_on_with_other_draws() -> None:
     run = build.run(repeats=2, under="sampled")
     before = seeds(run)
-    after = seeds(services.add_repeats(run_id=run.pk, n=2))
+    after = seeds(add_repeats(run_id=run.pk, n=2))
     assert after[1] == before[1]
     assert len({seed for each in after.values() for seed in each}) == 12
 
@@ -79,7 +80,7 @@ def test_a_replay_is_told_the_seed_that_was_sent_and_so_are_its_neighbours() -> 
     run = build.run(repeats=2, under="sampled")
     build.decode(run, 1, ["blue"] * 3)
     build.decode(run, 2, ["blue"] * 3)
-    replay = services.create_replay(run_id=run.pk, case_id="sea", repeat=2)
+    replay = create_replay(run_id=run.pk, case_id="sea", repeat=2)
     work = replay_work(replay.pk)
     assert [case.seed for case in work.shard.cases] == seeds(run)[2]
     assert [case.seed for case in cases_to_decode(work.repeat_id, [1, 0])] == [seeds(run)[2][1], seeds(run)[2][0]]
@@ -88,20 +89,20 @@ def test_a_replay_is_told_the_seed_that_was_sent_and_so_are_its_neighbours() -> 
 def test_the_history_and_the_report_say_how_it_was_drawn() -> None:
     run = build.run(under="sampled", seed=7)
     assert "sampled, T = 0.7, seed 7" in run.events.get(code="created").text
-    report = selectors.run_report(run.pk)
-    assert report.row.draws.words == "sampled, T = 0.7, seed 7"
-    assert report.asked["seed"] == 7
-    greedy = selectors.run_report(build.run().pk)
-    assert (greedy.row.draws.words, "seed" in greedy.asked) == ("", False)
+    report = run_report(run.pk)
+    assert report.draws.words == "sampled, T = 0.7, seed 7"
+    assert report.request_body["seed"] == 7
+    greedy = run_report(build.run().pk)
+    assert (greedy.draws.words, "seed" in greedy.request_body) == ("", False)
 
 
 def test_a_run_of_before_keeps_the_seed_that_all_its_calls_had_and_gets_no_more_repeats() -> None:
     run = as_before(build.run(repeats=2, under="sampled"))
     assert seeds(run) == {1: [42] * 3, 2: [42] * 3}
     with pytest.raises(Conflict, match="start a new run"):
-        services.add_repeats(run_id=run.pk, n=1)
+        add_repeats(run_id=run.pk, n=1)
     greedy = as_before(build.run(repeats=2))
-    assert services.add_repeats(run_id=greedy.pk, n=1).repeats.count() == 3
+    assert add_repeats(run_id=greedy.pk, n=1).repeats.count() == 3
 
 
 def test_only_a_run_of_the_same_seed_is_a_twin() -> None:
@@ -110,19 +111,19 @@ def test_only_a_run_of_the_same_seed_is_a_twin() -> None:
     first = judged.run(version, by=process, repeats=2, under="sampled", seed=7)
     other = judged.run(version, by=process, repeats=2, under="sampled", seed=8)
     again = judged.run(version, by=process, repeats=2, under="sampled", seed=7)
-    assert selectors.run_report(other.pk).twin is None
-    twin = selectors.run_report(again.pk).twin
+    assert run_report(other.pk).twin is None
+    twin = run_report(again.pk).twin
     assert twin is not None
-    assert (twin.run_id, twin.n_equal, twin.n_compared) == (first.pk, 6, 6)
+    assert (twin.run, twin.n_equal, twin.n_compared) == (str(first.pk), 6, 6)
 
 
 def test_a_greedy_run_is_a_twin_of_one_made_before_runs_had_seeds() -> None:
     version = build.suite()
     process = build.process()
     first = as_before(judged.run(version, by=process, repeats=2))
-    twin = selectors.run_report(judged.run(version, by=process, repeats=2).pk).twin
+    twin = run_report(judged.run(version, by=process, repeats=2).pk).twin
     assert twin is not None
-    assert twin.run_id == first.pk
+    assert twin.run == str(first.pk)
 
 
 def seeded(*sent: int | None, temperature: float = 0.7, call: str = "") -> LoggedRun:

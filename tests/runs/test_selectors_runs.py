@@ -7,9 +7,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from evalboard.core.errors import NotFound
-from runs import selectors, services
+from runs import board as board_slice
 from runs.models import Event, Response, Run, Shard, Worker
-from runs.selectors.run_list import place_of
+from runs.run import add_repeats, case_rows, run_report, run_rows
+from runs.run.read_list import place_of
+from runs.suites import rescore_run, suite_rows
+from runs.work import leave_alone, worker_rows
 from tests import build
 
 pytestmark = pytest.mark.django_db
@@ -22,41 +25,41 @@ def n_queries(read: Any) -> int:
 
 
 def codes(run: Run) -> list[str]:
-    return [warning.code for warning in selectors.run_report(run.pk).warnings]
+    return [warning.code for warning in run_report(run.pk).warnings]
 
 
 def test_a_finished_run_spans_its_repeats() -> None:
     run = build.finished_run(("blue", "blue", "red"), ("blue", "red", "red"))
-    [row] = selectors.run_rows()
-    assert row.id == run.pk
+    [row] = run_rows()
+    assert row.id == str(run.pk)
     assert row.points == (pytest.approx(200 / 3), pytest.approx(100 / 3))
-    assert row.range == (pytest.approx(100 / 3), pytest.approx(200 / 3))
-    assert (row.n_done, row.n_total, row.n_repeats) == (6, 6, 2)
-    assert row.pins_held is True
-    assert row.model_name == "paint-1b"
-    assert row.bucket_id == run.bucket_id
+    assert row.range_so_far == (pytest.approx(100 / 3), pytest.approx(200 / 3))
+    assert (row.progress.n_done, row.progress.n_total, row.n_repeats) == (6, 6, 2)
+    assert row.pins.held is True
+    assert row.model == "paint-1b"
+    assert row.bucket == str(run.bucket_id)
 
 
 def test_a_run_at_work_spans_the_repeats_so_far() -> None:
     run = build.run(repeats=3)
     build.decode(run, 1, ("blue", "blue", "red"))
     build.decode(run, 2, ("blue", "blue", "blue"), ends=False)
-    row = selectors.run_report(run.pk).row
+    row = run_report(run.pk)
     assert row.status == "running"
     assert row.points == (pytest.approx(200 / 3), None, None)
-    assert row.range == (pytest.approx(200 / 3), pytest.approx(200 / 3))
+    assert row.range_so_far == (pytest.approx(200 / 3), pytest.approx(200 / 3))
 
 
 def test_an_incomplete_run_has_no_range_and_says_what_is_missing() -> None:
     run = build.finished_run(("blue", None, "red"), ("blue", "red", "red"))
-    report = selectors.run_report(run.pk)
-    assert report.row.status == "incomplete"
-    assert report.row.points == (None, pytest.approx(100 / 3))
-    assert report.row.range is None
-    assert (report.n_errors, report.errors_by_code) == (1, {"prompt_too_long": 1})
+    report = run_report(run.pk)
+    assert report.status == "incomplete"
+    assert report.points == (None, pytest.approx(100 / 3))
+    assert report.range_so_far is None
+    assert (report.errors.n, report.errors.by_code) == (1, {"prompt_too_long": 1})
     assert [line.n_missing for line in report.repeats] == [1, 0]
     assert report.warnings[0].code == "incomplete"
-    assert report.warnings[0].text == "1 of 6 responses are missing (1 prompt_too_long); no score is given."
+    assert report.warnings[0].text == "1 of 6 responses is missing (1 prompt_too_long); no score is given."
 
 
 def test_two_buckets_are_never_pooled() -> None:
@@ -64,12 +67,12 @@ def test_two_buckets_are_never_pooled() -> None:
     run = build.run(repeats=2)
     build.decode(run, 1, ("blue", "blue", "red"), by=[float32, float32, bfloat16])
     build.decode(run, 2, ("blue", "red", "red"), by=[float32, float32, bfloat16])
-    report = selectors.run_report(run.pk)
-    assert report.row.range is None
-    assert report.row.n_buckets == 2
-    assert selectors.run_rows()[0].range is None
+    report = run_report(run.pk)
+    assert report.range_so_far is None
+    assert report.n_buckets == 2
+    assert run_rows()[0].range_so_far is None
     first, second = report.buckets
-    assert [line.points for line in first.repeats] == [100.0, 50.0]
+    assert [line.score for line in first.repeats] == [100.0, 50.0]
     assert (first.range, second.range) == ((50.0, 100.0), (0.0, 0.0))
     assert (first.n_responses, first.share) == (4, pytest.approx(2 / 3))
     assert report.noise.n_unstable is None
@@ -81,12 +84,12 @@ def test_a_bucket_that_served_other_cases_in_each_repeat_has_no_range() -> None:
     run = build.run(repeats=2)
     build.decode(run, 1, ("blue", "blue", "red"), by=[float32, float32, bfloat16])
     build.decode(run, 2, ("blue", "blue", "red"), by=[float32, bfloat16, bfloat16])
-    assert [bucket.range for bucket in selectors.run_report(run.pk).buckets] == [None, None]
+    assert [bucket.range for bucket in run_report(run.pk).buckets] == [None, None]
 
 
 def test_noise_is_measured_from_whole_repeats() -> None:
     run = build.finished_run(("blue", "blue", "red"), ("blue", "red", "red"))
-    noise = selectors.run_report(run.pk).noise
+    noise = run_report(run.pk).noise
     assert noise.n_unstable == 1
     assert noise.disagreement_rate == pytest.approx(1 / 3)
     assert noise.sd_points == pytest.approx(100 / 3 / 2**0.5)
@@ -94,7 +97,7 @@ def test_noise_is_measured_from_whole_repeats() -> None:
 
 def test_noise_is_unknown_for_one_repeat() -> None:
     run = build.finished_run(("blue", "blue", "red"))
-    assert selectors.run_report(run.pk).noise.sd_points is None
+    assert run_report(run.pk).noise.sd_points is None
 
 
 def test_a_broken_pin_is_the_first_warning_and_names_both_values() -> None:
@@ -103,12 +106,12 @@ def test_a_broken_pin_is_the_first_warning_and_names_both_values() -> None:
         {"name": "max_num_seqs", "wanted": 1, "found": 8, "held": False},
     ]
     run = build.finished_run(by=build.process(pins=pins))
-    report = selectors.run_report(run.pk)
-    assert report.row.pins_held is False
-    assert selectors.run_rows()[0].pins_held is False
-    assert [pin.name for pin in report.pins] == ["max_num_seqs", "dtype"]
+    report = run_report(run.pk)
+    assert report.pins.held is False
+    assert run_rows()[0].pins.held is False
+    assert [pin.name for pin in report.pins.every] == ["max_num_seqs", "dtype"]
     assert report.warnings[0].code == "pins_broken"
-    assert "max_num_seqs (wanted 1, found 8)" in report.warnings[0].text
+    assert "max_num_seqs (should be 1, is 8)" in report.warnings[0].text
 
 
 def test_a_pin_that_only_the_second_process_broke_is_broken() -> None:
@@ -116,14 +119,14 @@ def test_a_pin_that_only_the_second_process_broke_is_broken() -> None:
     build.decode(run, 1, ("blue",) * 3, by=build.process())
     broken = [{"name": "max_num_seqs", "wanted": 1, "found": 4, "held": False}]
     build.decode(run, 2, ("blue",) * 3, by=build.process(pins=broken))
-    report = selectors.run_report(run.pk)
-    assert [(pin.found, pin.held) for pin in report.pins] == [(4, False)]
+    report = run_report(run.pk)
+    assert [(pin.found, pin.held) for pin in report.pins.every] == [(4, False)]
 
 
 def test_responses_that_nobody_vouches_for_are_counted() -> None:
     run = build.finished_run()
     Response.objects.filter(repeat__run=run, repeat__index=2).update(is_vouched=False)
-    [warning] = [found for found in selectors.run_report(run.pk).warnings if found.code == "unvouched"]
+    [warning] = [found for found in run_report(run.pk).warnings if found.code == "unvouched"]
     assert warning.text.startswith("3 responses are not vouched for")
 
 
@@ -142,7 +145,7 @@ def test_repeats_that_share_one_process_are_a_warning_and_two_processes_are_none
     build.decode(apart, 1, ("blue",) * 3, by=build.process())
     build.decode(apart, 2, ("blue",) * 3, by=build.process())
     assert "one_process" not in codes(apart)
-    assert [line.repeats for line in selectors.run_report(apart.pk).processes] == [(1,), (2,)]
+    assert [line.repeats for line in run_report(apart.pk).processes] == [(1,), (2,)]
 
 
 @pytest.mark.parametrize(("n_cases", "is_coarse"), [(24, True), (99, True), (100, False)])
@@ -158,22 +161,22 @@ def test_the_fast_profile_is_called_a_rough_signal() -> None:
 
 def test_a_queued_run_without_any_worker_says_so() -> None:
     run = build.run()
-    report = selectors.run_report(run.pk)
-    assert "No worker of pool default is there" in report.workers_waiting
+    report = run_report(run.pk)
+    assert "No worker of pool default is there" in report.waiting
     assert "no_matching_worker" in codes(run)
 
 
 def test_a_queued_run_says_why_the_only_worker_leaves_it_alone() -> None:
     run = build.run()
-    build.worker(note=f"Leaves run {run.pk} alone: it keeps to another serving stack.")
-    assert "another serving stack" in selectors.run_report(run.pk).workers_waiting
+    leave_alone(worker=build.worker(), noun="run", key=run.pk, why="it keeps to another serving stack.")
+    assert "another serving stack" in run_report(run.pk).waiting
     assert "no_matching_worker" in codes(run)
 
 
 def test_a_queued_run_with_a_free_worker_is_no_warning() -> None:
     run = build.run()
     build.worker()
-    assert "1 seen lately" in selectors.run_report(run.pk).workers_waiting
+    assert "1 seen lately" in run_report(run.pk).waiting
     assert "no_matching_worker" not in codes(run)
 
 
@@ -181,10 +184,10 @@ def test_a_second_run_with_the_same_bits_names_its_twin() -> None:
     by = build.process()
     first = build.finished_run(by=by)
     second = build.finished_run(by=by)
-    twin = selectors.run_report(second.pk).twin
+    twin = run_report(second.pk).twin
     assert twin is not None
-    assert (twin.run_id, twin.n_equal, twin.n_compared) == (first.pk, 6, 6)
-    assert selectors.run_report(first.pk).twin is None
+    assert (twin.run, twin.n_equal, twin.n_compared) == (str(first.pk), 6, 6)
+    assert run_report(first.pk).twin is None
 
 
 def test_a_twin_is_compared_by_bits_not_by_texts() -> None:
@@ -192,7 +195,7 @@ def test_a_twin_is_compared_by_bits_not_by_texts() -> None:
     build.finished_run(("blue",) * 3, by=by)
     second = build.run(repeats=1)
     build.decode(second, 1, ("blue",) * 3, by=by, logprob=-0.26)
-    twin = selectors.run_report(second.pk).twin
+    twin = run_report(second.pk).twin
     assert twin is not None
     assert (twin.n_equal, twin.n_compared) == (0, 3)
 
@@ -200,34 +203,32 @@ def test_a_twin_is_compared_by_bits_not_by_texts() -> None:
 def test_another_bucket_is_no_twin() -> None:
     build.finished_run(by=build.process(build.bucket("float32")))
     second = build.finished_run(by=build.process(build.bucket("bfloat16")))
-    assert selectors.run_report(second.pk).twin is None
+    assert run_report(second.pk).twin is None
 
 
 def test_scores_of_another_scorer_stand_beside_the_own_one() -> None:
     run = build.finished_run(("blue", "blue", "red"))
-    services.rescore_run(
-        run_id=run.pk, scorer={"kind": "contains"}, cases={"a/b c": {"kind": "regex", "pattern": "red"}}
-    )
-    own, other = selectors.run_report(run.pk).scores
-    assert (own.is_own, other.is_own) == (True, False)
-    assert own.points == (pytest.approx(200 / 3),)
-    assert other.points == (100.0,)
+    rescore_run(run_id=run.pk, scorer={"kind": "contains"}, cases={"a/b c": {"kind": "regex", "pattern": "red"}})
+    own, other = run_report(run.pk).scores
+    assert (own.scorer.is_own, other.scorer.is_own) == (True, False)
+    assert own.repeats == (pytest.approx(200 / 3),)
+    assert other.repeats == (100.0,)
 
 
 def test_progress_counts_shards_and_no_response() -> None:
     run = build.run(repeats=2)
     Shard.objects.filter(repeat__run=run, repeat__index=1).update(n_done=2)
-    progress = selectors.run_report(run.pk).progress
+    progress = run_report(run.pk).progress
     assert (progress.n_done, progress.n_total) == (2, 6)
     assert progress.rate_per_second is None
 
 
 def test_the_speed_of_added_repeats_forgets_the_time_between() -> None:
     run = build.finished_run(("blue",) * 3)
-    services.add_repeats(run_id=run.pk, n=1)
-    assert selectors.run_report(run.pk).progress.rate_per_second is None
+    add_repeats(run_id=run.pk, n=1)
+    assert run_report(run.pk).progress.rate_per_second is None
     Shard.objects.filter(repeat__run=run, repeat__index=2).update(n_done=1)
-    progress = selectors.run_report(run.pk).progress
+    progress = run_report(run.pk).progress
     assert progress.rate_per_second is not None
     assert progress.eta_seconds == pytest.approx(2 / progress.rate_per_second)
 
@@ -236,17 +237,17 @@ def test_the_last_error_is_the_newest_one_of_the_history() -> None:
     run = build.run()
     for text in ("first", "second"):
         Event.objects.create(run=run, level=Event.Level.ERROR, code="engine_error", text=text)
-    assert selectors.run_report(run.pk).last_error == "second"
+    assert run_report(run.pk).errors.last == "second"
 
 
 def test_stored_bytes_grow_with_what_is_stored() -> None:
     empty, full = build.run(), build.finished_run()
-    assert selectors.run_report(empty.pk).stored_bytes == 0
-    assert selectors.run_report(full.pk).stored_bytes > 0
+    assert run_report(empty.pk).stored_bytes == 0
+    assert run_report(full.pk).stored_bytes > 0
 
 
 def test_a_run_that_is_not_there_is_said_to_be_missing() -> None:
-    for read in (selectors.run_report, selectors.case_rows):
+    for read in (run_report, case_rows):
         with pytest.raises(NotFound):
             read(404)
 
@@ -266,24 +267,24 @@ def test_a_run_that_is_not_there_is_said_to_be_missing() -> None:
 def test_runs_are_filtered(wanted: dict[str, str], n: int) -> None:
     build.run(labels={"branch": "main"})
     build.finished_run()
-    assert len(selectors.run_rows(**wanted)) == n
+    assert len(run_rows(**wanted)) == n
 
 
 def test_runs_are_filtered_by_bucket_and_continued_below_a_place() -> None:
     first, second = build.finished_run(), build.finished_run()
-    newest, oldest = selectors.run_rows(bucket=first.bucket_id)
-    assert [newest.id, oldest.id] == [second.pk, first.pk]
-    assert [row.id for row in selectors.run_rows(before=place_of(newest))] == [first.pk]
+    newest, oldest = run_rows(bucket=first.bucket_id)
+    assert [newest.id, oldest.id] == [str(second.pk), str(first.pk)]
+    assert [row.id for row in run_rows(before=place_of(newest))] == [str(first.pk)]
 
 
 def test_fifty_runs_cost_as_many_queries_as_one() -> None:
     by = build.process()
     build.finished_run(by=by)
-    for_one = n_queries(selectors.run_rows), n_queries(selectors.board), n_queries(selectors.suite_rows)
+    for_one = n_queries(run_rows), n_queries(board_slice.board), n_queries(suite_rows)
     for _ in range(49):
         build.finished_run(by=by)
-    assert len(selectors.run_rows()) == 50
-    assert (n_queries(selectors.run_rows), n_queries(selectors.board), n_queries(selectors.suite_rows)) == for_one
+    assert len(run_rows()) == 50
+    assert (n_queries(run_rows), n_queries(board_slice.board), n_queries(suite_rows)) == for_one
 
 
 def test_fifty_cases_and_ten_repeats_cost_as_many_queries_as_one() -> None:
@@ -292,14 +293,14 @@ def test_fifty_cases_and_ten_repeats_cost_as_many_queries_as_one() -> None:
     large = build.run(build.suite("many", [f"case {number}" for number in range(50)]), repeats=10)
     for repeat in range(1, 11):
         build.decode(large, repeat, ["blue"] * 50, by=by)
-    for read in (selectors.run_report, selectors.case_rows):
+    for read in (run_report, case_rows):
         assert n_queries(lambda read=read: read(large.pk)) == n_queries(lambda read=read: read(small.pk))  # type: ignore[misc]
 
 
 def test_no_report_counts_responses() -> None:
     run = build.finished_run()
     with CaptureQueriesContext(connection) as queries:
-        selectors.run_report(run.pk)
+        run_report(run.pk)
     counting = [query["sql"] for query in queries if "COUNT(*)" in query["sql"] and "runs_response" in query["sql"]]
     # The one count there is reads a partial index that holds only responses that nobody vouches for.
     assert all("is_vouched" in sql for sql in counting)
@@ -312,35 +313,37 @@ def test_workers_are_told_apart() -> None:
     build.worker("silent", seen_at="2026-01-01T00:00:00Z")
     build.worker("stopped", stopped_at="2026-01-01T00:00:00Z")
     Shard.objects.filter(repeat__run=run, repeat__index=2).update(status=Shard.Status.RUNNING, owner=working)
-    rows = {row.name: row for row in selectors.worker_rows()}
+    rows = {row.name: row for row in worker_rows()}
     assert {name: row.state for name, row in rows.items()} == {name: name for name in rows}
-    assert (rows["working"].run_id, rows["working"].repeat, rows["working"].shard_last) == (run.pk, 2, 2)
-    assert rows["idle"].run_id is None
+    shard = rows["working"].shard
+    assert shard is not None
+    assert (shard.run, shard.repeat, shard.last) == (str(run.pk), 2, 2)
+    assert rows["idle"].shard is None
 
 
 def test_workers_cost_a_fixed_number_of_queries() -> None:
     build.worker("one")
-    for_one = n_queries(selectors.worker_rows)
+    for_one = n_queries(worker_rows)
     for number in range(49):
         build.worker(f"worker {number}")
-    assert n_queries(selectors.worker_rows) == for_one
+    assert n_queries(worker_rows) == for_one
 
 
 def test_the_board_shows_what_needs_somebody() -> None:
     failed = build.run()
     Run.objects.filter(pk=failed.pk).update(status=Run.Status.FAILED)
-    finished = build.finished_run()
+    finished = build.finished_run([build.TARGET] * 3, [build.TARGET] * 3)
     queued = build.run()
     build.worker("silent", seen_at="2026-01-01T00:00:00Z")
-    board = selectors.board()
-    assert [row.id for row in board.attention] == [failed.pk]
-    assert [row.id for row in board.in_progress] == [queued.pk]
-    assert [row.id for row in board.recent] == [finished.pk]
+    board = board_slice.board()
+    assert [row.id for row in board.attention] == [str(failed.pk)]
+    assert [row.id for row in board.in_progress] == [str(queued.pk)]
+    assert [row.id for row in board.recent] == [str(finished.pk)]
     assert [worker.name for worker in board.silent_workers] == ["silent"]
     assert [row.slug for row in board.suites] == ["colours"]
 
 
 def test_a_stopped_worker_is_not_silent() -> None:
     build.worker("gone", seen_at="2026-01-01T00:00:00Z", stopped_at="2026-01-01T00:00:00Z")
-    assert selectors.board().silent_workers == ()
+    assert board_slice.board().silent_workers == ()
     assert Worker.objects.count() == 1

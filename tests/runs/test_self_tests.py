@@ -8,10 +8,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from evalboard.core.errors import InvalidInput, ProfileRefused
-from evalboard.core.profile_defaults import DEFAULT_PROFILES
-from runs import selectors, services
+from evalboard.core.profile import DEFAULT_PROFILES
+from runs.catalogue import create_profile
 from runs.models import EngineProcess, Run, SelfTest, Worker
-from runs.selectors.self_test import self_test_result
+from runs.work import record_self_test, self_test_result, stop_worker, worker_rows
 from tests.self_tests import result
 
 GPU = {"kind": "cuda", "gpus": [{"name": "NVIDIA H100", "capability": 9.0}], "n_cores": 32}
@@ -22,7 +22,7 @@ NewWorker = Callable[..., Worker]
 
 def record(**changes: Any) -> SelfTest:
     known = {"host": "here", "hardware": GPU, "versions": VERSIONS, "result": result(device="cuda")}
-    return services.record_self_test(**{**known, **changes})
+    return record_self_test(**{**known, **changes})
 
 
 def of(worker: Worker) -> SelfTest | None:
@@ -62,7 +62,7 @@ def test_another_nodes_self_test_vouches_for_nobody_else(
 
 def test_workers_at_work_take_a_new_self_test_over(gpu_worker: NewWorker) -> None:
     working, stopped = gpu_worker("working"), gpu_worker("stopped")
-    services.stop_worker(worker=stopped)
+    stop_worker(worker=stopped)
     test = record()
     assert (of(working), of(stopped)) == (test, None)
     assert self_test_result(working.pk) == test.result
@@ -79,9 +79,7 @@ def test_the_manifest_tells_the_self_test_and_the_fingerprint_does_not(
     worker: Worker, new_engine_process: Callable[..., EngineProcess]
 ) -> None:
     before = new_engine_process()
-    test = services.record_self_test(
-        host=worker.host, hardware=worker.hardware, versions=worker.versions, result=result()
-    )
+    test = record_self_test(host=worker.host, hardware=worker.hardware, versions=worker.versions, result=result())
     after = new_engine_process()
     told = {"id": test.pk, "at": test.created_at.isoformat(), "is_invariant": True}
     assert before.manifest["host"]["self_test"] is None
@@ -93,7 +91,7 @@ def test_the_manifest_tells_the_self_test_and_the_fingerprint_does_not(
 @pytest.fixture
 def invariant(db: None) -> str:
     settings = DEFAULT_PROFILES["invariant"]["settings"]
-    return services.create_profile(slug="invariant", title="", settings=settings)[0].slug
+    return create_profile(slug="invariant", title="", settings=settings)[0].slug
 
 
 def test_invariant_is_refused_where_no_node_was_tested(
@@ -125,11 +123,11 @@ def test_a_worker_row_tells_what_was_found(gpu_worker: NewWorker) -> None:
     gpu_worker("untested", host="there")
     gpu_worker("failed")
     test = record(result=FAILED)
-    rows = {row.name: row.self_test for row in selectors.worker_rows()}
+    rows = {row.name: row.self_test for row in worker_rows()}
     assert rows["untested"] is None
     found = rows["failed"]
     assert found is not None
-    assert (found.id, found.at, found.is_invariant) == (test.pk, test.created_at, False)
+    assert (found.id, found.at, found.is_invariant) == (str(test.pk), test.created_at, False)
     [odd] = [finding for finding in found.findings if not finding.is_same]
     assert (odd.kernels, odd.operation, odd.dtype) == ("invariant", "attention step", "bfloat16")
 
@@ -137,7 +135,7 @@ def test_a_worker_row_tells_what_was_found(gpu_worker: NewWorker) -> None:
 def test_self_tests_cost_no_query_each(gpu_worker: NewWorker) -> None:
     def n_queries() -> int:
         with CaptureQueriesContext(connection) as queries:
-            assert all(row.self_test for row in selectors.worker_rows())
+            assert all(row.self_test for row in worker_rows())
         return len(queries)
 
     gpu_worker("first")

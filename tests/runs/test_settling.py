@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from evalboard.contract.release import RepeatsToAdd, SettlePlan
 from evalboard.core.errors import Conflict, NotFound
-from runs import services
+from runs.catalogue import create_policy
 from runs.models import Event, Release, Repeat, Run, Settling, Shard
+from runs.release import create_release, decide_release, settle_plans, settle_release
+from runs.run import add_repeats, cancel_run
 from tests import build
 from tests.runs import judged
 
@@ -39,16 +42,16 @@ def open_one(pair: tuple[Run, Run]) -> Release:
     return release
 
 
-def plan_of(release: Release) -> dict[str, Any]:
-    plan = services.settle_plan(release_id=release.pk)
+def plan_of(release: Release) -> SettlePlan:
+    plan = settle_plans(release_id=release.pk).whole
     assert plan is not None
     return plan
 
 
 def settle(release: Release, by: Any = None, **changes: Any) -> Settling:
     plan = plan_of(release)
-    asked = {"look": plan["look"], "n_responses": plan["n_responses"], **changes}
-    return services.settle_release(release_id=release.pk, **asked, user=by)
+    asked = {"look": plan.look, "n_responses": plan.n_responses, **changes}
+    return settle_release(release_id=release.pk, **asked, user=by)
 
 
 def claim_order(runs: tuple[Run, Run]) -> list[tuple[int, int]]:
@@ -59,10 +62,10 @@ def claim_order(runs: tuple[Run, Run]) -> list[tuple[int, int]]:
 
 def test_the_plan_names_what_it_takes(open_one: Release, pair: tuple[Run, Run]) -> None:
     plan = plan_of(open_one)
-    assert (plan["look"], plan["n_responses"], plan["refused"]) == (10, 98, "")
-    assert plan["runs"] == [{"run": run.pk, "n_before": 3, "n_more": 7} for run in pair]
+    assert (plan.look, plan.n_responses, plan.refused) == (10, 98, None)
+    assert plan.runs == tuple(RepeatsToAdd(run=str(run.pk), n_before=3, n_more=7, n_chosen=None) for run in pair)
     Run.objects.filter(pk=pair[0].pk).update(started_at=None)
-    assert plan_of(open_one)["minutes"] is None  # no speed is known
+    assert plan_of(open_one).minutes is None  # no speed is known
 
 
 def test_minutes_come_from_the_speed_that_the_runs_had(open_one: Release, pair: tuple[Run, Run]) -> None:
@@ -74,15 +77,15 @@ def test_minutes_come_from_the_speed_that_the_runs_had(open_one: Release, pair: 
             ended = began + timedelta(seconds=seconds * repeat.index) + late
             Repeat.objects.filter(pk=repeat.pk).update(finished_at=ended)
     plan = plan_of(open_one)
-    assert plan["minutes"] == pytest.approx(7 * 3)
+    assert plan.minutes == pytest.approx(7 * 3)
 
 
 def test_repeats_go_to_both_sides_in_turn(open_one: Release, pair: tuple[Run, Run]) -> None:
     person = build.user()
     settling = settle(open_one, person)
-    assert claim_order(pair) == [(run.pk, 3 + n) for n in range(1, 8) for run in pair]
+    assert claim_order(pair) == [(run.pk, 3 + n) for n in range(1, 8) for run in (pair if n % 2 else pair[::-1])]
     assert (settling.asked_by, settling.plan) == (person, [
-        {"run": run.pk, "n_before": 3, "n_more": 7} for run in pair
+        {"run": run.pk, "n_before": 3, "n_more": 7, "n_chosen": None} for run in pair
     ])  # fmt: skip
     for run, other in (pair, pair[::-1]):
         run.refresh_from_db()
@@ -95,15 +98,15 @@ def test_the_verdict_is_taken_over_all_repeats_when_the_last_has_ended(
     open_one: Release, pair: tuple[Run, Run]
 ) -> None:
     look = settle(open_one).look
-    assert services.settle_plan(release_id=open_one.pk) is None  # under way
+    assert settle_plans(release_id=open_one.pk).whole is None  # under way
     judged.more(pair[0], range(4, look + 1))
-    assert services.decide_release(release_id=open_one.pk).pk == open_one.verdict_id
+    assert decide_release(release_id=open_one.pk).pk == open_one.verdict_id
     judged.more(pair[1], range(4, look + 1))
-    settled = services.decide_release(release_id=open_one.pk)
+    settled = decide_release(release_id=open_one.pk)
     gate = settled.document["gates"][0]
     assert (gate["look"], gate["k_baseline"], gate["k_candidate"]) == (look, look, look)
     assert settled.word == "ship"
-    assert services.settle_plan(release_id=open_one.pk) is None
+    assert settle_plans(release_id=open_one.pk).whole is None
 
 
 def test_other_numbers_than_the_plans_add_nothing(open_one: Release, pair: tuple[Run, Run]) -> None:
@@ -116,17 +119,17 @@ def test_other_numbers_than_the_plans_add_nothing(open_one: Release, pair: tuple
 
 def test_asked_twice_it_is_done_once(open_one: Release, pair: tuple[Run, Run]) -> None:
     plan = plan_of(open_one)
-    asked = {"release_id": open_one.pk, "look": plan["look"], "n_responses": plan["n_responses"], "user": None}
-    services.settle_release(**asked)
+    asked = {"release_id": open_one.pk, "look": plan.look, "n_responses": plan.n_responses, "user": None}
+    settle_release(**asked)
     with pytest.raises(Conflict, match="would not settle"):
-        services.settle_release(**asked)
-    assert Repeat.objects.filter(run__in=pair).count() == 2 * plan["look"]
+        settle_release(**asked)
+    assert Repeat.objects.filter(run__in=pair).count() == 2 * plan.look
 
 
 def test_a_stack_that_was_rotated_away_can_give_no_more(open_one: Release, process: Any) -> None:
     small = judged.suite("small", n_cases=3)
     rotated = judged.run(small, repeats=1, by=build.bucket("bfloat16"))
-    refused = plan_of(open_one)["refused"]
+    refused = plan_of(open_one).refused
     assert refused.startswith("Another stack serves local under pinned since")
     assert f"(run {rotated.pk})" in refused
     with pytest.raises(Conflict, match="Another stack"):
@@ -135,37 +138,37 @@ def test_a_stack_that_was_rotated_away_can_give_no_more(open_one: Release, proce
 
 
 def test_a_run_that_did_not_finish_gets_no_more(open_one: Release, pair: tuple[Run, Run]) -> None:
-    services.add_repeats(run_id=pair[1].pk, n=1)
-    services.cancel_run(run_id=pair[1].pk)
+    add_repeats(run_id=pair[1].pk, n=1)
+    cancel_run(run_id=pair[1].pk)
     with pytest.raises(Conflict, match=f"Run {pair[1].pk} is cancelled"):
         settle(open_one)
 
 
 def test_what_repeats_cannot_settle_has_no_plan(pair: tuple[Run, Run], process: Any) -> None:
-    services.create_policy(
+    create_policy(
         slug="wide", title="Wide", settings={"rule": "paired", "tolerance_points": 30.0, "looks": [3, 10, 20]}
     )
     ship = judged.release(*pair, policy="wide")
-    assert services.settle_plan(release_id=ship.pk) is None
-    services.create_policy(slug="guarded", title="", settings={**POLICY_SETTINGS, "rule": "strict"})
+    assert settle_plans(release_id=ship.pk).whole is None
+    create_policy(slug="guarded", title="", settings={**POLICY_SETTINGS, "rule": "strict"})
     noisy = judged.release(
         pair[0], judged.run(pair[0].suite_version, SOMETIMES, repeats=3, by=process), policy="guarded"
     )
     assert noisy.verdict is not None
     assert noisy.verdict.document["reasons"][0]["code"] == "noisy"
-    assert services.settle_plan(release_id=noisy.pk) is None
+    assert settle_plans(release_id=noisy.pk).whole is None
     with pytest.raises(Conflict, match="would not settle"):
-        services.settle_release(release_id=noisy.pk, look=10, n_responses=300, user=None)
+        settle_release(release_id=noisy.pk, look=10, n_responses=300, user=None)
     with pytest.raises(NotFound):
-        services.settle_plan(release_id=999_999)
+        settle_plans(release_id=999_999)
 
 
 def test_a_single_run_is_brought_up_to_the_first_look(pair: tuple[Run, Run], process: Any) -> None:
     candidate = judged.run(pair[0].suite_version, repeats=1, by=process)
     release = judged.release(pair[0], candidate)
     plan = plan_of(release)
-    assert (plan["look"], plan["n_responses"]) == (3, 14)
-    assert plan["runs"] == [{"run": candidate.pk, "n_before": 1, "n_more": 2}]
+    assert (plan.look, plan.n_responses) == (3, 14)
+    assert plan.runs == (RepeatsToAdd(run=str(candidate.pk), n_before=1, n_more=2, n_chosen=None),)
 
 
 def test_only_the_gates_that_need_it_are_settled(pair: tuple[Run, Run], process: Any) -> None:
@@ -173,7 +176,7 @@ def test_only_the_gates_that_need_it_are_settled(pair: tuple[Run, Run], process:
     sure = [judged.run(other, repeats=3, by=process) for _ in range(2)]
     third = judged.suite("words", n_cases=7)
     open_advice = [judged.run(third, repeats=3, by=process) for _ in range(2)]
-    release = services.create_release(
+    release = create_release(
         gates=[
             {"suite": "colours", "candidate": sure[1].pk, "baseline": sure[0].pk},
             {"suite": "sample", "candidate": pair[1].pk, "baseline": pair[0].pk},
@@ -181,14 +184,14 @@ def test_only_the_gates_that_need_it_are_settled(pair: tuple[Run, Run], process:
         ],
         policy="sample",
     )
-    assert [each["run"] for each in plan_of(release)["runs"]] == [run.pk for run in pair]
+    assert [each.run_id for each in plan_of(release).runs] == [run.pk for run in pair]
 
 
 def test_a_repeat_that_was_cancelled_before_counts_for_nothing(pair: tuple[Run, Run]) -> None:
     Repeat.objects.filter(run=pair[1], index=2).update(status="cancelled")
     release = judged.release(*pair)
     plan = plan_of(release)
-    assert plan["look"] == 3
-    assert plan["runs"] == [{"run": pair[1].pk, "n_before": 3, "n_more": 1}]
+    assert plan.look == 3
+    assert plan.runs == (RepeatsToAdd(run=str(pair[1].pk), n_before=3, n_more=1, n_chosen=None),)
     settle(release)
     assert claim_order(pair) == [(pair[1].pk, 4)]

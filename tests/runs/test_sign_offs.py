@@ -9,12 +9,14 @@ import pytest
 from django.db import IntegrityError, connection, connections, transaction
 from django.utils import timezone
 
-from evalboard.core import gate_document
-from evalboard.core import verdict as core_verdict
 from evalboard.core.errors import Conflict, InvalidInput, NotFound, Refused
-from runs import selectors, services, sign_off_chain
+from evalboard.core.verdict import FIRST_VERDICT_RULES, VERDICT_RULES
+from runs import sign_off_chain
+from runs.access import remove_person
 from runs.models import Release, Response, Run, SignOff, Token
-from runs.selectors.sign_off import sign_off_records
+from runs.release import decide_release, release_report, sign_release
+from runs.release.read_sign_offs import sign_off_records
+from runs.run import add_repeats
 from tests import build
 from tests.runs import judged
 from tests.runs.judged import ALWAYS
@@ -48,7 +50,7 @@ def person(db: None) -> Any:
 def sign(release: Release, by: Any, decision: str = "approve", **changes: Any) -> SignOff:
     assert release.verdict is not None
     asked = {"release_id": release.pk, "decision": decision, "note": "", "input_digest": release.verdict.input_digest}
-    return services.sign_release(**{**asked, **changes}, user=by)
+    return sign_release(**{**asked, **changes}, user=by)
 
 
 def soon(days: float = 30) -> Any:
@@ -145,16 +147,16 @@ def test_what_was_looked_at_must_be_what_is_there(ship: Release, pair: tuple[Run
 
 def test_a_sign_off_is_void_once_what_it_rests_on_changes(ship: Release, pair: tuple[Run, Run], person: Any) -> None:
     sign(ship, person)
-    assert [line.void for line in selectors.release_report(ship.pk).sign_offs] == [""]
+    assert [line.void for line in release_report(ship.pk).signoffs] == [None]
     Response.objects.filter(repeat__run=pair[1], case_index=0).update(is_vouched=False)
-    services.decide_release(release_id=ship.pk)
-    report = selectors.release_report(ship.pk)
-    assert report.row.outcome == "void"
-    assert "has changed since" in report.sign_offs[0].void
+    decide_release(release_id=ship.pk)
+    report = release_report(ship.pk)
+    assert report.outcome == "void"
+    assert "has changed since" in report.signoffs[0].void
 
 
 def test_nobody_signs_while_repeats_are_at_work(ship: Release, pair: tuple[Run, Run], person: Any) -> None:
-    services.add_repeats(run_id=pair[1].pk, n=1)
+    add_repeats(run_id=pair[1].pk, n=1)
     with pytest.raises(Conflict, match=f"Run {pair[1].pk} is queued"):
         sign(ship, person)
 
@@ -197,7 +199,7 @@ def test_a_change_made_past_the_trigger_shows(ship: Release, person: Any, statem
 def test_a_person_who_signed_can_be_shut_out_and_their_sign_off_stays(ship: Release, person: Any) -> None:
     build.token(person, "sign")
     sign(ship, person)
-    services.remove_person(name="mary")
+    remove_person(name="mary")
     assert not Token.objects.filter(revoked_at=None).exists()
     assert (SignOff.objects.get().person_name, problems()) == ("mary", [""])
     person.refresh_from_db()
@@ -229,25 +231,25 @@ def test_many_who_sign_at_once_make_one_chain() -> None:
 
 def under_earlier_rules(monkeypatch: pytest.MonkeyPatch, rules: str) -> None:
     """As before an upgrade: verdicts are taken under these rules, and their documents name them or not."""
-    for module in (core_verdict, gate_document):
-        monkeypatch.setattr(module, "RULES", rules)
+    for module in ("evalboard.core.verdict.verdict", "runs.release.read", "runs.release.verdict_inputs"):
+        monkeypatch.setattr(f"{module}.VERDICT_RULES", rules)
 
 
-@pytest.mark.parametrize("rules", ["verdict 0.9", gate_document.FIRST_RULES])
+@pytest.mark.parametrize("rules", ["verdict 0.9", FIRST_VERDICT_RULES])
 def test_an_upgrade_of_the_rules_leaves_what_was_signed_as_it_was_signed(
     pair: tuple[Run, Run], person: Any, monkeypatch: pytest.MonkeyPatch, rules: str
 ) -> None:
     with monkeypatch.context() as earlier:
         under_earlier_rules(earlier, rules)
         release = judged.release(*pair)
-        if rules == gate_document.FIRST_RULES:  # its documents did not name them
+        if rules == FIRST_VERDICT_RULES:  # its documents did not name them
             release.verdict.document.pop("rules")
             release.verdict.save(update_fields=["document"])
         sign(release, person)
-    kept = services.decide_release(release_id=release.pk)
+    kept = decide_release(release_id=release.pk)
     assert kept == release.verdict
-    report = selectors.release_report(release.pk)
-    assert (report.row.outcome, report.sign_offs[0].void) == ("approved", "")
+    report = release_report(release.pk)
+    assert (report.outcome, report.signoffs[0].void) == ("approved", None)
     assert [line.code for line in report.warnings].count("earlier_rules") == 1
     sign(release, person, "reject", note="On second thoughts.")  # on the very verdict that is shown
     assert SignOff.objects.filter(verdict=kept).count() == 2
@@ -260,12 +262,12 @@ def test_an_upgrade_of_the_rules_decides_what_nobody_signed_anew(
         under_earlier_rules(earlier, "verdict 0.9")
         unsigned, waived = judged.release(*pair), judged.release(*pair, policy="strict")
         sign(waived, person, "waive", note="Until then.", expires_at=soon())
-    assert services.decide_release(release_id=unsigned.pk) != unsigned.verdict
-    assert services.decide_release(release_id=waived.pk) == waived.verdict
+    assert decide_release(release_id=unsigned.pk) != unsigned.verdict
+    assert decide_release(release_id=waived.pk) == waived.verdict
     past_the_trigger("UPDATE runs_signoff SET expires_at = now()")  # the waiver has ended
-    taken = services.decide_release(release_id=waived.pk)
-    assert (taken != waived.verdict, taken.document["rules"]) == (True, gate_document.RULES)
-    assert [line.code for line in selectors.release_report(waived.pk).warnings].count("earlier_rules") == 0
+    taken = decide_release(release_id=waived.pk)
+    assert (taken != waived.verdict, taken.document["rules"]) == (True, VERDICT_RULES)
+    assert [line.code for line in release_report(waived.pk).warnings].count("earlier_rules") == 0
 
 
 def test_what_was_signed_under_earlier_rules_is_void_once_its_inputs_move(
@@ -276,5 +278,5 @@ def test_what_was_signed_under_earlier_rules_is_void_once_its_inputs_move(
         release = judged.release(*pair)
         sign(release, person)
     Response.objects.filter(repeat__run=pair[0]).update(is_vouched=False)
-    assert services.decide_release(release_id=release.pk) != release.verdict
-    assert selectors.release_report(release.pk).row.outcome == "void"
+    assert decide_release(release_id=release.pk) != release.verdict
+    assert release_report(release.pk).outcome == "void"

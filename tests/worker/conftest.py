@@ -13,13 +13,14 @@ from typing import Any
 import psutil
 import pytest
 
-from evalboard.core.profile_defaults import DEFAULT_PROFILES
+from evalboard.core.profile import DEFAULT_PROFILES
+from tests.nursery import Nursery, Process
 
 ROOT = Path(__file__).resolve().parents[2]
 LEASE_SECONDS = 3.0
-PATIENCE_SECONDS = 180.0
+PATIENCE_SECONDS = 600.0
 
-WorkerProcess = subprocess.Popen[bytes]
+WorkerProcess = subprocess.Popen[bytes] | Process
 Start = Callable[..., WorkerProcess]
 Wait = Callable[[Callable[[], object], str], None]
 
@@ -35,6 +36,15 @@ def setup(request: pytest.FixtureRequest, settings: Any) -> dict[str, str]:
     return {"REDIS_URL": redis.url, "EVALBOARD_LOOK_SECONDS": "5"}
 
 
+@pytest.fixture(scope="session")
+def scripted_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An interpreter that runs the scripted host in place of the file it is given."""
+    script = tmp_path_factory.mktemp("scripted") / "python"
+    script.write_text(f'#!/bin/sh\nexec {sys.executable} {Path(__file__).parent / "scripted_host.py"} "$@"\n')
+    script.chmod(0o755)
+    return script
+
+
 @pytest.fixture
 def processes() -> Iterator[list[WorkerProcess]]:
     """Every process that `start_worker` started; whatever still runs is killed at the end, engines too."""
@@ -45,25 +55,31 @@ def processes() -> Iterator[list[WorkerProcess]]:
 
 
 @pytest.fixture
-def start_worker(database_url: str, tmp_path: Path, setup: dict[str, str], processes: list[WorkerProcess]) -> Start:
-    """Start `python -m worker OPTIONS`, by default on the scripted engine, in a process group of its own."""
+def start_worker(
+    database_url: str, scripted_python: Path, setup: dict[str, str], processes: list[WorkerProcess], nursery: Nursery
+) -> Start:
+    """Start `python -m worker OPTIONS`, by default on the scripted engine, in a process group of its own.
+
+    Its interpreter is fresh where a PYTHONPATH is given, for Python itself reads that.
+    """
 
     def start(*options: str, **environment: str) -> WorkerProcess:
         known = {
             "DATABASE_URL": database_url,
-            "EVALBOARD_VLLM_PYTHON": str(scripted_python(tmp_path)),
+            "EVALBOARD_VLLM_PYTHON": str(scripted_python),
             "EVALBOARD_LEASE_SECONDS": str(LEASE_SECONDS),
             "EVALBOARD_HEARTBEAT_SECONDS": "0.5",
             "EVALBOARD_RESPONSE_SECONDS": "2",
             "EVALBOARD_START_PAUSE_SECONDS": "0.2",
             **setup,
         }
-        worker = subprocess.Popen(
-            [sys.executable, "-m", "worker", *options],
-            cwd=ROOT,
-            env={**os.environ, **known, **environment},
-            process_group=0,
-        )
+        variables = {**os.environ, **known, **environment}
+        worker: WorkerProcess
+        if "PYTHONPATH" in environment:
+            command = [sys.executable, "-m", "worker", *options]
+            worker = subprocess.Popen(command, cwd=ROOT, env=variables, process_group=0)
+        else:
+            worker = nursery.start("worker", *options, environment=variables)
         processes.append(worker)
         return worker
 
@@ -88,20 +104,22 @@ def wait_until(processes: list[WorkerProcess]) -> Wait:
 @pytest.fixture
 def new_run(settings: Any) -> Callable[..., Any]:
     """Ask for a run of the given prompts; the right answer to each is "blue"."""
-    from runs import services
+    from runs.catalogue import create_endpoint, create_profile
     from runs.models import Endpoint, Profile, Run
+    from runs.run import create_run
+    from runs.suites import push_suite
 
     path = str(settings.MODEL_ROOTS[0] / "scripted")
 
     def create(prompts: list[str], *, under: str = "pinned", **changes: Any) -> Run:
         cases = [{"id": f"case-{n}", "prompt": prompt, "target": "blue"} for n, prompt in enumerate(prompts)]
         suite = {"slug": "words", "title": "Words", "scorer": {"kind": "exact"}, "cases": cases}
-        services.push_suite(document=suite)
+        push_suite(document=suite)
         if not Endpoint.objects.exists():
-            services.create_endpoint(slug="scripted", model_path=path, dtype="float32", line="scripted")
+            create_endpoint(slug="scripted", model_path=path, dtype="float32", line="scripted")
         if not Profile.objects.filter(slug=under).exists():
-            services.create_profile(slug=under, title="", settings=DEFAULT_PROFILES[under]["settings"])
-        return services.create_run(**{"suite": "words", "endpoint": "scripted", "profile": under, **changes})
+            create_profile(slug=under, title="", settings=DEFAULT_PROFILES[under]["settings"])
+        return create_run(**{"suite": "words", "endpoint": "scripted", "profile": under, **changes})
 
     return create
 
@@ -127,15 +145,6 @@ def kill_group(worker: WorkerProcess) -> None:
     with suppress(ProcessLookupError):
         os.killpg(worker.pid, signal.SIGKILL)
     worker.wait()
-
-
-def scripted_python(folder: Path) -> Path:
-    """An interpreter that runs the scripted host in place of the file it is given."""
-    script = folder / "python"
-    if not script.exists():  # a second worker's may be starting: a file that is being executed cannot be written
-        script.write_text(f'#!/bin/sh\nexec {sys.executable} {Path(__file__).parent / "scripted_host.py"} "$@"\n')
-        script.chmod(0o755)
-    return script
 
 
 def _is_engine(process: psutil.Process) -> bool:

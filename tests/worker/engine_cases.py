@@ -5,10 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evalboard.core import profile
-from evalboard.core.profile import EnginePlan
-from evalboard.core.profile_defaults import DEFAULT_PROFILES
-from evalboard.core.provenance import Decoded, Outcome
+from evalboard.core.profile import DEFAULT_PROFILES, EnginePlan, parse_profile, plan_engine
+from evalboard.core.trace import Decoded, Outcome
 from worker.engines.base import DecodeRequest, EngineSpec, Started
 from worker.engines.vllm import VllmEngine
 
@@ -20,7 +18,7 @@ def make_plan(slug: str = "pinned", changes: dict[str, Any] | None = None, **ask
     settings = copy.deepcopy(DEFAULT_PROFILES[slug]["settings"])
     settings["cpu"]["engine"] |= changes or {}
     wanted = {"dtype": "float32", "quantization": None, "max_model_len": 512, "max_tokens": 16, "stop": ()} | asked
-    return profile.resolve(profile.parse(settings), HARDWARE, **wanted)
+    return plan_engine(parse_profile(settings), HARDWARE, **wanted)
 
 
 def request(index: int, text: str, sampling: Any) -> DecodeRequest:

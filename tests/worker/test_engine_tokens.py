@@ -41,7 +41,7 @@ def test_an_id_without_a_spelling_stands_for_nothing() -> None:
 @pytest.mark.parametrize("messages", [[], [{"role": "user", "content": ""}], [{"role": "user", "content": " \n"}]])
 def test_messages_that_say_nothing_are_an_empty_prompt(messages: list[dict[str, str]]) -> None:
     with pytest.raises(vllm_tokens.RequestRefused) as refused:
-        vllm_tokens.render(object(), messages, None)
+        vllm_tokens.render(object(), messages, None, {})
     assert refused.value.code == "prompt_empty"
 
 

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from runs import services
+from evalboard.contract.probe import Probe as ProbeAnswer
+from runs.catalogue import create_endpoint, store_default_profiles
 from runs.models import Endpoint, EngineProcess, Probe, Response, Run, Worker
-from runs.selectors.probe import ProbeDetail, probe_calls, probe_detail
+from runs.probes import create_probe
+from runs.probes.read import probe_calls, probe_detail
 from tests.worker.conftest import Start, Wait, engines
 
 # How a worker hears of work in a team is the same for every kind of it: the first test here has both set-ups.
@@ -30,27 +32,27 @@ def start_worker(start_worker: Start) -> Start:
 @pytest.fixture
 def new_probe(settings: Any) -> NewProbe:
     def ask(kind: str, *, profile: str = "pinned", **parameters: Any) -> Probe:
-        services.store_default_profiles()
+        store_default_profiles()
         if not Endpoint.objects.exists():
             path = str(settings.MODEL_ROOTS[0] / "scripted")
-            services.create_endpoint(slug="scripted", model_path=path, dtype="float32", line="scripted")
-        return services.create_probe(endpoint="scripted", kind=kind, profile=profile, parameters=parameters)
+            create_endpoint(slug="scripted", model_path=path, dtype="float32", line="scripted")
+        return create_probe(endpoint="scripted", kind=kind, profile=profile, parameters=parameters)
 
     return ask
 
 
 @pytest.fixture
-def found(wait_until: Wait) -> Callable[[Probe], ProbeDetail]:
+def found(wait_until: Wait) -> Callable[[Probe], ProbeAnswer]:
     """Wait for the end of a probe."""
 
-    def wait(probe: Probe) -> ProbeDetail:
-        wait_until(lambda: probe_detail(probe.pk).row.is_terminal, "the probe has ended")
+    def wait(probe: Probe) -> ProbeAnswer:
+        wait_until(lambda: probe_detail(probe.pk).is_terminal, "the probe has ended")
         return probe_detail(probe.pk)
 
     return wait
 
 
-Found = Callable[[Probe], ProbeDetail]
+Found = Callable[[Probe], ProbeAnswer]
 
 
 def test_a_seed_that_is_honoured_is_found_before_the_shards_that_wait(
@@ -61,8 +63,8 @@ def test_a_seed_that_is_honoured_is_found_before_the_shards_that_wait(
     start_worker(SCRIPTED_SECONDS="0.05")
     detail = found(probe)
     assert Response.objects.count() < 40
-    assert (detail.row.status, detail.n_done, detail.n_total) == ("finished", 22, 22)
-    assert detail.row.state == "honoured"
+    assert (detail.status, detail.progress.n_done, detail.progress.n_total) == ("finished", 22, 22)
+    assert detail.finding.state == "honoured"
     calls = probe_calls(probe.pk)
     assert {len(call.text) for call in calls if call.group != "greedy"} == {11}
     texts = {(call.prompt, call.seed, call.text) for call in calls if call.group == "same"}
@@ -76,11 +78,11 @@ def test_a_batch_that_moves_answers_is_found_where_requests_share_steps(
 ) -> None:
     start_worker(SCRIPTED_RECORDED=json.dumps({"2": {"word": "bled"}, "4": {"word": "bled"}}))
     together = found(new_probe("batch", profile="fast", **FORTY_COPIES))
-    assert together.row.state == "variant"
-    assert max(call.batch_max or 0 for call in probe_calls(together.row.id)) == 8  # vLLM's limit under this profile
+    assert together.finding.state == "variant"
+    assert max(call.batch_max or 0 for call in probe_calls(int(together.id))) == 8  # vLLM's limit under this profile
     alone = found(new_probe("batch", **FORTY_COPIES))
-    assert alone.row.state == "invariant"
-    assert {call.batch_max for call in probe_calls(alone.row.id)} == {1}
+    assert alone.finding.state == "invariant"
+    assert {call.batch_max for call in probe_calls(int(alone.id))} == {1}
 
 
 @on_one_machine
@@ -92,10 +94,10 @@ def test_routing_asks_two_workers_and_finds_that_they_are_two(
     wait_until(lambda: Worker.objects.count() == 2, "both workers are there")
     probe = new_probe("routing", calls=3)
     detail = found(probe)
-    assert (detail.row.status, detail.n_done, detail.n_total) == ("finished", 6, 6)
+    assert (detail.status, detail.progress.n_done, detail.progress.n_total) == ("finished", 6, 6)
     assert set(detail.workers) == set(Worker.objects.values_list("name", flat=True))
     assert len({(call.worker, call.fingerprint) for call in probe_calls(probe.pk)}) == 2
-    assert detail.row.state == "several"
+    assert detail.finding.state == "several"
     one = new_probe("routing", calls=3)
     assert {worker.pk for worker in Worker.objects.all()} == set(one.waits_for)
 
@@ -106,7 +108,7 @@ def test_a_worker_killed_between_rounds_is_followed_by_one_that_goes_on(
 ) -> None:
     probe = new_probe("batch", **FORTY_COPIES)
     first = start_worker(SCRIPTED_SECONDS="0.1")
-    wait_until(lambda: probe_detail(probe.pk).n_done > 4, "two rounds are recorded")
+    wait_until(lambda: probe_detail(probe.pk).progress.n_done > 4, "two rounds are recorded")
     first.kill()
     kept = probe_calls(probe.pk)
     start_worker()
@@ -114,7 +116,7 @@ def test_a_worker_killed_between_rounds_is_followed_by_one_that_goes_on(
     calls = probe_calls(probe.pk)
     assert calls[: len(kept)] == kept
     assert {call.worker for call in calls[: len(kept)]}.isdisjoint(call.worker for call in calls[len(kept) :])
-    assert (detail.n_done, detail.n_total, len(detail.workers)) == (40, 40, 2)
+    assert (detail.progress.n_done, detail.progress.n_total, len(detail.workers)) == (40, 40, 2)
     assert Probe.objects.get().attempt == 2
 
 
@@ -124,9 +126,9 @@ def test_a_worker_that_is_told_to_stop_gives_its_probe_back(
 ) -> None:
     probe = new_probe("batch", **FORTY_COPIES)
     worker = start_worker(SCRIPTED_SECONDS="0.2")
-    wait_until(lambda: probe_detail(probe.pk).n_done, "a round is recorded")
+    wait_until(lambda: probe_detail(probe.pk).progress.n_done, "a round is recorded")
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(timeout=20) == 0
+    assert worker.wait(timeout=60) == 0
     probe.refresh_from_db()
     assert (probe.status, probe.owner_id, probe.error) == ("queued", None, "The worker was stopped.")
     assert not any(call["error"] for call in probe.answers)
@@ -139,15 +141,15 @@ def test_an_engine_that_has_died_costs_nothing_and_one_that_always_dies_fails_th
 ) -> None:
     worker = start_worker()
     first = new_probe("canary", prompts=["say blue"])
-    assert found(first).row.status == "finished"
+    assert found(first).status == "finished"
     [engine] = engines(worker)
     engine.kill()
     second = new_probe("canary", prompts=["say blue"])
-    assert found(second).row.status == "finished"
+    assert found(second).status == "finished"
     assert Probe.objects.get(pk=second.pk).attempt == 1
     deadly = new_probe("canary", prompts=["say blue", "die now"])
     detail = found(deadly)
-    assert (detail.row.status, detail.finding, detail.n_done) == ("failed", None, 1)
+    assert (detail.status, detail.finding, detail.progress.n_done) == ("failed", None, 1)
     assert detail.error.startswith("It was begun 3 times and never came to an end. The engine was ended by SIGKILL")
     assert "killed by its prompt" in detail.error
     assert not EngineProcess.objects.filter(stopped_at=None).exists()
@@ -160,5 +162,5 @@ def test_a_profile_that_no_worker_can_honour_is_refused_in_words(
     probe = new_probe("seed", profile="invariant")
     start_worker()
     detail = found(probe)
-    assert (detail.row.status, detail.n_done) == ("failed", 0)
+    assert (detail.status, detail.progress.n_done) == ("failed", 0)
     assert detail.error.startswith("No worker can honour the profile invariant. vLLM has batch-invariant kernels only")

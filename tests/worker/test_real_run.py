@@ -1,4 +1,9 @@
-"""Runs on the real engine and the real model: pinned repeats give the same bytes, another dtype another bucket."""
+"""Runs, a probe and replays on the real engine and the real model, one after the other by one worker.
+
+A start of vLLM costs more than what it decodes here, so an engine that is warm serves whatever may be served by it, as
+it does in production: four starts serve all. How each kind of work is claimed, in each set-up, is tested with the
+scripted engine.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,81 +11,157 @@ from typing import Any
 
 import pytest
 
-from evalboard.core import codec
-from evalboard.core.profile_defaults import DEFAULT_PROFILES
-from runs import selectors, services
-from runs.models import Response, Run
-from tests.worker.conftest import WorkerProcess
+from evalboard.contract import replay as contract
+from evalboard.core.profile import DEFAULT_PROFILES
+from evalboard.core.trace import read_trace
+from runs.catalogue import create_endpoint, create_profile
+from runs.models import EngineProcess, Response, Run
+from runs.probes import create_probe
+from runs.probes.read import probe_calls, probe_detail
+from runs.replays import create_replay
+from runs.replays.read import replay_row
+from runs.run import create_run, run_report
+from runs.suites import push_suite
+from tests.worker.conftest import Start, Wait, ended
 
 pytestmark = [pytest.mark.engine, pytest.mark.django_db(transaction=True)]
 
-CASES = [
-    {"id": "capital", "prompt": "What is the capital of France? One word.", "target": "Paris"},
-    {"id": "sum", "prompt": "2 + 3 = ? Answer with the number only.", "target": "5"},
-]
+QUESTIONS = ("What is the capital of France?", "Name a colour.", "List five animals.", "Count to ten.")
+CASES = [{"id": f"case-{n}", "prompt": prompt, "target": "blue"} for n, prompt in enumerate(QUESTIONS)]
 TOO_LONG = {"id": "long", "prompt": "word " * 400, "target": "none"}
 
 
 @pytest.fixture
 def new_run(settings: Any, sample_model: Path) -> Callable[..., Run]:
     settings.MODEL_ROOTS = [sample_model.parent]
-    for slug, cases in (("real", CASES), ("too-long", [*CASES, TOO_LONG])):
+    for slug, cases in (("real", CASES), ("too-long", [*CASES[:2], TOO_LONG])):
         suite = {"slug": slug, "title": "Real", "max_tokens": 8, "scorer": {"kind": "contains"}, "cases": cases}
-        services.push_suite(document=suite)
-    services.create_profile(slug="pinned", title="", settings=DEFAULT_PROFILES["pinned"]["settings"])
+        push_suite(document=suite)
+    create_profile(slug="pinned", title="", settings=DEFAULT_PROFILES["pinned"]["settings"])
     for dtype in ("float32", "bfloat16"):
-        services.create_endpoint(
-            slug=dtype, model_path=str(sample_model), dtype=dtype, line="smollm2", max_model_len=256
-        )
+        create_endpoint(slug=dtype, model_path=str(sample_model), dtype=dtype, line="smollm2", max_model_len=256)
 
-    def create(suite: str, endpoint: str) -> Run:
-        return services.create_run(suite=suite, endpoint=endpoint, profile="pinned", repeats=2)
+    def create(suite: str, endpoint: str, repeats: int) -> Run:
+        return create_run(suite=suite, endpoint=endpoint, profile="pinned", repeats=repeats)
 
     return create
 
 
 # Real engines of a team, rung for through Redis, are in tests/faults/test_two_workers.py.
 @pytest.mark.parametrize("setup", ["one machine"], indirect=True)
-def test_pinned_runs_repeat_to_the_byte_and_another_dtype_lands_in_another_bucket(
-    new_run: Callable[[str, str], Run],
-    start_worker: Callable[..., WorkerProcess],
-    wait_until: Callable[[Callable[[], object], str], None],
+def test_what_the_real_engine_gives_is_the_same_to_the_bit_wherever_nothing_was_moved(
+    new_run: Callable[[str, str, int], Run],
+    start_worker: Start,
+    wait_until: Wait,
     vllm_python: Path,
     sample_model: Path,
 ) -> None:
-    first, second, other = (
-        new_run(*wanted) for wanted in (("real", "float32"), ("real", "float32"), ("too-long", "bfloat16"))
-    )
     start_worker(
         EVALBOARD_VLLM_PYTHON=str(vllm_python),
         EVALBOARD_MODEL_ROOTS=str(sample_model.parent),
         EVALBOARD_RESPONSE_SECONDS="120",
         EVALBOARD_LEASE_SECONDS="30",
     )
-    wait_until(lambda: not Run.objects.exclude(finished_at__isnull=False).exists(), "three runs have ended")
 
-    report = selectors.run_report(second.pk)
+    def decode(suite: str, endpoint: str, repeats: int) -> Run:
+        run = new_run(suite, endpoint, repeats)
+        wait_until(lambda: ended(run), "the run has ended")
+        return run
+
+    first, second = decode("real", "float32", 2), decode("real", "float32", 1)
+    assert_runs_repeat_to_the_byte(first, second)
+    assert_seeds_are_honoured(wait_until)
+    assert_replays_of_the_same_stack_are_the_same(second, wait_until)
+    other = decode("too-long", "bfloat16", 1)
+    assert_another_dtype_lands_in_another_bucket(first, other)
+    assert_a_replay_in_another_dtype_is_another_model_s(second, wait_until)
+
+    second.refresh_from_db()
+    dtypes = set(EngineProcess.objects.filter(repeats__run=second).values_list("manifest__engine__dtype", flat=True))
+    assert dtypes == {"float32"}  # what other variants started is not the run's
+
+
+def assert_runs_repeat_to_the_byte(first: Run, second: Run) -> None:
+    """Across runs and engine processes: repeat 1 of the first was decoded by the one before the second's."""
+    report = run_report(second.pk)
     assert report.twin is not None
-    assert (report.twin.run_id, report.twin.n_equal, report.twin.n_compared) == (first.pk, 4, 4)
-    assert [pin.name for pin in report.pins if not pin.held] == []
-    assert len(report.processes) == 2  # the halves of a run come from processes of their own
-    assert all(process.self_checks_same for process in report.processes)
-
-    assert report.row.status == "finished"
-    partial = selectors.run_report(other.pk)
-    assert partial.row.status == "incomplete"  # one prompt does not fit; the others have their responses
-    assert partial.errors_by_code == {"prompt_too_long": 2}
-    assert (partial.progress.n_done, partial.progress.n_total) == (4, 6)
-    buckets = {run.pk: selectors.run_report(run.pk).buckets for run in (first, second, other)}
-    assert buckets[first.pk][0].id == buckets[second.pk][0].id
-    assert buckets[other.pk][0].id != buckets[first.pk][0].id
-    assert buckets[other.pk][0].model_digest == buckets[first.pk][0].model_digest
+    assert (report.twin.run, report.twin.n_equal, report.twin.n_compared) == (str(first.pk), 4, 4)
+    for run in (first, second):
+        served = run_report(run.pk)
+        assert served.status == "finished"
+        assert served.pins.broken == ()
+        assert all(process.self_checks_same for process in served.processes)
+    assert len(run_report(first.pk).processes) == 2  # the halves of a run come from processes of their own
+    engines = [EngineProcess.objects.get(repeats__run=run, repeats__index=1) for run in (first, second)]
+    assert engines[0] != engines[1]
+    assert first.bucket_id == second.bucket_id
 
     stored = Response.objects.filter(repeat__run=first, error_code="").select_related("trace_block")
+    assert stored.count() == 8
     for response in stored:
         assert response.trace_block is not None
         assert response.trace_slot is not None
-        trace = codec.read_trace(bytes(response.trace_block.data), response.trace_slot)
+        trace = read_trace(bytes(response.trace_block.data), response.trace_slot)
         assert len(trace) == response.n_tokens
         assert (response.batch_min, response.batch_max, response.n_cached_tokens) == (1, 1, 0)
         assert (trace.logprobs == trace.alternative_logprobs[:, 0]).all()  # greedy: the chosen one is the first
+
+
+def assert_another_dtype_lands_in_another_bucket(first: Run, other: Run) -> None:
+    partial = run_report(other.pk)
+    assert partial.status == "incomplete"  # one prompt does not fit; the others have their responses
+    assert partial.errors.by_code == {"prompt_too_long": 1}
+    assert (partial.progress.n_done, partial.progress.n_total) == (2, 3)
+    [ours], [theirs] = run_report(first.pk).buckets, partial.buckets
+    assert ours.id != theirs.id
+    assert ours.model.digest == theirs.model.digest
+
+
+def assert_seeds_are_honoured(wait_until: Wait) -> None:
+    """The real sampler honours seeds, and is given every one of them."""
+    parameters = {"prompts": 2, "calls_per_group": 5, "max_tokens": 8}
+    probe = create_probe(endpoint="float32", kind="seed", parameters=parameters)
+    wait_until(lambda: probe_detail(probe.pk).is_terminal, "the probe has ended")
+    detail = probe_detail(probe.pk)
+    assert (detail.status, detail.error, detail.progress.n_done) == ("finished", None, 22)
+    assert detail.finding is not None
+    assert detail.finding.state == "honoured", detail.finding.sentence
+    calls = probe_calls(probe.pk)
+    for prompt in (0, 1):
+        same = {call.text for call in calls if (call.prompt, call.group) == (prompt, "same")}
+        different = {call.text for call in calls if (call.prompt, call.group) == (prompt, "different")}
+        assert len(same) == 1  # alone in each step, an answer follows from its seed to the bit
+        assert len(different) == 5
+    assert all(len(call.tokens) == 8 for call in calls)  # drawn with the real vocabulary
+    assert not any("token" in word for call in calls for word in call.tokens if word.startswith("⟨"))
+
+
+def assert_replays_of_the_same_stack_are_the_same(run: Run, wait_until: Wait) -> None:
+    as_it_was = replay(run, wait_until)
+    assert as_it_was.reading == ("Identical: every token and every logprob has the bits of the run’s response.",)
+    facts = as_it_was.results[0]
+    assert (facts["same_bucket"], facts["same_prompt"], facts["batch_max"]) == (True, True, 1)
+
+    by_size = replay(run, wait_until, batch_sizes=[1, 4])
+    alone, full = by_size.results
+    assert alone["outcome"] == "identical"
+    assert (full["batch_min"], full["batch_max"], full["neighbours"]) == (4, 4, [3, 0, 1])
+    assert (full["same_fingerprint"], full["same_bucket"]) == (True, False)
+    assert full["outcome"] != "error"  # what it gives is this processor's own; docs/replay.md has what was measured
+    assert not any("not reached" in line or "not held" in line for line in by_size.reading)
+
+
+def assert_a_replay_in_another_dtype_is_another_model_s(run: Run, wait_until: Wait) -> None:
+    """The run's own dtype, asked for by name among others, is tested with the scripted engine."""
+    [other] = replay(run, wait_until, dtypes=["bfloat16"]).results
+    assert other["outcome"] in ("drift", "flip", "shorter", "longer")
+    assert other["same_model"] is True
+    assert other["drift_onset"] == 0 or other["flip_position"] == 0  # eight bits of mantissa move the first logprob
+
+
+def replay(run: Run, wait_until: Wait, **variants: Any) -> contract.Replay:
+    created = create_replay(run_id=run.pk, case_id="case-2", **variants)
+    wait_until(lambda: replay_row(created.pk).is_terminal, "the replay has ended")
+    row = replay_row(created.pk)
+    assert (row.status, row.error) == ("finished", None)
+    return row

@@ -12,10 +12,13 @@ from typing import Any
 
 import pytest
 
-from evalboard.core.profile_defaults import DEFAULT_PROFILES
-from runs import services
+from evalboard.contract import replay as contract
+from evalboard.core.profile import DEFAULT_PROFILES
+from runs.catalogue import create_profile
 from runs.models import EngineProcess, Replay, Response, Run
-from runs.selectors.replay import ReplayRow, replay_row
+from runs.replays import create_replay
+from runs.replays.read import replay_row
+from runs.run import cancel_run
 from tests.worker.conftest import Start, Wait, ended, engines, kill_group
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -45,11 +48,11 @@ def decoded_run(new_run: NewRun, start_worker: Start, wait_until: Wait) -> Calla
 
 
 @pytest.fixture
-def replayed(wait_until: Wait) -> Callable[..., ReplayRow]:
+def replayed(wait_until: Wait) -> Callable[..., contract.Replay]:
     """Ask for a replay of the first case and wait for its end."""
 
-    def ask(run: Run, **asked: Any) -> ReplayRow:
-        replay = services.create_replay(run_id=run.pk, case_id="case-0", **asked)
+    def ask(run: Run, **asked: Any) -> contract.Replay:
+        replay = create_replay(run_id=run.pk, case_id="case-0", **asked)
         wait_until(lambda: replay_row(replay.pk).is_terminal, "the replay has ended")
         return replay_row(replay.pk)
 
@@ -66,33 +69,33 @@ def kept(run: Run) -> tuple[Any, ...]:
 
 
 def test_a_case_is_replayed_to_the_bit_and_the_run_stays_as_it_is(
-    decoded_run: Callable[..., Run], replayed: Callable[..., ReplayRow], start_worker: Start
+    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], start_worker: Start
 ) -> None:
     run = decoded_run()
     before = kept(run)
     start_worker()
     replay = replayed(run)
-    assert (replay.status, replay.error) == ("finished", "")
+    assert (replay.status, replay.error) == ("finished", None)
     assert replay.reading == ("Identical: every token and every logprob has the bits of the run’s response.",)
     [line] = replay.results
-    assert (line.facts["same_bucket"], line.facts["same_prompt"], line.facts["neighbours"]) == (True, True, [])
+    assert (line["same_bucket"], line["same_prompt"], line["neighbours"]) == (True, True, [])
     assert kept(run) == before
 
 
 def test_a_sweep_finds_the_drift_and_the_flip_recorded_for_a_batch_size(
-    decoded_run: Callable[..., Run], replayed: Callable[..., ReplayRow], start_worker: Start
+    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], start_worker: Start
 ) -> None:
     run = decoded_run()
     before = kept(run)
     start_worker(SCRIPTED_RECORDED=json.dumps({"2": {"drift": 1}, "4": {"word": "bled"}, "8": {"word": "bled"}}))
     replay = replayed(run, batch_sizes=[8, 1, 2, 4])
-    assert [line.outcome for line in replay.results] == ["identical", "drift", "flip", "flip"]
+    assert [line["outcome"] for line in replay.results] == ["identical", "drift", "flip", "flip"]
     assert replay.reading == (
         "Flips first at batch size 4, position 2: ‘u’ → ‘e’ (margins 2 and 2 nats).",
         "Drifts first at batch size 2, from position 1 (by 9.5e-07 nats there) (at 2 of 1, 2, 4 and 8).",
         "Identical at batch size 1.",
     )
-    facts = [line.facts for line in replay.results]
+    facts = list(replay.results)
     assert [(each["batch_min"], each["batch_max"]) for each in facts] == [(1, 1), (2, 2), (4, 4), (8, 8)]
     assert [each["neighbours"] for each in facts] == [[], [1], [1, 2, 3], [1, 2, 3, 4, 5, 6, 7]]
     assert [each["same_bucket"] for each in facts] == [True, False, False, False]
@@ -101,7 +104,7 @@ def test_a_sweep_finds_the_drift_and_the_flip_recorded_for_a_batch_size(
 
 
 def test_where_every_size_gives_the_same_bits_the_answer_is_identical_at_every_size(
-    decoded_run: Callable[..., Run], replayed: Callable[..., ReplayRow], start_worker: Start
+    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], start_worker: Start
 ) -> None:
     run = decoded_run()
     start_worker()
@@ -110,13 +113,13 @@ def test_where_every_size_gives_the_same_bits_the_answer_is_identical_at_every_s
 
 
 def test_a_leak_between_neighbours_is_found_with_the_size_fixed(
-    decoded_run: Callable[..., Run], replayed: Callable[..., ReplayRow], start_worker: Start
+    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], start_worker: Start
 ) -> None:
     run = decoded_run()
     start_worker(SCRIPTED_LEAK="leaky")
     leaking = replayed(run, batch_sizes=[3], neighbours=3)
-    assert [line.facts["neighbours"] for line in leaking.results] == [[1, 2], [3, 4], [5, 6]]
-    assert [line.outcome for line in leaking.results] == ["identical", "identical", "drift"]
+    assert [line["neighbours"] for line in leaking.results] == [[1, 2], [3, 4], [5, 6]]
+    assert [line["outcome"] for line in leaking.results] == ["identical", "identical", "drift"]
     assert leaking.reading == (
         "Identical at batch size 3.",
         "Possible leakage: at batch size 3, with other neighbours, the same case drifts from position 0 "
@@ -127,24 +130,24 @@ def test_a_leak_between_neighbours_is_found_with_the_size_fixed(
 
 
 def test_a_dtype_sweep_starts_an_engine_for_each(
-    decoded_run: Callable[..., Run], replayed: Callable[..., ReplayRow], start_worker: Start
+    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], start_worker: Start
 ) -> None:
     run = decoded_run()
     start_worker(SCRIPTED_RECORDED=json.dumps({"bfloat16": {"word": "black"}, "float16": {"drift": 0}}))
     replay = replayed(run, dtypes=["float32", "float16", "bfloat16"])
     assert [said.partition(" ")[0] for said in replay.reading] == ["float32:", "float16:", "bfloat16:"]
-    assert [line.outcome for line in replay.results] == ["identical", "drift", "flip"]
+    assert [line["outcome"] for line in replay.results] == ["identical", "drift", "flip"]
     dtypes = EngineProcess.objects.order_by("pk").values_list("manifest__engine__dtype", flat=True)
     assert list(dtypes)[-3:] == ["float32", "float16", "bfloat16"]
 
 
 def test_an_engine_that_dies_is_one_variant_s_result_and_the_others_go_on(
-    decoded_run: Callable[..., Run], replayed: Callable[..., ReplayRow], start_worker: Start
+    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], start_worker: Start
 ) -> None:
     run = decoded_run()
     start_worker(SCRIPTED_RECORDED=json.dumps({"2": {"dies": 1}, "4": {"dies": 1}}))
     replay = replayed(run, batch_sizes=[1, 2, 3])
-    assert [line.outcome for line in replay.results] == ["identical", "error", "identical"]
+    assert [line["outcome"] for line in replay.results] == ["identical", "error", "identical"]
     assert replay.status == "finished"
     assert replay.reading[0] == "Identical at every batch size from 1 to 3."
     assert replay.reading[1].startswith("There is no answer at batch size 2: engine_error: ")
@@ -155,7 +158,7 @@ def test_an_engine_that_dies_is_one_variant_s_result_and_the_others_go_on(
 
 
 def test_a_warm_engine_that_has_died_meanwhile_costs_the_replay_nothing(
-    decoded_run: Callable[..., Run], replayed: Callable[..., ReplayRow], start_worker: Start
+    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], start_worker: Start
 ) -> None:
     run = decoded_run()
     worker = start_worker()
@@ -163,37 +166,35 @@ def test_a_warm_engine_that_has_died_meanwhile_costs_the_replay_nothing(
     [engine] = engines(worker)
     engine.kill()
     second = replayed(run)
-    assert [line.outcome for line in (*first.results, *second.results)] == ["identical", "identical"]
-    assert first.results[0].facts["engine_process"] != second.results[0].facts["engine_process"]
+    assert [line["outcome"] for line in (*first.results, *second.results)] == ["identical", "identical"]
+    assert first.results[0]["engine_process"] != second.results[0]["engine_process"]
 
 
 def test_a_replay_under_fixed_has_the_group_of_the_run(
-    decoded_run: Callable[..., Run], replayed: Callable[..., ReplayRow], start_worker: Start
+    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], start_worker: Start
 ) -> None:
-    services.create_profile(
-        slug="threes", title="", settings={**DEFAULT_PROFILES["fixed"]["settings"], "group_size": 3}
-    )
+    create_profile(slug="threes", title="", settings={**DEFAULT_PROFILES["fixed"]["settings"], "group_size": 3})
     run = decoded_run(under="threes")
     start_worker()
     replay = replayed(run)
     [line] = replay.results
-    assert (line.outcome, line.facts["neighbours"], line.facts["batch_max"]) == ("identical", [1, 2], 3)
-    assert line.facts["same_bucket"] is True
+    assert (line["outcome"], line["neighbours"], line["batch_max"]) == ("identical", [1, 2], 3)
+    assert line["same_bucket"] is True
 
 
 def test_a_replay_of_a_case_without_a_response_says_so_and_binds_no_run(
-    new_run: NewRun, replayed: Callable[..., ReplayRow], start_worker: Start
+    new_run: NewRun, replayed: Callable[..., contract.Replay], start_worker: Start
 ) -> None:
     run = new_run(COLOURS, repeats=1)
-    services.cancel_run(run_id=run.pk)
+    cancel_run(run_id=run.pk)
     start_worker()
     replay = replayed(run, batch_sizes=[1, 2])
     assert replay.reading == (
         "Identical at every batch size from 1 to 2.",
-        "Each batch size is held against 1.",
+        "Each batch size is compared with 1.",
         "The run has no response to this case in this repeat to hold it against.",
     )
-    assert [line.outcome for line in replay.results] == ["decoded", "decoded"]
+    assert [line["outcome"] for line in replay.results] == ["decoded", "decoded"]
     run.refresh_from_db()
     assert (run.bucket_id, run.repeats.get().engine_processes.count()) == (None, 0)
 
@@ -202,7 +203,7 @@ def test_a_profile_that_no_worker_can_honour_is_refused_in_words(
     new_run: NewRun, start_worker: Start, wait_until: Wait
 ) -> None:
     run = new_run(COLOURS, repeats=1, under="invariant")
-    replay = services.create_replay(run_id=run.pk, case_id="case-0")
+    replay = create_replay(run_id=run.pk, case_id="case-0")
     start_worker()
     wait_until(lambda: replay_row(replay.pk).is_terminal, "the replay has ended")
     row = replay_row(replay.pk)
@@ -211,10 +212,10 @@ def test_a_profile_that_no_worker_can_honour_is_refused_in_words(
 
 
 def test_a_replay_comes_before_the_shards_that_wait(
-    new_run: NewRun, replayed: Callable[..., ReplayRow], start_worker: Start
+    new_run: NewRun, replayed: Callable[..., contract.Replay], start_worker: Start
 ) -> None:
     run = new_run(COLOURS * 6, repeats=1)
-    replay = services.create_replay(run_id=run.pk, case_id="case-0")
+    replay = create_replay(run_id=run.pk, case_id="case-0")
     start_worker(SCRIPTED_SECONDS="0.2")
     assert replayed(run).status == "finished"
     assert replay_row(replay.pk).status == "finished"
@@ -226,7 +227,7 @@ def test_a_worker_killed_in_a_replay_is_followed_by_one_that_goes_on(
 ) -> None:
     run = decoded_run()
     journal = tmp_path / "answers"
-    replay = services.create_replay(run_id=run.pk, case_id="case-0", batch_sizes=[1, 2, 3, 4])
+    replay = create_replay(run_id=run.pk, case_id="case-0", batch_sizes=[1, 2, 3, 4])
     environment = {"SCRIPTED_RECORDED": json.dumps({"2": {"word": "bled"}, "4": {"word": "bled"}})}
     first = start_worker(SCRIPTED_SECONDS="1", SCRIPTED_JOURNAL=str(journal), **environment)
     wait_until(lambda: len(replay_row(replay.pk).results) == 2, "two variants are recorded")
@@ -234,9 +235,9 @@ def test_a_worker_killed_in_a_replay_is_followed_by_one_that_goes_on(
     start_worker(SCRIPTED_JOURNAL=str(journal), **environment)
     wait_until(lambda: replay_row(replay.pk).is_terminal, "the replay has ended")
     row = replay_row(replay.pk)
-    assert [line.facts["variant"]["batch_size"] for line in row.results] == [1, 2, 3, 4]
-    assert [line.outcome for line in row.results] == ["identical", "flip", "identical", "flip"]
-    assert row.results[3].facts["against_first"]["outcome"] == "flip"  # held against what the first worker stored
+    assert [line["variant"]["batch_size"] for line in row.results] == [1, 2, 3, 4]
+    assert [line["outcome"] for line in row.results] == ["identical", "flip", "identical", "flip"]
+    assert row.results[3]["against_first"]["outcome"] == "flip"  # held against what the first worker stored
     assert Replay.objects.get(pk=replay.pk).attempt == 2
 
 
@@ -244,7 +245,7 @@ def test_a_worker_that_slept_through_its_lease_records_nothing_afterwards(
     decoded_run: Callable[..., Run], start_worker: Start, wait_until: Wait
 ) -> None:
     run = decoded_run()
-    replay = services.create_replay(run_id=run.pk, case_id="case-0", batch_sizes=[1, 2, 3])
+    replay = create_replay(run_id=run.pk, case_id="case-0", batch_sizes=[1, 2, 3])
     zombie = start_worker(SCRIPTED_SECONDS="1")
     wait_until(lambda: len(replay_row(replay.pk).results) == 1, "one variant is recorded")
     zombie.send_signal(signal.SIGSTOP)
@@ -253,7 +254,7 @@ def test_a_worker_that_slept_through_its_lease_records_nothing_afterwards(
     before = Replay.objects.values().get(pk=replay.pk)
     zombie.send_signal(signal.SIGCONT)
     zombie.send_signal(signal.SIGTERM)
-    zombie.wait(timeout=30)
+    zombie.wait(timeout=60)
     assert Replay.objects.values().get(pk=replay.pk) == before
     assert (len(before["results"]), before["attempt"]) == (3, 2)
 
@@ -262,11 +263,11 @@ def test_a_worker_that_is_told_to_stop_gives_its_replay_back(
     decoded_run: Callable[..., Run], start_worker: Start, wait_until: Wait
 ) -> None:
     run = decoded_run()
-    replay = services.create_replay(run_id=run.pk, case_id="case-0", batch_sizes=[1, 2, 3, 4, 5, 6, 7, 8])
+    replay = create_replay(run_id=run.pk, case_id="case-0", batch_sizes=[1, 2, 3, 4, 5, 6, 7, 8])
     worker = start_worker(SCRIPTED_SECONDS="1")
     wait_until(lambda: replay_row(replay.pk).results, "a variant is recorded")
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(timeout=20) == 0
+    assert worker.wait(timeout=60) == 0
     row = Replay.objects.get(pk=replay.pk)
     assert (row.status, row.owner_id, row.error) == ("queued", None, "The worker was stopped.")
     assert 1 <= len(row.results) < 8

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from runs import services
 from runs.models import Bucket, EngineProcess, Response, Run, Shard, Worker
+from runs.run import cancel_run
 from tests.worker.conftest import LEASE_SECONDS, Start, Wait, ended, engines, is_gone
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -83,12 +83,11 @@ def test_a_run_is_cancelled_within_a_heartbeat(
     run = new_run(["say blue"] * 50, repeats=1)
     start_worker(SCRIPTED_SECONDS="0.2")
     wait_until(lambda: Response.objects.exists(), "a response is stored")
-    services.cancel_run(run_id=run.pk)
-    asked = time.monotonic()
+    cancel_run(run_id=run.pk)
+    n_before = Response.objects.count()
     wait_until(lambda: ended(run), "the run ends")
     assert run.status == "cancelled"
-    assert time.monotonic() - asked < 3.0
-    assert Response.objects.count() < 50
+    assert Response.objects.count() - n_before < 15  # three seconds of the engine's
 
 
 def test_a_worker_that_is_told_to_stop_hands_its_shard_back(
@@ -98,7 +97,7 @@ def test_a_worker_that_is_told_to_stop_hands_its_shard_back(
     worker = start_worker(SCRIPTED_SECONDS="0.2")
     wait_until(lambda: Response.objects.exists(), "a response is stored")
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(timeout=20) == 0
+    assert worker.wait(timeout=60) == 0
     assert not Shard.objects.filter(status="running").exists()
     assert Shard.objects.filter(n_crashes__gt=0).count() == 0
     assert Worker.objects.exclude(stopped_at=None).count() == 1
@@ -112,7 +111,7 @@ def test_a_worker_that_is_told_to_stop_while_it_starts_stops(start_worker: Start
         wait_until(lambda n=number: Worker.objects.count() == n, "the worker has registered")  # type: ignore[misc]
         time.sleep(pause)  # where in its start it is told, not something that is waited for
         workers[-1].send_signal(signal.SIGTERM)
-    assert {worker.wait(timeout=20) for worker in workers} <= {0, -signal.SIGTERM}
+    assert {worker.wait(timeout=60) for worker in workers} <= {0, -signal.SIGTERM}
 
 
 def test_the_halves_of_a_run_come_from_engine_processes_of_their_own(
@@ -138,10 +137,10 @@ def test_a_worker_with_another_stack_leaves_the_run_alone_and_says_why(
     first = start_worker(SCRIPTED_SECONDS="0.1")
     wait_until(lambda: Response.objects.exists(), "a response is stored")
     first.send_signal(signal.SIGTERM)
-    first.wait(timeout=20)
+    first.wait(timeout=60)
     done = Response.objects.count()
     start_worker(SCRIPTED_DTYPE="bfloat16")
-    wait_until(lambda: Worker.objects.filter(note__contains="alone").exists(), "the worker says why")
+    wait_until(lambda: Worker.objects.filter(left_alone__noun="run").exists(), "the worker says why")
     assert Response.objects.count() == done
     assert not ended(run)
     assert Bucket.objects.count() == 2

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
-from runs import selectors, services
+from runs.catalogue import create_profile
 from runs.models import Response, Run
-from runs.selectors.replay import replay_row
+from runs.replays import create_replay
+from runs.replays.read import replay_row
+from runs.run import run_report
 from tests import build
 from tests.worker.conftest import Start, Wait, ended
 
@@ -19,7 +21,7 @@ PROMPTS = ["draw abcdefgh", "draw abcdefgh", "draw stuvwxyz"]
 @pytest.fixture
 def sampled(new_run: Callable[..., Run]) -> Callable[..., Run]:
     def ask(**changes: Any) -> Run:
-        services.create_profile(slug="sampled", title="", settings=build.SAMPLED["settings"])
+        create_profile(slug="sampled", title="", settings=build.SAMPLED["settings"])
         return new_run(PROMPTS, under="sampled", repeats=3, **changes)
 
     return ask
@@ -41,11 +43,11 @@ def test_repeats_are_draws_a_twin_draws_the_same_and_so_does_a_replay(
     assert not set(texts(other).values()) & set(texts(run).values())
     sent = Response.objects.filter(repeat__run=run).values_list("seed_sent", flat=True)
     assert len(set(sent)) == 9
-    found = selectors.run_report(twin.pk).twin
+    found = run_report(twin.pk).twin
     assert found is not None
-    assert (found.run_id, found.n_equal, found.n_compared) == (run.pk, 9, 9)
-    assert selectors.run_report(other.pk).twin is None
+    assert (found.run, found.n_equal, found.n_compared) == (str(run.pk), 9, 9)
+    assert run_report(other.pk).twin is None
 
-    replay = services.create_replay(run_id=run.pk, case_id="case-1", repeat=2)
+    replay = create_replay(run_id=run.pk, case_id="case-1", repeat=2)
     wait_until(lambda: replay_row(replay.pk).is_terminal, "the replay has ended")
-    assert [line.outcome for line in replay_row(replay.pk).results] == ["identical"]
+    assert [line["outcome"] for line in replay_row(replay.pk).results] == ["identical"]

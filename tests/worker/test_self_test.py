@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from evalboard.core import self_test as core
-from evalboard.core.profile_defaults import DEFAULT_PROFILES
-from runs import services
+from evalboard.core.profile import DEFAULT_PROFILES, TESTED_BATCH_SIZES, check_self_test, digest_node
+from runs.catalogue import create_profile
 from runs.models import Run, SelfTest, Shard
+from runs.run import create_run
+from runs.work import record_self_test
 from tests import build
 from tests.self_tests import result
 from worker import self_test
@@ -134,14 +135,16 @@ def test_what_cannot_be_measured_says_why(planted: dict[str, Any]) -> None:
 @pytest.mark.engine
 @pytest.mark.django_db
 def test_this_machine_is_measured_and_its_result_kept(
-    vllm_python: Path, settings: Any, capsys: pytest.CaptureFixture[str]
+    vllm_python: Path, settings: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Every operation in every dtype, in small batches: the large ones take most of a minute and the same path."""
     settings.VLLM_PYTHON = str(vllm_python)
+    monkeypatch.setattr(self_test, "TESTED_BATCH_SIZES", TESTED_BATCH_SIZES[:2])
     assert self_test.run(as_json=True) == 0
     told = json.loads(capsys.readouterr().out)
     test = SelfTest.objects.get()
     assert (told["id"], told["result"]) == (str(test.pk), test.result)
-    core.check(test.result)
+    check_self_test(test.result)
     kernels = [measured for measured in test.result["kernels"].values() if measured is not None]
     for measured in kernels:
         assert not [row for row in measured["steps"] + measured["varying"] if row["problem"]]
@@ -180,7 +183,7 @@ def test_a_gpu_is_measured_under_both_kinds_of_kernels(
     assert self_test.run(as_json=False) == 0
     test = SelfTest.objects.get()
     assert test.is_invariant
-    assert test.node_digest == core.node_digest(GPU, VERSIONS)
+    assert test.node_digest == digest_node(GPU, VERSIONS)
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines if "kernels" in line] == ["plain", "invariant"]
     [plain, invariant] = [line for line in lines if line.startswith("matrix product")]
@@ -232,8 +235,8 @@ def test_an_interpreter_without_vllm_cannot_be_tested(settings: Any, caplog: pyt
 def invariant_run(transactional_db: None) -> Run:
     build.suite()
     build.endpoint()
-    services.create_profile(slug="invariant", title="", settings=DEFAULT_PROFILES["invariant"]["settings"])
-    return services.create_run(suite="colours", endpoint="local", profile="invariant", repeats=1)
+    create_profile(slug="invariant", title="", settings=DEFAULT_PROFILES["invariant"]["settings"])
+    return create_run(suite="colours", endpoint="local", profile="invariant", repeats=1)
 
 
 def test_a_worker_leaves_an_invariant_run_alone_until_its_node_has_passed(invariant_run: Run) -> None:
@@ -247,9 +250,9 @@ def test_a_worker_leaves_an_invariant_run_alone_until_its_node_has_passed(invari
     tested = Runner(pool="default", hardware={**GPU, "versions": VERSIONS}, make_engine=make_engine)
     assert untested.claim_and_run()
     untested.worker.refresh_from_db()
-    assert "evalboard worker --self-test" in untested.worker.note
+    assert "evalboard worker --self-test" in untested.worker.left_alone["why"]
     assert (asked, Shard.objects.get().status) == ([], Shard.Status.QUEUED)
 
-    services.record_self_test(host=tested.worker.host, hardware=GPU, versions=VERSIONS, result=result(device="cuda"))
+    record_self_test(host=tested.worker.host, hardware=GPU, versions=VERSIONS, result=result(device="cuda"))
     assert tested.claim_and_run()
     assert len(asked) == 1

@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 
-from evalboard.core import profile
-from evalboard.core.profile_defaults import DEFAULT_PROFILES
-from runs import services
+from evalboard.core.profile import DEFAULT_PROFILES, parse_profile, plan_engine
 from runs.models import EngineProcess, Run
-from runs.selectors.work import ShardWork, shard_work
+from runs.work import claim_shard
+from runs.work.read import ShardWork, shard_work
 from tests import build
-from tests.worker.conftest import scripted_python
 from worker.engines.base import EngineDied, EngineSpec, Started, TokenListing
 from worker.engines.vllm import VllmEngine
 from worker.session import EngineSession
@@ -38,21 +36,22 @@ class Scripted(VllmEngine):
 @pytest.fixture
 def work(db: None) -> ShardWork:
     run: Run = build.run()
-    lease = services.claim_shard(worker=build.worker())
+    lease = claim_shard(worker=build.worker())
     assert lease is not None
-    assert lease.run_id == run.pk
-    return shard_work(lease.shard_id)
+    work = shard_work(lease.id)
+    assert work.run_id == run.pk
+    return work
 
 
 @pytest.mark.parametrize(("fault", "error"), [("manifest", KeyError), ("vocabulary", EngineDied)])
 def test_an_engine_that_cannot_be_recorded_is_ended(
-    work: ShardWork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, error: type[Exception]
+    work: ShardWork, scripted_python: Path, monkeypatch: pytest.MonkeyPatch, fault: str, error: type[Exception]
 ) -> None:
     monkeypatch.setattr(Scripted, "fault", fault)
     made: list[Scripted] = []
 
     def make(spec: EngineSpec) -> Scripted:
-        made.append(Scripted(spec, python=scripted_python(tmp_path)))
+        made.append(Scripted(spec, python=scripted_python))
         return made[-1]
 
     session = EngineSession(worker=build.worker("second"), hardware=HARDWARE, make_engine=make)
@@ -67,11 +66,11 @@ def test_an_engine_that_cannot_be_recorded_is_ended(
         engine.stop()
 
 
-def test_a_signal_handler_may_abort_while_the_engine_holds_its_own_lock(tmp_path: Path) -> None:
+def test_a_signal_handler_may_abort_while_the_engine_holds_its_own_lock(scripted_python: Path) -> None:
     settings: Any = DEFAULT_PROFILES["pinned"]["settings"]
     asked: dict[str, Any] = {"dtype": "float32", "quantization": None, "max_model_len": 512, "max_tokens": 16}
-    plan = profile.resolve(profile.parse(settings), HARDWARE, **asked, stop=())
-    engine = VllmEngine(EngineSpec(model="/m", revision=None, plan=plan), python=scripted_python(tmp_path))
+    plan = plan_engine(parse_profile(settings), HARDWARE, **asked, stop=())
+    engine = VllmEngine(EngineSpec(model="/m", revision=None, plan=plan), python=scripted_python)
 
     def handled() -> None:
         with engine._lock:  # a handler runs in the very thread that it interrupts

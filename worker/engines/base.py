@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from evalboard.core.profile import EnginePlan
-from evalboard.core.provenance import Outcome
+from evalboard.core.trace import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class TokenListing:
 
 
 class EngineFailure(Exception):
-    """The engine is gone. `code` is one of core.provenance.ERROR_CODES.
+    """The engine is gone. `code` is one of core.trace.provenance.ERROR_CODES.
 
     `last_words` is the end of its stderr; `in_flight` the case indexes it was decoding.
     """

@@ -132,7 +132,7 @@ class LineProcess:
         return f"ended with exit status {status}"
 
     def last_words(self) -> str:
-        """The end of its stderr."""
+        """Return the end of its stderr."""
         return "\n".join(tuple(self._stderr))
 
     def _keep(self) -> None:

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.core.digest import short_digest
-from evalboard.core.provenance import Decoded, Failed, Outcome, Timings
-from evalboard.core.trace import Trace
+from evalboard.core.profile import split_sampling
+from evalboard.core.trace import Decoded, Failed, Outcome, Timings, Trace
 from worker.engines.base import DecodeRequest, EngineDied, EngineSpec, EngineTimeout, Started, TokenListing
 from worker.engines.process import DeadlinePassed, Interrupted, LineProcess, ProcessEnded
 
@@ -32,7 +32,10 @@ HUB_TOKEN = "HF_TOKEN"  # noqa: S105  the name of a variable; gated models canno
 
 
 class VllmEngine:
-    """One vLLM process under one plan. Nothing of it survives `stop`."""
+    """One vLLM process under one plan. Nothing of it survives `stop`.
+
+    response_seconds: how long the engine may decode no token; however long a response is, it may take its time.
+    """
 
     def __init__(
         self, spec: EngineSpec, *, python: str | Path, start_seconds: float = 900.0, response_seconds: float = 600.0
@@ -51,7 +54,7 @@ class VllmEngine:
 
     @property
     def pid(self) -> int | None:
-        """The process id, None before the start."""
+        """Return the process id, None before the start."""
         return self._process.pid if self._process else None
 
     def start(self) -> Started:
@@ -90,6 +93,8 @@ class VllmEngine:
             )
             while True:
                 event = self._receive(deadline=time.monotonic() + self._response_seconds)
+                if event["event"] == "alive":
+                    continue  # the deadline is one of silence
                 if event["event"] == "begun":
                     self._in_flight.add(int(event["id"]))
                 elif event["event"] == "done":
@@ -113,7 +118,8 @@ class VllmEngine:
     def self_check(self) -> str:
         """Return the digest of four fixed prompts' token ids and logprob bits. Raises EngineDied or EngineTimeout."""
         plan = self._spec.plan
-        self._send({"op": "self_check", "sampling": dict(plan.sampling), "group_size": plan.group_size})
+        sampling, _ = split_sampling(plan.sampling)
+        self._send({"op": "self_check", "sampling": sampling, "group_size": plan.group_size})
         return str(self._receive("self_check")["digest"])
 
     def vocabulary(self) -> TokenListing:
@@ -262,8 +268,8 @@ def describe(python: str | Path) -> dict[str, Any]:
         raise EngineDied("engine_error", f"{python} cannot be run: {problem}") from problem
     if done.returncode != 0:
         raise EngineDied("engine_error", f"{python} cannot load vLLM.", last_words=done.stderr[-8000:])
-    found = json.loads(done.stdout.splitlines()[-1])
-    return {**found["hardware"], "n_cores": found["n_cores"], "versions": found["versions"]}
+    node = json.loads(done.stdout.splitlines()[-1])
+    return {**node["hardware"], "n_cores": node["n_cores"], "versions": node["versions"]}
 
 
 def child_environment() -> dict[str, str]:
@@ -272,10 +278,13 @@ def child_environment() -> dict[str, str]:
 
 
 def _request(request: DecodeRequest) -> dict[str, Any]:
-    message: dict[str, Any] = {"id": str(request.case_index), "sampling": dict(request.sampling)}
+    sampling, switches = split_sampling(request.sampling)
+    tags = request.sampling.get("reasoning_tags")
+    message: dict[str, Any] = {"id": str(request.case_index), "sampling": sampling, "reasoning_tags": tags}
     if request.prompt_token_ids is not None:
         return message | {"prompt_token_ids": list(request.prompt_token_ids)}
-    return message | {"messages": [dict(part) for part in request.messages], "tools": request.tools}
+    messages = [dict(part) for part in request.messages]
+    return message | {"messages": messages, "tools": request.tools, "switches": switches}
 
 
 def _outcome(event: Mapping[str, Any], request: DecodeRequest) -> Outcome:
@@ -289,6 +298,8 @@ def _outcome(event: Mapping[str, Any], request: DecodeRequest) -> Outcome:
     return Decoded(
         case_index=request.case_index,
         text=event["text"],
+        reasoning=event["reasoning"],
+        n_reasoning_tokens=event["n_reasoning_tokens"],
         finish_reason=event["finish_reason"],
         trace=_trace(event, prompt),
         n_prompt_tokens=len(prompt),

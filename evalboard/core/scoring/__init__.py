@@ -1,28 +1,43 @@
 """Scorers: a response and a target in, a score from 0 to 1 and a reason in words out. See docs/suites.md."""
 
 from evalboard.core.scoring.kind import Score, capped
+from evalboard.core.scoring.metric import MEAN, PASS_ALL, PASS_AT, Metric, parse_metric
 from evalboard.core.scoring.plan import (
     KINDS,
     check_spec,
     plan,
     plan_digest,
     read_spec,
+    reads_answers,
     score,
     scorer_for,
     target_problems,
 )
-from evalboard.core.scoring.recorded import is_recorded
+from evalboard.core.scoring.reasons import shown
+from evalboard.core.scoring.recorded import MAX_SOURCE_CHARS, RECORDED, is_recorded
+from evalboard.core.scoring.response_json import UnreadableJson, parse_response_json
 
 __all__ = [
     "KINDS",
+    "MAX_SOURCE_CHARS",
+    "MEAN",
+    "PASS_ALL",
+    "PASS_AT",
+    "RECORDED",
+    "Metric",
     "Score",
+    "UnreadableJson",
     "capped",
     "check_spec",
     "is_recorded",
+    "parse_metric",
+    "parse_response_json",
     "plan",
     "plan_digest",
     "read_spec",
+    "reads_answers",
     "score",
     "scorer_for",
+    "shown",
     "target_problems",
 ]

@@ -82,17 +82,17 @@ def _is_same_object(given: Mapping[str, Any], wanted: Mapping[str, Any], schema:
 
 
 def _is_written_alike(given: Any, wanted: Any, schema: Any) -> bool:
-    """An integer may stand where a float is accepted; 5.0 may stand for 5 only where the tool asks for a number."""
+    """Accept an integer for a float; 5.0 stands for 5 only where the tool asks for a number."""
     if not isinstance(given, float) or not isinstance(wanted, int) or isinstance(wanted, bool):
         return True
     return isinstance(schema, Mapping) and schema.get("type") == "number"
 
 
 def _required(schema: Schema | None) -> list[str]:
-    found = schema.get("required") if schema is not None else None
-    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+    names = schema.get("required") if schema is not None else None
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
 def _properties(schema: Any) -> Schema:
-    found = schema.get("properties") if isinstance(schema, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    return properties if isinstance(properties, Mapping) else {}

@@ -59,8 +59,8 @@ def _score(options: Options, text: str, targets: list[Any], _tools: Tools) -> Sc
         return failed(f"No letter of {options['letters']} can be read as the choice in {shown(text)}.")
     letter, place = chosen
     if letter in targets:
-        return passed(f"Chose {letter}, read {place}.")
-    return failed(f"Chose {letter}, read {place}; expected {shown_any(targets)}.")
+        return passed(f"Chose {letter}, read {place}.", letter)
+    return failed(f"Chose {letter}, read {place}; expected {shown_any(targets)}.", letter)
 
 
 def _read_letters(value: Any, path: str, problems: Problems) -> Any:

@@ -121,9 +121,9 @@ def _subschemas(node: dict[str, Any]) -> Iterator[Any]:
 
 
 def _check_pattern(pattern: Any) -> None:
-    found = Problems()
-    read_pattern(pattern, "its pattern", found)
-    for problem in found.fields.values():
+    problems = Problems()
+    read_pattern(pattern, "its pattern", problems)
+    for problem in problems.fields.values():
         raise _Unfit(f"has a pattern that {problem}")
 
 

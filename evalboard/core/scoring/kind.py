@@ -23,10 +23,15 @@ REQUIRED: Final = _Required()
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A score from 0 to 1 and, in words, what it rests on."""
+    """A score from 0 to 1 and, in words, what it rests on.
+
+    answer: what was read from the response and compared, in one form for all that count as the same; None where
+    nothing was read, or the kind compares no answers.
+    """
 
     value: float
     reason: str
+    answer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,8 @@ class Kind:
     `version` is part of every scorer digest: raise it with any change that could move a score.
     `target_problem` says what is wrong with one target, or None. `score` sees checked options and
     targets only, and a list that holds at least one target where `needs_target` says so.
-    `conflict` says which options contradict each other, or None.
+    `conflict` says which options contradict each other, or None. `reads_answers` says whether a score names the answer
+    that it read, so that two responses can be told to give one answer.
     """
 
     name: str
@@ -57,14 +63,15 @@ class Kind:
     score: Callable[[Options, str, list[Any], Tools], Score]
     needs_target: Callable[[Options], bool] = lambda _: True
     conflict: Callable[[Options], str | None] = lambda _: None
+    reads_answers: Callable[[Options], bool] = lambda _: True
 
 
-def passed(reason: str) -> Score:
-    return Score(1.0, capped(reason))
+def passed(reason: str, answer: str | None = None) -> Score:
+    return Score(1.0, capped(reason), answer)
 
 
-def failed(reason: str) -> Score:
-    return Score(0.0, capped(reason))
+def failed(reason: str, answer: str | None = None) -> Score:
+    return Score(0.0, capped(reason), answer)
 
 
 def one_of(*allowed: str) -> Reader:
@@ -105,7 +112,7 @@ def text_target_problem(_options: Options, target: Any) -> str | None:
 
 
 def capped(reason: str) -> str:
-    """The reason as it can be stored: whole characters, and not too many."""
+    """Return the reason as it can be stored: whole characters, and not too many."""
     # Reasons quote responses and targets; what PostgreSQL cannot store must not travel with them.
     clean = reason.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
     return clean if len(clean) <= MAX_REASON_CHARS else clean[: MAX_REASON_CHARS - 1] + "…"

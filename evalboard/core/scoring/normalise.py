@@ -37,12 +37,12 @@ def normalise_option(**defaults: str) -> Option:
         for name in value:
             if name not in NORMALISE_OPTIONS:
                 problems.add(at(path, str(name)), f"is unknown; known are {', '.join(NORMALISE_OPTIONS)}")
-        found = {**filled}
+        settings = {**filled}
         for name, option in NORMALISE_OPTIONS.items():
             if name in value:
-                found[name] = option.read(value[name], at(path, name), problems)
-        found["remove"] = "".join(sorted(set(str(found["remove"]))))  # a set of characters has one form
-        return found
+                settings[name] = option.read(value[name], at(path, name), problems)
+        settings["remove"] = "".join(sorted(set(str(settings["remove"]))))  # a set of characters has one form
+        return settings
 
     return Option(filled, read)
 

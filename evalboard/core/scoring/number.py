@@ -56,24 +56,25 @@ def _score(options: Options, text: str, targets: list[Any], _tools: Tools) -> Sc
         return failed(f"There are {len(matches)} numbers where one was asked for: {first[:20]}, {second[:20]} …")
     match = matches[-1] if options["which"] == "last" else matches[0]
     written = match.group().strip()
-    found = _read(match, options)
-    if found is None:
+    answer = _read(match, options)
+    if answer is None:
         return failed(f"The number {shown(written)} is too long or too large to compare.")
-    distance, allowed, nearest = min(_distances(found, targets, options), key=lambda row: (row[0] > row[1], row[0]))
+    same = str(_ARITHMETIC.add(answer, Decimal(0)).normalize(_ARITHMETIC))
+    distance, allowed, nearest = min(_distances(answer, targets, options), key=lambda row: (row[0] > row[1], row[0]))
     if distance <= allowed:
         within = f", within {_plain(allowed)} of {shown(nearest)}" if distance else ""
-        return passed(f"Read {written}{within}.")
+        return passed(f"Read {written}{within}.", same)
     off = f"; it is off by {_plain(distance)}" + (f", more than the {_plain(allowed)} allowed" if allowed else "")
-    return failed(f"Read {written} as the {options['which']} number; expected {shown_any(targets)}{off}.")
+    return failed(f"Read {written} as the {options['which']} number; expected {shown_any(targets)}{off}.", same)
 
 
-def _distances(found: Decimal, targets: list[Any], options: Options) -> list[tuple[Decimal, Decimal, Any]]:
+def _distances(answer: Decimal, targets: list[Any], options: Options) -> list[tuple[Decimal, Decimal, Any]]:
     """Return (distance, allowed distance, target) for every target."""
     rows = []
     for target in targets:
         wanted = _decimal(target)
         relative = _ARITHMETIC.multiply(_decimal(options["relative"]), wanted.copy_abs())
-        distance = _ARITHMETIC.subtract(found, wanted).copy_abs()
+        distance = _ARITHMETIC.subtract(answer, wanted).copy_abs()
         rows.append((distance, max(_decimal(options["absolute"]), relative), target))
     return rows
 

@@ -38,16 +38,16 @@ def read_spec(spec: Any, path: str, problems: Problems) -> Spec | None:
         problems.add(at(path, "kind"), f"must be one of {', '.join(KINDS)}")
         return None
     kind = KINDS[spec["kind"]]
-    found = Problems()
+    mistakes = Problems()
     for name in spec:
         if name != "kind" and name not in kind.options:
-            found.add(at(path, str(name)), f"is no option of {kind.name}; its options are {', '.join(kind.options)}")
-    filled = {"kind": kind.name, **dict(_filled_options(kind, spec, path, found))}
-    if not found.fields and (conflict := kind.conflict(filled)):
-        found.add(path, conflict)
-    for place, text in found.fields.items():
+            mistakes.add(at(path, str(name)), f"is no option of {kind.name}; its options are {', '.join(kind.options)}")
+    filled = {"kind": kind.name, **dict(_filled_options(kind, spec, path, mistakes))}
+    if not mistakes.fields and (conflict := kind.conflict(filled)):
+        mistakes.add(path, conflict)
+    for place, text in mistakes.fields.items():
         problems.add(place, text)
-    return None if found.fields else filled
+    return None if mistakes.fields else filled
 
 
 def check_spec(spec: Any, *, path: str = "scorer") -> Spec:
@@ -94,6 +94,12 @@ def plan_digest(scoring_plan: Mapping[str, Any]) -> str:
     specs = [spec for spec in (scoring_plan["default"], *scoring_plan["cases"].values()) if spec is not None]
     versions = {spec["kind"]: KINDS[spec["kind"]].version for spec in specs}
     return digest_json({"plan": scoring_plan, "versions": versions})
+
+
+def reads_answers(scoring_plan: Mapping[str, Any]) -> bool:
+    """Tell whether every scorer of a plan names the answer that it read, so that answers can be compared."""
+    specs = [spec for spec in (scoring_plan["default"], *scoring_plan["cases"].values()) if spec is not None]
+    return all(KINDS[spec["kind"]].reads_answers(spec) for spec in specs)
 
 
 def scorer_for(scoring_plan: Mapping[str, Any], case_id: str) -> Spec:

@@ -26,15 +26,15 @@ def shown_any(targets: list[Any]) -> str:
     return f"{first} or {n_more} more" if n_more > 0 else first
 
 
-def first_difference(found: str, wanted: list[str]) -> str:
+def first_difference(actual: str, wanted: list[str]) -> str:
     """Say where a text leaves the accepted text that it follows longest. Characters count from 1."""
-    nearest = max(wanted, key=lambda text: _shared(found, text))
-    position = _shared(found, nearest)
-    if position == len(found):
+    nearest = max(wanted, key=lambda text: _shared(actual, text))
+    position = _shared(actual, nearest)
+    if position == len(actual):
         return f"it ends after {position} characters, where {shown(nearest[position:], 20)} should follow"
     if position == len(nearest):
-        return f"it goes on with {shown(found[position:], 20)} after the {position} expected characters"
-    return f"first difference at character {position + 1}: {shown(found[position])} for {shown(nearest[position])}"
+        return f"it goes on with {shown(actual[position:], 20)} after the {position} expected characters"
+    return f"first difference at character {position + 1}: {shown(actual[position])} for {shown(nearest[position])}"
 
 
 def _shared(left: str, right: str) -> int:

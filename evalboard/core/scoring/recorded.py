@@ -10,7 +10,7 @@ MAX_SOURCE_CHARS = 300
 
 
 def is_recorded(plan: Mapping[str, Any]) -> bool:
-    """Whether a scoring plan has cases whose scores only a log can bring."""
+    """Tell whether a scoring plan has cases whose scores only a log can bring."""
     return any(
         spec is not None and spec["kind"] == RECORDED.name for spec in (plan["default"], *plan["cases"].values())
     )
@@ -27,4 +27,5 @@ RECORDED = Kind(
     target_problem=lambda _options, _target: None,
     score=_score,
     needs_target=lambda _options: False,
+    reads_answers=lambda _options: False,
 )

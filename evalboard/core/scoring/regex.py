@@ -79,11 +79,12 @@ def _score(options: Options, text: str, targets: list[Any], _tools: Tools) -> Sc
     group = match.group(options["group"])
     if group is None:
         return failed(f"The pattern matches, but its group {options['group']!r} took no part.")
-    found = normalise(group, how)
+    answer = normalise(group, how)
     wanted = [normalise(target, how) for target in targets]
-    if found in wanted:
-        return passed(f"The pattern found {shown(found)}, an accepted answer.")
-    return failed(f"The pattern found {shown(found)}, not {shown_any(wanted)}; {first_difference(found, wanted)}.")
+    if answer in wanted:
+        return passed(f"The pattern found {shown(answer)}, an accepted answer.", answer or None)
+    difference = f"not {shown_any(wanted)}; {first_difference(answer, wanted)}"
+    return failed(f"The pattern found {shown(answer)}, {difference}.", answer or None)
 
 
 def _words_of(error: Exception) -> str:
@@ -105,4 +106,5 @@ REGEX = Kind(
     score=_score,
     needs_target=lambda options: options["group"] is not None,
     conflict=_conflict,
+    reads_answers=lambda options: options["group"] is not None,
 )

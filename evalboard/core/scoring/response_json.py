@@ -13,7 +13,7 @@ _FENCE = re.compile(r"^[ \t]{0,3}```[^\n`]*\n", re.MULTILINE)
 _TAG, _END_TAG = "<tool_call>", "</tool_call>"
 
 
-class Unreadable(Exception):
+class UnreadableJson(Exception):
     """The response holds no JSON that can be judged; the message is the reason of its score of 0."""
 
 
@@ -28,31 +28,31 @@ def fenced(text: str) -> str:
 
 def tagged(text: str) -> list[str]:
     """Return what stands in each <tool_call> … </tool_call>, in order."""
-    found = []
+    parts = []
     start = text.find(_TAG)
     while start >= 0:
         end = text.find(_END_TAG, start)
         end = len(text) if end < 0 else end
-        found.append(text[start + len(_TAG) : end])
+        parts.append(text[start + len(_TAG) : end])
         start = text.find(_TAG, end)
-    return found
+    return parts
 
 
-def parse(text: str) -> Any:
-    """Return the JSON value that the text is. Raises Unreadable, and nothing else, on any other text."""
+def parse_response_json(text: str) -> Any:
+    """Return the JSON value that the text is. Raises UnreadableJson, and nothing else, on any other text."""
     if not text.strip():
-        raise Unreadable("The answer is empty, which is not JSON.")
+        raise UnreadableJson("The answer is empty, which is not JSON.")
     try:
         value = json.loads(text.strip(), parse_constant=_refuse_constant, parse_float=_finite_float)
     except json.JSONDecodeError as error:
         place = f"{error.msg} at character {error.pos + 1}"
-        raise Unreadable(f"Not JSON: {place}, before {shown(text.strip()[error.pos :], 20)}.") from None
+        raise UnreadableJson(f"Not JSON: {place}, before {shown(text.strip()[error.pos :], 20)}.") from None
     except RecursionError:
-        raise Unreadable(f"The JSON is nested more than {MAX_DEPTH} levels deep.") from None
+        raise UnreadableJson(f"The JSON is nested more than {MAX_DEPTH} levels deep.") from None
     except ValueError as error:  # numbers without end: NaN, 1e999, integers of thousands of digits
-        raise Unreadable(f"Not JSON: {error}.") from None
+        raise UnreadableJson(f"Not JSON: {error}.") from None
     if is_too_deep(value):
-        raise Unreadable(f"The JSON is nested more than {MAX_DEPTH} levels deep.")
+        raise UnreadableJson(f"The JSON is nested more than {MAX_DEPTH} levels deep.")
     return value
 
 

@@ -5,32 +5,78 @@ value, …]}}`, where the name may be a list of accepted names.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from evalboard.core.document import is_too_deep
 from evalboard.core.scoring.arguments import argument_problem, tool_parameters
+from evalboard.core.scoring.json_value import one_form
 from evalboard.core.scoring.kind import Kind, Option, Options, Score, Tools, failed, flag, one_of, passed
 from evalboard.core.scoring.normalise import VERBATIM, normalise_option
 from evalboard.core.scoring.reasons import shown, shown_any
-from evalboard.core.scoring.response_calls import Call, read_calls
-from evalboard.core.scoring.response_json import Unreadable
+from evalboard.core.scoring.response_json import UnreadableJson, fenced, parse_response_json, tagged
 
 MAX_CALLS = 64  # in one target; matching in free order takes time cubic in it
 
 
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    name: str
+    arguments: Mapping[str, Any]
+
+
 def _score(options: Options, text: str, targets: list[Any], tools: Tools) -> Score:
     try:
-        calls = read_calls(text, options["extract"])
-    except Unreadable as unreadable:
+        calls = _read_calls(text, options["extract"])
+    except UnreadableJson as unreadable:
         return failed(str(unreadable))
     problems = []
+    answer = _one_form(calls, options)
     for target in targets:
         problem = _target_difference(calls, _wanted_calls(target), options, tools)
         if problem is None:
-            return passed(f"The {_counted(len(calls))} as accepted: {', '.join(shown(call.name) for call in calls)}.")
+            names = ", ".join(shown(call.name) for call in calls)
+            return passed(f"The {_counted(len(calls))} as accepted: {names}.", answer)
         problems.append(problem)
     others = f" ({len(problems) - 1} other accepted answers differ too)" if len(problems) > 1 else ""
-    return failed(f"{problems[0]}{others}.")
+    return failed(f"{problems[0]}{others}.", answer)
+
+
+def _one_form(calls: list[ToolCall], options: Options) -> str:
+    """Return the one text of all lists of the same calls, in whatever order where that is free."""
+    each = [one_form([call.name, dict(call.arguments)], options["normalise"]) for call in calls]
+    return "\n".join(sorted(each) if options["order"] == "free" else each)
+
+
+def _read_calls(text: str, extract: str) -> list[ToolCall]:
+    """Return the calls of a response in order. Raises UnreadableJson where it is not JSON of calls.
+
+    A call is `{"name", "arguments"}` or holds that under "function"; its arguments may be the JSON
+    text of an object. One call, a list of calls, and `{"tool_calls": [...]}` are all understood.
+    """
+    if extract == "tags":
+        return [call for piece in tagged(text) for call in _calls_in(parse_response_json(piece))]
+    return _calls_in(parse_response_json(fenced(text) if extract == "fence" else text))
+
+
+def _calls_in(value: Any) -> list[ToolCall]:
+    if isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
+        value = value["tool_calls"]
+    items = value if isinstance(value, list) else [value]
+    return [_call(item) for item in items]
+
+
+def _call(item: Any) -> ToolCall:
+    if isinstance(item, dict) and isinstance(item.get("function"), dict):
+        item = item["function"]
+    if not isinstance(item, dict) or not isinstance(item.get("name"), str):
+        raise UnreadableJson(f'The JSON is not a call with a "name": {shown(item)}.')
+    arguments = item.get("arguments", {})
+    if isinstance(arguments, str):
+        arguments = parse_response_json(arguments)
+    if not isinstance(arguments, dict):
+        raise UnreadableJson(f"The arguments of {shown(item['name'])} are not an object: {shown(arguments)}.")
+    return ToolCall(item["name"], arguments)
 
 
 def _counted(n: int) -> str:
@@ -42,7 +88,7 @@ def _wanted_calls(target: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _target_difference(
-    calls: list[Call], wanted: list[Mapping[str, Any]], options: Options, tools: Tools
+    calls: list[ToolCall], wanted: list[Mapping[str, Any]], options: Options, tools: Tools
 ) -> str | None:
     """Say where the calls leave one target, or None where they are all accepted."""
     too_many = len(calls) > len(wanted) and options["extra_calls"] == "refuse"
@@ -63,7 +109,7 @@ def _target_difference(
     return f"{where} {nearest + 1}: {problems[unmatched][nearest] or 'it already matches another expected call'}"
 
 
-def call_problem(call: Call, wanted: Mapping[str, Any], options: Options, tools: Tools) -> str | None:
+def call_problem(call: ToolCall, wanted: Mapping[str, Any], options: Options, tools: Tools) -> str | None:
     """Say why one call is not the wanted one, or None where it is."""
     names = wanted["name"] if isinstance(wanted["name"], list) else [wanted["name"]]
     if call.name not in names:
@@ -105,7 +151,7 @@ def _first_unmatched(problems: list[list[str | None]]) -> int | None:
     return next((index for index in range(len(problems)) if not place(index, set())), None)
 
 
-def _nearest(calls: list[Call], wanted: Mapping[str, Any], row: list[str | None], index: int) -> int:
+def _nearest(calls: list[ToolCall], wanted: Mapping[str, Any], row: list[str | None], index: int) -> int:
     """Return the call to explain: one that fails with the right name, else the one in the same place."""
     names = wanted["name"] if isinstance(wanted["name"], list) else [wanted["name"]]
     order = sorted(range(len(calls)), key=lambda position: abs(position - index))

@@ -22,7 +22,7 @@ MAX_WORD_CHARS = 1000  # of a target with `words`: bounds the work per place whe
 _PART = Option("all", one_of("all", "first_line", "last_line", "first_word", "last_word"))
 
 
-def part_of(text: str, part: str) -> str:
+def select_part(text: str, part: str) -> str:
     """Return the part of a response that is compared. Lines are the non-empty ones; words end at whitespace."""
     if part == "all":
         return text
@@ -36,30 +36,30 @@ def part_of(text: str, part: str) -> str:
 
 def _score_exact(options: Options, text: str, targets: list[Any], _tools: Tools) -> Score:
     how = options["normalise"]
-    found = normalise(part_of(text, options["part"]), how)
+    answer = normalise(select_part(text, options["part"]), how)
     wanted = [normalise(target, how) for target in targets]
-    if found in wanted:
-        return passed(f"{shown(found)} is an accepted answer.")
-    if not found:
+    if answer in wanted:
+        return passed(f"{shown(answer)} is an accepted answer.", answer or None)
+    if not answer:
         return failed(f"Nothing to compare: the answer is empty; expected {shown_any(wanted)}.")
-    return failed(f"{shown(found)} is not {shown_any(wanted)}; {first_difference(found, wanted)}.")
+    return failed(f"{shown(answer)} is not {shown_any(wanted)}; {first_difference(answer, wanted)}.", answer)
 
 
 def _score_contains(options: Options, text: str, targets: list[Any], _tools: Tools) -> Score:
     how = options["normalise"]
-    found = normalise(part_of(text, options["part"]), how)
+    answer = normalise(select_part(text, options["part"]), how)
     wanted = [normalise(target, how) for target in targets]
     if "" in wanted:
         return failed("A target is empty after normalisation, so nothing can be looked for.")
-    present = [target for target in wanted if _occurs(target, found, options["words"])]
+    present = [target for target in wanted if _occurs(target, answer, options["words"])]
     if options["require"] == "all":
         absent = [target for target in wanted if target not in present]
         if absent:
-            return failed(f"{shown(found)} lacks {shown(absent[0])} ({len(present)} of {len(wanted)} are there).")
+            return failed(f"{shown(answer)} lacks {shown(absent[0])} ({len(present)} of {len(wanted)} are there).")
         return passed(f"All {len(wanted)} expected texts are in the answer.")
     if present:
         return passed(f"{shown(present[0])} is in the answer.")
-    return failed(f"{shown(found)} does not contain {shown_any(wanted)}.")
+    return failed(f"{shown(answer)} does not contain {shown_any(wanted)}.")
 
 
 def _occurs(target: str, text: str, as_words: bool) -> bool:
@@ -108,4 +108,5 @@ CONTAINS = Kind(
     },
     target_problem=_contains_target_problem,
     score=_score_contains,
+    reads_answers=lambda _: False,
 )

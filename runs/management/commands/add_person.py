@@ -12,8 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from sesame.utils import get_query_string
 
 from evalboard.core.errors import InvalidInput
-from runs import services
-from runs.access import ROLES
+from runs.access import ROLES, add_person
 
 
 class Command(BaseCommand):
@@ -32,7 +31,7 @@ class Command(BaseCommand):
         if not password and not settings.HAS_SECRET_KEY:
             raise CommandError("A link is signed with EVALBOARD_SECRET_KEY: set it to what the web server has.")
         try:
-            person, is_new = services.add_person(name=name, role=role, password=_password(name) if password else None)
+            person, is_new = add_person(name=name, role=role, password=_password(name) if password else None)
         except InvalidInput as wrong:
             raise CommandError(" ".join(wrong.fields.values())) from wrong
         self.stderr.write(f"{name} is {'now' if is_new else 'known, and now'} {role}.")

@@ -8,8 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from evalboard.core.errors import InvalidInput
-from runs import services
-from runs.access import SCOPES
+from runs.access import SCOPES, create_token
 
 
 class Command(BaseCommand):
@@ -28,7 +27,7 @@ class Command(BaseCommand):
         if known is None:
             raise CommandError(f"There is nobody named {person} who may sign in; add_person lets them in.")
         try:
-            token, secret = services.create_token(
+            token, secret = create_token(
                 user=known, name=name, scopes=scope, expires_at=timezone.now() + timedelta(days=days)
             )
         except InvalidInput as wrong:

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from runs import alive
+from runs.health import alive
 
 SILENT = {"worker": alive.worker_is_silent, "scheduler": alive.scheduler_is_silent}
 

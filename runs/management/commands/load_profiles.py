@@ -4,12 +4,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from runs import services
+from runs.catalogue import store_default_profiles
 
 
 class Command(BaseCommand):
     help = "Store each of the default profiles whose name is free."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        stored = services.store_default_profiles()
+        stored = store_default_profiles()
         self.stdout.write(f"Stored: {', '.join(stored)}." if stored else "Every default profile is there.")

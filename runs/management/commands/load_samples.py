@@ -11,9 +11,11 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 from sesame.utils import get_query_string
 
-from runs import services
+from runs.access import create_token, grant_role, secret_digest
+from runs.catalogue import create_endpoint, store_default_policies, store_default_profiles
 from runs.models import Endpoint, Run, Token
-from runs.services.tokens import secret_digest
+from runs.run import create_run
+from runs.suites import push_suite
 
 SAMPLE_SUITE = settings.BASE_DIR / "runs" / "samples" / "sample.json"
 SAMPLE_MODEL = "smollm2-135m-instruct"
@@ -29,15 +31,15 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, no_runs: bool, **options: Any) -> None:
         user = _local_admin()
-        services.store_default_profiles()
-        services.store_default_policies()
-        version, _ = services.push_suite(document=json.loads(SAMPLE_SUITE.read_text()))
+        store_default_profiles()
+        store_default_policies()
+        version, _ = push_suite(document=json.loads(SAMPLE_SUITE.read_text()))
         runs: list[int] = []
         for dtype in DTYPES:
             endpoint = _endpoint(dtype)
             known = Run.objects.filter(suite_version=version, endpoint=endpoint, profile__slug="pinned").order_by("id")
             if not no_runs and not known.exists():
-                services.create_run(
+                create_run(
                     suite=version.suite.slug,
                     endpoint=endpoint.slug,
                     profile="pinned",
@@ -56,7 +58,7 @@ def _local_admin() -> Any:
     if created:
         user.set_unusable_password()
         user.save()
-    services.grant_role(user=user, role="admin")
+    grant_role(user=user, role="admin")
     return user
 
 
@@ -65,7 +67,7 @@ def _endpoint(dtype: str) -> Endpoint:
     known = Endpoint.objects.filter(slug=slug).first()
     if known is not None:
         return known
-    return services.create_endpoint(
+    return create_endpoint(
         slug=slug,
         model_path=str(settings.DATA_DIR / "models" / SAMPLE_MODEL),
         dtype=dtype,
@@ -80,7 +82,7 @@ def _write_token(user: Any, path: Path) -> None:
         known = Token.objects.filter(secret_digest=secret_digest(path.read_text().strip()))
         if known.filter(revoked_at=None, expires_at__gt=timezone.now() + timedelta(days=1)).exists():
             return
-    _, secret = services.create_token(
+    _, secret = create_token(
         user=user,
         name="this machine",
         scopes=["read", "run", "sign", "admin"],

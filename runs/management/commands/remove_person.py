@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from evalboard.core.errors import NotFound
-from runs import services
+from runs.access import remove_person
 
 
 class Command(BaseCommand):
@@ -16,7 +16,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, name: str, **options: Any) -> None:
         try:
-            services.remove_person(name=name)
+            remove_person(name=name)
         except NotFound as nobody:
             raise CommandError(nobody.detail) from nobody
         self.stderr.write(f"{name} can no longer sign in, and their tokens are deleted.")

@@ -1,0 +1,68 @@
+"""`evalboard up`, `signin`, `worker` and `scheduler`: what runs on this machine, and is no client of a server.
+
+Each imports its part of the product where it is called: other commands run where only `evalboard[cli]` is installed.
+"""
+
+import json
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+CANNOT_START = 4  # as every command that could not do its work
+
+AsJson = Annotated[bool, typer.Option("--json", help="Log one JSON object a line; with --self-test, its result.")]
+
+
+def up(
+    port: Annotated[
+        int, typer.Option(envvar="PORT", min=1, max=65535, help="Port of the page, on 127.0.0.1 only.")
+    ] = 8800,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """Start database, page and runner on this machine, and stay until Ctrl-C."""
+    from evalboard.local.report import CannotStart, Report
+    from evalboard.local.up import Ended, Options, Up
+
+    report = Report(typer.echo, as_json=as_json)
+    try:
+        Up(Options.read(os.environ, port=port), report).run()
+    except CannotStart as problem:
+        typer.echo(f"Evalboard cannot start: {problem.detail}", err=True)
+        raise typer.Exit(CANNOT_START) from None
+    except Ended:  # asked for once more while everything was being ended
+        raise typer.Exit(130) from None
+
+
+def signin(as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False) -> None:
+    """Print a fresh one-time sign-in link of what `make up` runs on this machine."""
+    from evalboard.local.signin import fresh_link
+
+    link = fresh_link(os.environ)
+    typer.echo(json.dumps({"url": link}) if as_json else link)
+
+
+def worker(
+    pool: Annotated[str, typer.Option(help="The endpoints' pool that this worker serves.")] = "default",
+    self_test: Annotated[
+        bool, typer.Option("--self-test", help="Test this node's arithmetic, keep the result with the node, and end.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Join a pool with this machine's engine, until SIGTERM or Ctrl-C. DATABASE_URL and REDIS_URL say whose pool."""
+    test = ["--self-test", *(["--json"] if as_json else [])] if self_test else []
+    _become("--pool", pool, *test, as_json=as_json)
+
+
+def scheduler(as_json: AsJson = False) -> None:
+    """Sweep and ring at fixed times, until SIGTERM or Ctrl-C. One for an installation; two do no harm."""
+    _become("--scheduler", as_json=as_json)
+
+
+def _become(*options: str, as_json: bool) -> None:
+    """Take this process's place, so that a signal reaches the worker itself."""
+    environment = {**os.environ, "EVALBOARD_LOG_FORMAT": "json"} if as_json else dict(os.environ)
+    sys.stdout.flush()
+    command = [sys.executable, "-m", "worker", *options]
+    os.execve(sys.executable, command, environment)  # noqa: S606  no shell is wanted

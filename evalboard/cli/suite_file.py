@@ -1,0 +1,103 @@
+"""Read a file of cases as a suite's document: JSON, JSONL, or another tool's JSONL by a mapping."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from evalboard.client.errors import WrongUse
+from evalboard.client.suite_parts import SuiteLines
+from evalboard.core.errors import InvalidInput
+from evalboard.core.suite import map_jsonl, parse_mapping, parse_suite, read_suite_json, read_suite_jsonl
+
+MAPPINGS = Path(__file__).resolve().parents[2] / "runs" / "samples" / "mappings"
+FIELDS_NAMED = 10
+LARGE_BYTES = 16 * 2**20
+
+
+def is_large(file: Path) -> bool:
+    """Tell whether a file is sent in parts. Raises WrongUse where it cannot be read."""
+    try:
+        return file.stat().st_size > LARGE_BYTES
+    except OSError as problem:
+        raise WrongUse(f"{file} cannot be read: {problem.strerror}.") from problem
+
+
+@contextmanager
+def open_lines(file: Path, *, slug: str, title: str, mapping: str) -> Iterator[SuiteLines]:
+    """Open a large file as lines. JSONL goes as it is, and the server checks it; another form is read whole before."""
+    if mapping or not _is_jsonl(file):
+        document = load_document(file, slug=slug, title=title, mapping=mapping)
+        yield SuiteLines(document["slug"], "", _lines_of(document))
+        return
+    with file.open("rb") as opened:
+        yield SuiteLines(slug or _name(file), title, opened)
+
+
+def _lines_of(document: dict[str, Any]) -> Iterator[bytes]:
+    header = {name: value for name, value in document.items() if name not in ("slug", "cases")}
+    for row in chain([{"suite": header}], document["cases"]):
+        yield json.dumps(row, ensure_ascii=False).encode() + b"\n"
+
+
+def _is_jsonl(file: Path) -> bool:
+    return file.suffix.lower() in (".jsonl", ".ndjson")
+
+
+def _name(file: Path) -> str:
+    return re.sub(r"[^a-z0-9_-]+", "-", file.stem.lower()).strip("-_")
+
+
+def load_document(file: Path, *, slug: str, title: str, mapping: str) -> dict[str, Any]:
+    """Read a suite's document, whose cases are checked as the server would. Raises WrongUse, naming every mistake."""
+    try:
+        document = _parse(file, slug=slug, title=title, mapping=mapping)
+        parse_suite(document)  # so that a mistake is named before anything is sent
+    except InvalidInput as problem:
+        raise WrongUse(f"{file}: {_sentence(problem)}") from problem
+    return document
+
+
+def _parse(file: Path, *, slug: str, title: str, mapping: str) -> dict[str, Any]:
+    text = _read(file)
+    name = slug or _name(file)
+    if mapping:
+        document = map_jsonl(text, parse_mapping(_load_mapping(mapping)), slug=name)
+    elif _is_jsonl(file):
+        document = read_suite_jsonl(text, slug=name)
+    else:
+        document = read_suite_json(text)
+        if not isinstance(document, dict):
+            raise InvalidInput("A suite is a JSON object; cases one a line stand in a file that ends in .jsonl.")
+        document = {"slug": name, **document}
+    return document | ({"slug": slug} if slug else {}) | ({"title": title} if title else {})
+
+
+def _load_mapping(name: str) -> Any:
+    """Read a mapping that ships with the product, by its name, or a file."""
+    path = Path(name)
+    if not path.exists() and (shipped := MAPPINGS / f"{name}.json").exists():
+        path = shipped
+    if not path.exists():
+        shipped_names = ", ".join(sorted(file.stem for file in MAPPINGS.glob("*.json")))
+        raise WrongUse(f"There is no mapping {name}: it is a file, or one of {shipped_names}.")
+    return read_suite_json(_read(path))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as problem:
+        raise WrongUse(f"{path} cannot be read: {problem.strerror}.") from problem
+    except UnicodeDecodeError as problem:
+        raise WrongUse(f"{path} is not UTF-8: {problem.reason} at byte {problem.start}.") from problem
+
+
+def _sentence(problem: InvalidInput) -> str:
+    named = [
+        f"{name}: {text}" for name, text in list(problem.fields.items())[:FIELDS_NAMED] if text not in problem.detail
+    ]
+    return "; ".join([problem.detail.rstrip("."), *named]) + "."

@@ -1,0 +1,188 @@
+"""The calls of the REST API from Python, each with a typed answer."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from http import HTTPStatus
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import parse_qs, quote, urlsplit
+
+import httpx
+
+from evalboard.client.access import Access
+from evalboard.client.answers import Answer, Download, Json, Kind, parse
+from evalboard.client.transport import Transport
+from evalboard.contract.base import Page
+from evalboard.contract.baseline import Baseline
+from evalboard.contract.catalogue import Endpoint, Policy, Profile
+from evalboard.contract.comparison import ComparedCase, Comparison
+from evalboard.contract.imports import Import
+from evalboard.contract.probe import Probe
+from evalboard.contract.release import Release, ReleaseRow
+from evalboard.contract.replay import Replay
+from evalboard.contract.response import CaseOfRun, Response
+from evalboard.contract.run import Run, RunPair, RunRow
+from evalboard.contract.suite import SuiteRow, SuiteVersion
+from evalboard.contract.upload import Upload, UploadPart
+
+PAGE_SIZE = 200  # rows; the most that the server gives at a time
+
+
+def _by_key(key: str) -> dict[str, str]:
+    return {"Idempotency-Key": key} if key else {}
+
+
+class RestClient:
+    """One server, one token. Each call raises Unreachable where asking again may help, else WrongUse."""
+
+    def __init__(self, access: Access) -> None:
+        self._url = access.url
+        self._transport = Transport(access)
+        self._polled: dict[str, tuple[str, Answer[Any]]] = {}  # the last answer by its address, with its tag
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def create_run(self, body: Mapping[str, Any], *, key: str = "") -> Answer[Run]:
+        """Start a run; sent again with the same key and body, it answers with the run that was made first."""
+        return self._post(Run, "/runs/", body, _by_key(key))
+
+    def create_pair(self, body: Mapping[str, Any], *, key: str = "") -> Answer[RunPair]:
+        """Start two runs, `baseline` and `candidate`, whose repeats take turns; sent again as `create_run` is."""
+        return self._post(RunPair, "/runs/pairs/", body, _by_key(key))
+
+    def run(self, run_id: str) -> Answer[Run]:
+        return self._poll(Run, f"/runs/{run_id}/")
+
+    def runs(self, **filters: str) -> Iterator[Answer[RunRow]]:
+        return self._list(RunRow, "/runs/", filters)
+
+    def cases(self, run_id: str, **filters: str) -> Iterator[Answer[CaseOfRun]]:
+        return self._list(CaseOfRun, f"/runs/{run_id}/cases/", filters)
+
+    def responses(self, run_id: str, **filters: str) -> Iterator[Answer[Response]]:
+        return self._list(Response, f"/runs/{run_id}/responses/", filters)
+
+    def compare(self, baseline: str, candidate: str, **more: str) -> Answer[Comparison]:
+        return self._get(Comparison, "/compare/", {"baseline": baseline, "candidate": candidate, **more})
+
+    def compared_cases(self, baseline: str, candidate: str, **filters: str) -> Iterator[Answer[ComparedCase]]:
+        sides = {"baseline": baseline, "candidate": candidate}
+        return self._list(ComparedCase, "/compare/cases/", {**sides, **filters})
+
+    def create_replay(self, run_id: str, body: Mapping[str, Any]) -> Answer[Replay]:
+        return self._post(Replay, f"/runs/{run_id}/replays/", body)
+
+    def replay(self, replay_id: str) -> Answer[Replay]:
+        return self._poll(Replay, f"/replays/{replay_id}/")
+
+    def create_probe(self, body: Mapping[str, Any]) -> Answer[Probe]:
+        return self._post(Probe, "/probes/", body)
+
+    def probe(self, probe_id: str) -> Answer[Probe]:
+        return self._poll(Probe, f"/probes/{probe_id}/")
+
+    def create_release(self, body: Mapping[str, Any]) -> Answer[Release]:
+        return self._post(Release, "/releases/", body)
+
+    def release(self, release_id: str) -> Answer[Release]:
+        return self._get(Release, f"/releases/{release_id}/")
+
+    def releases(self, **filters: str) -> Iterator[Answer[ReleaseRow]]:
+        return self._list(ReleaseRow, "/releases/", filters)
+
+    def suites(self) -> Iterator[Answer[SuiteRow]]:
+        return self._list(SuiteRow, "/suites/", {})
+
+    def suite(self, slug: str, **version: str) -> Answer[SuiteVersion]:
+        return self._get(SuiteVersion, f"/suites/{quote(slug, safe='')}/", version)
+
+    def push_suite(self, document: Mapping[str, Any]) -> Answer[SuiteVersion]:
+        return self._post(SuiteVersion, "/suites/", document)
+
+    def uploads(self) -> Iterator[Answer[Upload]]:
+        return self._list(Upload, "/uploads/", {})
+
+    def upload(self, upload_id: str) -> Answer[Upload]:
+        return self._get(Upload, f"/uploads/{upload_id}/")
+
+    def open_upload(self, body: Mapping[str, Any]) -> Answer[Upload]:
+        """Begin a suite that is sent in parts (`client.suite_parts`)."""
+        return self._post(Upload, "/uploads/", body)
+
+    def send_part(self, upload_id: str, *, offset: int, packed: bytes, sha256: str) -> Answer[UploadPart]:
+        """Send whole lines that begin at a byte of the file, in a zstd frame; sha256: of the lines."""
+        path = f"/uploads/{upload_id}/parts/{offset}/"
+        headers = {"Content-Type": "application/x-ndjson", "Content-Encoding": "zstd"}
+        return self._read(UploadPart, self._transport.send(path, packed, params={"sha256": sha256}, headers=headers))
+
+    def close_upload(self, upload_id: str, *, n_bytes: int) -> Answer[Upload]:
+        return self._post(Upload, f"/uploads/{upload_id}/close/", {"n_bytes": n_bytes})
+
+    def endpoints(self) -> Iterator[Answer[Endpoint]]:
+        return self._list(Endpoint, "/endpoints/", {})
+
+    def profiles(self) -> Iterator[Answer[Profile]]:
+        return self._list(Profile, "/profiles/", {})
+
+    def policies(self) -> Iterator[Answer[Policy]]:
+        return self._list(Policy, "/policies/", {})
+
+    def baselines(self, suite: str) -> Iterator[Answer[Baseline]]:
+        return self._list(Baseline, f"/suites/{quote(suite, safe='')}/baselines/", {})
+
+    def set_baseline(self, suite: str, body: Mapping[str, Any]) -> Answer[Baseline]:
+        return self._post(Baseline, f"/suites/{quote(suite, safe='')}/baselines/", body)
+
+    def import_logs(
+        self, files: Sequence[Path], *, log_format: str, suite: str, tell: Callable[[int], None]
+    ) -> Answer[Import]:
+        """Send a log's files; `tell` hears how many bytes of all of them have gone. Raises WrongUse for no file."""
+        fields = {"format": log_format} | ({"suite": suite} if suite else {})
+        return self._read(Import, self._transport.upload("/imports/", files, fields, tell))
+
+    def download(self, path: str, media_type: str, params: Mapping[str, str]) -> AbstractContextManager[Download]:
+        """Take a file of the server's as it comes; raises Unreachable where it breaks off."""
+        return self._transport.download(path, media_type, params)
+
+    def _get(self, kind: type[Kind], path: str, params: Mapping[str, str] | None = None) -> Answer[Kind]:
+        return self._read(kind, self._transport.request("GET", path, params=params))
+
+    def _post(
+        self, kind: type[Kind], path: str, body: Mapping[str, Any], headers: Mapping[str, str] | None = None
+    ) -> Answer[Kind]:
+        return self._read(kind, self._transport.request("POST", path, body, headers=headers))
+
+    def _poll(self, kind: type[Kind], path: str) -> Answer[Kind]:
+        """Return what is there; the server need not make it anew where it is as it was the last time."""
+        tag, last = self._polled.get(path, ("", None))
+        answer = self._transport.request("GET", path, headers={"If-None-Match": tag} if tag else {})
+        if last is not None and answer.status_code == HTTPStatus.NOT_MODIFIED:
+            return last
+        current = self._read(kind, answer)
+        if tag := answer.headers.get("ETag", ""):
+            self._polled[path] = (tag, current)
+        return current
+
+    def _list(self, kind: type[Kind], path: str, filters: Mapping[str, str]) -> Iterator[Answer[Kind]]:
+        """Yield every row of a list, page by page."""
+        params: dict[str, str] = {"page_size": str(PAGE_SIZE), **filters}
+        while True:
+            page = self._get(Page[Json], path, params).value
+            for row in page.results:
+                yield Answer(parse(kind, row, url=self._url), row)
+            if page.next is None:
+                return
+            # The cursor alone: the host that the server knows itself by need not be the one it is reached by.
+            params["cursor"] = parse_qs(urlsplit(page.next).query)["cursor"][0]
+
+    def _read(self, kind: type[Kind], answer: httpx.Response) -> Answer[Kind]:
+        json = answer.json()
+        return Answer(parse(kind, json, url=self._url), json, is_new=answer.status_code == HTTPStatus.CREATED)

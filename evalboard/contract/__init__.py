@@ -1,0 +1,5 @@
+"""What goes over the wire and into JSON columns, written once: docs/api.md has the addresses that answer with it.
+
+Reads of `runs` return these models, templates show them, REST serialises them as they are, and the OpenAPI schema is
+made of them. The client reads answers as the same models (`evalboard.client.answers`).
+"""

@@ -1,0 +1,68 @@
+"""Tokens, and webhooks with what became of their messages."""
+
+from typing import Annotated
+
+from evalboard.contract.base import Address, Contract, Count, Id, Instant, says
+
+EVENTS = ("release.decided", "run.finished", "run.incomplete", "run.failed", "rotation.noticed")
+TEST = "webhook.test"
+
+Scope = Annotated[str, says(enum=("read", "run", "sign", "admin"))]
+Event = Annotated[str, says(enum=EVENTS)]
+AnyEvent = Annotated[str, says(enum=(*EVENTS, TEST))]
+
+
+class ApiToken(Contract):
+    """A token without its secret; `label` is the beginning of it, by which one that was found is known again."""
+
+    id: Id
+    label: str
+    name: str
+    person: str
+    scopes: tuple[Scope, ...]
+    state: Annotated[str, says(enum=("active", "expired", "revoked"))]
+    created_at: Instant
+    expires_at: Instant
+    last_used_at: Instant | None
+    revoked_at: Instant | None
+
+
+class NewApiToken(ApiToken):
+    """A token as it is answered to who made it."""
+
+    secret: Annotated[str, says(description="the token itself, this once")]
+
+
+class WebhookMessage(Contract):
+    """One message; `next_attempt_at` is null where it is not tried again."""
+
+    id: str
+    event: AnyEvent
+    status: Annotated[str, says(enum=("waiting", "delivered", "failed"))]
+    n_attempts: Count
+    last_error: str
+    created_at: Instant
+    delivered_at: Instant | None
+    next_attempt_at: Instant | None
+
+
+class Webhook(Contract):
+    """An address that is told of events, with its last messages, newest first."""
+
+    id: Id
+    url: Address
+    events: tuple[Event, ...]
+    created_by: str
+    created_at: Instant
+    is_active: bool
+    n_failures: Annotated[int, says(minimum=0, description="messages given up on, in a row")]
+    n_waiting: Count
+    delivered_at: Instant | None
+    last_error: str
+    messages: tuple[WebhookMessage, ...]
+
+
+class NewWebhook(Webhook):
+    """A webhook as it is answered to who made it."""
+
+    secret: Annotated[str, says(description="signs each message; shown this once")]

@@ -1,0 +1,369 @@
+"""Two runs compared: the ledger of causes, what moved, and where responses part.
+
+Margins, gaps and logprobs are in nats, scores and differences in points.
+"""
+
+from typing import Annotated, Any
+
+from evalboard.contract.base import (
+    Contract,
+    Count,
+    Digest,
+    Id,
+    Instant,
+    Note,
+    Number,
+    PageAddress,
+    Points,
+    Range,
+    Share,
+    optional,
+    page_only,
+    says,
+)
+from evalboard.contract.parts import BucketShare, ByChance, RepeatScored, name_version
+from evalboard.contract.run import SuiteNamed
+from evalboard.contract.trace import Position
+from evalboard.core.profile import MovedField
+
+SIDES = ("baseline", "candidate")
+
+RepeatPair = Annotated[str, says(pattern="^[0-9]+,[0-9]+$")]
+
+
+class ComparisonProgress(Contract):
+    status: Annotated[str, says(enum=("queued", "finished", "failed"))]
+    n_done: Count
+    n_total: Count
+    error: str | None
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status == "finished"
+
+
+class Moved(Contract):
+    field: str
+    baseline: Any
+    candidate: Any
+
+    @property
+    def is_same(self) -> bool:
+        """Whether both sides are known and equal: what is unknown is never equal to anything."""
+        return self.baseline == self.candidate and self.baseline is not None
+
+    @property
+    def as_field(self) -> MovedField:
+        return MovedField(self.field, self.baseline, self.candidate)
+
+
+class ScoreCompared(Contract):
+    baseline: Points | None
+    candidate: Points | None
+    difference: float | None
+
+
+class ComparedCounts(Contract):
+    n_pairs: Count
+    identical: Count
+    drift_only: Count
+    flipped: Count
+    text_only: Count
+    missing: Count
+    unread: Count
+    score_changed: Count
+    n_cases: Count
+    n_cases_missing: Count
+    flipped_score_changed: int = page_only
+    n_cases_paired: int = page_only
+    n_cases_score_changed: int = page_only
+
+
+class OutcomeCounts(Contract):
+    """Numbers of cases. *_by_chance: null where a side has one repeat."""
+
+    broken: Count
+    fixed: Count
+    unstable: Count
+    broken_by_chance: ByChance | None = optional
+    fixed_by_chance: ByChance | None = optional
+
+
+class LedgerPart(Contract):
+    """What pairs look like whose cause says who answered and no more; the parts add up to their line.
+
+    `confounded` are those whose sides are known to differ in more than the cause.
+    """
+
+    cause: str
+    n_cases: Annotated[int, says(minimum=0, description="whose score the cause changed in some repeat")]
+    points: float
+    gained: float
+    lost: float
+    shown: Annotated[float | None, says(description="to one decimal, so that what is shown adds up as well")]
+
+
+class LedgerLine(LedgerPart):
+    """One cause's part of the difference; the lines add up to `score.difference`, and there are none without it."""
+
+    parts: tuple[LedgerPart, ...] | None
+    n_pairs: int = page_only  # of this cause, whether a score moved or not
+
+
+class NoiseShare(Contract):
+    """How much of the difference is noise, in points.
+
+    `up_to`: noise alone moves it by no more, either way, `level` of the time. `beyond`: the least that is not noise,
+    0 where all may be. Both are null where nothing measured noise.
+    """
+
+    up_to: Points | None
+    beyond: float | None
+    level: Share
+    reason: Annotated[str, says(enum=("left_out", "one_draw", "one_repeat"), description="why it is not known")] | None
+    text: str
+
+
+class Computation(Contract):
+    """Whether both sides are one computation, by the bucket that served most of each. `is_one_bucket`: it is the same.
+
+    `chance` is that of lying so far apart where it is one computation, null where no test was needed or possible.
+    `shift` is what the sides lie apart beyond noise, in nats, `noise` what repeats of one side do.
+    """
+
+    answer: Annotated[str, says(enum=("one", "two", "unknown"))]
+    is_one_bucket: bool
+    is_steady: bool
+    n_cases: Count
+    n_apart: Count
+    chance: float | None
+    shift: float | None
+    noise: float | None
+    text: str
+
+
+class LargerShifts(Contract):
+    """Cases whose logits moved further than noise explains, of those that could be read (docs/divergence.md)."""
+
+    n_cases: Count
+    n_read: Count
+    n_established: Count
+    text: str | None
+
+
+class NumericNoise(Contract):
+    sd: float
+    near: float
+    ulp: float | None
+    is_assumed: bool
+    dtype: str | None
+    capped_from: Annotated[
+        float | None, says(description="what repeats measured, where more than three floors of the dtype; else null")
+    ]
+    text: str
+
+
+class CauseBins(Contract):
+    cause: str
+    counts: tuple[int, ...]
+
+
+class PositionHistogram(Contract):
+    width: Number
+    starts: tuple[int, ...]
+    series: tuple[CauseBins, ...]
+    n: Count
+    n_at_start: Count
+
+
+class Cluster(Contract):
+    key: str
+    cause: str
+    baseline_token: str | None
+    candidate_token: str | None
+    n_cases: Count
+    n_of_cause: Count
+    cases: tuple[str, ...]
+
+
+class ScorerOfSide(Contract):
+    digest: Digest
+
+
+class BucketOfSide(BucketShare):
+    """`backend` is the bucket's letter, the same on both sides."""
+
+    backend: str
+
+
+class ComparedSide(Contract):
+    run: Id
+    suite: SuiteNamed
+    endpoint: str
+    profile: str
+    profile_version: Number
+    model: str
+    repeats: tuple[RepeatScored, ...]
+    range: Range | None
+    scorer: ScorerOfSide
+    buckets: tuple[BucketOfSide, ...]
+    n_repeats: int = page_only  # the run's, so that "3 of 5" can be said
+
+    @property
+    def profile_name(self) -> str:
+        return name_version(self.profile, self.profile_version)
+
+
+class ComparedSides(Contract):
+    baseline: ComparedSide
+    candidate: ComparedSide
+
+
+class CauseCount(Contract):
+    """How many differing pairs have a cause, and how many of them changed the score: the list's filters."""
+
+    cause: str
+    n_pairs: int
+    n_score_changed: int
+
+
+class FlipPoint(Contract):
+    """One flip of the scatter: the baseline's margin there, how far the logits moved, the gap at the onset."""
+
+    case_index: int
+    repeat_baseline: int
+    repeat_candidate: int
+    cause: str
+    flip: int
+    margin: float | None
+    movement: float | None
+    gap: float | None
+
+
+class Comparison(Contract):
+    """Two runs compared. Until `progress.status` is `finished`, ledger, histograms and clusters are not whole."""
+
+    baseline: Id
+    candidate: Id
+    repeat: RepeatPair | None
+    progress: ComparisonProgress
+    comparable: bool
+    moved: tuple[Moved, ...]
+    blocks: tuple[Note, ...]
+    score: Annotated[
+        ScoreCompared,
+        says(description="nulls where several buckets served a side; its pairs are compared all the same"),
+    ]
+    counts: ComparedCounts
+    outcomes: Annotated[
+        OutcomeCounts | None,
+        says(description="cases by the rule of a verdict (docs/verdict.md); null where several buckets served a side"),
+    ]
+    ledger: tuple[LedgerLine, ...]
+    noise_share: NoiseShare | None
+    computation: Computation | None
+    larger_shifts: LargerShifts | None
+    noise: Annotated[
+        NumericNoise | None,
+        says(description="between the buckets that served most of each side; null where nothing differs"),
+    ]
+    onset_histogram: PositionHistogram | None
+    flip_histogram: PositionHistogram | None
+    clusters: tuple[Cluster, ...]
+    n_clusters: Count
+    sides: ComparedSides
+    finished_at: Instant | None
+    url: PageAddress
+    id: int = page_only  # of the record that holds it
+    causes: tuple[CauseCount, ...] = page_only
+    flips: tuple[FlipPoint, ...] = page_only  # a sample of at most so many as the scatter draws
+    n_flips: int = page_only  # of all pairs
+    backends: tuple[tuple[str, str], ...] = page_only  # letters of both sides' buckets, among differing pairs
+    tags: tuple[str, ...] = page_only  # of cases that differ
+
+    @property
+    def repeats(self) -> tuple[int, int] | None:
+        """The repeat of each side, where one was held against one."""
+        if self.repeat is None:
+            return None
+        baseline, candidate = self.repeat.split(",")
+        return int(baseline), int(candidate)
+
+    @property
+    def run_ids(self) -> tuple[int, int]:
+        return int(self.baseline), int(self.candidate)
+
+    @property
+    def is_same_run(self) -> bool:
+        return self.baseline == self.candidate
+
+    @property
+    def mixed_sides(self) -> tuple[str, ...]:
+        """Those that several buckets served; where there is one, neither side's points nor a difference is given."""
+        return tuple(name for name in SIDES if len(getattr(self.sides, name).buckets) > 1)
+
+    @property
+    def moved_fields(self) -> tuple[MovedField, ...]:
+        return tuple(each.as_field for each in self.moved)
+
+
+class ComparedCase(Contract):
+    """A pair that differs."""
+
+    case: str
+    repeat_baseline: Number
+    repeat_candidate: Number
+    cause: str
+    numeric: Annotated[str | None, says(description="what the numbers look like beside another model or backend")]
+    text: str
+    evidence: dict[str, Any]
+    drift_onset: Position | None
+    flip_position: Position | None
+    margin_baseline: float | None
+    margin_candidate: float | None
+    gap_at_onset: float | None
+    score_baseline: Points | None
+    score_candidate: Points | None
+    backend_baseline: Annotated[str | None, says(description="a bucket's letter, as in `sides`")]
+    backend_candidate: Annotated[str | None, says(description="a bucket's letter, as in `sides`")]
+    url: PageAddress
+    place: int = page_only  # in the list, as cursors have it
+    case_index: int = page_only
+    tags: tuple[str, ...] = page_only
+    text_position: int | None = page_only
+    n_tokens_baseline: int | None = page_only
+    n_tokens_candidate: int | None = page_only
+    token_baseline: str = page_only  # drawn, "" where the side has none at the flip
+    token_candidate: str = page_only
+
+    @property
+    def repeats(self) -> tuple[int, int]:
+        return self.repeat_baseline, self.repeat_candidate
+
+    @property
+    def at(self) -> int | None:
+        """The position to open the trace diff at: the flip, else the onset."""
+        return self.drift_onset if self.flip_position is None else self.flip_position
+
+
+class CaseOutcome(Contract):
+    """A case with its scores by repeat, null where there is none, and the cause of its gravest pair."""
+
+    case: str
+    scores_baseline: tuple[Points | None, ...]
+    scores_candidate: tuple[Points | None, ...]
+    chance: Annotated[
+        float | None,
+        says(
+            minimum=0,
+            maximum=1,
+            description="that a case of the suite moves as far with nothing changed; null where the case neither broke"
+            " nor was fixed, and where a side has one repeat",
+        ),
+    ]
+    is_beyond_chance: Annotated[bool, says(description="so many of a list that at most 1 in 10 of them is chance")]
+    cause: str | None
+    url: PageAddress
+    pair: ComparedCase | None = page_only
+    prompt: str = page_only
+    tags: tuple[str, ...] = page_only

@@ -1,0 +1,133 @@
+"""Two responses to one case side by side. Margins, gaps and logprobs are in nats, scores in points."""
+
+from typing import Any
+
+from evalboard.contract.base import Contract, Count, Digest, Id, Number, PageAddress, Points, page_only
+from evalboard.contract.comparison import Moved
+from evalboard.contract.parts import ResponseError
+from evalboard.contract.trace import Position, TokenAtPosition
+
+
+class PairPosition(Contract):
+    """What stands side by side; a side without a token there has none."""
+
+    at: Position
+    baseline: tuple[TokenAtPosition, ...]
+    candidate: tuple[TokenAtPosition, ...]
+
+
+class PairSide(Contract):
+    run: Id
+    repeat: Number
+    text: str
+    reasoning: str | None
+    n_reasoning_tokens: Count | None
+    is_truncated: bool | None
+    finish_reason: str | None
+    error: ResponseError | None
+    score: Points | None
+    reason: str | None
+    n_tokens: Count | None
+    trace_digest: Digest | None
+    fingerprint: Digest | None
+    batch_class: str | None
+    n_repeats: int = page_only
+    model: str = page_only
+    fingerprint_id: int | None = page_only
+    scorer_digest: str = page_only
+    is_vouched: bool = page_only
+    is_logged: bool = page_only
+
+
+class MarginPoint(Contract):
+    """One position of charts and tables, which end where the sides part; null where not known, "" for no token."""
+
+    at: Position
+    token_baseline: str
+    token_candidate: str
+    margin_baseline: float | None
+    margin_candidate: float | None
+    gap: float | None
+
+    @property
+    def margin(self) -> float | None:
+        """The smaller of both."""
+        known = (margin for margin in (self.margin_baseline, self.margin_candidate) if margin is not None)
+        return min(known, default=None)
+
+
+class PromptPiece(Contract):
+    """Drawn tokens that `side` has: "baseline", "candidate" or "both". Before them `n_left_out` are not shown."""
+
+    side: str
+    tokens: tuple[str, ...]
+    n_left_out: Count
+
+
+class PairPrompts(Contract):
+    """Lengths in tokens. are_same: null where nothing can tell. pieces: where both sides' ids are known and differ."""
+
+    n_baseline: Count | None
+    n_candidate: Count | None
+    are_same: bool | None
+    pieces: tuple[PromptPiece, ...]
+
+
+class TracePair(Contract):
+    """One pair of responses around the position `at`; only that position's tokens come with their alternatives."""
+
+    case: str
+    baseline: PairSide
+    candidate: PairSide
+    cause: str
+    numeric: str | None
+    text: str
+    evidence: dict[str, Any]
+    drift_onset: Position | None
+    flip_position: Position | None
+    margin_baseline: float | None
+    margin_candidate: float | None
+    gap_at_onset: float | None
+    n_positions: Count
+    at: Position | None
+    positions: tuple[PairPosition, ...]
+    provenance: tuple[Moved, ...]
+    moved: tuple[Moved, ...]
+    url: PageAddress
+    comparison: int | None = page_only  # the id of one that lists this pair
+    messages: tuple[dict[str, Any], ...] = page_only
+    target: Any = page_only
+    prompts: PairPrompts = page_only
+    parts_at: int | None = page_only  # the first position that differs
+    shorter: str | None = page_only  # the side that ends there
+    text_position: int | None = page_only  # the character where texts without both traces part
+    is_approximate: bool = page_only  # bytes were compared, because the vocabularies differ
+    last_at: int = page_only
+    earlier: int | None = page_only  # nearest positions of interest: onset, parting, narrow margins before it
+    later: int | None = page_only
+    points: tuple[MarginPoint, ...] = page_only  # of a long trace, those that stand for all
+    n_points: int = page_only
+    shown_points: tuple[MarginPoint, ...] = page_only  # all of those around `at`
+    n_within_noise: int = page_only  # positions before the parting whose margin noise explains
+    gap_range: tuple[float, float] | None = page_only  # smallest and largest above 0, from the onset on
+    n_settings_equal: int = page_only  # known on both sides, beside those in `moved`
+
+    @property
+    def run_ids(self) -> tuple[int, int]:
+        return int(self.baseline.run), int(self.candidate.run)
+
+    @property
+    def repeats(self) -> tuple[int, int]:
+        return self.baseline.repeat, self.candidate.repeat
+
+    @property
+    def is_same_run(self) -> bool:
+        return self.baseline.run == self.candidate.run
+
+    @property
+    def has_flip(self) -> bool:
+        return self.flip_position is not None
+
+    @property
+    def selected(self) -> PairPosition | None:
+        return next((position for position in self.positions if position.at == self.at), None)

@@ -1,0 +1,61 @@
+"""Parts that several answers have in common: progress, what served, names with their versions."""
+
+from typing import Annotated
+
+from evalboard.contract.base import Contract, Count, Digest, Id, Number, Points, Share, says
+
+
+class Done(Contract):
+    n_done: Count
+    n_total: Count
+
+
+class RepeatScored(Contract):
+    index: Number
+    score: Annotated[Points | None, says(description="null where responses are missing, and for several buckets")]
+
+
+class ByChance(Contract):
+    """How many cases would break, or be fixed, with nothing changed, and how many of those that did are beyond that."""
+
+    n_expected: Annotated[float, says(minimum=0)]
+    n_beyond: Annotated[Count, says(description="at most 1 in 10 of them is chance")]
+
+
+class ResponseError(Contract):
+    code: str
+    detail: str
+
+
+class ModelServed(Contract):
+    name: str
+    digest: Digest
+
+
+class FingerprintNamed(Contract):
+    id: Id
+    digest: Digest
+    label: str
+
+
+class BucketShare(Contract):
+    """One bucket of responses, and how much of a run it served."""
+
+    id: Id
+    model: ModelServed
+    fingerprint: FingerprintNamed
+    batch_class: str
+    n_responses: Count
+    share: Share
+
+
+class Seats(Contract):
+    """How many sequences an engine process decodes at a time: asked for by the profile, and got."""
+
+    asked: Count
+    got: Count
+
+
+def name_version(slug: str, version: int) -> str:
+    """Return "pinned", or "pinned v2" for a later version than the first."""
+    return slug if version == 1 else f"{slug} v{version}"

@@ -1,0 +1,341 @@
+"""Releases: a candidate judged on one or more suites, settled, and signed."""
+
+from typing import Annotated
+
+from evalboard.contract.base import (
+    Contract,
+    Count,
+    Digest,
+    Id,
+    Instant,
+    Labels,
+    Note,
+    Number,
+    PageAddress,
+    Points,
+    Range,
+    RunStatus,
+    Share,
+    optional,
+    page_only,
+    says,
+)
+from evalboard.contract.parts import ByChance, name_version
+from evalboard.core.profile import Draws
+
+Span = tuple[float, float]  # low and high, in points
+
+VERDICTS = ("ship", "no_ship", "inconclusive", "not_comparable")
+CASES = ALL_CASES, NOISIEST_CASES = ("all", "noisiest")  # what repeats that settle a release are of
+OUTCOMES = ("unsigned", "approved", "rejected", "waived", "expired", "void")
+
+Word = Annotated[str, says(enum=VERDICTS)]
+Outcome = Annotated[str, says(enum=OUTCOMES)]
+Treatment = Annotated[str, says(enum=("model", "stack"))]
+Side = Annotated[str, says(enum=("baseline", "candidate"))]
+Tier = Annotated[str, says(enum=("critical", "advisory"))]
+
+
+class SideNamed(Contract):
+    run: Id
+    model: str
+
+
+class ReleaseRow(Contract):
+    """A release in a list; the numbers are those of its headline gate."""
+
+    id: Id
+    verdict: Word | None
+    outcome: Outcome
+    summary: str
+    suites: tuple[str, ...]
+    candidate: SideNamed
+    baseline: SideNamed
+    policy: str
+    treatment: Treatment
+    difference: float | None
+    low: float | None
+    high: float | None
+    tolerance_points: float | None
+    labels: Labels
+    created_by: str | None
+    created_at: Instant
+    decided_at: Instant | None
+    url: PageAddress
+
+    @property
+    def interval(self) -> Span | None:
+        """Return the interval of the change in points."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+
+class SignOff(Contract):
+    """A person's decision on a verdict, as the release has it."""
+
+    id: Id
+    person: str
+    decision: Annotated[str, says(enum=("approve", "reject", "waive"))]
+    note: str
+    expires_at: Instant | None
+    created_at: Instant
+    input_digest: Digest
+    made_with: Annotated[str | None, says(description="names the token or session")]
+    digest: Digest
+    void: Annotated[str | None, says(description="why it no longer holds; null while it does")]
+
+
+class Finding(Note):
+    """A reason, a step or a warning: `code` is stable, `text` is one sentence."""
+
+    gate: Annotated[int | None, says(minimum=0, description="position of the gate that it is about; null for all")]
+    run: Id | None = page_only  # that it is about, where it is about one
+    alike: str = page_only  # the same text for findings that say the same of other runs or suites
+
+
+class PolicyOfRelease(Contract):
+    name: str
+    version: Number
+    title: str
+    rule: str
+    tolerance_points: float
+    guard: Annotated[float | None, says(description="null where the policy has none")]
+
+    @property
+    def label(self) -> str:
+        return name_version(self.name, self.version)
+
+
+class Reach(Contract):
+    """The interval for other cases like these."""
+
+    low: float
+    high: float
+    level: float | None
+    n_groups: Count | None
+    is_concentrated: bool
+
+    @property
+    def interval(self) -> Span:
+        return self.low, self.high
+
+
+class Expected(Contract):
+    """The interval to expect with so many repeats a side."""
+
+    repeats: Number | None
+    low: float
+    high: float
+
+    @property
+    def interval(self) -> Span:
+        return self.low, self.high
+
+
+class TargetedRepeats(Contract):
+    """Repeats of the cases most likely to flip alone, on each side."""
+
+    repeats: Number
+    n_cases: Count
+
+
+class TargetedSettling(TargetedRepeats):
+    """Such repeats to come, and the chance that they settle it."""
+
+    chance: Share
+
+
+class NoiseOfSide(Contract):
+    disagreement_rate: float | None
+    sd_points: float | None
+    n_unstable: Count | None
+
+
+class GateSide(Contract):
+    run: Id
+    model: str
+    endpoint: str
+    profile: str
+    profile_version: Number
+    status: RunStatus
+    n_repeats: Count
+    score: Points | None
+    repeats: Annotated[tuple[Points | None, ...], says(description="those that were judged")]
+    interval: Range | None
+    noise: NoiseOfSide
+    is_baseline_expired: bool
+    n_buckets: int = page_only  # that served the run
+    draws: Draws = page_only
+    is_log: bool = page_only  # read from another tool's log, so that nothing here can run it again
+
+    @property
+    def run_id(self) -> int:
+        return int(self.run)
+
+    @property
+    def profile_name(self) -> str:
+        return name_version(self.profile, self.profile_version)
+
+
+class CasesChanged(Contract):
+    n_fixed: Count
+    n_broken: Count
+    n_unstable: Count
+    fixed: tuple[str, ...]
+    broken: tuple[str, ...]
+    broken_by_chance: ByChance | None = optional
+    fixed_by_chance: ByChance | None = optional
+
+
+class Gate(Contract):
+    """One suite of a release: the change in points, with its interval `low` to `high` of its own `level`."""
+
+    suite: str
+    suite_version: Number
+    tier: Tier
+    verdict: Word | None
+    reasons: tuple[Note, ...]
+    warnings: tuple[Note, ...]
+    difference: float | None
+    low: float | None
+    high: float | None
+    level: float | None
+    reach: Reach | None
+    range_baseline: Range | None
+    range_candidate: Range | None
+    baseline: GateSide
+    candidate: GateSide
+    tolerance_points: float
+    guard_points: float | None
+    metric: Annotated[str | None, says(description="what decides: mean, pass@k or pass^k; null before a verdict")]
+    resolution_points: float | None
+    resolution_elsewhere_points: float | None
+    look: Number | None
+    targeted: Annotated[
+        TargetedRepeats | None, says(description="repeats of chosen cases that count beside those of the look")
+    ]
+    repeats_needed: Number | None
+    settling_chance: Annotated[Share | None, says(description="that so many repeats settle it")]
+    targeted_settling: Annotated[
+        TargetedSettling | None, says(description="null where repeats of chosen cases alone would hardly settle it")
+    ]
+    expected: Expected | None
+    cases_needed: dict[str, int]
+    leaning: str | None
+    n_cases: Count
+    n_cases_judged: Count
+    changed: CasesChanged
+    is_worth_a_look: bool
+    order: Annotated[
+        tuple[Side, ...] | None, says(description="whose repeats ended when; none where a side was read from a log")
+    ]
+    is_in_turn: Annotated[
+        bool | None, says(description="neither side's repeats ran ahead; null where the order is not known")
+    ]
+    position: int = page_only
+    suite_digest: str = page_only
+
+    @property
+    def interval(self) -> Span | None:
+        """Return the interval of the change in points."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+    @property
+    def points_per_case(self) -> float:
+        return 100 / self.n_cases
+
+    @property
+    def sides(self) -> tuple[tuple[str, GateSide, Span | None], ...]:
+        """Return both sides with their names and the ranges of their repeats, the baseline first."""
+        return (("baseline", self.baseline, self.range_baseline), ("candidate", self.candidate, self.range_candidate))
+
+
+class RepeatsToAdd(Contract):
+    run: Id
+    n_more: Number
+    n_chosen: Annotated[int | None, says(description="cases that they are of; null: all")]
+    n_before: int = page_only
+
+    @property
+    def run_id(self) -> int:
+        return int(self.run)
+
+
+Cases = Annotated[str, says(enum=CASES)]
+
+
+class SettlePlan(Contract):
+    """What settling would cost; POST `look`, `n_responses` and, as `cases`, `chosen` back to agree to it."""
+
+    look: Annotated[Number, says(description="repeats of all cases on each side at which it is decided")]
+    chosen: Cases
+    chance: Annotated[Share | None, says(description="that it settles every suite that is open; null if not known")]
+    n_responses: Count
+    runs: tuple[RepeatsToAdd, ...]
+    minutes: float | None
+    refused: Annotated[str | None, says(description="why they cannot be added as things are")]
+
+
+class Settle(Contract):
+    """How a release can be settled."""
+
+    plan: Annotated[SettlePlan | None, says(description="null where further repeats would not help, or are at work")]
+    targeted: Annotated[
+        SettlePlan | None, says(description="repeats of the cases most likely to flip alone; null as `plan` is")
+    ]
+    settling: Annotated[str | None, says(description="what is under way")]
+
+
+class StoryLine(Contract):
+    """One thing that happened to a release: `created`, `decided`, `settling` or `signed`."""
+
+    at: Instant
+    code: str
+    text: str
+    person: str = ""
+    summary: str = ""  # of the verdict that was taken
+    runs: tuple[int, ...] = ()  # that got repeats
+
+
+class Release(Contract):
+    """A release with the verdict on its present inputs, which `input_digest` stands for."""
+
+    id: Id
+    verdict: Word | None
+    outcome: Annotated[
+        Outcome,
+        says(description="of its newest sign-off; `expired` is a waiver that ended, `void` what rests on other inputs"),
+    ]
+    reasons: tuple[Finding, ...]
+    summary: str
+    next: tuple[Finding, ...]
+    headline_gate: Count
+    gates: tuple[Gate, ...]
+    policy: PolicyOfRelease
+    treatment: Treatment
+    input_digest: Digest | None
+    candidates_tried: Annotated[
+        int, says(minimum=0, description="runs judged against this baseline up to this release")
+    ]
+    settle: Annotated[SettlePlan | None, says(description="null where further repeats would not help, or are at work")]
+    settle_targeted: Annotated[
+        SettlePlan | None, says(description="repeats of the cases most likely to flip alone; null as `settle` is")
+    ]
+    settling: Annotated[str | None, says(description="what is under way")]
+    signoffs: tuple[SignOff, ...]
+    warnings: tuple[Finding, ...]
+    labels: Labels
+    created_by: str | None
+    created_at: Instant
+    decided_at: Instant | None
+    url: PageAddress
+    story: tuple[StoryLine, ...] = page_only  # newest last
+
+    @property
+    def headline(self) -> Gate:
+        """Return the gate that the summary is about."""
+        return self.gates[self.headline_gate]
+
+    @property
+    def sides(self) -> tuple[GateSide, ...]:
+        """Return the sides of all gates, gate by gate, the baseline first; a run may stand there more than once."""
+        return tuple(side for gate in self.gates for side in (gate.baseline, gate.candidate))

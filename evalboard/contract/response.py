@@ -1,0 +1,63 @@
+"""Responses of a run, one by one and case by case."""
+
+from collections import Counter
+from typing import Annotated, Any
+
+from evalboard.contract.base import Contract, Count, Digest, Instant, Number, PageAddress, Score, page_only, says
+from evalboard.contract.parts import ResponseError
+
+Mark = Annotated[str, says(enum=("cached", "fallback", "retried"))]  # core.stats.MARKS, which would bring numpy
+
+
+FlipChance = Annotated[
+    float | None,
+    says(description="from the first repeat's margins; null where not decoded greedily, or no second token is listed"),
+]
+
+
+class Response(Contract):
+    """One response."""
+
+    case: str
+    case_index: Count
+    repeat: Number
+    text: Annotated[str, says(description="the answer")]
+    reasoning: Annotated[str | None, says(description="what the model thought before it; null where nothing is apart")]
+    n_reasoning_tokens: Annotated[Count | None, says(description="of the trace's first tokens, tags included")]
+    is_truncated: Annotated[bool | None, says(description="cut while it thought: no answer; null as `reasoning` is")]
+    finish_reason: str | None
+    error: ResponseError | None
+    score: Annotated[Score | None, says(description="the suite's own scorer's")]
+    reason: str | None
+    flip_chance: FlipChance
+    is_vouched: Annotated[bool, says(description="by the engine's self-checks")]
+    marks: Annotated[tuple[Mark, ...], says(description="what a log says of it (docs/imports.md)")]
+    trace_digest: Digest | None
+    provenance: dict[str, Any]
+    recorded_at: Instant
+    place: int = page_only  # in lists: by repeat, then by case
+
+
+class CaseOfRun(Contract):
+    """One case over the repeats of a run."""
+
+    case: str
+    case_index: Count
+    tags: tuple[str, ...]
+    score: Annotated[Score | None, says(description="their mean; null also where several buckets answered the case")]
+    scores: Annotated[tuple[Score | None, ...], says(description="by repeat; null where missing or not scored yet")]
+    reason: Annotated[str | None, says(description="of the first repeat with the lowest score, which `url` shows")]
+    errors: Annotated[tuple[str, ...], says(description="codes of its missing responses")]
+    marks: Annotated[tuple[tuple[Mark, ...], ...], says(description="of each repeat's response (docs/imports.md)")]
+    n_texts: Annotated[int, says(minimum=0, description="different ones")]
+    is_unstable: Annotated[bool, says(description="read from answers that are neither `cached` nor `fallback`")]
+    flip_chance: FlipChance
+    url: PageAddress
+    prompt: str = page_only  # the last message, cut to what a list has room for
+    n_traces: int = page_only  # different ones
+    is_likely_to_flip: bool = page_only
+
+    @property
+    def marked(self) -> dict[str, int]:
+        """Count the responses that carry each mark."""
+        return dict(Counter(name for names in self.marks for name in names))

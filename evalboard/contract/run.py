@@ -1,0 +1,340 @@
+"""Runs: the row of a list, and a run by itself with what served it and what its page shows."""
+
+from typing import Annotated, Any
+
+from evalboard.contract.base import (
+    Contract,
+    Count,
+    Digest,
+    Id,
+    Instant,
+    Labels,
+    Note,
+    Number,
+    PageAddress,
+    Points,
+    Range,
+    RunStatus,
+    optional,
+    page_only,
+    says,
+)
+from evalboard.contract.bucket import Bucket, Noise
+from evalboard.contract.parts import Done, RepeatScored, Seats, name_version
+from evalboard.core.profile import Draws
+from evalboard.core.profile import Seats as EngineSeats
+
+PRIORITIES = ("release", "normal", "bulk")  # the first goes first
+TERMINAL = ("finished", "incomplete", "failed", "cancelled")
+
+
+RanAt = Annotated[Instant, says(description="where it stands in time: when it was asked for, or when a log says")]
+
+
+class SuiteNamed(Contract):
+    slug: str
+    version: Number
+
+
+class RepeatOfRow(RepeatScored):
+    n_left_out: Annotated[
+        int, says(minimum=0, description="responses that are no draws (docs/imports.md); with one it is in no range")
+    ]
+
+
+class PinsHeld(Contract):
+    held: bool | None
+
+
+class Sampled(Contract):
+    """How a run's tokens were drawn."""
+
+    temperature: float
+    seed: Annotated[int | None, says(minimum=0, description="null where the seeds of the calls follow from none")]
+    is_one_draw: Annotated[
+        bool, says(description="whether repeats of a case were sent one seed: the noise is then that of one repeat")
+    ]
+
+    @property
+    def words(self) -> str:
+        return Draws(self.temperature, self.seed, is_one=self.is_one_draw).words
+
+
+class RunHead(Contract):
+    """What a run has in a list too."""
+
+    id: Id
+    suite: SuiteNamed
+    endpoint: str
+    profile: str
+    profile_version: Annotated[Number, says(description="the one that the run was started with")]
+    sampled: Annotated[
+        Sampled | None, says(description="null at temperature 0, and where a log does not say the temperature")
+    ]
+    model: str
+    priority: Annotated[str, says(enum=PRIORITIES, description="whose shards go first where several runs wait")] = (
+        optional
+    )
+    status: RunStatus
+    progress: Done
+    repeats: tuple[RepeatOfRow, ...]
+    range: Annotated[
+        Range | None,
+        says(description="lowest and highest; null until finished, with responses missing or several buckets"),
+    ]
+    bucket: Id | None
+    n_buckets: Count
+    range_so_far: Range | None = page_only  # of a run at work, that of the repeats that have ended
+    draws: Draws = page_only  # also where the temperature is 0, or a log does not say it
+    batch_class: str = page_only  # of its bucket, "" where it has none
+    fingerprint_digest: str = page_only
+
+    @property
+    def profile_name(self) -> str:
+        return name_version(self.profile, self.profile_version)
+
+    @property
+    def n_repeats(self) -> int:
+        return len(self.repeats)
+
+    @property
+    def points(self) -> tuple[float | None, ...]:
+        return tuple(repeat.score for repeat in self.repeats)
+
+    @property
+    def drawn_points(self) -> tuple[float | None, ...]:
+        """The points of the repeats whose answers are all draws: those of its range."""
+        return tuple(repeat.score for repeat in self.repeats if not repeat.n_left_out)
+
+    @property
+    def n_left_out(self) -> tuple[int, ...]:
+        """By repeat: responses that are no draws (core.stats.live_answers)."""
+        return tuple(repeat.n_left_out for repeat in self.repeats)
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.status in TERMINAL
+
+
+class RunRow(RunHead):
+    """A run in a list: the same names as in `Run`, fewer of them."""
+
+    warnings: tuple[Note, ...]
+    pins: PinsHeld
+    labels: Labels
+    created_at: Instant
+    ran_at: RanAt
+    finished_at: Instant | None
+    url: PageAddress
+
+
+class SuiteOfRun(SuiteNamed):
+    digest: Digest
+    n_cases: Count
+
+
+class Progress(Done):
+    """What was tried while the run is at work; once it has ended, the responses that came."""
+
+    rate_per_second: float | None
+    eta_seconds: float | None
+
+
+class Ahead(Contract):
+    """What the queue gives to workers before the next shard of a run, as it stands now."""
+
+    n_shards: Count
+    n_runs: Count
+    n_responses: Count
+    seconds: Annotated[
+        float | None, says(description="at the rate of the pool's workers over their last shards; null if not measured")
+    ]
+
+
+class ShardOfRun(Contract):
+    """One shard, for pages, or `n_shards` in a row. `attempt` counts from 1 once claimed, 0 before.
+
+    `is_silent`: its worker has not been heard of for a lease, so that another takes it over soon. `n_failures` are
+    attempts and starts that came to nothing; a queued shard is not claimed before `waits_until`. Several have the
+    status that matters most of theirs; `n_retried` of them took more than one attempt.
+    """
+
+    first: int
+    last: int
+    n_cases: int
+    status: str
+    attempt: int
+    n_done: int
+    worker: str
+    error: str
+    is_silent: bool = False
+    n_failures: int = 0
+    waits_until: Instant | None = None
+    n_shards: int = 1
+    n_finished: int = 0
+    n_retried: int = 0
+
+
+class Repeat(RepeatOfRow):
+    status: RunStatus
+    n_missing: Count
+    attempts: Count
+    engine_processes: tuple[Id, ...]
+    shards: tuple[ShardOfRun, ...] = page_only
+    open_shards: tuple[ShardOfRun, ...] = page_only
+
+
+class TargetedRepeat(Contract):
+    """A repeat of chosen cases alone, those most likely to flip; no score, range or noise of the run is made of it."""
+
+    index: Number
+    status: RunStatus
+    n_cases: Annotated[int, says(minimum=0, description="that it decodes")]
+    n_done: Count
+    n_missing: Count
+    shards: tuple[ShardOfRun, ...] = page_only
+    open_shards: tuple[ShardOfRun, ...] = page_only
+
+
+class Pin(Contract):
+    name: str
+    wanted: Any
+    found: Any
+    held: bool = page_only
+
+
+class Pins(PinsHeld):
+    broken: tuple[Pin, ...]
+    every: tuple[Pin, ...] = page_only
+
+
+class SeatsOfProcess(Seats):
+    engine_process: Id
+
+
+class Errors(Contract):
+    n: Count
+    by_code: dict[str, int]
+    last: str | None
+
+
+class ScorerNamed(Contract):
+    id: Id
+    digest: Digest
+
+
+class ScorerOfRun(ScorerNamed):
+    is_own: bool
+
+
+class ScoresUnderScorer(Contract):
+    """The points of each repeat under one scorer; the suite's own comes first."""
+
+    scorer: ScorerOfRun
+    repeats: tuple[Points | None, ...]
+    range: Range | None
+    range_so_far: Range | None = page_only
+
+
+class Twin(Contract):
+    """The newest earlier finished run of the same suite version, endpoint, profile, seed and bucket."""
+
+    run: Id
+    n_equal: Annotated[int, says(minimum=0, description="traces that are the same to the bit")]
+    n_compared: Count
+
+
+class ProcessOfRun(Contract):
+    """One engine process of a run, for pages: the repeats that it decoded, its self-checks, its seats."""
+
+    id: Id
+    worker: str
+    started_at: Instant
+    start_seconds: float
+    repeats: tuple[int, ...]
+    n_self_checks: int
+    self_checks_same: bool
+    seats: EngineSeats | None
+    last_words: str
+
+
+class EventOfRun(Contract):
+    """One line of a run's history, for pages. `what` is the text without the cases that it is about."""
+
+    at: Instant
+    level: str
+    code: str
+    text: str
+    what: str
+
+
+class LogOfRun(Contract):
+    """The log that a run was read from, for pages: its files by name, and notes on what it does not say."""
+
+    id: Id
+    tool: str
+    files: tuple[str, ...]
+    notes: tuple[str, ...]
+    created_at: Instant
+
+
+class Run(RunHead):
+    """A run in full."""
+
+    suite: SuiteOfRun
+    progress: Progress
+    ahead: Annotated[Ahead | None, says(description="null unless it has shards in the queue and none at work")]
+    repeats: Annotated[tuple[Repeat, ...], says(description="of all cases")]
+    targeted: tuple[TargetedRepeat, ...] = ()  # an older server does not answer it
+    buckets: tuple[Bucket, ...]
+    noise: Noise
+    pins: Pins
+    seats: tuple[SeatsOfProcess, ...]
+    warnings: tuple[Note, ...]
+    errors: Errors
+    scores: tuple[ScoresUnderScorer, ...]
+    twin: Twin | None
+    stored_bytes: Annotated[int, says(minimum=0, description="traces and packed columns, without texts")]
+    labels: Labels
+    created_by: str | None
+    created_at: Instant
+    ran_at: RanAt
+    started_at: Instant | None
+    finished_at: Instant | None
+    url: PageAddress
+
+    n_cases_unscored: int = page_only  # without a score in any repeat
+    processes: tuple[ProcessOfRun, ...] = page_only
+    events: tuple[EventOfRun, ...] = page_only
+    sampling: dict[str, Any] = page_only
+    manifest: dict[str, Any] = page_only  # of the newest engine process, host part included
+    request_body: dict[str, Any] = page_only  # of the `POST /runs/` that asks for the same again
+    waiting: str = page_only  # why nobody works at it, "" where nothing needs saying
+    is_cancel_wanted: bool = page_only
+    source: LogOfRun | None = page_only
+
+    @property
+    def points_per_case(self) -> float:
+        return 100 / self.suite.n_cases
+
+    @property
+    def every_repeat(self) -> tuple[Repeat | TargetedRepeat, ...]:
+        """Return the repeats of all cases, then the targeted ones."""
+        return (*self.repeats, *self.targeted)
+
+    @property
+    def row(self) -> RunRow:
+        """The run as lists have it."""
+        return RunRow(**{name: getattr(self, name) for name in RunRow.model_fields})
+
+
+class RunPair(Contract):
+    """Two runs whose repeats are decoded in turn."""
+
+    baseline: Run
+    candidate: Run
+
+
+class Rescored(Contract):
+    scorer: ScorerNamed
+    run: Run

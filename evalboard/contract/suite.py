@@ -1,0 +1,135 @@
+"""Suites, their versions, and how their scores moved."""
+
+import math
+from typing import Any
+
+from evalboard.contract.base import (
+    Contract,
+    Count,
+    Digest,
+    Id,
+    Instant,
+    Note,
+    Number,
+    PageAddress,
+    Points,
+    Range,
+    RunStatus,
+    page_only,
+)
+from evalboard.contract.parts import FingerprintNamed, name_version
+from evalboard.contract.run import TERMINAL, RunRow
+from evalboard.core.profile import Draws
+from evalboard.core.scoring import is_recorded
+
+
+class SuiteRow(Contract):
+    slug: str
+    title: str
+    version: Number
+    n_cases: Count
+    n_runs: Count
+    last_run: Id | None
+    url: PageAddress
+    newest_run: RunRow | None = page_only  # `last_run` as lists have it
+    is_recorded: bool = page_only  # its scores were read from logs, so that no run of it can be scored here
+
+
+class SuiteVersion(Contract):
+    """One version of a suite. `scorer` is the scorer as the suite has it, with its digest."""
+
+    slug: str
+    title: str
+    version: Number
+    digest: Digest
+    n_cases: Count
+    max_tokens: Number
+    stop: tuple[str, ...]
+    scorer: dict[str, Any]
+    created_at: Instant
+    url: PageAddress
+
+    @property
+    def scorer_plan(self) -> dict[str, Any]:
+        """The scorer as the suite has it."""
+        return {name: value for name, value in self.scorer.items() if name != "digest"}
+
+    @property
+    def points_per_case(self) -> float:
+        return 100 / self.n_cases
+
+    @property
+    def is_recorded(self) -> bool:
+        """Tell whether its scores were read from logs, so that no run of it can be scored here."""
+        return is_recorded(self.scorer_plan)
+
+
+class SuiteVersionRow(Contract):
+    version: Number
+    digest: Digest
+    n_cases: Count
+    n_runs: Count
+    created_at: Instant
+
+
+class BucketOfHistory(Contract):
+    id: Id
+    model: str
+    fingerprint: Digest
+    batch_class: str
+    stack: FingerprintNamed = page_only  # the fingerprint with its label
+
+    @property
+    def bucket_id(self) -> int:
+        return int(self.id)
+
+
+class HistoryRow(Contract):
+    """One run in one bucket."""
+
+    run: Id
+    suite_version: Number
+    date: Instant
+    status: RunStatus
+    endpoint: str
+    profile: str
+    profile_version: Number
+    bucket: BucketOfHistory
+    repeats: tuple[Points, ...]
+    n_buckets: Count
+    warnings: tuple[Note, ...]
+    range: Range | None
+    url: PageAddress
+    range_so_far: Range | None = page_only  # of a run at work too; none where several buckets served it
+    n_repeats: int = page_only  # of the run, whether they have points or not
+    line: str = page_only  # the model line: with the profile, which baselines it may be held against
+    draws: Draws = page_only
+    is_imported: bool = page_only
+
+    @property
+    def run_id(self) -> int:
+        return int(self.run)
+
+    @property
+    def profile_name(self) -> str:
+        return name_version(self.profile, self.profile_version)
+
+    @property
+    def points(self) -> tuple[float, ...]:
+        """Those of its repeats of draws, over the cases that this bucket served."""
+        return self.repeats
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.status in TERMINAL
+
+    @property
+    def mean(self) -> float | None:
+        """The score in points; None where the run as a whole has none, or none yet."""
+        return None if self.range is None else math.fsum(self.repeats) / len(self.repeats)
+
+
+class BucketHistory(BucketOfHistory):
+    """A bucket with its runs, oldest first; buckets are never joined. For pages alone."""
+
+    runs: tuple[HistoryRow, ...]

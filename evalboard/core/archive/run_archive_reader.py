@@ -1,0 +1,254 @@
+"""Read a run's archive and prove that it is what was written; docs/export-format.md.
+
+    with open("run-12.zip", "rb") as file:
+        run = RunArchive(file)
+        run.check()
+        for response in run.responses():
+            trace = run.trace(response)
+
+Nothing but this package's own core is needed: no database, no server.
+"""
+
+import functools
+import hashlib
+import json
+import struct
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, Any
+
+from evalboard.core import digest
+from evalboard.core.archive import run_archive
+from evalboard.core.errors import EvalboardError, TraceDamaged
+from evalboard.core.suite import SuiteDocument, parse_suite, read_suite_jsonl
+from evalboard.core.trace import Trace, Vocabulary, VocabularyDamaged, read_block
+
+MAX_MANIFEST_BYTES = 1 << 28
+MAX_LINE_BYTES = 1 << 26  # of one response: the longest answer has about a megabyte
+MAX_CACHED_BLOCKS = 8  # decoded, a few megabytes each at most times
+# What a zip or JSON that was not written so makes of its reading.
+UNREADABLE: tuple[type[Exception], ...] = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EvalboardError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    RuntimeError,
+)
+_PART_BYTES = 1 << 20
+_LOCAL_HEADER = struct.Struct("<4s22xHH")  # of a zip: signature, lengths of the name and of the extra field
+
+
+class ArchiveDamaged(EvalboardError):
+    """A file is no run's archive, or is not what was written."""
+
+    code = "archive_damaged"
+    title = "The export cannot be read"
+
+
+@dataclass(frozen=True, slots=True)
+class TracePlace:
+    """Where a trace is: its block's first byte and length in the member of traces, and its slot in that block."""
+
+    offset: int
+    size: int
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedResponse:
+    """One response. `row` is its whole line; score and reason are the suite's own scorer's, None where missing.
+
+    place: None where the response is missing and has no trace. trace_digest: as 32 hexadecimal digits.
+    """
+
+    repeat: int
+    case_id: str
+    case_index: int
+    text: str
+    score: float | None
+    reason: str | None
+    place: TracePlace | None
+    trace_digest: str | None
+    row: dict[str, Any]
+
+
+class RunArchive:
+    """An archive in an open file that can seek. Each method raises ArchiveDamaged where it is not what was written."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        with _reading("it is no zip"):
+            self._zip = zipfile.ZipFile(file)
+        self.manifest = self._manifest()
+        self._block = functools.lru_cache(maxsize=MAX_CACHED_BLOCKS)(self._read_block)
+
+    @property
+    def repeats(self) -> list[int]:
+        """The repeats whose responses are here, by their numbers from 1."""
+        return [repeat["index"] for repeat in self.manifest["repeats"] if repeat["is_exported"]]
+
+    def suite(self) -> SuiteDocument:
+        """Return the suite version with its cases; the same digest as when it was stored."""
+        stated = self.manifest["suite"]
+        with _reading("its suite cannot be read"), self._zip.open(run_archive.SUITE_NAME) as member:
+            text = member.read().decode()
+            document = parse_suite(read_suite_jsonl(text, slug=stated["slug"]))
+        if document.digest != stated["digest"]:
+            raise _damaged("its suite is not the one that its manifest names")
+        return document
+
+    def responses(self) -> Iterator[ArchivedResponse]:
+        """Yield the responses by repeat and case, each read when it is asked for."""
+        with _reading("its responses cannot be read"), self._zip.open(run_archive.RESPONSES_NAME) as member:
+            while line := member.readline(MAX_LINE_BYTES):
+                yield _response(json.loads(line))
+
+    def trace(self, response: ArchivedResponse) -> Trace | None:
+        """Return the trace of a response, to the bit; None where it is missing."""
+        if response.place is None:
+            return None
+        traces = self._block(response.place.offset, response.place.size)
+        if not 0 <= response.place.slot < len(traces):
+            raise _damaged(f"there is no trace at slot {response.place.slot} of its block")
+        trace = traces[response.place.slot]
+        if trace.digest.hex() != response.trace_digest:
+            raise _damaged(f"the trace of case {response.case_id} in repeat {response.repeat} is another one")
+        return trace
+
+    def vocabulary(self, response: ArchivedResponse) -> Vocabulary | None:
+        """Return the words of the tokenizer that decoded a response; None where nobody stored them."""
+        processes = {process["id"]: process["vocabulary"] for process in self.manifest["engine_processes"]}
+        named = processes.get(response.row["provenance"]["engine_process"])
+        return None if named is None else self._vocabulary(named)
+
+    def check(self) -> None:
+        """Read everything and check it against every digest; memory grows with the suite alone."""
+        self.check_members()
+        for each in self.manifest["fingerprints"]:
+            if digest.digest_json(each["manifest"]) != each["digest"]:
+                raise _damaged(f"the manifest of fingerprint {each['digest'][:8]} is not what its digest covers")
+        case_ids = [case.id for case in self.suite().cases]
+        for process in self.manifest["engine_processes"]:
+            if process["vocabulary"] is not None:
+                self._vocabulary(process["vocabulary"])
+        self._check_responses(case_ids)
+
+    def check_members(self) -> None:
+        """Check the size and SHA-256 of every member against the manifest."""
+        stated = {each["name"]: each for each in self.manifest["members"]}
+        names = [name for name in self._zip.namelist() if name != run_archive.MANIFEST_NAME]
+        if sorted(names) != sorted(stated):
+            raise _damaged(f"it holds {_named(names)} where its manifest lists {_named(list(stated))}")
+        for name, each in stated.items():
+            size, hashed = 0, hashlib.sha256()
+            with _reading(f"{name} cannot be read"), self._zip.open(name) as member:
+                while part := member.read(_PART_BYTES):
+                    size += len(part)
+                    hashed.update(part)
+            if (size, hashed.hexdigest()) != (each["size"], each["sha256"]):
+                raise _damaged(f"{name} is not what was written")
+
+    def _check_responses(self, case_ids: Sequence[str]) -> None:
+        seen: Counter[int] = Counter()
+        last = (0, -1)
+        for response in self.responses():
+            at = (response.repeat, response.case_index)
+            if at <= last:
+                raise _damaged(f"the response to case {response.case_id} in repeat {response.repeat} is out of order")
+            last = at
+            if response.case_index >= len(case_ids) or case_ids[response.case_index] != response.case_id:
+                raise _damaged(f"its suite has no case {response.case_id} at {response.case_index}")
+            if response.trace_digest is not None and _text_digest(response) != response.row["text_digest"]:
+                raise _damaged(f"the text of case {response.case_id} in repeat {response.repeat} is another one")
+            self.trace(response)
+            seen[response.repeat] += 1
+        stated = {each["index"]: each["n_responses"] for each in self.manifest["repeats"] if each["n_responses"]}
+        if dict(seen) != stated:
+            raise _damaged(f"it has {dict(seen)} responses by repeat where its manifest says {stated}")
+
+    def _manifest(self) -> dict[str, Any]:
+        with _reading("it has no manifest"):
+            if self._zip.getinfo(run_archive.MANIFEST_NAME).file_size > MAX_MANIFEST_BYTES:
+                raise _damaged("its manifest is larger than any")
+            manifest = json.loads(self._zip.read(run_archive.MANIFEST_NAME))
+        if not isinstance(manifest, dict) or manifest.get("format") != run_archive.ARCHIVE_FORMAT:
+            raise _damaged("it is no run of Evalboard's")
+        if manifest["version"] not in run_archive.READABLE_VERSIONS:
+            raise ArchiveDamaged(
+                f"The export has format version {manifest['version']}, and this program reads versions up to "
+                f"{run_archive.ARCHIVE_VERSION}: update Evalboard."
+            )
+        return manifest
+
+    def _vocabulary(self, named: str) -> Vocabulary:
+        with _reading("a vocabulary cannot be read"):
+            return Vocabulary.unpack(self._zip.read(run_archive.vocabulary_name(named)))
+
+    def _read_block(self, offset: int, size: int) -> list[Trace]:
+        start, end = self._traces
+        if offset < 0 or size < 0 or start + offset + size > end:
+            raise _damaged("a response names a place that its traces do not have")
+        self._file.seek(start + offset)
+        with _reading("a block of traces cannot be read"):
+            return read_block(self._file.read(size))
+
+    @functools.cached_property
+    def _traces(self) -> tuple[int, int]:
+        """Return the first and last byte of the traces in the file; they are not deflated, so any block reads alone."""
+        with _reading("it has no traces"):
+            info = self._zip.getinfo(run_archive.TRACES_NAME)
+            if info.compress_type != zipfile.ZIP_STORED:
+                raise _damaged("its traces are compressed once more")
+            self._file.seek(info.header_offset)
+            _, n_name, n_extra = _LOCAL_HEADER.unpack(self._file.read(_LOCAL_HEADER.size))
+        start = info.header_offset + _LOCAL_HEADER.size + n_name + n_extra
+        return start, start + info.file_size
+
+
+@contextmanager
+def _reading(wrong: str) -> Iterator[None]:
+    """Turn every error that a foreign or broken file causes into ArchiveDamaged."""
+    try:
+        yield
+    except (TraceDamaged, VocabularyDamaged) as error:
+        raise ArchiveDamaged(f"The export is damaged: {wrong}. {error.detail}") from error
+    except ArchiveDamaged:
+        raise
+    except UNREADABLE as error:
+        raise _damaged(f"{wrong} ({str(error)[:200]})") from error
+
+
+def _response(row: dict[str, Any]) -> ArchivedResponse:
+    trace = row["trace"]
+    return ArchivedResponse(
+        repeat=row["repeat"],
+        case_id=row["case"],
+        case_index=row["case_index"],
+        text=row["text"],
+        score=row["score"],
+        reason=row["reason"],
+        place=None if trace is None else TracePlace(trace["offset"], trace["size"], trace["slot"]),
+        trace_digest=None if trace is None else trace["digest"],
+        row=row,
+    )
+
+
+def _text_digest(response: ArchivedResponse) -> str:
+    return digest.text_digest(response.text).hex()
+
+
+def _damaged(fact: str) -> ArchiveDamaged:
+    return ArchiveDamaged(f"The export is damaged: {fact}. Export the run again.")
+
+
+def _named(names: list[str]) -> str:
+    return ", ".join(sorted(names)) or "nothing"

@@ -1,0 +1,326 @@
+"""Find why the responses or scores of one pair differ: one cause from a closed list, with the numbers behind it.
+
+The tests run in order and the first that holds decides; docs/divergence.md gives each. What is not known never counts
+as different: a test that needs it does not hold.
+"""
+
+import unicodedata
+from dataclasses import dataclass, field, replace
+
+from evalboard.core import digest
+from evalboard.core.compare.divergence import Divergence
+from evalboard.core.compare.known_pair import CauseFacts, Pair, both_sides, differing_facts
+from evalboard.core.scoring import UnreadableJson, parse_response_json
+from evalboard.core.stats import MIN_POSITIONS, NumericNoise, ratio_threshold
+
+# In the order of the tests. A cause's place here is its code in arrays; what is stored is its name.
+CAUSES = (
+    "error",
+    "identical",
+    "scorer",
+    "model_changed",
+    "prompt_mismatch",
+    "sampling_changed",
+    "backend_changed",
+    "model_name_changed",
+    "leak",
+    "silent_change",
+    "seed_ignored",
+    "whitespace",
+    "length",
+    "sampler_fault",
+    "drift_only",
+    "near_tie",
+    "larger_shift",
+    "unknown",
+)
+CAUSE_CODES = {cause: code for code, cause in enumerate(CAUSES)}
+# What a pair may look like where another model or backend is known to have answered.
+LOOKS = ("whitespace", "length", "sampler_fault", "near_tie", "larger_shift")
+
+EARLY = 6  # positions within which another prompt shows, where prompts cannot be compared themselves
+START_GAP = 1.0  # nats between the two top-1 logprobs at position 0
+SEED_CHANCE = 0.001  # that noise alone parts two draws of one seed, below which the seed was not honoured
+JSON_STARTS = ("{", "[", '"', "-", *"0123456789tfn")  # of no other text a reader needs to say why it is not JSON
+ONLY_DRAWN = {"top_p", "top_k", "min_p"}  # settings that choose nothing at temperature 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """code: one of CAUSES. numeric: one of LOOKS, how it looks beside a changed model or backend; None is "unknown".
+
+    evidence holds strings, booleans and finite numbers by name, ready for JSON; None is "not known". Of a confounded
+    pair, one whose sides are known to differ in more than the cause, `also_moved` lists what else: codes of CAUSES,
+    "length" for the limits. Of any other pair there is no `also_moved`.
+    """
+
+    code: str
+    numeric: str | None = None
+    evidence: CauseFacts = field(default_factory=dict)
+
+
+def find_cause(pair: Pair, divergence: Divergence | None, noise: NumericNoise) -> Cause:
+    """Say why a pair differs. divergence is None where the traces are equal to the bit."""
+    cause = _find_cause(pair, divergence, noise)
+    place = _place_in_reasoning(pair, divergence)
+    return replace(cause, evidence=cause.evidence | place) if place else cause
+
+
+def _find_cause(pair: Pair, divergence: Divergence | None, noise: NumericNoise) -> Cause:
+    baseline, candidate = pair.baseline, pair.candidate
+    if not (baseline.has_response and candidate.has_response):
+        return Cause("error", None, both_sides(pair, "error_code"))
+    parting = divergence or Divergence(has_logprobs=True)
+    is_same_text = baseline.text == candidate.text
+    is_score_moved = None not in (baseline.score, candidate.score) and baseline.score != candidate.score
+    if is_same_text and is_score_moved:
+        return Cause("scorer", None, both_sides(pair, "scorer_digest") | both_sides(pair, "score"))
+    if is_same_text and parting.kind == "identical":
+        return Cause("identical", None, {"compared": "trace" if parting.has_logprobs else "text"})
+    code, numbers = _read_numbers(pair, parting, noise)
+    alike = _find_alike(pair, parting, code) or Cause(code, None, numbers)
+    if changes := _changes(pair, parting, noise):
+        first, *others = changes
+        beside = numbers | alike.evidence if first != "prompt_mismatch" else {}
+        also_moved = {"also_moved": others} if others else {}
+        facts = {name: value for each in (*others, first) for name, value in changes[each].items()}
+        return Cause(first, _look(alike.code, numbers) if beside else None, facts | beside | also_moved)
+    if _is_leak(parting, noise):
+        return Cause("leak", None, numbers)
+    if noise.is_zero and _has_moved(parting):
+        return Cause("silent_change", None, numbers)
+    if drawn := _other_draw(pair, parting):
+        return Cause("seed_ignored", None, drawn)
+    return alike
+
+
+def _find_alike(pair: Pair, parting: Divergence, code: str) -> Cause | None:
+    """Find what texts and limits say of two sides, as if both were served alike. code: what the numbers say."""
+    is_same_text = pair.baseline.text == pair.candidate.text
+    if not is_same_text and (written := find_same_but_for(pair.baseline.text, pair.candidate.text)):
+        return Cause("whitespace", None, {"same_but_for": written, "flip": parting.flip} | both_sides(pair, "score"))
+    if code != "near_tie" and (lengths := _lengths(pair, parting)):
+        return Cause("length", None, lengths)
+    if fault := _sampler_fault(pair, parting):
+        return Cause("sampler_fault", None, fault)
+    return None
+
+
+def _place_in_reasoning(pair: Pair, divergence: Divergence | None) -> CauseFacts:
+    """Return where the sides part while both still think, and for how long each does; nothing elsewhere."""
+    facts = both_sides(pair, "n_reasoning_tokens")
+    if divergence is None or divergence.parts_at is None or None in facts.values():
+        return {}
+    at, at_candidate = divergence.parts_at, divergence.parts_at_candidate or 0
+    is_inside = at < facts["n_reasoning_tokens_baseline"] and at_candidate < facts["n_reasoning_tokens_candidate"]
+    return {"in_reasoning_at": at, **facts} if is_inside else {}
+
+
+def find_same_but_for(one: str, other: str) -> str | None:
+    """Name the only thing in which two texts differ: "spacing" (with Unicode's forms) or "json"; else None."""
+    if _spaced(one) == _spaced(other):
+        return "spacing"
+    if not all(text.lstrip().startswith(JSON_STARTS) for text in (one, other)):
+        return None
+    try:
+        values = [digest.canonical_json(parse_response_json(text)) for text in (one, other)]
+    except UnreadableJson:
+        return None
+    return "json" if values[0] == values[1] else None
+
+
+def _spaced(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def _changes(pair: Pair, parting: Divergence, noise: NumericNoise) -> dict[str, CauseFacts]:
+    """Return what differs between how the two sides were asked and served, cause by cause in the order of the tests.
+
+    Limits are no first cause here: they are one only where they made one answer the other's beginning.
+    """
+    model = differing_facts(pair, "weights_digest", "model_revision")
+    changes = {
+        "model_changed": model,
+        "prompt_mismatch": _prompts(pair) or ({} if model else _estimate_prompts(pair, parting, noise)),
+        "sampling_changed": _moved_sampling(pair),
+        "backend_changed": differing_facts(pair, "fingerprint", "backend"),
+        "model_name_changed": {} if model else differing_facts(pair, "model_name"),
+    }
+    moved = {code: facts for code, facts in changes.items() if facts}
+    limits = _limits(pair) if moved else {}
+    return moved | ({"length": limits} if limits else {})
+
+
+def _moved_sampling(pair: Pair) -> CauseFacts:
+    """Return the settings by which tokens are chosen that are known on both sides and differ."""
+    ours, theirs = pair.baseline, pair.candidate
+    settings = ours.sampling.keys() & theirs.sampling.keys()
+    if ours.temperature == theirs.temperature == 0:
+        settings -= ONLY_DRAWN
+    moved = differing_facts(pair, "temperature")
+    for name in sorted(settings):
+        if ours.sampling[name] != theirs.sampling[name]:
+            moved |= {f"{name}_baseline": ours.sampling[name], f"{name}_candidate": theirs.sampling[name]}
+    return moved
+
+
+def _limits(pair: Pair) -> CauseFacts:
+    """Return the limits that differ and may have ended an answer: a token limit that neither reached did nothing."""
+    is_unreached = {pair.baseline.finish_reason, pair.candidate.finish_reason}.isdisjoint({"length", None})
+    return differing_facts(pair, "stop") if is_unreached else differing_facts(pair, "max_tokens", "stop")
+
+
+def _prompts(pair: Pair) -> CauseFacts:
+    """Return what is known of two prompts that differ, or nothing.
+
+    Where both prompts' token ids are known they decide, whatever template made them.
+    """
+    if None not in (pair.baseline.prompt_digest, pair.candidate.prompt_digest):
+        moved = differing_facts(pair, "prompt_digest")
+        return moved and moved | differing_facts(pair, "template_digest", "n_prompt_tokens")
+    return differing_facts(pair, "template_digest", "n_prompt_tokens")
+
+
+def _estimate_prompts(pair: Pair, parting: Divergence, noise: NumericNoise) -> CauseFacts:
+    """Find how two answers start that come from other prompts, probably: they part early and start apart by more
+    than noise. Nothing where the prompts' ids or their numbers are known.
+    """
+    if not _may_be_prompts(pair, parting):
+        return {}
+    # Second and third place change for nothing where they are nearly equal, so other top twos are not enough.
+    least = noise.near if parting.are_start_top_two_equal is False else START_GAP
+    if parting.start_gap is None or parting.start_gap <= min(least, START_GAP):
+        return {}
+    return {
+        "is_estimated": True,
+        "flip": parting.flip,
+        "start_gap": parting.start_gap,
+        "are_start_top_two_equal": parting.are_start_top_two_equal,
+    }
+
+
+def _may_be_prompts(pair: Pair, parting: Divergence) -> bool:
+    """Tell whether other prompts may have parted two answers: they part early, and nothing is known of the prompts."""
+    both = ((side.prompt_digest, side.n_prompt_tokens) for side in (pair.baseline, pair.candidate))
+    is_known = any(None not in known for known in zip(*both, strict=True))
+    return not is_known and parting.parts_at is not None and parting.parts_at < EARLY
+
+
+def _is_leak(parting: Divergence, noise: NumericNoise) -> bool:
+    """Tell whether the sides agree up to one step, and from there share nothing: no change of logits does that."""
+    if not parting.are_disjoint or parting.movement is None or parting.movement <= noise.near:
+        return False
+    if parting.drift_onset is None:
+        return parting.n_shared > 0
+    return parting.n_usable >= MIN_POSITIONS and not noise.is_larger(parting.shift_rms, parting.n_usable)
+
+
+def _has_moved(parting: Divergence) -> bool:
+    """Tell whether any logprob differs by a bit, where both sides had read the same tokens."""
+    return parting.drift_onset is not None or bool(parting.moved_by) or parting.are_disjoint
+
+
+def _other_draw(pair: Pair, parting: Divergence) -> CauseFacts:
+    """Find another draw where one bucket was sent one seed, and noise parts such draws too rarely; or nothing.
+
+    Two draws from probabilities of which no logit, over its temperature, lies more than x apart fall on two tokens with
+    a chance of at most 2x; `moved_by` adds up x over all positions.
+    """
+    temperature = pair.baseline.temperature
+    if not pair.is_one_draw or not temperature or parting.flip is None or parting.moved_by is None:
+        return {}
+    chance = 2 * parting.moved_by / temperature
+    if chance >= SEED_CHANCE:
+        return {}
+    facts = {"seed": pair.baseline.seed, "temperature": temperature, "flip": parting.flip, "chance": chance}
+    return facts | {"moved_by": parting.moved_by}
+
+
+def _lengths(pair: Pair, parting: Divergence) -> CauseFacts:
+    """Find evidence that a limit made one answer the other's beginning, or nothing."""
+    shorter = parting.shorter or _beginning(pair, parting)
+    limits = differing_facts(pair, "max_tokens", "stop")
+    is_cut = {pair.baseline.finish_reason, pair.candidate.finish_reason} == {"length", "stop"}
+    if shorter is None or not (limits or is_cut):
+        return {}
+    counts = {"n_tokens_baseline": parting.n_baseline, "n_tokens_candidate": parting.n_candidate}
+    return {"shorter": shorter, **both_sides(pair, "finish_reason"), **counts, **limits}
+
+
+def _beginning(pair: Pair, parting: Divergence) -> str | None:
+    """Return the side whose text begins the other's, with no token but its end token beyond where they part."""
+    if len(pair.baseline.text) < len(pair.candidate.text):
+        shorter, short, long = "baseline", pair.baseline.text, pair.candidate.text
+        n_left = parting.n_baseline - (parting.parts_at or 0)
+    else:
+        shorter, short, long = "candidate", pair.candidate.text, pair.baseline.text
+        n_left = parting.n_candidate - (parting.parts_at_candidate or 0)
+    is_beginning = short != long and long.startswith(short)
+    return shorter if is_beginning and (parting.parts_at is None or n_left == 1) else None
+
+
+def _sampler_fault(pair: Pair, parting: Divergence) -> CauseFacts:
+    """Find where a side that must choose the top-1 did not, up to the parting, or nothing."""
+    evidence: CauseFacts = {}
+    for name, side in (("baseline", pair.baseline), ("candidate", pair.candidate)):
+        position = getattr(parting, f"not_greedy_{name}")
+        if position is not None and side.temperature == 0 and not side.is_adjusted:
+            evidence[f"not_greedy_{name}"] = position
+    return evidence and evidence | {"flip": parting.flip}
+
+
+def _read_numbers(pair: Pair, parting: Divergence, noise: NumericNoise) -> tuple[str, CauseFacts]:
+    """Tests 9 to 11: what the logprobs alone say, and every number that it rests on."""
+    ratio = noise.ratio(parting.shift_rms, parting.n_usable)
+    numbers: CauseFacts = {
+        "drift_onset": parting.drift_onset,
+        "flip": parting.flip,
+        "margin_baseline": parting.margin_baseline,
+        "margin_candidate": parting.margin_candidate,
+        "gap_at_onset": parting.gap_at_onset,
+        "movement": parting.movement,
+        "near": noise.near,
+        "sd": noise.sd,
+        "is_assumed": noise.is_assumed,
+        "assumed_dtype": noise.dtype or None,
+        "capped_from": noise.capped_from,
+        "ulp": noise.ulp or None,
+        "ulps": parting.movement / noise.ulp if noise.ulp and parting.movement is not None else None,
+        "shift_rms": parting.shift_rms,
+        "shift_max": parting.shift_max,
+        "shift_max_at": parting.shift_max_at,
+        "ratio": ratio,
+        "threshold": ratio_threshold(parting.n_usable) if ratio is not None else None,
+        "n_usable": parting.n_usable,
+        "is_low_confidence": parting.n_usable < MIN_POSITIONS,
+        "is_approximate": parting.is_approximate,
+    }
+    code, reason = _judge(pair, parting, noise)
+    return code, numbers | ({"reason": reason, "text_position": parting.text_position} if reason else {})
+
+
+def _judge(pair: Pair, parting: Divergence, noise: NumericNoise) -> tuple[str, str | None]:
+    """Return the cause that the numbers give, and for `unknown` why they give none: a key of wording.cause.REASONS."""
+    if not parting.has_logprobs:
+        return "unknown", "no_logprobs"
+    if parting.parts_at is None:
+        return ("unknown", "text") if parting.drift_onset is None else ("drift_only", None)
+    larger = ("unknown", "prompts") if _may_be_prompts(pair, parting) else ("larger_shift", None)
+    if noise.is_larger(parting.shift_rms, parting.n_usable):
+        return larger
+    if parting.shorter is not None:
+        return "unknown", "ended"
+    if not parting.are_both_top or parting.movement is None:
+        return "unknown", "one_seed" if pair.is_one_draw else "drawn"
+    if parting.movement > noise.near:
+        return larger
+    if pair.is_sampled:
+        return "unknown", "one_seed" if pair.is_one_draw else "sampled"
+    return ("near_tie", None) if parting.are_top_two_equal or parting.are_both_listed else ("unknown", "not_listed")
+
+
+def _look(code: str, numbers: CauseFacts) -> str | None:
+    if code in LOOKS:
+        return code
+    is_larger = numbers["ratio"] is not None and numbers["ratio"] > numbers["threshold"]
+    return "larger_shift" if code == "drift_only" and is_larger else None

@@ -1,0 +1,87 @@
+"""Group like divergences, and count where in the answers they stand."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from evalboard.core.compare.cause import CAUSE_CODES
+
+MAX_BINS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Parted:
+    """One pair that parted at a token: tokens as bytes, None where a side had ended."""
+
+    case: int
+    cause: str
+    baseline_token: bytes | None
+    candidate_token: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Pairs of one cause that parted on the same two tokens.
+
+    cases: case indexes in order. n_of_cause: how many cases parted for this cause at all, as in "37 of 41".
+    """
+
+    cause: str
+    baseline_token: bytes | None
+    candidate_token: bytes | None
+    cases: tuple[int, ...]
+    n_of_cause: int
+
+    @property
+    def n_cases(self) -> int:
+        return len(self.cases)
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Counts of positions: bin i covers starts[i] up to, not including, starts[i] + width.
+
+    n_at_start: how many stand at position 0 itself; there the prefill already differed.
+    """
+
+    width: int
+    starts: tuple[int, ...]
+    counts: tuple[int, ...]
+    n_at_start: int
+
+
+def find_clusters(parted: Iterable[Parted]) -> list[Cluster]:
+    """Group pairs by cause and tokens: the largest first, then in the order of causes and bytes."""
+    groups: dict[tuple[str, bytes | None, bytes | None], set[int]] = {}
+    cases_by_cause: dict[str, set[int]] = {}
+    for pair in parted:
+        groups.setdefault((pair.cause, pair.baseline_token, pair.candidate_token), set()).add(pair.case)
+        cases_by_cause.setdefault(pair.cause, set()).add(pair.case)
+    clusters = [Cluster(*key, tuple(sorted(cases)), len(cases_by_cause[key[0]])) for key, cases in groups.items()]
+    return sorted(clusters, key=_place)
+
+
+def histogram(positions: Sequence[int], longest: int) -> Histogram:
+    """Count positions in bins of a round width (1, 2, 5, 10, 20 …), at most MAX_BINS over `longest` positions.
+
+    Two histograms with one `longest` have the same bins.
+    """
+    reach = max(longest, max(positions, default=-1) + 1, 1)
+    width = _round_width(reach)
+    counts = [0] * -(-reach // width)
+    for position in positions:
+        counts[position // width] += 1
+    starts = tuple(range(0, len(counts) * width, width))
+    return Histogram(width, starts, tuple(counts), sum(position == 0 for position in positions))
+
+
+def _place(cluster: Cluster) -> tuple[int, int, bytes, bytes]:
+    return (-cluster.n_cases, CAUSE_CODES[cluster.cause], cluster.baseline_token or b"", cluster.candidate_token or b"")
+
+
+def _round_width(reach: int) -> int:
+    decade = 1
+    while True:
+        for step in (1, 2, 5):
+            if step * decade * MAX_BINS >= reach:
+                return step * decade
+        decade *= 10

@@ -1,0 +1,246 @@
+"""Say whether two sides may be compared as one change, and which fields moved between them (docs/verdict.md)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from evalboard.core.profile import MovedField, find_moved_fields, is_known_by_log, name_stack
+
+# What a release judges: a model, both sides being served alike, or what serves one and the same model.
+MODEL_TREATMENT, STACK_TREATMENT = "model", "stack"
+TREATMENTS = (MODEL_TREATMENT, STACK_TREATMENT)
+# Said beside a comparison that holds all the same: the template came with the weights that are judged, the stack is
+# what is judged, or it is known from logs alone.
+BLOCK_WARNINGS = frozenset({"template_changed", "stack_judged", "stack_unchanged", "stack_reported"})
+# In the order of docs/verdict.md: what comes first is what a verdict names first.
+BLOCK_ORDER = (
+    "suite_changed",
+    "scorer_changed",
+    "params_changed",
+    "mixed_fingerprint",
+    "model_changed",
+    "rebaseline",
+    "batch_class",
+    "stack_changed",
+    "unknown_stack",
+    *sorted(BLOCK_WARNINGS),
+)
+# Batching under which a response does not depend on its neighbours, so that a change of stack is all that is seen.
+STEADY_BATCHES = ("alone", "invariant")
+FIXED_GROUPS = "fixed-"  # and how many cases share each batch
+LOADED_BATCHES = ("mixed", "observed")  # what else the engine decodes decides who shares a step
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Why the two may not be compared as one change; a code of BLOCK_WARNINGS only warns.
+
+    facts: what its sentence in `wording.comparability` gives, ready for JSON; there `moved` are the fields behind it,
+    as [{"field", "baseline", "candidate"}].
+    """
+
+    code: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedShare:
+    """What served some of a side's responses: a bucket, and its share of them. Digests are hexadecimal, "" unknown.
+
+    manifest: what served, the model apart. named: what tells a model from others whose weights nobody knows.
+    """
+
+    model_name: str
+    weights_digest: str
+    template_digest: str
+    fingerprint: str
+    manifest: Mapping[str, Any]
+    batch_class: str
+    share: float
+    named: str = ""
+
+    @property
+    def model(self) -> str:
+        """What tells one model from another: its content, or its name where that is all."""
+        return self.weights_digest or self.named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideSetup:
+    """How a side was asked and scored, and by what it was served, the largest share first.
+
+    max_tokens: None where a log does not say it. is_logged: read from a log, so that nothing of it can be decoded here.
+    """
+
+    suite_version: str
+    suite_digest: str
+    scorer_digest: str
+    max_tokens: int | None
+    stop: tuple[str, ...]
+    sampling: Mapping[str, Any]
+    served: Sequence[ServedShare]
+    is_logged: bool = False
+
+
+def find_moved_setup(baseline: SideSetup, candidate: SideSetup) -> tuple[MovedField, ...]:
+    """Return the fields that differ, what was asked first, then what served the largest share of each side."""
+    pairs = [
+        ("suite_version", baseline.suite_version, candidate.suite_version),
+        ("scorer", baseline.scorer_digest, candidate.scorer_digest),
+        ("max_tokens", baseline.max_tokens, candidate.max_tokens),
+        ("stop", list(baseline.stop), list(candidate.stop)),
+    ]
+    for name in sorted({*baseline.sampling, *candidate.sampling}):
+        pairs.append((f"sampling.{name}", baseline.sampling.get(name), candidate.sampling.get(name)))
+    if not baseline.served or not candidate.served:
+        return _differing(pairs)
+    ours, theirs = baseline.served[0], candidate.served[0]
+    if ours.model != theirs.model:
+        pairs.append(("model", _name(ours), _name(theirs)))
+    pairs += [
+        ("chat_template", ours.template_digest or None, theirs.template_digest or None),
+        ("batch_class", ours.batch_class, theirs.batch_class),
+    ]
+    return _differing(pairs) + find_moved_fields(ours.manifest, theirs.manifest)
+
+
+def find_blocks(baseline: SideSetup, candidate: SideSetup, treatment: str = MODEL_TREATMENT) -> tuple[Block, ...]:
+    """Find everything that forbids reading the difference as one change, the gravest first; and the warnings."""
+    blocks = [*_find_question_blocks(baseline, candidate), *_find_side_blocks(baseline, candidate)]
+    if baseline.served and candidate.served:
+        blocks += _find_serving_blocks(baseline.served[0], candidate.served[0], treatment)
+        blocks += _find_report_blocks(baseline.served[0], candidate.served[0]) if allows_comparing(blocks) else []
+    return tuple(sorted(blocks, key=lambda block: BLOCK_ORDER.index(block.code)))
+
+
+def allows_comparing(blocks: Sequence[Block]) -> bool:
+    return all(block.code in BLOCK_WARNINGS for block in blocks)
+
+
+def is_steady_batch(batch_class: str, *, are_batches_equal: bool) -> bool:
+    """Tell whether a bucket of this batch class gives the same bits each time.
+
+    are_batches_equal: the same cases are decoded greedily, so that fixed groups share the same batches.
+    """
+    return batch_class in STEADY_BATCHES or (are_batches_equal and batch_class.startswith(FIXED_GROUPS))
+
+
+def _find_question_blocks(baseline: SideSetup, candidate: SideSetup) -> list[Block]:
+    blocks = []
+    moved = find_moved_setup(baseline, candidate)
+    if baseline.suite_digest != candidate.suite_digest:
+        versions = MovedField("suite_version", baseline.suite_version, candidate.suite_version)
+        blocks.append(_moved_block("suite_changed", (versions,)))
+    if scorer := _select_fields(moved, "scorer"):
+        blocks.append(_moved_block("scorer_changed", scorer))
+    if sampled := _select_fields(moved, "sampling", "max_tokens", "stop"):
+        blocks.append(_moved_block("params_changed", sampled))
+    return blocks
+
+
+def _find_side_blocks(baseline: SideSetup, candidate: SideSetup) -> list[Block]:
+    """Find sides that several buckets served; `moved`: between the two that served most."""
+    blocks = []
+    for name, side in (("baseline", baseline), ("candidate", candidate)):
+        if len(side.served) > 1:
+            shares = [
+                {"fingerprint": each.fingerprint, "batch_class": each.batch_class, "share": each.share}
+                for each in side.served
+            ]
+            moved = _moved_stack(side.served[0], side.served[1])
+            blocks.append(_moved_block("mixed_fingerprint", moved, side=name, served=shares))
+    return blocks
+
+
+def _find_serving_blocks(ours: ServedShare, theirs: ServedShare, treatment: str) -> list[Block]:
+    is_same_model = ours.model == theirs.model
+    is_other_template = "" not in (ours.template_digest, theirs.template_digest) and (
+        ours.template_digest != theirs.template_digest
+    )
+    template = (MovedField("chat_template", ours.template_digest, theirs.template_digest),)
+    blocks = []
+    if is_other_template and is_same_model:
+        blocks.append(_moved_block("params_changed", template))
+    blocks += (
+        _find_judged_stack_blocks(ours, theirs) if treatment == STACK_TREATMENT else _find_stack_blocks(ours, theirs)
+    )
+    unknown = [name for name, side in (("baseline", ours), ("candidate", theirs)) if not _is_known(side)]
+    if unknown:
+        blocks.append(Block("unknown_stack", {"sides": unknown}))
+    if is_other_template and not is_same_model:
+        blocks.append(_moved_block("template_changed", template))
+    return blocks
+
+
+def _find_stack_blocks(ours: ServedShare, theirs: ServedShare) -> list[Block]:
+    """Find what keeps a change from being the model's: everything else that serves must be the same."""
+    blocks = []
+    if _is_known(ours) and _is_known(theirs) and ours.fingerprint != theirs.fingerprint:
+        code = "rebaseline" if ours.model == theirs.model else "stack_changed"
+        moved = find_moved_fields(ours.manifest, theirs.manifest)
+        blocks.append(_moved_block(code, moved or _fingerprints(ours, theirs)))
+    if ours.batch_class != theirs.batch_class:
+        blocks.append(_moved_block("batch_class", _batch_classes(ours, theirs)))
+    return blocks
+
+
+def _find_judged_stack_blocks(ours: ServedShare, theirs: ServedShare) -> list[Block]:
+    """Find what keeps a change from being the stack's: another model, or batching that neighbours disturb.
+
+    is_named: a name is all that tells one of the models.
+    """
+    blocks = []
+    moved = _moved_stack(ours, theirs)
+    if ours.model != theirs.model:
+        models = (MovedField("model", _name(ours), _name(theirs)),)
+        is_named = not (ours.weights_digest and theirs.weights_digest)
+        blocks.append(_moved_block("model_changed", models, is_named=is_named))
+    if not {ours.batch_class, theirs.batch_class} <= set(STEADY_BATCHES):
+        blocks.append(_moved_block("batch_class", _batch_classes(ours, theirs), is_stack_judged=True))
+    if blocks or not (_is_known(ours) and _is_known(theirs)):
+        return blocks
+    if ours.fingerprint == theirs.fingerprint and not moved:
+        return [Block("stack_unchanged")]
+    return [_moved_block("stack_judged", moved or _fingerprints(ours, theirs))]
+
+
+def _find_report_blocks(ours: ServedShare, theirs: ServedShare) -> list[Block]:
+    """Warn that only logs say that both sides were served alike; stacks: their names."""
+    reported = [side.manifest["source"] for side in (ours, theirs) if is_known_by_log(side.manifest)]
+    stacks = list(dict.fromkeys(name_stack(source) for source in reported))
+    return [Block("stack_reported", {"stacks": stacks})] if stacks else []
+
+
+def _moved_block(code: str, moved: Sequence[MovedField], **facts: Any) -> Block:
+    return Block(code, {"moved": [asdict(each) for each in moved], **facts})
+
+
+def _is_known(served: ServedShare) -> bool:
+    return "" not in (served.fingerprint, served.model)
+
+
+def _select_fields(moved: Sequence[MovedField], *names: str) -> tuple[MovedField, ...]:
+    return tuple(each for each in moved if each.field.partition(".")[0] in names)
+
+
+def _moved_stack(ours: ServedShare, theirs: ServedShare) -> tuple[MovedField, ...]:
+    """Return the fields of what served that differ, the batch class among them."""
+    batches = _differing([("batch_class", ours.batch_class, theirs.batch_class)])
+    return batches + find_moved_fields(ours.manifest, theirs.manifest)
+
+
+def _fingerprints(ours: ServedShare, theirs: ServedShare) -> tuple[MovedField, ...]:
+    """Return the fingerprints as a field: what is left to name where no field of theirs is known to differ."""
+    return (MovedField("fingerprint", ours.fingerprint, theirs.fingerprint),)
+
+
+def _batch_classes(ours: ServedShare, theirs: ServedShare) -> tuple[MovedField, ...]:
+    return (MovedField("batch_class", ours.batch_class, theirs.batch_class),)
+
+
+def _differing(pairs: Sequence[tuple[str, Any, Any]]) -> tuple[MovedField, ...]:
+    return tuple(MovedField(name, ours, theirs) for name, ours, theirs in pairs if ours != theirs)
+
+
+def _name(served: ServedShare) -> str:
+    return ", ".join(filter(None, (served.model_name, served.weights_digest[:8])))

@@ -1,0 +1,127 @@
+"""A score's change broken down by cause, adding up exactly. docs/divergence.md defines it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.core.compare.cause import CAUSE_CODES, CAUSES
+from evalboard.core.compare.pairing import Pairing
+
+# They say who answered or how tokens were chosen, and not how the answer moved: their points are split by looks.
+SPLIT_CAUSES = ("model_changed", "sampling_changed", "backend_changed", "model_name_changed")
+# What pairs look like: a cause, or confounded, where the sides are known to differ in more than the pair's cause.
+PARTS = (*CAUSES, "confounded")
+
+Codes = NDArray[np.uint8]
+Scores = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one cause did: points = gained + lost, `lost` being at most 0.
+
+    n_cases: cases with a pair of this cause whose scores differ. parts: its pairs by what they look like, of PARTS and
+    in that order, where it is one of SPLIT_CAUSES or some are confounded; their points sum to the row's.
+    """
+
+    cause: str
+    n_cases: int
+    points: float
+    gained: float
+    lost: float
+    parts: tuple["Row", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Points of both sides over the cases that have a score on both (n_cases), None where there is none.
+
+    rows: in the order of the tests, only causes that moved a score; their points sum to `difference`.
+    """
+
+    n_cases: int
+    baseline: float | None
+    candidate: float | None
+    difference: float | None
+    rows: tuple[Row, ...]
+
+
+def find_look(cause: str, numeric: str | None, *, is_confounded: bool) -> int:
+    """Return what a pair looks like, a place in PARTS. cause, numeric: as `cause.Cause` has them."""
+    if is_confounded:
+        return PARTS.index("confounded")
+    return PARTS.index(numeric or ("unknown" if cause in SPLIT_CAUSES else cause))
+
+
+def make_ledger(
+    baseline: Scores,
+    candidate: Scores,
+    pairing: Pairing,
+    causes: Codes,
+    looks: Codes,
+    candidate_by_baseline_scorer: Scores | None = None,
+) -> Ledger:
+    """Break the difference of two runs down by cause.
+
+    baseline: float64[n_cases, a], candidate: float64[n_cases, b], scores in [0, 1], NaN where missing. causes, looks:
+    uint8, one for each pair, codes of CAUSE_CODES and places in PARTS. candidate_by_baseline_scorer: like candidate,
+    the same texts under the baseline's scorer, NaN where not known: what the scorers moved then goes to `scorer`.
+    """
+    if not len(causes) == len(looks) == len(pairing):
+        raise ValueError("there must be one cause and one look for each pair")
+    n = int(np.count_nonzero(pairing.is_paired))
+    if not n:
+        return Ledger(0, None, None, None, ())
+    ours = baseline[pairing.cases, pairing.baseline_repeats]
+    theirs = candidate[pairing.cases, pairing.candidate_repeats]
+    cases, codes, moves = pairing.cases, causes, theirs - ours
+    weights = pairing.numerators / (pairing.denominators * n)
+    if candidate_by_baseline_scorer is not None:
+        alike = candidate_by_baseline_scorer[pairing.cases, pairing.candidate_repeats]
+        alike = np.where(np.isnan(alike), theirs, alike)
+        cases, weights = np.tile(cases, 2), np.tile(weights, 2)
+        codes, looks = (
+            np.concatenate([causes, np.full(len(causes), CAUSE_CODES["scorer"], np.uint8)]),
+            np.tile(looks, 2),
+        )
+        moves = np.concatenate([alike - ours, theirs - alike])
+    has_moved = moves != 0
+    moved = 100 * weights[has_moved] * moves[has_moved]
+    rows = _rows(cases[has_moved], moved, codes[has_moved], looks[has_moved])
+    points = [_mean_points(side[pairing.is_paired]) for side in (baseline, candidate)]
+    return Ledger(n, points[0], points[1], points[1] - points[0], rows)
+
+
+def round_to_tenths(points: Sequence[float], difference: float) -> list[float]:
+    """Round the rows' points to one decimal so that they still add up to the difference, by largest remainder."""
+    wanted = int(Decimal(f"{difference:.1f}") * 10)  # the very digits that are shown for it
+    exact = [round(10 * value, 6) for value in points]
+    tenths = [math.floor(value) for value in exact]
+    by_remainder = sorted(range(len(exact)), key=lambda row: (tenths[row] - exact[row], -abs(exact[row]), row))
+    for row in by_remainder[: max(wanted - sum(tenths), 0)]:
+        tenths[row] += 1
+    return [tenth / 10 for tenth in tenths]
+
+
+def _rows(cases: NDArray[np.int64], points: Scores, codes: Codes, looks: Codes | None = None) -> tuple[Row, ...]:
+    rows = []
+    for code in np.unique(codes).tolist():
+        is_so = codes == code
+        cause, own, moved = PARTS[code], cases[is_so], points[is_so]
+        parts: tuple[Row, ...] = ()
+        if looks is not None and (cause in SPLIT_CAUSES or (looks[is_so] == PARTS.index("confounded")).any()):
+            parts = _rows(own, moved, looks[is_so])
+        # Exactly rounded sums: the order of cases changes no digit.
+        gained, lost = math.fsum(moved[moved > 0].tolist()), math.fsum(moved[moved < 0].tolist())
+        rows.append(Row(cause, len(np.unique(own)), math.fsum(moved.tolist()), gained, lost, parts))
+    return tuple(rows)
+
+
+def _mean_points(scores: Scores) -> float:
+    """Return points of a side: the mean over a case's repeats, then over cases."""
+    n_scores = np.count_nonzero(~np.isnan(scores), axis=1)
+    return 100 * math.fsum((np.nansum(scores, axis=1) / n_scores).tolist()) / len(scores)

@@ -1,0 +1,114 @@
+"""What the two sides of many pairs list at one position each: the first, or the one where they flip."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.core.compare.alignment import Bools, Ids
+from evalboard.core.compare.drift import IMPOSSIBLE, Numbers
+from evalboard.core.trace import NO_TOKEN, TraceColumns
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """The alternatives of p positions. ids: int32[p, k]; logprobs: float64[p, k], every forbidden token at -inf.
+
+    is_listed: bool[p, k], which cells stand: those of a token with a number, the last where a token is listed twice.
+    """
+
+    ids: Ids
+    logprobs: Numbers
+    is_listed: Bools
+
+    @property
+    def n(self) -> Rows:
+        """How many tokens each position lists."""
+        n: Rows = self.is_listed.sum(axis=1, dtype=np.int64)
+        return n
+
+    @property
+    def highest(self) -> Numbers:
+        """The largest logprob of each position, -inf where nothing is listed."""
+        highest: Numbers = np.where(self.is_listed, self.logprobs, -np.inf).max(axis=1, initial=-np.inf)
+        return highest
+
+    @property
+    def lowest(self) -> Numbers:
+        """The smallest logprob of each position, infinite where nothing is listed."""
+        lowest: Numbers = np.where(self.is_listed, self.logprobs, np.inf).min(axis=1, initial=np.inf)
+        return lowest
+
+    @property
+    def second(self) -> Numbers:
+        """The second largest logprob of each position, the largest again where two are equal; -inf where it has one."""
+        listed = np.where(self.is_listed, self.logprobs, -np.inf)
+        return np.sort(np.column_stack([np.full((len(listed), 2), -np.inf), listed]), axis=1)[:, -2]
+
+    @property
+    def margin(self) -> Numbers:
+        """The largest logprob minus the second, not finite where fewer than two are listed."""
+        return self.highest - self.second
+
+    @property
+    def is_top_two(self) -> Bools:
+        """bool[p, k]: the two most likely tokens of each position, more where logprobs are equal."""
+        return self.is_listed & (self.logprobs >= self.second[:, None])
+
+    def has(self, tokens: Ids) -> Bools:
+        """Return whether each position lists a token of its own."""
+        return np.asarray(self._is_token(tokens).any(axis=1))
+
+    def look_up(self, tokens: Ids, otherwise: Numbers) -> Numbers:
+        """Return the logprob of a token at each position; `otherwise` where it is not listed."""
+        if not self.ids.shape[1]:
+            return otherwise
+        is_token = self._is_token(tokens)
+        cells = np.take_along_axis(self.logprobs, is_token.argmax(axis=1)[:, None], axis=1)[:, 0]
+        return np.where(is_token.any(axis=1), cells, otherwise)
+
+    def _is_token(self, tokens: Ids) -> Bools:
+        is_token: Bools = self.ids == tokens[:, None]
+        return self.is_listed & is_token
+
+
+def list_rows(columns: TraceColumns, rows: Rows) -> Listed:
+    """Return what some rows of the columns list."""
+    ids, logprobs = columns.alternative_ids[rows], columns.alternative_logprobs[rows].astype(np.float64)
+    is_listed = (ids != NO_TOKEN) & ~np.isnan(logprobs)
+    is_same = (ids[:, :, None] == ids[:, None, :]) & is_listed[:, None, :]
+    is_listed &= ~np.triu(is_same, 1).any(axis=2)
+    return Listed(ids, np.where(logprobs > IMPOSSIBLE, logprobs, -np.inf), is_listed)
+
+
+def are_top_two_equal(ours: Listed, theirs: Listed) -> list[bool | None]:
+    """Tell whether two sides can agree on their top two; where logprobs are equal, a side has several.
+
+    None where a side lists fewer than two.
+    """
+    is_same = ours.is_top_two[:, :, None] & theirs.is_top_two[:, None, :] & _are_one(ours, theirs)
+    are_equal = is_same.sum(axis=(1, 2)) >= 2
+    are_known = (ours.n >= 2) & (theirs.n >= 2)
+    return [equal if known else None for equal, known in zip(are_equal.tolist(), are_known.tolist(), strict=True)]
+
+
+def find_largest_gap(ours: Listed, theirs: Listed) -> Numbers:
+    """Return float64[p] in nats: the largest gap of the tokens that both sides list; NaN where there is none."""
+    left, right = ours.logprobs[:, :, None], theirs.logprobs[:, None, :]
+    gaps = np.where(left == right, 0.0, np.abs(left - right))
+    is_shared = _are_one(ours, theirs)
+    largest = np.where(is_shared, gaps, -np.inf).max(axis=(1, 2), initial=-np.inf)
+    return np.where(is_shared.any(axis=(1, 2)), largest, np.nan)
+
+
+def are_disjoint(ours: Listed, theirs: Listed) -> Bools:
+    """Tell where two sides list more than one token each and share none."""
+    return (np.minimum(ours.n, theirs.n) > 1) & ~np.asarray(_are_one(ours, theirs).any(axis=(1, 2)))
+
+
+def _are_one(ours: Listed, theirs: Listed) -> Bools:
+    """Return bool[p, k, other k]: which cells of two sides hold one token."""
+    are_one: Bools = ours.ids[:, :, None] == theirs.ids[:, None, :]
+    return are_one & ours.is_listed[:, :, None] & theirs.is_listed[:, None, :]

@@ -1,0 +1,168 @@
+"""Choose the cases that share a batch with one that is decoded again, and make the results: plain values, as stored.
+
+A result is compared with the run's response, with the first variant of its dtype, and with the first choice of
+neighbours at its batch size, so that a sweep can be read without any trace. Logprobs are in nats, positions from 0.
+"""
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from evalboard.core import digest
+from evalboard.core.compare.divergence import Divergence, find_divergence
+from evalboard.core.trace import Decoded, Trace, encode_block, read_trace
+
+ReplayResult = dict[str, Any]
+Draw = Callable[[Sequence[int]], list[str]]
+
+REPLAY_OUTCOMES = "identical", "drift", "flip", "shorter", "longer"  # of comparing a result with another answer
+TOKENS_BEFORE = 8  # enough to recognise the place
+NOT_HELD: ReplayResult = {
+    "drift_onset": None,
+    "gap_at_onset": None,
+    "flip_position": None,
+    "token_baseline": None,
+    "token_candidate": None,
+    "drawn_before": None,
+    "drawn_baseline": None,
+    "drawn_candidate": None,
+    "margin_baseline": None,
+    "margin_candidate": None,
+    "gap_before_flip": None,
+}
+
+
+def list_neighbours(case_index: int, *, n_cases: int, batch_size: int, shift: int = 0) -> list[int]:
+    """Return the case indexes that fill a batch: the next ones, wrapped, beginning `shift` further on.
+
+    A suite with fewer cases than the batch has places gives some twice; one of a single case gives that one.
+    """
+    others = [(case_index + step) % n_cases for step in range(1, n_cases)] or [case_index]
+    return [others[(shift + place) % len(others)] for place in range(batch_size - 1)]
+
+
+def choose_shifts(*, n_choices: int, n_cases: int, batch_size: int) -> list[int] | None:
+    """Return where each choice of neighbours begins, as far apart as possible; None where the suite has too few cases.
+
+    Two choices are never the same cases, so one case must be left over.
+    """
+    n_others = n_cases - 1
+    if n_choices == 1 or batch_size == 1:
+        return [0]
+    if n_others < max(batch_size, n_choices):
+        return None
+    step = min(batch_size - 1, n_others // n_choices)
+    return [choice * step for choice in range(n_choices)]
+
+
+def compare_traces(baseline: Trace, candidate: Trace, draw: Draw) -> ReplayResult:
+    """Compare a replayed trace (candidate) with another; `outcome` is one of REPLAY_OUTCOMES.
+
+    `flip_position` is also where one of the two ends and the other goes on: then the one that ends has no token there.
+    """
+    if baseline.digest == candidate.digest:
+        return {"outcome": "identical", **NOT_HELD}
+    divergence = find_divergence(baseline, candidate)
+    place = divergence.parts_at
+    token, token_too = _token(baseline, place), _token(candidate, place)
+    return {
+        "outcome": _outcome(divergence),
+        "drift_onset": divergence.drift_onset,
+        "gap_at_onset": divergence.gap_at_onset,
+        "flip_position": place,
+        "token_baseline": token,
+        "token_candidate": token_too,
+        "drawn_before": None if place is None else "".join(draw(_before(baseline, place))),
+        "drawn_baseline": None if token is None else draw([token])[0],
+        "drawn_candidate": None if token_too is None else draw([token_too])[0],
+        "margin_baseline": divergence.margin_baseline,
+        "margin_candidate": divergence.margin_candidate,
+        "gap_before_flip": divergence.gap_before_flip,
+    }
+
+
+def make_decoded_result(
+    variant: Mapping[str, Any],
+    outcome: Decoded,
+    *,
+    response: Trace | None,
+    earlier: Sequence[tuple[Mapping[str, Any], Trace]],
+    draw: Draw,
+) -> ReplayResult:
+    """Make the result of a variant with an answer. `earlier`: variant and trace of those answered before, in order.
+
+    `trace` is packed and kept only where nothing else holds the same bits; it is for the comparisons of later variants.
+    """
+    trace = outcome.trace
+    first = next((other for each, other in earlier if _alike(each, variant, "dtype")), None)
+    beside = next((other for each, other in earlier if _alike(each, variant, "dtype", "batch_size")), None)
+    beside = beside if "batch_size" in variant else None
+    known = {other.digest for _, other in earlier} | ({response.digest} if response is not None else set())
+    return {
+        "variant": dict(variant),
+        "error": None,
+        **({"outcome": "decoded", **NOT_HELD} if response is None else compare_traces(response, trace, draw)),
+        "against_first": None if first is None else compare_traces(first, trace, draw),
+        "against_neighbours": None if beside is None else compare_traces(beside, trace, draw),
+        "n_tokens": len(trace),
+        "finish_reason": outcome.finish_reason,
+        "text_digest": digest.text_digest(outcome.text).hex(),
+        "trace_digest": trace.digest.hex(),
+        "batch_min": outcome.batch_min,
+        "batch_max": outcome.batch_max,
+        "trace": None if trace.digest in known else base64.b64encode(encode_block([trace])).decode(),
+    }
+
+
+def make_failed_result(variant: Mapping[str, Any], *, code: str, detail: str) -> ReplayResult:
+    """Make the result of a variant without an answer: an ERROR_CODES of core.trace, with the engine's own words."""
+    return {
+        "variant": dict(variant),
+        "outcome": "error",
+        "error": {"code": code, "detail": detail},
+        **NOT_HELD,
+        "against_first": None,
+        "against_neighbours": None,
+        "n_tokens": None,
+        "finish_reason": None,
+        "text_digest": None,
+        "trace_digest": None,
+        "batch_min": None,
+        "batch_max": None,
+        "trace": None,
+    }
+
+
+def list_result_traces(
+    results: Sequence[Mapping[str, Any]], response: Trace | None
+) -> list[tuple[Mapping[str, Any], Trace]]:
+    """Return variant and trace of each result with an answer, as an attempt that goes on with a replay needs them."""
+    known = {} if response is None else {response.digest.hex(): response}
+    rows = []
+    for each in results:
+        name = each["trace_digest"]
+        if name is None:
+            continue
+        if each["trace"] is not None:
+            known[name] = read_trace(base64.b64decode(each["trace"]), 0)
+        rows.append((each["variant"], known[name]))
+    return rows
+
+
+def _alike(variant: Mapping[str, Any], other: Mapping[str, Any], *names: str) -> bool:
+    return all(variant.get(name) == other.get(name) for name in names)
+
+
+def _outcome(divergence: Divergence) -> str:
+    if divergence.parts_at is None:
+        return "drift"
+    return "flip" if divergence.shorter is None else "shorter" if divergence.shorter == "candidate" else "longer"
+
+
+def _token(trace: Trace, place: int | None) -> int | None:
+    return None if place is None or place >= len(trace) else int(trace.token_ids[place])
+
+
+def _before(trace: Trace, place: int) -> list[int]:
+    before: list[int] = trace.token_ids[max(place - TOKENS_BEFORE, 0) : place].tolist()
+    return before

@@ -1,0 +1,36 @@
+"""Plan the calls of a probe and judge their answers (docs/probes.md)."""
+
+from evalboard.core.probes.batch_comparison import compare_batch_probes
+from evalboard.core.probes.batch_probe import judge_batch_probe
+from evalboard.core.probes.call import ProbeCall, ProbeFinding, dump_call, parse_call
+from evalboard.core.probes.canary_probe import (
+    CANARY_BASELINE,
+    CANARY_CHANGES,
+    CANARY_MIN_BASELINE,
+    CANARY_WINDOW,
+    judge_canary_probe,
+)
+from evalboard.core.probes.parameters import choose_sampling, complete_parameters, list_prompt_texts, plan_calls
+from evalboard.core.probes.routing_probe import judge_routing_probe
+from evalboard.core.probes.seed_probe import SEED_SIGNIFICANT, judge_seed_probe
+
+__all__ = [
+    "CANARY_BASELINE",
+    "CANARY_CHANGES",
+    "CANARY_MIN_BASELINE",
+    "CANARY_WINDOW",
+    "SEED_SIGNIFICANT",
+    "ProbeCall",
+    "ProbeFinding",
+    "choose_sampling",
+    "compare_batch_probes",
+    "complete_parameters",
+    "dump_call",
+    "judge_batch_probe",
+    "judge_canary_probe",
+    "judge_routing_probe",
+    "judge_seed_probe",
+    "list_prompt_texts",
+    "parse_call",
+    "plan_calls",
+]

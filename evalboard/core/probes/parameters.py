@@ -1,0 +1,224 @@
+"""Check a probe's parameters, and plan the calls that follow from them (docs/probes.md)."""
+
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+
+from evalboard.core.document import Problems, text_problem
+from evalboard.core.probe_kinds import ProbeKind
+from evalboard.core.probes import prompts as probe_prompts
+from evalboard.core.probes.call import ProbeCall
+from evalboard.core.profile import MAX_TESTED_BATCH, FieldCheck, check_number, check_whole
+
+MAX_CALLS = 1000  # of a seed probe; of copies in a batch probe, its load comes beside them
+MAX_PROMPT_CHARS = 8_000
+MAX_SLUG_CHARS = 80
+# Copies decoded together in one round after another: beside the load they make steps of many sizes.
+COPIES_A_ROUND = (4, 1, 16, 2, 8)
+ROUTING_TOKENS = 8  # enough to see whether two engines answer alike
+
+_RANDOM_SEED = check_whole(0, 2**31 - 1)
+_FIELDS: dict[str, dict[str, tuple[Any, FieldCheck]]] = {
+    "seed": {
+        "calls_per_group": (5, check_whole(2, 50)),
+        "greedy_calls": (1, check_whole(0, 5)),  # of each prompt, at a temperature of 0
+        "max_tokens": (64, check_whole(8, 512)),
+        "temperature": (1.0, check_number(0.1, 2)),  # at 0 there is nothing for a seed to decide
+        "random_seed": (0, _RANDOM_SEED),
+    },
+    "batch": {
+        "copies": (50, check_whole(2, MAX_CALLS)),
+        "load": (8, check_whole(0, 32)),
+        "seats": (
+            MAX_TESTED_BATCH,
+            check_whole(1, MAX_TESTED_BATCH),
+        ),  # of the profile: the steps of a full batch are probed too
+        "max_tokens": (64, check_whole(1, 512)),
+        "random_seed": (0, _RANDOM_SEED),
+    },
+    "routing": {"calls": (8, check_whole(1, 100))},
+    "canary": {"top_k": (5, check_whole(3, 20)), "random_seed": (0, _RANDOM_SEED)},
+}
+_BUILT_IN = {"seed": probe_prompts.OPEN_ENDED, "batch": probe_prompts.OPEN_ENDED, "canary": probe_prompts.CANARY}
+_N_PROMPTS = {"seed": 5, "batch": 5, "canary": 20}
+_MAX_PROMPTS = {"seed": 20, "batch": 10, "canary": 200}
+
+
+def complete_parameters(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters with every default filled in; complete ones come back as they are.
+
+    `prompts` is a list of texts, or how many of the built-in ones to take. A canary has a `suite` (its slug) instead,
+    if one is given. Raises InvalidInput whose fields are `kind`, `parameters` or `parameters.<name>`.
+    """
+    problems = Problems()
+    if kind not in set(ProbeKind):
+        problems.add("kind", f"Must be one of {', '.join(ProbeKind)}.")
+    elif not isinstance(given, Mapping):
+        problems.add("parameters", "Must be an object.")
+    problems.raise_if_any("The probe is not valid")
+    fields = _FIELDS[kind]
+    with_prompts = {"prompts": (_N_PROMPTS[kind], None)} if kind in _N_PROMPTS else {}
+    known = [*with_prompts, *(["suite"] if kind == "canary" else []), *fields]
+    for name in given:
+        if name not in known:
+            problems.add(f"parameters.{name}", f"There is no such parameter; there are {', '.join(known)}.")
+    parameters = _source(kind, given, problems)
+    for name, (default, check) in fields.items():
+        parameters[name] = given.get(name, default)
+        if words := check(parameters[name]):
+            problems.add(f"parameters.{name}", words)
+    if not problems.fields:
+        _limit_calls(kind, parameters, problems)
+    problems.raise_if_any("The probe is not valid")
+    return parameters
+
+
+def list_prompt_texts(kind: str, parameters: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Return the texts that a call's `prompt` is an index into; None where it is an index into the suite's cases.
+
+    A batch probe's load stands after its prompts.
+    """
+    if kind == "routing":
+        return probe_prompts.ROUTING
+    if "suite" in parameters:
+        return None
+    return (*parameters["prompts"], *(probe_prompts.LOAD if kind == "batch" else ()))
+
+
+def choose_sampling(kind: str, parameters: Mapping[str, Any], group: str) -> dict[str, Any]:
+    """Return the sampling of a group's calls, in place of the profile's; the seed stands in the call.
+
+    The load goes on until it is cut off: an answer that ended early would leave the copies alone.
+    """
+    ends: dict[str, Any] = {"stop": [], "min_tokens": 0, "ignore_eos": group == "load"}
+    greedy: dict[str, Any] = {**ends, "temperature": 0.0}
+    match ProbeKind(kind):
+        case ProbeKind.SEED if group != "greedy":
+            free = {"temperature": float(parameters["temperature"]), "top_p": 1.0, "top_k": 0, "min_p": 0.0}
+            return {**ends, **free, "max_tokens": parameters["max_tokens"]}
+        case ProbeKind.SEED | ProbeKind.BATCH:
+            return {**greedy, "max_tokens": parameters["max_tokens"]}
+        case ProbeKind.ROUTING:
+            return {**greedy, "max_tokens": ROUTING_TOKENS}
+        case ProbeKind.CANARY:
+            return {**greedy, "max_tokens": 1, "logprobs": parameters["top_k"]}
+
+
+def plan_calls(kind: str, parameters: Mapping[str, Any], prompts: Sequence[Any]) -> tuple[ProbeCall, ...]:
+    """Return a probe's calls in the order to send them; those of one round are decoded together.
+
+    prompts: from `list_prompt_texts`, or the suite's cases; only their number matters. A routing probe sends these
+    calls to each worker. The same parameters give the same calls.
+    """
+    match ProbeKind(kind):
+        case ProbeKind.SEED:
+            return _seed_calls(parameters)
+        case ProbeKind.BATCH:
+            return _batch_calls(parameters, n_texts=len(prompts))
+        case ProbeKind.ROUTING:
+            return tuple(ProbeCall(prompt=0, group="ask", round=index) for index in range(parameters["calls"]))
+        case ProbeKind.CANARY:
+            # Each by itself and in one order: what shares a step with it must not be what changes between two runs.
+            return tuple(ProbeCall(prompt=index, group="ask", round=index) for index in range(len(prompts)))
+
+
+def _source(kind: str, given: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
+    """Read where the prompts come from: {"prompts": texts} or {"suite": slug}; nothing for a routing probe."""
+    if kind not in _N_PROMPTS:
+        return {}
+    if kind == "canary" and "suite" in given:
+        suite = given["suite"]
+        if "prompts" in given:
+            problems.add("parameters.suite", "Give prompts or a suite, not both.")
+        elif not isinstance(suite, str) or not 1 <= len(suite) <= MAX_SLUG_CHARS or text_problem(suite):
+            problems.add("parameters.suite", "Must be the slug of a suite.")
+        return {"suite": suite}
+    return {"prompts": _prompts(kind, given.get("prompts", _N_PROMPTS[kind]), problems)}
+
+
+def _prompts(kind: str, given: Any, problems: Problems) -> list[str]:
+    built_in, most = _BUILT_IN[kind], _MAX_PROMPTS[kind]
+    if type(given) is int:
+        if not 1 <= given <= len(built_in):
+            problems.add("parameters.prompts", f"Must be 1 to {len(built_in)} of the built-in prompts, or a list.")
+        return list(built_in[:given])
+    if not isinstance(given, list) or not 1 <= len(given) <= most:
+        problems.add("parameters.prompts", f"Must be a list of 1 to {most} texts, or a whole number.")
+        return []
+    for index, text in enumerate(given):
+        if words := _prompt_problem(text):
+            problems.add(f"parameters.prompts[{index}]", words)
+        elif text in given[:index]:
+            problems.add(
+                f"parameters.prompts[{index}]",
+                "Is given twice; the answers of one prompt are compared with each other.",
+            )
+    return list(given)
+
+
+def _prompt_problem(text: Any) -> str | None:
+    if not isinstance(text, str) or not text.strip():
+        return "Must be a text that says something."
+    if len(text) > MAX_PROMPT_CHARS:
+        return f"Must have at most {MAX_PROMPT_CHARS:,} characters; this one has {len(text):,}."
+    problem = text_problem(text)
+    return None if problem is None else f"It {problem}."
+
+
+def _limit_calls(kind: str, parameters: Mapping[str, Any], problems: Problems) -> None:
+    n_prompts = len(parameters.get("prompts", ()))
+    name, a_prompt = ("calls_per_group", 2) if kind == "seed" else ("copies", 1)
+    if kind in ("seed", "batch") and n_prompts * a_prompt * parameters[name] > MAX_CALLS:
+        most = MAX_CALLS // (n_prompts * a_prompt)
+        problems.add(f"parameters.{name}", f"{n_prompts} prompts leave room for at most {most}: {MAX_CALLS:,} in all.")
+
+
+def _seed_calls(parameters: Mapping[str, Any]) -> tuple[ProbeCall, ...]:
+    """Return both groups in one random order, so that load hits both alike; no seed but the one of `same` comes twice.
+
+    The greedy calls come after them. A probe that was asked for before there were any has no such parameter.
+    """
+    rng = np.random.default_rng(parameters["random_seed"])
+    n_prompts, n_calls = len(parameters["prompts"]), parameters["calls_per_group"]
+    fixed, *others = (int(seed) for seed in rng.choice(2**31 - 1, size=1 + n_prompts * n_calls, replace=False))
+    wanted = [(prompt, "same", fixed) for prompt in range(n_prompts) for _ in range(n_calls)]
+    wanted += [(index // n_calls, "different", seed) for index, seed in enumerate(others)]
+    seeded = [wanted[index] for index in rng.permutation(len(wanted))]
+    greedy = [(prompt, "greedy", None) for prompt in range(n_prompts) for _ in range(parameters.get("greedy_calls", 0))]
+    return tuple(
+        ProbeCall(prompt=prompt, group=group, seed=seed, round=place // (2 * n_calls))
+        for place, (prompt, group, seed) in enumerate([*seeded, *greedy])
+    )
+
+
+def _batch_calls(parameters: Mapping[str, Any], *, n_texts: int) -> tuple[ProbeCall, ...]:
+    """Copies of all prompts in random order, and in each round the load in between them at random places.
+
+    Rounds with the most copies fill every seat, unless nothing is to load the engine; a probe that was asked for before
+    there were seats has none to fill.
+    """
+    rng = np.random.default_rng(parameters["random_seed"])
+    n_prompts = len(parameters["prompts"])
+    copies = rng.permutation(np.repeat(np.arange(n_prompts), parameters["copies"])).tolist()
+    load = cycle(range(n_prompts, n_texts))
+    calls: list[ProbeCall] = []
+    for place, size in enumerate(_round_sizes(len(copies), is_alone=parameters["load"] == 0)):
+        here = [ProbeCall(prompt=copies.pop(), group="copy", round=place) for _ in range(size)]
+        is_full = size == max(COPIES_A_ROUND) and parameters["load"] > 0
+        n_load = max(parameters["load"], parameters.get("seats", 0) - size if is_full else 0)
+        here += [ProbeCall(prompt=next(load), group="load", round=place) for _ in range(n_load)]
+        calls += [here[index] for index in rng.permutation(len(here))]
+    return tuple(calls)
+
+
+def _round_sizes(n_copies: int, *, is_alone: bool) -> list[int]:
+    """Count the copies that each round takes. is_alone: without load, so no copy may be alone in a round."""
+    sizes: list[int] = []
+    wanted = cycle(size for size in COPIES_A_ROUND if size > 1 or not is_alone)
+    while (left := n_copies - sum(sizes)) > 0:
+        size = min(next(wanted), left)
+        # One copy that would be left over goes with the others.
+        sizes.append(left if is_alone and left - size == 1 else size)
+    return sizes

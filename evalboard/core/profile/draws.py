@@ -1,0 +1,97 @@
+"""Draws: what a repeat is where decoding samples, and the seed that each call of it is sent (docs/profiles.md).
+
+At a temperature of 0 a repeat measures the engine, and its seed changes nothing. Above 0 it is a draw from the model,
+as long as no other repeat of the case was sent the same seed.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evalboard.core import digest
+
+MAX_SEED = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """What the repeats of a run are.
+
+    temperature: None where a log does not say it. seed: the run's, from which every call's follows; None where it does
+    not. is_one: repeats of a case share a seed, so that all of them are one draw. repeats: their indexes.
+    """
+
+    temperature: float | None = 0.0
+    seed: int | None = None
+    is_one: bool = False
+    repeats: tuple[int, ...] = ()
+
+    @property
+    def is_sampled(self) -> bool:
+        return self.temperature is not None and self.temperature > 0
+
+    @property
+    def words(self) -> str:
+        """ "sampled, T = 0.7, seed 42"; "" where nothing is drawn."""
+        if not self.is_sampled:
+            return ""
+        if self.is_one:
+            return f"sampled, T = {self.temperature:g}, one draw"
+        return f"sampled, T = {self.temperature:g}" + ("" if self.seed is None else f", seed {self.seed}")
+
+
+def read_temperature(sampling: Mapping[str, Any]) -> float | None:
+    """Return the temperature that was asked for, None where it is not known."""
+    value = sampling.get("temperature")
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def is_sampled(sampling: Mapping[str, Any]) -> bool:
+    """Tell whether tokens are drawn: at a temperature above 0. Unknown is taken for no."""
+    return (read_temperature(sampling) or 0.0) > 0
+
+
+def call_seed(sampling: Mapping[str, Any], *, run_seed: int | None, repeat: int, case_id: str) -> int:
+    """Return the seed of one call: above a temperature of 0 one that no other case and no other repeat of the run has.
+
+    The first 63 bits of SHA-256 over the canonical JSON of [run_seed, repeat, case_id]: whatever the order, the shard
+    or the attempt, and the same in every run of that seed. `sampling` is complete; its own seed is sent where nothing
+    is drawn, and by runs that were made before they had a seed (None).
+    """
+    if run_seed is None or not is_sampled(sampling):
+        return int(sampling["seed"])
+    content = digest.short_digest(digest.canonical_json([run_seed, repeat, case_id]))
+    return int.from_bytes(content[:8]) >> 1
+
+
+def is_one_draw(sampling: Mapping[str, Any], sent: Iterable[tuple[Hashable, int | None, str]]) -> bool:
+    """Tell whether repeats of a log are one draw, from (case, seed sent or None, call or "") of each response.
+
+    Two calls for a case with one seed are enough: how far such repeats scatter says nothing of the sampler. Calls
+    without a seed are draws of their own, and so are the several answers to one call.
+    """
+    if not is_sampled(sampling):
+        return False
+    calls: dict[tuple[Hashable, int], str] = {}
+    for case, seed, call in sent:
+        if seed is None:
+            continue
+        if (before := calls.get((case, seed))) is not None and (before != call or not call):
+            return True
+        calls[case, seed] = call
+    return False
+
+
+def have_same_seeds(ours: Draws, theirs: Draws) -> bool:
+    """Tell whether each repeat of one run was sent the seeds of the other's: then draw r is paired with draw r.
+
+    From provenance alone. That suite version and sampling are the same is for the caller to know.
+    """
+    are_sampled = ours.is_sampled and theirs.is_sampled and not (ours.is_one or theirs.is_one)
+    return are_sampled and ours.seed is not None and (ours.seed, ours.repeats) == (theirs.seed, theirs.repeats)
+
+
+def select_compared_sampling(sampling: Mapping[str, Any]) -> dict[str, Any]:
+    """Select the sampling that must be the same on two sides: where tokens are drawn, all but the seed."""
+    drawn = is_sampled(sampling)
+    return {name: value for name, value in sampling.items() if not (drawn and name == "seed")}

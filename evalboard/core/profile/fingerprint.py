@@ -1,0 +1,256 @@
+"""Identify what served a response, apart from the model, by part of its environment manifest.
+
+The manifest (docs/engine.md) has the parts engine, versions, hardware, env, model and host. A
+fingerprint covers what can move numbers or says which software did. Beside it stay what the batch
+class already names, seeds, the model, and whatever tells one machine of a class from another.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evalboard.core import digest
+
+# Named by the batch class.
+BATCHING = {"max_num_seqs", "seats", "max_num_active_seqs", "max_cudagraph_capture_size", "batch_invariant"}
+# Room, a matter of free memory. It moves numbers only through preemption, which every response records.
+ROOM = {"n_kv_blocks", "kv_cache_memory_bytes", "kv_cache_fits_batch", "gpu_memory_utilization"}
+# The seed is provenance of the response.
+BESIDE = BATCHING | ROOM | {"seed"}
+# Variables that say where things are or how threads wait, not how numbers are computed.
+PLACEMENT = re.compile(
+    r".*(_DIR|_ROOT|_PATH|_FOLDER|_HOME|_HOST|_IP|_PORT|_IFNAME|_LEVEL|_LOGGING|_PREFIX|_COLOR)(_.*)?"
+    r"|VLLM_BATCH_INVARIANT|VLLM_NO_USAGE_STATS|VLLM_DO_NOT_TRACK|VLLM_CPU_OMP_THREADS_BIND|VLLM_CPU_KVCACHE_SPACE"
+    r"|VLLM_DIST_IDENT|OMP_WAIT_POLICY|VLLM_CONFIGURE_LOGGING|CUDA_VISIBLE_DEVICES|CUDA_DEVICE_ORDER|NCCL_DEBUG.*"
+)
+DTYPE_UNKNOWN = "dtype unknown"
+# What in a log names the stack that answered, the most exact first.
+NAMED_BY = ("system_fingerprint", "backend")
+UNKNOWN_STACK = "unknown stack"
+MAX_LABEL_CHARS = 120
+# Which field people ask for first, where two manifests differ; the longest name that a field begins with counts.
+ORDER = (
+    "model",
+    "batch_class",
+    "versions.vllm",
+    "versions.torch",
+    "versions",
+    "engine.dtype",
+    "engine.quantization",
+    "engine.head_dtype",
+    "engine.kv_cache_dtype",
+    "hardware.kind",
+    "hardware.n_gpus",
+    "hardware.gpus",
+    "hardware.cpu_model",
+    "hardware.cpu_isa",
+    "hardware",
+    "engine.attention_backend",
+    "engine.attention_layers",
+    "engine.flash_attn_version",
+    "engine.linear_backend",
+    "engine.moe_backend",
+    "engine.compilation_mode",
+    "engine.compilation_backend",
+    "engine.cudagraph_mode",
+    "engine.float32_matmul_precision",
+    "engine.n_threads",
+    "engine",
+    "env",
+)
+TALLIES = {"attention_layers"}  # name → how many: read as one value, since a name that is not there is none
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A fingerprint: what its digest covers, the digest (64 hexadecimal digits), and a name for people."""
+
+    manifest: dict[str, Any]
+    digest: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class MovedField:
+    """A field that differs; a value that its side does not know is None."""
+
+    field: str
+    baseline: Any
+    candidate: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestDifference:
+    """Two manifests field by field: what moved, what both know to be the same, and what neither knows."""
+
+    moved: tuple[MovedField, ...]
+    equal: tuple[tuple[str, Any], ...]
+    unknown: tuple[str, ...]
+
+
+def identify_manifest(manifest: Mapping[str, Any]) -> Identity:
+    """Return the identity within an environment manifest."""
+    covered = {
+        "engine": {name: value for name, value in manifest["engine"].items() if _is_engine_identity(name)},
+        "versions": dict(manifest["versions"]),
+        "hardware": dict(manifest["hardware"]),
+        "env": {name: value for name, value in manifest["env"].items() if not PLACEMENT.fullmatch(name)},
+    }
+    return Identity(manifest=covered, digest=digest.digest_json(covered), label=make_label(covered))
+
+
+def identify_log(source: Mapping[str, str], *, log: str) -> Identity:
+    """Return the identity of what answered according to a log.
+
+    `source` holds what the log knows of {"system_fingerprint", "backend", "backend_from", "model_reported"}. Without
+    the first two nobody knows what answered: the identity then covers the name of the `log`, so that no other has it.
+    """
+    covered = {"source": dict(source)}
+    if not is_serving_known(covered):
+        covered["source"]["log"] = log
+    return Identity(manifest=covered, digest=digest.digest_json(covered), label=name_stack(source))
+
+
+def select_stack(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a fingerprint's manifest that says what served, without the model that a log says was served.
+
+    Empty where nobody knows what served.
+    """
+    if not is_serving_known(manifest):
+        return {}
+    parts = dict(manifest)
+    if "source" in parts:
+        parts["source"] = {name: value for name, value in parts["source"].items() if name != "model_reported"}
+    return parts
+
+
+def name_stack(source: Mapping[str, str]) -> str:
+    """Name the stack that a log knows of for people, by the most exact part that it has."""
+    label = next((source[name] for name in NAMED_BY if name in source), UNKNOWN_STACK)
+    return label if len(label) <= MAX_LABEL_CHARS else f"{label[: MAX_LABEL_CHARS - 1]}…"
+
+
+def is_known_by_log(manifest: Mapping[str, Any]) -> bool:
+    """Tell whether only a log says what served."""
+    return "source" in manifest
+
+
+def is_serving_known(manifest: Mapping[str, Any]) -> bool:
+    """Tell whether a fingerprint's manifest says what served; one that does not is equal to nothing, not to itself."""
+    source = manifest.get("source")
+    return source is None or any(name in source for name in NAMED_BY)
+
+
+def make_label(covered: Mapping[str, Any]) -> str:
+    """Name a fingerprint for people: "vLLM 0.32.0 · float32 · CPU AVX512"."""
+    engine, hardware = covered["engine"], covered["hardware"]
+    version = str(covered["versions"].get("vllm") or "of unknown version").partition("+")[0]
+    parts = [f"vLLM {version}", engine.get("dtype") or DTYPE_UNKNOWN]
+    if engine.get("quantization"):
+        parts.append(engine["quantization"])
+    return " · ".join([*parts, _hardware_label(hardware)])
+
+
+def digest_model(files: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the digest of a model: every file's name, size and content. Where the folder stands is no part of it."""
+    return digest.digest_json({name: [file["size"], file["sha256"]] for name, file in files.items()})
+
+
+def find_moved_fields(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> tuple[MovedField, ...]:
+    """Return the fields that differ, those that matter most first. See `compare_manifests`."""
+    return compare_manifests(baseline, candidate).moved
+
+
+def compare_manifests(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> ManifestDifference:
+    """Compare two manifests, or other nested objects of JSON, field by field.
+
+    A field's name is its path: "versions.vllm". A list of objects is read by column, "hardware.gpus.name" and
+    "hardware.n_gpus", one value standing for all where all are the same. What is null or absent is unknown:
+    against a known value it has moved, and against another unknown it is neither moved nor equal.
+    """
+    differing, equal, unknown = [], [], []
+    for field, one, other in sorted(_paired("", baseline, candidate), key=lambda row: _rank(row[0])):
+        if one is None and other is None:
+            unknown.append(field)
+        elif _is_same(one, other):
+            equal.append((field, one))
+        else:
+            differing.append(MovedField(field, one, other))
+    return ManifestDifference(tuple(differing), tuple(equal), tuple(unknown))
+
+
+def list_fields(manifest: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Return every field of one manifest with its value, by the names and in the order of `compare_manifests`."""
+    return tuple(
+        sorted(((name, value) for name, value, _ in _paired("", manifest, manifest)), key=lambda f: _rank(f[0]))
+    )
+
+
+def _paired(path: str, one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Walk both sides at once, so that a part which only one side has still gets the same names."""
+    name = path.rpartition(".")[2]
+    if name not in TALLIES and _holds(dict, one, other):
+        for key in {**(one or {}), **(other or {})}:
+            below = f"{path}.{key}" if path else key
+            yield from _paired(below, (one or {}).get(key), (other or {}).get(key))
+        if (one == {} and other is None) or (one is None and other == {}):
+            yield path, one, other
+    elif _is_table(one, other):
+        parent = path.removesuffix(name)
+        yield f"{parent}n_{name}", _length(one), _length(other)
+        for key in {key: None for row in [*(one or ()), *(other or ())] for key in row}:
+            yield f"{path}.{key}", _column(one, key), _column(other, key)
+    else:
+        yield path, one, other
+
+
+def _holds(kind: type, one: Any, other: Any) -> bool:
+    """Tell whether each side is of a kind or unknown, and not both are unknown."""
+    sides = [side for side in (one, other) if side is not None]
+    return bool(sides) and all(isinstance(side, kind) for side in sides)
+
+
+def _is_table(one: Any, other: Any) -> bool:
+    """Tell whether both sides are lists of flat objects, not all of them empty."""
+    if not _holds(list, one, other):
+        return False
+    rows = [*(one or ()), *(other or ())]
+    return bool(rows) and all(
+        isinstance(row, dict) and not any(isinstance(value, dict | list) for value in row.values()) for row in rows
+    )
+
+
+def _length(rows: list[Any] | None) -> int | None:
+    return None if rows is None else len(rows)
+
+
+def _column(rows: list[dict[str, Any]] | None, key: str) -> Any:
+    values = [row.get(key) for row in rows or ()]
+    if all(_is_same(values[0], value) for value in values):
+        return values[0] if values else None
+    return values
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Tell whether two values are the same JSON: 1 is not true, and 1.0 is not 1, as in the digest."""
+    return digest.canonical_json(one) == digest.canonical_json(other)
+
+
+def _rank(field: str) -> tuple[int, str]:
+    name = field
+    while name and name not in ORDER:
+        name = name.rpartition(".")[0]
+    return (ORDER.index(name) if name else len(ORDER), field)
+
+
+def _is_engine_identity(name: str) -> bool:
+    return name not in BESIDE and not name.startswith("env.")  # those stand in the manifest's env part
+
+
+def _hardware_label(hardware: Mapping[str, Any]) -> str:
+    names = [gpu["name"] for gpu in hardware.get("gpus", [])]
+    if not names:
+        return f"CPU {hardware.get('cpu_isa') or ''}".rstrip()
+    same = len(set(names)) == 1
+    return f"{len(names)} × {names[0]}" if same and len(names) > 1 else " + ".join(names)

@@ -1,0 +1,178 @@
+"""Find the cases that changed between two sides, and which of them by more than chance (docs/verdict.md).
+
+Scores are float64[n_cases, k] as in noise, each side with its own k, cases in one order; every case has a score on
+both sides. Nothing changed means that it is chance which of a case's answers stand on which side. So the answers of
+each case are dealt to the sides anew: how far cases then move is how far they move by chance. No result depends on
+the order of cases or repeats, to the bit; swapping the sides swaps broken and fixed.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.core.stats import noise
+from evalboard.core.stats.significance import benjamini_hochberg, deal_labels
+
+CASE_OUTCOMES = ("broken", "fixed", "unstable")
+CHANGED = 0.6  # of a score; less is what a case at 3 of 5 against 2 of 5 does by chance
+ROUNDING = 1e-9
+DIGITS = 9  # of a move: sums in another order differ in later ones
+GRADED_DEALS = 300  # of graded scores: all where there are no more, as with 5 repeats a side, else so many at random
+DEALING_SEED = 20261122  # fixed, so that the same scores always give the same chances
+
+Scores = NDArray[np.float64]
+Cases = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Deals = tuple[Cases, Scores, Scores]  # by deal that changes a case: the case, how far it moves up, the deal's chance
+
+
+@dataclass(frozen=True, slots=True)
+class ByChance:
+    """How many cases would break, or be fixed, with nothing changed, and how many of those that did are beyond that.
+
+    n_beyond: so many that at most 1 in 10 of them is chance.
+    """
+
+    n_expected: float
+    n_beyond: int
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomeIndexes:
+    """Indexes of cases, int64: broken and fixed, the furthest moved first; unstable on either side, the most first.
+
+    A case may be broken, or fixed, and unstable too. This is the one rule for how many there are.
+    chances: float64[n_cases], of each that broke or was fixed: the chance that a case moves as far that way where
+    nothing changed; else NaN. is_beyond_chance: bool[n_cases], marks those of `ByChance.n_beyond`. With one repeat on
+    a side chance is not known: NaN, no mark, None.
+    """
+
+    broken: Cases
+    fixed: Cases
+    unstable: Cases
+    chances: Scores
+    is_beyond_chance: Bools
+    broken_by_chance: ByChance | None
+    fixed_by_chance: ByChance | None
+
+
+def find_case_outcomes(baseline: Scores, candidate: Scores) -> OutcomeIndexes:
+    moves = noise.average_cases(candidate) - noise.average_cases(baseline)
+    spread = np.fmax(noise.within_case_variances(baseline), noise.within_case_variances(candidate))
+    broken, fixed = (np.flatnonzero(sign * moves >= CHANGED - ROUNDING) for sign in (-1, 1))
+    chances, is_beyond = np.full(len(moves), np.nan), np.zeros(len(moves), dtype=np.bool_)
+    by_chance: list[ByChance] = []
+    if len(moves) and min(baseline.shape[1], candidate.shape[1]) > 1:
+        deals, both = _deal(baseline, candidate, moves), ((-1, broken), (1, fixed))
+        for sign, cases in both:
+            chances[cases] = _chances(sign * moves[cases], sign, deals, len(moves))
+            is_beyond[cases] = benjamini_hochberg(chances[cases].tolist(), n_tests=len(moves))
+        by_chance = [
+            ByChance(_count_by_chance(sign, deals, is_beyond), int(np.count_nonzero(is_beyond[cases])))
+            for sign, cases in both
+        ]
+    return OutcomeIndexes(
+        broken=_largest_first(broken, np.abs(moves)),
+        fixed=_largest_first(fixed, np.abs(moves)),
+        unstable=_largest_first(np.flatnonzero(spread > 0), spread),
+        chances=chances,
+        is_beyond_chance=is_beyond,
+        broken_by_chance=by_chance[0] if by_chance else None,
+        fixed_by_chance=by_chance[1] if by_chance else None,
+    )
+
+
+def _chances(sizes: Scores, sign: int, deals: Deals, n_cases: int) -> Scores:
+    """Return for each size the chance that a case of these moves as far: the mean over all cases and their deals."""
+    _, moves, weights = deals
+    order = np.lexsort((weights, -sign * moves))  # by both: one order of summing, whatever the order of cases
+    total = np.cumsum(weights[order])
+    places = np.searchsorted(-sign * moves[order], ROUNDING - sizes, side="right")
+    return np.asarray(np.concatenate([[0.0], total])[places] / n_cases)
+
+
+def _count_by_chance(sign: int, deals: Deals, is_beyond: Bools) -> float:
+    """Return how many cases would change with nothing changed.
+
+    Cases that are beyond chance are left out, since what changed is not how far cases move by chance; as many others
+    stand in for them.
+    """
+    cases, moves, weights = deals
+    has_changed = (sign * moves > 0) & ~is_beyond[cases]
+    n_others = max(int(np.count_nonzero(~is_beyond)), 1)
+    return math.fsum(weights[has_changed].tolist()) * len(is_beyond) / n_others
+
+
+def _deal(baseline: Scores, candidate: Scores, moves: Scores) -> Deals:
+    """Deal the scores of each case to the sides anew: all ways of pass and fail, some of graded scores."""
+    n_scores = np.column_stack([np.count_nonzero(~np.isnan(side), axis=1) for side in (baseline, candidate)])
+    together = np.sort(np.concatenate([baseline, candidate], axis=1), axis=1)  # NaN last
+    is_graded = ~((together == 0) | (together == 1) | np.isnan(together)).all(axis=1)
+    parts = list(_deal_alike(together, moves, np.column_stack([n_scores, is_graded])))
+    nothing = (np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+    cases, dealt, weights = (np.concatenate(columns) for columns in zip(nothing, *parts, strict=True))
+    return cases, dealt, weights
+
+
+def _deal_alike(together: Scores, moves: Scores, kinds: Cases) -> Iterator[Deals]:
+    """Give the deals of the cases of each kind; kinds: the scores of either side, and whether they are graded."""
+    can_change = np.nanmax(together, axis=1) - together[:, 0] >= CHANGED - ROUNDING  # else no deal moves it as far
+    for kind in np.unique(kinds[can_change], axis=0):
+        n, n_too, is_graded = kind.tolist()
+        cases = np.flatnonzero((kinds == kind).all(axis=1) & can_change)
+        scores = together[cases, : n + n_too]
+        dealt, weights = _deal_graded(scores, moves[cases], n) if is_graded else _deal_passes(scores, n)
+        rows, deals = np.nonzero(np.abs(dealt) >= CHANGED - ROUNDING)
+        yield cases[rows], np.round(dealt[rows, deals], DIGITS), weights[rows, deals]
+
+
+def _deal_passes(scores: Scores, n: int) -> tuple[Scores, Scores]:
+    moves, weights = _passes(n, scores.shape[1] - n)
+    n_passed = scores.sum(axis=1).astype(np.intp)
+    return moves[n_passed], weights[n_passed]
+
+
+@cache
+def _passes(n: int, n_too: int) -> tuple[Scores, Scores]:
+    """Return by passes of both sides and of the candidate how far that moves a case, and its chance."""
+    passed, theirs = np.arange(n + n_too + 1)[:, None], np.arange(n_too + 1)
+    ways = [
+        [math.comb(all_, own) * math.comb(n + n_too - all_, n_too - own) for own in range(n_too + 1)]
+        for all_ in range(n + n_too + 1)
+    ]
+    every = math.comb(n + n_too, n_too)
+    weights = np.array([[way / every for way in row] for row in ways])  # 0 where it cannot be
+    return theirs / n_too - (passed - theirs) / n, weights
+
+
+def _deal_graded(scores: Scores, moves: Scores, n: int) -> tuple[Scores, Scores]:
+    n_too = scores.shape[1] - n
+    theirs = scores @ _labels(n, n_too)
+    dealt = theirs / n_too - (scores.sum(axis=1)[:, None] - theirs) / n
+    if math.comb(n + n_too, n) > GRADED_DEALS:
+        # What really was is one of the drawn deals; where neither side is smaller, each stands with its mirror.
+        dealt = np.column_stack([moves, dealt])
+        dealt = np.column_stack([dealt, -dealt]) if n == n_too else dealt
+    return dealt, np.full(dealt.shape, 1 / dealt.shape[1])
+
+
+@cache
+def _labels(n: int, n_too: int) -> Scores:
+    """Return 0/1 of shape [n + n_too, deals]: the scores that go to the candidate, in all ways where these are few."""
+    n_all, smaller = n + n_too, min(n, n_too)
+    if math.comb(n_all, n) > GRADED_DEALS:
+        drawn = deal_labels(np.random.default_rng(DEALING_SEED), n_all, smaller, GRADED_DEALS).T
+    else:
+        drawn = np.array([np.isin(range(n_all), way) for way in combinations(range(n_all), smaller)], np.float64).T
+    return drawn if n_too == smaller else 1 - drawn
+
+
+def _largest_first(cases: Cases, sizes: Scores) -> Cases:
+    """Return the cases with the largest size first; those of one size stay in their order."""
+    ordered: Cases = cases[np.argsort(-np.round(sizes[cases], DIGITS), kind="stable")]
+    return ordered

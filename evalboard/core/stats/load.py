@@ -1,0 +1,78 @@
+"""Tell whether two sides were decoded under unlike load, by the batch sizes of their repeats (docs/verdict.md#load).
+
+A response counts with the largest batch that it was decoded in. The smallest one says more of its length than of the
+load: the last answers of a shard end nearly alone.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from evalboard.core.stats.quantiles import student_quantile
+
+SizeCounts = Mapping[int, int]  # batch size → responses, of one repeat; empty where no batch is known
+
+MIN_LOAD_FACTOR = 1.5  # smaller changes of the batch seldom choose another kernel
+LOAD_ALPHA = 0.005  # two-sided: how often scatter alone would call repeats of one load unlike
+
+
+@dataclass(frozen=True, slots=True)
+class SideLoad:
+    """The batch sizes of one side: geometric mean, median, 10th and 90th percentile, the share of responses alone."""
+
+    mean: float
+    median: int
+    low: int
+    high: int
+    alone: float
+
+
+@dataclass(frozen=True, slots=True)
+class LoadDifference:
+    """The loads of two sides that differ."""
+
+    baseline: SideLoad
+    candidate: SideLoad
+
+
+def find_load_difference(baseline: Sequence[SizeCounts], candidate: Sequence[SizeCounts]) -> LoadDifference | None:
+    """Return how the loads of two sides differ; None where they do not, or where too few repeats say their batches.
+
+    They differ where mean log batch sizes lie apart by MIN_LOAD_FACTOR or more, and by more than the repeats of a side
+    do: Student's t over repeats, which share one load within themselves, so that no response counts by itself.
+    """
+    sides = [[counts for counts in repeats if counts] for repeats in (baseline, candidate)]
+    df = sum(len(repeats) for repeats in sides) - 2
+    if df < 1 or not all(sides):
+        return None
+    logs = [[_mean_log(counts) for counts in repeats] for repeats in sides]
+    ours, theirs = map(fmean, logs)
+    squares = sum((log - mean) ** 2 for repeats, mean in zip(logs, (ours, theirs), strict=True) for log in repeats)
+    error = math.sqrt(squares / df * sum(1 / len(repeats) for repeats in logs))
+    apart = abs(ours - theirs)
+    if apart < math.log(MIN_LOAD_FACTOR) or apart <= student_quantile(1 - LOAD_ALPHA / 2, df) * error:
+        return None
+    return LoadDifference(_summarise(sides[0], math.exp(ours)), _summarise(sides[1], math.exp(theirs)))
+
+
+def _mean_log(counts: SizeCounts) -> float:
+    return sum(n * math.log(size) for size, n in counts.items()) / sum(counts.values())
+
+
+def _summarise(repeats: Sequence[SizeCounts], mean: float) -> SideLoad:
+    total: Counter[int] = Counter()
+    for counts in repeats:
+        total.update(counts)
+    sizes, n = sorted(total), sum(total.values())
+
+    def quantile(share: float) -> int:
+        below = 0
+        for size in sizes:
+            below += total[size]
+            if below >= share * n:
+                return size
+        return sizes[-1]
+
+    return SideLoad(mean, quantile(0.5), quantile(0.1), quantile(0.9), total[1] / n)

@@ -1,0 +1,58 @@
+"""How far noise alone moves the difference of two runs, from what each side's repeats scatter (docs/divergence.md).
+
+Noise has no direction: with nothing changed the expected difference is 0, and what can be said is how far from it
+noise alone is likely to lead. Scores are float64[n_cases, k] as in `paired`, every case with a score on both sides.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.core.stats import paired
+
+NOISE_LEVEL = 0.95  # of the time noise alone moves the difference by no more
+
+Scores = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseShare:
+    """up_to: points, 0 to 100, by which noise alone moves the difference either way, at NOISE_LEVEL; None where nothing
+    measured it.
+
+    reason: why, else None. `left_out`: answers that are no draws count in the difference. `one_draw`: the repeats of
+    each side that has any are one draw. `one_repeat`: neither side has repeats.
+    """
+
+    up_to: float | None
+    reason: str | None = None
+
+
+def measure_noise_share(
+    baseline: Scores, candidate: Scores, *, is_one_draw: tuple[bool, bool], share_seeds: bool = False
+) -> NoiseShare:
+    """Measure how far noise alone moves the difference. is_one_draw: of each side, whether its repeats are one draw of
+    the noise, as those that are the same to the bit are; share_seeds: as in `paired.measure_noise`.
+
+    A side that is one draw, or one repeat, has the other's noise, by as much more as a verdict allows for.
+    """
+    baseline, candidate = (
+        side[:, :1] if is_one else side for side, is_one in zip((baseline, candidate), is_one_draw, strict=True)
+    )
+    measured = paired.measure_noise(baseline, candidate, share_seeds=share_seeds and not any(is_one_draw))
+    ours, theirs = measured.flips_baseline, measured.flips_candidate
+    if ours is None and theirs is None:
+        return NoiseShare(None, "one_draw" if any(is_one_draw) else "one_repeat")
+    # Where runs move as a whole, so does the one run whose repeats cannot show it.
+    if ours is None and measured.runs_candidate is not None:
+        measured = replace(measured, runs_baseline=paired.BORROWED * measured.runs_candidate)
+    if theirs is None and measured.runs_baseline is not None:
+        measured = replace(measured, runs_candidate=paired.BORROWED * measured.runs_baseline)
+    half = paired.make_estimate(0.0, measured).half_width((1 - NOISE_LEVEL) / 2)
+    return NoiseShare(min(half, 100.0))
+
+
+def find_beyond(difference: float, up_to: float) -> float:
+    """Return the points of a difference that noise does not explain, with its sign; 0 where noise may be all of it."""
+    return float(np.copysign(max(abs(difference) - up_to, 0.0), difference))

@@ -1,0 +1,126 @@
+"""Measure how far logits move with nothing changed: near ties and shifts are judged by it.
+
+Everything is in nats and on the top-2 gap shift D (docs/divergence.md): the normaliser cancels in it, so it is the
+shift of a logit difference. The noise of scores is another matter, `core.stats.noise`.
+"""
+
+import math
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Root mean square of D where a bucket's repeats measure none. A floor holds where it was measured: of float32 the
+# batches of vLLM's CPU build move a hundred times less than what is reckoned with where the hardware is not known.
+FLOORS = {"float32": 0.0005, "float32 on CPU": 4e-6, "float16": 0.01, "bfloat16": 0.09}
+UNKNOWN_DTYPE = "bfloat16"  # the coarsest: what is not known must not make a shift look large
+MAX_FLOORS = 3.0  # what repeats measure beyond that is another computation, and no noise to judge by
+NEAR_SDS, NEAR_ULPS = 3.3, 2  # the movement of a numeric flip stays within these 99 times in 100
+MIN_RATIO = 1.5
+MIN_POSITIONS = 3  # below, a root mean square says nothing
+MIN_POSITIONS_FOR_ULP = 100
+SHARE_ON_GRID = 0.95  # the rest lies on a finer grid, where logits are small
+_STEPS = tuple(2.0**-grid for grid in range(-1, 11))
+_ROUNDING = 1e-5  # four float32 logprobs of up to −32 nats are rounded by less
+
+
+@dataclass(frozen=True, slots=True)
+class NumericNoise:
+    """sd: root mean square of D in nats. ulp: the logits' step in nats, 0 where D looks continuous or is not known.
+
+    dtype: the logits' dtype where the sd is assumed from it, empty where the sd was measured. An sd of 0 says that
+    nothing moves unless something has changed: both sides are one steady bucket, whose repeats are the same to the bit.
+    capped_from: what repeats measured, where that is more than MAX_FLOORS; else None.
+    """
+
+    sd: float
+    ulp: float = 0.0
+    dtype: str = ""
+    capped_from: float | None = None
+
+    @property
+    def is_assumed(self) -> bool:
+        return bool(self.dtype)
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether any bit that differs is a finding."""
+        return self.sd == 0
+
+    @property
+    def near(self) -> float:
+        """The largest movement at a flip that noise alone explains."""
+        return 0.0 if self.is_zero else max(NEAR_ULPS * self.ulp, NEAR_SDS * self.sd)
+
+    def ratio(self, shift_rms: float | None, n_usable: int) -> float | None:
+        """Return R, the shift over the noise; None where too few positions are usable, or there is no noise."""
+        return None if shift_rms is None or n_usable < MIN_POSITIONS or self.is_zero else shift_rms / self.sd
+
+    def is_larger(self, shift_rms: float | None, n_usable: int) -> bool:
+        """Tell whether the shift before the flip is larger than noise."""
+        if self.is_zero:
+            return bool(shift_rms)
+        ratio = self.ratio(shift_rms, n_usable)
+        return ratio is not None and ratio > ratio_threshold(n_usable)
+
+
+ZERO_NOISE = NumericNoise(0.0)
+
+
+def ratio_threshold(n_usable: int) -> float:
+    """Return t(L), what R must exceed after L usable positions."""
+    return max(MIN_RATIO, 1 + 3 / math.sqrt(n_usable))
+
+
+def name_logits(dtype: str | None, hardware: str | None) -> str | None:
+    """Name the logits that a floor holds for: their dtype, "float32 on CPU" where that has one of its own."""
+    named = f"{dtype} on {(hardware or '').upper()}"
+    return named if named in FLOORS else dtype
+
+
+def median_sd(shifts: Iterable[float | None]) -> float | None:
+    """Return a bucket's noise, from the root mean square of D of each pair of its repeats: the median where D differs.
+
+    A few pairs that lie far off leave it where it is. None where D differs in no pair.
+    """
+    moved = [shift for shift in shifts if shift]
+    return statistics.median(moved) if moved else None
+
+
+def choose_larger_noise(
+    baseline: tuple[float | None, str | None], candidate: tuple[float | None, str | None], *, ulp: float = 0.0
+) -> NumericNoise:
+    """Return the noise to judge two sides by, the larger of theirs. A side is (measured sd or None, dtype or None).
+
+    A side whose sd is not measured, or is zero, takes the floor of its dtype; one that is measured counts up to
+    MAX_FLOORS of them.
+    """
+    return max((_side(*baseline, ulp), _side(*candidate, ulp)), key=lambda noise: noise.sd)
+
+
+def estimate_ulp(differences: NDArray[np.floating]) -> float:
+    """Return the logits' step in nats from differences of logits (D, or margins): a power of two, 0 where none is.
+
+    The coarsest step of which nearly all non-zero differences are multiples, given 100 positions or more.
+    """
+    sizes = np.abs(np.asarray(differences, dtype=np.float64))
+    sizes = sizes[np.isfinite(sizes)]
+    if len(sizes) < MIN_POSITIONS_FOR_ULP:
+        return 0.0
+    sizes = sizes[sizes > _ROUNDING]
+    for step in _STEPS if len(sizes) else ():
+        off_grid = np.abs(sizes - np.rint(sizes / step) * step)
+        if np.mean(off_grid < _ROUNDING) >= SHARE_ON_GRID:
+            return step
+    return 0.0
+
+
+def _side(sd: float | None, dtype: str | None, ulp: float) -> NumericNoise:
+    known = dtype if dtype in FLOORS else UNKNOWN_DTYPE
+    floor = FLOORS[known]
+    if not sd:
+        return NumericNoise(floor, ulp, known)
+    most = MAX_FLOORS * floor
+    return NumericNoise(most, ulp, capped_from=sd) if sd > most else NumericNoise(sd, ulp)

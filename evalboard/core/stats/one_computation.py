@@ -1,0 +1,110 @@
+"""Test whether two sides are one computation: do they lie further apart than the repeats of either side do?
+
+The distance of two responses is the mean square of the top-2 gap shift D over the positions they share, in nats²
+(docs/divergence.md). Where both sides draw from one computation with like noise, the distance across them is on
+average the mean of the distances within. Where one side is quieter, it may repeat one and the same draw of the other's
+noise; the distance across is then at most that within the noisier side. The case is the unit: its repeats count once.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.core.stats.quantiles import normal_cdf
+
+Distances = NDArray[np.float64]
+Answer = Literal["one", "two", "unknown"]
+
+MAX_CHANCE = 0.001  # of the comparisons of one computation, at most this share is called two
+MIN_REPEATS = 3  # of a side whose repeats differ: the distance of one pair is too rough
+ALIKE = 1.2  # one side's mean distance over the other's, up to which their noise counts as alike
+MIN_CASES = 10  # with fewer, no order of the cases is rarer than MAX_CHANCE
+
+
+@dataclass(frozen=True, slots=True)
+class OneComputation:
+    """The answer with its numbers.
+
+    n_cases: that could be judged; n_apart: those whose sides differ. is_steady: the repeats of either side are the same
+    to the bit, so that one bit decides and no chance is needed. chance: of so much or more where it is one computation.
+    shift: root mean square, in nats, of what the sides lie apart beyond noise; noise: of the noise itself. All three
+    None where nothing was measured.
+    """
+
+    answer: Answer
+    n_cases: int
+    n_apart: int
+    is_steady: bool = False
+    chance: float | None = None
+    shift: float | None = None
+    noise: float | None = None
+
+
+def judge_steady(is_apart: NDArray[np.bool_]) -> OneComputation:
+    """Judge two sides whose repeats are the same to the bit. is_apart: bool[n] over cases, whether any bit differs."""
+    n_apart = int(np.count_nonzero(is_apart))
+    answer: Answer = "unknown" if not len(is_apart) else "two" if n_apart else "one"
+    return OneComputation(answer, len(is_apart), n_apart, is_steady=True)
+
+
+def judge_distances(across: Distances, within: tuple[Distances, Distances], *, floor: float) -> OneComputation:
+    """Test whether the sides lie further apart than noise. Every array is float64[n] over cases, NaN: nobody knows.
+
+    floor: root mean square of D in nats that stands for a case's noise where its repeats show none.
+    """
+    is_known = ~np.isnan(np.column_stack([across, *within])).any(axis=1)
+    far, noise = across[is_known], _noise(within[0][is_known], within[1][is_known])
+    n_cases, n_apart = len(far), int(np.count_nonzero(far))
+    if not n_cases:
+        return OneComputation("unknown", 0, 0)
+    chance = _signed_rank_chance(_log_ratios(far, np.where(noise > 0, noise, floor * floor)))
+    return OneComputation(
+        answer="unknown" if n_cases < MIN_CASES else "two" if chance < MAX_CHANCE else "one",
+        n_cases=n_cases,
+        n_apart=n_apart,
+        chance=chance,
+        shift=math.sqrt(max(float(np.mean(far - noise)), 0.0)),
+        noise=math.sqrt(float(np.mean(noise))),
+    )
+
+
+def mean_within(distances: Distances) -> float:
+    """Return the mean distance of a side's repeats in one case; NaN where too few repeats can show it.
+
+    distances: float64[k, k] of its repeats, NaN for a pair that shares too few positions.
+    """
+    pairs = distances[np.triu_indices(len(distances), 1)]
+    pairs = pairs[~np.isnan(pairs)]
+    if not len(pairs) or (len(distances) < MIN_REPEATS and pairs.any()):
+        return math.nan
+    return float(pairs.mean())
+
+
+def _noise(ours: Distances, theirs: Distances) -> Distances:
+    """Return float64[n], the distance of each case that one computation would show across the sides."""
+    quieter, noisier = sorted((ours, theirs), key=lambda side: float(side.sum()))
+    is_alike = noisier.sum() <= ALIKE * quieter.sum()
+    expected: Distances = (ours + theirs) / 2 if is_alike else np.maximum(ours, theirs)
+    return expected
+
+
+def _log_ratios(far: Distances, noise: Distances) -> Distances:
+    """Return log(across/within) of the cases where the two differ, infinite where only one of them is 0."""
+    is_untied = far != noise
+    with np.errstate(divide="ignore"):
+        ratios: Distances = np.log(far[is_untied]) - np.log(noise[is_untied])
+    return ratios
+
+
+def _signed_rank_chance(values: Distances) -> float:
+    """Return the one-sided p-value of Wilcoxon's signed rank test, by its normal limit: no smaller than the exact."""
+    if not len(values):
+        return 1.0
+    _, place, counts = np.unique(np.abs(values), return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    ranks = (last - (counts - 1) / 2)[place.ravel()]
+    centred = float(ranks[values > 0].sum() - ranks.sum() / 2)
+    return 1 - normal_cdf(centred / math.sqrt(float(ranks @ ranks) / 4))

@@ -1,0 +1,57 @@
+"""Tell apart what moves a score from run to run: the sampler, and the batch (docs/verdict.md, Three kinds of variance).
+
+All are standard deviations of one run's score in points, as noise.sd_points. Scores are as in noise.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from evalboard.core.stats import noise
+from evalboard.core.stats.noise import Scores
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VarianceSplit:
+    """total² = sampler² + batch²; None where the two were not told apart."""
+
+    total: float
+    sampler: float | None
+    batch: float | None
+
+
+def split_variance(
+    scores: Scores, *, is_sampled: bool, is_steady: bool, same_seeds: Scores | None = None
+) -> VarianceSplit | None:
+    """Split how far the repeats scatter; None where no case has two scores.
+
+    Where nothing is drawn they scatter by the batch alone; draws that are decoded in a class that no neighbour disturbs
+    (is_steady) by the sampler alone; others by both. Then same_seeds, the scores of the same draws in the same columns
+    under another batch class, NaN where there is none, tells the batch's part.
+    """
+    own = noise.sd_points(scores)
+    if own is None:
+        return None
+    if not is_sampled:
+        return VarianceSplit(total=own, sampler=0.0, batch=own)
+    if is_steady:
+        return VarianceSplit(total=own, sampler=own, batch=0.0)
+    batch = None if same_seeds is None else _batch_points(scores, same_seeds)
+    if batch is None:
+        return VarianceSplit(total=own, sampler=None, batch=None)
+    batch = min(batch, own)  # more than the whole is chance
+    return VarianceSplit(total=own, sampler=math.sqrt(own**2 - batch**2), batch=batch)
+
+
+def _batch_points(scores: Scores, same_seeds: Scores) -> float | None:
+    """Return 100 · sqrt(Σ mean d² / 2) / n, d being what a draw scores in one batch class less what in the other.
+
+    Half of it is each side's: to be decoded alone is taken for one more batch. None where no draw is on both sides.
+    """
+    squares = (scores - same_seeds) ** 2
+    known = ~np.isnan(squares).all(axis=1)
+    if not known.any():
+        return None
+    mean = math.fsum(np.nanmean(squares[known], axis=1).tolist()) / int(known.sum())
+    return 100 * math.sqrt(mean / (2 * len(scores)))

@@ -1,0 +1,374 @@
+"""Suite documents: checked in full before anything is stored, then frozen. docs/suites.md describes them."""
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from evalboard.core.digest import canonical_json, digest_json
+from evalboard.core.document import Problems, at, read_strict_json, storage_problems
+from evalboard.core.errors import InvalidInput
+from evalboard.core.scoring import KINDS, read_spec, target_problems
+from evalboard.core.suite import policy
+from evalboard.core.suite.policy import PolicySettings
+
+MAX_CASES = 200_000
+MAX_ID_CHARS = 200
+MAX_TITLE_CHARS = 200
+MAX_GROUP_CHARS = 200
+MAX_TEXT_CHARS = 1_000_000  # of one prompt or message
+MAX_CASE_CHARS = 4_000_000  # of one case as JSON
+MAX_MESSAGES = 1000
+MAX_TOOLS = 256
+MAX_TAGS = 50
+MAX_TAG_CHARS = 100
+MAX_STOPS = 16
+MAX_STOP_CHARS = 200
+MAX_TOKENS = 32_768
+DEFAULT_MAX_TOKENS = 256
+
+_SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}\Z")
+_ROLES = ("system", "developer", "user", "assistant", "tool")
+_SUITE_FIELDS = ("slug", "title", "max_tokens", "stop", "scorer", "policy", "cases")
+_POLICY_NAMES = ("slug", "title")
+_CASE_FIELDS = ("id", "prompt", "messages", "tools", "target", "scorer", "tags", "group", "reference")
+_MESSAGE_FIELDS = ("role", "content", "name", "tool_calls", "tool_call_id")
+_HEADER_FIELDS = ("title", "max_tokens", "stop", "scorer", "policy")
+
+
+@dataclass(frozen=True, slots=True)
+class CaseDocument:
+    """One case. `index` counts from 0; `scorer` is None where the suite's default judges it.
+
+    `target` is None where the scorer compares with nothing; a list means that any one is right.
+    `digest` covers everything but the index.
+    """
+
+    index: int
+    id: str
+    messages: tuple[dict[str, Any], ...]
+    tools: list[dict[str, Any]] | None
+    target: Any
+    scorer: dict[str, Any] | None
+    tags: tuple[str, ...]
+    group: str
+    is_reference: bool
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyDocument:
+    """The policy that a suite carries, for releases that name none."""
+
+    slug: str
+    title: str
+    settings: PolicySettings
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteHead:
+    """What a suite version is besides its cases; `scorer` judges those that have none of their own."""
+
+    slug: str
+    title: str
+    max_tokens: int
+    stop: tuple[str, ...]
+    scorer: dict[str, Any] | None
+    policy: PolicyDocument | None
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteDocument(SuiteHead):
+    """One suite version. `digest` covers the cases in their order and how they are sent and scored, no name.
+
+    Nor does it cover the policy: another tolerance makes no two runs incomparable.
+    """
+
+    cases: tuple[CaseDocument, ...]
+    digest: str
+
+
+def parse_suite(document: Mapping[str, Any]) -> SuiteDocument:
+    """Return the suite that a document describes; scorers come back complete.
+
+    Raises InvalidInput whose `fields` name up to 20 wrong fields by path, such as `cases[3].target`.
+    """
+    problems = Problems()
+    if not isinstance(document, Mapping):
+        raise InvalidInput("A suite must be a JSON object.", fields={"": "must be an object"})
+    head = read_head(document, problems)
+    # A default that is wrong is named once, not once more for every case that relies on it.
+    is_default_usable = head.scorer is not None or document.get("scorer") is None
+    cases = _read_cases(document.get("cases"), head.scorer if is_default_usable else {}, problems)
+    problems.raise_if_any("The suite is not valid")
+    digest = digest_suite(head, [case.digest for case in cases])
+    own = {each.name: getattr(head, each.name) for each in fields(head)}
+    return SuiteDocument(**own, cases=tuple(cases), digest=digest)
+
+
+def read_head(document: Mapping[str, Any], problems: Problems) -> SuiteHead:
+    """Return what a suite document says besides its cases, after adding what is wrong to the problems."""
+    _refuse_unknown(document, _SUITE_FIELDS, "", problems)
+    slug = _read_slug(document.get("slug"), "slug", problems)
+    title = _read_text(document.get("title", slug), "title", problems, at_least=1, at_most=MAX_TITLE_CHARS)
+    max_tokens = _read_max_tokens(document.get("max_tokens", DEFAULT_MAX_TOKENS), problems)
+    stop = _read_texts(document.get("stop"), "stop", problems, n=MAX_STOPS, at_most=MAX_STOP_CHARS)
+    scorer = _read_scorer(document, "", problems)
+    own_policy = _read_policy(document.get("policy"), problems)
+    return SuiteHead(slug, title, max_tokens, tuple(stop), scorer, own_policy)
+
+
+def digest_suite(head: SuiteHead, case_digests: Sequence[str]) -> str:
+    """Return the digest of a suite version, from those of its cases in order."""
+    limits = {"max_tokens": head.max_tokens, "stop": list(head.stop)}
+    return digest_json({**limits, "scorer": head.scorer, "cases": list(case_digests)})
+
+
+def read_suite_json(text: str) -> Any:
+    """Return the document in a JSON text. Raises InvalidInput for what strict JSON is not."""
+    try:
+        return read_strict_json(text.removeprefix("\ufeff"))
+    except ValueError as error:
+        raise InvalidInput(f"This is not a JSON document: {error}.") from None
+
+
+def read_suite_jsonl(text: str, *, slug: str, title: str | None = None) -> dict[str, Any]:
+    """Return the suite document in a JSONL text: one case a line, blank lines skipped.
+
+    The first line may be `{"suite": {"title"?, "max_tokens"?, "stop"?, "scorer"?, "policy"?}}`. A title given
+    here wins over that line's. Raises InvalidInput naming the lines that are no JSON objects.
+    """
+    problems = Problems()
+    rows = read_lines(text, problems)
+    header: dict[str, Any] = {}
+    if rows and rows[0][1].keys() == {"suite"}:
+        header = read_header(rows.pop(0)[1]["suite"], problems)
+    problems.raise_if_any("The suite is not valid")
+    names = {"slug": slug, "title": title or header.get("title", slug)}
+    return {**header, **names, "cases": [row for _, row in rows]}
+
+
+def read_lines(text: str, problems: Problems, *, first: int = 1) -> list[tuple[int, dict[str, Any]]]:
+    """Return (line number, object) for every line of a JSONL text that is not blank; `first` is its first line's."""
+    rows = []
+    # Not splitlines(): JSON strings may hold U+2028 and its like as they are.
+    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), start=first):
+        if not line.strip() or problems.is_full:
+            continue
+        try:
+            row = read_strict_json(line)
+        except ValueError as error:
+            problems.add(f"line {number}", f"is not JSON: {error}")
+            continue
+        if isinstance(row, dict):
+            rows.append((number, row))
+        else:
+            problems.add(f"line {number}", "must be a JSON object")
+    return rows
+
+
+def read_header(header: Any, problems: Problems) -> dict[str, Any]:
+    if not isinstance(header, dict):
+        problems.add("suite", "must be an object")
+        return {}
+    _refuse_unknown(header, _HEADER_FIELDS, "suite", problems)
+    return header
+
+
+def _read_cases(rows: Any, default: dict[str, Any] | None, problems: Problems) -> list[CaseDocument]:
+    if not isinstance(rows, list | tuple) or not rows:
+        problems.add("cases", "must be a list of at least one case")
+        return []
+    if len(rows) > MAX_CASES:
+        problems.add("cases", f"holds {len(rows)} cases; the most is {MAX_CASES}")
+        return []
+    cases: list[CaseDocument] = []
+    first_at: dict[str, int] = {}
+    for index, row in enumerate(rows):
+        if problems.is_full:
+            break
+        case = read_case(row, index, default, problems, path=f"cases[{index}]")
+        if case is None:
+            continue
+        if case.id in first_at:
+            problems.add(f"cases[{index}].id", f"is the id of cases[{first_at[case.id]}] too")
+        first_at.setdefault(case.id, index)
+        cases.append(case)
+    return cases
+
+
+def read_case(
+    row: Any, index: int, default: dict[str, Any] | None, problems: Problems, *, path: str
+) -> CaseDocument | None:
+    """Return one case, or None after adding to the problems; path: where it stands."""
+    if not isinstance(row, Mapping):
+        problems.add(path, "must be an object")
+        return None
+    n_before = problems.n_found
+    for place, text in storage_problems(dict(row), path):
+        problems.add(place, text)
+    if problems.n_found > n_before:
+        return None  # nothing below can be trusted to run on such values
+    _refuse_unknown(row, _CASE_FIELDS, path, problems)
+    scorer = _read_scorer(row, path, problems)
+    content: dict[str, Any] = {
+        "id": _read_id(row.get("id"), at(path, "id"), problems),
+        "messages": tuple(_read_messages(row, path, problems)),
+        "tools": _read_tools(row.get("tools"), at(path, "tools"), problems),
+        "target": row.get("target"),
+        "scorer": scorer,
+        "tags": tuple(_read_texts(row.get("tags"), at(path, "tags"), problems, n=MAX_TAGS, at_most=MAX_TAG_CHARS)),
+        "group": _read_text(row.get("group", ""), at(path, "group"), problems, at_most=MAX_GROUP_CHARS),
+        "is_reference": _read_flag(row.get("reference", False), at(path, "reference"), problems),
+    }
+    if row.get("scorer") is None:
+        scorer = default
+    _check_target(row, scorer, path, problems)
+    if problems.n_found > n_before:
+        return None
+    encoded = canonical_json(content)
+    if len(encoded) > MAX_CASE_CHARS:
+        problems.add(path, f"is longer than {MAX_CASE_CHARS} bytes as JSON")
+        return None
+    return CaseDocument(index=index, digest=digest_json(content), **content)
+
+
+def _check_target(row: Mapping[str, Any], scorer: dict[str, Any] | None, path: str, problems: Problems) -> None:
+    if scorer is None:
+        if row.get("scorer") is None:
+            problems.add(at(path, "scorer"), "is missing, and the suite has no default scorer")
+        return
+    if not scorer:
+        return  # the suite's default is wrong and has been named
+    place = at(path, "target")
+    if "target" not in row:
+        if KINDS[scorer["kind"]].needs_target(scorer):
+            problems.add(place, f"is missing; the scorer {scorer['kind']} compares with it")
+        return
+    for where, text in target_problems(scorer, row["target"], place):
+        problems.add(where, text)
+
+
+def _read_scorer(row: Mapping[str, Any], path: str, problems: Problems) -> dict[str, Any] | None:
+    place = at(path, "scorer")
+    spec = row.get("scorer")
+    if spec is None:
+        return None
+    unsafe = list(storage_problems(spec, place))
+    for where, text in unsafe:
+        problems.add(where, text)
+    return None if unsafe else read_spec(spec, place, problems)
+
+
+def _read_policy(document: Any, problems: Problems) -> PolicyDocument | None:
+    if document is None:
+        return None
+    if not isinstance(document, Mapping):
+        problems.add("policy", "must be an object, or be left out")
+        return None
+    slug = _read_slug(document.get("slug"), "policy.slug", problems)
+    title = _read_text(document.get("title", slug), "policy.title", problems, at_least=1, at_most=MAX_TITLE_CHARS)
+    settings = {name: value for name, value in document.items() if name not in _POLICY_NAMES}
+    checked = policy.read_policy(settings, "policy", problems)
+    return None if checked is None else PolicyDocument(slug, title, checked)
+
+
+def _read_messages(row: Mapping[str, Any], path: str, problems: Problems) -> list[dict[str, Any]]:
+    if ("prompt" in row) == ("messages" in row):
+        problems.add(at(path, "prompt"), "exactly one of prompt and messages must be given")
+        return []
+    if "prompt" in row:
+        prompt = _read_text(row["prompt"], at(path, "prompt"), problems, at_most=MAX_TEXT_CHARS)
+        return [{"role": "user", "content": prompt}]
+    messages, place = row["messages"], at(path, "messages")
+    if not isinstance(messages, list) or not 1 <= len(messages) <= MAX_MESSAGES:
+        problems.add(place, f"must be a list of 1 to {MAX_MESSAGES} messages")
+        return []
+    return [_read_message(message, f"{place}[{index}]", problems) for index, message in enumerate(messages)]
+
+
+def _read_message(message: Any, path: str, problems: Problems) -> dict[str, Any]:
+    if not isinstance(message, Mapping):
+        problems.add(path, "must be an object with role and content")
+        return {}
+    _refuse_unknown(message, _MESSAGE_FIELDS, path, problems)
+    if message.get("role") not in _ROLES:
+        problems.add(at(path, "role"), f"must be one of {', '.join(_ROLES)}")
+    has_calls = message.get("tool_calls") is not None
+    if not (has_calls and message.get("content") is None):
+        _read_text(message.get("content"), at(path, "content"), problems, at_most=MAX_TEXT_CHARS)
+    if has_calls and not isinstance(message["tool_calls"], list):
+        problems.add(at(path, "tool_calls"), "must be a list")
+    for name in ("name", "tool_call_id"):
+        if name in message:
+            _read_text(message[name], at(path, name), problems, at_least=1, at_most=MAX_ID_CHARS)
+    return dict(message)
+
+
+def _read_tools(tools: Any, path: str, problems: Problems) -> list[dict[str, Any]] | None:
+    if tools is None:
+        return None
+    if not isinstance(tools, list) or not 1 <= len(tools) <= MAX_TOOLS:
+        problems.add(path, f"must be a list of 1 to {MAX_TOOLS} tools, or be left out")
+        return None
+    for index, tool in enumerate(tools):
+        function = tool.get("function") if isinstance(tool, Mapping) else None
+        is_tool = isinstance(function, Mapping) and isinstance(function.get("name"), str) and bool(function["name"])
+        if not is_tool or tool.get("type") != "function":
+            problems.add(f"{path}[{index}]", 'must be {"type": "function", "function": {"name", …}}')
+    return tools
+
+
+def _read_slug(slug: Any, path: str, problems: Problems) -> str:
+    if not isinstance(slug, str) or not _SLUG.match(slug):
+        problems.add(path, "must be 1 to 80 characters a-z, 0-9, - and _, starting with a letter or digit")
+        return ""
+    return slug
+
+
+def _read_max_tokens(value: Any, problems: Problems) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_TOKENS:
+        problems.add("max_tokens", f"must be a whole number from 1 to {MAX_TOKENS}")
+        return 0
+    return value
+
+
+def _read_id(value: Any, path: str, problems: Problems) -> str:
+    case_id = _read_text(value, path, problems, at_least=1, at_most=MAX_ID_CHARS)
+    # Line separators count with the control characters: an id must stay on one line of a log.
+    if any(unicodedata.category(char) in ("Cc", "Zl", "Zp") for char in case_id):
+        problems.add(path, "must not hold control characters")
+    return case_id
+
+
+def _read_text(value: Any, path: str, problems: Problems, *, at_least: int = 0, at_most: int) -> str:
+    if not isinstance(value, str) or not at_least <= len(value) <= at_most:
+        problems.add(path, f"must be text of {at_least} to {at_most} characters")
+        return ""
+    for place, text in storage_problems(value, path):
+        problems.add(place, text)
+    return value
+
+
+def _read_texts(value: Any, path: str, problems: Problems, *, n: int, at_most: int) -> list[str]:
+    if value is None:
+        return []
+    if not isinstance(value, list | tuple) or len(value) > n:
+        problems.add(path, f"must be a list of at most {n} texts")
+        return []
+    return [
+        _read_text(item, f"{path}[{index}]", problems, at_least=1, at_most=at_most) for index, item in enumerate(value)
+    ]
+
+
+def _read_flag(value: Any, path: str, problems: Problems) -> bool:
+    if not isinstance(value, bool):
+        problems.add(path, "must be true or false")
+    return value is True
+
+
+def _refuse_unknown(row: Mapping[str, Any], known: tuple[str, ...], path: str, problems: Problems) -> None:
+    for name in row:
+        if name not in known:
+            problems.add(at(path, str(name)), f"is unknown; known are {', '.join(known)}")

@@ -1,0 +1,68 @@
+"""Hold what came back: responses, their traces and vocabularies, and all of them as bytes (docs/trace-format.md)."""
+
+from evalboard.core.trace.case_columns import (
+    pack_answers,
+    pack_buckets,
+    pack_chances,
+    pack_digests,
+    pack_marks,
+    pack_reasons,
+    pack_scores,
+    pack_selection,
+    unpack_answers,
+    unpack_buckets,
+    unpack_chances,
+    unpack_digests,
+    unpack_marks,
+    unpack_reasons,
+    unpack_scores,
+    unpack_selection,
+)
+from evalboard.core.trace.codec import BLOCK_VERSION, encode_block, read_block, read_trace, read_traces
+from evalboard.core.trace.provenance import Decoded, Failed, Outcome, Timings, is_truncated
+from evalboard.core.trace.reading import Piece, Reading, start_size
+from evalboard.core.trace.stretches import lowest_of_stretches
+from evalboard.core.trace.trace import NO_TOKEN, Trace, make_trace
+from evalboard.core.trace.trace_columns import TraceColumns, join_traces
+from evalboard.core.trace.vocabulary import Vocabulary, VocabularyDamaged, pack_vocabulary
+
+__all__ = [
+    "BLOCK_VERSION",
+    "NO_TOKEN",
+    "Decoded",
+    "Failed",
+    "Outcome",
+    "Piece",
+    "Reading",
+    "Timings",
+    "Trace",
+    "TraceColumns",
+    "Vocabulary",
+    "VocabularyDamaged",
+    "encode_block",
+    "is_truncated",
+    "join_traces",
+    "lowest_of_stretches",
+    "make_trace",
+    "pack_answers",
+    "pack_buckets",
+    "pack_chances",
+    "pack_digests",
+    "pack_marks",
+    "pack_reasons",
+    "pack_scores",
+    "pack_selection",
+    "pack_vocabulary",
+    "read_block",
+    "read_trace",
+    "read_traces",
+    "start_size",
+    "unpack_answers",
+    "unpack_buckets",
+    "unpack_chances",
+    "unpack_digests",
+    "unpack_marks",
+    "unpack_reasons",
+    "unpack_scores",
+    "unpack_selection",
+]

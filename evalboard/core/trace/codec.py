@@ -1,0 +1,154 @@
+"""Traces as bytes and back, exact to the bit; docs/trace-format.md says every byte and why.
+
+A block holds a few dozen traces: a directory (sizes and digests), parts of a few traces each, and the prompt ids.
+Whoever wants few of its traces reads the directory and the parts that they stand in. What is damaged, unknown or
+impossible is refused with TraceDamaged before it can cost memory. Blocks of version 1 are read as well.
+"""
+
+import itertools
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.core.errors import TraceDamaged
+from evalboard.core.trace import directory, packing, parts, streams, version1
+from evalboard.core.trace.cursor import AGAIN, Cursor
+from evalboard.core.trace.directory import CHECKSUM, MAGIC, Directories
+from evalboard.core.trace.form import IDS, RANKS, Form, Words, cut, put
+from evalboard.core.trace.streams import Counts, Sizes, Streams
+from evalboard.core.trace.trace import Trace
+from evalboard.core.trace.trace_columns import join_traces
+
+BLOCK_VERSION = directory.VERSION
+PART_CELLS = 2048  # positions × alternatives, with which a part is full: its entropy tables take more of smaller ones
+WORTH_PACKING = 0.98
+
+
+def encode_block(traces: Sequence[Trace]) -> bytes:
+    """Pack traces into one block, slot by slot. Raises ValueError where they exceed what a block may hold."""
+    prompts = [trace.prompt_token_ids for trace in traces]
+    n, k = (np.array(each, np.int64) for each in ([len(trace) for trace in traces], [trace.k for trace in traces]))
+    prompt = np.array([0 if ids is None else len(ids) + 1 for ids in prompts], np.int64)
+    reason = directory.refusal(n, k, np.maximum(prompt - 1, 0), np.array([0, len(traces)]))
+    if reason:
+        raise ValueError(f"{reason}; put fewer traces in a block")
+    grid, sizes, numbers = streams.write_streams(join_traces(traces))
+    prompt_ids = streams.ids_up(np.concatenate([np.zeros(0, np.int32), *(ids for ids in prompts if ids is not None)]))
+    part_ends = _part_ends(np.maximum(sizes.n * sizes.k, sizes.n))
+    form = _form(grid, numbers, prompt_ids, len(part_ends))
+    bodies = [parts.write_part(each, form) for each in _split(numbers, sizes, part_ends)]
+    digests = [trace.digest for trace in traces]
+    head = directory.write_directory(form, sizes, prompt, digests, part_ends, [len(body) for body in bodies])
+    return b"".join([head, *bodies, _write_prompts(form, prompt_ids)])
+
+
+def read_block(data: bytes) -> list[Trace]:
+    """Return all traces of a block in slot order. Raises TraceDamaged unless every one is what was stored."""
+    data = bytes(data)
+    if block_version(data) == version1.VERSION:
+        return version1.read_traces(data)
+    table = directory.read_directories([data])
+    return _read_slots(data, table, range(len(table.prompt)))
+
+
+def read_trace(data: bytes, slot: int) -> Trace:
+    """Return the trace in one slot of a block. Raises TraceDamaged unless it is what was stored."""
+    return read_traces(data, [slot])[0]
+
+
+def read_traces(data: bytes, slots: Sequence[int]) -> list[Trace]:
+    """Return the traces in some slots of a block, in the order asked for; only the parts they stand in are unpacked.
+
+    Raises TraceDamaged unless each is what was stored.
+    """
+    data = bytes(data)
+    if block_version(data) == version1.VERSION:
+        return version1.read_traces(data, slots)
+    return _read_slots(data, directory.read_directories([data]), slots)
+
+
+def block_version(start: bytes) -> int:
+    """Return the format version of the block that begins so. Raises TraceDamaged for none that can be read."""
+    if not start.startswith(MAGIC) or len(start) <= len(MAGIC):
+        raise TraceDamaged(f"These bytes are not a trace block. {AGAIN}")
+    version = start[len(MAGIC)]
+    if version not in (version1.VERSION, BLOCK_VERSION):
+        raise TraceDamaged(
+            f"The trace block has format version {version}, and this program reads versions up to {BLOCK_VERSION}: "
+            "update Evalboard, or restore the database from a backup."
+        )
+    return version
+
+
+def _form(grid: int, numbers: Streams, prompt_ids: Words, n_parts: int) -> Form:
+    largest = max(int(ids.max(initial=0)) for ids in (numbers[IDS], prompt_ids))
+    form = Form(grid, max(1, (largest.bit_length() + 7) // 8), has_ranks=bool(numbers[RANKS].any()))
+    planes = [(bit, cut(numbers[plane.stream], plane)) for bit, plane in form.number_planes()]
+    return replace(form, plain=sum(1 << bit for bit, plane in planes if _is_random(plane, n_parts)))
+
+
+def _is_random(plane: bytes, n_parts: int) -> bool:
+    """Whether a plane is hardly worth packing: by its entropy, and half a byte in a table for each value it has."""
+    counts = np.bincount(np.frombuffer(plane, np.uint8))
+    counts = counts[counts > 0]
+    n_packed = -(counts * np.log2(counts / max(len(plane), 1))).sum() / 8 + n_parts * len(counts) / 2
+    return bool(n_packed > len(plane) * WORTH_PACKING)
+
+
+def _part_ends(cells: Counts) -> list[int]:
+    """Return where each part ends: as soon as it has PART_CELLS."""
+    ends, n = [], 0
+    for at, each in enumerate(cells.tolist(), 1):
+        n += each
+        if n >= PART_CELLS or at == len(cells):
+            ends.append(at)
+            n = 0
+    return ends
+
+
+def _split(numbers: Streams, sizes: Sizes, ends: Sequence[int]) -> Iterator[Streams]:
+    """Yield the streams of the traces of each part."""
+    starts = streams.run_starts(sizes.lengths())[:, [0, *ends]].T.tolist()
+    for first, last in itertools.pairwise(starts):
+        yield [each[start:end] for each, start, end in zip(numbers, first, last, strict=True)]
+
+
+def _write_prompts(form: Form, prompt_ids: Words) -> bytes:
+    if not len(prompt_ids):
+        return b""
+    frame = packing.pack([cut(prompt_ids, plane) for plane in form.id_planes()])
+    return frame + CHECKSUM.pack(zlib.crc32(frame))
+
+
+def _read_prompts(rest: bytes, form: Form, n: int) -> NDArray[np.int32]:
+    """Return all prompt ids of a block; `rest` is what follows its parts."""
+    prompt_ids = np.zeros(n, "<u4")
+    if n:
+        frame = rest[: -CHECKSUM.size]
+        if len(rest) < CHECKSUM.size or zlib.crc32(frame) != CHECKSUM.unpack(rest[-CHECKSUM.size :])[0]:
+            raise TraceDamaged(f"The trace block is damaged: its checksum does not match. {AGAIN}")
+        content = Cursor(packing.Unpacker()(frame, n * form.id_bytes))
+        for plane in form.id_planes():
+            put(prompt_ids, plane, content.take(n * plane.width))
+    elif rest:
+        raise TraceDamaged(f"The trace block holds more than its directory says. {AGAIN}")
+    return streams.ids_down(prompt_ids.astype(np.uint32, copy=False))
+
+
+def _read_slots(data: bytes, table: Directories, slots: Sequence[int]) -> list[Trace]:
+    rows = table.rows(np.zeros(len(slots), np.int64), np.array(slots, np.int64))
+    prompt_ids = _read_prompts(data[int(table.ends[0]) :], table.forms[0], int(table.n_prompt.sum()))
+    needed = table.parts_of(rows)
+    begins = table.part_offsets[needed]
+    pieces = [data[begin:end] for begin, end in zip(begins, begins + table.part_sizes[needed], strict=True)]
+    columns = parts.read_parts(table, rows, needed, pieces)
+    ends = np.cumsum(table.n_prompt)[rows]
+    begins = ends - table.n_prompt[rows]
+    has_prompt = table.prompt[rows] > 0
+    return [
+        replace(columns.trace(at), prompt_token_ids=prompt_ids[begin:end] if is_kept else None)
+        for at, (begin, end, is_kept) in enumerate(zip(begins, ends, has_prompt, strict=True))
+    ]

@@ -1,0 +1,75 @@
+"""Hold what came back for one case: a decoded response, or why there is none."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from evalboard.core.trace.trace import Trace
+
+FinishReason = Literal["stop", "length", "abort", "error", "repetition"]
+
+# Why a response is missing. None of these is a wrong answer: a missing response has no score.
+ERROR_CODES = {
+    "prompt_empty": "The prompt says nothing.",
+    "prompt_too_long": "The prompt does not fit the model's context.",
+    "template_error": "The model's chat template refused the messages.",
+    "engine_error": "The engine failed on this case.",
+    "out_of_memory": "The engine ran out of memory on this case.",
+    "timeout": "The engine did not answer in time.",
+    "worker_crash": "The worker died with this case in flight, three times.",
+    "source_error": "The tool whose log was imported recorded an error here.",
+    "not_in_log": "The imported log has no response of this case.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Spans of one response in seconds, by the engine's own clock; None where it gave none."""
+
+    queued_seconds: float | None
+    prefill_seconds: float | None
+    decode_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """One response as an engine returned it.
+
+    text is the answer. reasoning is what the model thought before it, without its tags, and n_reasoning_tokens how many
+    of the trace's tokens that took, tags included; None where nothing is apart.
+    finish_reason is "stop" or "length" for an answer; batch_min and batch_max are the smallest and
+    largest number of requests that shared a step with it; n_cached_tokens counts prompt tokens that
+    were read from a prefix cache.
+    """
+
+    case_index: int
+    text: str
+    finish_reason: str
+    trace: Trace
+    n_prompt_tokens: int
+    prompt_digest: bytes
+    seed_sent: int | None
+    request_id: str
+    n_cached_tokens: int | None
+    n_preemptions: int | None
+    batch_min: int | None
+    batch_max: int | None
+    timings: Timings
+    reasoning: str | None = None
+    n_reasoning_tokens: int | None = None
+
+
+def is_truncated(*, text: str, reasoning: str | None, finish_reason: str) -> bool | None:
+    """Tell whether a response was cut while the model thought, so that it has no answer; None: nothing is apart."""
+    return None if reasoning is None else finish_reason == "length" and not text.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """No response came: one of ERROR_CODES, with the engine's own words."""
+
+    case_index: int
+    code: str
+    detail: str
+
+
+Outcome = Decoded | Failed

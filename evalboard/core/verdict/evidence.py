@@ -1,0 +1,476 @@
+"""Read two runs of one suite before any rule applies: each side by itself, the change, what is missing."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from evalboard.core.compare import LOADED_BATCHES, is_steady_batch
+from evalboard.core.profile import Draws, have_same_seeds
+from evalboard.core.scoring import MEAN, Metric
+from evalboard.core.stats import (
+    NO_DRAW_MARKS,
+    OVERDISPERSED_BELOW,
+    Bools,
+    DifferenceEstimate,
+    LoadDifference,
+    Marks,
+    PairedNoise,
+    SideDraws,
+    Strata,
+    average_points,
+    count_left_out,
+    count_unstable,
+    difference_points,
+    disagreement_rate,
+    estimate,
+    estimate_difference,
+    find_case_outcomes,
+    find_load_difference,
+    is_pass_fail,
+    is_range5_over,
+    jackknife,
+    make_estimate,
+    measure_noise,
+    measurement_interval,
+    metric_interval,
+    move_as_a_whole,
+    overdispersion,
+    paired_resolution_points,
+    range5_points,
+    range_points,
+    read_draws,
+    run_points,
+    sd_points,
+    select_whole_cases,
+    unseen,
+)
+from evalboard.core.suite import TARGETED_ALPHA, TARGETED_REPEATS, PolicySettings
+from evalboard.core.verdict import reach, settle
+from evalboard.core.verdict.gate import (
+    Changed,
+    GateQuestion,
+    MeasuredSide,
+    Missing,
+    ReachInterval,
+    Scores,
+    TargetedRepeats,
+    TargetedScores,
+)
+
+LEAN_ALPHA = 0.05  # of an interval before the first look, which decides nothing
+GREEDY, GRADED = "greedy", "graded"  # why a metric of draws cannot be taken
+MAX_LISTED = 1000  # changed cases kept by name; the counts are of all
+
+UNKNOWN_SIDE = MeasuredSide(
+    score=None,
+    points=(),
+    range=None,
+    interval=None,
+    sd_points=None,
+    disagreement_rate=None,
+    n_unstable=0,
+    range5_points=None,
+    is_overdispersed=False,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """The change between the two sides over the cases judged, in points; [low, high] at 1 − 2 alpha.
+
+    by_strata: the noise of the whole repeats, that of the noisiest cases apart; None where nothing foretells them.
+    """
+
+    estimate: DifferenceEstimate
+    measured: PairedNoise
+    by_strata: PairedNoise | None
+    alpha: float
+    low: float
+    high: float
+    reach: ReachInterval | None
+    resolution_points: float
+    cases: Changed
+
+    @property
+    def level(self) -> float:
+        return 1 - 2 * self.alpha
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """Answers that are no draws (core.stats.live_answers): of each side, the number with each mark that makes them so.
+
+    n_cases: cases that have no draw on one side, for that reason. is_look_lost: with these answers there would be a
+    look, and without them there is none.
+    """
+
+    baseline: Mapping[str, int]
+    candidate: Mapping[str, int]
+    n_cases: int
+    is_look_lost: bool
+
+    @property
+    def n(self) -> int:
+        return sum(self.baseline.values()) + sum(self.candidate.values())
+
+    @property
+    def code(self) -> str:
+        """Return why most of them are none: a name of core.stats.NO_DRAW_MARKS."""
+        return max(NO_DRAW_MARKS, key=lambda name: self.baseline.get(name, 0) + self.candidate.get(name, 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """look: the repeats of each side that enter, None before the first look, when all do. k_*: the draws there are.
+
+    n_cases_missing: cases without a draw that has a score on one side. left_out: answers that are no draws.
+    change: None where no case has a score on both sides.
+    noisy: the sides whose range is over the policy's guard, which is not asked of sampled runs. is_steady: neither
+    side's batching moves a bit. load: how the loads of both sides differ; None where they do not.
+    is_in_turn: both sides took turns already. draws_*: what the
+    repeats that enter are; of one draw the first answer of each case enters. share_seeds: repeat r of one side has the
+    seeds of repeat r of the other. targeted: the repeats of the noisiest cases that enter beside those of the look.
+    no_metric: why the policy's metric cannot be taken: GREEDY or GRADED, "" where it can.
+    """
+
+    policy: PolicySettings
+    n_cases: int
+    n_cases_missing: int
+    look: int | None
+    k_baseline: int
+    k_candidate: int
+    baseline: MeasuredSide
+    candidate: MeasuredSide
+    missing: Missing
+    left_out: LeftOut
+    change: Change | None
+    noisy: tuple[str, ...]
+    is_steady: bool
+    load: LoadDifference | None
+    is_in_turn: bool
+    draws_baseline: Draws
+    draws_candidate: Draws
+    share_seeds: bool
+    targeted: TargetedScores | None
+    no_metric: str
+
+    @property
+    def is_sampled(self) -> bool:
+        return self.draws_baseline.is_sampled or self.draws_candidate.is_sampled
+
+    @property
+    def one_draw(self) -> tuple[str, ...]:
+        """Return the sides whose repeats are one draw, by name."""
+        sides = (("baseline", self.draws_baseline), ("candidate", self.draws_candidate))
+        return tuple(name for name, draws in sides if draws.is_one)
+
+    @property
+    def is_targeted_look(self) -> bool:
+        """Tell whether targeted repeats have taken the place of the look after this one."""
+        return self.targeted is not None and settle.choose_look(self.policy, self.targeted.n_before) == self.look
+
+    @property
+    def targeted_repeats(self) -> TargetedRepeats | None:
+        if self.targeted is None:
+            return None
+        n_repeats, n_cases = self.targeted.baseline.shape[1], int(np.count_nonzero(self.targeted.is_chosen))
+        return TargetedRepeats(repeats=n_repeats, n_cases=n_cases)
+
+    @property
+    def n_cases_judged(self) -> int:
+        return self.n_cases - self.n_cases_missing
+
+    @property
+    def k(self) -> int:
+        return min(self.k_baseline, self.k_candidate)
+
+
+def find_evidence(question: GateQuestion, policy: PolicySettings, *, is_comparable: bool) -> Evidence:
+    """Read both sides. A side that several buckets served has no score, and no change is read across a block."""
+    side, drawn = read_side_draws(question.baseline, question.marks_baseline, question.draws_baseline)
+    side_too, drawn_too = read_side_draws(question.candidate, question.marks_candidate, question.draws_candidate)
+    both = (side, side_too)
+    is_sampled = drawn.is_sampled or drawn_too.is_sampled
+    if is_sampled:
+        policy = policy.without_guard()
+    look, targeted = _with_targeted(_look(policy, both), question.targeted, policy, is_sampled=is_sampled)
+    entering = tuple(side.first(look) for side in both)
+    ours, theirs = (side.scores for side in entering)
+    if targeted is not None and _move_as_a_whole(ours, theirs):
+        targeted = None  # it is not single cases that are noisy
+    drawn, drawn_too = (replace(each, repeats=each.repeats[:look]) for each in (drawn, drawn_too))
+    share_seeds = have_same_seeds(drawn, drawn_too)
+    no_metric = _no_metric(policy, is_sampled, ours, theirs)
+    metric = MEAN if no_metric else policy.metric
+    has_both = _has_score(jackknife(ours, metric)) & _has_score(jackknife(theirs, metric))
+    n_judged = int(np.count_nonzero(has_both))
+    change = None
+    joined = entering if targeted is None else _join(entering, targeted)
+    if is_comparable and n_judged and not no_metric:
+        change = _change(question, has_both, joined, policy, look, targeted, share_seeds=share_seeds)
+    sides = []
+    for scores, setup in ((ours, question.setup_baseline), (theirs, question.setup_candidate)):
+        cases = has_both if change is not None else _has_score(scores)
+        sides.append(UNKNOWN_SIDE if len(setup.served) > 1 else _side(scores[cases], metric))
+    return Evidence(
+        policy=policy,
+        n_cases=len(question.case_ids),
+        n_cases_missing=len(question.case_ids) - n_judged,
+        look=look,
+        k_baseline=both[0].n_draws,
+        k_candidate=both[1].n_draws,
+        baseline=sides[0],
+        candidate=sides[1],
+        missing=_missing(
+            joined,
+            len(question.case_ids) - n_judged,
+            change,
+            metric,
+            None if targeted is None else _strata(targeted.is_chosen, np.ones_like(has_both), look),
+            share_seeds=share_seeds,
+        ),
+        left_out=_left_out(question, entering, policy, look),
+        change=change,
+        noisy=tuple(
+            name
+            for name, scores in (("baseline", ours), ("candidate", theirs))
+            if change is not None
+            and not is_sampled
+            and is_range5_over(select_whole_cases(scores[has_both]), policy.guard_points)
+        ),
+        is_steady=all(
+            is_steady_batch(served.batch_class, are_batches_equal=not is_sampled)
+            for setup in (question.setup_baseline, question.setup_candidate)
+            for served in setup.served
+        ),
+        load=_load(question, look),
+        is_in_turn=question.is_in_turn,
+        draws_baseline=drawn,
+        draws_candidate=drawn_too,
+        share_seeds=share_seeds,
+        targeted=targeted,
+        no_metric=no_metric,
+    )
+
+
+def _with_targeted(
+    look: int | None, targeted: TargetedScores | None, policy: PolicySettings, *, is_sampled: bool
+) -> tuple[int | None, TargetedScores | None]:
+    """Return the look with the targeted repeats that enter beside it: as many as take the place of the look after the
+    one at which they were added. Until they are in, and after them, that look is none.
+    """
+    if targeted is None or look is None or is_sampled:
+        return look, None
+    base = settle.choose_look(policy, targeted.n_before)
+    n = min(targeted.baseline.shape[1], targeted.candidate.shape[1])
+    if base is None or base not in TARGETED_REPEATS or not n:
+        return look, None
+    later = policy.later_looks(base, is_targeted=True)
+    look = max((each for each in later if each <= look), default=min(base, look))
+    needed = TARGETED_REPEATS[base]
+    if n < needed:
+        return look, None
+    return look, replace(targeted, baseline=targeted.baseline[:, :needed], candidate=targeted.candidate[:, :needed])
+
+
+def _move_as_a_whole(ours: Scores, theirs: Scores) -> bool:
+    has_both = _has_score(ours) & _has_score(theirs)
+    return bool(has_both.any()) and move_as_a_whole(measure_noise(ours[has_both], theirs[has_both]))
+
+
+def _join(entering: Sequence[SideDraws], targeted: TargetedScores) -> tuple[SideDraws, ...]:
+    """Return both sides with the targeted repeats as further columns; what was not chosen there is left out of them."""
+    others = ~targeted.is_chosen[:, None]
+    return tuple(
+        SideDraws(
+            np.hstack([side.scores, np.where(others, np.nan, scores)]),
+            np.hstack([side.is_left_out, np.broadcast_to(others, scores.shape)]),
+            side.places,
+        )
+        for side, scores in zip(entering, (targeted.baseline, targeted.candidate), strict=True)
+    )
+
+
+def _no_metric(policy: PolicySettings, is_sampled: bool, *sides: Scores) -> str:
+    if policy.metric.is_mean:
+        return ""
+    if not is_sampled:
+        return GREEDY
+    return "" if all(map(is_pass_fail, sides)) else GRADED
+
+
+def read_side_draws(scores: Scores, marks: Marks | None, drawn: Draws) -> tuple[SideDraws, Draws]:
+    """Return a side's repeats of draws with what they are; where all of them are one draw, that one."""
+    side = read_draws(scores, marks)
+    drawn = replace(drawn, repeats=tuple(drawn.repeats[at] for at in side.places if at < len(drawn.repeats)))
+    return (side.as_one(), replace(drawn, repeats=drawn.repeats[:1])) if drawn.is_one else (side, drawn)
+
+
+def _look(policy: PolicySettings, both: Sequence[SideDraws]) -> int | None:
+    """Return the latest look at which each side has as many draws among as many repeats."""
+    look = settle.choose_look(policy, min(side.n_draws for side in both))
+    while look is not None and any(side.first(look).n_draws < look for side in both):
+        look = settle.choose_look(policy, look - 1)
+    return look
+
+
+def _left_out(
+    question: GateQuestion, entering: Sequence[SideDraws], policy: PolicySettings, look: int | None
+) -> LeftOut:
+    sides = ((question.baseline, question.marks_baseline), (question.candidate, question.marks_candidate))
+    counts = [count_left_out(scores, marks) for scores, marks in sides]
+    ours, theirs = (
+        _has_score(scores) & ~_has_score(side.scores) for (scores, _), side in zip(sides, entering, strict=True)
+    )
+    with_all = [read_draws(scores) for scores, _ in sides]
+    return LeftOut(
+        baseline=counts[0],
+        candidate=counts[1],
+        n_cases=int(np.count_nonzero(ours | theirs)),
+        is_look_lost=look is None and _look(policy, with_all) is not None,
+    )
+
+
+def _load(question: GateQuestion, look: int | None) -> LoadDifference | None:
+    """Compare the loads of the repeats that enter, where the load can move a bit on both sides."""
+    served = (*question.setup_baseline.served, *question.setup_candidate.served)
+    if any(each.batch_class not in LOADED_BATCHES for each in served):
+        return None
+    return find_load_difference(question.loads_baseline[:look], question.loads_candidate[:look])
+
+
+def _has_score(scores: Scores) -> Bools:
+    return np.asarray(~np.isnan(scores).all(axis=1))
+
+
+def _change(
+    question: GateQuestion,
+    has_both: Bools,
+    joined: Sequence[SideDraws],
+    policy: PolicySettings,
+    look: int | None,
+    targeted: TargetedScores | None,
+    *,
+    share_seeds: bool,
+) -> Change:
+    """Measure the change over the cases with a score on both sides. Targeted repeats enter the difference and its
+    interval; which cases moved is told by the repeats of all cases.
+    """
+    every, every_too = (side.scores[has_both] for side in joined)
+    ours, theirs = every[:, :look], every_too[:, :look]
+    # Where several draws decide together, each stands for what it adds: all that follows is as of scores.
+    added, added_too = (jackknife(scores, policy.metric) for scores in (every, every_too))
+    least = unseen(policy.metric)
+    entered = None if targeted is None else _strata(targeted.is_chosen, has_both, look)
+    measured = measure_noise(added, added_too, share_seeds=share_seeds, unseen=least, strata=entered)
+    foretold = None if targeted is not None else _strata(question.noisiest, has_both, look)
+    difference = make_estimate(difference_points(added, added_too), measured)
+    alpha = _alpha(policy, look, targeted)
+    low, high = difference.interval(alpha)
+    judged = np.flatnonzero(has_both).tolist()
+    ids, groups = [question.case_ids[case] for case in judged], [question.groups[case] for case in judged]
+    moves = estimate(every_too, policy.metric) - estimate(every, policy.metric)
+    return Change(
+        estimate=difference,
+        measured=measured,
+        by_strata=None if foretold is None else measure_noise(added, added_too, unseen=least, strata=foretold),
+        alpha=alpha,
+        low=low,
+        high=high,
+        reach=reach.find_reach(moves, groups),
+        resolution_points=paired_resolution_points(measured, alpha),
+        cases=_changed(ids, ours, theirs),
+    )
+
+
+def _strata(is_noisy: Bools | None, is_judged: Bools, look: int | None) -> Strata | None:
+    if is_noisy is None or look is None or not is_noisy[is_judged].any():
+        return None
+    return Strata(is_noisy[is_judged], look)
+
+
+def _alpha(policy: PolicySettings, look: int | None, targeted: TargetedScores | None) -> float:
+    if look is None:
+        return LEAN_ALPHA
+    is_targeted_look = targeted is not None and settle.choose_look(policy, targeted.n_before) == look
+    return TARGETED_ALPHA if is_targeted_look else policy.alpha(look)
+
+
+def _changed(ids: list[str], ours: Scores, theirs: Scores) -> Changed:
+    outcomes = find_case_outcomes(ours, theirs)
+    fixed, broken = (sorted(ids[case] for case in cases.tolist()) for cases in (outcomes.fixed, outcomes.broken))
+    return Changed(
+        n_fixed=len(fixed),
+        n_broken=len(broken),
+        n_unstable=len(outcomes.unstable),
+        fixed=tuple(fixed[:MAX_LISTED]),
+        broken=tuple(broken[:MAX_LISTED]),
+        broken_by_chance=outcomes.broken_by_chance,
+        fixed_by_chance=outcomes.fixed_by_chance,
+    )
+
+
+def _side(scores: Scores, metric: Metric) -> MeasuredSide:
+    """Measure one side. What several draws come to is no repeat's score: there are then no points by repeat."""
+    if not scores.size:
+        return UNKNOWN_SIDE
+    complete = select_whole_cases(scores)
+    points = [run_points(repeat) for repeat in complete.T]
+    dispersion = overdispersion(complete)
+    side = MeasuredSide(
+        score=average_points(scores),
+        points=tuple(each for each in points if each is not None),
+        range=range_points(complete),
+        interval=measurement_interval(complete),
+        sd_points=sd_points(scores),
+        disagreement_rate=disagreement_rate(scores),
+        n_unstable=count_unstable(scores),
+        range5_points=range5_points(complete),
+        is_overdispersed=dispersion is not None and dispersion < OVERDISPERSED_BELOW,
+    )
+    if metric.is_mean:
+        return side
+    score = 100 * math.fsum(estimate(scores, metric).tolist()) / len(scores)
+    return replace(side, score=score, points=(), range=None, interval=metric_interval(scores, metric))
+
+
+def _missing(
+    entering: Sequence[SideDraws],
+    n_cases_missing: int,
+    change: Change | None,
+    metric: Metric,
+    strata: Strata | None,
+    *,
+    share_seeds: bool,
+) -> Missing:
+    """Return what is missing, and the interval's ends if the missing went all one way, then all the other.
+
+    strata: of all cases, where some have repeats of their own.
+    """
+    ours, theirs = entering
+    n_ours, n_theirs = (int(np.count_nonzero(side.is_missing)) for side in entering)
+    low, high = None, None
+    if change is not None and (n_ours or n_theirs):
+        # A case whose answers are all left out stays out: nothing of it is missing.
+        is_in = ~(ours.is_left_out.all(axis=1) | theirs.is_left_out.all(axis=1))
+        # Never narrower than without them: each filled response counts as one more.
+        worst, best = (
+            estimate_difference(
+                jackknife(_filled(ours, score)[is_in], metric),
+                jackknife(_filled(theirs, 1 - score)[is_in], metric),
+                share_seeds=share_seeds,
+                unseen=unseen(metric),
+                strata=strata and replace(strata, is_noisy=strata.is_noisy[is_in]),
+            ).interval(change.alpha)
+            for score in (1.0, 0.0)
+        )
+        low, high = min(worst[0], change.low), max(best[1], change.high)
+    n_cases = len(ours.scores)
+    share = n_cases_missing / n_cases if n_cases else 0.0
+    return Missing(n_baseline=n_ours, n_candidate=n_theirs, share=share, low=low, high=high)
+
+
+def _filled(side: SideDraws, score: float) -> Scores:
+    return np.where(side.is_missing, score, side.scores)

@@ -1,0 +1,159 @@
+"""Hold what the verdict is asked about one suite of a release, and the parts that its answer is made of."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.core.compare import SideSetup
+from evalboard.core.profile import Draws
+from evalboard.core.stats import Bools, ByChance, Marks, SizeCounts
+
+SHIP, NO_SHIP, INCONCLUSIVE, NOT_COMPARABLE = "ship", "no_ship", "inconclusive", "not_comparable"
+Scores = NDArray[np.float64]
+Span = tuple[float, float]  # low and high, in points
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TargetedScores:
+    """Repeats of some cases alone, the same on both sides, chosen by what foretold noise before any of them was scored.
+
+    is_chosen: bool[n]. baseline, candidate: float64[n, tA] and float64[n, tB], NaN for other cases and where missing.
+    n_before: the repeats of all cases that each side had before the first of these, the fewer of both sides.
+    """
+
+    is_chosen: Bools
+    baseline: Scores
+    candidate: Scores
+    n_before: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GateQuestion:
+    """Two runs of one suite. Cases may come in any order; all arrays in that order.
+
+    groups: "" for a case that stands alone. baseline, candidate: float64[n, kA] and float64[n, kB], scores in [0, 1] by
+    repeat, NaN where missing. draws_*: what those repeats are, their indexes by column. marks_*: what the logs say of
+    the answers, as core.stats.live_answers has marks; None where they say nothing. loads_*: the batch sizes of each
+    repeat, by column; none where nobody knows them. is_in_turn: the repeats of both sides ended in turn. treatment:
+    `model`, or `stack` to judge what serves one model. expired: where a rotation made the baseline expire, its facts
+    for the sentence (runs.release.verdict_inputs).
+    noisiest: bool[n], the cases that further repeats may be confined to; None where nothing foretells them. targeted:
+    such repeats, where there are any.
+    """
+
+    case_ids: Sequence[str]
+    groups: Sequence[str]
+    baseline: Scores
+    candidate: Scores
+    setup_baseline: SideSetup
+    setup_candidate: SideSetup
+    draws_baseline: Draws = field(default_factory=Draws)
+    draws_candidate: Draws = field(default_factory=Draws)
+    marks_baseline: Marks | None = None
+    marks_candidate: Marks | None = None
+    loads_baseline: Sequence[SizeCounts] = ()
+    loads_candidate: Sequence[SizeCounts] = ()
+    is_in_turn: bool = False
+    treatment: str = "model"
+    expired: Mapping[str, Any] | None = None
+    noisiest: Bools | None = None
+    targeted: TargetedScores | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictLine:
+    """A reason, a warning or a next step: a code of docs/verdict.md, and the facts that its sentence gives."""
+
+    code: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredSide:
+    """One side by itself, over the repeats of the look; points, None where not known.
+
+    points: by repeat, over the cases that every repeat has. range: their lowest and highest. interval: where the
+    score would lie if the same cases were run for ever. sd_points: of one run's score, from flips within cases.
+    """
+
+    score: float | None
+    points: tuple[float, ...]
+    range: Span | None
+    interval: Span | None
+    sd_points: float | None
+    disagreement_rate: float | None
+    n_unstable: int
+    range5_points: float | None
+    is_overdispersed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReachInterval:
+    """The change on other cases like these; points. n_groups_changed: groups with a case that moved.
+
+    resolution_points: the smallest change there that so many cases tell from the luck of drawing them.
+    design_effect: how many times the variance is what it would be if the cases of a group were independent.
+    """
+
+    low: float
+    high: float
+    level: float
+    n_groups: int
+    n_groups_changed: int
+    design_effect: float
+    is_concentrated: bool
+    resolution_points: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """n_*: missing responses of each side. share: of cases without a score on one side. low, high: worst case."""
+
+    n_baseline: int
+    n_candidate: int
+    share: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """Cases whose mean score moved by at least 0.6, and cases that are unstable on either side; ids in order.
+
+    *_by_chance: None where chance is not known.
+    """
+
+    n_fixed: int
+    n_broken: int
+    n_unstable: int
+    fixed: tuple[str, ...]
+    broken: tuple[str, ...]
+    broken_by_chance: ByChance | None
+    fixed_by_chance: ByChance | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedInterval:
+    """The interval to expect with so many repeats a side, were the difference to stay as it is."""
+
+    repeats: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetedRepeats:
+    """Repeats of the noisiest cases alone on each side, and how many cases that is."""
+
+    repeats: int
+    n_cases: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetedSettling(TargetedRepeats):
+    """Further such repeats, and the chance that they settle it."""
+
+    chance: float

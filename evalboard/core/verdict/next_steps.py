@@ -1,0 +1,149 @@
+"""List what a person can do next: the steps of a verdict's page, as codes of docs/verdict.md with their facts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from evalboard.core.stats import POWER
+from evalboard.core.verdict.evidence import GREEDY, Evidence
+from evalboard.core.verdict.gate import ExpectedInterval, TargetedSettling, VerdictLine
+from evalboard.core.verdict.settle import SettlingLook
+
+TO_THE_BLOCKS = {
+    "mixed_fingerprint": "pin_batch",
+    "model_changed": "rebaseline",
+    "batch_class": "rebaseline",
+    "stack_changed": "rebaseline",
+    "unknown_stack": "log_more",
+}
+TO_THE_LEFT_OUT = {"cached": "run_uncached", "fallback": "pin_backend"}
+RUN_IN_TURN = "run_in_turn"
+# Steps that decode responses. Those of a log were decoded elsewhere, and only the tool that made it can do so again.
+DECODING = frozenset(
+    {
+        "pin_batch",
+        "rebaseline",
+        "rerun_missing",
+        "add_repeats",
+        "settle",
+        "settle_targeted",
+        "share_seeds",
+        "draw_again",
+        "draw",
+        RUN_IN_TURN,
+    }
+)
+
+
+def make_block_step(code: str) -> VerdictLine:
+    return VerdictLine(TO_THE_BLOCKS.get(code, "rebaseline"), {"block": code})
+
+
+def list_ship_steps() -> tuple[VerdictLine, ...]:
+    return (VerdictLine("sign", {"is_ship": True}),)
+
+
+def list_no_ship_steps(n_broken: int) -> tuple[VerdictLine, ...]:
+    return (VerdictLine("sign", {"is_ship": False, "n_broken": n_broken}),)
+
+
+def list_noise_steps(evidence: Evidence) -> tuple[VerdictLine, ...]:
+    """Return what helps a noisy side; never more repeats, as two in three ranges so wide are so after twenty."""
+    steps = (VerdictLine("use_paired"),)
+    return steps if evidence.is_steady else (VerdictLine("pin_batch"), *steps)
+
+
+def list_missing_steps(evidence: Evidence) -> tuple[VerdictLine, ...]:
+    return (VerdictLine("rerun_missing", {"n_missing": evidence.missing.n_baseline + evidence.missing.n_candidate}),)
+
+
+def list_one_draw_steps() -> tuple[VerdictLine, ...]:
+    """Return what helps repeats of one seed; never more of them: those of a run of before have its one seed too."""
+    return (VerdictLine("draw_again"),)
+
+
+def list_no_metric_steps(why: str) -> tuple[VerdictLine, ...]:
+    """Return what helps where draws decide and there are none, or none that is right or wrong."""
+    steps = (VerdictLine("use_mean"),)
+    return (VerdictLine("draw"), *steps) if why == GREEDY else steps
+
+
+def list_few_draws_steps(code: str) -> tuple[VerdictLine, ...]:
+    """Return what helps where answers are no draws; code: why they are none."""
+    return (VerdictLine(TO_THE_LEFT_OUT[code]),)
+
+
+def list_few_repeats_steps(evidence: Evidence, needed: int) -> tuple[VerdictLine, ...]:
+    return (VerdictLine("add_repeats", {"repeats": evidence.k + needed}),)
+
+
+def with_logs(
+    steps: Sequence[VerdictLine], logged: Sequence[str], repeats: int | None = None
+) -> tuple[VerdictLine, ...]:
+    """Return the steps with one to import new logs in place of those that would decode a logged side.
+
+    logged: which of baseline and candidate were read from a log. repeats: what each side should have, where known.
+    """
+    if not logged or all(step.code not in DECODING for step in steps):
+        return tuple(steps)
+    first = next(at for at, step in enumerate(steps) if step.code in DECODING)
+    others = [step for step in steps if step.code not in DECODING]
+    again = VerdictLine("import_again", {"logged": list(logged), "repeats": repeats})
+    return (*others[:first], again, *others[first:])
+
+
+def list_several_steps(look: int | None) -> tuple[VerdictLine, ...]:
+    """Return the steps where one drop of several does not stand; look: the policy's next, None after the last."""
+    if look is None:
+        return (VerdictLine("decide_by_hand"),)
+    return (VerdictLine("settle", {"repeats": look}),)
+
+
+def with_load(steps: Sequence[VerdictLine], evidence: Evidence) -> tuple[VerdictLine, ...]:
+    """Return the steps, after the one that helps first where the loads differ of sides that did not take turns."""
+    is_read = evidence.load is not None and evidence.change is not None and not evidence.is_in_turn
+    return (VerdictLine(RUN_IN_TURN), *steps) if is_read else tuple(steps)
+
+
+def list_pairs(needed: Mapping[int, int]) -> list[list[int]]:
+    """Return [look, cases] by look, as facts are: JSON has no numbers for names."""
+    return [list(pair) for pair in sorted(needed.items())]
+
+
+def list_open_steps(
+    evidence: Evidence,
+    settling: SettlingLook,
+    expected: ExpectedInterval | None,
+    needed: Mapping[int, int] | None,
+    targeted: TargetedSettling | None,
+) -> tuple[VerdictLine, ...]:
+    """Return the steps of an open verdict.
+
+    expected: the interval at settling.look. needed: look → cases, where the suite itself is too small. targeted: what
+    repeats of the noisiest cases would do; they cost less, and come first where they settle it as often.
+    """
+    steps = [VerdictLine("larger_suite", {"needed": list_pairs(needed) if needed else None})]
+    further = _list_further(evidence, settling, expected, targeted)
+    steps[:0] = further
+    if settling.is_likely or (targeted is not None and targeted.chance >= POWER):
+        return tuple(steps) if needed else tuple(further)
+    if not evidence.share_seeds and evidence.draws_baseline.is_sampled and evidence.draws_baseline.seed is not None:
+        steps.insert(0, VerdictLine("share_seeds"))
+    elif not needed and not evidence.is_steady and not evidence.is_sampled:
+        steps.insert(len(steps) - 1, VerdictLine("pin_batch"))
+    return (*steps, VerdictLine("decide_by_hand"))
+
+
+def _list_further(
+    evidence: Evidence, settling: SettlingLook, expected: ExpectedInterval | None, targeted: TargetedSettling | None
+) -> list[VerdictLine]:
+    """Return the steps that add repeats, each with what it costs at the most, in responses of both sides."""
+    steps = []
+    if expected is not None:
+        n_more = 2 * expected.repeats - evidence.k_baseline - evidence.k_candidate
+        price = {"n_responses": n_more * evidence.n_cases, "chance": settling.chance}
+        steps = [VerdictLine("settle", {**asdict(expected), **price, "tolerance": evidence.policy.tolerance_points})]
+    if targeted is not None:
+        n_responses = 2 * targeted.repeats * targeted.n_cases
+        step = VerdictLine("settle_targeted", {**asdict(targeted), "n_responses": n_responses})
+        steps.insert(0 if targeted.chance >= settling.chance else len(steps), step)
+    return steps

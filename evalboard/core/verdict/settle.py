@@ -1,0 +1,164 @@
+"""What would settle a difference: the look that further repeats should reach, or the cases that it would take.
+
+Points throughout. A look is a number of repeats on both sides at which the policy may decide.
+"""
+
+import math
+from dataclasses import dataclass
+
+from evalboard.core.stats import (
+    POWER,
+    DifferenceEstimate,
+    PairedNoise,
+    expected_range_points,
+    find_run_sds,
+    make_estimate,
+    move_as_a_whole,
+    normal_cdf,
+    normal_quantile,
+    scale_noise,
+    se_seen,
+    unseen,
+)
+from evalboard.core.suite import TARGETED_ALPHA, TARGETED_REPEATS, PolicySettings
+from evalboard.core.verdict.gate import ExpectedInterval, TargetedSettling
+
+MIN_CHANCE = 0.1  # below it nobody is sent to run more repeats
+
+
+@dataclass(frozen=True, slots=True)
+class SettlingLook:
+    """look: the total of repeats a side to go to, None where that is hardly worth it. chance: that it settles it there,
+    or the best chance of all later looks; 0 after the last.
+    """
+
+    look: int | None
+    chance: float
+
+    @property
+    def is_likely(self) -> bool:
+        return self.look is not None and self.chance >= POWER
+
+
+def choose_look(policy: PolicySettings, k: int) -> int | None:
+    """Return the look that k repeats a side allow; None before the first."""
+    return max((look for look in policy.looks if look <= k), default=None)
+
+
+def min_half_width(n_cases: int, look: int, policy: PolicySettings, *, share_seeds: bool = False) -> float:
+    """Half the interval that remains with no case seen to move: what was not seen is not zero.
+
+    What draws that share their seeds never showed is one noise, that of their differences, and not one a side.
+    """
+    least = unseen(policy.metric) / look
+    n_noises = 1 if share_seeds else 2
+    return 100 * normal_quantile(1 - policy.alpha(look)) * math.sqrt(n_noises * least / look) / n_cases
+
+
+def count_cases_needed(policy: PolicySettings, *, share_seeds: bool = False) -> dict[int, int]:
+    """Look → the fewest cases on which it could settle anything, were no case to move."""
+    halves = {look: min_half_width(1, look, policy, share_seeds=share_seeds) for look in policy.looks}
+    return {look: math.floor(half / policy.tolerance_points) + 1 for look, half in halves.items()}
+
+
+def is_too_small(n_cases: int, look: int, policy: PolicySettings, *, share_seeds: bool = False) -> bool:
+    return min_half_width(n_cases, look, policy, share_seeds=share_seeds) >= policy.tolerance_points
+
+
+def find_settling(
+    difference: float, measured: PairedNoise, look: int, policy: PolicySettings, *, is_targeted: bool = False
+) -> SettlingLook:
+    """Return the look to go to: the first that is likely to settle it, else the one with the best chance."""
+    later_looks = policy.later_looks(look, is_targeted=is_targeted)
+    chances = {later: settling_chance(difference, measured, later, policy) for later in later_looks}
+    best = max(chances, key=lambda later: min(chances[later], POWER), default=None)  # the first of equals
+    if best is None or chances[best] < MIN_CHANCE:
+        return SettlingLook(None, max(chances.values(), default=0.0))
+    return SettlingLook(best, chances[best])
+
+
+def settling_chance(difference: float, measured: PairedNoise, look: int, policy: PolicySettings) -> float:
+    """Return the chance that the verdict at a later look is ship or no-ship, given the repeats so far and nothing else.
+
+    The difference moves until then as repeats were seen to scatter, around a true one that may lie to either side of
+    it. The interval there has its own floor, since what so many repeats never show weighs less.
+    """
+    half = _there(difference, measured, look).half_width(policy.alpha(look))
+    chance = _leaves(difference, _moves(measured, look), half, policy.tolerance_points)
+    return chance * (_guard_holds(measured, look, policy) if policy.is_guarded else 1.0)
+
+
+def find_targeted(
+    difference: float, by_strata: PairedNoise | None, look: int, policy: PolicySettings
+) -> TargetedSettling | None:
+    """Return what repeats of the noisiest cases alone would do in place of the next look; None where it is hardly
+    worth it, or the last look is past.
+
+    by_strata: of the whole repeats; None where nothing foretells which cases are noisy. Where runs move as a whole,
+    single cases are not what is noisy. The ranges that a guard is about stay what they are.
+    """
+    if by_strata is None or look not in TARGETED_REPEATS or move_as_a_whole(by_strata):
+        return None
+    n_more = TARGETED_REPEATS[look]
+    there = scale_noise(by_strata, look, n_more)
+    half = make_estimate(difference, there).half_width(TARGETED_ALPHA)
+    moves = math.sqrt(max(se_seen(by_strata) ** 2 - se_seen(there) ** 2, 0.0))
+    chance = _leaves(difference, moves, half, policy.tolerance_points)
+    if chance < MIN_CHANCE:
+        return None
+    return TargetedSettling(repeats=n_more, n_cases=by_strata.strata[-1].n_cases, chance=chance)
+
+
+def _moves(measured: PairedNoise, look: int) -> float:
+    """Return by how much the difference is to move, as a standard deviation, until both sides have `look` repeats."""
+    if measured.strata:
+        return math.sqrt(max(se_seen(measured) ** 2 - se_seen(_scaled(measured, look)) ** 2, 0.0))
+    return se_seen(measured) * math.sqrt(1 - measured.k_baseline / look)
+
+
+def _leaves(difference: float, moves: float, half: float, tolerance: float) -> float:
+    """Return the chance that an interval of this half-width ends beside the tolerance, the difference having moved."""
+    ship_above, no_ship_below = -tolerance + half, -tolerance - half
+    if moves == 0:
+        return float(difference > ship_above or difference < no_ship_below)
+    return normal_cdf((difference - ship_above) / moves) + normal_cdf((no_ship_below - difference) / moves)
+
+
+def expect_interval(difference: float, measured: PairedNoise, look: int, policy: PolicySettings) -> ExpectedInterval:
+    """Return the interval to expect with `look` repeats a side, were difference and noise to stay what they are."""
+    low, high = _there(difference, measured, look).interval(policy.alpha(look))
+    return ExpectedInterval(repeats=look, low=low, high=high)
+
+
+def _there(difference: float, measured: PairedNoise, look: int) -> DifferenceEstimate:
+    return make_estimate(difference, _scaled(measured, look))
+
+
+def _scaled(measured: PairedNoise, look: int) -> PairedNoise:
+    """Return the noise to expect at a later look, where further repeats of the noisiest cases stay in."""
+    n_targeted = measured.strata[-1].k_baseline - measured.k_baseline if measured.strata else 0
+    return scale_noise(measured, look, n_targeted)
+
+
+def _guard_holds(measured: PairedNoise, look: int, policy: PolicySettings) -> float:
+    """Return the chance that neither side's range of five repeats is over the guard when it is known from so many."""
+    holds = 1.0
+    for sd in filter(None, find_run_sds(measured)):
+        room = policy.guard_points / expected_range_points(sd) - 1
+        holds *= normal_cdf(room * math.sqrt(2 * (look - 1)))
+    return holds
+
+
+def name_leaning(difference: float, tolerance: float) -> str:
+    """Return the direction of an open difference; never a verdict."""
+    if difference > -tolerance / 2:
+        return "ship"
+    return "no_ship" if difference < -1.5 * tolerance else "none"
+
+
+def estimate_leaning(estimate: DifferenceEstimate, alpha: float, tolerance: float) -> str:
+    """Return the same where there are too few repeats: what the interval would say."""
+    half = estimate.half_width(alpha)
+    if estimate.difference - half > -tolerance:
+        return "ship"
+    return "no_ship" if estimate.difference + half < -tolerance else "none"

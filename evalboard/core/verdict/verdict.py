@@ -1,0 +1,347 @@
+"""The verdict: ship, no-ship, inconclusive or not comparable, and what would settle it. docs/verdict.md has the rules.
+
+Same inputs, same verdict, to the bit; the order of cases, and of the repeats that enter, changes nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from evalboard.core.compare import BLOCK_ORDER, BLOCK_WARNINGS, MODEL_TREATMENT, Block, allows_comparing, find_blocks
+from evalboard.core.stats import benjamini_hochberg, expected_range_points, holm
+from evalboard.core.suite import PolicySettings
+from evalboard.core.verdict import next_steps, settle
+from evalboard.core.verdict.evidence import Change, Evidence, find_evidence
+from evalboard.core.verdict.gate import (
+    INCONCLUSIVE,
+    NO_SHIP,
+    NOT_COMPARABLE,
+    SHIP,
+    ExpectedInterval,
+    GateQuestion,
+    VerdictLine,
+)
+from evalboard.core.verdict.gate_facts import gate_facts
+from evalboard.core.verdict.gate_verdict import (
+    DOCUMENT_VERSION,
+    VERDICT_RULES,
+    GateInput,
+    GateVerdict,
+    Json,
+    Ruling,
+    gate_document,
+    make_verdict,
+)
+
+MAX_MISSING_PERCENT = 1  # of the cases; beyond it nothing is decided
+FEW_CASES = 200  # below it one case is worth more than half a point
+WIDE_REACH = 2.0  # times the tolerance, as a drop that other cases might show
+VERDICT_ORDER = (NO_SHIP, NOT_COMPARABLE, INCONCLUSIVE, SHIP)
+
+
+def judge_gate(question: GateQuestion, policy: PolicySettings) -> GateVerdict:
+    """Judge a candidate against a baseline on one suite, under one policy."""
+    treatment = question.treatment
+    blocks = find_blocks(question.setup_baseline, question.setup_candidate, treatment)
+    # A rotation is what a release that judges the stack is about.
+    expired = question.expired if treatment == MODEL_TREATMENT else None
+    is_comparable = allows_comparing(blocks) and expired is None
+    evidence = find_evidence(question, policy, is_comparable=is_comparable)
+    ruling = _rule(evidence) if is_comparable else _not_comparable(blocks, expired)
+    sides = (("baseline", question.setup_baseline), ("candidate", question.setup_candidate))
+    logged = tuple(name for name, setup in sides if setup.is_logged)
+    wanted = None if ruling.repeats_needed is None else evidence.k + ruling.repeats_needed
+    steps = next_steps.with_load(ruling.next, evidence)
+    ruling = replace(ruling, next=next_steps.with_logs(steps, logged, wanted))
+    warnings = [VerdictLine(block.code, block.facts) for block in blocks if block.code in BLOCK_WARNINGS]
+    if question.expired is not None and expired is None:
+        warnings.append(VerdictLine("baseline_expired", question.expired))
+    return make_verdict(evidence, ruling, (*warnings, *_warnings(evidence, ruling)), logged)
+
+
+def has_enough_cases(n_cases_missing: int, n_cases: int) -> bool:
+    """Tell whether a verdict can be taken where so many of a suite's cases have no score."""
+    return 100 * n_cases_missing <= MAX_MISSING_PERCENT * n_cases
+
+
+def decide_from_gates(gates: Sequence[GateInput]) -> Json:
+    """Decide a release from its gates: the document of gate_document, whose sentences `wording.release` writes.
+
+    Raises ValueError where no gate is critical: nothing then decides.
+    """
+    critical = [index for index, gate in enumerate(gates) if gate.tier == "critical"]
+    if not critical:
+        raise ValueError("a release needs a critical gate")
+    gates = _apply_holm(gates, critical)
+    verdict = min((gates[index].verdict.verdict for index in critical), key=VERDICT_ORDER.index)
+    deciding = [index for index in critical if gates[index].verdict.verdict == verdict]
+    to_look_at = _worth_a_look(gates)
+    return {
+        "version": DOCUMENT_VERSION,
+        "rules": VERDICT_RULES,
+        "verdict": verdict,
+        "headline_gate": deciding[0],
+        "reasons": _lines({index: gates[index].verdict.reasons for index in deciding}),
+        "warnings": _lines({index: _all_warnings(gate, index in to_look_at) for index, gate in enumerate(gates)}),
+        "next": _lines({index: gates[index].verdict.next for index in deciding}),
+        "gates": [gate_document(gate, is_worth_a_look=index in to_look_at) for index, gate in enumerate(gates)],
+    }
+
+
+def _not_comparable(blocks: Sequence[Block], expired: Mapping[str, Any] | None) -> Ruling:
+    reasons = [VerdictLine(block.code, block.facts) for block in blocks if block.code not in BLOCK_WARNINGS]
+    if expired is not None:
+        graver = BLOCK_ORDER[: BLOCK_ORDER.index("rebaseline")]
+        place = sum(line.code in graver for line in reasons)
+        reasons.insert(place, VerdictLine("rebaseline", expired))
+    steps = {step.code: step for step in reversed([next_steps.make_block_step(line.code) for line in reasons])}
+    in_order = {next_steps.make_block_step(line.code).code: None for line in reasons}
+    return Ruling(verdict=NOT_COMPARABLE, reasons=tuple(reasons), next=tuple(steps[code] for code in in_order))
+
+
+def _rule(evidence: Evidence) -> Ruling:
+    """Apply rows 6 to 14 of docs/verdict.md; the first that holds decides."""
+    change, tolerance = evidence.change, evidence.policy.tolerance_points
+    if evidence.one_draw:
+        return _one_draw(evidence)
+    if evidence.no_metric:
+        return _no_metric(evidence)
+    if _lacks_draws(evidence):
+        return _too_few_draws(evidence)
+    if evidence.look is None and not evidence.policy.metric.is_mean:
+        return _too_few_repeats(evidence, change)
+    if change is None or not has_enough_cases(evidence.n_cases_missing, evidence.n_cases):
+        return _incomplete(evidence)
+    if evidence.look is None:
+        return _too_few_repeats(evidence, change)
+    if evidence.policy.is_guarded and evidence.noisy:
+        reason = VerdictLine("noisy", gate_facts(evidence, scatter=_scatter(evidence)))
+        return _open(evidence, change, reason, next_steps.list_noise_steps(evidence))
+    verdict = _word(change.low, change.high, tolerance)
+    if _hangs_on_the_missing(evidence, verdict):
+        return _incomplete(evidence)
+    if verdict == SHIP:
+        return _ship(evidence, change)
+    if verdict == NO_SHIP:
+        reason = VerdictLine("regression", gate_facts(evidence))
+        return Ruling(verdict=NO_SHIP, reasons=(reason,), next=next_steps.list_no_ship_steps(change.cases.n_broken))
+    return _not_settled(evidence, change, evidence.look)
+
+
+def _scatter(evidence: Evidence) -> float:
+    """Return over how many points five repeats of a noisy side spread with nothing changed."""
+    sides = {"baseline": evidence.baseline, "candidate": evidence.candidate}
+    return expected_range_points(max(sides[name].sd_points or 0.0 for name in evidence.noisy))
+
+
+def _word(low: float, high: float, tolerance: float) -> str:
+    if low > -tolerance:
+        return SHIP
+    return NO_SHIP if high < -tolerance else INCONCLUSIVE
+
+
+def _hangs_on_the_missing(evidence: Evidence, verdict: str) -> bool:
+    """Tell whether it would be another verdict if all missing responses went the other way."""
+    low, high, tolerance = evidence.missing.low, evidence.missing.high, evidence.policy.tolerance_points
+    if verdict == SHIP:
+        return low is not None and low <= -tolerance
+    return verdict == NO_SHIP and high is not None and high >= -tolerance
+
+
+def _ship(evidence: Evidence, change: Change) -> Ruling:
+    if change.low > 0:
+        reason = VerdictLine("better", gate_facts(evidence))
+    elif change.high < 0:
+        reason = VerdictLine("small_real_drop", gate_facts(evidence))
+    else:
+        reason = VerdictLine("within_tolerance", gate_facts(evidence))
+    return Ruling(verdict=SHIP, reasons=(reason,), next=next_steps.list_ship_steps())
+
+
+def _lacks_draws(evidence: Evidence) -> bool:
+    """Tell whether a look is out of reach, or over 1 % of the cases are, for the answers that are no draws."""
+    left_out = evidence.left_out
+    return left_out.is_look_lost or 100 * left_out.n_cases > MAX_MISSING_PERCENT * evidence.n_cases
+
+
+def _too_few_draws(evidence: Evidence) -> Ruling:
+    code = evidence.left_out.code
+    return Ruling(
+        verdict=INCONCLUSIVE,
+        reasons=(VerdictLine(code, gate_facts(evidence)),),
+        next=next_steps.list_few_draws_steps(code),
+        leaning=_lean(evidence),
+    )
+
+
+def _incomplete(evidence: Evidence) -> Ruling:
+    reason = VerdictLine("incomplete", gate_facts(evidence))
+    return Ruling(
+        verdict=INCONCLUSIVE, reasons=(reason,), next=next_steps.list_missing_steps(evidence), leaning=_lean(evidence)
+    )
+
+
+def _lean(evidence: Evidence) -> str | None:
+    change = evidence.change
+    return settle.name_leaning(change.estimate.difference, evidence.policy.tolerance_points) if change else None
+
+
+def _one_draw(evidence: Evidence) -> Ruling:
+    change, tolerance = evidence.change, evidence.policy.tolerance_points
+    lean = None if change is None else settle.estimate_leaning(change.estimate, change.alpha, tolerance)
+    reason = VerdictLine("one_draw", gate_facts(evidence))
+    return Ruling(verdict=INCONCLUSIVE, reasons=(reason,), next=next_steps.list_one_draw_steps(), leaning=lean)
+
+
+def _no_metric(evidence: Evidence) -> Ruling:
+    reason = VerdictLine("no_metric", gate_facts(evidence, why=evidence.no_metric))
+    return Ruling(verdict=INCONCLUSIVE, reasons=(reason,), next=next_steps.list_no_metric_steps(evidence.no_metric))
+
+
+def _too_few_repeats(evidence: Evidence, change: Change | None) -> Ruling:
+    """Rule before the first look. Of no more draws than a metric is about, nothing leans."""
+    policy = evidence.policy
+    look = policy.looks[0]
+    ruling = Ruling(
+        verdict=INCONCLUSIVE,
+        reasons=(VerdictLine("too_few_repeats", gate_facts(evidence)),),
+        next=next_steps.list_few_repeats_steps(evidence, look - evidence.k),
+        repeats_needed=look - evidence.k,
+    )
+    if change is None:
+        return ruling
+    return replace(
+        ruling,
+        leaning=settle.estimate_leaning(change.estimate, change.alpha, policy.tolerance_points),
+        expected=settle.expect_interval(change.estimate.difference, change.measured, look, policy),
+    )
+
+
+def _not_settled(evidence: Evidence, change: Change, look: int) -> Ruling:
+    policy, estimate = evidence.policy, change.estimate
+    n_cases = evidence.n_cases_judged
+    shared = evidence.share_seeds
+    is_targeted = evidence.is_targeted_look
+    settling = settle.find_settling(estimate.difference, change.measured, look, policy, is_targeted=is_targeted)
+    targeted = settle.find_targeted(estimate.difference, change.by_strata, look, policy)
+    offers = {"settling": asdict(settling), "targeted_settling": targeted and asdict(targeted)}
+    if not is_targeted and settle.is_too_small(n_cases, look, policy, share_seeds=shared):
+        needed = settle.count_cases_needed(policy, share_seeds=shared)
+        half = settle.min_half_width(n_cases, look, policy, share_seeds=shared)
+        facts = gate_facts(evidence, **offers, half_width=half, needed=next_steps.list_pairs(needed))
+        reason = VerdictLine("suite_too_small", facts)
+    else:
+        needed = None
+        reason = VerdictLine("not_settled", gate_facts(evidence, **offers))
+    expected = None
+    if settling.look is not None:
+        expected = settle.expect_interval(estimate.difference, change.measured, settling.look, policy)
+    steps = next_steps.list_open_steps(evidence, settling, expected, needed, targeted)
+    chance = None if expected is None else settling.chance
+    ruling = _open(evidence, change, reason, steps, expected)
+    return replace(ruling, settling_chance=chance, targeted_settling=targeted)
+
+
+def _open(
+    evidence: Evidence,
+    change: Change,
+    reason: VerdictLine,
+    steps: tuple[VerdictLine, ...],
+    expected: ExpectedInterval | None = None,
+) -> Ruling:
+    return Ruling(
+        verdict=INCONCLUSIVE,
+        reasons=(reason,),
+        next=steps,
+        leaning=settle.name_leaning(change.estimate.difference, evidence.policy.tolerance_points),
+        repeats_needed=None if expected is None else expected.repeats - evidence.k,
+        expected=expected,
+    )
+
+
+def _warnings(evidence: Evidence, ruling: Ruling) -> list[VerdictLine]:
+    """List the warnings that stay on the page beside any verdict."""
+    change = evidence.change
+    if change is None:
+        return []
+    warnings = []
+    codes = {reason.code for reason in ruling.reasons}
+    if evidence.is_sampled and not evidence.one_draw:
+        warnings.append(VerdictLine("sampled", gate_facts(evidence)))
+    if evidence.missing.low is not None and "incomplete" not in codes:
+        warnings.append(VerdictLine("missing", gate_facts(evidence, is_decided=ruling.verdict in (SHIP, NO_SHIP))))
+    if evidence.left_out.n and evidence.left_out.code not in codes:
+        warnings.append(VerdictLine(evidence.left_out.code, gate_facts(evidence)))
+    if evidence.noisy and "noisy" not in codes:
+        warnings.append(VerdictLine("noisy_bucket", gate_facts(evidence)))
+    sides = (("baseline", evidence.baseline), ("candidate", evidence.candidate))
+    if moved := [name for name, side in sides if side.is_overdispersed]:
+        warnings.append(VerdictLine("overdispersed", {"moved": moved}))
+    if evidence.load is not None:
+        warnings.append(VerdictLine("load_differs", {**asdict(evidence.load), "is_in_turn": evidence.is_in_turn}))
+    if evidence.targeted is not None:
+        warnings.append(VerdictLine("targeted", gate_facts(evidence)))
+    if evidence.look is not None and max(evidence.k_baseline, evidence.k_candidate) > evidence.look:
+        warnings.append(VerdictLine("repeats_kept", gate_facts(evidence)))
+    return [*warnings, *_warnings_of_size(evidence, change, codes)]
+
+
+def _warnings_of_size(evidence: Evidence, change: Change, codes: set[str]) -> list[VerdictLine]:
+    """List the warnings about what so few cases, or groups of them, cannot say."""
+    warnings = []
+    tolerance, other = evidence.policy.tolerance_points, change.reach
+    if other is not None and other.low < -WIDE_REACH * tolerance:
+        warnings.append(VerdictLine("reach_wide", {"reach_low": other.low}))
+    if other is not None and other.is_concentrated:
+        warnings.append(VerdictLine("concentrated", {"n_groups_changed": other.n_groups_changed}))
+    if evidence.n_cases_judged < FEW_CASES:
+        warnings.append(VerdictLine("few_cases", gate_facts(evidence)))
+    if evidence.look is not None and change.resolution_points > tolerance and "suite_too_small" not in codes:
+        warnings.append(VerdictLine("coarse", gate_facts(evidence)))
+    return warnings
+
+
+def _apply_holm(gates: Sequence[GateInput], critical: Sequence[int]) -> list[GateInput]:
+    """Return the gates, with those left open whose drop does not stand once it is known how many were looked for."""
+    judged = list(gates)
+    claims = [index for index in critical if gates[index].verdict.verdict == NO_SHIP]
+    if len(critical) == 1:
+        return judged
+    ratios = [(gates[index].verdict.p_no_ship or 0.0) / (gates[index].verdict.alpha or 1.0) for index in claims]
+    for index, stands in zip(claims, holm(ratios, len(critical)), strict=True):
+        if not stands:
+            judged[index] = replace(gates[index], verdict=_left_open(gates[index].verdict, len(critical)))
+    return judged
+
+
+def _left_open(gate: GateVerdict, n_gates: int) -> GateVerdict:
+    reason = VerdictLine("not_settled", {"alone": asdict(gate.reasons[0]), "n_gates": n_gates})
+    later = next(iter(gate.later_looks), None)
+    in_turn = [step for step in gate.next if step.code == next_steps.RUN_IN_TURN]
+    return replace(
+        gate,
+        verdict=INCONCLUSIVE,
+        reasons=(reason,),
+        next=next_steps.with_logs((*in_turn, *next_steps.list_several_steps(later)), gate.logged, later),
+        leaning="no_ship",
+        repeats_needed=None if later is None else later - min(gate.k_baseline, gate.k_candidate),
+    )
+
+
+def _worth_a_look(gates: Sequence[GateInput]) -> set[int]:
+    """Return the advisory gates whose change is more than their noise explains; they never change the verdict."""
+    known = {index: gate.verdict.p_change for index, gate in enumerate(gates) if gate.tier != "critical"}
+    p_values = {index: p_value for index, p_value in known.items() if p_value is not None}
+    flags = benjamini_hochberg(list(p_values.values()))
+    return {index for index, is_flagged in zip(p_values, flags, strict=True) if is_flagged}
+
+
+def _all_warnings(gate: GateInput, is_worth_a_look: bool) -> tuple[VerdictLine, ...]:
+    if not is_worth_a_look:
+        return gate.verdict.warnings
+    return (VerdictLine("worth_a_look", {"difference": gate.verdict.difference or 0.0}), *gate.verdict.warnings)
+
+
+def _lines(by_gate: Mapping[int, tuple[VerdictLine, ...]]) -> list[Json]:
+    """Return the lines with the gate that each is of."""
+    return [{**asdict(line), "gate": index} for index, lines in by_gate.items() for line in lines]

@@ -1,0 +1,123 @@
+"""Why two sides may not be compared as one change: a sentence for each code of `core.compare.BLOCK_ORDER`."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from evalboard.core.profile import MovedField
+from evalboard.wording.manifest import render_moved, render_sides
+from evalboard.wording.numbers import listed, percent
+
+Facts = Mapping[str, Any]
+
+
+def explain_block(code: str, facts: Facts) -> str:
+    """Say what moved, with both values, and what to do about it. facts: those of `core.compare.Block`."""
+    return BLOCKS[code](facts)
+
+
+def _suite_changed(facts: Facts) -> str:
+    text = f"The suite changed: {_against(facts)}."
+    return f"{text} Only cases with the same id and content are paired. Run the baseline again with today's suite."
+
+
+def _scorer_changed(facts: Facts) -> str:
+    text = f"The scorer changed ({_moved(facts)})."
+    return f"{text} Score one run again with the other's scorer to take its part out."
+
+
+def _params_changed(facts: Facts) -> str:
+    if facts["moved"][0]["field"] == "chat_template":
+        text = f"{_template_differs(facts)} while the weights are the same"
+        return f"{text}: the two sides were asked different things."
+    return f"The runs were sampled differently: {_moved(facts)}. Run the baseline again with today's settings."
+
+
+def _mixed_fingerprint(facts: Facts) -> str:
+    side = facts["side"]
+    shares = listed([_share(served) for served in facts["served"]])
+    moved = _moved(facts) or "the model that was served"
+    text = f"{len(facts['served'])} buckets served the {side}: {shares} of its responses. They differ in {moved}."
+    return f"{text} One score would mix them: look at one bucket alone, or run the {side} again on one backend."
+
+
+def _share(served: Facts) -> str:
+    share = percent(served["share"], 0 if served["share"] >= 0.02 else 1)
+    return f"{served['fingerprint'][:8] or 'an unknown stack'} ({served['batch_class']}) {share}"
+
+
+def _model_changed(facts: Facts) -> str:
+    text = f"The release judges what serves a model, and the models differ: {_against(facts)}."
+    more = ", or say in the settings that these are two names of one" if facts["is_named"] else ""
+    return f"{text} Run one model on both stacks{more}."
+
+
+def _rebaseline(facts: Facts) -> str:
+    text = f"The same model was served by another stack ({_moved(facts)})"
+    more = "To judge a model, run the baseline again on today's stack."
+    return f"{text}, so the change may be the stack's and not the model's. {more}"
+
+
+def _batch_class(facts: Facts) -> str:
+    if facts.get("is_stack_judged"):
+        text = "To judge what serves a model, both sides must be decoded alone or batch-invariant; here it was"
+        return f"{text} {_against(facts)}. Run both under such a profile."
+    return f"The responses were batched differently: {_against(facts)}. Run both sides under one profile."
+
+
+def _stack_changed(facts: Facts) -> str:
+    text = f"Model and serving stack both changed ({_moved(facts)}), so nobody can say which of them made the"
+    return f"{text} difference. Run both models on one stack."
+
+
+def _unknown_stack(facts: Facts) -> str:
+    who = " and the ".join(facts["sides"])
+    text = f"What served the {who} is not known, so nobody can say that both were served alike."
+    return f"{text} Log what serves, or run both sides on an endpoint that says it."
+
+
+def _template_changed(facts: Facts) -> str:
+    return f"{_template_differs(facts)}, as the weights do."
+
+
+def _stack_judged(facts: Facts) -> str:
+    return f"What is judged is what serves the model, not the model: {_moved(facts)}."
+
+
+def _stack_unchanged(_: Facts) -> str:
+    return "The release judges what serves the model, and both sides were served alike: any change is noise."
+
+
+def _stack_reported(facts: Facts) -> str:
+    text = f"What served is known only as the logs report it ({' and '.join(facts['stacks'])})"
+    return f"{text}: a change that does not show in it would not be seen."
+
+
+BLOCKS: dict[str, Callable[[Facts], str]] = {
+    "suite_changed": _suite_changed,
+    "scorer_changed": _scorer_changed,
+    "params_changed": _params_changed,
+    "mixed_fingerprint": _mixed_fingerprint,
+    "model_changed": _model_changed,
+    "rebaseline": _rebaseline,
+    "batch_class": _batch_class,
+    "stack_changed": _stack_changed,
+    "unknown_stack": _unknown_stack,
+    "template_changed": _template_changed,
+    "stack_judged": _stack_judged,
+    "stack_unchanged": _stack_unchanged,
+    "stack_reported": _stack_reported,
+}
+
+
+def _moved(facts: Facts) -> str:
+    return render_moved([MovedField(**each) for each in facts["moved"]])
+
+
+def _against(facts: Facts) -> str:
+    [moved] = facts["moved"]
+    return f"{moved['baseline']} against {moved['candidate']}"
+
+
+def _template_differs(facts: Facts) -> str:
+    [moved] = facts["moved"]
+    return f"The chat template differs ({' against '.join(render_sides(MovedField(**moved)))})"

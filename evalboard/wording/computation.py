@@ -1,0 +1,54 @@
+"""Whether two sides are one computation, in a sentence."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from evalboard.wording.numbers import counted, nats_rounded
+
+Facts = Mapping[str, Any]
+
+
+def write_computation(facts: Facts) -> str:
+    """Write what a comparison's `computation` says: {"is_one_bucket"} and the fields of `core.stats.OneComputation`."""
+    if facts["answer"] == "unknown":
+        return _unknown(facts)
+    return _two(facts) if facts["answer"] == "two" else _one(facts)
+
+
+def _two(facts: Facts) -> str:
+    if facts["is_steady"]:
+        return (
+            "Something that no fingerprint shows has changed: repeats of either side are the same to the bit, "
+            f"and the sides differ in {facts['n_apart']:,} of {counted(facts['n_cases'], 'case')}."
+        )
+    opening = "Two computations under one fingerprint" if facts["is_one_bucket"] else "Not the same computation"
+    noise = facts["noise"]
+    times = f", {facts['shift'] / noise:.1f} times the noise of repeats ({nats_rounded(noise)})" if noise else ""
+    return (
+        f"{opening}: over {counted(facts['n_cases'], 'case')} the sides lie further apart than repeats of one side, by "
+        f"{nats_rounded(facts['shift'])}{times}. Fewer than 1 in 1,000 comparisons of one computation look so."
+    )
+
+
+def _one(facts: Facts) -> str:
+    if facts["is_steady"]:
+        return (
+            "One computation, as far as can be seen: repeats of either side and the sides themselves are the same to "
+            f"the bit in {counted(facts['n_cases'], 'case')}."
+        )
+    noise = f" ({nats_rounded(facts['noise'])})" if facts["noise"] else ""
+    return (
+        f"No sign of two computations: over {counted(facts['n_cases'], 'case')} with any difference the sides lie "
+        f"no further apart than repeats of one side{noise}."
+    )
+
+
+def _unknown(facts: Facts) -> str:
+    return (
+        "Whether both sides are one computation is not known: that takes 10 cases whose logprobs differ at all, with "
+        f"3 repeats of each side, or 2 that agree to the bit, and there {_are(facts['n_cases'])}."
+    )
+
+
+def _are(n: int) -> str:
+    return "is 1" if n == 1 else f"are {n}" if n else "are none"

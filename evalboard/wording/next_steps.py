@@ -1,0 +1,104 @@
+"""What a person can do next: a sentence for each step that a verdict offers, by the codes of docs/verdict.md."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from evalboard.wording.numbers import counted, interval
+from evalboard.wording.verdict import cases_needed, in_ten
+
+Facts = Mapping[str, Any]
+
+FOR_BLOCKS = {
+    "mixed_fingerprint": "Run the side that several buckets served again, pinned to one backend.",
+    "model_changed": "Run one and the same model on both stacks.",
+    "batch_class": "Run both sides under one profile.",
+    "stack_changed": "Run both models on one stack, in one window.",
+    "unknown_stack": "Record what serves the responses, or run both sides on an endpoint that says it.",
+}
+RUN_BASELINE_AGAIN = "Run the baseline again with today's suite, settings and stack, then judge against that run."
+
+
+def next_step(code: str, facts: Facts) -> str:
+    """Say what one step is. A step that undoes a block has the block's code as `block`."""
+    if "block" in facts:
+        return FOR_BLOCKS.get(facts["block"], RUN_BASELINE_AGAIN)
+    step = STEPS[code]
+    return step if isinstance(step, str) else step(facts)
+
+
+def _sign(facts: Facts) -> str:
+    if facts["is_ship"]:
+        return "Read the changed cases and what the change says of other cases, then sign."
+    n = facts["n_broken"]
+    broken = "case" if n == 1 else f"{n:,} cases"
+    look = f"Look at the {broken} that broke" if n else "Look at the cases that changed"
+    return f"{look}; then reject the candidate, or waive with a reason and an end date."
+
+
+def _rerun_missing(facts: Facts) -> str:
+    n = facts["n_missing"]
+    what = f"the {n:,} missing responses" if n > 1 else "the missing response" if n else "both sides"
+    return f"Run {what} again."
+
+
+def _import_again(facts: Facts) -> str:
+    """Say what helps a side of a log.
+
+    logged: which of baseline and candidate were read from a log. repeats: what each side should have, or None.
+    """
+    logged, repeats = facts["logged"], facts["repeats"]
+    who, it = f"The {logged[0]} was read from a log, which", "it"
+    if len(logged) > 1:
+        who, it = "Both sides were read from logs, which", "them"
+    times = f", {repeats} repeats on each side" if repeats else ""
+    text = f"{who} cannot be run again here. Run both sides again with the tool that made {it}{times},"
+    return f"{text} and import the new logs: evalboard import LOG."
+
+
+def _settle(facts: Facts) -> str:
+    if "low" not in facts:
+        return f"Run both sides up to {facts['repeats']} repeats: the drop may then be clear among all suites, or gone."
+    where = interval(facts["low"], facts["high"], -facts["tolerance"])
+    then = f"if the change stays as it is, its interval is then {where} points"
+    text = (
+        f"Run both sides up to {facts['repeats']} repeats, {_price(facts)}: that settles it {in_ten(facts['chance'])}"
+    )
+    return f"{text}; {then}."
+
+
+def _settle_targeted(facts: Facts) -> str:
+    noisiest = f"the {counted(facts['n_cases'], 'case')} most likely to flip"
+    text = f"Run {facts['repeats']} more repeats of {noisiest} on both sides, {_price(facts)}"
+    return f"{text}: that settles it {in_ten(facts['chance'])}. The score stays that of all cases."
+
+
+def _price(facts: Facts) -> str:
+    return counted(facts["n_responses"], "response")
+
+
+def _larger_suite(facts: Facts) -> str:
+    """Say how many more cases help. needed: [look, cases] by look, where the suite itself is too small; else None."""
+    if facts["needed"]:
+        return f"Use a larger suite: {cases_needed(facts['needed'])}."
+    return "Use a larger suite: four times the cases halve the interval."
+
+
+STEPS: dict[str, str | Callable[[Facts], str]] = {
+    "sign": _sign,
+    "run_in_turn": "Run both sides again in turn, repeat by repeat, so that the load meets them alike.",
+    "use_paired": "Choose the policy `paired`: it decides case by case, and keeps the range as a warning.",
+    "pin_batch": "Run both sides under a pinned profile, one case at a time; how noisy that is shows once it has run.",
+    "rerun_missing": _rerun_missing,
+    "draw": "Run both sides again under a profile with a temperature above 0.",
+    "use_mean": "Judge by a policy whose metric is the mean.",
+    "draw_again": "Run both sides again: each repeat of a new run is drawn by seeds of its own.",
+    "run_uncached": "Run the eval again with every cache off, the tool's and the gateway's, and import that log.",
+    "pin_backend": "Run the eval again pinned to one backend, with no fallback, and import that log.",
+    "add_repeats": lambda facts: f"Run both sides up to {facts['repeats']} repeats.",
+    "import_again": _import_again,
+    "decide_by_hand": "Decide by hand: waive with a reason and an end date.",
+    "settle": _settle,
+    "settle_targeted": _settle_targeted,
+    "larger_suite": _larger_suite,
+    "share_seeds": "Run the candidate again with the baseline's seed: what both models draw alike then cancels.",
+}

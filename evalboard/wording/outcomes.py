@@ -1,0 +1,36 @@
+"""What chance alone would do to the cases that broke or were fixed between two sides."""
+
+from typing import TYPE_CHECKING
+
+from evalboard.wording.numbers import about, counted
+
+if TYPE_CHECKING:
+    from evalboard.contract.comparison import OutcomeCounts
+    from evalboard.contract.parts import ByChance
+    from evalboard.contract.release import CasesChanged
+
+
+def count_changes(counts: "OutcomeCounts") -> str:
+    """Count the cases of a comparison by outcome, and those that would be there by chance."""
+    text = f"{counted(counts.broken, 'case')} broke, {counts.fixed:,} fixed, {counts.unstable:,} unstable."
+    return " ".join(filter(None, (text, compare_with_chance(counts))))
+
+
+def compare_with_chance(changed: "OutcomeCounts | CasesChanged") -> str:
+    """Say how many cases would change by chance, "" where that is not known."""
+    broken, fixed = changed.broken_by_chance, changed.fixed_by_chance
+    if broken is None or fixed is None:
+        return ""
+    n_broken, n_fixed = about(broken.n_expected), about(fixed.n_expected)
+    return f"By chance alone {n_broken} would break and {'as many' if n_fixed == n_broken else n_fixed} be fixed."
+
+
+def explain_marks(outcome: str, by_chance: "ByChance | None") -> str:
+    """Say how many of a list's cases would stand there by chance, and what the marked ones are; "" where not known."""
+    if by_chance is None:
+        return ""
+    text = f"By chance alone {about(by_chance.n_expected)} would be {outcome}"
+    if not by_chance.n_beyond:
+        return f"{text}, and none of these is beyond chance."
+    n = f"{by_chance.n_beyond:,} {'is' if by_chance.n_beyond == 1 else 'are'}"
+    return f"{text}; {n} marked as beyond chance. At most 1 in 10 of such marks is wrong."

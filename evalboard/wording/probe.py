@@ -1,0 +1,298 @@
+"""The sentence of a probe's finding, made of its state and its numbers (docs/probes.md)."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from evalboard.core.probes import CANARY_BASELINE, CANARY_MIN_BASELINE, CANARY_WINDOW, SEED_SIGNIFICANT
+from evalboard.wording.numbers import counted, listed, p_value, percent, percent_rounded
+
+Numbers = Mapping[str, Any]
+
+SHOWN = 12  # characters of a fingerprint
+MAX_SHOWN = 4  # fingerprints
+
+
+def describe_finding(kind: str, state: str, numbers: Numbers) -> str:
+    """Say what a probe found. state: as `evalboard.core.probes` judged; numbers: those behind it."""
+    if state == "incomplete":
+        return _incomplete(numbers, NEEDED[kind])
+    return SENTENCES[kind][state](numbers) + _failures(numbers["n_failed"])
+
+
+def describe_batch_comparison(state: str, numbers: Numbers) -> str:
+    """Say how two batch probes compare."""
+    if state == "incomplete":
+        return _incomplete(numbers, "half of the copies of both probes, and a prompt with two copies in each")
+    return COMPARISONS[state](numbers) + _failures(sum(side["n_failed"] for side in numbers["sides"]))
+
+
+def _incomplete(numbers: Numbers, needed: str) -> str:
+    n_calls, errors = numbers["n_calls"], numbers["errors"]
+    answered = f"{n_calls - numbers['n_failed']:,} of {n_calls:,} calls came back with an answer"
+    why = f" Most often: {errors[0]['error']}" if errors else ""
+    return f"{answered}, and that is not enough to say. It takes {needed}.{why}"
+
+
+def _failures(n: int) -> str:
+    return f" {counted(n, 'call')} failed and {'is' if n == 1 else 'are'} left out." if n else ""
+
+
+# --- seed
+
+
+def _seed_honoured(numbers: Numbers) -> str:
+    unit, n_same = numbers["compared"], numbers["n_same"]
+    others = f"calls with other seeds part after {numbers['shared_different']:.1f} {unit}s on average"
+    if numbers["is_exact"]:
+        agreement = f"each prompt's calls with one seed, {n_same} in all, gave one text"
+        return f"The seed is honoured exactly: {agreement}, and {others}."
+    n, when = numbers["n_parted"], numbers["median_parted_at"]
+    parted = f"{n} of {n_same} calls with one seed parted from the rest, after {when:g} {unit}s in the median"
+    return f"The seed is honoured as far as noise lets it: {parted}; {others}."
+
+
+def _seed_partly_honoured(numbers: Numbers) -> str:
+    n_same = numbers["n_same"]
+    start = f"The seed has an effect, but {n_same - numbers['n_loyal']} of {n_same} calls behaved as if they had none"
+    if numbers["p_bucket"] < SEED_SIGNIFICANT:
+        [row] = [row for row in numbers["loyal_by_bucket"] if row["bucket"] == numbers["dropping_bucket"]]
+        here = f"{row['n_same'] - row['n_loyal']} of them among the {row['n_same']} that one bucket answered"
+        return f"{start}, {here} ({p_value(numbers['p_bucket'])}): that bucket drops the seed."
+    at_times = "something on the way drops it at times"
+    if numbers["p_early"] < SEED_SIGNIFICANT:
+        more = f"more than noise makes part so early ({p_value(numbers['p_early'])})"
+        return f"{start}, {more}: {at_times}."
+    return f"{start} ({p_value(numbers['p_value'])}): heavy batch noise, or {at_times}."
+
+
+def _seed_ignored(numbers: Numbers) -> str:
+    same, different = numbers["shared_same"], numbers["shared_different"]
+    parts = f"calls with one seed part after {same:.1f} {numbers['compared']}s on average, others after {different:.1f}"
+    chance = f"no later than by chance ({p_value(numbers['p_value'])})"
+    return f"The seed is ignored: {parts}, {chance}. It is dropped somewhere between the client and the sampler."
+
+
+def _seed_deterministic(numbers: Numbers) -> str:
+    n, n_pairs = numbers["n_identical_different"], numbers["n_pairs_different"]
+    texts = f"Different seeds give the same text ({n} of {n_pairs} pairs with different seeds are identical)"
+    n_prompts, n_as_greedy = numbers["n_prompts_greedy"], numbers["n_as_greedy"]
+    if n_prompts and n_as_greedy == n_prompts:
+        return f"{texts}, and it is the one of a temperature of 0: the temperature is dropped. The seed is not tested."
+    if n_prompts and not n_as_greedy:
+        why = "a cache answers, or one seed is put in place of all"
+        return f"{texts}, and a temperature of 0 gives another: the temperature arrives, so {why}."
+    why = "greedy decoding, a cache, or a temperature that is dropped"
+    again = "Probe again at a higher temperature; if nothing changes, the temperature is dropped."
+    return f"{texts}: {why}. The seed is not being tested. {again}"
+
+
+def _seed_too_noisy(numbers: Numbers) -> str:
+    tried = counted(numbers["n_calls"], "call")
+    opening = f"{tried} do not tell whether the seed is honoured ({p_value(numbers['p_value'])})"
+    if numbers["n_more_calls"]:
+        return f"{opening}. It takes {numbers['n_more_calls']} more: 10 prompts with 5 calls in each group."
+    return f"{opening}. Batch noise is too high: probe at a quieter time or with fewer requests side by side."
+
+
+# --- batch, and two of them
+
+
+def _batch_invariant(numbers: Numbers) -> str:
+    n, prompts = numbers["n_copies"], counted(numbers["n_prompts"], "prompt")
+    same = "came out the same" if numbers["n_prompts"] == 1 else "came out like the others of their prompt"
+    share = percent_rounded(numbers["certificate"])
+    rounds = counted(numbers["n_rounds"], "round")
+    limit = f"after {rounds} it is 95 % sure that at most {share} of rounds come out otherwise"
+    return f"All {n:,} copies of {prompts} {same}: {limit}.{_alone(numbers)}"
+
+
+def _batch_moved(start: str, numbers: Numbers) -> str:
+    n, n_unique, prompts = numbers["n_copies"], numbers["n_unique"], counted(numbers["n_prompts"], "prompt")
+    n_other = n - numbers["n_modal"]
+    share = f"{n_other:,} of {n:,} copies ({percent(n_other / n, 1)}) did not have their prompt's commonest text"
+    texts = f"{prompts} gave {n_unique:,} texts, and two copies agree {percent(numbers['agreement'], 1)} of the time"
+    first = numbers["first_divergences"][0]
+    where = f"at position {first['position']} of prompt {first['prompt'] + 1}"
+    leave = "It leaves" if n_other == 1 else f"{first['n']:,} of the {n_other:,} leave"
+    return f"{start}: {share}; {texts}. {leave} that text {where}.{_alone(numbers)}"
+
+
+def _alone(numbers: Numbers) -> str:
+    """Warn of copies that shared no step with anything, which leave the finding without meaning."""
+    company = numbers["batch_max"]
+    if company is None or not company["n_alone"]:
+        return ""
+    if company["max"] == 1:
+        return " Each was decoded alone, though, so this says that answers repeat, and nothing of batches."
+    return f" {company['n_alone']:,} of the {numbers['n_copies']:,} were decoded alone."
+
+
+def _alike(numbers: Numbers) -> str:
+    return f"No difference shows: {_agreements(numbers)} {_chance(numbers, 'p_value', 'p_noise', 'p_texts')}."
+
+
+def _other_noise(numbers: Numbers) -> str:
+    first, second = numbers["agreement"]
+    which = "first" if first < second else "second"
+    return f"The {which} probe is noisier: {_agreements(numbers)} {_chance(numbers, 'p_value', 'p_noise')}."
+
+
+def _other_texts(numbers: Numbers) -> str:
+    n, prompts = numbers["n_other_modal"], counted(numbers["n_prompts"], "prompt")
+    modal = f"{n} of {prompts} {'has' if n == 1 else 'have'} another commonest text, and {_agreements(numbers)}"
+    return f"The texts differ: {modal} {_chance(numbers, 'p_value', 'p_texts')}."
+
+
+def _agreements(numbers: Numbers) -> str:
+    first, second = (percent(each, 1) for each in numbers["agreement"])
+    return f"two copies agree {first} of the time in the first probe and {second} in the second"
+
+
+def _chance(numbers: Numbers, *names: str) -> str:
+    return f"({p_value(min(numbers[name] for name in names if numbers[name] is not None))})"
+
+
+# --- routing
+
+
+def _routing_one(numbers: Numbers) -> str:
+    fingerprint = numbers["fingerprints"][0]["fingerprint"][:SHOWN]
+    since = ", as those of the last run did" if numbers["last_fingerprint"] else ""
+    text = f"One serving stack: {_answers(numbers)} came from fingerprint {fingerprint}{since}."
+    n, share = numbers["n_calls"] - numbers["n_failed"], percent(numbers["certificate"], 0)
+    verb = "rules" if n == 1 else "rule"
+    limit = f"{counted(n, 'answer')} {verb} out a second backend with more than {share} of the requests, 95 % sure."
+    return f"{text} {limit}{_silent(numbers)}"
+
+
+def _routing_rotated(numbers: Numbers) -> str:
+    now, last = numbers["fingerprints"][0]["fingerprint"][:SHOWN], numbers["last_fingerprint"][:SHOWN]
+    turn = f"{_answers(numbers)} came from fingerprint {now}, and the last one known was {last}"
+    expired = "Baselines of the old one have expired."
+    return f"The serving stack has been rotated: {turn}. {expired}{_silent(numbers)}"
+
+
+def _routing_several(numbers: Numbers) -> str:
+    known = [row for row in numbers["fingerprints"] if row["fingerprint"] is not None]
+    parts = [f"{row['fingerprint'][:SHOWN]} ({percent(row['share'], 0)})" for row in known[:MAX_SHOWN]]
+    parts += [f"{len(known) - MAX_SHOWN} more"] if len(known) > MAX_SHOWN else []
+    parts += [f"unknown ones ({numbers['n_unknown']})"] if numbers["n_unknown"] else []
+    origin = f"{_answers(numbers)} came from {listed(parts)}"
+    spread = "A run spread over them is no single measurement."
+    return f"{len(known)} serving stacks answer: {origin}. {spread}{_silent(numbers)}"
+
+
+def _routing_unknown(numbers: Numbers) -> str:
+    share = f"{numbers['n_unknown']} of {_answers(numbers)} came without a fingerprint"
+    return f"Who answers is not known: {share}, and an unknown stack is equal to none.{_silent(numbers)}"
+
+
+def _answers(numbers: Numbers) -> str:
+    n = numbers["n_calls"] - numbers["n_failed"]
+    return f"{counted(n, 'answer')} of {counted(numbers['n_workers'], 'worker')}"
+
+
+def _silent(numbers: Numbers) -> str:
+    n = numbers["n_workers_silent"]
+    return f" {counted(n, 'worker')} gave no answer." if n else ""
+
+
+# --- canary
+
+
+def _canary_too_few(numbers: Numbers) -> str:
+    n_runs, n_differing = numbers["n_runs"], numbers["n_prompts_differing"]
+    needed = f"It takes {CANARY_MIN_BASELINE} runs and {CANARY_WINDOW} newer ones to tell a change from noise"
+    text = f"{needed}, and there {'is' if n_runs == 1 else 'are'} {n_runs}: {numbers['n_more_runs']} more."
+    if n_runs == 1:
+        return text
+    if not n_differing:
+        return f"{text} So far all {n_runs} gave the same bits."
+    prompts = counted(numbers["n_prompts"], "prompt")
+    return f"{text} So far {n_differing} of {prompts} differ, by up to {numbers['largest_span']:.2g} nats."
+
+
+def _canary_stable(numbers: Numbers) -> str:
+    if numbers["p_value"] is None:
+        prompts = counted(numbers["n_prompts"], "prompt")
+        return f"No change: {prompts} gave the same bits in all {numbers['n_runs']} runs.{_short(numbers)}"
+    by_chance = f"as they do by chance ({_test(numbers)})"
+    return f"No change: {_movement(numbers)}, {by_chance}.{_short(numbers)}"
+
+
+def _canary_changed(numbers: Numbers) -> str:
+    if numbers["p_value"] is None:
+        n, prompts = numbers["n_prompts_outside"], counted(numbers["n_prompts"], "prompt")
+        before = f"the {numbers['n_baseline']} runs before, which all gave the same bits"
+        return f"The answers have changed: {n} of {prompts} differ from {before}.{_short(numbers)}"
+    return f"The answers have changed: {_movement(numbers)}, {_effect(numbers)}.{_short(numbers)}"
+
+
+def _canary_partly_changed(numbers: Numbers) -> str:
+    n, limit = numbers["n_outliers"], numbers["outlier_threshold"]
+    n_requests, n_before = numbers["n_requests"], numbers["n_baseline"]
+    counts = f"{n} of {n_requests} answers lie outside all that the {n_before} runs before gave"
+    share = f"about {percent_rounded(numbers['outlier_share'])} of the newest requests or more"
+    is_new = numbers["outliers_by_run"][-1] == n
+    first = " All of them are of the newest run, which may be the first after a change." if is_new else ""
+    return f"Something else answers {share}: {counts}, and noise explains up to {limit}.{first}{_short(numbers)}"
+
+
+def _canary_drift(numbers: Numbers) -> str:
+    why = "New batch shapes or a very small change: if it lasts, ask who serves it what has changed."
+    return f"A small drift: {_movement(numbers)}, {_effect(numbers)}. {why}{_short(numbers)}"
+
+
+def _movement(numbers: Numbers) -> str:
+    return f"logprobs moved by {numbers['statistic']:.2g} nats on average"
+
+
+def _effect(numbers: Numbers) -> str:
+    return f"{numbers['effect_ratio']:.1f} times the noise between runs ({_test(numbers)})"
+
+
+def _test(numbers: Numbers) -> str:
+    runs = f"the newest {numbers['n_window']} runs against the {numbers['n_baseline']} before"
+    return f"{p_value(numbers['p_value'])}; {runs}"
+
+
+def _short(numbers: Numbers) -> str:
+    n = numbers["n_baseline"]
+    return f" The baseline has {n} of its {CANARY_BASELINE} runs so far." if n < CANARY_BASELINE else ""
+
+
+# What it takes to say anything, as the rest of "It takes …".
+NEEDED = {
+    "seed": "half of the calls, with two of each group for some prompt",
+    "batch": "half of the copies, and two of some prompt",
+    "routing": "half of the calls",
+    "canary": "half of the prompts, with logprobs",
+}
+SENTENCES: dict[str, dict[str, Callable[[Numbers], str]]] = {
+    "seed": {
+        "honoured": _seed_honoured,
+        "partly_honoured": _seed_partly_honoured,
+        "ignored": _seed_ignored,
+        "deterministic": _seed_deterministic,
+        "too_noisy": _seed_too_noisy,
+    },
+    "batch": {
+        "invariant": _batch_invariant,
+        "nearly": lambda numbers: _batch_moved("Nearly invariant", numbers),
+        "variant": lambda numbers: _batch_moved("What else is decoded changes answers", numbers),
+    },
+    "routing": {
+        "one": _routing_one,
+        "rotated": _routing_rotated,
+        "several": _routing_several,
+        "unknown": _routing_unknown,
+    },
+    "canary": {
+        "too_few": _canary_too_few,
+        "stable": _canary_stable,
+        "changed": _canary_changed,
+        "partly_changed": _canary_partly_changed,
+        "drift": _canary_drift,
+    },
+}
+COMPARISONS = {"alike": _alike, "other_noise": _other_noise, "other_texts": _other_texts}

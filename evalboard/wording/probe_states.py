@@ -1,0 +1,100 @@
+"""What a probe's states mean to a reader: a word, whether it is well, and what to do (docs/probes.md has the rules).
+
+Apart from `wording.probe`, whose numpy the command line would wait for at its start.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class StateWords:
+    """What a page or a command shows of a state.
+
+    standing: "good", "bad" (somebody must act), "unsettled" (it cannot be told which), "early" (nothing to hold it
+    against yet) or "unknown" (too few calls were answered).
+    """
+
+    word: str
+    standing: str
+    advice: str = ""
+
+
+INCOMPLETE = StateWords(
+    "Incomplete",
+    "unknown",
+    "Look at the calls without an answer, put right what failed, and probe again.",
+)
+STATES: dict[str, dict[str, StateWords]] = {
+    "seed": {
+        "honoured": StateWords("Seed honoured", "good"),
+        "partly_honoured": StateWords(
+            "Seed partly honoured",
+            "bad",
+            "See below whether one bucket drops it; if none does, probe under pinned, where nothing shares a step.",
+        ),
+        "ignored": StateWords(
+            "Seed ignored",
+            "bad",
+            "Repeats cannot be reproduced by their seeds: look for a gateway or a server setting that drops the field.",
+        ),
+        "deterministic": StateWords(
+            "Deterministic regardless",
+            "bad",
+            "The seed was not tested. Probe again at a temperature of 1.5; if the texts stay alike, it is dropped.",
+        ),
+        "too_noisy": StateWords("Too noisy to tell", "unsettled", "Probe again with 10 prompts, or at a quieter time."),
+        "incomplete": INCOMPLETE,
+    },
+    "batch": {
+        "invariant": StateWords("Invariant", "good"),
+        "nearly": StateWords(
+            "Nearly invariant",
+            "good",
+            "A run of many cases will still meet such a place: expect a case or two to move, or decode under pinned.",
+        ),
+        "variant": StateWords(
+            "Variant",
+            "bad",
+            "Judge releases under pinned or invariant; under fast, an answer depends on what else is decoded.",
+        ),
+        "incomplete": INCOMPLETE,
+    },
+    "routing": {
+        "one": StateWords("One stack", "good"),
+        "several": StateWords(
+            "Several stacks",
+            "bad",
+            "Bring the pool's workers to one version and one kind of hardware, or give each kind its own pool.",
+        ),
+        "rotated": StateWords("Rotated", "bad", "Run the baselines of this endpoint again before the next release."),
+        "unknown": StateWords(
+            "Stack not known",
+            "unsettled",
+            "See which worker sends no fingerprint; what it serves can be compared with nothing.",
+        ),
+        "incomplete": INCOMPLETE,
+    },
+    "canary": {
+        "stable": StateWords("Stable", "good"),
+        "changed": StateWords(
+            "Changed",
+            "bad",
+            "Find out what was changed, and run the baselines of this endpoint again; this run begins a new one here.",
+        ),
+        "partly_changed": StateWords(
+            "Partly changed",
+            "bad",
+            "Something else answers a part of the requests: probe the routing, and look for a rollout under way.",
+        ),
+        "drift": StateWords(
+            "Drift", "unsettled", "Nothing to do yet; two in a row are a question to whoever serves the endpoint."
+        ),
+        "too_few": StateWords("Too few runs yet", "early", "Ask the same again a few times a day."),
+        "incomplete": INCOMPLETE,
+    },
+}
+
+
+def describe_state(kind: str, state: str) -> StateWords:
+    """Return a state's words; a state that is not known, as a newer server may send it, is bad and not passed over."""
+    return STATES.get(kind, {}).get(state) or StateWords(state.replace("_", " ").capitalize(), "bad")

@@ -1,0 +1,230 @@
+"""The sentences about a run: what nobody may miss about it, why nobody works at it, and what a worker leaves alone."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from evalboard.wording.numbers import capital, counted, listed, nats_rounded, percent_at_least, percent_rounded, points
+
+if TYPE_CHECKING:
+    from evalboard.contract.run import Ahead
+
+Facts = Mapping[str, Any]
+
+PINS_NAMED = 3
+
+
+def warning(code: str, facts: Facts) -> str:
+    """Say what nobody may miss about a run."""
+    return _fill(WARNINGS[code], facts)
+
+
+def waiting(code: str, facts: Facts) -> str:
+    """Say why nobody works at a run that is neither ended nor being decoded."""
+    return _fill(WAITING[code], facts)
+
+
+def queue_full(person: str, *, n_waiting: int, n_more: int, limit: int, run_ids: Sequence[int]) -> str:
+    """Say why no more of a person's work is queued, and what to do; run_ids: of those with the most, most first."""
+    would = f"{counted(n_more, 'response')} more would make {n_waiting + n_more:,} in the queue of {person}"
+    text = f"{would}, and one person may have {limit:,} there."
+    if not run_ids:
+        return f"{text} Ask for fewer repeats, or have EVALBOARD_MAX_QUEUED_RESPONSES raised."
+    runs = f"{'run' if len(run_ids) == 1 else 'runs'} {listed([str(run_id) for run_id in run_ids])}"
+    return f"{text} Wait until some are decoded, or cancel what is not needed; most are of {runs}."
+
+
+def describe_ahead(ahead: "Ahead") -> str:
+    """Say what stands before a queued run: "3 shards of 2 runs stand before it; about 4 min at the present rate."."""
+    if not ahead.n_shards:
+        return "Nothing stands before it."
+    stand = "stands" if ahead.n_shards == 1 else "stand"
+    text = f"{counted(ahead.n_shards, 'shard')} of {counted(ahead.n_runs, 'run')} {stand} before it"
+    return f"{text}." if ahead.seconds is None else f"{text}; about {duration(ahead.seconds)} at the present rate."
+
+
+def duration(seconds: float) -> str:
+    """Write how long something takes, roughly: "40 s", "4 min", "3 h"."""
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.0f} h"
+
+
+def leaves_alone(facts: Facts) -> str:
+    """Say which work a worker leaves to others: "Leaves run 7 alone: it keeps to another serving stack."."""
+    return f"Leaves {facts['noun']} {facts['id']} alone: {facts['why']}"
+
+
+def left_out_metric(code: str) -> str:
+    """Say which metrics of draws are not there, and why."""
+    return LEFT_OUT_METRICS[code]
+
+
+def explain_no_interval(code: str) -> str | None:
+    """Say why a metric has no interval on these cases; None where it has one."""
+    return f"{NO_INTERVAL[code]} {REACH_HOLDS}" if code else None
+
+
+def describe_metric(name: str) -> str:
+    """Say what "pass@5" or another metric of draws is, for a table."""
+    kind, k = name[:5], name[5:]
+    return METRICS[kind].format(k=k) if kind in METRICS else METRICS[name[:4]].format(k=name[4:])
+
+
+def describe_split(total: float, sampler: float | None, batch: float | None, *, n_buckets: int) -> str:
+    """Say what moves a score: "Of 1.2 points between runs: sampler 1.1, batch 0.4, backend none seen."."""
+    backend = "backend none seen" if n_buckets == 1 else "backends scored apart"
+    if sampler is None or batch is None:
+        text = f"Of {points(total)} points between runs: sampler and batch together {points(total)}, {backend}."
+        return f"{text} The batch alone was not measured: run the same seed under another batch class."
+    return f"Of {points(total)} points between runs: sampler {points(sampler)}, batch {points(batch)}, {backend}."
+
+
+def clock(at: datetime) -> str:
+    """Write a time of today: "07:02:11 UTC"."""
+    return f"{at.astimezone(UTC):%H:%M:%S} UTC"
+
+
+def _fill(sentence: str | Callable[[Facts], str], facts: Facts) -> str:
+    return sentence.format(**facts) if isinstance(sentence, str) else sentence(facts)
+
+
+def _pins_broken(facts: Facts) -> str:
+    pins = facts["pins"]
+    named = ", ".join(f"{name} (should be {due}, is {actual})" for name, due, actual in pins[:PINS_NAMED])
+    more = f" and {len(pins) - PINS_NAMED} more" if len(pins) > PINS_NAMED else ""
+    what = f"{counted(len(pins), 'pin')} {'is' if len(pins) == 1 else 'are'}"
+    return f"{what} broken: {named}{more}. The run was not decoded as its profile says."
+
+
+def _failed(facts: Facts) -> str:
+    first_line = next(iter(facts["failure"].strip().splitlines()), "")  # a traceback may follow; history keeps it
+    return f"The run failed, so it has no score. {first_line}".strip()
+
+
+def _incomplete(facts: Facts) -> str:
+    why = [*facts["by_code"].items(), ("not in the log" if facts["is_log"] else "never decoded", facts["n_never"])]
+    parts = ", ".join(f"{n:,} {code}" for code, n in sorted(why, key=lambda part: -part[1]) if n)
+    n_missing, total = sum(n for _, n in why), counted(facts["n_total"], "response")
+    return f"{n_missing:,} of {total} {'is' if n_missing == 1 else 'are'} missing ({parts}); no score is given."
+
+
+def _unvouched(facts: Facts) -> str:
+    n = facts["n"]
+    text = f"{counted(n, 'response')} {'is' if n == 1 else 'are'} not vouched for"
+    return f"{text}: the engine's self-check no longer gave the same bits."
+
+
+def _left_alone(facts: Facts) -> str:
+    return f"Every worker of pool {facts['pool']} leaves this run alone. {_reasons(facts)}"
+
+
+def _resting(facts: Facts) -> str:
+    pool, n, until = facts["pool"], facts["n_resting"], clock(facts["until"])
+    who = f"The worker of pool {pool} rests" if n == 1 else f"{n} workers of pool {pool} rest"
+    text = f"{who} after failures of the engine, until {until}"
+    return f"{text}; the others leave this run alone. {_reasons(facts)}" if facts["reasons"] else f"{text}."
+
+
+def _queued(facts: Facts) -> str:
+    at_work = ", all at work on other runs" if facts["are_busy"] else ""
+    text = f"Waits for a worker of pool {facts['pool']}; {facts['n_alive']} seen lately{at_work}."
+    ahead = facts["ahead"]
+    return f"{text} {describe_ahead(ahead)}" if ahead and ahead.n_shards else text
+
+
+def _reasons(facts: Facts) -> str:
+    """Say why workers leave a run alone: "It keeps to another serving stack. 2 workers: no GPU is there."."""
+    return " ".join(f"{n} workers: {why}" if n > 1 else capital(why) for why, n in facts["reasons"])
+
+
+def _truncated(facts: Facts) -> str:
+    """Say how many answers ended in thinking; of a log, whose own scores may stand, not what they score."""
+    was, score = ("was cut inside its", "scores") if facts["n"] == 1 else ("were cut inside their", "score")
+    what = "" if facts["is_log"] else f" and {score} 0"
+    return f"{counted(facts['n'], 'answer')} {was} thinking{what}: raise max_tokens."
+
+
+def _two_computations(facts: Facts) -> str:
+    """Say that some responses of a bucket lie far from the others of their case."""
+    responses, noise = facts["responses"], facts["noise"]
+    agree = f"within {nats_rounded(noise)}" if noise else "to the bit"
+    lie = f"lie {nats_rounded(facts['distance'])} from"
+    where = f"{counted(len(responses), 'response')} in {counted(len({case for case, _ in responses}), 'case')}"
+    must = "Repeats must be the same to the bit here; look" if facts["is_steady"] else "Look"
+    look = f"{must} for requests that were routed to another build."
+    if facts.get("n_responses") is None:  # an earlier Evalboard did not count them
+        return f"Two computations answered: {where} {lie} the others of their case, which agree {agree}. {look}"
+    agreeing = percent_at_least(facts["n_agreeing"] / facts["n_responses"])
+    share = percent_rounded(len(responses) / facts["n_responses"])
+    return (
+        f"Two computations answered: {agreeing} of the responses agree with most others of their case, and {share} "
+        f"({where}) {lie} those others, which agree {agree}. {look}"
+    )
+
+
+def _unsteady(facts: Facts) -> str:
+    """Say that repeats differ where they should be the same to the bit."""
+    n, cases, total = facts["n_apart"], facts["cases"], counted(facts["n_cases"], "case")
+    more = f" and {n - len(cases):,} more" if n > len(cases) else ""
+    return (
+        f"Repeats are not the same to the bit in {n:,} of {total} ({', '.join(cases)}{more}), and "
+        f"under batch class {facts['batch_class']} they must be: something moves bits that no fingerprint shows. "
+        "Replay one of them to see whether it comes again."
+    )
+
+
+METRICS = {
+    "avg@": "the score: how often a draw is right",
+    "pass@": "how often at least one of {k} draws is right",
+    "pass^": "how often all of {k} draws are right",
+    "maj@": "how often the answer is right that most of {k} draws gave; a tie is broken by chance",
+}
+NO_INTERVAL = {
+    "every_draw": "Every draw of a case is taken, so that none can be left out to measure how far one moves it; with "
+    "further repeats one can.",
+    "vote": "A vote of fewer draws is another vote, so that none can be left out to measure how far this one moves.",
+    "draws_missing": "Some draws are missing.",
+}
+REACH_HOLDS = "The interval for cases like these holds for these as well, and is wider than it need be."
+LEFT_OUT_METRICS = {
+    "graded": "Some scores lie between wrong and right. pass@k, pass^k and maj@n count right draws; they are left out.",
+    "answers_unlike": "The scorer reads no single answer out of a response, so it is not known which draws agree, and "
+    "maj@n is left out.",
+    "answers_unread": "The responses were scored before their answers were stored, so maj@n is left out. Score the run "
+    "again with the suite's own scorer to have it.",
+}
+
+# A sentence is a text with the names of its facts, or a function where it takes more than to fill them in.
+Table = Mapping[str, str | Callable[[Facts], str]]
+
+WAITING: Table = {
+    "nobody": "No worker of pool {pool} is there; start one with `evalboard worker --pool {pool}`.",
+    "left_alone": _left_alone,
+    "resting": _resting,
+    "paused": lambda facts: f"The engine did not start; it is tried again at {clock(facts['until'])}.",
+    "queued": _queued,
+}
+
+WARNINGS: Table = {
+    "pins_broken": _pins_broken,
+    "failed": _failed,
+    "cancelled": "The run was cancelled with {n_done:,} of {n_total:,} responses; it has no score.",
+    "incomplete": _incomplete,
+    "several_buckets": "{n} buckets served this run; it is scored per bucket and never as a whole.",
+    "unvouched": _unvouched,
+    "truncated": _truncated,
+    "two_computations": _two_computations,
+    "unsteady": _unsteady,
+    "self_check_differs": "Engine processes of one bucket gave different self-checks: something moves bits that no "
+    "fingerprint shows.",
+    "unknown_stack": "The log does not say what served some responses, so they are comparable with no other run.",
+    "text_only": "{text}",  # as its import said
+    "unclean_responses": "{text}",
+    "imported": "Read from a log of {tool}, which does not say how the responses were batched.",
+    "no_matching_worker": lambda facts: waiting(facts["why"], facts),
+    "queue_delayed": "The queue is delayed. {why}",
+    "rough_profile": "Profile {profile} batches cases as they come: a rough signal, never a release decision.",
+    "one_process": "All {n} repeats shared one engine process, so the range does not show what a fresh start changes.",
+    "coarse_suite": lambda facts: f"One of {(n := facts['n_cases']):,} cases is worth {points(100 / n)} points.",
+}

@@ -1,0 +1,281 @@
+"""The sentences of a verdict: numbers in points with one decimal, their spread, and what to do about them.
+
+Each takes the facts of `core.verdict.gate_facts`; a line of a verdict is a code with facts.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from evalboard.wording.comparability import explain_block
+from evalboard.wording.numbers import (
+    about,
+    capital,
+    change_and_interval,
+    counted,
+    digits_beside,
+    interval,
+    limit,
+    listed,
+    percent,
+    points,
+    signed,
+)
+from evalboard.wording.verdict_names import verdict_name
+
+Facts = Mapping[str, Any]
+
+MARK_WORDS = {"cached": "out of a cache", "fallback": "after a fallback"}  # by the marks of core.stats.NO_DRAW_MARKS
+
+
+def reason(code: str, facts: Facts) -> str:
+    """Say why a gate's verdict is what it is."""
+    return line(REASONS, code, facts)
+
+
+def line(sentences: Mapping[str, Callable[[Facts], str]], code: str, facts: Facts) -> str:
+    """Return a line's sentence; what has none here is a block of `core.compare`."""
+    return sentences[code](facts) if code in sentences else explain_block(code, facts)
+
+
+def accepted(facts: Facts) -> str:
+    """Name the tolerance: "1.0 point you accept"."""
+    return f"{limit_points(facts['tolerance'])} you accept"
+
+
+def limit_points(value: float) -> str:
+    """Write points that people chose: "1.0 point", "1.5 points"."""
+    return f"{limit(value)} {'point' if value == 1 else 'points'}"
+
+
+def cases_needed(needed: Sequence[Sequence[int]]) -> str:
+    """Count the cases with which the policy could settle it: "93 cases at 5 repeats, 52 at 10 or 26 at 20".
+
+    needed: [look, cases] by look.
+    """
+    (first, n_first), *rest = needed
+    others = [f"{n:,} at {look}" for look, n in rest]
+    return listed([f"{n_first:,} cases at {first} repeats", *others], "or")
+
+
+def _where(facts: Facts) -> str:
+    """Give the change, its interval and the interval's level: what a claim about it rests on, without a full stop."""
+    known = facts["change"]
+    change, span = change_and_interval(known["difference"], known["low"], known["high"], -facts["tolerance"])
+    return f"{change} points, in {span} ({percent(known['level'])} interval)"
+
+
+def _within_tolerance(facts: Facts) -> str:
+    return f"{_on_these(facts)} the candidate is no worse than the {accepted(facts)}: {_where(facts)}."
+
+
+def _better(facts: Facts) -> str:
+    return f"{_on_these(facts)} the candidate is better than the baseline: {_where(facts)}."
+
+
+def _small_real_drop(facts: Facts) -> str:
+    text = f"{_on_these(facts)} the candidate is worse than the baseline, but no worse than the {accepted(facts)}"
+    return f"{text}: {_where(facts)}."
+
+
+def _regression(facts: Facts) -> str:
+    n, n_fixed = facts["change"]["n_broken"], facts["change"]["n_fixed"]
+    fixed = f"{n_fixed:,} were" if n_fixed > 1 else "1 was" if n_fixed else "none was"
+    text = f"{_on_these(facts)} the candidate is worse than the {accepted(facts)}: {_where(facts)}."
+    if not n:
+        return text
+    n_by_chance = facts["change"]["n_broken_by_chance"]
+    by_chance = "" if n_by_chance is None else f"; by chance alone {about(n_by_chance)} would break"
+    return f"{text} {counted(n, 'case')} broke and {fixed} fixed{by_chance}."
+
+
+def _not_settled(facts: Facts) -> str:
+    if "n_gates" in facts:  # a drop among several suites: facts["alone"] is what its gate alone would say
+        alone = f"Alone this would be {verdict_name('no_ship')}"
+        known = reason(facts["alone"]["code"], facts["alone"]["facts"])
+        return f"{alone}; with {facts['n_gates']} suites looked at it is not enough (Holm's rule). {known}"
+    text = f"{_on_these(facts)} the candidate may be worse than the {accepted(facts)}, or not: {_where(facts)}."
+    return f"{text} {_what_settles(facts)}"
+
+
+def _what_settles(facts: Facts) -> str:
+    """Say what more repeats are worth, as a chance that was checked against what came of it (docs/verdict.md)."""
+    last, chance = facts["looks"][-1], in_ten(facts["settling"]["chance"])
+    if facts["settling"]["look"] is not None:
+        text = f"{facts['settling']['look']} repeats on each side would settle it {chance}."
+    elif not facts["later_looks"]:
+        text = f"More repeats change nothing: the policy looks at {last} on each side and no more."
+    else:
+        text = f"More repeats would hardly settle it: {last} on each side do so {chance}."
+    targeted = facts["targeted_settling"]
+    if targeted is None:
+        return text
+    noisiest = f"{targeted['repeats']} more of the {counted(targeted['n_cases'], 'case')} most likely to flip"
+    return f"{text} {capital(noisiest)} do so {in_ten(targeted['chance'])}."
+
+
+def in_ten(chance: float) -> str:
+    """Write a chance, "about 4 times in 10"; never sure, as what it rests on is an estimate."""
+    if chance < 0.1:
+        return "less than once in 10"
+    if chance >= 0.95:
+        return "more than 9 times in 10"
+    return f"about {round(10 * chance)} times in 10" if chance >= 0.15 else "about once in 10"
+
+
+def _suite_too_small(facts: Facts) -> str:
+    """Say that even the policy's interval at rest is too wide; half_width: its half."""
+    n, half_width = facts["n_judged"], facts["half_width"]
+    digits = digits_beside((half_width,), facts["tolerance"])
+    few = f"{counted(n, 'case')} {'is' if n == 1 else 'are'} too few"
+    text = (
+        f"{few}: even if none moved, {facts['look']} repeats leave ±{points(min(half_width, 100.0), digits)} points, "
+        f"more than the {accepted(facts)}. It would take {cases_needed(facts['needed'])}."
+    )
+    return f"{text} The change is {signed(facts['change']['difference'])} points so far. {_what_settles(facts)}"
+
+
+def _rebaseline(facts: Facts) -> str:
+    return expired_baseline(facts) if "expired_at" in facts else explain_block("rebaseline", facts)
+
+
+def expired_baseline(facts: Facts) -> str:
+    """Say since when a baseline no longer holds; first_run: that the new stack served."""
+    text = f"The baseline, run {facts['baseline']}, expired on {facts['expired_at']}: from run {facts['first_run']} on,"
+    return f"{text} another stack serves {facts['endpoint']} under {facts['profile']}. Run the baseline again."
+
+
+def _noisy(facts: Facts) -> str:
+    """Say why no regression is read from it; scatter: over how many points flips of cases alone spread 5 repeats."""
+    parts = [f"the {name}'s range of {range5(facts, name)}" for name in facts["noisy"]]
+    verb = "is" if len(parts) == 1 else "are"
+    guard = f"wider than the guard of {limit_points(facts['guard'])}"
+    text = f"{listed(parts)} {verb} {guard}, so neither a drop nor a gain is read from it."
+    return f"{capital(text)} Flips of single cases alone spread 5 repeats over about {points(facts['scatter'])} points."
+
+
+def _too_few_repeats(facts: Facts) -> str:
+    text = f"A rough signal only: a verdict takes {facts['looks'][0]} repeats on each side, and {have(facts)}."
+    if facts["change"] is None:
+        return text
+    text = f"{text} So far the change is {_where(facts)}."
+    if facts["change"]["method"] is None:
+        return f"{text} One repeat on each side shows no noise, so the interval takes every case that moved for noise."
+    return text
+
+
+def _one_draw(facts: Facts) -> str:
+    """Say why the repeats of a side tell nothing of its noise."""
+    sides = " and of the ".join(facts["one_draw"])
+    text = f"All repeats of the {sides} were sent one seed at T = {temperature(facts)}, so they count as one draw"
+    text = f"{text}: how far a score moves by chance is not known, and no verdict is taken."
+    return f"{text} A verdict takes repeats that each have a seed of their own, or none."
+
+
+def _no_metric(facts: Facts) -> str:
+    """Say why the metric that the policy names cannot be taken; why: greedy or graded."""
+    text = f"The policy judges by {facts['metric']}, which counts the right draws of a case"
+    if facts["why"] == "greedy":
+        return f"{text}, and at a temperature of 0 nothing is drawn."
+    return f"{text}, and some scores of this suite lie between wrong and right."
+
+
+def _too_few_draws(facts: Facts) -> str:
+    """Say why nothing is decided where answers are no draws."""
+    left_out = facts["left_out"]
+    text = f"{count_left_out(facts)}, which tells nothing of the model's own noise. Without"
+    text = f"{text} {'it' if left_out_is_one(facts) else 'them'}"
+    if left_out["is_look_lost"]:
+        return f"{text}, {have(facts)}, and a verdict takes {facts['looks'][0]} on each side."
+    n = left_out["n_cases"]
+    cases = f"{n:,} of {counted(facts['n_cases'], 'case')} {has(n)} no answer on one side"
+    return f"{text}, {cases}, and a verdict takes 99 % of the cases."
+
+
+def _incomplete(facts: Facts) -> str:
+    n, missing = facts["n_unjudged"], facts["missing"]
+    if not facts["n_judged"]:
+        return "No case has a score on both sides, so there is nothing to compare."
+    if missing["low"] is None or missing["high"] is None or 100 * n > facts["n_cases"]:
+        share = f"{n:,} of {facts['n_cases']:,} cases ({percent(missing['share'], 1)})"
+        return f"{share} have no score on one side, and a verdict takes 99 % of the cases: {count_missing(facts)}."
+    span = interval(missing["low"], missing["high"], -facts["tolerance"])
+    they_decide = "it decides" if count_all_missing(facts) == 1 else "they decide"
+    text = f"{count_missing(facts)}, and {they_decide}: whatever the answers, the change lies anywhere in {span} points"
+    return f"{capital(text)}, so the candidate may be worse than the {accepted(facts)}, or not."
+
+
+REASONS: dict[str, Callable[[Facts], str]] = {
+    "within_tolerance": _within_tolerance,
+    "better": _better,
+    "small_real_drop": _small_real_drop,
+    "regression": _regression,
+    "not_settled": _not_settled,
+    "suite_too_small": _suite_too_small,
+    "noisy": _noisy,
+    "too_few_repeats": _too_few_repeats,
+    "one_draw": _one_draw,
+    "no_metric": _no_metric,
+    "cached": _too_few_draws,
+    "fallback": _too_few_draws,
+    "incomplete": _incomplete,
+    "rebaseline": _rebaseline,
+}
+
+
+def _on_these(facts: Facts) -> str:
+    n = facts["n_judged"]
+    by = "" if facts["metric"] == "mean" else f", by {facts['metric']},"
+    return f"On this case{by}" if n == 1 else f"On these {n:,} cases{by}"
+
+
+def have(facts: Facts) -> str:
+    n_candidate, n_baseline = facts["k_candidate"], facts["k_baseline"]
+    if n_candidate == n_baseline:
+        return f"each side has {counted(n_candidate, 'repeat')}"
+    return f"the candidate has {counted(n_candidate, 'repeat')} and the baseline {n_baseline}"
+
+
+def temperature(facts: Facts) -> str:
+    temperatures = [facts["draws"][name]["temperature"] for name in ("baseline", "candidate")]
+    return listed(list(dict.fromkeys(f"{value:g}" for value in temperatures if value)))
+
+
+def range5(facts: Facts, name: str) -> str:
+    """Write a range as the guard reads it."""
+    width, n = facts["sides"][name]["range5"], facts["sides"][name]["n_repeats"]
+    over = f"over {n} repeats" if n <= 5 else f"over 5 of {n} repeats"
+    return f"{points(width, digits_beside((width,), facts['guard']))} points {over}"
+
+
+def count_missing(facts: Facts) -> str:
+    counts = [(name, facts["missing"][f"n_{name}"]) for name in ("candidate", "baseline")]
+    parts = [f"{counted(n, 'response')} of the {name}" for name, n in counts if n]
+    verb = "is" if count_all_missing(facts) == 1 else "are"
+    return f"{listed(parts)} {verb} missing" if parts else "no response came"
+
+
+def count_all_missing(facts: Facts) -> int:
+    n_candidate: int = facts["missing"]["n_candidate"]
+    n_baseline: int = facts["missing"]["n_baseline"]
+    return n_candidate + n_baseline
+
+
+def left_out_is_one(facts: Facts) -> bool:
+    """Tell whether one answer alone is left out, so that a sentence says "it"."""
+    return sum(sum(facts["left_out"][name].values()) for name in ("candidate", "baseline")) == 1
+
+
+def count_left_out(facts: Facts) -> str:
+    """Count by side and mark: "3,200 responses of the candidate came out of a cache and 4 after a fallback"."""
+    parts = []
+    for name in ("candidate", "baseline"):
+        marked: Sequence[tuple[int, str]] = [(n, MARK_WORDS[mark]) for mark, n in facts["left_out"][name].items()]
+        first, *more = marked or [(0, "")]
+        if first[0]:
+            rest = [f"{n:,} {came}" for n, came in more]
+            parts.append(listed([f"{counted(first[0], 'response')} of the {name} came {first[1]}", *rest]))
+    return listed(parts)
+
+
+def has(n: int) -> str:
+    return "has" if n == 1 else "have"

@@ -1,0 +1,47 @@
+"""What people fill in to let programs in, and to have programs told."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django import forms
+from django.utils import timezone
+
+from frontend.shell.forms import PlainForm
+from runs.access import LONGEST_NAME, SCOPES
+from runs.webhooks import EVENTS, LONGEST_URL
+
+WHAT_SCOPES_DO = {
+    "read": "look at everything",
+    "run": "start runs, push suites, ask for releases",
+    "sign": "set baselines, sign releases off",
+    "admin": "change endpoints, profiles, policies, names of models; delete runs; webhooks and everybody's tokens",
+}
+DAYS = {7: "a week", 30: "30 days", 90: "90 days", 180: "180 days", 365: "a year"}
+
+
+class TokenForm(PlainForm):
+    name = forms.CharField(max_length=LONGEST_NAME, label="What is it for?", help_text="Such as nightly-ci.")
+    scopes = forms.MultipleChoiceField(widget=forms.CheckboxSelectMultiple, label="What may it do?")
+    days = forms.TypedChoiceField(coerce=int, choices=tuple(DAYS.items()), initial=90, label="How long does it hold?")
+
+    def __init__(self, *args: Any, scopes: frozenset[str], **kwargs: Any) -> None:
+        """`scopes` are the person's own: others would do nothing."""
+        super().__init__(*args, **kwargs)
+        choices = [(name, f"{name}: {WHAT_SCOPES_DO[name]}") for name in SCOPES if name in scopes]
+        self.fields["scopes"].choices = choices  # type: ignore[attr-defined]
+
+    def expires_at(self) -> datetime:
+        return timezone.now() + timedelta(days=self.cleaned_data["days"])
+
+
+class WebhookForm(PlainForm):
+    url = forms.CharField(
+        max_length=LONGEST_URL,
+        label="Address",
+        widget=forms.URLInput(attrs={"placeholder": "https://", "spellcheck": "false", "autocomplete": "off"}),
+    )
+    events = forms.MultipleChoiceField(
+        widget=forms.CheckboxSelectMultiple,
+        label="What is it told of?",
+        choices=[(name, f"{name}: {about}") for name, about in EVENTS.items()],
+    )

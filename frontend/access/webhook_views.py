@@ -1,0 +1,72 @@
+"""Webhooks: who is told of what, and whether it arrives."""
+
+from collections.abc import Callable
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from evalboard.core.errors import EvalboardError, NotFound
+from frontend.access.forms import WebhookForm
+from frontend.shell.forms import blame
+from runs import webhooks as webhooks_slice
+from runs.access import ADMIN, requires
+from runs.models import Webhook
+from runs.webhooks import OFF_AFTER, create_webhook, delete_webhook, webhook_rows
+
+
+@requires(ADMIN)
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def webhooks(request: HttpRequest) -> HttpResponse:
+    form = WebhookForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            webhook, secret = create_webhook(**form.cleaned_data, user=request.user)
+        except EvalboardError as problem:
+            blame(form, problem)
+        else:
+            return _page(request, WebhookForm(), made=webhook, secret=secret)
+    form.mark_problems()
+    return _page(request, form)
+
+
+@requires(ADMIN)
+@require_POST
+def delete(request: HttpRequest, webhook_id: int) -> HttpResponse:
+    return _act(request, lambda: delete_webhook(webhook_id=webhook_id), "The webhook was deleted.")
+
+
+@requires(ADMIN)
+@require_POST
+def switch_on(request: HttpRequest, webhook_id: int) -> HttpResponse:
+    words = "The webhook is on again. What it missed is not sent."
+    return _act(request, lambda: webhooks_slice.switch_on(webhook_id=webhook_id), words)
+
+
+@requires(ADMIN)
+@require_POST
+def send_test(request: HttpRequest, webhook_id: int) -> HttpResponse:
+    words = "A test message is on its way; what becomes of it stands below."
+    return _act(request, lambda: webhooks_slice.send_test(webhook_id=webhook_id), words)
+
+
+def _act(request: HttpRequest, act: Callable[[], object], words: str) -> HttpResponse:
+    try:
+        act()
+    except NotFound:
+        raise
+    except EvalboardError as problem:
+        messages.error(request, problem.detail)
+    else:
+        messages.success(request, words)
+    return redirect("webhooks")
+
+
+def _page(request: HttpRequest, form: WebhookForm, *, made: Webhook | None = None, secret: str = "") -> HttpResponse:
+    """Return the list with the form; `secret` is on this one answer and nowhere else."""
+    page = {"form": form, "made": made, "secret": secret, "webhooks": webhook_rows(), "off_after": OFF_AFTER}
+    status = 422 if form.errors else 201 if made else 200
+    return render(request, "access/webhooks.html", page, status=status)

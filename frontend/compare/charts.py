@@ -1,0 +1,253 @@
+"""The compare page's charts as numbers: x in percent of the plot, y in pixels, colours left to the stylesheet."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TypeVar
+
+from evalboard.contract.comparison import (
+    ComparedCounts,
+    Comparison,
+    LedgerLine,
+    LedgerPart,
+    NoiseShare,
+    PositionHistogram,
+)
+from evalboard.wording.noise_share import write_noise_limit
+from evalboard.wording.numbers import percent
+from frontend.compare.causes import MARKS, PART_MARKS, CauseMark
+from frontend.compare.pair_address import comparison_url
+from frontend.shell.charts import Tick
+
+Line = TypeVar("Line", bound=LedgerPart)
+
+MIN_SHOWN = 0.6  # percent; a part that holds anything can be seen
+GAP = 0.25  # percent between parts
+PAD = 3.0  # percent on either side of the waterfall
+HISTOGRAM_HEIGHT, HISTOGRAM_TOP, HISTOGRAM_FOOT = 190, 14, 36
+
+
+@dataclass(frozen=True, slots=True)
+class CountPart:
+    """One part of the bar of all pairs. `key` names its look."""
+
+    key: str
+    label: str
+    n: int
+    x: float
+    width: float
+
+
+def count_parts(counts: ComparedCounts) -> tuple[CountPart, ...]:
+    """Return all pairs from identical to score changed; what holds nothing has no part."""
+    rest = counts.flipped + counts.text_only - counts.flipped_score_changed
+    named = [
+        ("identical", "identical bits", counts.identical),
+        ("drift", "same tokens, drift", counts.drift_only),
+        ("flipped", "flipped, same score", rest),
+        ("changed", "flipped, score changed", counts.flipped_score_changed),
+        ("unread", "not read yet", counts.unread),
+    ]
+    named = [part for part in named if part[2] > 0]
+    total = max(sum(n for _, _, n in named), 1)
+    wanted = [max(100 * n / total, MIN_SHOWN) for _, _, n in named]
+    fit = 100 / max(sum(wanted), 1)
+    parts, x = [], 0.0
+    for (key, label, n), width in zip(named, wanted, strict=True):
+        parts.append(CountPart(key, label, n, round(x, 3), round(max(width * fit - GAP, 0.1), 3)))
+        x += width * fit
+    return tuple(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerBar:
+    """One line of the waterfall: a bar from where the line above ended, and where it ends itself.
+
+    parts: bars of the line's parts, the first from where the line itself begins. url: the list of the cases that it
+    counts, "" where there is none.
+    """
+
+    mark: CauseMark
+    line: LedgerPart
+    x: float
+    width: float
+    end: float
+    parts: tuple["LedgerBar", ...] = ()
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseBar:
+    """What noise alone would make of the difference."""
+
+    label: str
+    shown: str
+    x: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Waterfall:
+    """zero: where the baseline's score stands; total_x, total_width: the whole difference; total_url: the list of all
+    cases whose score changed; noise: None where not known.
+    """
+
+    bars: tuple[LedgerBar, ...]
+    zero: float
+    total_x: float
+    total_width: float
+    total_url: str
+    noise: NoiseBar | None
+
+
+def waterfall(report: Comparison) -> Waterfall | None:
+    """Return the largest change first, each from the sum of those before it; None where nothing is to be explained."""
+    if not report.ledger or report.score.difference is None:
+        return None
+    share = report.noise_share
+    noise = (share and share.up_to) or 0.0
+    lines = _largest_first(report.ledger)
+    starts = _sums(0.0, lines)
+    reached = [
+        sum_
+        for start, line in zip(starts, lines, strict=False)
+        for sum_ in _sums(start, _largest_first(line.parts or ()))
+    ]
+    ends = [*starts, *reached, report.score.difference, -noise, noise]
+    low, reach = min(ends), max(max(ends) - min(ends), 1e-9)
+
+    def x(value: float) -> float:
+        return round(PAD + (100 - 2 * PAD) * (value - low) / reach, 3)
+
+    def bar(line: LedgerPart, start: float, parts: tuple[LedgerBar, ...] = (), url: str = "") -> LedgerBar:
+        from_, to = x(start), x(start + line.points)
+        return LedgerBar(PART_MARKS[line.cause], line, min(from_, to), round(abs(to - from_), 3), to, parts, url)
+
+    def parts(line: LedgerLine, start: float) -> tuple[LedgerBar, ...]:
+        ordered = _largest_first(line.parts or ())
+        return tuple(bar(part, at) for part, at in zip(ordered, _sums(start, ordered), strict=False))
+
+    bars = tuple(
+        bar(line, start, parts(line, start), _list_url(report, cause=line.cause))
+        for line, start in zip(lines, starts, strict=False)
+    )
+    total = sorted((x(0.0), x(report.score.difference)))
+    return Waterfall(
+        bars=bars,
+        zero=x(0.0),
+        total_x=total[0],
+        total_width=round(total[1] - total[0], 3),
+        total_url=comparison_url(*report.run_ids, repeats=report.repeats, filters={"changed": "yes"}),
+        noise=_noise_bar(share, x(-noise), x(noise)),
+    )
+
+
+def _list_url(report: Comparison, cause: str) -> str:
+    """Return the list of the cases that a line counts; "" where another scorer moved pairs of other causes."""
+    if report.sides.baseline.scorer != report.sides.candidate.scorer:
+        return ""
+    filters = {"cause": cause, "changed": "yes"}
+    return comparison_url(*report.run_ids, repeats=report.repeats, filters=filters)
+
+
+def _noise_bar(share: NoiseShare | None, low: float, high: float) -> NoiseBar | None:
+    if share is None or share.up_to is None:
+        return None
+    shown = f"± {write_noise_limit(share.up_to)}"
+    return NoiseBar(f"Noise alone, {percent(share.level)}", shown, low, round(high - low, 3))
+
+
+def _largest_first(lines: Sequence[Line]) -> list[Line]:
+    return sorted(lines, key=lambda line: -abs(line.points))
+
+
+def _sums(start: float, lines: Sequence[LedgerPart]) -> list[float]:
+    """Return where each line begins, and where the last one ends."""
+    return list(accumulate((line.points for line in lines), initial=start))
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramBar:
+    mark: CauseMark
+    x: float
+    y: float
+    width: float
+    height: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Stacked bars; `rows` are the same numbers: first position, last position, and (cause, n) pairs."""
+
+    bars: tuple[HistogramBar, ...]
+    ticks: tuple[Tick, ...]
+    levels: tuple[tuple[float, str], ...]
+    marks: tuple[CauseMark, ...]
+    rows: tuple[tuple[int, int, tuple[int, ...]], ...]
+    axis_y: float
+    height: float
+    label: str
+
+
+def histogram(positions: PositionHistogram | None, what: str) -> Histogram | None:
+    """None where there is nothing to count. The causes that must be acted on stand at the bottom."""
+    if positions is None or not positions.n:
+        return None
+    series = sorted(positions.series, key=lambda line: (MARKS[line.cause].is_open, -sum(line.counts)))
+    tallest = max(sum(line.counts[place] for line in series) for place in range(len(positions.starts)))
+    axis_y = HISTOGRAM_HEIGHT - HISTOGRAM_FOOT
+    scale = (axis_y - HISTOGRAM_TOP) / tallest
+    pitch = 100 / len(positions.starts)
+    bars = []
+    for place, start in enumerate(positions.starts):
+        foot = float(axis_y)
+        for line in series:
+            n = line.counts[place]
+            if not n:
+                continue
+            height = n * scale
+            where = _places(start, positions.width)
+            words = f"{where}: {n:,} {MARKS[line.cause].label}"
+            bars.append(
+                HistogramBar(
+                    MARKS[line.cause],
+                    round(place * pitch + 0.08 * pitch, 3),
+                    round(foot - height, 2),
+                    round(0.84 * pitch, 3),
+                    round(height, 2),
+                    words,
+                )
+            )
+            foot -= height
+    counts = tuple(
+        (start, start + positions.width - 1, tuple(line.counts[place] for line in series))
+        for place, start in enumerate(positions.starts)
+    )
+    return Histogram(
+        bars=tuple(bars),
+        ticks=_ticks(positions, pitch),
+        levels=_levels(tallest, axis_y, scale),
+        marks=tuple(MARKS[line.cause] for line in series),
+        rows=counts,
+        axis_y=axis_y,
+        height=HISTOGRAM_HEIGHT,
+        label=f"{positions.n:,} by {what} position, {positions.n_at_start:,} at position 0",
+    )
+
+
+def _places(start: int, width: int) -> str:
+    return f"position {start}" if width == 1 else f"positions {start}–{start + width - 1}"
+
+
+def _ticks(positions: PositionHistogram, pitch: float) -> tuple[Tick, ...]:
+    every = max(math.ceil(len(positions.starts) / 5), 1)
+    places = range(0, len(positions.starts), every)
+    middle = pitch / 2 if positions.width == 1 else 0.0
+    return tuple(Tick(round(place * pitch + middle, 3), str(positions.starts[place])) for place in places)
+
+
+def _levels(tallest: int, axis_y: float, scale: float) -> tuple[tuple[float, str], ...]:
+    step = next(step * 10**power for power in range(9) for step in (1, 2, 5) if tallest / (step * 10**power) <= 4)
+    return tuple((round(axis_y - n * scale, 2), f"{n:,}") for n in range(step, tallest + 1, step))

@@ -1,0 +1,112 @@
+"""Movement against margin at the flip as a Plotly figure, without colours: `charts.js` adds those of the theme."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evalboard.contract.comparison import Comparison, FlipPoint
+from frontend.compare.causes import MARKS
+from frontend.compare.pair_address import pair_url
+from frontend.compare.pair_chart import LogScale, scale_of
+from frontend.templatetags.numbers import nats
+from runs.compare import case_ids
+
+SYMBOLS = {"numeric": "circle-open", "shift": "square-open", "setup": "x-thin", "reading": "diamond-open"}
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """A flip of the chart with its case's id; `url` is the pair's page at the flip."""
+
+    point: FlipPoint
+    case: str
+    url: str
+
+
+def known_flips(report: Comparison) -> tuple[FlipPoint, ...]:
+    """Return the flips whose margin and movement are both known."""
+    return tuple(flip for flip in report.flips if flip.margin is not None and flip.movement is not None)
+
+
+def name_flips(report: Comparison) -> tuple[Flip, ...]:
+    """Read the cases of the flips that are known."""
+    known = known_flips(report)
+    ids = case_ids(int(report.baseline), {point.case_index for point in known})
+    return tuple(
+        Flip(
+            point,
+            ids[point.case_index],
+            pair_url(
+                *report.run_ids,
+                ids[point.case_index],
+                repeats=(point.repeat_baseline, point.repeat_candidate),
+                at=point.flip,
+            ),
+        )
+        for point in known
+    )
+
+
+def figure(report: Comparison, flips: Sequence[Flip]) -> dict[str, Any] | None:
+    """Return `data` and `layout` for Plotly: movement against margin at the flip; None where neither is known."""
+    if not flips:
+        return None
+    margins = scale_of((flip.point.margin for flip in flips), least=-2, most=0)
+    near = report.noise.near if report.noise else None
+    moves = scale_of([*(flip.point.movement for flip in flips), near], least=-2, most=0)
+    causes = sorted({flip.point.cause for flip in flips})
+    return {
+        "data": [_points(cause, [f for f in flips if f.point.cause == cause], margins, moves) for cause in causes],
+        "layout": {
+            "xaxis": _upright(margins) | {"title": {"text": "margin at the flip, nats, log scale"}},
+            "yaxis": moves.axis,
+            "shapes": _zone(near, margins, moves),
+            "annotations": _zone_words(near, moves),
+        },
+    }
+
+
+def _points(cause: str, flips: list[Flip], margins: LogScale, moves: LogScale) -> dict[str, Any]:
+    mark = MARKS[cause]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "meta": {"role": "points", "ink": mark.family, "symbol": SYMBOLS.get(mark.family, "cross-thin"), "size": 8},
+        "hoverinfo": "text",
+        "x": [margins.y(flip.point.margin or 0.0) for flip in flips],
+        "y": [moves.y(flip.point.movement or 0.0) for flip in flips],
+        "text": [
+            f"{_plain(flip.case)}, flip {flip.point.flip}<br>{mark.label}<br>margin {nats(flip.point.margin)}, "
+            f"movement {nats(flip.point.movement)} nats"
+            for flip in flips
+        ],
+        "customdata": [flip.url for flip in flips],
+    }
+
+
+def _upright(scale: LogScale) -> dict[str, Any]:
+    axis = scale.axis
+    return axis | {"ticktext": [text.removesuffix(" nats") for text in axis["ticktext"]]}
+
+
+def _zone(near: float | None, margins: LogScale, moves: LogScale) -> list[dict[str, Any]]:
+    if not near:
+        return []
+    right = max(margins.y(near), margins.axis["range"][0])
+    zone = {"type": "rect", "xref": "x", "yref": "y", "layer": "below", "name": "noise"}
+    low = margins.axis["range"][0], moves.axis["range"][0]
+    return [zone | {"x0": low[0], "x1": right, "y0": low[1], "y1": moves.y(near)}]
+
+
+def _zone_words(near: float | None, moves: LogScale) -> list[dict[str, Any]]:
+    up = {"xref": "paper", "yref": "paper", "x": 1, "y": 1, "xanchor": "right", "yanchor": "bottom", "name": "title"}
+    words = [up | {"text": "up: movement of the two tokens, nats"}]
+    if near:
+        place = {"xref": "paper", "x": 0.08, "xanchor": "left", "yref": "y", "y": moves.y(near), "yanchor": "top"}
+        words.append(place | {"text": f"within noise, {nats(near)}", "name": "flip"})
+    return words
+
+
+def _plain(text: str) -> str:
+    """Return a case id for Plotly's hover words, which read some HTML tags and entities."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

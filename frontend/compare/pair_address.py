@@ -1,0 +1,81 @@
+"""The addresses of two responses held against each other, with what the reader came from kept in them."""
+
+from collections.abc import Mapping
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+from django.urls import reverse
+
+from evalboard.core.stats import CASE_OUTCOMES
+from frontend.shell.addresses import BEFORE_DOTS
+from runs.compare import DivergenceFilter
+
+CHANGED = {"yes": True, "no": False}
+FILTERS = ("outcome", "look", "cause", "changed", "tag", "backend", "cluster", "q")
+MAX_DIGITS = 9
+
+Filters = Mapping[str, str]  # filters of the address, as `asked_filter` gives them
+NOTHING: Filters = {}
+
+
+def parse_filters(request: HttpRequest) -> dict[str, str]:
+    """Return the filters of the address that say something, as they stand there."""
+    values = {name: request.GET.get(name, "").strip()[:200] for name in FILTERS}
+    if values["changed"] not in CHANGED:
+        values["changed"] = ""
+    if values["outcome"] not in CASE_OUTCOMES:
+        values["outcome"] = values["look"] = ""
+    if parse_look(values) is None:
+        values["look"] = ""
+    return {name: value for name, value in values.items() if value}
+
+
+def parse_look(active: Mapping[str, str]) -> int | None:
+    """Return the first so many repeats of each side, as a verdict at that look reads them; None for all."""
+    text = active.get("look", "")
+    return int(text) or None if text.isascii() and text.isdigit() and len(text) < MAX_DIGITS else None
+
+
+def divergence_filter(active: dict[str, str]) -> DivergenceFilter:
+    return DivergenceFilter(
+        cause=active.get("cause", ""),
+        is_changed=CHANGED.get(active.get("changed", "")),
+        tag=active.get("tag", ""),
+        backend=active.get("backend", ""),
+        cluster=active.get("cluster", ""),
+        query=active.get("q", ""),
+    )
+
+
+def parse_repeats(request: HttpRequest) -> tuple[int, int] | None:
+    """Return the two repeats of `?repeat=1,2`, or of a form's two fields; nonsense reads as none."""
+    parts = ",".join(request.GET.getlist("repeat")).split(",")
+    if len(parts) != 2 or not all(part.isascii() and part.isdigit() and len(part) < MAX_DIGITS for part in parts):
+        return None
+    return int(parts[0]), int(parts[1])
+
+
+def comparison_url(
+    baseline: int, candidate: int, *, repeats: tuple[int, int] | None = None, filters: Filters = NOTHING
+) -> str:
+    query = ({} if repeats is None else {"repeat": f"{repeats[0]},{repeats[1]}"}) | dict(filters)
+    return f"{reverse('compare', args=[baseline, candidate])}{f'?{_encoded(query)}' if query else ''}"
+
+
+def pair_url(
+    baseline: int,
+    candidate: int,
+    case_id: str,
+    *,
+    repeats: tuple[int, int],
+    at: int | None = None,
+    filters: Filters = NOTHING,
+) -> str:
+    """Return the address of the trace diff page of one case; see `addresses.response_url` for its dots."""
+    place = BEFORE_DOTS.sub("%2F", reverse("trace_diff", args=[baseline, candidate, case_id]))
+    query = {"repeat": f"{repeats[0]},{repeats[1]}"} | dict(filters) | ({} if at is None else {"at": str(at)})
+    return f"{place}?{_encoded(query)}"
+
+
+def _encoded(query: dict[str, str]) -> str:
+    return urlencode(query, safe=",")

@@ -1,0 +1,198 @@
+"""Margin and gap by position as a Plotly figure, without colours: `charts.js` adds those of the theme."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evalboard.contract.pair import MarginPoint, TracePair
+from frontend.templatetags.numbers import nats
+
+ZERO = 0.7  # decades below the axis where a true zero stands, on a line of its own
+HATCH_REACH, HATCH_STEP = 0.12, 0.007  # of the chart's width: about 45° and 8 px at 1200 px
+CLOSE = 0.18  # of the chart's width: the room that the words of a mark take
+MANY = 300  # points; more are drawn smaller
+SMALLEST = -6  # power of ten; what is smaller is drawn there
+
+
+@dataclass(frozen=True, slots=True)
+class LogScale:
+    """Powers of ten that an axis shows. Values are placed by their logarithm, zero below all of them."""
+
+    low: int
+    high: int
+
+    def y(self, value: float) -> float:
+        if value == 0:
+            return self.low - ZERO
+        return round(min(max(math.log10(value), self.low), self.high), 3)
+
+    @property
+    def axis(self) -> dict[str, Any]:
+        powers = range(self.low, self.high + 1)
+        return {
+            "range": [self.low - ZERO - 0.25, self.high + 0.3],
+            "tickvals": [self.low - ZERO, *powers],
+            "ticktext": [
+                "0",
+                *(f"{10.0**power:g}" if power < self.high else f"{10.0**power:g} nats" for power in powers),
+            ],
+        }
+
+
+def scale_of(values: Iterable[float | None], *, least: int, most: int) -> LogScale:
+    """Return a scale that shows the values, and at least the powers from `least` to `most`."""
+    powers = [math.log10(value) for value in values if value]
+    low = min([least, *(math.floor(power) for power in powers)])
+    return LogScale(max(low, SMALLEST), max([most, *(math.ceil(power) for power in powers if power < 3)]))
+
+
+def figure(pair: TracePair) -> dict[str, Any] | None:
+    """Return `data` and `layout`, plain JSON; None where no margin is known."""
+    points = pair.points
+    margins = [value for point in points for value in (point.margin_baseline, point.margin_candidate)]
+    if all(value is None for value in margins):
+        return None
+    scales = scale_of(margins, least=-2, most=1), scale_of((point.gap for point in points), least=-4, most=-1)
+    end = max(pair.last_at, 1)
+    x_range = [-0.02 * end - 0.5, end + 0.5]
+    return {
+        "data": [*_margins(points, scales[0]), *_gaps(points, scales[1]), *_past(pair, scales)],
+        "layout": {
+            "xaxis": {"range": x_range, "anchor": "y2", "tickformat": "d"},
+            "yaxis": scales[0].axis | {"domain": [0.55, 1]},
+            "yaxis2": scales[1].axis | {"domain": [0, 0.42]},
+            "margin": {"b": 52},
+            "shapes": [*_zone(pair, scales), *_lines(pair)],
+            "annotations": [*_titles(), *_mark_words(pair)],
+        },
+    }
+
+
+def near_of(pair: TracePair) -> float | None:
+    """Return the largest movement that noise explains, in nats, where the cause rests on it."""
+    return pair.evidence.get("near")
+
+
+def _margins(points: Sequence[MarginPoint], scale: LogScale) -> list[dict[str, Any]]:
+    series = []
+    for side, symbol in (("baseline", "circle-open"), ("candidate", "circle")):
+        shown = [point for point in points if getattr(point, f"margin_{side}") is not None]
+        values = [getattr(point, f"margin_{side}") for point in shown]
+        words = [
+            f"{_named(getattr(point, f'token_{side}'))}<br>margin {nats(value)}"
+            for point, value in zip(shown, values, strict=True)
+        ]
+        series.append(
+            _marks(shown, [scale.y(value) for value in values], words, ink=side, symbol=symbol, hover=f"{side} ")
+        )
+    return series
+
+
+def _gaps(points: Sequence[MarginPoint], scale: LogScale) -> list[dict[str, Any]]:
+    shown = [point for point in points if point.gap is not None]
+    heights = [scale.y(point.gap or 0.0) for point in shown]
+    words = [f"{_named(point.token_baseline)}<br>gap {point.gap:.3g}" for point in shown]
+    stems: dict[str, list[Any]] = {"x": [], "y": []}
+    for point, height in zip(shown, heights, strict=True):
+        stems["x"] += [point.at, point.at, None]
+        stems["y"] += [scale.y(0.0), height, None]
+    lines = {"type": "scatter", "mode": "lines", "hoverinfo": "skip", "yaxis": "y2", **stems}
+    marks = _marks(shown, heights, words, ink="numeric", symbol="circle", hover="")
+    return [lines | {"meta": {"role": "stems", "ink": "numeric"}}, marks | {"yaxis": "y2"}]
+
+
+def _marks(
+    points: Sequence[MarginPoint], heights: list[float], words: list[str], *, ink: str, symbol: str, hover: str
+) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "meta": {"role": "points", "ink": ink, "symbol": symbol, "size": 7 if len(points) <= MANY else 4},
+        "hovertemplate": f"%{{x}} {hover}%{{text}} nats<extra></extra>",
+        "x": [point.at for point in points],
+        "y": heights,
+        "text": words,
+        "customdata": [point.at for point in points],
+    }
+
+
+def _past(pair: TracePair, scales: tuple[LogScale, LogScale]) -> list[dict[str, Any]]:
+    """Hatching from the parting on: no number there answers the same question."""
+    if pair.parts_at is None:
+        return []
+    left, right = pair.parts_at + (0.0 if pair.has_flip else -0.5), max(pair.last_at, 1) + 0.5
+    traces = []
+    for axis, scale in (("y", scales[0]), ("y2", scales[1])):
+        low, high = scale.axis["range"]
+        lines = _hatching((left, right), (low, high), reach=right * HATCH_REACH, step=right * HATCH_STEP)
+        traces.append({"type": "scatter", "mode": "lines", "hoverinfo": "skip", "yaxis": axis} | lines)
+    return [each | {"meta": {"role": "past", "ink": "hatch"}} for each in traces]
+
+
+def _hatching(
+    x: tuple[float, float], y: tuple[float, float], *, reach: float, step: float
+) -> dict[str, list[float | None]]:
+    """Slanted lines that fill a rectangle, cut at its sides; each runs over `reach` from its foot to its head."""
+    lines: dict[str, list[float | None]] = {"x": [], "y": []}
+    rise = (y[1] - y[0]) / reach
+    foot = x[0] - reach + step
+    while foot < x[1]:
+        ends = max(foot, x[0]), min(foot + reach, x[1])
+        lines["x"] += [round(ends[0], 3), round(ends[1], 3), None]
+        lines["y"] += [round(y[0] + rise * (end - foot), 3) for end in ends] + [None]
+        foot += step
+    return lines
+
+
+def _zone(pair: TracePair, scales: tuple[LogScale, LogScale]) -> list[dict[str, Any]]:
+    near = near_of(pair)
+    if not near:
+        return []
+    end = pair.last_at if pair.parts_at is None else pair.parts_at
+    zone = {"type": "rect", "xref": "x", "yref": "y", "x0": -0.5, "x1": end + (0.5 if pair.parts_at is None else 0)}
+    return [zone | {"y0": scales[0].axis["range"][0], "y1": scales[0].y(near), "name": "noise", "layer": "below"}]
+
+
+def _lines(pair: TracePair) -> list[dict[str, Any]]:
+    across = {"type": "line", "xref": "x", "yref": "paper", "y0": 0, "y1": 1}
+    lines = (
+        [] if pair.drift_onset is None else [across | {"x0": pair.drift_onset, "x1": pair.drift_onset, "name": "onset"}]
+    )
+    if pair.parts_at is not None:
+        lines.append(across | {"x0": pair.parts_at, "x1": pair.parts_at, "name": "flip"})
+    return lines
+
+
+def _titles() -> list[dict[str, Any]]:
+    at = {"xref": "paper", "yref": "paper", "x": 0, "xanchor": "left", "yanchor": "bottom", "name": "title"}
+    end = {"xref": "paper", "yref": "paper", "x": 1, "xanchor": "right", "y": 0, "yanchor": "top", "yshift": -18}
+    return [
+        at | {"y": 1.0, "text": "Margin, log scale"},
+        at | {"y": 0.42, "text": "Gap, log scale"},
+        end | {"text": "position", "name": "axis"},
+    ]
+
+
+def _mark_words(pair: TracePair) -> list[dict[str, Any]]:
+    """Onset and parting named under the axis, one below the other where they are close."""
+    at, onset, end = pair.parts_at, pair.drift_onset, max(pair.last_at, 1)
+    is_close = at is not None and onset is not None and at - onset < CLOSE * end
+    words = []
+    if onset is not None:
+        words.append((onset, f"◇ drift onset {onset}", "onset", -18))
+    if at is not None:
+        text = f"◆ flip {at}" if pair.has_flip else f"◆ one side ends at {at}"
+        words.append((at, text, "flip", -32 if is_close else -18))
+    place = {"xref": "x", "yref": "paper", "y": 0, "yanchor": "top"}
+    return [
+        place
+        | {"x": x, "text": text, "name": name, "yshift": shift}
+        | {"xanchor": "left" if x < CLOSE * end else "right" if x > (1 - 2 * CLOSE) * end else "center"}
+        for x, text, name, shift in words
+    ]
+
+
+def _named(token: str) -> str:
+    """Return a token for Plotly's hover words, which read some HTML tags and entities."""
+    return token.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,137 @@
+"""Two responses to one case side by side, token by token: the position where they parted, and the evidence."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from evalboard.contract.pair import TracePair
+from evalboard.wording.replay import replay_command
+from frontend.compare import pair_address, pair_chart, pair_words, words
+from frontend.compare.causes import MARKS
+from frontend.compare.pair_lines import pair_lines
+from frontend.shell import addresses
+from runs.access import READ, requires
+from runs.compare import CaseLink, DivergenceFilter, neighbours, trace_pair
+
+PARTS = {"at": "compare/_pair_at.html"}
+FIRST = (1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """The pages of the diverging cases before and after this one, "" where there is none."""
+
+    previous: str
+    next: str
+
+
+@requires(READ)
+@require_safe
+def trace_diff(request: HttpRequest, baseline: int, candidate: int, case: str) -> HttpResponse:
+    repeats = pair_address.parse_repeats(request) or FIRST
+    at = _position(request.GET.get("at"))
+    pair = trace_pair(baseline, candidate, case_id=case, repeats=repeats, at=at)
+    active = pair_address.parse_filters(request)
+    address = _Address(pair, repeats, active)
+    part = request.GET.get("part")
+    if part is not None:
+        if part not in PARTS:
+            raise Http404
+        return render(request, PARTS[part], _selected(pair, address))
+    figure = pair_chart.figure(pair)
+    # Of a side that was read from a log nothing can be decoded again here.
+    decoded = next((side for side in (pair.candidate, pair.baseline) if not side.is_logged), None)
+    page = _selected(pair, address) | {
+        "lines": pair_lines(pair),
+        "cause": MARKS[pair.cause],
+        "around": _around(pair, repeats, active),
+        "compare_url": pair_address.comparison_url(baseline, candidate, repeats=_shown_repeats(pair), filters=active),
+        "before_url": address.at(pair.positions[0].at - 1) if pair.positions and pair.positions[0].at > 0 else "",
+        "after_url": address.at(pair.positions[-1].at + 1) if _goes_on(pair) else "",
+        "figure": figure,
+        "caption": pair_words.describe_chart(pair),
+        "settings_moved": words.moved_lines(pair.moved),
+        "facts_differ": tuple(fact for fact in pair.provenance if not fact.is_same),
+        "facts_same": tuple(fact for fact in pair.provenance if fact.is_same),
+        "decoded": decoded,
+        "command": decoded and replay_command(int(decoded.run), case, repeat=decoded.repeat),
+        "traces": tuple(_trace_url(side.run, side.repeat, case) for side in (pair.baseline, pair.candidate)),
+        "responses": tuple(
+            addresses.response_url(int(side.run), side.repeat, case) for side in (pair.baseline, pair.candidate)
+        ),
+        "repeat_choices": (range(1, pair.baseline.n_repeats + 1), range(1, pair.candidate.n_repeats + 1)),
+        "active_filters": active,
+        "sides": tuple({"name": name, "of": getattr(pair, name)} for name in ("baseline", "candidate")),
+        "flip_tokens": _flip_tokens(pair),
+        "evidence": pair_words.list_evidence(pair.evidence),
+        "fingerprints_url": _fingerprints_url(pair),
+    }
+    return render(request, "compare/trace_diff.html", page)
+
+
+class _Address:
+    """This page at other positions."""
+
+    def __init__(self, pair: TracePair, repeats: tuple[int, int], active: dict[str, str]) -> None:
+        self._base = pair_address.pair_url(*pair.run_ids, pair.case, repeats=repeats, filters=active)
+
+    def at(self, key: int) -> str:
+        return f"{self._base}&at={key}"
+
+
+def _selected(pair: TracePair, address: _Address) -> dict[str, Any]:
+    """Return what the fragment for one position needs; the page holds it too."""
+    return {
+        "pair": pair,
+        "selected": pair.selected,
+        "token_url": address.at,
+        "earlier_url": "" if pair.earlier is None else address.at(pair.earlier),
+        "later_url": "" if pair.later is None else address.at(pair.later),
+    }
+
+
+def _around(pair: TracePair, repeats: tuple[int, int], active: dict[str, str]) -> Around:
+    if pair.comparison is None:
+        return Around("", "")
+    wanted: DivergenceFilter = pair_address.divergence_filter(active)
+    neighbour = neighbours(pair.comparison, case_id=pair.case, repeats=repeats, wanted=wanted)
+    return Around(_link(pair, neighbour.previous, active), _link(pair, neighbour.next, active))
+
+
+def _link(pair: TracePair, to: CaseLink | None, active: dict[str, str]) -> str:
+    if to is None:
+        return ""
+    repeats = to.repeat_baseline, to.repeat_candidate
+    return pair_address.pair_url(*pair.run_ids, to.case_id, repeats=repeats, at=to.at, filters=active)
+
+
+def _shown_repeats(pair: TracePair) -> tuple[int, int] | None:
+    """A run is never compared with all of itself, only one repeat of it with another."""
+    return pair.repeats if pair.is_same_run else None
+
+
+def _flip_tokens(pair: TracePair) -> tuple[str, str]:
+    """Return what each side chose where they part; "" where it had ended."""
+    at_flip = next((point for point in reversed(pair.points) if point.at == pair.parts_at), None)
+    return ("", "") if at_flip is None else (at_flip.token_baseline, at_flip.token_candidate)
+
+
+def _fingerprints_url(pair: TracePair) -> str:
+    one, other = pair.baseline.fingerprint_id, pair.candidate.fingerprint_id
+    return "" if None in (one, other) or one == other else reverse("fingerprint_diff", args=[one, other])
+
+
+def _goes_on(pair: TracePair) -> bool:
+    return bool(pair.positions) and pair.positions[-1].at < pair.last_at
+
+
+def _trace_url(run: str, repeat: int, case_id: str) -> str:
+    return addresses.BEFORE_DOTS.sub("%2F", reverse("api:trace", args=[run, repeat, case_id]))
+
+
+def _position(text: str | None) -> int | None:
+    return int(text[:9]) if text is not None and text.isascii() and text.isdigit() else None

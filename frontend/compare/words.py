@@ -1,0 +1,142 @@
+"""Why the number moved, in words for somebody who has never seen the product."""
+
+from evalboard.contract.comparison import Comparison, FlipPoint, LedgerLine, Moved, PositionHistogram
+from evalboard.wording.manifest import render_field_name, render_moved, render_sides
+from frontend.compare.causes import MARKS
+from frontend.shell.findings import Finding
+from frontend.templatetags.numbers import nats, points, signed_points
+
+PLAIN = {
+    "error": "responses are missing on one side",
+    "scorer": "the same answers were graded differently",
+    "model_changed": "the model itself is another one",
+    "prompt_mismatch": "the two sides were asked different things",
+    "sampling_changed": "tokens were chosen under other settings",
+    "leak": "answers went on as another request's might",
+    "silent_change": "something changed that no fingerprint shows",
+    "seed_ignored": "a seed was not honoured",
+    "backend_changed": "another serving stack answered",
+    "model_name_changed": "a model of another name answered",
+    "whitespace": "answers differ in nothing but how they are written",
+    "length": "answers were cut off at another length",
+    "sampler_fault": "a token was chosen that was not the most likely",
+    "near_tie": "two tokens were almost equally likely, and rounding decided between them",
+    "larger_shift": "the model's numbers moved further than rounding explains",
+    "unknown": "no cause could be found",
+}
+NAMED = 2
+
+
+def describe_comparison(report: Comparison) -> Finding:
+    """Return the first sentence of the page, and what supports it."""
+    counts = report.counts
+    if not report.progress.is_finished:
+        return Finding("The causes are still being computed.", "What digests alone can tell stands below already.")
+    if mixed := report.mixed_sides:
+        served = f"Several buckets served the {' and the '.join(mixed)}, so no difference is given."
+        return Finding(served, "Each bucket is scored by itself on the run's page; pairs of responses stand below.")
+    if report.score.difference is None:
+        return Finding("No case is scored on both sides, so there is no difference to explain.")
+    if counts.identical == counts.n_pairs and not counts.score_changed:
+        all_pairs = f"all {counts.n_pairs:,} pairs of responses are the same to the bit"
+        return Finding("Nothing moved:", f"{all_pairs}, and so are their scores.")
+    shown = signed_points(report.score.difference)
+    n_cases = counts.n_cases_score_changed
+    cases = "1 case changed its score" if n_cases == 1 else f"{n_cases:,} cases changed their score"
+    cases += " in some repeat" if len(report.sides.baseline.repeats) + len(report.sides.candidate.repeats) > 2 else ""
+    if not n_cases:
+        return Finding("The score did not move,", "though some responses are not the same.")
+    if not any(line.shown for line in report.ledger):
+        return Finding(f"The score did not move, though {cases}:", "what was gained and what was lost cancel out.")
+    moved = "rose" if report.score.difference > 0 else "fell" if report.score.difference < 0 else "did not move"
+    by = f" by {shown.lstrip('+−')} points" if report.score.difference else ""
+    return Finding(f"The score {moved}{by} because {_because(report)}.", _support(report, cases))
+
+
+def _because(report: Comparison) -> str:
+    lines = sorted((line for line in report.ledger if line.shown), key=lambda line: -abs(line.shown or 0.0))
+    first, *rest = lines
+    words = _plain(report, first)
+    if not rest:
+        return words
+    second = f" ({signed_points(first.shown)}), and {_plain(report, rest[0])} ({signed_points(rest[0].shown)})"
+    return words + second + (f", and {len(rest) - 1} more below" if len(lines) > NAMED else "")
+
+
+def _plain(report: Comparison, line: LedgerLine) -> str:
+    words = PLAIN.get(line.cause, MARKS[line.cause].label)
+    if line.cause != "backend_changed":
+        return words
+    settings = [each for each in report.moved_fields if "." in each.field and not each.field.startswith("sampling.")]
+    text = render_moved(settings, at_most=2)
+    return f"{words} ({text})" if text else words
+
+
+def _support(report: Comparison, cases: str) -> str:
+    counts = report.counts
+    gained = sum(line.gained for line in report.ledger)
+    lost = sum(line.lost for line in report.ledger)
+    both = f": {signed_points(gained)} gained, {signed_points(lost)} lost" if gained and lost else ""
+    parted = f"{counts.flipped:,} of {counts.n_pairs:,} pairs of responses chose another token somewhere"
+    return f"{cases[0].upper()}{cases[1:]}{both}. {parted}."
+
+
+def describe_counts(report: Comparison) -> Finding:
+    counts = report.counts
+    same = counts.identical + counts.drift_only
+    n = f"{counts.n_pairs:,}"
+    if counts.score_changed:
+        most = "Most responses read the same" if 2 * same > counts.n_pairs else "Most responses read differently"
+        claim = f"{most}; {counts.score_changed:,} of {n} changed the score."
+    else:
+        claim = f"None of {n} pairs of responses changed its score."
+    missing = f" {counts.missing:,} pairs are missing a response." if counts.missing else ""
+    beside = counts.score_changed - counts.flipped_score_changed
+    regraded = f" {beside:,} of the score changes come without a flip." if beside > 0 else ""
+    return Finding(claim, f"Every response of the baseline beside the candidate's.{missing}{regraded}")
+
+
+def describe_histogram(histogram: PositionHistogram, what: str) -> Finding:
+    """Say where responses drift or flip: at the start, or anywhere."""
+    if not histogram.n:
+        return Finding(f"No response has a {what}.")
+    at_start = histogram.n_at_start
+    if at_start == histogram.n:
+        return Finding(f"Every {what} is at the first token.", "So the prompt itself was already computed differently.")
+    part = f"{at_start:,} of {histogram.n:,}"
+    if 2 * at_start > histogram.n:
+        return Finding(f"{part} part at the first token.", f"Each {what} by position.")
+    return Finding(f"{histogram.n:,} in all, {at_start:,} of them at the first token.", f"Each {what} by position.")
+
+
+def describe_scatter(report: Comparison, shown: tuple[FlipPoint, ...]) -> Finding:
+    """Say whether flips sit where noise explains them."""
+    if report.noise is None:
+        return Finding("How far the numbers moved at each flip.")
+    near = report.noise.near
+    within = sum((flip.movement or 0.0) <= near for flip in shown)
+    what = f"Movement against margin at the flip; the zone is what noise explains, {nats(near)} nats."
+    if within == len(shown):
+        return Finding("Every flip sits inside the noise.", what)
+    if not within:
+        return Finding("No flip sits inside the noise.", what)
+    return Finding(f"{within:,} of {len(shown):,} flips sit inside the noise.", what)
+
+
+def describe_side(report: Comparison, side: str) -> str:
+    """Return a side's spread: "60.0–63.3 over 5 repeats"."""
+    runs = getattr(report.sides, side)
+    if side in report.mixed_sides:
+        return f"{len(runs.buckets)} buckets, no score as a whole"
+    known = [repeat.score for repeat in runs.repeats if repeat.score is not None]
+    low_high = (points(min(known)), points(max(known))) if known else None
+    reach = "not scored" if low_high is None else low_high[0] if low_high[0] == low_high[1] else "–".join(low_high)
+    if report.repeats:
+        return f"repeat {runs.repeats[0].index}: {reach}"
+    n = len(runs.repeats)
+    return f"{reach} over {n} repeat{'' if n == 1 else 's'}"
+
+
+def moved_lines(moved: tuple[Moved, ...]) -> tuple[tuple[str, str, str], ...]:
+    """Return the name and both values of each field that differs."""
+    return tuple((render_field_name(each.field), *render_sides(each.as_field)) for each in moved)

@@ -1,0 +1,115 @@
+"""Endpoints, profiles, policies and names of models, which are data: everybody reads them, admins add their own."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from evalboard.core.errors import EvalboardError
+from evalboard.core.suite import DEFAULT_POLICIES, DEFAULT_POLICY
+from frontend.endpoints.forms import ENDPOINT_FIELDS, EndpointForm, PolicyForm, ProfileForm, SameModelForm
+from frontend.shell.forms import PlainForm, blame
+from frontend.templatetags.drawing import as_json
+from runs import fingerprints
+from runs.access import ADMIN, READ, requires
+from runs.catalogue import create_endpoint, create_policy, create_profile, read
+from runs.fingerprints import logged_names, same_model_rows, say_same_model
+
+
+@requires(READ)
+@require_safe
+def settings(request: HttpRequest) -> HttpResponse:
+    page = {
+        "endpoints": read.endpoint_rows(),
+        "profiles": read.profile_rows(),
+        "policies": read.policy_rows(),
+        "same_models": same_model_rows(),
+        "has_logged_models": len(logged_names()) > 1,
+    }
+    return render(request, "endpoints/settings.html", page)
+
+
+@requires(ADMIN)
+@require_http_methods(["GET", "HEAD", "POST"])
+def new_endpoint(request: HttpRequest) -> HttpResponse:
+    form = EndpointForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            endpoint = create_endpoint(**form.cleaned_data)
+        except EvalboardError as problem:
+            blame(form, problem, names=ENDPOINT_FIELDS)
+        else:
+            messages.success(request, f"Endpoint {endpoint.slug} is there; runs may use it.")
+            return redirect("settings")
+    return _form(request, form, "Add an endpoint", "A place where a model answers, with its dtype.")
+
+
+@requires(ADMIN)
+@require_http_methods(["GET", "HEAD", "POST"])
+def new_profile(request: HttpRequest) -> HttpResponse:
+    known = {row.slug: row for row in read.profile_rows()}
+    base = known.get(request.GET.get("from", ""))
+    initial = {"slug": base.slug, "title": base.title, "settings": as_json(base.settings)} if base else {}
+    form = ProfileForm(request.POST or None, initial=initial)
+    if request.method == "POST" and form.is_valid():
+        try:
+            profile, is_new = create_profile(**form.cleaned_data)
+        except EvalboardError as problem:
+            blame(form, problem)
+        else:
+            state = "is there; runs may use it" if is_new else "was stored before with the same settings"
+            messages.success(request, f"Profile {profile} {state}.")
+            return redirect("settings")
+    about = "How cases are decoded: sampling settings and engine pins. Runs keep the version they were started with."
+    return _form(request, form, "Add a profile", about)
+
+
+@requires(ADMIN)
+@require_http_methods(["GET", "HEAD", "POST"])
+def new_policy(request: HttpRequest) -> HttpResponse:
+    known = {row.slug: row for row in read.policy_rows()}
+    base = known.get(request.GET.get("from", ""))
+    initial = {"slug": base.slug, "title": base.title} if base else {}
+    settings = base.settings if base else DEFAULT_POLICIES[DEFAULT_POLICY]["settings"]
+    form = PolicyForm(request.POST or None, initial=initial | {"settings": as_json(settings)})
+    if request.method == "POST" and form.is_valid():
+        try:
+            policy, is_new = create_policy(**form.cleaned_data, user=request.user)
+        except EvalboardError as problem:
+            blame(form, problem, under="settings")
+        else:
+            state = "is there; releases may use it" if is_new else "was stored before with the same settings"
+            messages.success(request, f"Policy {policy} {state}.")
+            return redirect("settings")
+    about = "What turns a comparison into a verdict. A verdict keeps the version it was taken under."
+    return _form(request, form, "Add a policy", about)
+
+
+@requires(ADMIN)
+@require_http_methods(["GET", "HEAD", "POST"])
+def new_same_model(request: HttpRequest) -> HttpResponse:
+    form = SameModelForm(request.POST or None, names=logged_names())
+    if request.method == "POST" and form.is_valid():
+        try:
+            statement = say_same_model(**form.cleaned_data, user=request.user)
+        except EvalboardError as problem:
+            blame(form, problem)
+        else:
+            messages.success(request, f"{statement.name} and {statement.other_name} count as one model from now on.")
+            return redirect("settings")
+    about = "A log has a model's name and not its weights. Two names that you say are one model count as one."
+    return _form(request, form, "Join two names", about)
+
+
+@requires(ADMIN)
+@require_POST
+def take_back_same_model(request: HttpRequest, same_model_id: int) -> HttpResponse:
+    statement = fingerprints.take_back_same_model(same_model_id=same_model_id, user=request.user)
+    messages.success(request, f"{statement.name} and {statement.other_name} count as two models again.")
+    return redirect("settings")
+
+
+def _form(request: HttpRequest, form: PlainForm, title: str, about: str) -> HttpResponse:
+    form.mark_problems()
+    status = 422 if form.errors else 200
+    return render(request, "endpoints/setting_new.html", {"form": form, "title": title, "about": about}, status=status)

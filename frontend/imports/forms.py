@@ -1,0 +1,57 @@
+"""What people fill in to have another tool's log read."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+
+from evalboard.contract.suite import SuiteRow
+from frontend.shell.forms import PlainForm
+from frontend.templatetags.drawing import drawn_plain, shortened
+from runs.importers.formats import AUTO, FORMATS
+from runs.imports import MAX_FILES, LogUpload
+
+WHOSE = {
+    "inspect": "Inspect AI: .eval or .json",
+    "lm_eval": "lm-evaluation-harness: results and samples",
+    "promptfoo": "promptfoo: its JSON output",
+    "batch": "OpenAI Batch API, vllm run-batch: input and output",
+    "litellm": "LiteLLM: the gateway's log",
+    "chat": "chat completions, one a line",
+}
+
+
+class ManyFiles(forms.FileInput):
+    allow_multiple_selected = True
+
+
+class FilesField(forms.FileField):
+    """One file or several; cleaned, a list."""
+
+    widget = ManyFiles
+
+    def clean(self, data: Sequence[LogUpload] | None, initial: Any = None) -> list[LogUpload]:
+        if not data:
+            raise forms.ValidationError(self.error_messages["required"])
+        return [super(FilesField, self).clean(file, initial) for file in data]
+
+
+class ImportForm(PlainForm):
+    log = FilesField(
+        label="Files of the log",
+        allow_empty_file=True,
+        help_text=f"All that belong together, up to {MAX_FILES}; several logs of one tool may go at once.",
+    )
+    format = forms.ChoiceField(
+        choices=[(AUTO, "found out by itself"), *((name, WHOSE[name]) for name in FORMATS)],
+        initial=AUTO,
+        help_text="By names and contents; name it where that fails.",
+    )
+    suite = forms.ChoiceField(
+        required=False, help_text="One whose cases the log answers, matched by id; or a suite is made of the log."
+    )
+
+    def __init__(self, *args: Any, suites: Sequence[SuiteRow], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        named = [(row.slug, f"{drawn_plain(shortened(row.title, 60))} ({row.slug} v{row.version})") for row in suites]
+        self.fields["suite"].choices = [("", "made of the log"), *named]  # type: ignore[attr-defined]

@@ -1,0 +1,67 @@
+"""Other tools' logs: what was imported, and the form that imports one."""
+
+from functools import partial
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
+from django.views.decorators.http import require_http_methods
+
+from evalboard.core.errors import EvalboardError
+from frontend.imports.forms import ImportForm
+from frontend.shell.forms import blame
+from frontend.shell.lists import newest_first, parse_number
+from runs.access import READ, RUN, requires
+from runs.imports import import_logs, import_rows, is_waiting, log_files, takes_logs
+from runs.models import Import, Run
+from runs.suites import suite_rows
+
+IMPORTS_PER_PAGE = 25
+
+
+@csrf_exempt  # by the middleware, which would read the form before `takes_logs`; csrf_protect looks at it after that
+@takes_logs
+@requires(READ, post=RUN)
+@csrf_protect
+@require_http_methods(["GET", "HEAD", "POST"])
+def imports(request: HttpRequest) -> HttpResponse:
+    suites = suite_rows()
+    if request.method != "POST":
+        return _page(request, ImportForm(suites=suites))
+    form = ImportForm(request.POST, request.FILES, suites=suites)
+    if form.is_valid():
+        fields = form.cleaned_data
+        try:
+            imported, runs, is_new = import_logs(
+                files=log_files(fields["log"]),
+                format=fields["format"],
+                suite=fields["suite"] or None,
+                user=request.user,
+                is_wanted=partial(is_waiting, request.META),
+            )
+        except EvalboardError as problem:
+            blame(form, problem, names={"files": "log"}, under="log")
+        else:
+            messages.success(request, _words(imported, runs, is_new=is_new))
+            return redirect("run", run_id=runs[0].pk) if len(runs) == 1 else redirect(_place(imported))
+    form.mark_problems()
+    return _page(request, form)
+
+
+def _words(imported: Import, runs: list[Run], *, is_new: bool) -> str:
+    if not is_new:
+        return f"This very log was imported before, as import {imported.pk}; nothing new was stored."
+    return "The log was imported." if len(runs) == 1 else f"The log was imported as {len(runs)} runs."
+
+
+def _place(imported: Import) -> str:
+    return f"{reverse('imports')}#import-{imported.pk}"
+
+
+def _page(request: HttpRequest, form: ImportForm) -> HttpResponse:
+    before = parse_number(request.GET.get("before", ""))
+    rows = import_rows(after=before, limit=IMPORTS_PER_PAGE + 1)
+    page = {"form": form, "list": newest_first(rows, limit=IMPORTS_PER_PAGE, active={}, since=before)}
+    return render(request, "imports/page.html", page, status=422 if form.errors else 200)

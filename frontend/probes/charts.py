@@ -1,0 +1,258 @@
+"""A probe's numbers as a chart: x in percent of the plot, y in pixels, colours left to the stylesheet."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evalboard.wording import probe_states
+from evalboard.wording.numbers import counted
+from frontend.probes.numbers import prompt_name, significant
+from frontend.shell.charts import Tick
+from frontend.shell.findings import Finding
+from runs.probes import CanaryLine
+
+Numbers = Mapping[str, Any]
+
+LEFT, WIDTH = 2.0, 94.0  # percent: marks at the ends are drawn whole
+MIN_POSITIONS = 8
+PLACES_HEIGHT, PLACES_TOP, PLACES_FOOT = 190.0, 14.0, 36.0
+LARGEST_BAR = 3.0  # percent
+SAME_Y, DIFFERENT_Y = 9.0, 23.0
+MIN_RADIUS, MAX_RADIUS = 3.0, 6.5
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    x: float
+    y: float
+    width: float
+    height: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where copies leave their prompt's commonest text, and the two tokens; "" where they are not known."""
+
+    prompt: str
+    position: int
+    modal: str
+    other: str
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlacesChart:
+    """Copies by the position of their first divergence; `places` are the same numbers."""
+
+    bars: tuple[Bar, ...]
+    ticks: tuple[Tick, ...]
+    levels: tuple[tuple[float, str], ...]
+    places: tuple[Place, ...]
+    axis_y: float
+    height: float
+    caption: Finding
+    label: str
+    unit: str
+
+
+def places(numbers: Numbers, prompts: Sequence[str], tokens: Mapping[int, str]) -> PlacesChart | None:
+    """Return None where every copy has its prompt's commonest text. `tokens` draws ids."""
+    divergences = numbers["first_divergences"]
+    if not divergences:
+        return None
+    by_position = Counter[int]()
+    for each in divergences:
+        by_position[each["position"]] += each["n"]
+    last = max(*by_position, MIN_POSITIONS)
+    axis_y = PLACES_HEIGHT - PLACES_FOOT
+    scale = (axis_y - PLACES_TOP) / max(by_position.values())
+    width = min(LARGEST_BAR, 0.8 * WIDTH / (last + 1))
+    bars = tuple(
+        Bar(
+            round(_x(position, last) - width / 2, 3),
+            round(axis_y - n * scale, 2),
+            round(width, 3),
+            round(n * scale, 2),
+            f"position {position}: {n:,} copies",
+        )
+        for position, n in sorted(by_position.items())
+    )
+    return PlacesChart(
+        bars=bars,
+        ticks=_ticks(last),
+        levels=_levels(max(by_position.values()), axis_y, scale),
+        places=tuple(_place(each, prompts, tokens) for each in divergences),
+        axis_y=axis_y,
+        height=PLACES_HEIGHT,
+        caption=_describe_places(numbers, by_position),
+        label=f"copies by the position where they part, from 0 to {last}",
+        unit=numbers["compared"],
+    )
+
+
+def token_ids(numbers: Numbers) -> tuple[int, ...]:
+    """Return the tokens that the chart names."""
+    named = (divergence[name] for divergence in numbers["first_divergences"] for name in ("token_modal", "token_other"))
+    return tuple(sorted({token for token in named if token is not None}))
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """Pairs that share the same number of tokens: the more there are, the larger."""
+
+    x: float
+    radius: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class PairsRow:
+    prompt: str
+    same: tuple[Dot, ...]
+    different: tuple[Dot, ...]
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class PairsChart:
+    """By prompt, how many tokens the pairs of one seed share, above those of other seeds."""
+
+    rows: tuple[PairsRow, ...]
+    ticks: tuple[Tick, ...]
+    same_y: float
+    different_y: float
+    caption: Finding
+    unit: str
+
+
+def pairs(numbers: Numbers, prompts: Sequence[str]) -> PairsChart:
+    last = max(prompt["length"] for prompt in numbers["prompts"])
+    unit = f"{numbers['compared']}s"
+    rows = tuple(
+        PairsRow(
+            prompt=prompt_name(prompt["prompt"], prompts),
+            same=_dots(prompt["pairs_same"], last, f"{unit} alike, one seed"),
+            different=_dots(prompt["pairs_different"], last, f"{unit} alike, other seeds"),
+            label=f"mean {unit} alike: {prompt['shared_same']:.1f} under one seed, "
+            f"{prompt['shared_different']:.1f} under others",
+        )
+        for prompt in numbers["prompts"]
+    )
+    claim = (
+        f"Pairs of calls with one seed have {numbers['shared_same']:.1f} {unit} alike from the start, "
+        f"pairs with other seeds {numbers['shared_different']:.1f}."
+    )
+    rest = "Each mark stands for the pairs of a prompt that part there, a larger one for more of them."
+    return PairsChart(rows, _ticks(last), SAME_Y, DIFFERENT_Y, Finding(claim, rest), unit)
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryMark:
+    """One canary; no y where there were too few runs to measure. `standing` decides its look."""
+
+    x: float
+    y: float
+    standing: str
+    line: CanaryLine
+    word: str
+    moved: str
+    noise: str
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryChart:
+    """How far logprobs had moved at each canary, oldest first; noise_y: the newest noise between runs."""
+
+    marks: tuple[CanaryMark, ...]
+    levels: tuple[tuple[float, str], ...]
+    noise_y: float | None
+    axis_y: float
+    height: float
+    caption: Finding
+    label: str
+
+
+def canaries(lines: Sequence[CanaryLine]) -> CanaryChart | None:
+    """Draw canaries in a row, None with fewer than two that have something to show."""
+    known = [(line, line.moved) for line in lines if line.moved is not None]
+    if len(known) < 2:
+        return None
+    noise = known[-1][0].noise
+    highest = max(*(moved for _, moved in known), noise or 0.0) or 1.0
+    axis_y = PLACES_HEIGHT - PLACES_FOOT
+    scale = (axis_y - PLACES_TOP) / highest
+    marks = tuple(
+        CanaryMark(
+            _x(place, len(known) - 1),
+            round(axis_y - moved * scale, 2),
+            (state := probe_states.describe_state("canary", line.state)).standing,
+            line,
+            state.word,
+            significant(moved),
+            significant(line.noise),
+        )
+        for place, (line, moved) in enumerate(known)
+    )
+    ill = sum(mark.standing == "bad" for mark in marks)
+    claim = (
+        f"{ill} of the last {len(marks)} canaries found a change."
+        if ill
+        else f"None of the last {len(marks)} canaries found a change."
+    )
+    rest = "Each mark is a canary: how far the newest runs' logprobs are from those of the runs before, in nats."
+    return CanaryChart(
+        marks=marks,
+        levels=_nat_levels(highest, axis_y, scale),
+        noise_y=round(axis_y - noise * scale, 2) if noise else None,
+        axis_y=axis_y,
+        height=PLACES_HEIGHT,
+        caption=Finding(claim, rest),
+        label=f"movement of logprobs at {len(marks)} canaries, up to {significant(highest)} nats",
+    )
+
+
+def _nat_levels(highest: float, axis_y: float, scale: float) -> tuple[tuple[float, str], ...]:
+    power = 10.0 ** math.floor(math.log10(highest / 4))
+    step = next(step * power for step in (1, 2, 5, 10) if highest / (step * power) <= 4)
+    return tuple((round(axis_y - step * i * scale, 2), f"{step * i:.2g}") for i in range(1, int(highest / step) + 1))
+
+
+def _dots(shared: Sequence[int], last: int, what: str) -> tuple[Dot, ...]:
+    n_pairs = Counter(shared)
+    return tuple(
+        Dot(
+            _x(value, last),
+            round(min(MIN_RADIUS + 0.6 * (n - 1) ** 0.5, MAX_RADIUS), 2),
+            f"{value} {what}: {counted(n, 'pair')}",
+        )
+        for value, n in sorted(n_pairs.items())
+    )
+
+
+def _place(divergence: Mapping[str, Any], prompts: Sequence[str], tokens: Mapping[int, str]) -> Place:
+    modal, other = (tokens.get(divergence[name], "") for name in ("token_modal", "token_other"))
+    return Place(prompt_name(divergence["prompt"], prompts), divergence["position"], modal, other, divergence["n"])
+
+
+def _describe_places(numbers: Numbers, by_position: Counter[int]) -> Finding:
+    n_other = numbers["n_copies"] - numbers["n_modal"]
+    position, n = by_position.most_common(1)[0]
+    claim = f"{n:,} of the {n_other:,} copies that differ leave the commonest text at position {position}."
+    return Finding(claim, "Each bar counts copies by the first position where they go another way.")
+
+
+def _x(position: int, last: int) -> float:
+    return round(LEFT + WIDTH * position / max(last, 1), 3)
+
+
+def _ticks(last: int) -> tuple[Tick, ...]:
+    step = next(step * 10**power for power in range(9) for step in (1, 2, 5) if last / (step * 10**power) <= 8)
+    return tuple(Tick(_x(place, last), str(place)) for place in range(0, last + 1, step))
+
+
+def _levels(tallest: int, axis_y: float, scale: float) -> tuple[tuple[float, str], ...]:
+    step = next(step * 10**power for power in range(9) for step in (1, 2, 5) if tallest / (step * 10**power) <= 4)
+    return tuple((round(axis_y - n * scale, 2), f"{n:,}") for n in range(step, tallest + 1, step))

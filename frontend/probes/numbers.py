@@ -1,0 +1,256 @@
+"""The numbers behind a probe's finding, as rows of tables: what each is, its value, what it says."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evalboard.contract.probe import ProbeCall
+from evalboard.wording.numbers import points
+from frontend.templatetags.numbers import MISSING, NARROW, count, share
+
+Numbers = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class NumberRow:
+    label: str
+    value: str
+    means: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells as text; those of the first column name the row, the others are numbers unless it is of text."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    is_text: bool = False
+
+
+def rows(kind: str, numbers: Numbers) -> tuple[NumberRow, ...]:
+    """List the numbers of a probe that found something; none where it found nothing, or too little."""
+    if not numbers:
+        return ()
+    known = [NumberRow("calls with an answer", _of(numbers["n_calls"] - numbers["n_failed"], numbers["n_calls"]))]
+    return tuple(known + (ROWS[kind](numbers) if len(numbers) > len(COUNTS) else []))
+
+
+def tables(kind: str, numbers: Numbers, prompts: Sequence[str], calls: Sequence[ProbeCall]) -> tuple[Table, ...]:
+    """Return the numbers that there are many of, by prompt or by worker."""
+    if kind == "routing":
+        return _routing_tables(numbers, calls)
+    return tuple(TABLES[kind](numbers, prompts)) if len(numbers) > len(COUNTS) else ()
+
+
+MAX_PROMPTS = 20
+COUNTS = ("n_calls", "n_failed", "errors")  # what a finding of too few answers has, and no more
+
+
+def _seed(numbers: Numbers) -> list[NumberRow]:
+    unit = f"{numbers['compared']}s"
+    draws = f"{numbers['n_permutations']:,} permutations"
+    parted = numbers["median_parted_at"]
+    return [
+        NumberRow(f"{unit} alike, one seed", plain(numbers["shared_same"], 1), "mean over pairs, from the start"),
+        NumberRow(f"{unit} alike, other seeds", plain(numbers["shared_different"], 1), "mean over pairs"),
+        NumberRow(
+            "effect of the seed", plain(numbers["effect"], 3), "by how much more is alike, as part of the length"
+        ),
+        NumberRow("p", plain(numbers["p_value"], 3), f"how often chance gives as much, by {draws} within prompts"),
+        NumberRow(
+            "calls that follow their seed",
+            _of(numbers["n_loyal"], numbers["n_same"]),
+            "nearer to the others of their seed than 95 % of unseeded pairs are",
+        ),
+        NumberRow(
+            "calls with one seed that parted",
+            _of(numbers["n_parted"], numbers["n_same"]),
+            "" if parted is None else f"after {parted:g} {unit} in the median",
+        ),
+        NumberRow(
+            "ratio of hazards, ρ",
+            f"{plain(numbers['rho'], 2)} [{plain(numbers['rho_low'], 2)}, {plain(numbers['rho_high'], 2)}]",
+            "how fast answers part under one seed against other seeds, with its 90 % interval; 1 where it is ignored",
+        ),
+        NumberRow(
+            "identical pairs, other seeds",
+            _of(numbers["n_identical_different"], numbers["n_pairs_different"]),
+            "half or more: sampling itself does nothing",
+        ),
+    ]
+
+
+def _seed_tables(numbers: Numbers, prompts: Sequence[str]) -> list[Table]:
+    heads = ("Prompt", "Texts, one seed", "Alike", "Texts, other seeds", "Alike")
+    each = tuple(
+        (
+            prompt_name(row["prompt"], prompts),
+            _of(row["n_distinct_same"], row["n_same"]),
+            plain(row["shared_same"], 1),
+            _of(row["n_distinct_different"], row["n_different"]),
+            plain(row["shared_different"], 1),
+        )
+        for row in numbers["prompts"]
+    )
+    by_prompt = Table(f"By prompt; alike in {numbers['compared']}s", heads, each)
+    buckets = numbers["loyal_by_bucket"]
+    if len(buckets) < 2:
+        return [by_prompt]
+    loyal = tuple((_bucket(row["bucket"]), _of(row["n_loyal"], row["n_same"])) for row in buckets)
+    return [by_prompt, Table("By bucket", ("Bucket", "Calls that follow their seed"), loyal)]
+
+
+def _batch(numbers: Numbers) -> list[NumberRow]:
+    n, company = numbers["n_copies"], numbers["batch_max"]
+    figures = [
+        NumberRow(
+            "texts", _of(numbers["n_unique"], n), f"of {count(numbers['n_prompts'])} prompts; grows with the copies"
+        ),
+        NumberRow("copies with the commonest text", _of(numbers["n_modal"], n), share(numbers["modal_share"])),
+        NumberRow(
+            "pair agreement, A",
+            plain(numbers["agreement"], 4),
+            "the chance that two copies agree; does not depend on their number: compare and trend this one",
+        ),
+        NumberRow("entropy, bits", plain(numbers["entropy_bits"], 3), "biased low where copies are few"),
+    ]
+    if numbers["certificate"] is not None:
+        limit = f"under{NARROW}{100 * numbers['certificate']:.2g}{NARROW}%"
+        figures.append(NumberRow("rounds that may still differ", limit, "95 % sure, on these prompts under this load"))
+    if company is not None:
+        least, most = count(company["min"]), count(company["max"])
+        sizes = least if least == most else f"{least}–{most}"
+        alone = f"in the median {company['median']:g}; {count(company['n_alone'])} copies were alone"
+        figures.append(NumberRow("requests in a step", sizes, alone))
+    return figures
+
+
+def _batch_tables(numbers: Numbers, prompts: Sequence[str]) -> list[Table]:
+    heads = ("Prompt", "Copies", "Texts", "Commonest", "Agreement")
+    each = tuple(
+        (
+            prompt_name(row["prompt"], prompts),
+            count(row["n_copies"]),
+            count(row["n_unique"]),
+            share(row["modal_share"]),
+            plain(row["agreement"], 4),
+        )
+        for row in numbers["prompts"]
+    )
+    by_prompt = Table("By prompt", heads, each)
+    if numbers["n_unique"] == numbers["n_prompts"]:
+        return [by_prompt]
+    rare = tuple((count(row["m"]), plain(row["n_unique"], 2)) for row in numbers["rarefied"])
+    return [
+        by_prompt,
+        Table("Texts to expect of fewer copies a prompt", ("Copies a prompt", "Texts, all prompts"), rare),
+    ]
+
+
+def _routing(numbers: Numbers) -> list[NumberRow]:
+    last = numbers["last_fingerprint"]
+    known = [row for row in numbers["fingerprints"] if row["fingerprint"] is not None]
+    return [
+        NumberRow("workers that answered", count(numbers["n_workers"])),
+        NumberRow("serving stacks", count(len(known)), "by fingerprint"),
+        NumberRow("answers without a fingerprint", count(numbers["n_unknown"]), "unknown is never equal"),
+        NumberRow("texts", count(numbers["n_distinct_answers"]), "of one prompt, decoded greedily"),
+        NumberRow("the last run's stack", last[:8] if last else MISSING, "under this profile"),
+    ]
+
+
+def _routing_tables(numbers: Numbers, calls: Sequence[ProbeCall]) -> tuple[Table, ...]:
+    """Return who answered from which stack, and who was left out and why."""
+    n_calls = Counter((call.worker, call.fingerprint) for call in calls if not call.error)
+    rows = tuple(
+        (worker or "not known", fingerprint[:8] if fingerprint else "not known", count(n))
+        for (worker, fingerprint), n in n_calls.items()
+    )
+    left_out = tuple((each["worker"], each["why"]) for each in numbers.get("left_out", ()))
+    tables = (
+        Table("By worker", ("Worker", "Fingerprint", "Answers"), rows),
+        Table("Left out", ("Worker", "Why"), left_out, is_text=True),
+    )
+    return tuple(table for table in tables if table.rows)
+
+
+def _canary(numbers: Numbers) -> list[NumberRow]:
+    runs = NumberRow(
+        "runs", count(numbers["n_runs"]), "this one and those before that were asked the same, since the last change"
+    )
+    if "statistic" not in numbers:
+        span = numbers["largest_span"]
+        return [
+            runs,
+            NumberRow("runs still needed", count(numbers["n_more_runs"])),
+            NumberRow("prompts that differ so far", _of(numbers["n_prompts_differing"], numbers["n_prompts"])),
+            NumberRow("widest difference, nats", significant(span) if span else "0"),
+        ]
+    splits = (
+        ""
+        if numbers["n_splits"] is None
+        else f"how often chance gives as much, by {numbers['n_splits']:,} splits of the runs"
+    )
+    threshold = f"more than {count(numbers['outlier_threshold'])}, and a part of the requests has changed"
+    return [
+        runs,
+        NumberRow(
+            "logprobs moved, nats",
+            significant(numbers["statistic"]),
+            f"mean over prompts and tokens: newest {numbers['n_window']} runs against {numbers['n_baseline']} before",
+        ),
+        NumberRow("noise between runs, nats", significant(numbers["noise"]), "standard deviation within the baseline"),
+        NumberRow("p", plain(numbers["p_value"], 3), splits or "no noise: every difference counts"),
+        NumberRow("effect, in that noise", plain(numbers["effect_ratio"], 2), "1 or more is a change, less a drift"),
+        NumberRow("requests outside the baseline", _of(numbers["n_outliers"], numbers["n_requests"]), threshold),
+    ]
+
+
+def _canary_tables(numbers: Numbers, prompts: Sequence[str]) -> list[Table]:
+    moved = [row for row in numbers.get("prompts", ()) if row["moved"]]
+    if not moved:
+        return []
+    most = sorted(moved, key=lambda row: (-row["moved"], row["prompt"]))[:MAX_PROMPTS]
+    rows = tuple((prompt_name(row["prompt"], prompts), significant(row["moved"])) for row in most)
+    title = f"What moved most, {len(rows)} of {len(numbers['prompts'])} prompts"
+    return [Table(title, ("Prompt", "Moved, nats"), rows)]
+
+
+ROWS: dict[str, Callable[[Numbers], list[NumberRow]]] = {
+    "seed": _seed,
+    "batch": _batch,
+    "routing": _routing,
+    "canary": _canary,
+}
+TABLES: dict[str, Callable[[Numbers, Sequence[str]], list[Table]]] = {
+    "seed": _seed_tables,
+    "batch": _batch_tables,
+    "canary": _canary_tables,
+}
+
+
+def prompt_name(index: int, prompts: Sequence[str]) -> str:
+    """Return a prompt by its number, from 1, with how it begins."""
+    if index >= len(prompts):
+        return f"{index + 1}"
+    text = " ".join(prompts[index].split())
+    return f"{index + 1}. {text if len(text) <= 60 else text[:59] + '…'}"
+
+
+def plain(value: float | None, decimals: int) -> str:
+    return MISSING if value is None else points(value, decimals)
+
+
+def significant(value: float | None) -> str:
+    """Return two digits that say something, whatever the size."""
+    return MISSING if value is None else f"{value:#.2g}".rstrip(".")
+
+
+def _of(n: int, total: int) -> str:
+    return f"{n:,} of {total:,}"
+
+
+def _bucket(bucket: int | None) -> str:
+    return "not known" if bucket is None else str(bucket)

@@ -1,0 +1,146 @@
+"""Probes: asked for and listed, and each by itself with the calls it rests on."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from evalboard.contract.probe import Probe as ProbeAnswer
+from evalboard.core.errors import EvalboardError
+from frontend.probes import charts, words
+from frontend.probes import numbers as probe_numbers
+from frontend.probes.forms import ProbeForm
+from frontend.shell.forms import blame
+from frontend.shell.lists import filter_by, newest_first, parse_number, parse_offset, read_filters, slice_page
+from runs.access import READ, RUN, may, requires
+from runs.catalogue import read
+from runs.models import Probe
+from runs.probes import canaries, comparable_batches, compare_batches, create_probe, probe_tokens
+from runs.probes import read as selector
+
+PROBES_PER_PAGE = 25
+CALLS_PER_PAGE = 25
+PARTS = {"progress": "probes/_live.html"}
+
+
+@requires(READ, post=RUN)
+@require_http_methods(["GET", "HEAD", "POST"])
+def probes(request: HttpRequest) -> HttpResponse:
+    choices = {"endpoints": read.endpoint_rows(), "profiles": read.profile_rows()}
+    if request.method != "POST":
+        wanted = {name: request.GET[name] for name in ("endpoint", "kind") if request.GET.get(name)}
+        return render(request, "probes/list.html", _list(request) | {"form": ProbeForm(initial=wanted, **choices)})
+    form = ProbeForm(request.POST, **choices)
+    if form.is_valid():
+        asked_for = form.cleaned_data
+        try:
+            probe = create_probe(
+                endpoint=asked_for["endpoint"],
+                kind=asked_for["kind"],
+                profile=asked_for["profile"] or None,
+                parameters=asked_for["parameters"],
+                user=request.user,
+            )
+        except EvalboardError as problem:
+            blame(form, problem)
+        else:
+            messages.success(request, f"Probe {probe.pk} is queued; this page follows it.")
+            return redirect("probe", probe_id=probe.pk)
+    form.mark_problems()
+    return render(request, "probes/list.html", _list(request) | {"form": form}, status=422)
+
+
+@requires(READ)
+@require_safe
+def probe(request: HttpRequest, probe_id: int) -> HttpResponse:
+    answer = selector.probe_detail(probe_id)
+    part = request.GET.get("part")
+    if part is None:
+        return render(request, "probes/page.html", _live(answer) | _rest(request, answer))
+    if part not in PARTS:
+        raise Http404
+    response = render(request, PARTS[part], _live(answer) | {"is_part": True})
+    if answer.is_terminal:
+        response["HX-Refresh"] = "true"  # the numbers and the calls below are there now
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def _list(request: HttpRequest) -> dict[str, object]:
+    # What a form that was sent back has in it is no filter.
+    query = request.GET if request.method != "POST" else {}
+    filters = read_filters(
+        query,
+        filter_by("endpoint", [row.slug for row in read.endpoint_rows()]),
+        filter_by("kind", tuple(Probe.Kind)),
+    )
+    before = parse_number(query.get("before", ""))
+    values = filters.values
+    rows = selector.probe_rows(
+        after=before, limit=PROBES_PER_PAGE + 1, endpoint=values["endpoint"], kind=values["kind"]
+    )
+    shown = newest_first(rows, limit=PROBES_PER_PAGE, active=filters.active, since=before)
+    is_all = before is None and not shown.is_filtered
+    return {
+        "rows": tuple((row, words.mark(row)) for row in shown.rows),
+        "filters": filters,
+        "list": shown,
+        "kinds": words.costs(),
+        "finding": words.describe_list(shown.rows) if shown.rows and is_all else None,
+        "may_probe": may(request.user, RUN),
+    }
+
+
+def _live(answer: ProbeAnswer) -> dict[str, object]:
+    return {
+        "probe": answer,
+        "finding": words.describe_probe(answer),
+        "mark": words.mark(answer),
+        "announced_percent": 10 * (10 * answer.progress.n_done // max(answer.progress.n_total, 1)),
+    }
+
+
+def _chart(answer: ProbeAnswer, numbers: dict[str, Any]) -> dict[str, object]:
+    """Return what the kind has to draw, with the template that draws it; nothing where there is nothing to see."""
+    chart: object = None
+    if answer.kind == Probe.Kind.CANARY and numbers:
+        chart = charts.canaries(canaries(int(answer.id)))
+    elif answer.kind == Probe.Kind.SEED and "prompts" in numbers:
+        chart = charts.pairs(numbers, answer.prompts)
+    elif answer.kind == Probe.Kind.BATCH and "first_divergences" in numbers:
+        tokens = probe_tokens(int(answer.id), charts.token_ids(numbers))
+        chart = charts.places(numbers, answer.prompts, tokens)
+    return {"chart": chart, "chart_template": f"probes/_{answer.kind}_chart.html"}
+
+
+def _against(request: HttpRequest, probe_id: int) -> dict[str, object]:
+    """Return the batch probes that this one can be held against, and what came of it where one was chosen."""
+    others, chosen = comparable_batches(probe_id), parse_number(request.GET.get("against", ""))
+    if chosen not in {line.id for line in others} or chosen is None:
+        return {"others": others}
+    pair = compare_batches(probe_id, chosen)
+    return {
+        "others": others,
+        "chosen": chosen,
+        "comparison": pair,
+        "comparison_words": words.split_claim(pair.sentence),
+    }
+
+
+def _rest(request: HttpRequest, answer: ProbeAnswer) -> dict[str, object]:
+    calls = selector.probe_calls(int(answer.id))
+    numbers = answer.finding.numbers if answer.finding else {}
+    return {
+        **_chart(answer, numbers),
+        **(_against(request, int(answer.id)) if answer.kind == Probe.Kind.BATCH and numbers else {}),
+        "question": words.KINDS[answer.kind].question,
+        "numbers": probe_numbers.rows(answer.kind, numbers),
+        "tables": probe_numbers.tables(answer.kind, numbers, answer.prompts, calls) if numbers else (),
+        "calls": slice_page(calls, offset=parse_offset(request), limit=CALLS_PER_PAGE),
+        "n_errors": sum(bool(call.error) for call in calls),
+        "has_seeds": any(call.seed is not None for call in calls),
+        "command": words.command(answer.endpoint, answer.kind, answer.profile, answer.parameters),
+        "settings": {name: value for name, value in answer.parameters.items() if name != "prompts"},
+    }

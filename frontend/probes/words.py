@@ -1,0 +1,143 @@
+"""A probe in words: what its kind asks, what it found, and its numbers as rows."""
+
+import json
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from evalboard.contract.probe import Probe as ProbeAnswer
+from evalboard.contract.probe import ProbeRow
+from evalboard.core.probes import choose_sampling, complete_parameters, list_prompt_texts, plan_calls
+from evalboard.wording import probe_states
+from frontend.shell.findings import Finding
+from runs.models import Probe
+
+RESOLVED = "suite_version"  # a canary always takes the suite's newest
+
+GLYPHS = {"good": "pass", "bad": "warning", "unsettled": "inconclusive", "early": "idle", "unknown": "incomplete"}
+INKS = {"good": "pass", "bad": "partly", "unsettled": "partly", "early": "quiet-ink", "unknown": "quiet-ink"}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a probe of this kind asks, and what it tells by."""
+
+    question: str
+    how: str
+
+
+KINDS = {
+    "seed": Kind("does it honour seeds?", "Calls with one seed are compared with calls that have a seed each."),
+    "batch": Kind(
+        "does what else is decoded move an answer?",
+        "Copies of a prompt are decoded greedily amid other requests, and must come out the same.",
+    ),
+    "routing": Kind("does one and the same stack answer?", "Every worker of the pool is asked the same."),
+    "canary": Kind(
+        "has it changed since the last time?",
+        "Logprobs of first tokens are compared with those of earlier canaries of the same prompts.",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a kind takes with its defaults."""
+
+    kind: str
+    words: Kind
+    n_calls: int
+    tokens: int
+    is_for_each_worker: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StateMark:
+    """A state as pages show it; `ink` is a class, and the glyph says it without its colour."""
+
+    word: str
+    glyph: str
+    ink: str
+    advice: str
+
+
+@cache
+def costs() -> tuple[Cost, ...]:
+    return tuple(_cost(kind, words) for kind, words in KINDS.items())
+
+
+def _cost(kind: str, words: Kind) -> Cost:
+    parameters = complete_parameters(kind, {})
+    calls = plan_calls(kind, parameters, list_prompt_texts(kind, parameters) or ())
+    tokens = choose_sampling(kind, parameters, "")["max_tokens"]
+    return Cost(kind, words, len(calls), tokens, is_for_each_worker=kind == Probe.Kind.ROUTING)
+
+
+def mark(row: ProbeRow | ProbeAnswer) -> StateMark | None:
+    """Return the mark of what a probe found, None while it has found nothing."""
+    if row.finding is None:
+        return None
+    words = probe_states.describe_state(row.kind, row.finding.state)
+    return StateMark(words.word, GLYPHS[words.standing], INKS[words.standing], words.advice)
+
+
+def describe_probe(answer: ProbeAnswer) -> Finding:
+    """Return the sentence of the page: what it found, or how far it is."""
+    if answer.status == Probe.Status.FAILED:
+        return Finding("The probe failed.", answer.error or "")
+    if answer.finding:
+        return split_claim(answer.finding.sentence)
+    if answer.waits_for:
+        rest = f"Still to be asked: {', '.join(answer.waits_for)}."
+    else:
+        rest = "A worker takes it before any shard." if answer.status == Probe.Status.QUEUED else KINDS[answer.kind].how
+    again = f" Begun again: {answer.error}" if answer.error else ""
+    waits = "Waiting for a worker." if answer.status == Probe.Status.QUEUED else "Asking."
+    return Finding(waits, rest + again)
+
+
+def split_claim(sentence: str) -> Finding:
+    """Part a sentence after its first clause, the claim: numbers follow a colon or a full stop."""
+    ends = [end for end in (sentence.find(": "), sentence.find(". ")) if end >= 0]
+    if not ends:
+        return Finding(sentence)
+    return Finding(sentence[: min(ends) + 1], sentence[min(ends) + 2 :])
+
+
+def describe_list(rows: Iterable[ProbeRow]) -> Finding:
+    """Say what the newest probe of each endpoint and kind says, among these rows; they come newest first."""
+    newest: dict[tuple[str, str], ProbeRow] = {}
+    for row in rows:
+        if row.is_terminal:
+            newest.setdefault((row.endpoint, row.kind), row)
+    ill = [row for row in newest.values() if _standing(row) not in ("good", "early")]
+    if not newest:
+        return Finding("No probe has ended yet.", "What each found will stand in its row.")
+    if not ill:
+        return Finding("All is well by the newest probe of each kind.", "Older ones may have found something else.")
+    named = "; ".join(f"{row.endpoint}: {_outcome(row)}" for row in ill[:3])
+    more = f"; and {len(ill) - 3} more" if len(ill) > 3 else ""
+    n = f"{len(ill)} of the newest probes need{'s' if len(ill) == 1 else ''} somebody."
+    return Finding(n, f"{named}{more}.")
+
+
+def _standing(row: ProbeRow) -> str:
+    return probe_states.describe_state(row.kind, row.finding.state).standing if row.finding else "failed"
+
+
+def _outcome(row: ProbeRow) -> str:
+    if row.finding is None:
+        return f"{row.kind} failed"
+    return probe_states.describe_state(row.kind, row.finding.state).word.lower()
+
+
+def command(endpoint: str, kind: str, profile: str, parameters: Mapping[str, Any]) -> str:
+    """Return `evalboard probe` with the same parameters; those that are the kind's defaults go without saying."""
+    defaults = complete_parameters(kind, {})
+    words = ["evalboard", "probe", endpoint, "--kind", kind, "--profile", profile]
+    for name, value in parameters.items():
+        if name != RESOLVED and defaults.get(name) != value:
+            words += ["--set", f"{name}={json.dumps(value, ensure_ascii=False)}"]
+    return shlex.join(words)

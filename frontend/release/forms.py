@@ -1,0 +1,230 @@
+"""What people fill in about releases: which gates to judge, and a sign-off. The services check meaning."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+
+from django import forms
+from django.forms.boundfield import BoundField
+from django.utils import timezone
+
+from evalboard.contract.parts import name_version
+from evalboard.contract.release import ALL_CASES, CASES, Release
+from evalboard.contract.run import RunRow
+from evalboard.core.errors import EvalboardError
+from evalboard.core.suite import DEFAULT_POLICY, SAMPLED_POLICY, parse_policy
+from frontend.release import words as release_words
+from frontend.release.verdicts import DECISIONS, decisions_on
+from frontend.shell.forms import PlainForm, blame, parse_labels
+from frontend.templatetags.drawing import drawn_plain, shortened
+from frontend.templatetags.numbers import span
+
+CURRENT = "current"
+MAX_GATES = 20
+MAX_WAIVER_DAYS = 366
+GATE_FIELD = re.compile(r"gates[.\[](\d+)\]?\.(\w+)")
+
+
+class GateForm(PlainForm):
+    """One suite of a release. The suite is the candidate's own."""
+
+    candidate = forms.ChoiceField(help_text="The run that is to be judged.")
+    baseline = forms.ChoiceField(
+        initial=CURRENT,
+        help_text="What it is compared with: the suite’s current baseline for its model line and profile, or a run.",
+    )
+    tier = forms.ChoiceField(
+        choices=[("critical", "critical: ship needs it"), ("advisory", "advisory: shown, and decides nothing")],
+        initial="critical",
+        help_text="Every critical gate must ship. An advisory one never changes the verdict.",
+    )
+
+    def __init__(self, *args: Any, runs: Iterable[RunRow] = (), is_optional: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        groups = by_suite(runs)
+        candidates = self.fields["candidate"]
+        candidates.required = not is_optional
+        none = "none" if is_optional else "choose a run"
+        candidates.choices = [("", none), *groups]  # type: ignore[attr-defined]
+        baselines = self.fields["baseline"]
+        baselines.choices = [(CURRENT, "the current baseline of its suite"), *groups]  # type: ignore[attr-defined]
+
+    def gate(self, suites: Mapping[int, str]) -> dict[str, Any] | None:
+        """Return what the service takes; None where no candidate was chosen. `suites`: by run."""
+        fields = self.cleaned_data
+        if not fields["candidate"]:
+            return None
+        baseline = fields["baseline"]
+        return {
+            "suite": suites[int(fields["candidate"])],
+            "candidate": int(fields["candidate"]),
+            "baseline": baseline if baseline == CURRENT else int(baseline),
+            "tier": fields["tier"],
+        }
+
+
+def by_suite(runs: Iterable[RunRow]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return runs as choices, those of a suite under its name."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for row in runs:
+        groups.setdefault(row.suite.slug, []).append((row.id, run_words(row)))
+    return sorted(groups.items())
+
+
+def run_words(row: RunRow) -> str:
+    """Return a run as one line: `run 62 · acme-7b-ft on local, pinned · 5 repeats, 79.8–80.6 · 2026-04-14`."""
+    whole = f"{row.n_buckets} buckets, no score as a whole" if row.n_buckets > 1 else "not scored"
+    score = span(row.range_so_far) if row.range_so_far else whole
+    repeats = f"{row.n_repeats} repeat{'' if row.n_repeats == 1 else 's'}"
+    name = drawn_plain(shortened(f"{row.model} on {row.endpoint}, {row.profile_name}", 60))
+    state = "" if row.status == "finished" else f" · {row.status}"
+    return f"run {row.id} · {name} · {repeats}, {score} · {row.ran_at.astimezone(UTC):%Y-%m-%d}{state}"
+
+
+TREATMENTS = {
+    "model": "both sides must have been served alike; a change of engine or dtype between them makes "
+    "the release not comparable.",
+    "stack": "an engine upgrade or a quantisation. One model on both sides, each decoded alone "
+    "or batch-invariant; what differs between the stacks is what is judged.",
+}
+
+
+class ReleaseForm(PlainForm):
+    """What all gates of a release share."""
+
+    policy = forms.ChoiceField(
+        required=False,
+        widget=forms.RadioSelect,
+        help_text="How large a drop is tolerated, and what counts as settled.",
+    )
+    treatment = forms.ChoiceField(
+        choices=[("model", "The model"), ("stack", "The serving stack")],
+        initial="model",
+        widget=forms.RadioSelect,
+        label="What is judged",
+    )
+    labels = forms.CharField(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 3, "placeholder": "commit=8f21c0e\nbranch=main", "spellcheck": "false"}),
+        help_text="One name=value a line.",
+    )
+
+    def __init__(self, *args: Any, policies: Iterable[Any] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        default = f"{DEFAULT_POLICY}, for sampled runs {SAMPLED_POLICY}"
+        rows = tuple(policies)
+        names = [(row.slug, name_version(row.slug, row.version)) for row in rows]
+        self.fields["policy"].choices = [("", "As its suite asks"), *names]  # type: ignore[attr-defined]
+        policy_means = {row.slug: release_words.describe_policy(parse_policy(row.settings)) for row in rows}
+        policy_means[""] = f"the first critical one’s own policy, or else {default}."
+        self._means = {"policy": policy_means, "treatment": TREATMENTS}
+
+    def explained(self) -> Iterator[tuple[BoundField, list[tuple[Any, str, str]]]]:
+        """Return each field of choices, and each choice with its name and what it means."""
+        for name, means in self._means.items():
+            field = self[name]
+            yield field, [(choice, str(choice.choice_label), means[str(choice.data["value"])]) for choice in field]
+
+    def clean_labels(self) -> dict[str, str]:
+        return parse_labels(self.cleaned_data["labels"])
+
+
+def blame_gates(shared: ReleaseForm, rows: list[GateForm], problem: EvalboardError) -> None:
+    """Show the service's words at the gate's own field where they name one."""
+    rest = {}
+    for path, words in problem.fields.items():
+        hit = GATE_FIELD.match(path)
+        place, field = (int(hit[1]), hit[2]) if hit else (-1, "")
+        if 0 <= place < len(rows):
+            rows[place].add_error(field if field in rows[place].fields else "candidate", words)
+        else:
+            rest[path] = words
+    if rest or not problem.fields:
+        blame(shared, type(problem)(problem.detail, fields=rest) if rest else problem)
+
+
+class SignForm(PlainForm):
+    """A person's decision. `input_digest` and `read_at` are of the verdict that was on the page that was read."""
+
+    decision = forms.ChoiceField(widget=forms.RadioSelect)
+    note = forms.CharField(
+        required=False,
+        max_length=2000,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        label="Note",
+        help_text="The reason, for whoever reads this next year. A rejection and a waiver need one.",
+    )
+    expires_at = forms.DateField(
+        required=False,
+        label="Waived until",
+        widget=forms.DateInput(attrs={"type": "date"}),
+        help_text="The waiver ends with this day, UTC; at most 366 days from now.",
+    )
+    input_digest = forms.CharField(max_length=64, widget=forms.HiddenInput)
+    read_at = forms.CharField(required=False, max_length=40, widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, verdict: str | None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        known = decisions_on(verdict)
+        self.fields["decision"].choices = [(code, DECISIONS[code].label) for code in known]  # type: ignore[attr-defined]
+        if "waive" not in known:
+            del self.fields["expires_at"]
+            return
+        today = timezone.now().astimezone(UTC).date()
+        limits = {"min": today.isoformat(), "max": (today + timedelta(days=MAX_WAIVER_DAYS)).isoformat()}
+        self.fields["expires_at"].widget.attrs |= limits
+
+    def until(self) -> datetime | None:
+        """Return the last moment of the day that was chosen, for a waiver; else None."""
+        day = self.cleaned_data.get("expires_at")
+        if day is None or self.cleaned_data["decision"] != "waive":
+            return None
+        return datetime.combine(day, time(23, 59, 59), tzinfo=UTC)
+
+
+def sign_form(report: Release, **initial: Any) -> SignForm:
+    """Return an empty form on the verdict that is shown, with what was already written where there is something."""
+    read = {"input_digest": report.input_digest, "read_at": report.decided_at and report.decided_at.isoformat()}
+    return SignForm(verdict=report.verdict, initial=initial | read)
+
+
+def read_at(text: str) -> datetime | None:
+    """Return when the verdict was decided that somebody read; None for nonsense."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else None
+
+
+class SettleForm(PlainForm):
+    """The budget that a person confirms: the very numbers of the plan that was on the page."""
+
+    cases = forms.ChoiceField(choices=[(cases, cases) for cases in CASES], required=False, widget=forms.HiddenInput)
+    look = forms.IntegerField(widget=forms.HiddenInput)
+    n_responses = forms.IntegerField(widget=forms.HiddenInput)
+
+    def clean_cases(self) -> str:
+        return self.cleaned_data["cases"] or ALL_CASES
+
+
+class RerunForm(PlainForm):
+    """Running one side again, or both in turn: the whole suite, or the reference set first."""
+
+    sides = forms.ChoiceField(required=False, widget=forms.RadioSelect, label="Which side")
+    what = forms.ChoiceField(widget=forms.RadioSelect, label="What to run")
+    endpoint = forms.ChoiceField(label="Where")
+
+    def __init__(
+        self,
+        *args: Any,
+        sides: Iterable[tuple[str, str]],
+        whats: Iterable[tuple[str, str]],
+        endpoints: Iterable[str],
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["sides"].choices = list(sides)  # type: ignore[attr-defined]
+        self.fields["what"].choices = list(whats)  # type: ignore[attr-defined]
+        self.fields["endpoint"].choices = [(slug, slug) for slug in endpoints]  # type: ignore[attr-defined]

@@ -1,0 +1,250 @@
+"""The release page put together from what the selectors read. Nothing is decided here."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evalboard.contract.bucket import Bucket, Metric
+from evalboard.contract.comparison import Comparison
+from evalboard.contract.release import Gate, GateSide, Release
+from evalboard.contract.stack import FingerprintDifference
+from evalboard.core.profile import MovedField
+from evalboard.wording.manifest import render_field_name, render_sides
+from evalboard.wording.outcomes import compare_with_chance
+from frontend.release import ruler as release_ruler
+from frontend.release import words
+from frontend.release.ruler import Bar
+from frontend.release.verdicts import VERDICTS
+
+GAP = 0.6  # percent between the parts of the bar of who served what
+MOVED_SHOWN = 4
+MOVED_SHOWN_MIXED = 5
+SIDES = ("baseline", "candidate")
+Buckets = Mapping[int, Sequence[Bucket]]  # by run
+
+
+@dataclass(frozen=True, slots=True)
+class GateLine:
+    """A row of the gates' table."""
+
+    gate: Gate
+    strip: release_ruler.Strip | None
+    ruler: release_ruler.RowRuler | None
+
+    @property
+    def tone(self) -> str:
+        """Return the class of its ink; what only advises has none."""
+        return f"verdict-{VERDICTS[self.gate.verdict or ''].glyph}" if self.gate.tier == "critical" else ""
+
+
+@dataclass(frozen=True, slots=True)
+class BucketLine:
+    """One bucket of one side. `score` is the mean over its own repeats, never another bucket's."""
+
+    suite: str
+    side: str
+    run_id: int
+    bucket: Bucket
+    score: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricLine:
+    """What several draws come to on both sides of a gate; None where a side does not have it."""
+
+    suite: str
+    name: str
+    baseline: Metric | None
+    candidate: Metric | None
+
+
+@dataclass(frozen=True, slots=True)
+class ServedPart:
+    """A bucket's part of the bar; `place` 0 is the largest."""
+
+    bucket: Bucket
+    place: int
+    share: float
+    bar: Bar
+    score: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ServedSide:
+    side: str
+    run_id: int
+    n_responses: int
+    parts: tuple[ServedPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Who served what, in place of the ruler: nothing was measured. `columns` head the two sides of `moved`."""
+
+    title: str
+    caption: str
+    sides: tuple[ServedSide, ...]
+    columns: tuple[str, str]
+    moved: tuple[tuple[str, str, str], ...]
+    n_more: int
+    n_equal: int
+    url: tuple[int, int] | None
+
+
+def context(
+    report: Release,
+    *,
+    buckets: Buckets,
+    changes: words.Changes,
+    comparison: Comparison | None,
+    between: FingerprintDifference | None,
+) -> dict[str, Any]:
+    """Return what the page's templates read.
+
+    `buckets`, `changes`: of all runs that the gates name. `between`: the two fingerprints of `stacks_of`, if any.
+    """
+    gate = report.headline
+    scale = release_ruler.rows_scale((each.difference, each.interval, each.tolerance_points) for each in report.gates)
+    lines = tuple(
+        GateLine(
+            each,
+            release_ruler.strip(each),
+            release_ruler.row_ruler(each.difference, each.interval, each.tolerance_points, scale),
+        )
+        for each in report.gates
+    )
+    return {
+        "release": report,
+        "headline": gate,
+        "mark": VERDICTS[report.verdict or ""],
+        "plate": release_ruler.plate(gate),
+        "plate_claim": words.describe_plate(gate),
+        "served": served(gate, buckets, comparison, between) if gate.verdict == "not_comparable" else None,
+        "support": tuple(line.text for line in report.next if line.gate in (None, report.headline_gate)),
+        "other_reasons": tuple(_other_reasons(report)),
+        "lines": lines,
+        "gates_note": words.describe_gates(report),
+        "outcome_links": words.outcome_links(gate),
+        "by_chance": compare_with_chance(gate.changed),
+        "notes": words.notes(report),
+        "bucket_lines": tuple(bucket_lines(report, buckets)),
+        "metric_lines": tuple(line for each in report.gates for line in metric_lines(each, buckets)),
+        "treatment": words.describe_treatment(report.treatment),
+        "story": words.story(report, changes),
+        "sign_offs": tuple(
+            (line, words.describe_void(line, report, changes) if line.void else "") for line in report.signoffs
+        ),
+        "standing": tuple(line for line in report.signoffs if not line.void),
+        "scorer_digest": comparison.sides.candidate.scorer.digest if comparison else "",
+    }
+
+
+def _other_reasons(report: Release) -> list[str]:
+    """Return why the gates beside the headline did not ship; the headline's reason is the sentence itself."""
+    lines = [line for line in report.reasons if line.gate is not None and line.gate != report.headline_gate]
+    return [line.text for line in lines if report.gates[line.gate or 0].verdict != "ship"]
+
+
+def stacks_of(gate: Gate, buckets: Buckets) -> tuple[int, int] | None:
+    """Return the fingerprints to hold against each other: of one mixed side, else of both; None if they are one."""
+    mixed = _mixed(gate, buckets)
+    stacks = mixed or [rows[0] for side in SIDES if (rows := list(buckets.get(_side(gate, side).run_id, ())))]
+    if len(stacks) < 2 or stacks[0].fingerprint.id == stacks[1].fingerprint.id:
+        return None
+    return int(stacks[0].fingerprint.id), int(stacks[1].fingerprint.id)
+
+
+def served(
+    gate: Gate,
+    buckets: Buckets,
+    comparison: Comparison | None,
+    between: FingerprintDifference | None,
+) -> Served:
+    mixed = _mixed(gate, buckets)
+    sides = tuple(_served_side(name, _side(gate, name).run_id, buckets) for name in SIDES)
+    if mixed:
+        name = next(side.side for side in sides if len(side.parts) > 1)
+        shown = tuple(side for side in sides if len(side.parts) > 1)
+        moved = between.fields.moved if between else ()
+        one, other = (f"fp {bucket.fingerprint.digest[:4]}" for bucket in mixed[:2])
+        title, columns = f"Who served the {name}’s responses", (one, other)
+    else:
+        shown = tuple(side for side in sides if side.parts)
+        moved = comparison.moved_fields if comparison else between.fields.moved if between else ()
+        title, columns = "Who served which side", SIDES
+    total = sum(side.n_responses for side in shown)
+    whose = f"share of {total:,} responses" if mixed else f"{total:,} responses"
+    most = MOVED_SHOWN_MIXED if len(shown) == 1 else MOVED_SHOWN
+    return Served(
+        title=title,
+        caption=f"{whose} by fingerprint, each scored by itself",
+        sides=shown,
+        columns=(columns[0], columns[1]),
+        moved=_moved_lines(moved[:most]),
+        n_more=max(len(moved) - most, 0),
+        n_equal=between.n_equal if between else 0,
+        url=(int(between.a.id), int(between.b.id)) if between else None,
+    )
+
+
+def _moved_lines(moved: Sequence[MovedField]) -> tuple[tuple[str, str, str], ...]:
+    return tuple((render_field_name(each.field), *render_sides(each)) for each in moved)
+
+
+def _mixed(gate: Gate, buckets: Buckets) -> list[Bucket]:
+    """Return the buckets of a side that has more than one, the candidate's first."""
+    rows = (list(buckets.get(_side(gate, side).run_id, ())) for side in reversed(SIDES))
+    return next((_by_share(group) for group in rows if len(group) > 1), [])
+
+
+def _side(gate: Gate, name: str) -> GateSide:
+    return gate.baseline if name == "baseline" else gate.candidate
+
+
+def _by_share(rows: Sequence[Bucket]) -> list[Bucket]:
+    return sorted(rows, key=lambda row: -row.n_responses)
+
+
+def _served_side(name: str, run_id: int, buckets: Buckets) -> ServedSide:
+    rows = _by_share(buckets.get(run_id, ()))
+    total = max(sum(row.n_responses for row in rows), 1)
+    parts, x = [], 0.0
+    for place, row in enumerate(rows):
+        width = 100 * row.n_responses / total
+        bar = Bar(round(x, 3), round(max(width - (GAP if x + width < 99.9 else 0), 0.6), 3))
+        parts.append(ServedPart(row, place, width / 100, bar, _mean(row)))
+        x += width
+    return ServedSide(name, run_id, sum(row.n_responses for row in rows), tuple(parts))
+
+
+def bucket_lines(report: Release, buckets: Buckets) -> list[BucketLine]:
+    """Return one line for each bucket of each side, the baseline above.
+
+    A run that several gates share is there once.
+    """
+    lines, seen = [], set()
+    for gate in report.gates:
+        for name in SIDES:
+            side = _side(gate, name)
+            if (name, side.run_id) in seen:
+                continue
+            seen.add((name, side.run_id))
+            rows = _by_share(buckets.get(side.run_id, ()))
+            lines += [BucketLine(gate.suite, name, side.run_id, row, _mean(row)) for row in rows]
+    return lines
+
+
+def metric_lines(gate: Gate, buckets: Buckets) -> list[MetricLine]:
+    """Return a line for each metric that a side has; none where several buckets served one."""
+    served = [buckets.get(_side(gate, name).run_id, ()) for name in SIDES]
+    if any(len(rows) != 1 for rows in served):
+        return []
+    ours, theirs = ({metric.name: metric for metric in rows[0].metrics or ()} for rows in served)
+    return [MetricLine(gate.suite, name, ours.get(name), theirs.get(name)) for name in {**ours, **theirs}]
+
+
+def _mean(bucket: Bucket) -> float | None:
+    """Return the bucket's own score; None while a repeat of it is not whole."""
+    known = [line.score for line in bucket.repeats if line.score is not None]
+    return math.fsum(known) / len(known) if known and len(known) == len(bucket.repeats) else None

@@ -1,0 +1,275 @@
+"""The ruler of changes as numbers: x in percent of the plot, y in pixels, colours left to the stylesheet.
+
+Every change in score is drawn on it: zero, the tolerance with the side beyond it tinted, the interval and the
+estimate. The large one of a release and the small ones of its rows differ in size and in nothing else.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from evalboard.contract.release import Gate, GateSide, Span
+from evalboard.wording.numbers import percent
+from frontend.shell.charts import STEPS, Scale, Tick, scale_for
+from frontend.templatetags.numbers import points, signed_points, span
+
+PITCH = 54.0  # pixels from row to row of the plate: its words, and under them its bar
+TOP = 18.0  # above the plot: the names of the lines
+BAR_TOP, BAR_HEIGHT = 31.0, 16.0
+FOOT = 24.0
+MAX_REACH = 2.0  # how much wider than what decides the plate gets to show the reach; the rest is cut with an arrow
+MAX_TOLERANCES = 8.0  # to either side of zero in rows, so that one suite of few cases does not flatten the others
+MAX_ZERO = 0.7  # of the plot's width is left of zero: the numbers of each row stand to the right of it
+CLOSE = 24.0  # percent; nearer lines have their names on either side
+NEXT, MAX_BESIDE = 5.0, 24.0  # pixels between repeats with the same points, and over all of them
+STRIP_HEIGHT, STRIP_BASELINE, STRIP_CANDIDATE = 34, 10.0, 23.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    x: float
+    width: float
+
+    @property
+    def end(self) -> float:
+        return round(self.x + self.width, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class PlateRow:
+    """One row of the plate. `kind`: here (what decides), expected or reach; an end that is cut has an arrow."""
+
+    kind: str
+    name: str
+    words: str
+    y: float
+    bar: Bar
+    middle: float | None
+    is_cut_low: bool = False
+    is_cut_high: bool = False
+
+    @property
+    def bar_y(self) -> float:
+        return self.y + BAR_TOP
+
+    @property
+    def middle_y(self) -> float:
+        return self.y + BAR_TOP + BAR_HEIGHT / 2
+
+    @property
+    def words_y(self) -> float:
+        return self.y + 21
+
+
+@dataclass(frozen=True, slots=True)
+class Plate:
+    """`worse` is the part of the deciding bar beyond the tolerance; `are_close`: the lines' names would touch."""
+
+    rows: tuple[PlateRow, ...]
+    worse: Bar | None
+    tolerance_x: float
+    zero_x: float
+    tolerance: str
+    ticks: tuple[Tick, ...]
+    axis_y: float
+    height: float
+    are_close: bool
+    label: str
+
+
+def plate(gate: Gate) -> Plate | None:
+    """Return the large ruler of one gate; None where no change was measured."""
+    if gate.interval is None or gate.difference is None:
+        return None
+    scale = _plate_scale(gate)
+    these = "This case" if gate.n_cases_judged == 1 else f"These {gate.n_cases_judged:,} cases"
+    rows = [_row("here", f"{these}{_level(gate.level)}", gate.interval, gate.difference, scale, 0)]
+    if gate.expected is not None:
+        name = f"With {gate.expected.repeats} repeats"
+        rows.append(_row("expected", name, gate.expected.interval, None, scale, len(rows)))
+    if gate.reach is not None:
+        middle = min(max(gate.difference, gate.reach.low), gate.reach.high)
+        name = f"Others like these{_level(gate.reach.level)}"
+        rows.append(_row("reach", name, gate.reach.interval, middle, scale, len(rows)))
+    here, tolerance_x, zero_x = rows[0].bar, scale.x(-gate.tolerance_points), scale.x(0)
+    worse = Bar(here.x, round(min(here.end, tolerance_x) - here.x, 3)) if here.x < tolerance_x else None
+    axis_y = TOP + PITCH * len(rows) + 8
+    label = f"{gate.suite}: change {signed_points(gate.difference)}, interval {_ends(gate.interval)}"
+    reach = f"; for other cases like these {_ends(gate.reach.interval)}" if gate.reach else ""
+    return Plate(
+        rows=tuple(rows),
+        worse=worse,
+        tolerance_x=tolerance_x,
+        zero_x=zero_x,
+        tolerance=signed_points(-gate.tolerance_points),
+        ticks=_ticks(scale),
+        axis_y=axis_y,
+        height=axis_y + FOOT,
+        are_close=zero_x - tolerance_x < CLOSE,
+        label=f"{label}; tolerance {signed_points(-gate.tolerance_points)}{reach}",
+    )
+
+
+def _plate_scale(gate: Gate) -> Scale:
+    interval = gate.interval or (0.0, 0.0)
+    expected = gate.expected.interval if gate.expected else (0.0, 0.0)
+    low = min(interval[0], expected[0], -gate.tolerance_points, 0.0)
+    high = max(interval[1], expected[1], 0.0)
+    room = (MAX_REACH - 1) * (high - low) / 2
+    if gate.reach is not None:
+        low = max(min(low, gate.reach.low), low - room)
+        high = min(max(high, gate.reach.high), high + room)
+    pad = 0.16 * max(high - low, 1e-6)
+    low, high = low - pad, high + pad
+    return Scale(low, max(high, low * (1 - 1 / MAX_ZERO)))
+
+
+def _row(kind: str, name: str, reach: Span, middle: float | None, scale: Scale, place: int) -> PlateRow:
+    low, high = max(scale.x(reach[0]), 0.0), min(scale.x(reach[1]), 100.0)
+    change = "" if middle is None else f"{signed_points(middle)} "
+    words = {"here": f"{change}{_ends(reach)}", "expected": f"about {_ends(reach)}", "reach": _ends(reach)}
+    return PlateRow(
+        kind=kind,
+        name=name,
+        words=words[kind],
+        y=TOP + PITCH * place,
+        bar=Bar(low, round(high - low, 3)),
+        middle=None if middle is None else scale.x(middle),
+        is_cut_low=scale.x(reach[0]) < 0,
+        is_cut_high=scale.x(reach[1]) > 100,
+    )
+
+
+def _level(level: float | None) -> str:
+    return "" if level is None else f", {percent(level)}"
+
+
+def _ends(reach: Span) -> str:
+    return f"[{signed_points(reach[0])}, {signed_points(reach[1])}]"
+
+
+def _ticks(scale: Scale) -> tuple[Tick, ...]:
+    steps = (*STEPS[:2], 0.5, *STEPS[3:])
+    step = next((step for step in steps if (scale.high - scale.low) / step <= 8), steps[-1])
+    places = range(math.ceil(scale.low / step), math.floor(scale.high / step) + 1)
+    decimals = 1 if step < 1 else 0
+    ticks = (Tick(scale.x(i * step), f"{i * step:+.{decimals}f}".replace("-", "−") if i else "0") for i in places)
+    return tuple(tick for tick in ticks if 4 <= tick.x <= 96)
+
+
+@dataclass(frozen=True, slots=True)
+class RowRuler:
+    """The same ruler in a row, on a scale that all rows of a table share; without marks where nothing is known."""
+
+    bar: Bar | None
+    middle: float
+    tolerance_x: float
+    zero_x: float
+    is_cut_low: bool
+    is_cut_high: bool
+    label: str
+
+
+def rows_scale(changes: Iterable[tuple[float | None, Span | None, float | None]]) -> Scale:
+    """Return one scale for rows of (difference, interval, tolerance): whoever stands apart shows by the place alone."""
+    known = list(changes)
+    tolerances = [tolerance for _, _, tolerance in known if tolerance is not None]
+    widest = MAX_TOLERANCES * max(tolerances, default=1.0)
+    low = min((interval[0] for _, interval, _ in known if interval), default=0.0)
+    high = max((interval[1] for _, interval, _ in known if interval), default=0.0)
+    low, high = max(min(low, *(-t for t in tolerances), 0.0), -widest), min(max(high, 0.0), widest)
+    high = max(high, 0.25 * -low)
+    pad = 0.12 * max(high - low, 1.0)
+    return Scale(low - pad, high + pad)
+
+
+def row_ruler(
+    difference: float | None, interval: Span | None, tolerance: float | None, scale: Scale
+) -> RowRuler | None:
+    """Draw a row's change, None where it has no tolerance to be held against."""
+    if tolerance is None:
+        return None
+    tolerance_x, zero_x = max(scale.x(-tolerance), 0.0), scale.x(0)
+    if difference is None or interval is None:
+        return RowRuler(None, 0.0, tolerance_x, zero_x, False, False, "no change is given")
+    low, high = (min(max(scale.x(end), 0.0), 100.0) for end in interval)
+    return RowRuler(
+        bar=Bar(low, round(high - low, 3)),
+        middle=min(max(scale.x(difference), 0.0), 100.0),
+        tolerance_x=tolerance_x,
+        zero_x=zero_x,
+        is_cut_low=scale.x(interval[0]) < 0,
+        is_cut_high=scale.x(interval[1]) > 100,
+        label=f"change {signed_points(difference)}, interval {_ends(interval)}, tolerance {signed_points(-tolerance)}",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StripMark:
+    """Repeats with the same points, each beside the other by a few pixels so that all show; `xs` are those."""
+
+    x: float
+    xs: tuple[float, ...]
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class StripLine:
+    side: str
+    y: float
+    range: Bar | None
+    marks: tuple[StripMark, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """The repeats of both sides above each other on one scale; the candidate is below."""
+
+    lines: tuple[StripLine, ...]
+    height: int
+    label: str
+
+
+def strip(gate: Gate) -> Strip | None:
+    """Draw both sides' repeats, None where neither side has a scored one."""
+    sides = (("baseline", gate.baseline, STRIP_BASELINE), ("candidate", gate.candidate, STRIP_CANDIDATE))
+    known = [value for _, side, _ in sides for value in side.repeats if value is not None]
+    if not known:
+        return None
+    scale = scale_for(known, least=max(4 * gate.points_per_case, 1.0))
+    lines = tuple(_strip_line(name, side, y, scale) for name, side, y in sides)
+    label = "; ".join(f"{name} {_spread(side)}" for name, side, _ in sides)
+    return Strip(lines, STRIP_HEIGHT, f"{label}; {points(scale.low)} to {points(scale.high)} points")
+
+
+def _strip_line(name: str, side: GateSide, y: float, scale: Scale) -> StripLine:
+    at: dict[float, int] = {}
+    for value in side.repeats:
+        if value is not None:
+            at[round(value, 6)] = at.get(round(value, 6), 0) + 1
+    ends = sorted(at)
+    drawn = Bar(scale.x(ends[0]), round(scale.x(ends[-1]) - scale.x(ends[0]), 3)) if ends else None
+    marks = tuple(
+        StripMark(scale.x(value), _beside(at[value]), f"{points(value)}{_times(at[value])}") for value in ends
+    )
+    return StripLine(name, y, drawn, marks)
+
+
+def _beside(n: int) -> tuple[float, ...]:
+    pitch = min(NEXT, MAX_BESIDE / max(n - 1, 1))
+    return tuple(round(pitch * (i - (n - 1) / 2), 2) for i in range(n))
+
+
+def _times(n: int) -> str:
+    return f", {n} repeats" if n > 1 else ""
+
+
+def _spread(side: GateSide) -> str:
+    known = _known(side.repeats)
+    if not known:
+        return "not scored"
+    return f"{span((min(known), max(known)))} over {len(known)} repeat{'' if len(known) == 1 else 's'}"
+
+
+def _known(values: Sequence[float | None]) -> list[float]:
+    return [value for value in values if value is not None]

@@ -1,0 +1,118 @@
+"""What to do next on a release, as buttons: the first that helps is the primary one, and there is only one."""
+
+from dataclasses import dataclass, replace
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from evalboard.contract.release import ALL_CASES, Gate, Release, SettlePlan
+from evalboard.wording.numbers import counted
+from frontend.templatetags.numbers import roughly
+from runs.access import RUN, SIGN
+
+TO_SIGN = "#sign"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A button; `cost` stands beside its words."""
+
+    label: str
+    url: str
+    cost: str = ""
+    is_primary: bool = False
+
+
+def steps(report: Release, scopes: frozenset[str], *, newer_baseline: int | None = None) -> tuple[Step, ...]:
+    """Return what this person may do about it, in the order in which it helps; nothing twice.
+
+    newer_baseline: a run that was made the baseline since; the candidate may be judged against it.
+    """
+    may_run, may_sign = RUN in scopes, SIGN in scopes
+    lines: list[Step] = []
+    if may_run and newer_baseline is not None and report.verdict == "not_comparable":
+        lines.append(Step(f"Judge against run {newer_baseline}", _again(report, is_current=True), "the new baseline"))
+    for line in () if report.settling else report.next:
+        gate = report.gates[report.headline_gate if line.gate is None else line.gate]
+        step = _step(line.code, report, gate, may_run=may_run, may_sign=may_sign)
+        if step is not None and all(step.url != other.url for other in lines):
+            lines.append(step)
+    if may_run and _may_be_the_stack(report):
+        lines.append(Step("Judge the stack instead", _again(report, treatment="stack")))
+    if may_sign and all(step.url != TO_SIGN for step in lines):
+        lines.append(Step("Sign off…", TO_SIGN))
+    is_signed = report.outcome in ("approved", "rejected", "waived")
+    may_act = bool({RUN, SIGN} & scopes)
+    leads = bool(lines) and may_act and not report.settling and not (is_signed and lines[0].url == TO_SIGN)
+    return (replace(lines[0], is_primary=True), *lines[1:]) if leads else tuple(lines)
+
+
+def _step(code: str, report: Release, gate: Gate, *, may_run: bool, may_sign: bool) -> Step | None:
+    if code in ("sign", "decide_by_hand"):
+        return Step("Sign off…", TO_SIGN) if may_sign else None
+    if code == "larger_suite":
+        return Step(f"Open suite {gate.suite}", reverse("suite", args=[gate.suite]))
+    if not may_run:
+        return None
+    if code in ("settle", "add_repeats"):
+        return _settling_step(report.id, report.settle) if report.settle else None
+    if code == "settle_targeted":
+        return _settling_step(report.id, report.settle_targeted) if report.settle_targeted else None
+    if code == "import_again":
+        return Step("Import new logs", reverse("imports"))
+    if code == "run_in_turn":
+        return Step("Run both sides in turn", _rerun(report, gate, "candidate"))
+    if code == "rebaseline":
+        return Step("Run the baseline again", _rerun(report, gate, "baseline"))
+    if code == "draw_again":
+        return Step("Run the baseline again", _rerun(report, gate, "baseline"))
+    if code == "share_seeds":
+        return Step("Run the candidate again", _rerun(report, gate, "candidate"), "with the baseline’s seed")
+    if code == "rerun_missing":
+        side = "baseline" if gate.baseline.status == "incomplete" else "candidate"
+        return Step(f"Run the {side} again", _rerun(report, gate, side))
+    if code in ("run_uncached", "pin_backend"):
+        return Step("Import the new log", reverse("imports"))
+    if code == "pin_batch" and gate.verdict == "not_comparable":
+        side = "baseline" if gate.baseline.n_buckets > 1 else "candidate"
+        return Step(f"Run the {side} again", _rerun(report, gate, side))
+    if code == "pin_batch" and not gate.candidate.profile_name.startswith("pinned"):
+        query = {"suite": gate.suite, "endpoint": gate.candidate.endpoint, "profile": "pinned"}
+        return Step("Run the candidate pinned", f"{reverse('run_new')}?{urlencode(query)}")
+    if code == "use_paired":
+        return Step("Judge under paired", _again(report, policy="paired"))
+    return None
+
+
+def _settling_step(release_id: str, plan: SettlePlan) -> Step:
+    """Return the button that leads to the settling that somebody has to confirm."""
+    repeats = counted(max(each.n_more for each in plan.runs), "more repeat")
+    label = f"Run {repeats}" if plan.chosen == ALL_CASES else f"Run {repeats} of the noisiest cases"
+    cost = "" if plan.minutes is None else f"≈ {roughly(60 * plan.minutes)}"
+    return Step(label, settle_address(release_id, plan.chosen), cost)
+
+
+def settle_address(release_id: str | int, cases: str) -> str:
+    """Return where the plan of these cases is confirmed."""
+    address = reverse("release_settle", args=[release_id])
+    return address if cases == ALL_CASES else f"{address}?{urlencode({'cases': cases})}"
+
+
+def _may_be_the_stack(report: Release) -> bool:
+    """Tell whether one model stands on two stacks: an engine upgrade or a quantisation may be what is asked about."""
+    gate = report.headline
+    is_moved = any(line.code == "rebaseline" for line in gate.reasons)
+    is_same = gate.baseline.model == gate.candidate.model
+    return report.treatment == "model" and is_moved and is_same
+
+
+def _again(report: Release, *, is_current: bool = False, **changes: str) -> str:
+    """Return the form with the same gates filled in, against the same runs or the current baselines."""
+    query = [("candidate", gate.candidate.run) for gate in report.gates]
+    if not is_current:
+        query += [("baseline", gate.baseline.run) for gate in report.gates]
+    return f"{reverse('release_new')}?{urlencode([*query, *changes.items()])}"
+
+
+def _rerun(report: Release, gate: Gate, side: str) -> str:
+    return f"{reverse('release_rerun', args=[report.id])}?{urlencode({'gate': gate.position, 'side': side})}"

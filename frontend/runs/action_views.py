@@ -1,0 +1,83 @@
+"""What people do to a run. Each is one service call; its refusal becomes words on the run's page."""
+
+from collections.abc import Callable
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from evalboard.core.errors import EvalboardError, NotFound
+from evalboard.wording.numbers import counted
+from frontend.runs.forms import RepeatsForm, RescoreForm
+from frontend.shell.forms import PlainForm
+from runs import run as run_slice
+from runs.access import ADMIN, RUN, requires
+from runs.run import cancel_run, delete_run, run_report
+from runs.suites import rescore_run
+
+
+@requires(RUN)
+@require_POST
+def cancel(request: HttpRequest, run_id: int) -> HttpResponse:
+    words = "The run is being cancelled; responses that are in stay."
+    return _act(request, run_id, lambda: cancel_run(run_id=run_id), words)
+
+
+@requires(RUN)
+@require_POST
+def add_repeats(request: HttpRequest, run_id: int) -> HttpResponse:
+    form = RepeatsForm(request.POST)
+    if not form.is_valid():
+        return _refuse(request, run_id, form)
+    n = form.cleaned_data["n"]
+    words = f"{counted(n, 'more repeat')} queued."
+    return _act(request, run_id, lambda: run_slice.add_repeats(run_id=run_id, n=n), words)
+
+
+@requires(RUN)
+@require_POST
+def rescore(request: HttpRequest, run_id: int) -> HttpResponse:
+    form = RescoreForm(request.POST)
+    if not form.is_valid():
+        return _refuse(request, run_id, form)
+    scorer = form.cleaned_data["scorer"]
+    words = "The stored responses were scored again; both scores are kept."
+    return _act(request, run_id, lambda: rescore_run(run_id=run_id, scorer=scorer), words, "#scores")
+
+
+@requires(ADMIN)
+@require_http_methods(["GET", "HEAD", "POST"])
+def delete(request: HttpRequest, run_id: int) -> HttpResponse:
+    run = run_report(run_id)
+    if request.method != "POST":
+        return render(request, "runs/delete.html", {"run": run})
+    try:
+        delete_run(run_id=run_id)
+    except EvalboardError as problem:
+        messages.error(request, problem.detail)
+        return redirect("run", run_id=run_id)
+    messages.success(request, f"Run {run_id} was deleted, with its {run.progress.n_done:,} responses.")
+    return redirect("runs")
+
+
+def _act(request: HttpRequest, run_id: int, act: Callable[[], object], words: str, place: str = "") -> HttpResponse:
+    try:
+        act()
+    except NotFound:
+        raise
+    except EvalboardError as problem:
+        unsaid = (f"{name}: {text}" for name, text in problem.fields.items() if text not in problem.detail)
+        messages.error(request, " ".join((problem.detail, *unsaid)))
+    else:
+        messages.success(request, words)
+    response = redirect("run", run_id=run_id)
+    response["Location"] += place
+    return response
+
+
+def _refuse(request: HttpRequest, run_id: int, form: PlainForm) -> HttpResponse:
+    for problems in form.errors.values():
+        for problem in problems:
+            messages.error(request, str(problem))
+    return redirect("run", run_id=run_id)

@@ -1,0 +1,88 @@
+"""What people fill in to have something decoded, and to have it scored anew."""
+
+from typing import Any
+from uuid import uuid4
+
+from django import forms
+
+from evalboard.core.digest import digest_json
+from evalboard.core.profile import MAX_SEED
+from frontend.shell.forms import JSONText, PlainForm, parse_labels
+from frontend.templatetags.drawing import drawn_plain, shortened
+
+MAX_REPEATS_ASKED = 100
+
+
+class StartRunForm(PlainForm):
+    """`key` is drawn with the form, so that sending one form twice as it is starts one run."""
+
+    key = forms.CharField(widget=forms.HiddenInput, required=False, max_length=80)
+    suite = forms.ChoiceField()
+    endpoint = forms.ChoiceField()
+    profile = forms.ChoiceField()
+    repeats = forms.IntegerField(
+        min_value=1,
+        max_value=MAX_REPEATS_ASKED,
+        initial=5,
+        help_text="Five show how far the score moves by itself. Repeats can be added later.",
+    )
+    seed = forms.IntegerField(
+        min_value=0,
+        max_value=MAX_SEED,
+        required=False,
+        help_text="Where the profile samples: runs with the seed of the baseline draw alike, and small changes show. "
+        "Empty: the profile’s.",
+    )
+    priority = forms.ChoiceField(
+        required=False,
+        choices=[("normal", "normal"), ("bulk", "bulk")],
+        help_text="Bulk waits for all that is normal, and still moves. Runs of a release go before both.",
+    )
+    checkpoint = forms.CharField(
+        required=False,
+        max_length=500,
+        label="Another checkpoint",
+        help_text="A folder on the worker, of the endpoint's model line. Empty: the endpoint's own model.",
+    )
+    labels = forms.CharField(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 3, "placeholder": "commit=8f21c0e\nbranch=main", "spellcheck": "false"}),
+        help_text="One name=value a line.",
+    )
+
+    def __init__(self, *args: Any, suites: Any = (), endpoints: Any = (), profiles: Any = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        choices = self.fields
+        choices["suite"].choices = [  # type: ignore[attr-defined]
+            (row.slug, f"{drawn_plain(shortened(row.title, 60))} ({row.slug} v{row.version}, {row.n_cases:,} cases)")
+            for row in suites
+        ]
+        choices["endpoint"].choices = [  # type: ignore[attr-defined]
+            (row.slug, f"{row.slug} ({row.model_name}, {row.dtype})") for row in endpoints
+        ]
+        choices["profile"].choices = [  # type: ignore[attr-defined]
+            (row.slug, f"{row.slug}: {drawn_plain(shortened(row.title, 80))}") for row in profiles
+        ]
+
+    def idempotency_key(self) -> str:
+        """The same for the same form with the same content: going back and changing something asks for another run."""
+        content = {name: value for name, value in self.cleaned_data.items() if name != "key"}
+        return f"form-{self.cleaned_data['key'] or uuid4()}-{digest_json(content)}"
+
+    def clean_labels(self) -> dict[str, str]:
+        return parse_labels(self.cleaned_data["labels"])
+
+    def model(self) -> dict[str, str] | None:
+        path = self.cleaned_data["checkpoint"].strip()
+        return {"path": path} if path else None
+
+
+class RepeatsForm(PlainForm):
+    n = forms.IntegerField(min_value=1, max_value=MAX_REPEATS_ASKED, initial=5, label="Repeats to add")
+
+
+class RescoreForm(PlainForm):
+    scorer = JSONText(
+        label="Scorer as JSON",
+        widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false", "placeholder": '{"kind": "exact"}'}),
+    )

@@ -1,0 +1,83 @@
+"""Runs as a list, and the form that starts one."""
+
+from uuid import uuid4
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from evalboard.core.errors import EvalboardError
+from frontend.runs.forms import StartRunForm
+from frontend.shell.forms import blame
+from frontend.shell.lists import filter_by, newest_first, parse_number, read_filters
+from runs.access import READ, RUN, requires
+from runs.catalogue import ENGINES, read
+from runs.models import Priority
+from runs.run import PLACE_DIGITS, create_run_once, place_of, run_rows
+from runs.store import imported
+from runs.suites import suite_rows
+
+RUNS_PER_PAGE = 50
+STATUSES = ("queued", "running", "finished", "incomplete", "failed", "cancelled")
+FORM_FIELDS = {"model": "checkpoint", "model.path": "checkpoint"}
+
+
+@requires(READ)
+@require_safe
+def runs(request: HttpRequest) -> HttpResponse:
+    filters = read_filters(
+        request.GET,
+        filter_by("suite", [row.slug for row in suite_rows()]),
+        filter_by("endpoint", [row.slug for row in read.endpoint_rows()]),
+        filter_by("status", STATUSES),
+        free=["label"],
+    )
+    bucket = parse_number(request.GET.get("bucket", ""))
+    before = parse_number(request.GET.get("before", ""), digits=PLACE_DIGITS)
+    rows = run_rows(**filters.values, bucket=bucket, before=before, limit=RUNS_PER_PAGE + 1)
+    active = filters.active | ({} if bucket is None else {"bucket": str(bucket)})
+    page = {
+        "filters": filters,
+        "bucket": bucket,
+        "list": newest_first(rows, limit=RUNS_PER_PAGE, active=active, since=before, key=place_of),
+    }
+    return render(request, "runs/list.html", page)
+
+
+@requires(RUN)
+@require_http_methods(["GET", "HEAD", "POST"])
+def new_run(request: HttpRequest) -> HttpResponse:
+    choices = {
+        "suites": tuple(row for row in suite_rows() if not row.is_recorded),
+        "endpoints": tuple(row for row in read.endpoint_rows() if row.engine in ENGINES),
+        "profiles": tuple(row for row in read.profile_rows() if row.slug != imported.PROFILE),
+    }
+    if request.method != "POST":
+        initial = {name: request.GET[name] for name in ("suite", "endpoint", "profile") if name in request.GET}
+        form = StartRunForm(initial={"profile": "pinned", "key": uuid4()} | initial, **choices)
+        return render(request, "runs/new.html", {"form": form, **choices})
+    form = StartRunForm(request.POST, **choices)
+    if form.is_valid():
+        asked_for = form.cleaned_data
+        try:
+            run, _ = create_run_once(
+                key=form.idempotency_key(),
+                body=asked_for,
+                suite=asked_for["suite"],
+                endpoint=asked_for["endpoint"],
+                profile=asked_for["profile"],
+                repeats=asked_for["repeats"],
+                seed=asked_for["seed"],
+                model=form.model(),
+                labels=asked_for["labels"],
+                priority=asked_for["priority"] or Priority.NORMAL,
+                user=request.user,
+            )
+        except EvalboardError as problem:
+            blame(form, problem, names=FORM_FIELDS)
+        else:
+            messages.success(request, f"Run {run.pk} is queued; this page follows it.")
+            return redirect("run", run_id=run.pk)
+    form.mark_problems()
+    return render(request, "runs/new.html", {"form": form, **choices}, status=422)

@@ -1,0 +1,68 @@
+"""A run under way, in words: who works on it now, which shards are tried again, and what happened so far."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+
+from evalboard.contract.run import EventOfRun, Repeat, ShardOfRun, TargetedRepeat
+
+MIN_GROUPED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ShardLine:
+    """A shard with the repeat that it belongs to."""
+
+    repeat: int
+    cell: ShardOfRun
+
+    @property
+    def place(self) -> str:
+        return f"repeat {self.repeat}, cases {self.cell.first}–{self.cell.last}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoryLine:
+    """One line of a run's history; `events` are those it stands for, where they are three or more that say the same."""
+
+    at: datetime
+    until: datetime
+    level: str
+    text: str
+    events: tuple[EventOfRun, ...] = ()
+
+
+def at_work(repeats: Sequence[Repeat | TargetedRepeat]) -> tuple[ShardLine, ...]:
+    """Return the shards that are being decoded."""
+    return tuple(line for line in _lines(repeats) if line.cell.status == "running")
+
+
+def tried_again(repeats: Sequence[Repeat | TargetedRepeat]) -> tuple[ShardLine, ...]:
+    """Return the shards in the queue that somebody has tried before in vain."""
+    return tuple(line for line in _lines(repeats) if line.cell.status == "queued" and line.cell.n_failures)
+
+
+def n_workers(lines: Sequence[ShardLine]) -> int:
+    """Count the workers that are heard of."""
+    return len({line.cell.worker for line in lines if not line.cell.is_silent})
+
+
+def story(events: Sequence[EventOfRun]) -> tuple[StoryLine, ...]:
+    """Return the history with equal lines in a row told once.
+
+    Lines are equal that differ only in their shard or case.
+    """
+    lines: list[StoryLine] = []
+    for _, group in groupby(events, key=lambda event: (event.level, event.code, event.what)):
+        alike = tuple(group)
+        if len(alike) >= MIN_GROUPED:
+            first = alike[0]
+            lines.append(StoryLine(first.at, alike[-1].at, first.level, f"{len(alike)} × {first.what}", alike))
+        else:
+            lines += [StoryLine(event.at, event.at, event.level, event.text) for event in alike]
+    return tuple(lines)
+
+
+def _lines(repeats: Sequence[Repeat | TargetedRepeat]) -> tuple[ShardLine, ...]:
+    return tuple(ShardLine(repeat.index, cell) for repeat in repeats for cell in repeat.open_shards)

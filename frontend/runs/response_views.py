@@ -1,0 +1,97 @@
+"""One response: its text beside its tokens, and what stood next to each choice."""
+
+from dataclasses import dataclass
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from evalboard.wording.numbers import listed
+from evalboard.wording.replay import replay_command
+from evalboard.wording.verdict import MARK_WORDS
+from frontend.compare import pair_address
+from frontend.runs import charts, words
+from frontend.shell import addresses, tokens
+from runs.access import READ, requires
+from runs.replays import list_case_replays
+from runs.run import ResponsePage, ScoreCell, TraceWindow, response_page
+
+PARTS = {"alternatives": "runs/_alternatives.html"}
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatLink:
+    index: int
+    url: str
+    is_here: bool
+    has_same_trace: bool
+    diff_url: str
+
+
+@requires(READ)
+@require_safe
+def response(request: HttpRequest, run_id: int, repeat: int, case: str) -> HttpResponse:
+    page = response_page(run_id, repeat=repeat, case_id=case, at=_position(request.GET.get("at")))
+    trace = page.trace
+    part = request.GET.get("part")
+    if part is not None:
+        if part not in PARTS:
+            raise Http404
+        return render(request, PARTS[part], {"trace": trace})
+    context = {
+        "page": page,
+        "response": page.response,
+        "trace": trace,
+        "lines": tokens.lines(trace.tokens, before=page.response.n_reasoning_tokens) if trace else (),
+        "before": trace.tokens[0].position - 1 if trace else -1,
+        "last_shown": trace.tokens[-1].position if trace else -1,
+        "after": _after(trace) if trace else None,
+        "margins": charts.margin_chart(trace) if trace else None,
+        "caption": words.describe_margins(trace, trace.narrowest) if trace and trace.narrowest else None,
+        "own_score": _own_score(page),
+        "left_out": listed([MARK_WORDS[mark] for mark in page.response.marks if mark in MARK_WORDS] or [""]),
+        "repeats": tuple(_repeat_link(page, index) for index in range(1, page.n_repeats + 1)),
+        "replays": list_case_replays(run_id, page.response.case_index),
+        "replay_command": "" if page.is_logged else replay_command(run_id, case, repeat=repeat),
+        "previous_url": _url(page, page.previous_case_id),
+        "next_url": _url(page, page.next_case_id),
+    }
+    return render(request, "runs/response.html", context)
+
+
+def _position(text: str | None) -> int | None:
+    return int(text[:9]) if text is not None and text.isascii() and text.isdigit() else None
+
+
+def _after(trace: TraceWindow) -> int | None:
+    """Return the first position behind those that are shown."""
+    following = trace.tokens[-1].position + 1
+    return following if following < trace.n else None
+
+
+def _own_score(page: ResponsePage) -> ScoreCell | None:
+    return next((score for score in page.scores if score.is_own), None)
+
+
+def _url(page: ResponsePage, case_id: str | None) -> str:
+    if case_id is None:
+        return ""
+    return addresses.response_url(page.run_id, page.response.repeat, case_id)
+
+
+def _repeat_link(page: ResponsePage, index: int) -> RepeatLink:
+    return RepeatLink(
+        index=index,
+        url=addresses.response_url(page.run_id, index, page.response.case),
+        is_here=index == page.response.repeat,
+        has_same_trace=index in page.same_trace_repeats,
+        diff_url=_diff_url(page, index),
+    )
+
+
+def _diff_url(page: ResponsePage, index: int) -> str:
+    """Where this repeat and another, whose trace differs, are held against each other; "" where there is nothing."""
+    if index == page.response.repeat or index in page.same_trace_repeats or page.response.error:
+        return ""
+    repeats = min(index, page.response.repeat), max(index, page.response.repeat)
+    return pair_address.pair_url(page.run_id, page.run_id, page.response.case, repeats=repeats)

@@ -1,0 +1,157 @@
+"""What the pages of a run and of its responses found, in words."""
+
+from evalboard.contract.run import Run
+from evalboard.contract.trace import TokenAtPosition
+from evalboard.core.profile import Seats
+from evalboard.wording.numbers import counted, listed
+from frontend.shell.findings import Finding
+from frontend.templatetags.numbers import points, share, span
+from runs.run import TraceWindow
+
+ONE_DRAW = "All repeats of a case were sent one seed, so how far the score moves by chance is not known."
+DESERTED = "no_matching_worker"  # the code of the warning that nobody is there for a run
+
+
+def describe_run(run: Run) -> Finding:
+    worth = f"One of {run.suite.n_cases:,} cases is worth {points(run.points_per_case)} points."
+    if run.status == "queued":
+        if any(warning.code == DESERTED for warning in run.warnings):
+            return Finding("Waiting for a worker.", worth)  # the banner below says why
+        waiting = run.waiting or "The first free worker of its pool takes it."
+        return Finding("Waiting for a worker.", f"{waiting} {worth}")
+    if run.status == "running":
+        return Finding("So far; not a verdict.", worth)
+    missing = sum(line.n_missing for line in run.every_repeat)
+    if run.status in ("incomplete", "failed", "cancelled"):
+        stored = f"{run.progress.n_done:,} of {run.progress.n_total:,} responses were kept."
+        why = {
+            "incomplete": f"{missing:,} response{' is' if missing == 1 else 's are'} missing, so no score is given.",
+            "failed": "The run failed, so no score is given.",
+            "cancelled": "The run was cancelled, so no score is given.",
+        }
+        return Finding(why[run.status], f"{stored} {worth}")
+    if run.range_so_far is None:
+        n = len(run.buckets)
+        if n < 2 and any(run.n_left_out):
+            return Finding("Finished, without a range.", f"No repeat is of draws alone. {_describe_left_out(run)}")
+        if n < 2:
+            return Finding("Finished, without a score.", "The log gave none. Below it can be scored with a scorer.")
+        return Finding(
+            f"Served by {n} buckets, so no score is given for the whole.", "Each bucket is scored by itself."
+        )
+    n_repeats = len(run.drawn_points)
+    n_unstable = run.noise.n_unstable
+    if any(run.n_left_out):
+        worth = f"{_describe_left_out(run)} {worth}"
+    if run.draws.is_one:
+        return Finding(f"{span(run.range_so_far)} points in one draw.", f"{ONE_DRAW} {worth}")
+    if n_repeats == 1:
+        return Finding(f"{points(run.range_so_far[0])} points in one repeat.", f"One repeat has no spread yet. {worth}")
+    if run.range_so_far[0] == run.range_so_far[1]:
+        claim = f"Every one of {n_repeats} repeats scored {points(run.range_so_far[0])} points."
+    else:
+        claim = f"{span(run.range_so_far)} points over {n_repeats} repeats."
+    if run.draws.is_sampled:
+        cases = "1 case differs" if n_unstable == 1 else f"{n_unstable or 0:,} cases differ"
+        return Finding(claim, f"{cases} between draws, which is the model’s own doing. {worth}")
+    if not n_unstable:
+        return Finding(claim, f"No case changed its score between repeats. {worth}")
+    cases = "1 case changed its" if n_unstable == 1 else f"{n_unstable} cases changed their"
+    return Finding(claim, f"{cases} score between repeats. {worth}")
+
+
+def _describe_left_out(run: Run) -> str:
+    n, n_repeats = sum(run.n_left_out), sum(n > 0 for n in run.n_left_out)
+    one, their = "came out of a cache or after a fallback and", "holds it" if n == 1 else "holds them"
+    answers = f"1 answer {one} is no draw" if n == 1 else f"{n:,} answers {one} are no draws"
+    repeats = f"repeat that {their}" if n_repeats == 1 else f"{n_repeats} repeats that hold them"
+    return f"{answers}; no range reads the {repeats}."
+
+
+def describe_noise(run: Run) -> Finding:
+    """Say what the repeats can tell apart; of the one bucket, for several have a column each."""
+    noise, n = run.noise, f"{run.suite.n_cases:,}"
+    if len(run.buckets) > 1:
+        return Finding("Each bucket is measured by itself.", "Nothing is said of them together.")
+    if run.draws.is_one:
+        return Finding("Not known from one draw.", ONE_DRAW)
+    if noise.resolution is None:
+        return Finding(
+            "Not known from fewer than two repeats.", "A whole second repeat of draws measures how much scores move."
+        )
+    resolution = noise.resolution
+    claim = f"{resolution.repeats} repeats resolve a change of {points(resolution.points)} points on these {n} cases."
+    other = points(resolution.elsewhere_points)
+    elsewhere = f"{other} for other cases like these, if {share(resolution.churn)} of them change."
+    return Finding(claim, elsewhere)
+
+
+def describe_draws(run: Run) -> Finding | None:
+    """Say what several draws come to; None where nothing is drawn, or nothing but a mean is known."""
+    if not any(bucket.metrics for bucket in run.buckets):
+        return None
+    if len(run.buckets) > 1:
+        return Finding("Each bucket is measured by itself.", "Draws of two buckets are never counted together.")
+    by_name = {metric.name: metric.points for metric in run.buckets[0].metrics or ()}
+    names = tuple(by_name)
+    pooled = [name.removeprefix("pass@") for name in names if name.startswith("pass@")]
+    claim = f"A draw is right {points(by_name[names[0]])} times in 100."
+    if not pooled:
+        return Finding("Draws have a mean score alone.", "")
+    k = pooled[-1]
+    one, every = points(by_name[f"pass@{k}"]), points(by_name[f"pass^{k}"])
+    return Finding(claim, f"Of {k} draws of a case at least one is right {one} times in 100, and all of them {every}.")
+
+
+def describe_likely_flips(run: Run) -> Finding:
+    """Say how many cases the first repeat's margins let flip, and how that came out where others have ended."""
+    n = run.noise.n_likely_to_flip
+    if n is None:
+        return Finding("Not predicted.", "Only margins of greedy decoding say which case is likely to flip.")
+    if not n:
+        return Finding("No case is likely to flip.", "In the first repeat every choice was wide.")
+    claim = f"{n:,} case{' is' if n == 1 else 's are'} likely to flip."
+    basis = "Predicted from the margins of the first repeat, for numbers that move as under other batching."
+    if run.noise.texts_alike == 1:
+        return Finding(claim, f"{basis} These repeats were batched alike, and none did.")
+    return Finding(claim, basis)
+
+
+def describe_processes(run: Run) -> tuple[str, ...]:
+    """Say which repeats shared an engine process, a sentence for each that decoded any; then who got too few seats."""
+    repeats = [
+        f"{_list_repeats(line.repeats)} {'shared' if len(line.repeats) > 1 else 'came from'} engine process {line.id}."
+        for line in run.processes
+        if line.repeats
+    ]
+    shortages = [line.seats for line in run.processes if line.seats is not None and line.seats.got < line.seats.wanted]
+    return (*repeats, *map(describe_shortage, dict.fromkeys(shortages)))
+
+
+def describe_shortage(seats: Seats) -> str:
+    """Say why an engine process got fewer seats than its profile asked for."""
+    room = f"memory has room for {seats.got} of {seats.length:,} tokens at a time"
+    return f"{counted(seats.wanted, 'seat')} asked, {seats.got} got: after the weights, {room}."
+
+
+def _list_repeats(repeats: tuple[int, ...]) -> str:
+    return f"Repeat{'' if len(repeats) == 1 else 's'} {listed([str(index) for index in repeats])}"
+
+
+def describe_margins(window: TraceWindow, narrowest: TokenAtPosition) -> Finding:
+    shown = "Margin between the two best tokens by position, log scale."
+    if window.is_thinned:
+        shown += " Each stem is the narrowest of its stretch."
+    if narrowest.margin == 0:
+        return Finding(f"At {narrowest.position} the two best tokens were exactly tied.", shown)
+    return Finding(f"The closest choice was at {narrowest.position}, by {narrowest.margin:.3f} nats.", shown)
+
+
+def describe_targeted(run: Run) -> str:
+    """Say what a run's targeted repeats are for; "" where it has none."""
+    if not run.targeted:
+        return ""
+    repeats, cases = counted(len(run.targeted), "repeat"), counted(run.targeted[-1].n_cases, "case")
+    they_count = "they count" if len(run.targeted) > 1 else "it counts"
+    text = f"{repeats} of the {cases} most likely to flip alone: {they_count} in the verdict of a release"
+    return f"{text}, and in no score, range or noise of this run."

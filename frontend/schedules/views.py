@@ -1,0 +1,86 @@
+"""Schedules: what is started at set times, by whom, and what came of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from evalboard.contract.schedule import Schedule
+from evalboard.core.errors import EvalboardError
+from frontend.schedules.forms import PROBE_FIELDS, RUN_FIELDS, ProbeScheduleForm, RunScheduleForm
+from frontend.shell.forms import blame
+from runs.access import READ, RUN, may, requires
+from runs.catalogue import read
+from runs.schedules import (
+    create_schedule,
+    delete_schedule,
+    describe_times,
+    pause_schedule,
+    resume_schedule,
+    schedule_rows,
+)
+from runs.suites import suite_rows
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleLine:
+    row: Schedule
+    times: str
+
+
+@requires(READ, post=RUN)
+@require_http_methods(["GET", "HEAD", "POST"])
+def schedules(request: HttpRequest) -> HttpResponse:
+    sent = request.POST if request.method == "POST" else None
+    is_probe = sent is not None and "probe-slug" in sent
+    endpoints, profiles = read.endpoint_rows(), read.profile_rows()
+    run_form = RunScheduleForm(
+        None if is_probe else sent, suites=suite_rows(), profiles=profiles, endpoints=endpoints, prefix="run"
+    )
+    probe_form = ProbeScheduleForm(sent if is_probe else None, endpoints=endpoints, prefix="probe")
+    form = probe_form if is_probe else run_form
+    if form.is_bound and form.is_valid():
+        times = {name: form.cleaned_data[name] for name in ("slug", "cron", "time_zone")}
+        try:
+            kind = "probe" if is_probe else "run"
+            schedule = create_schedule(**times, kind=kind, order=form.order(), user=request.user)
+        except EvalboardError as problem:
+            blame(form, problem, names=PROBE_FIELDS if is_probe else RUN_FIELDS)
+        else:
+            messages.success(request, f"Schedule {schedule.slug} is there.")
+            return redirect("schedules")
+    form.mark_problems()
+    page = {
+        "lines": tuple(ScheduleLine(row, describe_times(row.cron)) for row in schedule_rows()),
+        "run_form": run_form,
+        "probe_form": probe_form,
+        "may_run": may(request.user, RUN),
+    }
+    return render(request, "schedules/list.html", page, status=422 if form.errors else 200)
+
+
+@requires(RUN)
+@require_POST
+def delete(request: HttpRequest, schedule_id: int) -> HttpResponse:
+    return _act(request, delete_schedule, schedule_id, "The schedule was deleted; what it started stays.")
+
+
+@requires(RUN)
+@require_POST
+def pause(request: HttpRequest, schedule_id: int) -> HttpResponse:
+    return _act(request, pause_schedule, schedule_id, "The schedule pauses and starts nothing.")
+
+
+@requires(RUN)
+@require_POST
+def resume(request: HttpRequest, schedule_id: int) -> HttpResponse:
+    return _act(request, resume_schedule, schedule_id, "The schedule goes on from its next time.")
+
+
+def _act(request: HttpRequest, act: Callable[..., None], schedule_id: int, words: str) -> HttpResponse:
+    act(schedule_id=schedule_id)
+    messages.success(request, words)
+    return redirect("schedules")

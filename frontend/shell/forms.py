@@ -1,0 +1,70 @@
+"""What people fill in. The forms check shape; the services check meaning, and `blame` puts their words at the field."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.core.exceptions import NON_FIELD_ERRORS
+
+from evalboard.core.errors import EvalboardError
+from frontend.templatetags.drawing import shortened
+
+
+def blame(
+    form: forms.Form, problem: EvalboardError, *, names: Mapping[str, str] | None = None, under: str | None = None
+) -> None:
+    """Show a service's error at the fields it names; the rest at the field `under` or at the top, as its sentence."""
+    for path, words in problem.fields.items():
+        field = (names or {}).get(path) or path.split(".")[0].split("[")[0]
+        if field not in form.fields:
+            form.add_error(under, f"{path}: {words}")
+            continue
+        prefix = f"{path}: " if path != field and not names else ""
+        form.add_error(field, f"{prefix}{words}")
+    if not problem.fields:
+        form.add_error(None, problem.detail)
+
+
+def parse_labels(text: str) -> dict[str, str]:
+    """Parse labels as typed, one name=value a line. Raises ValidationError for a line that is none."""
+    labels: dict[str, str] = {}
+    for line in text.splitlines():
+        if not line.strip():
+            continue
+        name, equals, value = line.partition("=")
+        if not equals or not name.strip():
+            raise forms.ValidationError(f"“{shortened(line, 40)}” is not name=value.")
+        labels[name.strip()] = value.strip()
+    return labels
+
+
+class JSONText(forms.CharField):
+    """A JSON object typed as text."""
+
+    widget = forms.Textarea
+
+    def clean(self, value: Any) -> dict[str, Any]:
+        text = super().clean(value)
+        try:
+            parsed = json.loads(text, parse_constant=_refuse_constant)
+        except ValueError as problem:
+            raise forms.ValidationError(f"This is not valid JSON: {problem}.") from problem
+        if not isinstance(parsed, dict):
+            raise forms.ValidationError("This must be a JSON object: { … }.")
+        return parsed
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+class PlainForm(forms.Form):
+    """Marks fields in error for assistive technology; the template draws the rest."""
+
+    def mark_problems(self) -> None:
+        for name in self.errors:
+            if name != NON_FIELD_ERRORS and name in self.fields:
+                attrs = self.fields[name].widget.attrs
+                attrs["aria-invalid"] = "true"
+                attrs["aria-describedby"] = f"{self[name].id_for_label}-problem"

@@ -1,0 +1,98 @@
+"""What holds of every page: how long a session lasts, what a browser may keep, how it is sent, how errors look."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import SESSION_KEY, logout
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.middleware.gzip import GZipMiddleware
+
+from evalboard.core.errors import EvalboardError
+from frontend.shell import errors
+from runs.health import notice
+
+BEGAN, SEEN = "began_at", "seen_at"  # in a session, in seconds since 1970
+SEEN_EVERY_SECONDS = 300  # a write for each request would cost more than the page
+PERMISSIONS = ", ".join(
+    f"{name}=()"
+    for name in (
+        *("accelerometer", "autoplay", "camera", "display-capture", "encrypted-media", "geolocation", "gyroscope"),
+        *("magnetometer", "microphone", "midi", "payment", "usb"),
+    )
+)
+
+Answer = Callable[[HttpRequest], HttpResponse]
+
+
+def begin_session(session: Any) -> None:
+    """Note when somebody signed in, from which both limits of the session count."""
+    session[BEGAN] = session[SEEN] = time.time()
+
+
+class SessionLimits:
+    """Ends a session that was not used for EVALBOARD_SESSION_IDLE_HOURS, or that began EVALBOARD_SESSION_DAYS ago.
+
+    The idle limit is the cookie's and the stored session's own age, which each use moves on, at most every five
+    minutes. A page that polls by itself uses nothing.
+    """
+
+    def __init__(self, get_response: Answer) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if SESSION_KEY in request.session:
+            self._look_at(request)
+        return self.get_response(request)
+
+    def _look_at(self, request: HttpRequest) -> None:
+        session, now = request.session, time.time()
+        if now - session.setdefault(BEGAN, now) > settings.SESSION_DAYS * 24 * 3600:
+            logout(request)
+        elif "HX-Request" not in request.headers and now - session.get(SEEN, 0) > SEEN_EVERY_SECONDS:
+            session[SEEN] = now
+
+
+class PrivatePages:
+    """What is made for whoever asks is kept by nobody, and asks for nothing of their machine.
+
+    A view that says how long its answer may be kept is believed; static files are answered before.
+    """
+
+    def __init__(self, get_response: Answer) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        response.headers.setdefault("Cache-Control", "private, no-store")
+        response.headers.setdefault("Permissions-Policy", PERMISSIONS)
+        return response
+
+
+class CompressedPages(GZipMiddleware):
+    """Sends HTML compressed, with padding of random length, so that its size tells nothing of the secrets in it.
+
+    What REST answers is left alone: its ETags are strong, and an archive is compressed already.
+    """
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        is_page = response.headers.get("Content-Type", "").startswith("text/html")
+        return super().process_response(request, response) if is_page else response
+
+
+class ErrorPages:
+    """Domain errors that a page did not turn into words of its own, and outages, become an error page, in one place."""
+
+    def __init__(self, get_response: Answer) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if isinstance(exception, EvalboardError):
+            return errors.domain_error(request, exception)
+        cause = notice(exception)
+        return errors.outage(request, cause) if cause else None

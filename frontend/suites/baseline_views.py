@@ -1,0 +1,78 @@
+"""Setting a suite's baseline, and running an expired one again."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from evalboard.core.errors import EvalboardError, NotFound
+from frontend.shell.forms import blame
+from frontend.suites.baselines import list_eligible
+from frontend.suites.forms import BaselineForm
+from frontend.suites.views import suite_page
+from runs import baselines
+from runs.access import RUN, SIGN, requires
+from runs.baselines import baseline_rows
+from runs.run import create_run, run_report
+from runs.suites import BASELINES_READ, reference_suite, suite_report, suite_standing
+
+REFERENCE = "reference"  # what to run again; anything else is the whole suite
+
+
+@requires(SIGN)
+@require_POST
+def set_baseline(request: HttpRequest, slug: str) -> HttpResponse:
+    """Set one, from the suite's page or a run's; a refusal leads back with its words at the fields."""
+    report = suite_report(slug)
+    form = BaselineForm(request.POST, runs=list_eligible(report, suite_standing(report)))
+    if form.is_valid():
+        fields = form.cleaned_data
+        try:
+            baselines.set_baseline(suite=slug, run=fields["run"], reason=fields["reason"], user=request.user)
+        except EvalboardError as problem:
+            blame(form, problem)
+        else:
+            messages.success(request, f"Run {fields['run']} is the baseline now.")
+            return _to_baselines(slug)
+    form.mark_problems()
+    return suite_page(request, slug, form=form, status=422)
+
+
+@requires(RUN)
+@require_POST
+def run_again(request: HttpRequest, slug: str, baseline_id: int) -> HttpResponse:
+    """Ask for the baseline's run once more, on the whole suite or on its reference set."""
+    known = baseline_rows(slug, limit=BASELINES_READ)
+    baseline = next((row for row in known if int(row.id) == baseline_id), None)
+    if baseline is None:
+        raise NotFound(f"Suite {slug} has no baseline {baseline_id}.")
+    try:
+        suite = reference_suite(slug=slug).suite.slug if request.POST.get("what") == REFERENCE else slug
+        run = _ask_again(suite, baseline.run_id, request.user)
+    except EvalboardError as problem:
+        messages.error(request, problem.detail)
+        return _to_baselines(slug)
+    messages.success(request, f"Run {run.pk} is queued; once it has finished it may be set as the baseline.")
+    return redirect("run", run_id=run.pk)
+
+
+def _ask_again(suite: str, run_id: int, user: Any) -> Any:
+    request_body = run_report(run_id).request_body
+    return create_run(
+        suite=suite,
+        endpoint=request_body["endpoint"],
+        profile=request_body["profile"],
+        repeats=request_body["repeats"],
+        seed=request_body.get("seed"),
+        model=request_body.get("model"),
+        labels=request_body.get("labels", {}),
+        user=user,
+    )
+
+
+def _to_baselines(slug: str) -> HttpResponse:
+    response = redirect("suite", slug=slug)
+    response["Location"] += "#baselines"
+    return response

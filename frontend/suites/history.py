@@ -1,0 +1,241 @@
+"""A suite's history as a Plotly figure, without colours: `charts.js` adds those of the theme.
+
+Each run is a bar from its lowest to its highest repeat with one mark a repeat; buckets differ in shape and ink. A
+baseline is a band of its noise floor, hatched once it has expired. Nothing joins two runs, so nothing seems to lead
+across a rotation.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.urls import reverse
+
+from evalboard.contract.baseline import RotationSeen
+from evalboard.contract.suite import BucketHistory, HistoryRow
+from frontend.shell.charts import N_SHAPES
+from frontend.suites.baselines import Band, bands, choose_shapes, rotations
+from frontend.templatetags.numbers import points
+from runs.suites import SuiteReport, SuiteStanding
+
+SYMBOLS = ("circle", "circle-open", "x-thin", "square", "diamond-open", "triangle-up")
+MIN_PAD = timedelta(minutes=20)
+PAD, PAD_LEFT = 0.04, 0.09  # of the time that the runs span; on the left stand the numbers of the axis
+# The width of a letter beside the plot's, on a desk and on a telephone: labels that would touch are shortened.
+LETTER, LETTER_NARROW = 0.0053, 0.0185
+BAND_WORDS = 0.34  # what a baseline's name takes of the plot at the most
+TICK_STEPS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
+MAX_TICKS = 7
+TICK_ROOM = 0.07  # of the axis: the number stands above its line, the topmost too
+CLEAR = 0.012  # of the axis: what a rotation keeps clear of the run that it brought
+SHORT_SPAN = timedelta(days=4)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The time that the plot shows, its words and drawings placed by parts of it."""
+
+    low: datetime
+    high: datetime
+
+    def share(self, at: datetime) -> float:
+        return (at - self.low) / (self.high - self.low)
+
+    def words(self, at: datetime) -> str:
+        return at.strftime("%m-%d %H:%M" if self.high - self.low < SHORT_SPAN else "%m-%d")
+
+
+def figure(report: SuiteReport, standing: SuiteStanding | None = None) -> dict[str, Any] | None:
+    """Return `data` and `layout` for Plotly, plain JSON; None where no run has points."""
+    drawn = [point for bucket in report.buckets for point in bucket.runs if point.points]
+    if not drawn:
+        return None
+    standing = standing or SuiteStanding()
+    stretch = _stretch([point.date for point in drawn])
+    turns = rotations(report.buckets, standing)
+    places = {turn: _turn_at(turn, drawn, stretch) for turn in turns}
+    zones = bands(report.buckets, standing)
+    shapes = choose_shapes(report.buckets, standing)
+    data = [part(band, places, stretch) for part in (_zone, _mean_line) for band in zones]
+    for bucket in report.buckets:
+        data += _bucket_traces(bucket, shapes[bucket.bucket_id] % N_SHAPES)
+    values = [value for point in drawn for value in point.points]
+    values += [end for band in zones for end in (band.low, band.high)]
+    return {
+        "data": data,
+        "layout": {
+            "margin": {"t": 34},
+            "xaxis": {
+                "type": "date",
+                "range": [_date(stretch.low), _date(stretch.high)],
+                "tickformat": "%m-%d" if stretch.high - stretch.low > SHORT_SPAN else "%m-%d %H:%M",
+            },
+            "yaxis": _upright(values, least=report.suite.points_per_case),
+            "shapes": [_turn_line(at) for at in places.values()],
+            "annotations": _turn_words(places, stretch)
+            + [_band_words(band, zones, drawn, places, stretch) for band in zones]
+            + _named_runs(report.buckets, zones, stretch),
+        },
+    }
+
+
+def _upright(values: Sequence[float], *, least: float) -> dict[str, Any]:
+    """Return the axis of points, with room for the number of its topmost line."""
+    room = max((max(values) - min(values)) * 0.2, least, 1.0)
+    low, high = max(min(values) - room, -2.0), min(max(values) + room, 102.0)
+    step = next((step for step in TICK_STEPS if (high - low) / step <= MAX_TICKS), TICK_STEPS[-1])
+    topmost = math.floor(high / step) * step
+    high = max(high, topmost + TICK_ROOM * (high - low))
+    return {"range": [low, high], "tick0": 0, "dtick": step, "ticksuffix": " points", "showticksuffix": "last"}
+
+
+def _stretch(times: Sequence[datetime]) -> Stretch:
+    whole = max(times) - min(times)
+    pad = max(whole * PAD, MIN_PAD)
+    return Stretch(min(times) - max(whole * PAD_LEFT, MIN_PAD), max(times) + pad)
+
+
+def _bucket_traces(bucket: BucketHistory, shape: int) -> list[dict[str, Any]]:
+    bars: dict[str, list[Any]] = {"x": [], "y": []}
+    marks: dict[str, list[Any]] = {"x": [], "y": [], "text": [], "customdata": []}
+    for point in bucket.runs:
+        if not point.points:
+            continue
+        at = _date(point.date)
+        bars["x"] += [at, at, None]
+        bars["y"] += [min(point.points), max(point.points), None]
+        for repeat, value in enumerate(point.points, start=1):
+            marks["x"].append(at)
+            marks["y"].append(value)
+            marks["text"].append(f"run {point.run_id}, repeat {repeat}: {value:.1f} points{_mixed(point)}")
+            marks["customdata"].append(reverse("run", args=[point.run_id]))
+    meta = {"tone": shape, "symbol": SYMBOLS[shape]}
+    return [
+        {"type": "scatter", "mode": "lines", "meta": meta | {"role": "bar"}, "hoverinfo": "skip", **bars},
+        {"type": "scatter", "mode": "markers", "meta": meta | {"role": "marks"}, "hoverinfo": "text", **marks},
+    ]
+
+
+def _mixed(point: HistoryRow) -> str:
+    return f"<br>{point.n_buckets} buckets served this run; only this one's cases" if point.n_buckets > 1 else ""
+
+
+def _zone(band: Band, places: dict[RotationSeen, datetime], stretch: Stretch) -> dict[str, Any]:
+    """Return a baseline's noise floor as a filled stretch: a trace, since a shape of Plotly cannot be hatched."""
+    begin, end = (_date(at) for at in _ends(band, places, stretch))
+    role, ink = ("expired", "hatch") if band.is_expired else ("band", "accent-soft")
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "fill": "toself",
+        "hoverinfo": "skip",
+        "x": [begin, end, end, begin, begin],
+        "y": [band.low, band.low, band.high, band.high, band.low],
+        "meta": {"role": role, "ink": ink},
+    }
+
+
+def _mean_line(band: Band, places: dict[RotationSeen, datetime], stretch: Stretch) -> dict[str, Any]:
+    """Its score: a trace as well, since the lines of a layout lie either below the fill or above every mark."""
+    x = [_date(at) for at in _ends(band, places, stretch)]
+    role, ink = ("expired-mean", "absent") if band.is_expired else ("mean", "baseline")
+    meta = {"role": role, "ink": ink}
+    return {"type": "scatter", "mode": "lines", "hoverinfo": "skip", "x": x, "y": [band.mean] * 2, "meta": meta}
+
+
+def _ends(band: Band, places: dict[RotationSeen, datetime], stretch: Stretch) -> tuple[datetime, datetime]:
+    first = stretch.low + (stretch.high - stretch.low) * (PAD_LEFT * 0.55)
+    begin = first if band.begin is None else places.get(band.begin, first)
+    return begin, stretch.high if band.end is None else places.get(band.end, stretch.high)
+
+
+def _band_words(
+    band: Band,
+    zones: Sequence[Band],
+    drawn: Sequence[HistoryRow],
+    places: dict[RotationSeen, datetime],
+    stretch: Stretch,
+) -> dict[str, Any]:
+    begin, end = _ends(band, places, stretch)
+    spread = "" if band.noise is None else f" ± {points(band.noise)}"
+    whose = f" ({band.baseline.profile})" if len({(z.baseline.line, z.baseline.profile) for z in zones}) > 1 else ""
+    score, run = f"{points(band.mean)}{spread}", f"run {band.baseline.run_id}{whose}"
+    under = min(end, begin + (stretch.high - stretch.low) * BAND_WORDS)
+    # Above the marks that the words pass over, as well as above the band.
+    top = max([band.high, *(value for point in drawn if begin <= point.date <= under for value in point.points)])
+    return {
+        "x": _date(begin),
+        "y": top,
+        "xanchor": "left",
+        "yanchor": "bottom",
+        "xshift": 8,
+        "yshift": 5,
+        "text": f"expired baseline {score}" if band.is_expired else f"baseline {run}, {score}",
+        "narrow": f"expired {score}" if band.is_expired else f"baseline {score}",
+        "name": "expired" if band.is_expired else "baseline",
+    }
+
+
+def _turn_at(turn: RotationSeen, drawn: Sequence[HistoryRow], stretch: Stretch) -> datetime:
+    """Where its line stands: before the run that it brought, since it came some time after the one before that."""
+    own = next((point.date for point in drawn if point.run_id == turn.run_id), None)
+    if own is None:
+        return turn.at
+    earlier = [point.date for point in drawn if point.date < own]
+    clear = (stretch.high - stretch.low) * CLEAR
+    return own - (min(clear, (own - max(earlier)) / 2) if earlier else clear)
+
+
+def _turn_line(at: datetime) -> dict[str, Any]:
+    x = _date(at)
+    return {"type": "line", "xref": "x", "yref": "paper", "x0": x, "x1": x, "y0": 0, "y1": 1, "name": "rotation"}
+
+
+def _turn_words(places: dict[RotationSeen, datetime], stretch: Stretch) -> list[dict[str, Any]]:
+    """Above each line what rotated, the newest first to have room; `narrow` is what a telephone has room for."""
+    labels = []
+    wide, small = 1.0, 1.0
+    has_places = len({(turn.endpoint, turn.profile) for turn in places}) > 1
+    newest_first = sorted(places.items(), key=lambda place: place[1], reverse=True)
+    for place, (turn, at) in enumerate(newest_first, start=1):
+        x, day = stretch.share(at), stretch.words(turn.at)
+        before = stretch.share(newest_first[place][1]) if place < len(places) else 0.0
+        whose = f" of {turn.endpoint}, {turn.profile}" if has_places else ""
+        fingerprints = f"fp {turn.before.digest[:4]} → {turn.after.digest[:4]}"
+        texts = (f"⇄ rotation {day}{whose}, {fingerprints}", f"⇄ rotation {day}, {fingerprints}")
+        text, anchor, wide = _fitting(x, before, wide, (*texts, f"⇄ {day}, {turn.after.digest[:4]} seen", "⇄"), LETTER)
+        narrow, _, small = _fitting(x, before, small, (f"⇄ {day}", "⇄"), LETTER_NARROW)
+        above = {"x": _date(at), "y": 1, "yref": "paper", "yanchor": "bottom", "name": "rotation"}
+        labels.append(above | {"xanchor": anchor, "text": text, "narrow": narrow})
+    return labels
+
+
+def _fitting(x: float, low: float, limit: float, choices: Sequence[str], letter: float) -> tuple[str, str, float]:
+    """The first words that have room from `low` to `limit`, their anchor, and where they begin; "" if none have."""
+    for words in choices:
+        width = letter * (len(words) + 1)
+        for anchor, part in (("center", 0.5), ("right", 1.0), ("left", 0.0)):
+            begin = x - part * width
+            if begin >= low and begin + width <= limit:
+                return words, anchor, begin
+    return "", "center", limit
+
+
+def _named_runs(buckets: tuple[BucketHistory, ...], zones: Sequence[Band], stretch: Stretch) -> list[dict[str, Any]]:
+    """The newest run and the current baselines are named in the plot."""
+    drawn = [point for bucket in buckets for point in bucket.runs if point.points]
+    newest = max(drawn, key=lambda point: (point.date, point.run_id))
+    current = {band.baseline.run_id for band in zones if not band.is_expired}
+    named = []
+    for point in drawn:
+        if point is newest or point.run_id in current:
+            place = {"x": _date(point.date), "y": min(point.points), "yanchor": "top", "yshift": -6}
+            anchor = "right" if stretch.share(point.date) > 0.95 else "center"
+            named.append(place | {"text": f"run {point.run_id}", "name": "run", "xanchor": anchor})
+    return named
+
+
+def _date(at: datetime) -> str:
+    return at.strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,144 @@
+"""Suites, how their scores moved and against what, and their cases."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from evalboard.contract.figures import BucketNoise
+from evalboard.contract.suite import BucketHistory, HistoryRow
+from frontend.shell import charts
+from frontend.shell.lists import OffsetPage, parse_offset, window_page
+from frontend.suites import baselines, history, words
+from frontend.suites.baselines import Band
+from frontend.suites.forms import BaselineForm
+from runs.access import READ, requires
+from runs.run import JudgedLine
+from runs.suites import SuiteReport, SuiteStanding, cases_report, suite_report, suite_rows, suite_standing
+from runs.uploads import uploads_of
+
+CASES_PER_PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """A run in one bucket, with its small ruler on the scale that all of them share, its baseline shaded."""
+
+    point: HistoryRow
+    ruler: charts.Ruler
+    band: charts.RulerBand | None
+    judged: tuple[JudgedLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BucketRows:
+    """A bucket's runs, newest first. `current`: the runs of it that are current baselines; `expired`: one that was."""
+
+    bucket: BucketHistory
+    shape: int
+    noise: BucketNoise | None
+    current: tuple[int, ...]
+    is_expired: bool
+    rows: tuple[RunLine, ...]
+
+
+@requires(READ)
+@require_safe
+def suites(request: HttpRequest) -> HttpResponse:
+    return render(request, "suites/list.html", {"suites": suite_rows(), "uploads": uploads_of()})
+
+
+@requires(READ)
+@require_safe
+def suite(request: HttpRequest, slug: str) -> HttpResponse:
+    return suite_page(request, slug)
+
+
+def suite_page(request: HttpRequest, slug: str, *, form: BaselineForm | None = None, status: int = 200) -> HttpResponse:
+    """Return the page of a suite; `form` is one that asks for a baseline and was refused."""
+    report = suite_report(slug)
+    standing = suite_standing(report)
+    zones = baselines.bands(report.buckets, standing)
+    eligible = baselines.list_eligible(report, standing)
+    scale = charts.scale_for(_shown(report, zones), least=4 * report.suite.points_per_case)
+    page = {
+        "suite": report.suite,
+        "versions": report.versions,
+        "standing": standing,
+        "finding": words.describe_suite(report, standing),
+        "caption": words.describe_history(report, standing),
+        "scorer": words.describe_scorer(report.suite),
+        "figure": history.figure(report, standing),
+        "bands": zones,
+        "rotations": baselines.rotations(report.buckets, standing),
+        "scale": scale,
+        "buckets": _bucket_rows(report, standing, zones, scale),
+        "baselines": baselines.group_baselines(standing, eligible),
+        "form": form or BaselineForm(runs=eligible, initial={"run": request.GET.get("run", "")}),
+        "is_setting": "run" in request.GET,
+        "eligible": eligible,
+    }
+    return render(request, "suites/page.html", page, status=status)
+
+
+def _shown(report: SuiteReport, zones: Sequence[Band]) -> list[float]:
+    points = [value for bucket in report.buckets for point in bucket.runs for value in point.points]
+    return points + [end for band in zones for end in (band.low, band.high)]
+
+
+def _bucket_rows(
+    report: SuiteReport, standing: SuiteStanding, zones: Sequence[Band], scale: charts.Scale
+) -> tuple[BucketRows, ...]:
+    """Return those at work last first, and what has expired after them."""
+    shapes = baselines.choose_shapes(report.buckets, standing)
+    holding = [row for row in standing.baselines if row.is_current and not row.is_expired]
+    expired = {row.bucket_id for row in standing.baselines if row.is_expired}
+    current = {row.bucket_id for row in holding}
+    lines = [
+        BucketRows(
+            bucket=bucket,
+            shape=shapes[bucket.bucket_id] % charts.N_SHAPES,
+            noise=standing.noise.get(bucket.bucket_id),
+            current=tuple(row.run_id for row in holding if row.bucket_id == bucket.bucket_id),
+            is_expired=bucket.bucket_id in expired - current,
+            rows=tuple(
+                _line(point, bucket, standing, zones, scale)
+                for point in sorted(bucket.runs, key=lambda point: (point.date, point.run_id), reverse=True)
+            ),
+        )
+        for bucket in report.buckets
+    ]
+    return tuple(sorted(lines, key=lambda rows: (rows.is_expired, -rows.rows[0].point.run_id)))
+
+
+def _line(
+    point: HistoryRow, bucket: BucketHistory, standing: SuiteStanding, zones: Sequence[Band], scale: charts.Scale
+) -> RunLine:
+    band = baselines.find_band(zones, point, bucket)
+    shaded = charts.ruler_band(band.low, band.high, scale, is_expired=band.is_expired) if band else None
+    return RunLine(
+        point=point,
+        ruler=charts.ruler(point.points, scale, is_small=True),
+        band=shaded,
+        judged=standing.judged.get(point.run_id, ()),
+    )
+
+
+@requires(READ)
+@require_safe
+def version(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    query, offset = request.GET.get("q", "").strip(), parse_offset(request)
+    report = cases_report(slug, version=number, query=query, offset=offset, limit=CASES_PER_PAGE)
+    has_more = offset + CASES_PER_PAGE < report.n_cases
+    page: OffsetPage = window_page(
+        report.cases, offset=offset, limit=CASES_PER_PAGE, has_more=has_more, total=report.n_cases
+    )
+    query_string = urlencode({"q": query}) if query else ""
+    return render(
+        request,
+        "suites/version.html",
+        {"suite": report.suite, "page": page, "query": query, "query_string": query_string},
+    )

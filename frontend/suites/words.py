@@ -1,0 +1,144 @@
+"""What a suite's page says: where its newest run stands against its baseline, and what its repeats can tell apart."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from evalboard.contract.suite import BucketHistory, HistoryRow, SuiteVersion
+from frontend.shell.findings import Finding
+from frontend.suites.baselines import Band, bands, find_band, is_served_alike, rotations
+from frontend.templatetags.numbers import points, span
+from runs.suites import REPEATS, SuiteReport, SuiteStanding
+
+Scored = tuple[HistoryRow, BucketHistory]
+
+
+def describe_suite(report: SuiteReport, standing: SuiteStanding | None = None) -> Finding:
+    """Say how the newest score stands to the baseline of its line and profile; never to another bucket's."""
+    standing = standing or SuiteStanding()
+    scored = [(point, bucket) for bucket in report.buckets for point in bucket.runs if point.mean is not None]
+    resolved = _resolved(report, standing)
+    if not scored:
+        return Finding("No run of this suite has a score yet.", resolved)
+    newest = max(scored, key=lambda pair: (pair[0].date, pair[0].run_id))
+    point, _ = newest
+    key = (point.line, point.profile)
+    current = next((row for row in standing.baselines if row.is_current and (row.line, row.profile) == key), None)
+    if current is not None and current.expired is not None:
+        claim = f"The baseline of {current.profile} expired with the rotation of {current.expired.at:%m-%d}."
+        return Finding(claim, f"Nothing can ship against it until it has been run again. {resolved}")
+    band = next((band for band in bands(report.buckets, standing) if band.baseline is current), None)
+    if band is None:
+        return _without_baseline(newest, scored, resolved)
+    return Finding(f"{_steady(band, scored, standing)}; {_stands(newest, band)}.", resolved)
+
+
+def _without_baseline(newest: Scored, scored: Sequence[Scored], resolved: str) -> Finding:
+    point, bucket = newest
+    claim = f"The newest score is {span(point.range)}, of run {point.run_id} on {point.endpoint}, {point.profile_name}."
+    before = [other.range for other, where in scored if where is bucket and other is not point and other.range]
+    if not before:
+        return Finding(claim, f"It is the first of its bucket, so no earlier score may be compared with it. {resolved}")
+    earlier = (min(low for low, _ in before), max(high for _, high in before))
+    runs = "the earlier run" if len(before) == 1 else f"the {len(before)} earlier runs"
+    return Finding(claim, f"Of the same bucket, {runs} scored {span(earlier)}. {resolved}")
+
+
+def _steady(band: Band, scored: Sequence[Scored], standing: SuiteStanding) -> str:
+    """Return whether the runs of the baseline's own bucket moved by more than their repeats can tell from noise."""
+    own = [point for point, bucket in scored if bucket.bucket_id == band.bucket.bucket_id]
+    first = min(point.date for point in own)
+    since = f"the rotation of {band.begin.at:%m-%d}" if band.begin else f"{first:%m-%d}"
+    measured = standing.noise.get(band.bucket.bucket_id)
+    if len(own) == 1:
+        return f"Measured once since {since}"
+    if measured is None:
+        return f"{len(own)} runs since {since}, of unmeasured noise"
+    moved = sum(abs((point.mean or 0.0) - band.mean) > measured.resolution_points for point in own)
+    if not moved:
+        return f"Steady since {since}"
+    return f"{moved} of {len(own)} runs of the baseline’s bucket left it since {since}"
+
+
+def _stands(newest: Scored, band: Band) -> str:
+    point, bucket = newest
+    if point.run_id == band.baseline.run_id:
+        return "nothing has run since the baseline"
+    if not is_served_alike(band.bucket, bucket):
+        return f"run {point.run_id} was served by another stack, so it is not compared with the baseline"
+    who = "newest run" if bucket.bucket_id == band.bucket.bucket_id else "newest candidate"
+    rise = (point.mean or 0.0) - band.mean
+    size = points(abs(rise))
+    if size == "0.0":
+        return f"the {who} is level with its baseline run"
+    return f"the {who} sits {size} {'above' if rise > 0 else 'under'} its baseline run"
+
+
+def _resolved(report: SuiteReport, standing: SuiteStanding) -> str:
+    """Return what so many repeats a side tell from noise, for each batch class that is measured, the newest first."""
+    resolutions = {}
+    for bucket in sorted(report.buckets, key=lambda bucket: bucket.runs[-1].run_id, reverse=True):
+        measured = standing.noise.get(bucket.bucket_id)
+        if measured is not None and bucket.batch_class not in resolutions:
+            resolutions[bucket.batch_class] = measured
+    worth = f"One of {report.suite.n_cases:,} cases is worth {points(report.suite.points_per_case)} points."
+    if not resolutions and any(point.draws.is_one for bucket in report.buckets for point in bucket.runs):
+        return f"The repeats of its sampled runs are one draw, so its noise is not known. {worth}"
+    if not resolutions:
+        return f"What it can tell from noise is known once a run has two repeats. {worth}"
+    (batch_class, first), *others = resolutions.items()
+    also = "".join(f", {_one(name)} bucket {points(each.resolution_points)}" for name, each in others[:2])
+    resolved = f"{_one(batch_class)} bucket resolves {points(first.resolution_points)} points here{also}"
+    elsewhere = max(each.resolution_elsewhere_points for each in resolutions.values())
+    return f"With {REPEATS} repeats a side, {resolved}. For other cases like these, {points(elsewhere)}. {worth}"
+
+
+def _one(batch_class: str) -> str:
+    """Write a batch class with its article: "a mixed", "an alone"."""
+    return f"{'an' if batch_class[:1] in 'aeiou' else 'a'} {batch_class}"
+
+
+def describe_scorer(suite: SuiteVersion) -> Finding:
+    """Say which kinds of scorer judge how many cases."""
+    own = Counter(spec["kind"] for spec in suite.scorer["cases"].values())
+    if suite.scorer["default"] is not None:
+        own[suite.scorer["default"]["kind"]] += suite.n_cases - own.total()
+    kinds = [f"{kind} {n:,}" for kind, n in own.most_common() if n]
+    return Finding(" · ".join(kinds), "cases each" if len(kinds) > 1 else "cases")
+
+
+def describe_history(report: SuiteReport, standing: SuiteStanding | None = None) -> Finding:
+    """Caption the suite's chart: how many runs left their baseline, or whether they are one measurement."""
+    turns = rotations(report.buckets, standing)
+    zones = bands(report.buckets, standing) if standing else ()
+    n_buckets = len(report.buckets)
+    rest = "Buckets are never pooled or joined."
+    if turns:
+        rest = "Nothing is joined across a rotation: before and after are different measurements."
+    n_out, n_held = _outside(report, zones)
+    if n_held:
+        whose = "The run" if n_held == 1 else f"{n_out} of {n_held} runs"
+        lies = "lies" if n_held == 1 or n_out == 1 else "lie"
+        where = "outside" if n_out or n_held > 1 else "inside"
+        return Finding(f"{whose} {lies} {where} the noise floor of the baseline.", rest)
+    if turns:
+        return Finding(f"A fingerprint rotated {_times(len(turns))}.", rest)
+    if n_buckets == 1:
+        return Finding("All runs are of one bucket, so they may be compared.", "A bar is a run's range.")
+    return Finding(f"Score range of each run, in {n_buckets} buckets.", rest)
+
+
+def _outside(report: SuiteReport, zones: Sequence[Band]) -> tuple[int, int]:
+    """Return how many runs have their mean outside the noise floor they are held against, and how many are held so."""
+    outside = []
+    for bucket in report.buckets:
+        for point in bucket.runs:
+            band = find_band(zones, point, bucket)
+            if band is None or band.is_expired or band.noise is None or point.mean is None:
+                continue
+            if point.run_id != band.baseline.run_id:
+                outside.append(band.low <= point.mean <= band.high)
+    return outside.count(False), len(outside)
+
+
+def _times(n: int) -> str:
+    return {1: "once", 2: "twice"}.get(n, f"{n} times")

@@ -1,0 +1,36 @@
+"""Tokens as their page and the API list them: everything about each but its secret, which nobody has any more."""
+
+from typing import Any
+
+from django.utils import timezone
+
+from evalboard.contract.access import ApiToken
+from runs.access.roles import SCOPES
+from runs.models import Token
+
+
+def token_rows(user: Any = None) -> tuple[ApiToken, ...]:
+    """Return the tokens of one person, or everybody's, newest first."""
+    tokens = Token.objects.select_related("user").order_by("-id")
+    return tuple(map(token_row, tokens if user is None else tokens.filter(user=user)))
+
+
+def token_row(token: Token) -> ApiToken:
+    return ApiToken(
+        id=str(token.pk),
+        label=token.label,
+        name=token.name,
+        person=token.user.get_username(),
+        scopes=tuple(scope for scope in SCOPES if scope in token.scopes),
+        state=_state(token),
+        created_at=token.created_at,
+        expires_at=token.expires_at,
+        last_used_at=token.last_used_at,
+        revoked_at=token.revoked_at,
+    )
+
+
+def _state(token: Token) -> str:
+    if token.revoked_at is not None:
+        return "revoked"
+    return "active" if token.expires_at > timezone.now() else "expired"

@@ -1,0 +1,18 @@
+"""Contracts as answers of REST."""
+
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from evalboard.contract.base import Contract
+
+
+def answer(value: Contract, request: Request, *, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(to_json(value, request), status=status, headers=headers)
+
+
+def to_json(value: Any, request: Request) -> dict[str, Any]:
+    """Return the fields of a contract as JSON values, with the addresses of pages on the host that was asked."""
+    json: dict[str, Any] = value.to_json(origin=request.build_absolute_uri("/").removesuffix("/"))
+    return json

@@ -1,0 +1,64 @@
+"""Baselines: a person says which run the candidates of a model line are held against, and why."""
+
+from typing import Any
+
+from django.db import transaction
+
+from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from runs.catalogue import newer_stack
+from runs.models import Baseline, CaseColumns, Endpoint, Run, Suite
+from runs.run import locked
+from runs.store import changes, history
+
+MAX_REASON = 2000
+
+
+def set_baseline(*, suite: str, run: int, reason: str, user: Any) -> Baseline:
+    """Make a run the current baseline of its suite, model line and profile.
+
+    Raises NotFound, InvalidInput with fields, or Conflict where the run has not finished, was served by several
+    buckets or by a stack that has been rotated away since, or is the current baseline already.
+    """
+    stored = Suite.objects.filter(slug=suite).first()
+    if stored is None:
+        raise NotFound(f"There is no suite {suite}.")
+    with transaction.atomic():
+        chosen = locked(run)
+        if chosen.suite_version.suite_id != stored.pk:
+            raise InvalidInput("The baseline is not valid.", fields={"run": f"Must be a run of suite {suite}."})
+        if not reason.strip() or len(reason) > MAX_REASON or "\0" in reason:
+            fields = {"reason": f"Say why, in at most {MAX_REASON:,} characters."}
+            raise InvalidInput("The baseline is not valid.", fields=fields)
+        # A rotation that is being noted goes before or after: it locks the same row.
+        Endpoint.objects.select_for_update(no_key=True).get(pk=chosen.endpoint_id)
+        _refuse_unfit(chosen)
+        line, profile = chosen.endpoint.line, chosen.profile.slug
+        current = current_baseline(suite=stored, line=line, profile_slug=profile)
+        if current is not None and current.run_id == run and current.rotation_id is None:
+            raise Conflict(f"Run {run} is the current baseline already.")
+        made = Baseline.objects.create(
+            suite=stored, line=line, profile_slug=profile, run=chosen, reason=reason.strip(), set_by=user
+        )
+        place = f"{suite}, model line {line}, profile {profile}"
+        history.note(run, "baseline", f"Made the baseline of {place} by {user.get_username()}: {made.reason}")
+        changes.run_changed(run_id=run)
+    return made
+
+
+def current_baseline(*, suite: Suite, line: str, profile_slug: str) -> Baseline | None:
+    """Return the newest one, whether it has expired or not."""
+    baselines = Baseline.objects.filter(suite=suite, line=line, profile_slug=profile_slug)
+    return baselines.select_related("run", "rotation").order_by("-id").first()
+
+
+def _refuse_unfit(run: Run) -> None:
+    if run.status != Run.Status.FINISHED:
+        raise Conflict(f"Run {run.pk} is {run.status}; only a run that has finished can be a baseline.")
+    bucket_ids = CaseColumns.objects.filter(repeat__run=run).values_list("bucket_ids", flat=True)
+    buckets = {bucket for served in bucket_ids for bucket in served}
+    if len(buckets) != 1 or run.bucket is None:
+        text = f"{len(buckets)} buckets served run {run.pk}; a baseline keeps to one."
+        raise Conflict(f"{text} Run the suite again on one backend.")
+    if (newer := newer_stack(run)) is not None:
+        text = f"Run {run.pk} was served by {run.bucket.fingerprint}; another stack serves {run.endpoint} under"
+        raise Conflict(f"{text} {run.profile.slug} {newer.since()}. Run the suite again and choose that run.")

@@ -1,0 +1,37 @@
+"""What runs are set up with: endpoints, profiles, policies, and the rotation of an endpoint's fingerprint."""
+
+from runs.catalogue import expiry, policies, read, rotations
+from runs.catalogue.endpoints import (
+    ENGINES,
+    SLUG,
+    create_endpoint,
+    create_profile,
+    model_problems,
+    store_default_profiles,
+)
+from runs.catalogue.model_names import OneNames, is_all_that_is_known
+from runs.catalogue.policies import create_policy, newest_policy, store_default_policies
+from runs.catalogue.read import policy_rows
+from runs.catalogue.rotations import newer_stack, newer_stacks, note_rotation
+
+__all__ = [
+    "ENGINES",
+    "SLUG",
+    "OneNames",
+    "create_endpoint",
+    "create_policy",
+    "create_profile",
+    "expiry",
+    "is_all_that_is_known",
+    "model_problems",
+    "newer_stack",
+    "newer_stacks",
+    "newest_policy",
+    "note_rotation",
+    "policies",
+    "policy_rows",
+    "read",
+    "rotations",
+    "store_default_policies",
+    "store_default_profiles",
+]

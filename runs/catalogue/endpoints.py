@@ -1,0 +1,113 @@
+"""Endpoints, profiles, and which models a run may name."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from evalboard.core import digest
+from evalboard.core.errors import Conflict, InvalidInput
+from evalboard.core.profile import DEFAULT_PROFILES, DTYPES, parse_profile
+from runs.models import Endpoint, Profile
+
+SLUG = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
+# Those that decode; an imported endpoint comes with its log and no other way.
+ENGINES = tuple(engine for engine in Endpoint.Engine.values if engine != Endpoint.Engine.IMPORTED)
+REPO = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+
+
+def create_endpoint(
+    *,
+    slug: str,
+    engine: str = Endpoint.Engine.VLLM,
+    model_path: str = "",
+    model_repo: str = "",
+    model_revision: str = "",
+    dtype: str,
+    quantization: str = "",
+    line: str,
+    max_model_len: int = 2048,
+    pool: str = "default",
+) -> Endpoint:
+    """Store an endpoint. Raises InvalidInput with fields, or Conflict where the slug is taken."""
+    fields: dict[str, str] = {}
+    if not SLUG.fullmatch(slug):
+        fields["slug"] = "Use small letters, digits, dots, dashes; at most 80."
+    if engine not in ENGINES:
+        fields["engine"] = f"Must be one of: {', '.join(ENGINES)}."
+    if dtype not in DTYPES:
+        fields["dtype"] = f"Must be one of: {', '.join(DTYPES)}. It is never left to the engine to choose."
+    if not 16 <= max_model_len <= 1_048_576:
+        fields["max_model_len"] = "Must be a whole number of tokens from 16 to 1,048,576."
+    if not line:
+        fields["line"] = "Name the series that the model belongs to; baselines are kept by it."
+    fields |= model_problems(path=model_path, repo=model_repo, revision=model_revision)
+    if fields:
+        raise InvalidInput("The endpoint is not valid.", fields=fields)
+    try:
+        with transaction.atomic():
+            return Endpoint.objects.create(
+                slug=slug,
+                engine=engine,
+                model_path=model_path,
+                model_repo=model_repo,
+                model_revision=model_revision,
+                dtype=dtype,
+                quantization=quantization,
+                line=line,
+                max_model_len=max_model_len,
+                pool=pool,
+            )
+    except IntegrityError as taken:
+        raise Conflict(f"There is an endpoint named {slug} already; choose another slug.") from taken
+
+
+def model_problems(*, path: str, repo: str, revision: str) -> dict[str, str]:
+    """Say what is wrong with the naming of a model, by field: one of path and repo, the path under an allowed root."""
+    if bool(path) == bool(repo):
+        return {"model": "Name a path or a repository, and not both."}
+    if path:
+        where = Path(path).resolve()
+        if not any(where.is_relative_to(root) for root in settings.MODEL_ROOTS):
+            roots = ", ".join(str(root) for root in settings.MODEL_ROOTS)
+            return {"model.path": f"Must lie under {roots} (EVALBOARD_MODEL_ROOTS)."}
+        return {}
+    if not REPO.fullmatch(repo):
+        return {"model.repo": "Must look like owner/name."}
+    if not re.fullmatch(r"[0-9a-f]{40}", revision):
+        return {"model.revision": "Must be a full commit of 40 hexadecimal digits: a branch can move under a run."}
+    return {}
+
+
+def create_profile(*, slug: str, title: str, settings: Mapping[str, Any]) -> tuple[Profile, bool]:
+    """Store a profile, or its next version where the settings changed; False if they are stored already."""
+    if not SLUG.fullmatch(slug):
+        raise InvalidInput("The profile is not valid.", fields={"slug": "Use small letters, digits, dots, dashes."})
+    parse_profile(settings)
+    content = digest.digest_json(settings)
+    with transaction.atomic():
+        newest = Profile.objects.select_for_update().filter(slug=slug).order_by("-version").first()
+        if newest is not None and newest.digest == content:
+            return newest, False
+        version = 1 if newest is None else newest.version + 1
+        try:
+            return (
+                Profile.objects.create(
+                    slug=slug, version=version, title=title or slug, settings=dict(settings), digest=content
+                ),
+                True,
+            )
+        except IntegrityError as raced:
+            raise Conflict(f"Somebody changed the profile {slug} at the same moment; try again.") from raced
+
+
+def store_default_profiles() -> list[str]:
+    """Store each default profile whose name is free; their names. One that people changed stays as they have it."""
+    known = set(Profile.objects.filter(slug__in=DEFAULT_PROFILES).values_list("slug", flat=True))
+    absent = {slug: default for slug, default in DEFAULT_PROFILES.items() if slug not in known}
+    for slug, default in absent.items():
+        create_profile(slug=slug, title=default["title"], settings=default["settings"])
+    return list(absent)

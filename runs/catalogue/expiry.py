@@ -1,0 +1,47 @@
+"""Whether the baseline of a gate had expired when its candidate was run: one rule, for the verdict and for pages."""
+
+from collections.abc import Sequence
+
+from runs.models import Baseline, Gate, Rotation
+
+
+def expired(gates: Sequence[Gate]) -> dict[int, Rotation]:
+    """Return gate id → the rotation that made its baseline expire, for those gates where one did; two queries.
+
+    Only a rotation of before the candidate was asked for counts: a later one says nothing about either run. A run
+    that was never made a baseline expires alike, so that naming it by hand is no way round; one that a person has
+    made the baseline again, after the stack came back, holds again. Reads the gates' runs, their profiles and buckets.
+    """
+    by_gate: dict[int, Rotation] = {}
+    run_ids = {gate.baseline_run_id for gate in gates}
+    newest: dict[tuple[int, int], Baseline] = {}
+    for row in Baseline.objects.filter(run__in=run_ids).select_related("rotation__endpoint").order_by("id"):
+        newest[row.run_id, row.suite_id] = row
+    endpoints = {gate.baseline_run.endpoint_id for gate in gates}
+    rotations = list(Rotation.objects.filter(endpoint__in=endpoints).select_related("endpoint").order_by("-id"))
+    for gate in gates:
+        baseline = newest.get((gate.baseline_run_id, gate.suite_id))
+        if baseline is not None and baseline.rotation is not None and _counts(baseline.rotation, gate):
+            by_gate[gate.pk] = baseline.rotation
+        elif (rotation := _rotated_away(gate, rotations)) is not None:
+            by_gate[gate.pk] = rotation
+    return by_gate
+
+
+def _rotated_away(gate: Gate, rotations: Sequence[Rotation]) -> Rotation | None:
+    """The newest rotation of before the candidate, where it led to another stack than the one the baseline had."""
+    run = gate.baseline_run
+    here = (
+        rotation
+        for rotation in rotations
+        if (rotation.endpoint_id, rotation.profile_slug) == (run.endpoint_id, run.profile.slug)
+        and _counts(rotation, gate)
+    )
+    newest = next(here, None)
+    if newest is None or run.bucket is None or newest.after_id == run.bucket.fingerprint_id:
+        return None
+    return newest
+
+
+def _counts(rotation: Rotation, gate: Gate) -> bool:
+    return rotation.at < gate.candidate_run.created_at

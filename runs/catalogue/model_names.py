@@ -1,0 +1,33 @@
+"""Names of models whose weights nobody knows: two that a person says are one model count as one."""
+
+from functools import cached_property
+
+from runs.models import Model, SameModel
+from runs.store import imported
+
+
+def is_all_that_is_known(model: Model) -> bool:
+    """Tell whether a model is known by its name, and perhaps a declared revision, and not by content."""
+    return model.digest == imported.model_digest(model.name, model.revision)
+
+
+class OneNames:
+    """What counts as one name now, read once for all who ask together, and not before somebody asks."""
+
+    def of(self, name: str) -> str:
+        """Return the name that all names of the model share: the first of them by the alphabet."""
+        return self._shared.get(name, name)
+
+    def all_of(self, name: str) -> set[str]:
+        """Return every name of the model, this one among them."""
+        return {known for known, shared in self._shared.items() if shared == self.of(name)} | {name}
+
+    @cached_property
+    def _shared(self) -> dict[str, str]:
+        shared: dict[str, str] = {}
+        same = SameModel.objects.filter(taken_back_at__isnull=True)
+        for pair in same.order_by("id").values_list("name", "other_name"):
+            before = {shared.get(name, name) for name in pair}
+            joined = {name for name, first in shared.items() if first in before}
+            shared |= dict.fromkeys({*joined, *pair}, min(before))
+        return shared

@@ -1,0 +1,111 @@
+"""Policies: stored by name, a new version for each change, so that a verdict can keep the one it was taken under."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from evalboard.core import digest
+from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.core.suite import DEFAULT_POLICIES, DEFAULT_POLICY, PolicyDocument, parse_policy
+from runs.catalogue.endpoints import SLUG
+from runs.models import Policy, Suite
+
+LONGEST_TITLE = 200
+
+
+def create_policy(*, slug: str, title: str, settings: Mapping[str, Any], user: Any = None) -> tuple[Policy, bool]:
+    """Store a policy, or its next version where the settings changed; False if they are its newest ones already.
+
+    Raises InvalidInput with fields, or Conflict where somebody else changes it at this moment.
+    """
+    fields: dict[str, str] = {}
+    if not SLUG.fullmatch(slug):
+        fields["slug"] = "Use small letters, digits, dots, dashes; at most 80."
+    if len(title) > LONGEST_TITLE or "\0" in title:
+        fields["title"] = f"Use at most {LONGEST_TITLE} characters."
+    if fields:
+        raise InvalidInput("The policy is not valid.", fields=fields)
+    complete = parse_policy(settings).settings()
+    content = digest.digest_json(complete)
+    with transaction.atomic():
+        newest = Policy.objects.select_for_update().filter(slug=slug).order_by("-version").first()
+        if newest is not None and newest.digest == content:
+            return newest, False
+        stored = Policy(
+            slug=slug,
+            version=1 if newest is None else newest.version + 1,
+            title=title or slug,
+            created_by=user,
+            settings=complete,
+            digest=content,
+        )
+        try:
+            with transaction.atomic():
+                stored.save()
+        except IntegrityError as raced:
+            raise Conflict(f"Somebody changed the policy {slug} at the same moment; try again.") from raced
+        return stored, True
+
+
+def store_default_policies() -> list[str]:
+    """Store each default policy whose name is free; their names. One that people changed stays as they have it."""
+    known = set(Policy.objects.filter(slug__in=DEFAULT_POLICIES).values_list("slug", flat=True))
+    absent = {slug: default for slug, default in DEFAULT_POLICIES.items() if slug not in known}
+    for slug, default in absent.items():
+        create_policy(slug=slug, title=default["title"], settings=default["settings"])
+    return list(absent)
+
+
+def adopt_policy(*, suite: Suite, stated: PolicyDocument | None) -> None:
+    """Make what a suite's document states the suite's policy; for a transaction that holds the suite's row.
+
+    The same statement pushed again changes nothing, so that a policy that people changed since stays as they have it.
+    Raises InvalidInput where the name is another's: whoever may push a suite may loosen that suite's thresholds, and
+    nobody else's.
+    """
+    before = suite.policy
+    if stated is None:
+        after = None
+    elif before is not None and (before.slug, before.settings) == (stated.slug, stated.settings.settings()):
+        return
+    else:
+        after = _document_policy(suite, stated)
+    if before != after:
+        suite.policy = after
+        suite.save(update_fields=["policy"])
+
+
+def _document_policy(suite: Suite, stated: PolicyDocument) -> Policy:
+    settings = stated.settings.settings()
+    if stated.slug in DEFAULT_POLICIES:
+        store_default_policies()
+    known = Policy.objects.filter(slug=stated.slug)
+    # A policy that people made, or that comes with Evalboard, may be named as it is.
+    if stated.slug in DEFAULT_POLICIES or known.filter(version=1, created_by__isnull=False).exists():
+        newest = newest_policy(stated.slug)
+        if newest.settings != settings:
+            text = f"Policy {stated.slug} has other settings, and a suite cannot change them; choose another name."
+            raise InvalidInput("The suite's policy is not valid.", fields={"policy.slug": text})
+        return newest
+    others = Suite.objects.filter(policy__slug=stated.slug).exclude(pk=suite.pk)
+    holder = others.exclude(reference_of__suite=suite).first()
+    if holder is not None:
+        text = f"Policy {stated.slug} is the one of suite {holder.slug}; choose another name."
+        raise InvalidInput("The suite's policy is not valid.", fields={"policy.slug": text})
+    return create_policy(slug=stated.slug, title=stated.title, settings=settings)[0]
+
+
+def newest_policy(slug: str = DEFAULT_POLICY) -> Policy:
+    """Return the version that a release is judged under from now on. Raises NotFound.
+
+    The default policies are there whether anybody has loaded them or not.
+    """
+    newest = Policy.objects.filter(slug=slug).order_by("-version")
+    policy = newest.first()
+    if policy is None and slug in DEFAULT_POLICIES:
+        store_default_policies()
+        policy = newest.first()
+    if policy is None:
+        raise NotFound(f"There is no policy {slug}; the settings page lists them.")
+    return policy

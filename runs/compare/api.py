@@ -1,0 +1,148 @@
+"""Two runs compared: the whole, the pairs that differ, and one pair around the position where it parted."""
+
+import re
+from functools import partial
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from evalboard.contract.base import Page
+from evalboard.contract.comparison import CaseOutcome, ComparedCase, Comparison
+from evalboard.contract.pair import TracePair
+from evalboard.core.compare import CAUSES
+from evalboard.core.errors import InvalidInput
+from evalboard.core.stats import CASE_OUTCOMES
+from runs.access import READ
+from runs.api import pages, query, wire
+from runs.api.access import resource
+from runs.api.describe import describe, one_of, text, whole
+from runs.compare.comparisons import compare
+from runs.compare.outcomes import case_outcomes
+from runs.compare.read import comparison_report
+from runs.compare.read_divergences import DivergenceFilter, divergence_rows, outcome_rows
+from runs.compare.read_pair import trace_pair
+
+RUNS = {
+    "baseline": {**whole("a run"), "required": True},
+    "candidate": {**whole("a run"), "required": True},
+    "repeat": text("one repeat of each, as in 1,2", pattern="^[1-9][0-9]{0,8},[1-9][0-9]{0,8}$"),
+}
+FILTERS = {
+    "cause": one_of(CAUSES),
+    "changed": one_of(("0", "1"), "whether the score changed"),
+    "tag": text("of the case"),
+    "backend": text("the letters of both sides' buckets, as in A-B"),
+    "cluster": text("its key"),
+    "query": text("part of a case id"),
+}
+OUTCOME = {
+    "outcome": {**one_of(CASE_OUTCOMES), "required": True},
+    "look": whole("a look: the first so many repeats of each side, as a verdict there reads them"),
+}
+AT = {"at": whole("a position; where the two parted, unless given")}
+CHANGED = {"": None, "1": True, "0": False}
+FIRST = (1, 1)
+COMPARING = (404, 409)
+
+
+@resource(GET=READ)
+@describe("GET", "Two runs compared", name="compare", answer=Comparison, query=RUNS, refuses=COMPARING)
+def comparison(request: Request) -> Response:
+    sent = query.read(request, RUNS, is_paged=False)
+    return wire.answer(compared(sent), request)
+
+
+@resource(GET=READ)
+@describe(
+    "GET",
+    "The pairs that differ, the gravest first",
+    name="compared_cases",
+    answer=Page[ComparedCase],
+    query={**RUNS, **FILTERS},
+    is_paged=True,
+    refuses=COMPARING,
+)
+def case_list(request: Request) -> Response:
+    """Pairs that differ, the gravest first."""
+    sent = query.read(request, (*RUNS, *FILTERS))
+    wanted = wanted_pairs(sent)
+    return pages.answer(request, partial(divergence_rows, compared(sent).id, wanted), place=lambda row: row.place)
+
+
+@resource(GET=READ)
+@describe(
+    "GET",
+    "One pair of responses side by side",
+    name="compared_case",
+    answer=TracePair,
+    query={**RUNS, **AT},
+    refuses=COMPARING,
+)
+def case_detail(request: Request, case: str) -> Response:
+    """One pair of responses around `at`, which is where they parted if not given."""
+    sent = query.read(request, (*RUNS, *AT), is_paged=False)
+    baseline, candidate = _runs(sent)
+    repeats, at = _repeats(sent) or FIRST, query.number(sent, "at")
+    return wire.answer(trace_pair(baseline, candidate, case_id=case, repeats=repeats, at=at), request)
+
+
+@resource(GET=READ)
+@describe(
+    "GET",
+    "The cases that broke, were fixed or are unstable, the furthest moved first",
+    name="compared_outcomes",
+    answer=Page[CaseOutcome],
+    query={**RUNS, **OUTCOME},
+    is_paged=True,
+    refuses=COMPARING,
+)
+def outcome_list(request: Request) -> Response:
+    """One row for each case; as many as a verdict over the same repeats counts."""
+    sent = query.read(request, (*RUNS, *OUTCOME))
+    outcome = query.choice(sent, "outcome", CASE_OUTCOMES)
+    if not outcome:
+        raise InvalidInput("The query is not valid.", fields={"outcome": "Must be given."})
+    report = compared(sent)
+    outcomes = case_outcomes(
+        outcome=outcome,
+        baseline=report.run_ids[0],
+        candidate=report.run_ids[1],
+        repeats=report.repeats,
+        look=query.number(sent, "look"),
+    )
+    return pages.answer_with(request, outcomes.cases, make_rows=partial(outcome_rows, report.id))
+
+
+def wanted_pairs(sent: dict[str, str]) -> DivergenceFilter:
+    return DivergenceFilter(
+        cause=query.choice(sent, "cause", CAUSES),
+        is_changed=CHANGED[query.choice(sent, "changed", ("0", "1"))],
+        tag=sent.get("tag", ""),
+        backend=sent.get("backend", ""),
+        cluster=sent.get("cluster", ""),
+        query=sent.get("query", ""),
+    )
+
+
+def compared(sent: dict[str, str]) -> Comparison:
+    baseline, candidate = _runs(sent)
+    made = compare(baseline=baseline, candidate=candidate, repeats=_repeats(sent))
+    return comparison_report(made.pk)
+
+
+def _runs(sent: dict[str, str]) -> tuple[int, int]:
+    run_ids = [query.number(sent, name) for name in ("baseline", "candidate")]
+    missing = {name: "Must be given." for name in ("baseline", "candidate") if name not in sent}
+    if missing or None in run_ids:
+        raise InvalidInput("The query is not valid.", fields=missing)
+    return run_ids[0] or 0, run_ids[1] or 0
+
+
+def _repeats(sent: dict[str, str]) -> tuple[int, int] | None:
+    """`1,2`: a repeat of the baseline and one of the candidate."""
+    if "repeat" not in sent:
+        return None
+    match = re.fullmatch(r"([1-9][0-9]{0,8}),([1-9][0-9]{0,8})", sent["repeat"], re.ASCII)
+    if match is None:
+        raise InvalidInput("The query is not valid.", fields={"repeat": "Must be two repeats, as in 1,2."})
+    return int(match[1]), int(match[2])

@@ -1,0 +1,338 @@
+"""What a comparison is computed from: two runs' packed columns on one row of cases, and what asked and served them.
+
+Nothing here reads a response or a trace. `find` costs a few small queries, so that a stored comparison is found in
+milliseconds; `load` reads the columns, some megabytes for 100,000 cases.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from django.db import connection
+from django.db.models import F
+from numpy.typing import NDArray
+
+from evalboard.core import digest
+from evalboard.core.compare import COMPARISON_VERSION, MatchedRuns, ServedShare, SideSetup, pair_runs
+from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.core.profile import read_sampling, select_compared_sampling, select_stack
+from evalboard.core.stats import Marks
+from evalboard.core.trace import unpack_scores
+from runs.catalogue import OneNames
+from runs.models import Bucket, Repeat, RepeatScore, Run
+from runs.pairs import pair_facts
+from runs.store import NO_BUCKET, Digests, Indexes, bulk, columns_digest, score_digest, stored_columns
+
+# Changed whenever the same inputs would give another answer: a stored comparison is then not found again.
+METHOD = f"comparison {COMPARISON_VERSION}.14"
+RELATED = ("suite_version__suite", "suite_version__scorer", "profile", "endpoint")
+
+# By what is asked and what is right: a case whose tags or scorer changed is still the same case.
+SAME_CASES = """
+SELECT ours.index, theirs.index
+  FROM runs_case AS ours
+  JOIN runs_case AS theirs ON theirs.case_id = ours.case_id AND theirs.content = ours.content
+ WHERE ours.suite_version_id = %s AND theirs.suite_version_id = %s
+ ORDER BY ours.index
+"""
+SCORES = "SELECT repeat_id, scores FROM runs_repeatscore WHERE repeat_id = ANY(%s::bigint[]) AND scorer_id = %s"
+
+
+@dataclass(frozen=True, slots=True)
+class SideKey:
+    """One side as found: its run, the repeats that are compared, and the digests of their columns and scores.
+
+    unscored_ids: of the repeats that were cancelled or failed.
+    measured: the digests of the columns of all repeats that have ended, whose noise every pair of the run is judged by,
+    and of its strays, which are no noise.
+    """
+
+    run: Run
+    repeat_ids: tuple[int, ...]
+    repeats: tuple[int, ...]
+    digests: dict[str, Any]
+    bucket_ids: tuple[int, ...]
+    measured: tuple[str, ...]
+    unscored_ids: frozenset[int]
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One side's columns, in the order of the comparison's cases; a is the number of repeats.
+
+    case_indexes: int64[n], the suite's index of each case. texts, traces: uint64[n, a, 2], digests, zeros where
+    missing. buckets: int64[n, a] of bucket ids, NO_BUCKET where missing. scores: float64[n, a]. marks: uint8[n, a], as
+    core.stats.live_answers has them. bucket_ids: those of setup.served, in that order.
+    """
+
+    key: SideKey
+    case_indexes: Indexes
+    texts: Digests
+    traces: Digests
+    buckets: Indexes
+    scores: NDArray[np.float64]
+    marks: Marks
+    setup: SideSetup
+    bucket_ids: tuple[int, ...]
+
+    @property
+    def is_there(self) -> NDArray[np.bool_]:
+        """bool[n, a]: whether there is a response."""
+        has_response: NDArray[np.bool_] = self.buckets != NO_BUCKET
+        return has_response
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Both sides on one row of cases, and what is known of the buckets that served them."""
+
+    baseline: Side
+    candidate: Side
+    matched: MatchedRuns
+    buckets: dict[int, Bucket]
+    served: dict[int, pair_facts.ServingFacts]
+
+
+def find(*, baseline: int, candidate: int, repeats: tuple[int, int] | None) -> tuple[SideKey, SideKey, str]:
+    """Return both sides and the digest of everything that the comparison rests on.
+
+    Raises NotFound for a run or repeat that is not there, InvalidInput for runs of two suites or a run against itself,
+    Conflict where a side has no repeat that has ended.
+    """
+    if baseline == candidate and repeats is None:
+        text = "A run is compared with another run, or one of its repeats with another one."
+        raise InvalidInput(text, fields={"repeat": "Name two repeats of the run, as in 1,2."})
+    runs = Run.objects.select_related(*RELATED).in_bulk({baseline, candidate})
+    missing = [run_id for run_id in (baseline, candidate) if run_id not in runs]
+    if missing:
+        raise NotFound(f"There is no run {missing[0]}.")
+    [pair] = find_pairs([(runs[baseline], runs[candidate])], repeats=repeats)
+    return pair
+
+
+def find_pairs(
+    pairs: Sequence[tuple[Run, Run]], *, repeats: tuple[int, int] | None = None
+) -> list[tuple[SideKey, SideKey, str]]:
+    """Find as `find` does for pairs of runs that came with RELATED, in the same few queries for any number."""
+    for ours, theirs in pairs:
+        if ours.suite_version.suite_id != theirs.suite_version.suite_id:
+            suites = f"{ours.suite_version.suite.slug} and {theirs.suite_version.suite.slug}"
+            text = f"Runs of one suite can be compared, and these are of {suites}."
+            raise InvalidInput(text, fields={"candidate": "Must be a run of the baseline's suite."})
+    stored = _Stored([run for pair in pairs for run in pair], repeats)
+    return [_keys(pair, repeats, stored) for pair in pairs]
+
+
+def _keys(pair: tuple[Run, Run], repeats: tuple[int, int] | None, stored: "_Stored") -> tuple[SideKey, SideKey, str]:
+    scorers = {run.suite_version.scorer_id for run in pair}
+    ours, theirs = (
+        _side_key(run, None if repeats is None else repeats[place], scorers, stored) for place, run in enumerate(pair)
+    )
+    inputs = {
+        "method": METHOD,
+        "baseline": ours.digests,
+        "candidate": theirs.digests,
+        "measured": [ours.measured, theirs.measured],
+    }
+    return ours, theirs, digest.digest_json(inputs)
+
+
+def load(ours: SideKey, theirs: SideKey) -> Inputs:
+    """Read the columns of both sides and lay them on the cases that both have."""
+    case_indexes = _shared_cases(ours.run, theirs.run)
+    rows = Bucket.objects.filter(pk__in={*ours.bucket_ids, *theirs.bucket_ids}).select_related("model", "fingerprint")
+    buckets = {bucket.pk: bucket for bucket in rows}
+    served = pair_facts.served_beside(ours.run, theirs.run, buckets.values())
+    baseline = _load_side(ours, case_indexes[0], buckets, served)
+    candidate = _load_side(theirs, case_indexes[1], buckets, served)
+    alike = None
+    if ours.run.suite_version.scorer_id != theirs.run.suite_version.scorer_id:
+        alike = _scores(theirs, ours.run.suite_version.scorer_id, candidate.case_indexes)
+    pairs = pair_runs(*_can_be_paired(baseline, candidate))
+    is_mixed = any(len(side.bucket_ids) > 1 for side in (baseline, candidate))
+    matched = MatchedRuns(pairs, baseline.scores, candidate.scores, alike, is_mixed)
+    return Inputs(baseline, candidate, matched, buckets, served)
+
+
+def _can_be_paired(baseline: Side, candidate: Side) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return bool[n, a] and bool[n, b], what can be paired: scores, or responses where a side has no score at all."""
+    has_scores = [~np.isnan(side.scores) for side in (baseline, candidate)]
+    if all(has_score.any() for has_score in has_scores):
+        return has_scores[0], has_scores[1]
+    return baseline.is_there, candidate.is_there
+
+
+class _Stored:
+    """What is stored of the repeats of several runs, each kind read at once."""
+
+    def __init__(self, runs: Sequence[Run], repeats: tuple[int, int] | None) -> None:
+        self.repeats: dict[int, list[Repeat]] = defaultdict(list)
+        self.bucket_ids: dict[int, list[int]] = {}
+        self._columns: dict[int, str] = {}
+        rows = Repeat.objects.filter(cases=None, run__in={run.pk for run in runs}).order_by("run_id", "index")
+        for row in rows.annotate(packed_as=F("columns__digest"), buckets=F("columns__bucket_ids")):
+            self.repeats[row.run_id].append(row)
+            if row.packed_as is not None and row.finished_at is not None:
+                self._columns[row.pk], self.bucket_ids[row.pk] = row.packed_as, row.buckets
+        scorers = {run.suite_version.scorer_id for run in runs}
+        scored = RepeatScore.objects.filter(repeat__in=self._columns, scorer__in=scorers)
+        if repeats is not None:
+            scored = scored.filter(repeat__index__in=repeats)
+        # Without what is packed, unless it must be read for its digest.
+        light = scored.defer("scores", "reasons", "answers").order_by("pk")
+        self._scores = {(row.repeat_id, row.scorer_id): row for row in light}
+        self._names = OneNames()
+        self._models = self._read_models([run.pk for run in runs if run.source_id is not None])
+
+    def _read_models(self, logged: list[int]) -> dict[int, tuple[str, str]]:
+        """Return bucket id → name and revision of its model, of the runs that were read from logs."""
+        ids = {
+            bucket for run in logged for repeat in self.repeats[run] for bucket in self.bucket_ids.get(repeat.pk, ())
+        }
+        rows = Bucket.objects.filter(pk__in=ids).values_list("pk", "model__name", "model__revision") if ids else ()
+        return {pk: (name, revision) for pk, name, revision in rows}
+
+    def measured(self, run: Run) -> list[Repeat]:
+        """Return the repeats of a run that have ended with columns."""
+        return [row for row in self.repeats[run.pk] if row.pk in self._columns]
+
+    def columns_digest(self, repeat: Repeat) -> str:
+        self._columns[repeat.pk] = self._columns[repeat.pk] or columns_digest(repeat.pk)
+        return self._columns[repeat.pk]
+
+    def score_digest(self, repeat: Repeat, scorer: int) -> str | None:
+        row = self._scores.get((repeat.pk, scorer))
+        if row is None:
+            return None
+        row.digest = row.digest or score_digest(row)
+        return row.digest
+
+    def models(self, bucket_ids: Iterable[int]) -> list[list[str]]:
+        """Return what counts as one model, of each bucket; each once."""
+        known = {self._models[bucket] for bucket in bucket_ids}
+        return sorted([self._names.of(name), revision] for name, revision in known)
+
+
+def _side_key(run: Run, only: int | None, scorers: set[int], stored: _Stored) -> SideKey:
+    measured = stored.measured(run)
+    packed_as = {row.index: stored.columns_digest(row) for row in measured}
+    if only is not None and only not in {row.index for row in stored.repeats[run.pk]}:
+        raise NotFound(f"Run {run.pk} has no repeat {only}.")
+    ended = [row for row in measured if only in (None, row.index)]
+    if not ended:
+        raise Conflict(f"Run {run.pk} has no repeat that has ended yet; compare it when one has.")
+    known = sorted({bucket for row in ended for bucket in stored.bucket_ids[row.pk]})
+    version = run.suite_version
+    digests = {
+        "run": run.pk,
+        "suite": version.digest,
+        "scorer": version.scorer.digest,
+        "profile": run.profile.digest,
+        "columns": {str(row.index): packed_as[row.index] for row in ended},
+        "scores": {f"{row.index} {scorer}": stored.score_digest(row, scorer) for row in ended for scorer in scorers},
+    }
+    if run.source_id is not None:  # what counts as one model there is a person's word, which may change
+        digests["models"] = stored.models(known)
+    return SideKey(
+        run=run,
+        repeat_ids=tuple(row.pk for row in ended),
+        repeats=tuple(row.index for row in ended),
+        digests=digests,
+        bucket_ids=tuple(known),
+        measured=(*packed_as.values(), *([digest.digest_json(run.strays)] if run.strays else ())),
+        unscored_ids=frozenset(row.pk for row in ended if row.status in Repeat.WITHOUT_SCORE),
+    )
+
+
+def _shared_cases(ours: Run, theirs: Run) -> tuple[Indexes, Indexes]:
+    """Return the suite's indexes of the cases that both runs have, in the baseline's order."""
+    if ours.suite_version_id == theirs.suite_version_id:
+        every = np.arange(ours.suite_version.n_cases)
+        return every, every
+    with connection.cursor() as cursor:
+        cursor.execute(SAME_CASES, [ours.suite_version_id, theirs.suite_version_id])
+        rows = np.array(cursor.fetchall(), dtype=np.int64).reshape(-1, 2)
+    if not len(rows):
+        versions = f"versions {ours.suite_version.number} and {theirs.suite_version.number}"
+        raise InvalidInput(
+            f"No case of {versions} of suite {ours.suite_version.suite.slug} is the same.",
+            fields={"candidate": "Must be a run of a suite version that shares cases with the baseline's."},
+        )
+    return rows[:, 0], rows[:, 1]
+
+
+def _load_side(
+    key: SideKey, case_indexes: Indexes, buckets: dict[int, Bucket], known: dict[int, pair_facts.ServingFacts]
+) -> Side:
+    n_cases = key.run.suite_version.n_cases
+    place = {repeat_id: at for at, repeat_id in enumerate(key.repeat_ids)}
+    shape = (len(case_indexes), len(place))
+    texts, traces = np.zeros((*shape, 2), np.uint64), np.zeros((*shape, 2), np.uint64)
+    served, marks = np.full(shape, NO_BUCKET, np.int64), np.zeros(shape, np.uint8)
+    is_whole = len(case_indexes) == n_cases and bool((case_indexes == np.arange(n_cases)).all())
+    wanted = slice(None) if is_whole else case_indexes
+    for columns in stored_columns.stream(key.repeat_ids):
+        at = place[columns.repeat_id]
+        texts[:, at], traces[:, at] = columns.texts[wanted], columns.traces[wanted]
+        served[:, at], marks[:, at] = columns.buckets[wanted], columns.marks[wanted]
+    own = key.run.suite_version.scorer_id
+    return Side(
+        key=key,
+        case_indexes=case_indexes,
+        texts=texts,
+        traces=traces,
+        buckets=served,
+        scores=_scores(key, own, wanted, len(case_indexes)),
+        marks=marks,
+        setup=_setup(key, served, buckets, known),
+        bucket_ids=tuple(bucket for bucket, _, _ in shares(served)),
+    )
+
+
+def _scores(key: SideKey, scorer_id: int, wanted: Any, n: int | None = None) -> NDArray[np.float64]:
+    """Return float64[n, a] under one scorer, NaN where that has not scored."""
+    place = {repeat_id: at for at, repeat_id in enumerate(key.repeat_ids)}
+    scores = np.full((len(wanted) if n is None else n, len(place)), np.nan)
+    for repeat_id, packed in bulk.stream_binary(SCORES, [list(key.repeat_ids), scorer_id]):
+        scores[:, place[repeat_id]] = unpack_scores(packed, key.run.suite_version.n_cases)[wanted]
+    return scores
+
+
+def _setup(
+    key: SideKey, served: Indexes, buckets: dict[int, Bucket], known: dict[int, pair_facts.ServingFacts]
+) -> SideSetup:
+    version = key.run.suite_version
+    limits = pair_facts.limits_of(key.run)
+    sampling = select_compared_sampling(read_sampling(key.run.profile.settings))
+    return SideSetup(
+        suite_version=f"{version.suite.slug} v{version.number}",
+        suite_digest=version.digest,
+        scorer_digest=version.scorer.digest,
+        max_tokens=limits["max_tokens"],
+        stop=tuple(limits["stop"]),
+        sampling={name: value for name, value in sampling.items() if name not in limits},
+        served=[_served(buckets[bucket], known[bucket], share) for bucket, _, share in shares(served)],
+        is_logged=key.run.source_id is not None,
+    )
+
+
+def shares(served: Indexes) -> Sequence[tuple[int, int, float]]:
+    """Return (bucket id, number of responses, share of all), the largest first."""
+    ids, n = np.unique(served[served != NO_BUCKET], return_counts=True)
+    order = np.lexsort((ids, -n))
+    return [(int(ids[at]), int(n[at]), float(n[at] / n.sum())) for at in order]
+
+
+def _served(bucket: Bucket, known: pair_facts.ServingFacts, share: float) -> ServedShare:
+    return ServedShare(
+        model_name=bucket.model.name,
+        weights_digest=known.weights_digest or "",
+        template_digest=known.template_digest or "",
+        fingerprint=known.fingerprint or "",
+        manifest=select_stack(bucket.fingerprint.manifest) if known.fingerprint else {},
+        named=" ".join(filter(None, (known.model_name, known.model_revision))),
+        batch_class=bucket.batch_class,
+        share=share,
+    )

@@ -1,0 +1,342 @@
+"""The pairs of a comparison that differ, the gravest first; the neighbours of one; cases by what became of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from django.db.models import Q, QuerySet, Subquery
+
+from evalboard.contract.comparison import CaseOutcome, ComparedCase
+from evalboard.core.compare import SCORE_MISSING, Cause
+from evalboard.core.errors import NotFound
+from evalboard.wording.cause import explain_cause
+from evalboard.wording.replay import replay_command
+from runs.compare.outcomes import CaseScores, JudgedCase
+from runs.compare.read import NO_SIDES, drawn, letters, pair_path, to_points
+from runs.models import Case, Comparison, Divergence
+from runs.run import prompt_of
+
+PAGE_ROWS = 150  # pairs; where five repeats are alike, 30 lines
+COUNTED = 10_000  # rows; beyond, "more than 10,000" is all that is said of how many match
+
+ORDER = ("consequence", "case_index", "repeat_baseline", "repeat_candidate")
+WIDTHS = (10**2, 10**8, 10**4, 10**4)  # of the parts of a place
+OWN = {"buckets"}  # in a row's evidence, for this list alone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DivergenceFilter:
+    """Which pairs are wanted; "" and None are "any".
+
+    is_changed: whether the score changed. backend: letters of the two sides' buckets, "A-B". cluster: a
+    cluster's key. query: part of a case id.
+    """
+
+    cause: str = ""
+    is_changed: bool | None = None
+    tag: str = ""
+    backend: str = ""
+    cluster: str = ""
+    query: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DivergencePage:
+    """One page; numbers count from 1. n_found, of pairs, is exact up to COUNTED, beyond which has_more_than_counted and
+    n_cases is None.
+    """
+
+    rows: tuple[ComparedCase, ...]
+    page: int
+    n_pages: int
+    n_found: int
+    n_cases: int | None
+    has_more_than_counted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CaseLink:
+    """Where `n` and `p` lead: a pair's address pieces."""
+
+    case_id: str
+    repeat_baseline: int
+    repeat_candidate: int
+    at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    previous: CaseLink | None
+    next: CaseLink | None
+
+
+def divergence_page(comparison_id: int, wanted: DivergenceFilter, *, page: int = 1) -> DivergencePage:
+    """Read one page of the case list. `comparison_id` is the record's id. Raises NotFound."""
+    stored = _load(comparison_id)
+    matches = _matching(stored, wanted)
+    n_found = _count(stored, wanted, matches)
+    n_pages = max(-(-min(n_found, COUNTED) // PAGE_ROWS), 1)
+    page = min(max(page, 1), n_pages)
+    rows = matches.order_by(*ORDER)[(page - 1) * PAGE_ROWS : page * PAGE_ROWS]
+    return DivergencePage(
+        rows=_rows(stored, list(rows)),
+        page=page,
+        n_pages=n_pages,
+        n_found=min(n_found, COUNTED),
+        n_cases=None if n_found > COUNTED else matches.order_by().values("case_index").distinct().count(),
+        has_more_than_counted=n_found > COUNTED,
+    )
+
+
+def divergence_rows(
+    comparison_id: int, wanted: DivergenceFilter, *, after: int | None = None, before: int | None = None, limit: int
+) -> tuple[ComparedCase, ...]:
+    """Read rows in the list's order after the place `after`, or the nearest before `before`. Raises NotFound."""
+    stored = _load(comparison_id)
+    matches = _matching(stored, wanted)
+    if before is not None:
+        rows = list(matches.filter(_beside(_unplaced(before), "lt")).order_by(*(f"-{name}" for name in ORDER))[:limit])
+        return _rows(stored, rows[::-1])
+    if after is not None:
+        matches = matches.filter(_beside(_unplaced(after), "gt"))
+    return _rows(stored, list(matches.order_by(*ORDER)[:limit]))
+
+
+def n_divergences(comparison_id: int, wanted: DivergenceFilter) -> int:
+    """Count the pairs that match, however many there are. Raises NotFound."""
+    return _matching(_load(comparison_id), wanted).count()
+
+
+def neighbours(
+    comparison_id: int, *, case_id: str, repeats: tuple[int, int], wanted: DivergenceFilter | None = None
+) -> Neighbours:
+    """Find the differing cases before and after one in the list's order: each link leads to another case.
+
+    Where the pair itself does not differ, the list's first case is the next one. Raises NotFound.
+    """
+    stored = _load(comparison_id)
+    matches = _matching(stored, wanted or DivergenceFilter())
+    own = _rows_of_pair(stored, case_id, repeats).values_list(*ORDER).first()
+    if own is None:
+        return Neighbours(None, _link(stored, matches.order_by(*ORDER)))
+    others = matches.exclude(case_index=own[1])
+    backwards = [f"-{name}" for name in ORDER]
+    return Neighbours(
+        previous=_link(stored, others.filter(_beside(own, "lt")).order_by(*backwards)),
+        next=_link(stored, others.filter(_beside(own, "gt")).order_by(*ORDER)),
+    )
+
+
+def outcome_rows(comparison_id: int, judged: Sequence[JudgedCase]) -> tuple[CaseOutcome, ...]:
+    """Read cases of the baseline's suite version, each with the gravest of its pairs. Raises NotFound."""
+    stored = _load(comparison_id)
+    indexes = [case.case_index for case in judged]
+    pairs = _gravest_pairs(stored, indexes)
+    cases = {case.index: case for case in stored.cases.filter(index__in=indexes)}
+    rows = []
+    for each in judged:
+        case, pair = cases[each.case_index], pairs.get(each.case_index)
+        repeats = pair.repeats if pair else stored.repeats
+        rows.append(
+            CaseOutcome(
+                case=case.case_id,
+                scores_baseline=_points(each.baseline),
+                scores_candidate=_points(each.candidate),
+                chance=each.chance,
+                is_beyond_chance=each.is_beyond_chance,
+                cause=pair.cause if pair else None,
+                url=pair_path(stored.runs, case.case_id, repeats, pair.at if pair else None),
+                pair=pair,
+                prompt=prompt_of(case),
+                tags=tuple(case.tags),
+            )
+        )
+    return tuple(rows)
+
+
+def _points(scores: CaseScores) -> CaseScores:
+    return tuple(map(to_points, scores))
+
+
+def _gravest_pairs(stored: "_Stored", case_indexes: Sequence[int]) -> dict[int, ComparedCase]:
+    """Return by case index the gravest of the case's pairs; a case whose pairs are all the same is not there."""
+    rows = Divergence.objects.filter(comparison=stored.id, case_index__in=case_indexes)
+    gravest = rows.order_by("case_index", *ORDER).distinct("case_index")
+    return {row.case_index: row for row in _rows(stored, list(gravest))}
+
+
+@dataclass(frozen=True, eq=False)
+class _Stored:
+    """A comparison with what its rows stand for. repeats: those of its pairs, 1 and 1 where it is of all."""
+
+    id: int
+    runs: tuple[int, int]
+    repeats: tuple[int, int]
+    suite_version_id: int
+    summary: dict[str, Any]
+    letters: dict[int, str]
+    is_finished: bool
+    are_logged: tuple[bool, bool]
+
+    @property
+    def cases(self) -> QuerySet[Case]:
+        return Case.objects.filter(suite_version=self.suite_version_id)
+
+    @property
+    def vocabularies(self) -> tuple[int | None, int | None]:
+        sides = self.summary.get("sides", NO_SIDES)
+        return sides["baseline"]["vocabulary"], sides["candidate"]["vocabulary"]
+
+
+def _load(comparison_id: int) -> _Stored:
+    related = Comparison.objects.select_related("baseline", "candidate").defer("outcomes")
+    row = related.filter(pk=comparison_id).first()
+    if row is None:
+        raise NotFound(f"There is no comparison {comparison_id} any more; compare the two runs again.")
+    return _Stored(
+        id=row.pk,
+        runs=(row.baseline_id, row.candidate_id),
+        repeats=(row.baseline_repeat or 1, row.candidate_repeat or 1),
+        suite_version_id=row.baseline.suite_version_id,
+        summary=row.summary,
+        letters=letters(row.summary),
+        is_finished=row.status == Comparison.Status.FINISHED,
+        are_logged=(row.baseline.source_id is not None, row.candidate.source_id is not None),
+    )
+
+
+def _matching(stored: _Stored, wanted: DivergenceFilter) -> QuerySet[Divergence]:
+    matches = Divergence.objects.filter(comparison=stored.id)
+    if wanted.cause:
+        matches = matches.filter(cause=wanted.cause)
+    if wanted.is_changed is not None:
+        matches = matches.filter(
+            Q(consequence__lt=SCORE_MISSING) if wanted.is_changed else Q(consequence__gt=SCORE_MISSING)
+        )
+    if wanted.tag:
+        matches = matches.filter(case_index__in=stored.cases.filter(tags__contains=[wanted.tag]).values("index"))
+    if wanted.query:
+        plain = wanted.query.replace("\0", "")
+        matches = matches.filter(case_index__in=stored.cases.filter(case_id__icontains=plain).values("index"))
+    if wanted.backend:
+        ours, _, theirs = wanted.backend.partition("-")
+        ids = {letter: bucket for bucket, letter in stored.letters.items()}
+        matches = matches.filter(evidence__buckets=[ids.get(ours, 0), ids.get(theirs, 0)])
+    if wanted.cluster:
+        matches = _in_cluster(matches, stored, wanted.cluster)
+    return matches
+
+
+def _in_cluster(matches: QuerySet[Divergence], stored: _Stored, key: str) -> QuerySet[Divergence]:
+    for cluster in stored.summary.get("clusters", ()):
+        if cluster["key"] == key:
+            tokens = [Q(token_baseline=ours, token_candidate=theirs) for ours, theirs in cluster["tokens"]]
+            return matches.filter(reduce(or_, tokens), cause=cluster["cause"], flip_position__isnull=False)
+    return matches.none()
+
+
+def _count(stored: _Stored, wanted: DivergenceFilter, matches: QuerySet[Divergence]) -> int:
+    """Count what matches, COUNTED + 1 at most: from the summary where it says, else counted."""
+    counted_by_cause: dict[str, dict[str, int]] = {count["cause"]: count for count in stored.summary.get("causes", ())}
+    if stored.is_finished and wanted == DivergenceFilter(cause=wanted.cause, is_changed=wanted.is_changed):
+        counts = [counted_by_cause.get(wanted.cause)] if wanted.cause else list(counted_by_cause.values())
+        known = [count for count in counts if count is not None]
+        n_changed = sum(count["n_score_changed"] for count in known)
+        n_missing = sum(count["n_pairs"] for count in known if count is counted_by_cause.get("error"))
+        n_all = sum(count["n_pairs"] for count in known)
+        return {None: n_all, True: n_changed, False: n_all - n_changed - n_missing}[wanted.is_changed]
+    return matches.order_by()[: COUNTED + 1].count()
+
+
+def _rows_of_pair(stored: _Stored, case_id: str, repeats: tuple[int, int]) -> QuerySet[Divergence]:
+    case = stored.cases.filter(case_id=case_id).values("index")[:1]
+    return Divergence.objects.filter(
+        comparison=stored.id, case_index=Subquery(case), repeat_baseline=repeats[0], repeat_candidate=repeats[1]
+    )
+
+
+def _beside(place: Sequence[int], side: str) -> Q:
+    """Return rows before ("lt") or after ("gt") a place in the list's order."""
+    beyond = Q(pk__in=[])
+    for at, name in enumerate(ORDER):
+        same = Q(**dict(zip(ORDER[:at], place[:at], strict=True)))
+        beyond |= same & Q(**{f"{name}__{side}": place[at]})
+    # What PostgreSQL can look for in the index; the rest only cuts within it.
+    return Q(**{f"{ORDER[0]}__{side}e": place[0]}) & beyond
+
+
+def _place(row: Divergence) -> int:
+    """Return the row's place in the list as one number, as cursors have it: at most 18 digits."""
+    place: int = 0
+    for name, width in zip(ORDER, WIDTHS, strict=True):
+        place = place * width + min(int(getattr(row, name)), width - 1)
+    return place
+
+
+def _unplaced(place: int) -> list[int]:
+    parts = []
+    for width in reversed(WIDTHS):
+        place, part = divmod(place, width)
+        parts.append(part)
+    return parts[::-1]
+
+
+def _link(stored: _Stored, rows: QuerySet[Divergence]) -> CaseLink | None:
+    row = rows.first()
+    if row is None:
+        return None
+    case_id = stored.cases.values_list("case_id", flat=True).get(index=row.case_index)
+    at = row.drift_onset if row.flip_position is None else row.flip_position
+    return CaseLink(case_id, row.repeat_baseline, row.repeat_candidate, at)
+
+
+def _rows(stored: _Stored, rows: list[Divergence]) -> tuple[ComparedCase, ...]:
+    cases = {case.index: case for case in stored.cases.filter(index__in={row.case_index for row in rows})}
+    return tuple(_row(stored, row, cases[row.case_index]) for row in rows)
+
+
+def _replay(stored: _Stored, case_id: str, repeats: tuple[int, int]) -> str:
+    """Return the command that decodes the candidate's case again, else the baseline's; "" where both were logged."""
+    for run, repeat, is_logged in reversed(list(zip(stored.runs, repeats, stored.are_logged, strict=True))):
+        if not is_logged:
+            return replay_command(run, case_id, repeat=repeat)
+    return ""
+
+
+def _row(stored: _Stored, row: Divergence, case: Case) -> ComparedCase:
+    evidence = {name: value for name, value in row.evidence.items() if name not in OWN}
+    served = [stored.letters.get(bucket, "") for bucket in row.evidence["buckets"]]
+    repeats = row.repeat_baseline, row.repeat_candidate
+    at = row.drift_onset if row.flip_position is None else row.flip_position
+    return ComparedCase(
+        case=case.case_id,
+        repeat_baseline=row.repeat_baseline,
+        repeat_candidate=row.repeat_candidate,
+        cause=row.cause,
+        numeric=row.numeric or None,
+        text=explain_cause(
+            Cause(row.cause, row.numeric or None, row.evidence),
+            replay=_replay(stored, case.case_id, (row.repeat_baseline, row.repeat_candidate)),
+        ),
+        evidence=evidence,
+        drift_onset=row.drift_onset,
+        flip_position=row.flip_position,
+        margin_baseline=row.margin_baseline,
+        margin_candidate=row.margin_candidate,
+        gap_at_onset=row.gap_at_onset,
+        score_baseline=to_points(row.score_baseline),
+        score_candidate=to_points(row.score_candidate),
+        backend_baseline=served[0] or None,
+        backend_candidate=served[1] or None,
+        url=pair_path(stored.runs, case.case_id, repeats, at),
+        place=_place(row),
+        case_index=case.index,
+        tags=tuple(case.tags),
+        text_position=row.evidence["text_position"],
+        n_tokens_baseline=row.evidence["n_tokens_baseline"],
+        n_tokens_candidate=row.evidence["n_tokens_candidate"],
+        token_baseline=drawn(row.token_baseline, stored.vocabularies[0]),
+        token_candidate=drawn(row.token_candidate, stored.vocabularies[1]),
+    )

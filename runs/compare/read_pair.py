@@ -1,0 +1,279 @@
+"""Two responses to one case side by side: where they parted, why, and the evidence. The trace diff page's read."""
+
+from typing import Any
+
+from django.db.models import Q
+
+from evalboard.contract import pair as contract
+from evalboard.contract.comparison import Moved
+from evalboard.contract.parts import ResponseError
+from evalboard.contract.trace import TokenAtPosition
+from evalboard.core.compare import Cause, Divergence, Pair, find_cause
+from evalboard.core.profile import compare_manifests
+from evalboard.core.stats import list_mark_names
+from evalboard.wording.cause import explain_cause
+from evalboard.wording.replay import replay_command
+from runs.compare.read import pair_path, to_points
+from runs.compare.read_pair_points import StepNumbers
+from runs.compare.read_pair_records import Half, load_halves, trace_of
+from runs.compare.read_pair_steps import NO_STEPS, Span, Steps, lay_out
+from runs.compare.read_prompts import find_prompt_parts
+from runs.models import Divergence as StoredDivergence
+from runs.pairs import PairNoise, find_parting, pair_facts, vocabularies
+from runs.run import draw, token_at, tokens_at
+
+WINDOW = 150  # positions shown before and after the selected one
+
+
+def trace_pair(
+    baseline: int, candidate: int, *, case_id: str, repeats: tuple[int, int], at: int | None = None
+) -> contract.TracePair:
+    """Read two responses around position `at`, which is the flip or what is nearest to one if not given.
+
+    Raises NotFound where a run, case, repeat or response is not there.
+    """
+    one, other = load_halves((baseline, candidate), case_id, repeats)
+    is_missing = bool(one.response.error_code or other.response.error_code)
+    parting = None if is_missing else find_parting(one.traced_text, other.traced_text)
+    steps = NO_STEPS
+    if one.trace is not None or other.trace is not None:
+        steps = lay_out(trace_of(one), trace_of(other), vocabularies=vocabularies(one.traced_text, other.traced_text))
+    cause = _find_cause(one, other, parting)
+    numbers = StepNumbers.of((one, other), steps)
+    parted = parting or Divergence()
+    parts_at = None if steps.parts is None else int(steps.keys[steps.parts])
+    selected = _select(steps, at, parted.drift_onset, parts_at, numbers)
+    window = _window(steps, selected)
+    shown = None if selected is None else int(steps.keys[selected])
+    marks = {*numbers.narrow_keys, *(mark for mark in (parted.drift_onset, parts_at) if mark is not None)}
+    settings = compare_manifests(_manifest(one), _manifest(other))
+    return contract.TracePair(
+        case=case_id,
+        baseline=_side(one),
+        candidate=_side(other),
+        cause=cause.code,
+        numeric=cause.numeric,
+        text=explain_cause(cause, replay=_replay(one, other)),
+        evidence=cause.evidence,
+        drift_onset=parted.drift_onset,
+        flip_position=parted.flip,
+        margin_baseline=parted.margin_baseline,
+        margin_candidate=parted.margin_candidate,
+        gap_at_onset=parted.gap_at_onset,
+        n_positions=len(steps),
+        at=shown,
+        positions=_positions(one, other, steps, window, selected),
+        provenance=_provenance(one, other),
+        moved=tuple(
+            Moved(field=each.field, baseline=each.baseline, candidate=each.candidate) for each in settings.moved
+        ),
+        url=pair_path((baseline, candidate), case_id, repeats, shown),
+        comparison=_comparison(one, other),
+        messages=tuple(one.case.content["messages"]),
+        target=one.case.content["target"],
+        prompts=_prompts(one, other),
+        parts_at=parts_at,
+        shorter=parted.shorter,
+        text_position=parted.text_position,
+        is_approximate=parted.is_approximate,
+        last_at=int(steps.keys[-1]) if len(steps) else 0,
+        earlier=max((mark for mark in marks if shown is None or mark < shown), default=None),
+        later=min((mark for mark in marks if shown is not None and mark > shown), default=None),
+        points=numbers.points(numbers.standing_for_all()),
+        n_points=len(numbers),
+        shown_points=numbers.points(window),
+        n_within_noise=numbers.n_within(cause.evidence.get("near")),
+        gap_range=numbers.gap_range(parted.drift_onset),
+        n_settings_equal=len(settings.equal),
+    )
+
+
+def _replay(one: Half, other: Half) -> str:
+    """Return the command that decodes the candidate's case again, else the baseline's; "" where both were logged."""
+    decoded = next((half for half in (other, one) if not half.is_logged), None)
+    return "" if decoded is None else replay_command(decoded.run.pk, decoded.case.case_id, repeat=decoded.repeat)
+
+
+def _comparison(one: Half, other: Half) -> int | None:
+    """Return the newest comparison that lists this very pair."""
+    repeats = one.repeat, other.repeat
+    is_whole = Q(comparison__baseline_repeat=None, comparison__candidate_repeat=None)
+    is_this = Q(comparison__baseline_repeat=repeats[0], comparison__candidate_repeat=repeats[1])
+    rows = StoredDivergence.objects.filter(
+        is_whole | is_this,
+        comparison__baseline=one.run.pk,
+        comparison__candidate=other.run.pk,
+        case_index=one.case.index,
+        repeat_baseline=repeats[0],
+        repeat_candidate=repeats[1],
+    )
+    return rows.order_by("-comparison_id").values_list("comparison_id", flat=True).first()
+
+
+def _find_cause(one: Half, other: Half, parting: Divergence | None) -> Cause:
+    buckets = [half.bucket for half in (one, other) if half.bucket is not None]
+    served = pair_facts.served_beside(one.run, other.run, buckets)
+    sides = [
+        pair_facts.make_response(
+            pair_facts.request_settings(half.run),
+            pair_facts.UNKNOWN_SERVING if half.bucket_id is None else served[half.bucket_id],
+            _response_facts(half),
+        )
+        for half in (one, other)
+    ]
+    noise = PairNoise(one.run, other.run).between(one.bucket_id, other.bucket_id)
+    return find_cause(Pair(sides[0], sides[1]), parting, noise)
+
+
+def _response_facts(half: Half) -> pair_facts.ResponseFacts:
+    response = half.response
+    return pair_facts.ResponseFacts(
+        text=response.text,
+        n_reasoning_tokens=response.n_reasoning_tokens,
+        error_code=response.error_code,
+        finish_reason=response.finish_reason,
+        prompt_digest=response.prompt_digest,
+        n_prompt_tokens=response.n_prompt_tokens,
+        seed_sent=response.seed_sent,
+        score=half.score,
+        scorer_digest=half.scorer_digest,
+    )
+
+
+def _manifest(half: Half) -> dict[str, Any]:
+    is_known = half.bucket is not None and pair_facts.fingerprint_of(half.bucket) is not None
+    manifest: dict[str, Any] = half.bucket.fingerprint.manifest if is_known else {}
+    return manifest
+
+
+def _side(half: Half) -> contract.PairSide:
+    response, bucket = half.response, half.bucket
+    code, detail = response.error_code, response.error_detail
+    return contract.PairSide(
+        run=str(half.run.pk),
+        repeat=half.repeat,
+        text=response.text,
+        reasoning=response.reasoning,
+        n_reasoning_tokens=response.n_reasoning_tokens,
+        is_truncated=response.is_truncated,
+        finish_reason=response.finish_reason or None,
+        error=ResponseError(code=code, detail=detail) if code else None,
+        score=to_points(half.score),
+        reason=half.reason or None,
+        n_tokens=None if half.trace is None else len(half.trace),
+        trace_digest=bytes(response.trace_digest).hex() if response.trace_digest else None,
+        fingerprint=bucket.fingerprint.digest if bucket else None,
+        batch_class=bucket.batch_class if bucket else None,
+        n_repeats=half.n_repeats,
+        model=bucket.model.name if bucket else half.run.endpoint.model_name,
+        fingerprint_id=bucket.fingerprint_id if bucket else None,
+        scorer_digest=half.scorer_digest,
+        is_vouched=response.is_vouched,
+        is_logged=half.is_logged,
+    )
+
+
+def _select(steps: Steps, at: int | None, onset: int | None, parts_at: int | None, numbers: StepNumbers) -> int | None:
+    """Return the step at `at`, or where a reader looks first: the parting, the onset, the narrowest margin."""
+    if not len(steps):
+        return None
+    if at is not None and at <= steps.keys[-1]:
+        return steps.find(at)
+    if parts_at is not None or onset is not None:
+        return steps.find(parts_at if parts_at is not None else onset or 0)
+    return numbers.narrowest() or 0
+
+
+def _window(steps: Steps, selected: int | None) -> range:
+    """Return the steps around the selected one."""
+    if selected is None:
+        return range(0)
+    return range(max(selected - WINDOW, 0), min(selected + WINDOW + 1, len(steps)))
+
+
+def _positions(
+    one: Half, other: Half, steps: Steps, window: range, selected: int | None
+) -> tuple[contract.PairPosition, ...]:
+    """Return the positions of the window; the selected one alone has its alternatives."""
+    if selected is None:
+        return ()
+    shown = [steps.span(place) for place in window]
+    tokens, tokens_too = _tokens(one, [span.baseline for span in shown]), _tokens(other, [s.candidate for s in shown])
+    positions = [
+        contract.PairPosition(at=span.key, baseline=here, candidate=there)
+        for span, here, there in zip(shown, tokens, tokens_too, strict=True)
+    ]
+    positions[selected - window.start] = _whole_position(one, other, steps.span(selected))
+    return tuple(positions)
+
+
+def _tokens(half: Half, shown: list[range]) -> list[tuple[TokenAtPosition, ...]]:
+    """Return the tokens of each step without their alternatives."""
+    cells = iter(tokens_at(trace_of(half), [position for places in shown for position in places], half.words))
+    return [tuple(next(cells) for _ in places) for places in shown]
+
+
+def _whole_position(one: Half, other: Half, span: Span) -> contract.PairPosition:
+    return contract.PairPosition(
+        at=span.key, baseline=_whole_tokens(one, span.baseline), candidate=_whole_tokens(other, span.candidate)
+    )
+
+
+def _whole_tokens(half: Half, positions: range) -> tuple[TokenAtPosition, ...]:
+    trace = trace_of(half)
+    margins = trace.margins()
+    return tuple(token_at(trace, position, float(margins[position]), half.words) for position in positions)
+
+
+def _prompts(one: Half, other: Half) -> contract.PairPrompts:
+    ids = [None if half.trace is None else half.trace.prompt_token_ids for half in (one, other)]
+    digests = one.response.prompt_digest, other.response.prompt_digest
+    are_same = None if None in digests else bytes(digests[0] or b"") == bytes(digests[1] or b"")
+    pieces: tuple[contract.PromptPiece, ...] = ()
+    is_one_vocabulary = vocabularies(one.traced_text, other.traced_text) is None
+    if ids[0] is not None and ids[1] is not None and are_same is not True and is_one_vocabulary:
+        pieces = tuple(
+            contract.PromptPiece(side=part.side, tokens=tuple(draw(part.ids, one.words)), n_left_out=part.n_left_out)
+            for part in find_prompt_parts(ids[0].tolist(), ids[1].tolist())
+        )
+        are_same = not pieces
+    return contract.PairPrompts(
+        n_baseline=one.response.n_prompt_tokens,
+        n_candidate=other.response.n_prompt_tokens,
+        are_same=are_same,
+        pieces=pieces,
+    )
+
+
+def _provenance(one: Half, other: Half) -> tuple[Moved, ...]:
+    """Return differing facts first, each kind in the order in which it explains something."""
+    ours, theirs = _facts(one), _facts(other)
+    facts = [Moved(field=name, baseline=ours[name], candidate=theirs[name]) for name in ours]
+    return tuple(sorted(facts, key=lambda fact: fact.is_same))
+
+
+def _facts(half: Half) -> dict[str, Any]:
+    response, bucket, process = half.response, half.bucket, half.response.engine_process
+    batch = (response.batch_min, response.batch_max)
+    size = None if None in batch else f"{batch[0]}" if batch[0] == batch[1] else f"{batch[0]}–{batch[1]}"
+    return {
+        "model": bucket.model.name if bucket else None,
+        "model_digest": bucket.model.digest if bucket else None,
+        "fingerprint": pair_facts.fingerprint_of(bucket) if bucket else None,
+        "batch_class": bucket.batch_class if bucket else None,
+        "batch_size_seen": size,
+        "profile": str(half.run.profile),
+        "seed_sent": response.seed_sent,
+        "prompt_digest": bytes(response.prompt_digest).hex() if response.prompt_digest else None,
+        "n_prompt_tokens": response.n_prompt_tokens,
+        "n_cached_tokens": response.n_cached_tokens,
+        "n_preemptions": response.n_preemptions,
+        "finish_reason": response.finish_reason or None,
+        "n_tokens": response.n_tokens,
+        "worker": process.worker.name if process else None,
+        "engine_process": str(process.pk) if process else None,
+        "attempt": response.attempt,
+        "marks": ", ".join(list_mark_names(response.marks)) or "none",
+        "recorded": response.recorded_at,
+        "request_id": response.request_id or None,
+    }

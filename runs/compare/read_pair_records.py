@@ -1,0 +1,153 @@
+"""The stored records of two responses to one case, in a fixed number of queries."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from django.db.models import Q
+
+from evalboard.contract.base import finite
+from evalboard.core.errors import NotFound
+from evalboard.core.trace import Trace, Vocabulary, read_traces, unpack_reasons, unpack_scores
+from runs.models import Case, Repeat, RepeatScore, Response, Run, TraceBlock
+from runs.pairs import TracedText
+from runs.run import words_of
+
+RUN_PARTS = ("suite_version__suite", "suite_version__scorer", "profile", "endpoint")
+SERVED_BY = ("engine_process__bucket__model", "engine_process__bucket__fingerprint", "engine_process__worker")
+NOT_READ = ("engine_process__manifest", "engine_process__pins", "engine_process__self_checks")
+
+
+class Half(NamedTuple):
+    """One side. `trace` is None where there is none, `words` where nobody stored the vocabulary.
+
+    score, reason: under the run's own scorer; None and "" where it has not scored the response.
+    """
+
+    run: Run
+    case: Case
+    response: Response
+    trace: Trace | None
+    words: Vocabulary | None
+    score: float | None
+    reason: str
+    n_repeats: int
+
+    @property
+    def repeat(self) -> int:
+        return self.response.repeat.index
+
+    @property
+    def scorer_digest(self) -> str:
+        return self.run.suite_version.scorer.digest
+
+    @property
+    def vocabulary_id(self) -> int | None:
+        process = self.response.engine_process
+        return None if process is None else process.vocabulary_id
+
+    @property
+    def traced_text(self) -> TracedText:
+        """What shows where it parts from another."""
+        return TracedText(self.response.text, self.trace, self.vocabulary_id, is_logged=self.is_logged)
+
+    @property
+    def is_logged(self) -> bool:
+        """Whether the response was read from another tool's log."""
+        return self.run.source_id is not None
+
+    @property
+    def bucket(self) -> Any:
+        """The bucket that served it, None where that is not known."""
+        process = self.response.engine_process
+        return process.bucket if process else None
+
+    @property
+    def bucket_id(self) -> int | None:
+        process = self.response.engine_process
+        return None if process is None else process.bucket_id
+
+
+def load_halves(runs: tuple[int, int], case_id: str, repeats: tuple[int, int]) -> tuple[Half, Half]:
+    """Load both sides. Raises NotFound where a run, its case or the response is not there."""
+    sides = _load_sides(runs, case_id, repeats)
+    wanted = Q()
+    for run, case, repeat in sides:
+        wanted |= Q(repeat__run=run.pk, repeat__index=repeat, case_index=case.index)
+    rows = Response.objects.filter(wanted).select_related("repeat", *SERVED_BY).defer(*NOT_READ)
+    responses = {(row.repeat.run_id, row.repeat.index): row for row in rows}
+    for run, _, repeat in sides:
+        if (run.pk, repeat) not in responses:
+            raise NotFound(f"Run {run.pk} has no response to case {case_id} in repeat {repeat} yet.")
+    traces = _traces(list(responses.values()))
+    scores, n_repeats = _scores(sides), _n_repeats(runs)
+    halves = []
+    for run, case, repeat in sides:
+        response = responses[run.pk, repeat]
+        score, reason = scores.get((run.pk, repeat), (None, ""))
+        halves.append(
+            Half(
+                run=run,
+                case=case,
+                response=response,
+                trace=traces.get(response.pk),
+                words=words_of(response),
+                score=score,
+                reason=reason,
+                n_repeats=n_repeats[run.pk],
+            )
+        )
+    return halves[0], halves[1]
+
+
+def trace_of(half: Half) -> Trace:
+    """Return the trace, or one of no positions to lay beside the other side's."""
+    if half.trace is not None:
+        return half.trace
+    ids, numbers = np.zeros(0, np.int32), np.zeros(0, np.float32)
+    return Trace(ids, numbers, ids.reshape(0, 0), numbers.reshape(0, 0))
+
+
+def _load_sides(runs: tuple[int, int], case_id: str, repeats: tuple[int, int]) -> list[tuple[Run, Case, int]]:
+    records = {run.pk: run for run in Run.objects.filter(pk__in=runs).select_related(*RUN_PARTS)}
+    for run_id in runs:
+        if run_id not in records:
+            raise NotFound(f"There is no run {run_id}.")
+    versions = {run.suite_version_id for run in records.values()}
+    cases = {case.suite_version_id: case for case in Case.objects.filter(suite_version__in=versions, case_id=case_id)}
+    for run_id in runs:
+        if records[run_id].suite_version_id not in cases:
+            raise NotFound(f"The suite of run {run_id} has no case {case_id}.")
+    sides = [records[run_id] for run_id in runs]
+    return [(run, cases[run.suite_version_id], repeat) for run, repeat in zip(sides, repeats, strict=True)]
+
+
+def _n_repeats(runs: tuple[int, int]) -> dict[int, int]:
+    indexes = Repeat.objects.filter(run__in=runs).values_list("run", "index")
+    return {run_id: max(index for run, index in indexes if run == run_id) for run_id in runs}
+
+
+def _traces(responses: list[Response]) -> dict[int, Trace]:
+    """Return the traces by response; a block that holds several is unpacked once."""
+    slots: dict[int, dict[int, int]] = {}
+    for response in responses:
+        if response.trace_block_id is not None and response.trace_slot is not None:
+            slots.setdefault(response.trace_block_id, {})[response.pk] = response.trace_slot
+    traces: dict[int, Trace] = {}
+    for pk, data in TraceBlock.objects.filter(pk__in=slots).values_list("pk", "data"):
+        traces |= zip(slots[pk], read_traces(bytes(data), list(slots[pk].values())), strict=True)
+    return traces
+
+
+def _scores(sides: list[tuple[Run, Case, int]]) -> dict[tuple[int, int], tuple[float | None, str]]:
+    """Return (run, repeat) → score and reason under the run's own scorer; a large suite's reasons are read once."""
+    scored: dict[tuple[int, int], tuple[float | None, str]] = {}
+    wanted = Q()
+    for run, _, repeat in sides:
+        wanted |= Q(repeat__run=run.pk, repeat__index=repeat, scorer=run.suite_version.scorer_id)
+    indexes = {run.pk: case.index for run, case, _ in sides}
+    rows = RepeatScore.objects.filter(wanted).values_list("repeat__run", "repeat__index", "scores", "reasons")
+    for run_id, repeat, scores, reasons in rows:
+        index = indexes[run_id]
+        score = finite(float(unpack_scores(bytes(scores))[index]))
+        scored[run_id, repeat] = score, unpack_reasons(bytes(reasons))[index] or ""
+    return scored

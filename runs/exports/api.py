@@ -1,0 +1,112 @@
+"""Files: a run with its traces, its cases, the pairs of a comparison. docs/export-format.md says what is in them."""
+
+from django.http import StreamingHttpResponse
+from rest_framework.decorators import renderer_classes
+from rest_framework.request import Request
+
+from evalboard.contract.comparison import ComparedCase
+from evalboard.core import table
+from runs import exports
+from runs.access import READ
+from runs.api import query, streams, wire
+from runs.api.access import resource
+from runs.api.describe import describe
+from runs.compare import api
+from runs.run import api as api_run
+
+PAIR_NAMES = tuple(name for name, field in ComparedCase.model_fields.items() if not field.exclude)
+
+
+@resource(GET=READ)
+@describe(
+    "GET",
+    "A run with its traces, as one file",
+    name="export_run",
+    gives_headers=streams.NAMED,
+    refuses=[409],
+    **streams.described(streams.Zip),
+)
+@renderer_classes([streams.Zip])
+def run(request: Request, run_id: int) -> StreamingHttpResponse:
+    """The repeats that have ended; the manifest names those that have not."""
+    query.read(request, is_paged=False)
+    exports.ended_run(run_id)  # refused now, and read again in the snapshot
+    return streams.answer(streams.Zip, exports.run_archive(run_id), name=f"run-{run_id}.zip")
+
+
+@resource(GET=READ)
+@describe(
+    "GET",
+    "The cases of a run over its repeats, as CSV",
+    name="export_cases_csv",
+    query=api_run.CASE_FILTERS,
+    gives_headers=streams.COUNTED,
+    refuses=[409],
+    **streams.described(streams.Csv),
+)
+@renderer_classes([streams.Csv])
+def cases_csv(request: Request, run_id: int) -> StreamingHttpResponse:
+    return _cases(request, run_id, streams.Csv)
+
+
+@resource(GET=READ)
+@describe(
+    "GET",
+    "The cases of a run over its repeats, as JSONL",
+    name="export_cases_jsonl",
+    query=api_run.CASE_FILTERS,
+    gives_headers=streams.COUNTED,
+    refuses=[409],
+    **streams.described(streams.Jsonl),
+)
+@renderer_classes([streams.Jsonl])
+def cases_jsonl(request: Request, run_id: int) -> StreamingHttpResponse:
+    return _cases(request, run_id, streams.Jsonl)
+
+
+@resource(GET=READ)
+@describe(
+    "GET",
+    "The pairs that differ, as CSV",
+    name="export_pairs_csv",
+    query={**api.RUNS, **api.FILTERS},
+    gives_headers=streams.COUNTED,
+    refuses=api.COMPARING,
+    **streams.described(streams.Csv),
+)
+@renderer_classes([streams.Csv])
+def pairs_csv(request: Request) -> StreamingHttpResponse:
+    return _pairs(request, streams.Csv)
+
+
+@resource(GET=READ)
+@describe(
+    "GET",
+    "The pairs that differ, as JSONL",
+    name="export_pairs_jsonl",
+    query={**api.RUNS, **api.FILTERS},
+    gives_headers=streams.COUNTED,
+    refuses=api.COMPARING,
+    **streams.described(streams.Jsonl),
+)
+@renderer_classes([streams.Jsonl])
+def pairs_jsonl(request: Request) -> StreamingHttpResponse:
+    return _pairs(request, streams.Jsonl)
+
+
+def _cases(request: Request, run_id: int, kind: type[streams.Csv | streams.Jsonl]) -> StreamingHttpResponse:
+    sent = query.read(request, api_run.CASE_FILTERS, is_paged=False)
+    only = query.choice(sent, "only", api_run.ONLY)
+    rows = exports.case_table(run_id, query=sent.get("query", ""), only=only)
+    parts = table.write(kind.format, exports.CASE_NAMES, rows.rows())
+    return streams.answer(kind, parts, name=f"run-{run_id}-cases.{kind.format}", n_rows=rows.n_rows)
+
+
+def _pairs(request: Request, kind: type[streams.Csv | streams.Jsonl]) -> StreamingHttpResponse:
+    sent = query.read(request, (*api.RUNS, *api.FILTERS), is_paged=False)
+    wanted = api.wanted_pairs(sent)
+    report = api.compared(sent)
+    rows = exports.pair_table(report, wanted)
+    shown = (wire.to_json(row, request) for row in rows.rows())
+    name = f"run-{report.baseline}-against-{report.candidate}-cases.{kind.format}"
+    return streams.answer(kind, table.write(kind.format, PAIR_NAMES, shown), name=name, n_rows=rows.n_rows)

@@ -1,0 +1,36 @@
+"""Who served: fingerprints, how they differ, when an endpoint changed; models that are the same."""
+
+from runs.fingerprints.read import (
+    FingerprintUse,
+    fingerprint_difference,
+    fingerprint_report,
+    fingerprint_rows,
+    fingerprint_use,
+    logged_names,
+    same_model_rows,
+)
+from runs.fingerprints.read_timeline import (
+    EndpointTimeline,
+    ServedBucket,
+    ServedFingerprint,
+    served_buckets,
+    timelines,
+)
+from runs.fingerprints.same_models import say_same_model, take_back_same_model
+
+__all__ = [
+    "EndpointTimeline",
+    "FingerprintUse",
+    "ServedBucket",
+    "ServedFingerprint",
+    "fingerprint_difference",
+    "fingerprint_report",
+    "fingerprint_rows",
+    "fingerprint_use",
+    "logged_names",
+    "same_model_rows",
+    "say_same_model",
+    "served_buckets",
+    "take_back_same_model",
+    "timelines",
+]

@@ -1,0 +1,73 @@
+"""People say that two names are one model, and take it back; the releases that rest on them are then decided anew."""
+
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from runs.catalogue import OneNames, is_all_that_is_known
+from runs.models import Gate, Model, SameModel
+from runs.store import changes
+
+LONGEST_REASON = 2000
+
+
+def say_same_model(*, name: str, other_name: str, reason: str, user: Any) -> SameModel:
+    """Let two names count as one model where nobody knows the weights.
+
+    Raises InvalidInput with fields, or Conflict where they count as one already.
+    """
+    fields = {
+        field: "Must be the name of a model that a log was imported of."
+        for field, given in (("name", name), ("other_name", other_name))
+        if not any(is_all_that_is_known(model) for model in _called(given))
+    }
+    if not fields and name == other_name:
+        fields["other_name"] = "Must be another name."
+    if not reason.strip() or len(reason) > LONGEST_REASON or "\0" in reason:
+        fields["reason"] = f"Say why, in at most {LONGEST_REASON:,} characters."
+    if fields:
+        raise InvalidInput("The two names are not valid.", fields=fields)
+    first, second = sorted((name, other_name))
+    with transaction.atomic():
+        names = OneNames()
+        if names.of(first) == names.of(second):
+            raise Conflict(f"{first} and {second} count as one model already.")
+        try:
+            with transaction.atomic():
+                made = SameModel.objects.create(name=first, other_name=second, reason=reason.strip(), said_by=user)
+        except IntegrityError as raced:
+            raise Conflict(f"{first} and {second} count as one model already.") from raced
+        _decide_anew({first, second})
+    return made
+
+
+def take_back_same_model(*, same_model_id: int, user: Any) -> SameModel:
+    """Let two names count as two models again. Raises NotFound, also where that was taken back before."""
+    with transaction.atomic():
+        word = SameModel.objects.select_for_update().filter(pk=same_model_id, taken_back_at__isnull=True).first()
+        if word is None:
+            raise NotFound(f"There is no word {same_model_id} that two names are one model.")
+        _decide_anew({word.name, word.other_name})
+        word.taken_back_by, word.taken_back_at = user, Now()
+        word.save(update_fields=["taken_back_by", "taken_back_at"])
+    word.refresh_from_db()
+    return word
+
+
+def _called(name: str) -> list[Model]:
+    return [] if "\0" in name else list(Model.objects.filter(name=name))
+
+
+def _decide_anew(names: set[str]) -> None:
+    """Decide the releases with a run of a model of these names once the transaction is done."""
+    known = OneNames()
+    every = {each for name in names for each in known.all_of(name)}
+    runs: set[int] = set()
+    for side in ("baseline_run", "candidate_run"):
+        gates = Gate.objects.filter(Q(**{f"{side}__bucket__model__name__in": every}))
+        runs |= set(gates.values_list(side, flat=True))
+    for run in sorted(runs):
+        changes.run_changed(run_id=run)

@@ -1,0 +1,65 @@
+"""One id for each request, in the answer's header, in every problem and in every log line; and how long it took."""
+
+import secrets
+import time
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse
+from prometheus_client import CollectorRegistry, Histogram, disable_created_metrics
+
+from evalboard import request_ids
+
+HEADER = "X-Request-Id"
+
+
+class RequestIdMiddleware:
+    """Puts `request.request_id`; stands first, so that whatever fails after it can be named."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        given_id = request.headers.get(HEADER, "")
+        request_id = given_id if request_ids.SANE.fullmatch(given_id) else secrets.token_hex(8)
+        request.request_id = request_id  # type: ignore[attr-defined]
+        request_ids.current.set(
+            request_id
+        )  # stays until the thread's next request: Django logs a 404 after the middleware
+        response = self.get_response(request)
+        response[HEADER] = request_id
+        return response
+
+
+# One more series for each, which says when it began.
+disable_created_metrics()  # type: ignore[no-untyped-call]
+REQUESTS = CollectorRegistry()
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_seconds = Histogram(
+    "evalboard_http_request_seconds",
+    "Time to answer, by route and status; _count has the number of requests.",
+    ["method", "route", "status"],
+    buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
+    registry=REQUESTS,
+)
+
+
+class RequestTimes:
+    """Counts and times what is answered, by the route's template: ids and slugs would make series without end."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        began = time.perf_counter()
+        response = self.get_response(request)
+        method = request.method if request.method in METHODS else "other"
+        seconds = time.perf_counter() - began
+        _seconds.labels(method, _route(request), str(response.status_code)).observe(seconds)
+        return response
+
+
+def _route(request: HttpRequest) -> str:
+    """`/api/v1/runs/<int:run_id>/`; `none` where no route matched."""
+    if request.resolver_match is None:
+        return "none"
+    return "/" + request.resolver_match.route.replace("^", "").replace("/?$", "")

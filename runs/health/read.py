@@ -1,0 +1,94 @@
+"""Whether this installation can take work: disk, database, migrations, a runner; and whether the doorbell rings."""
+
+import shutil
+import threading
+import time
+from datetime import timedelta
+from pathlib import Path
+
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.db.models.functions import Now
+
+from runs.health import outage
+from runs.models import Worker
+from runs.work import dispatch
+
+MIN_FREE_BYTES = 256 * 1024**2  # PostgreSQL's log alone grows in steps of 16 MiB
+ASK_AGAIN_SECONDS = 5.0
+
+_asking = threading.Lock()
+_answers: dict[str, tuple[float, str | None]] = {}  # broker → (when it was asked, what it said)
+
+
+def what_is_missing() -> dict[str, str]:
+    """List each part that is not ready, with one sentence; empty when all are."""
+    full = disk_problem()
+    return ({"disk": full} if full else {}) | _missing_in_database()
+
+
+def disk_problem() -> str | None:
+    """Return one sentence while this process's data folder, or the database by its own word, has no room; else None.
+
+    What the database said is remembered for a minute, by the process that was told.
+    """
+    if outage.was_disk_full_lately():
+        return "The database's disk was full within the last minute; make room where PostgreSQL keeps its data."
+    free = free_bytes()
+    if free >= MIN_FREE_BYTES:
+        return None
+    return (
+        f"{settings.DATA_DIR} has {free / 1024**2:.0f} MiB free, less than {MIN_FREE_BYTES // 1024**2} MiB; "
+        "make room on its disk."
+    )
+
+
+def free_bytes() -> int:
+    """Return the room on the disk of the data folder, or of the folder in which it would be made."""
+    folder = Path(settings.DATA_DIR)
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free
+
+
+def doorbell_problem() -> str | None:
+    """Return one sentence while the broker does not answer; None when it does, or when none is configured.
+
+    Asked by one thread every few seconds; the others go by the last answer, so that no page waits in a row.
+    """
+    if not settings.REDIS_URL:
+        return None
+    asked_at, problem = _answers.get(settings.REDIS_URL, (float("-inf"), None))
+    if time.monotonic() - asked_at < ASK_AGAIN_SECONDS or not _asking.acquire(blocking=False):
+        return problem
+    try:
+        problem = _ask_doorbell()
+        _answers[settings.REDIS_URL] = (time.monotonic(), problem)
+    finally:
+        _asking.release()
+    return problem
+
+
+def _ask_doorbell() -> str | None:
+    try:
+        dispatch.ask()
+    except dispatch.DoorbellAway:
+        return (
+            "Redis does not answer, so workers hear of new work late: "
+            f"they look by themselves every {settings.LOOK_SECONDS:g} s. Nothing is lost."
+        )
+    return None
+
+
+def _missing_in_database() -> dict[str, str]:
+    try:
+        executor = MigrationExecutor(connection)
+        if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+            return {"migrations": "Not all are applied; run `manage.py migrate`."}
+        lease = timedelta(seconds=settings.LEASE_SECONDS)
+        if not Worker.objects.filter(stopped_at=None, seen_at__gt=Now() - lease).exists():
+            return {"runner": f"None was seen in the last {settings.LEASE_SECONDS:.0f} seconds; start one."}
+    except DatabaseError:
+        return {"database": "It does not answer."}
+    return {}

@@ -1,0 +1,15 @@
+"""Runs read out of other tools' logs."""
+
+from runs.imports.imports import import_logs
+from runs.imports.read import import_rows
+from runs.imports.uploads import MAX_FILES, LogUpload, is_waiting, log_files, takes_logs
+
+__all__ = [
+    "MAX_FILES",
+    "LogUpload",
+    "import_logs",
+    "import_rows",
+    "is_waiting",
+    "log_files",
+    "takes_logs",
+]

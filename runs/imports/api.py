@@ -1,0 +1,83 @@
+"""Other tools' logs: sent, read, listed."""
+
+from functools import partial
+from typing import Any
+
+from django.http import QueryDict
+from django.urls import reverse
+from rest_framework import serializers
+from rest_framework.decorators import parser_classes
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from evalboard.contract.base import Page
+from evalboard.contract.imports import Import
+from runs.access import READ, RUN
+from runs.api import pages, query, wire
+from runs.api.access import resource
+from runs.api.describe import JSON, Answer, describe
+from runs.api.parsers import LogForm
+from runs.api.serializers import Strict, Text, read_body
+from runs.importers.formats import AUTO, FORMATS
+from runs.imports import read
+from runs.imports.imports import import_logs
+from runs.imports.uploads import MAX_FILES, is_waiting, log_files, takes_logs
+
+
+class ImportIn(Strict):
+    """A log's files as multipart/form-data; `suite` is the slug of one whose cases it answers."""
+
+    files = serializers.ListField(
+        child=serializers.FileField(max_length=255, allow_empty_file=True), allow_empty=False, max_length=MAX_FILES
+    )
+    format = serializers.ChoiceField([AUTO, *FORMATS], default=AUTO)
+    suite = Text(default=None)
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, QueryDict):  # a request without a body, of whatever type
+            raise serializers.ValidationError({"files": "Send the log's files as multipart/form-data."})
+        twice = [name for name in ("format", "suite") if len(data.getlist(name)) > 1]
+        if twice:
+            raise serializers.ValidationError(dict.fromkeys(twice, "Given more than once."))
+        return super().to_internal_value(data)
+
+
+@takes_logs
+@resource(GET=READ, POST=RUN)
+@describe("GET", "Imported logs, newest first", name="imported_logs", answer=Page[Import], is_paged=True)
+@describe(
+    "POST",
+    "Read another tool's log, and store its runs",
+    name="import_log",
+    body={LogForm.media_type: ImportIn},
+    status=201,
+    answer=Import,
+    gives_headers={"Location": "the import"},
+    also={200: Answer("The import of this very log, or of the same eval, before", {JSON: Import})},
+    refuses=[404, 409, 413],
+)
+@parser_classes([LogForm])
+def import_list(request: Request) -> Response:
+    if request.method == "POST":
+        return _import(request)
+    query.read(request)
+    return pages.answer(request, read.import_rows)
+
+
+def _import(request: Request) -> Response:
+    """201 with what was made of the log; 200 with what was made of it before."""
+    options = read_body(ImportIn, request)
+    files = log_files(options.pop("files"))
+    source, _, is_new = import_logs(
+        files=files, user=request.user, is_wanted=partial(is_waiting, request.META), **options
+    )
+    location = request.build_absolute_uri(reverse("api:import", args=[source.pk]))
+    headers = {"Location": location} if is_new else {}
+    return wire.answer(read.import_row(source.pk), request, status=201 if is_new else 200, headers=headers)
+
+
+@resource(GET=READ)
+@describe("GET", "An imported log, with its runs", name="imported_log", answer=Import)
+def import_detail(request: Request, import_id: int) -> Response:
+    query.read(request, is_paged=False)
+    return wire.answer(read.import_row(import_id), request)

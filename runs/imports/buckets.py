@@ -1,0 +1,141 @@
+"""Who answered according to a log: endpoint, profile, buckets, and an engine process for each bucket of a run."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.models import Max
+from django.db.models.functions import Now
+
+from evalboard.core.digest import digest_json
+from evalboard.core.profile import OBSERVED, identify_log
+from runs.importers.records import LoggedResponse, LoggedRun, ServedBy
+from runs.imports.import_suites import slug_of, stops_of
+from runs.imports.times import Times
+from runs.models import Bucket, Endpoint, EngineProcess, Fingerprint, Import, Model, Profile, Vocabulary, Worker
+from runs.store import imported, storable
+
+UNNAMED = "unnamed model"
+# Where a key says no more than these, it names no backend: the one is kept by itself, the other is only a place.
+NO_BACKEND = ("system_fingerprint", "base_url")
+REALS = ("temperature", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty")
+MAX_SETTINGS, MAX_SETTING_CHARS = 40, 200
+
+Known = tuple[tuple[str, str], ...]
+
+
+def model_of(logged: LoggedRun) -> Model:
+    """Return the model by its name and declared revision, which is all that a log has of it."""
+    name, revision = storable(logged.model)[:200] or UNNAMED, storable(logged.revision)[:100]
+    known = {"name": name, "line": name[:80], "revision": revision}
+    return Model.objects.get_or_create(digest=imported.model_digest(name, revision), defaults=known)[0]
+
+
+def endpoint_of(model: Model) -> Endpoint:
+    """Return where the model answers, according to logs: one endpoint a model. No engine is behind it."""
+    slug = slug_of(f"imported {model.name}")
+    named = {"model_repo": model.name, "line": model.line}
+    about = {"engine": Endpoint.Engine.IMPORTED, "pool": imported.POOL, **named}
+    # The second where another model's name has come to the same, or a person has an endpoint of that name.
+    for name in (slug, f"{slug[:71]}-{model.digest[:8]}"):
+        endpoint, _ = Endpoint.objects.get_or_create(slug=name, defaults=about)
+        if (endpoint.engine, endpoint.model_repo) == (Endpoint.Engine.IMPORTED, model.name):
+            break
+    return endpoint
+
+
+def profile_of(logged: LoggedRun) -> Profile:
+    """Return a version of the profile `imported` with the log's sampling; the one that has it already, if any."""
+    settings = {"batch_class": OBSERVED, "sampling": _sampling(logged.sampling)}
+    digest = digest_json(settings)
+    versions = Profile.objects.filter(slug=imported.PROFILE)
+    if known := versions.filter(digest=digest).first():
+        return known
+    newest = versions.aggregate(version=Max("version"))["version"] or 0
+    title = "Imported: decoded elsewhere, sampled as the log says"
+    return Profile.objects.create(
+        slug=imported.PROFILE, version=newest + 1, title=title, settings=settings, digest=digest
+    )
+
+
+class Served:
+    """The engine processes that stand for the backends of one run: one for each bucket."""
+
+    def __init__(self, logged: LoggedRun, model: Model, source: Import, words: Vocabulary | None, times: Times) -> None:
+        self._logged, self._model, self._source, self._words = logged, model, source, words
+        self._times = times
+        self._worker = _worker()
+        self._processes: dict[Known, EngineProcess] = {}
+
+    def by(self, response: LoggedResponse) -> EngineProcess:
+        known = _known(response.served_by)
+        if known not in self._processes:
+            self._processes[known] = self._open(dict(known))
+        return self._processes[known]
+
+    @property
+    def processes(self) -> list[EngineProcess]:
+        return list(self._processes.values())
+
+    def _open(self, known: Mapping[str, str]) -> EngineProcess:
+        identity = identify_log(known, log=self._source.digest)
+        print_, _ = Fingerprint.objects.get_or_create(
+            digest=identity.digest, defaults={"label": identity.label, "manifest": identity.manifest}
+        )
+        bucket, _ = Bucket.objects.get_or_create(model=self._model, fingerprint=print_, batch_class=OBSERVED)
+        return EngineProcess.objects.create(
+            worker=self._worker,
+            bucket=bucket,
+            vocabulary=self._words,
+            manifest={"source": {**known, **self._parts(known)}},
+            start_seconds=0.0,
+            started_at=self._times.ran_at,
+            stopped_at=self._times.ended_at,
+        )
+
+    def _parts(self, known: Mapping[str, str]) -> dict[str, str]:
+        """What the log says of all responses of a backend alike; the base URL is a place, and no identity."""
+        theirs = [
+            response.served_by.parts
+            for response in self._logged.responses
+            if not response.error and dict(_known(response.served_by)) == known
+        ]
+        first = theirs[0] if theirs else {}
+        alike = {name: value for name, value in first.items() if all(parts.get(name) == value for parts in theirs)}
+        place = {"base_url": self._logged.base_url} if self._logged.base_url else {}
+        about = {"tool": self._logged.tool, **place, **alike}
+        return {storable(name): storable(str(value))[:MAX_SETTING_CHARS] for name, value in about.items()}
+
+
+def _worker() -> Worker:
+    stopped = {"host": "", "pid": 0, "pool": imported.POOL, "seen_at": Now(), "stopped_at": Now()}
+    return Worker.objects.get_or_create(name=imported.WORKER, defaults=stopped)[0]
+
+
+def _known(served: ServedBy) -> Known:
+    """What of a backend is part of its fingerprint, by name; what the log does not say is not there."""
+    has_backend = bool(served.key) and served.key_from not in NO_BACKEND
+    parts = {
+        "system_fingerprint": served.system_fingerprint,
+        "backend": served.key if has_backend else "",
+        "backend_from": served.key_from if has_backend else "",
+        "model_reported": served.model,
+    }
+    return tuple((name, storable(value)[:300]) for name, value in parts.items() if value)
+
+
+def _sampling(sent: Mapping[str, Any]) -> dict[str, Any]:
+    """What a profile can hold of it: plain values, a real number always written as one."""
+    plain: dict[str, Any] = {}
+    for name, value in sorted(sent.items())[:MAX_SETTINGS]:
+        if isinstance(value, str | bool) or _is_finite(value):
+            plain[storable(name)[:80]] = storable(value)[:MAX_SETTING_CHARS] if isinstance(value, str) else value
+    plain |= {name: float(plain[name]) for name in REALS if _is_finite(plain.get(name))}
+    plain.pop("stop", None)
+    stops = [storable(text) for text in stops_of(sent)]
+    return plain | ({"stop": stops} if stops else {})
+
+
+def _is_finite(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and abs(value) < 2**63 and math.isfinite(value)

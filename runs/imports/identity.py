@@ -1,0 +1,98 @@
+"""Whether an eval is stored already, in whatever form its log came, and what becomes of a second log of it.
+
+An eval is told by the tool's own id of the run, where the tool gives one; else by its answers, where each can be told
+from any other: by the server's id of the response, or by when the eval began and ended. Without either, two evals that
+came out alike are two.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from django.db.models import Q
+
+from evalboard.core.digest import digest_json, text_digest
+from evalboard.core.errors import Conflict
+from runs.importers.records import LoggedResponse, LoggedRun
+from runs.imports.import_suites import tool_of
+from runs.models import Response, Run
+from runs.run import delete_run
+
+Answers = Counter[tuple[int, bytes]]  # (repeat, the text's digest) of what was answered
+
+
+def ids_of(logged: LoggedRun) -> list[str]:
+    """Return what an eval is told by, each a digest; none where it cannot be told from another."""
+    if logged.own_ids:
+        return [digest_json([tool_of(logged), logged.model, own]) for own in logged.own_ids]
+    there = [each for each in logged.responses if not each.error]
+    answered: list[Any] = sorted([each.request_id, each.repeat, text_digest(each.text).hex()] for each in there)
+    if there and all(each.request_id for each in there):
+        return [digest_json(answered)]
+    if there and logged.started_at and logged.finished_at:
+        return [digest_json([logged.model, logged.started_at.isoformat(), logged.finished_at.isoformat(), answered])]
+    return []
+
+
+def content_of(logged: LoggedRun) -> str:
+    """Return the digest of what an eval came to: its answers and their scores, whatever form the log has."""
+    return digest_json([logged.status, sorted(map(_row, logged.responses))])
+
+
+def find(logged: LoggedRun, *, suite: str | None) -> Run | None:
+    """Return the newest run that is of this eval; of a named suite, where one is named."""
+    ids = ids_of(logged)
+    if not ids:
+        return None
+    runs = Run.objects.filter(reduce(or_, (Q(log_ids__contains=[each]) for each in ids)))
+    if suite is not None:
+        runs = runs.filter(suite_version__suite__slug=suite)
+    return runs.select_related("source").order_by("-id").first()
+
+
+def make_room(logged: LoggedRun, stored: Run) -> str:
+    """Delete the run of an earlier state of this eval, all of which the log holds; say so in a sentence.
+
+    Return "" where the run holds all that the log does, so that there is nothing to store. Raises Conflict where
+    neither holds all of the other, or where others rest on the run.
+    """
+    if stored.log_digest == content_of(logged):
+        return ""
+    before, now = _stored_answers(stored), _answers(logged)
+    if now < before:
+        return ""
+    what = f"Run {stored.pk} is of the same eval"
+    if not (before <= now and (before != now or stored.status != Run.Status.FINISHED)):
+        others = "other answers" if before != now else "other scores"
+        raise Conflict(
+            f"{what} and has {others} than this log. Nothing is stored; delete run {stored.pk} to import the log."
+        )
+    counts = f"{before.total():,} of the {now.total():,} answers of this log"
+    try:
+        delete_run(run_id=stored.pk)
+    except Conflict as error:
+        text = f"{what}, imported before it had ended: it has {counts}. It would be replaced, but: {error.detail}"
+        raise Conflict(f"{text} Nothing is stored.") from error
+    return f"Takes the place of run {stored.pk}, which was read before this eval had ended and had {counts}."
+
+
+def _row(response: LoggedResponse) -> list[Any]:
+    scores = sorted([name, score.value] for name, score in response.scores.items())
+    text = "" if response.error else text_digest(response.text).hex()
+    return [response.case_id, response.repeat, bool(response.error), text, scores]
+
+
+def _answers(logged: LoggedRun) -> Answers:
+    return Counter((each.repeat, text_digest(each.text)) for each in logged.responses if not each.error)
+
+
+def _stored_answers(run: Run) -> Answers:
+    rows = Response.objects.filter(repeat__run=run, error_code="").values_list("repeat__index", "text_digest")
+    return Counter(_pairs(rows.iterator()))
+
+
+def _pairs(rows: Any) -> Iterator[tuple[int, bytes]]:
+    for repeat, digest in rows:
+        yield repeat, bytes(digest)

@@ -1,0 +1,236 @@
+"""Which suite version the responses of a log belong to: one that is there, or one made from the log."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import OuterRef, Subquery
+
+from evalboard.core import scoring
+from evalboard.core.digest import canonical_json
+from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.core.scoring import MAX_SOURCE_CHARS
+from evalboard.core.suite import DEFAULT_MAX_TOKENS, MAX_STOP_CHARS, MAX_STOPS, MAX_TITLE_CHARS, MAX_TOKENS, parse_suite
+from runs.importers.records import LoggedCase, LoggedRun
+from runs.models import Scorer, Suite, SuiteVersion
+from runs.suites import MAX_SLUG, push_suite, store_scorer
+
+UNKNOWN_PROMPT = "(The imported log does not hold this prompt.)"
+MAX_BESIDE = 40  # of the tool's name behind a suite's, where that name is people's or another tool's
+NAMESAKES = range(2, 10)
+NAMED = 5
+VERSION = re.compile(r"\s+v?\d\S*\Z")
+# What a suite's messages may hold; a log has more, such as who wrote a message and when.
+MESSAGE_FIELDS = ("role", "content", "name", "tool_calls", "tool_call_id")
+
+Message = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The version, where each case of the log stands in it, and what people should know of the choice."""
+
+    version: SuiteVersion
+    indexes: Mapping[str, int]
+    notes: tuple[str, ...]
+
+
+def place(logged: LoggedRun, suite: str | None) -> Placed:
+    """Find the suite version of a log, or make it.
+
+    Raises NotFound for a named suite that is not there, and InvalidInput where the log's cases or prompts are not
+    the suite's, or make no suite.
+    """
+    if suite is not None:
+        version = _newest(suite)
+        if version is None:
+            raise NotFound(f"There is no suite {suite}; push it, or leave the name out to make one from the log.")
+        _refuse_other_cases(version, logged)
+        return _placed(version, logged, [])
+    return _place_alone(logged)
+
+
+def recorded_scorer(logged: LoggedRun, name: str = "") -> Scorer:
+    """Return the scorer that stands for the scores which a tool gave under a name, or for none where it gave none."""
+    return store_scorer(scoring.plan(_recorded(logged, name), {}))
+
+
+def slug_of(text: str) -> str:
+    """Return a name of a suite or an endpoint, made of any text."""
+    slug = re.sub(r"[^a-z0-9_]+", "-", text.lower()).strip("-_")
+    return slug[:MAX_SLUG] or "unnamed"
+
+
+def tool_of(logged: LoggedRun) -> str:
+    """Return the tool that wrote a log, without its version."""
+    return VERSION.sub("", logged.tool)
+
+
+def _place_alone(logged: LoggedRun) -> Placed:
+    """The suite whose cases these are, whatever its name; else a version of the tool's own suite of that name."""
+    slug = slug_of(logged.slug)
+    pushed = _newest(slug)
+    if pushed is not None and not scoring.is_recorded(pushed.scorer.spec) and _is_of(pushed, logged):
+        return _placed(pushed, logged, [])
+    slug = _own_slug(slug, logged)
+    document = _document(slug, logged)
+    is_known = logged.status == "finished" and all(case.messages for case in logged.cases)
+    if is_known and (made := _made_of(document)) is not None:
+        return _placed(made, logged, _notes(logged))
+    if is_known and (pushed := _pushed_of(logged)) is not None:
+        return _placed(pushed, logged, [])
+    broken_off = None if logged.status == "finished" else _that_holds(slug, document, logged)
+    version = broken_off or push_suite(document=document)[0]
+    return _placed(version, logged, _notes(logged))
+
+
+def _made_of(document: Mapping[str, Any]) -> SuiteVersion | None:
+    """The version that a log of these very cases made, under this name or another."""
+    alike = SuiteVersion.objects.filter(digest=parse_suite(document).digest).select_related("suite", "scorer")
+    return max(alike, key=lambda version: (version.suite.slug == document["slug"], version.pk), default=None)
+
+
+def _pushed_of(logged: LoggedRun) -> SuiteVersion | None:
+    """The newest version of a suite that people pushed, if it has these very cases: ids and prompts."""
+    newest = SuiteVersion.objects.filter(suite=OuterRef("suite")).order_by("-number").values("number")[:1]
+    versions = SuiteVersion.objects.filter(number=Subquery(newest), n_cases=len(logged.cases))
+    alike = versions.filter(cases__case_id=logged.cases[0].id).select_related("suite", "scorer").order_by("-pk")
+    fit = (version for version in alike if not scoring.is_recorded(version.scorer.spec) and _is_of(version, logged))
+    return next(fit, None)
+
+
+def _own_slug(slug: str, logged: LoggedRun) -> str:
+    """The name under which a log of this tool makes versions: what people pushed, or another tool's, is left alone."""
+    beside = f"-{slug_of(tool_of(logged))[:MAX_BESIDE]}"
+    names = (
+        slug,
+        *(f"{slug[: MAX_SLUG - len(more)]}{more}" for more in (beside, *(f"{beside}-{n}" for n in NAMESAKES))),
+    )
+    for name in names:
+        version = _newest(name)
+        if version is None or _is_of_tool(version, logged):
+            return name
+    raise Conflict(f"Suites named {slug}, {slug}{beside} and so on are all of other tools. Name a suite for this log.")
+
+
+def _is_of_tool(version: SuiteVersion, logged: LoggedRun) -> bool:
+    spec, tool = version.scorer.spec, tool_of(logged)
+    return scoring.is_recorded(spec) and f"{spec['default']['source']} ".startswith(f"{tool[:MAX_SOURCE_CHARS]} ")
+
+
+def _newest(slug: str) -> SuiteVersion | None:
+    suite = Suite.objects.filter(slug=slug).first()
+    return None if suite is None else suite.versions.select_related("suite", "scorer").order_by("-number").first()
+
+
+def _placed(version: SuiteVersion, logged: LoggedRun, notes: Sequence[str]) -> Placed:
+    known = dict(version.cases.values_list("case_id", "index"))
+    return Placed(version, {case.id: known[case.id] for case in logged.cases}, tuple(notes))
+
+
+def _refuse_other_cases(version: SuiteVersion, logged: LoggedRun) -> None:
+    known = _messages(version)
+    lacking = [case.id for case in logged.cases if case.id not in known]
+    if lacking:
+        more = f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
+        text = f"{version} has no case {', '.join(lacking[:NAMED])}{more}, of which the log has responses."
+        raise InvalidInput("The log is not one of this suite.", fields={"suite": text})
+    other = [case.id for case in logged.cases if not _may_be_same(case, known[case.id])]
+    if other:
+        more = f"; so has {len(other) - 1} more" if len(other) > 1 else ""
+        text = f"Case {other[0]} has another prompt in the log than in {version}{more}."
+        raise InvalidInput("The log is not one of this suite.", fields={"suite": text})
+
+
+def _is_of(version: SuiteVersion, logged: LoggedRun) -> bool:
+    """Whether a log has the version's cases; one that broke off has some of them."""
+    known = _messages(version)
+    if any(case.id not in known or not _may_be_same(case, known[case.id]) for case in logged.cases):
+        return False
+    return logged.status != "finished" or len(known) == len(logged.cases)
+
+
+def _messages(version: SuiteVersion) -> dict[str, list[Message]]:
+    return dict(version.cases.values_list("case_id", "content__messages"))
+
+
+def _may_be_same(case: LoggedCase, stored: Sequence[Message]) -> bool:
+    """Whether the prompts are the same as far as both are known."""
+    if not case.messages or list(stored) == _unknown_prompt():
+        return True
+    return canonical_json(list(map(_message, case.messages))) == canonical_json(list(map(_message, stored)))
+
+
+def _that_holds(slug: str, document: Mapping[str, Any], logged: LoggedRun) -> SuiteVersion | None:
+    """The newest version made from a whole log of which this one, that broke off, has a part."""
+    digests = {case.digest for case in parse_suite(document).cases}
+    versions = SuiteVersion.objects.filter(suite__slug=slug, scorer=recorded_scorer(logged, _main(logged)))
+    for version in versions.select_related("suite", "scorer").order_by("-number"):
+        if version.cases.filter(digest__in=digests).count() == len(digests):
+            return version
+    return None
+
+
+def _document(slug: str, logged: LoggedRun) -> dict[str, Any]:
+    sent = logged.sampling
+    return {
+        "slug": slug,
+        "title": (logged.title or slug)[:MAX_TITLE_CHARS],
+        "max_tokens": sent["max_tokens"] if _says_max_tokens(logged) else DEFAULT_MAX_TOKENS,
+        "stop": [text for text in stops_of(sent) if 1 <= len(text) <= MAX_STOP_CHARS][:MAX_STOPS],
+        "scorer": _recorded(logged, _main(logged)),
+        "cases": [_case(case) for case in logged.cases],
+    }
+
+
+def stops_of(sampling: Mapping[str, Any]) -> list[str]:
+    """Return the texts at which an answer was to end: a log has one text, or a list."""
+    given = sampling.get("stop")
+    listed = [given] if isinstance(given, str) else given if isinstance(given, list | tuple) else []
+    return [text for text in listed if isinstance(text, str) and text]
+
+
+def _case(case: LoggedCase) -> dict[str, Any]:
+    messages = list(map(_message, case.messages)) or _unknown_prompt()
+    row: dict[str, Any] = {"id": case.id, "messages": messages, "target": case.target}
+    return row | ({"tools": list(case.tools)} if case.tools else {})
+
+
+def _message(given: Mapping[str, Any]) -> Message:
+    """A message as suites hold it: content in parts, as some tools log it, is its text."""
+    message = {name: given[name] for name in MESSAGE_FIELDS if given.get(name) not in (None, "", [])}
+    content = given.get("content")
+    if isinstance(content, list):
+        parts = (part.get("text") if isinstance(part, Mapping) else part for part in content)
+        content = "".join(part for part in parts if isinstance(part, str))
+    return message | {"role": given.get("role", "user"), "content": content or ""}
+
+
+def _unknown_prompt() -> list[Message]:
+    return [{"role": "user", "content": UNKNOWN_PROMPT}]
+
+
+def _main(logged: LoggedRun) -> str:
+    return logged.scorers[0] if logged.scorers else ""
+
+
+def _recorded(logged: LoggedRun, name: str) -> dict[str, Any]:
+    """Without the tool's version: logs of two versions would never be comparable, and their scores rarely differ."""
+    return {"kind": "recorded", "source": f"{tool_of(logged)} {name}".strip()[:MAX_SOURCE_CHARS]}
+
+
+def _says_max_tokens(logged: LoggedRun) -> bool:
+    most = logged.sampling.get("max_tokens")
+    return type(most) is int and 1 <= most <= MAX_TOKENS
+
+
+def _notes(logged: LoggedRun) -> list[str]:
+    notes = []
+    if n := sum(not case.messages for case in logged.cases):
+        notes.append(f"The log does not hold the prompts of {n} cases; in the suite a sentence says so in their place.")
+    if not _says_max_tokens(logged):
+        notes.append(f"The log does not say how long answers may be; the suite says {DEFAULT_MAX_TOKENS} tokens.")
+    if not logged.scorers:
+        notes.append("The log holds no scores; the run has none until it is scored with a scorer.")
+    return notes

@@ -1,0 +1,258 @@
+"""Other tools' logs become runs: a log is stored whole or not at all, and once however often it is sent."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from django.db import connection, transaction
+
+from evalboard.core.digest import digest_json
+from evalboard.core.errors import InvalidInput
+from evalboard.core.profile import is_one_draw
+from evalboard.wording.numbers import counted
+from runs.importers import formats
+from runs.importers.files import LogFile
+from runs.importers.records import LoggedRun
+from runs.imports import identity, import_reading, responses
+from runs.imports.buckets import Served, endpoint_of, model_of, profile_of
+from runs.imports.import_suites import Placed, place
+from runs.imports.responses import Responses
+from runs.imports.times import Times, times_of
+from runs.imports.tokens import Words
+from runs.models import Bucket, CaseColumns, Event, Import, Repeat, Run, Shard
+from runs.run import MAX_LABELS, MAX_REPEATS, label_problems
+from runs.store import history, imported, storable, take_as_long_as_it_takes
+from runs.webhooks import news
+from runs.work import look_through, rollup
+
+TURN = int.from_bytes(hashlib.sha256(b"imports").digest()[:8], signed=True)
+NO_TIME = "The log does not say when it ran, or no clock that can be right: the run stands at the time of its import."
+MAX_LABEL_NAME_CHARS, MAX_LABEL_CHARS = 40, 200
+SHARD_STATUS = {Run.Status.FAILED: Shard.Status.FAILED, Run.Status.CANCELLED: Shard.Status.CANCELLED}
+MARKED = {
+    "cached": "came out of a cache",
+    "fallback": "came from another model or backend than asked for",
+    "retried": "came after a failed try",
+}
+
+
+def import_logs(
+    *,
+    files: Sequence[LogFile],
+    format: str = formats.AUTO,  # noqa: A002 - the name that it has for people
+    suite: str | None = None,
+    user: Any,
+    is_wanted: Callable[[], bool] = lambda: True,
+) -> tuple[Import, list[Run], bool]:
+    """Store the runs of a log; False, and what is stored, where these files or their evals were imported before.
+
+    suite: whose cases the log has responses of; without a name it is found or made from the log. An eval that was
+    imported before it had ended is stored anew in that run's place. `is_wanted` is asked while the log is read, and
+    ends that by saying no. Raises InvalidInput with fields, among them the names of files that cannot be read, or what
+    `import_reading` raises, NotFound, or Conflict where the same eval is stored with other answers; then nothing is
+    stored.
+    """
+    with import_reading.taken_in():
+        name, logged = import_reading.read(files, format=format, is_wanted=is_wanted)
+        return _store(files, name, logged, suite=suite, user=user)
+
+
+def _store(
+    files: Sequence[LogFile],
+    name: str,
+    logged: Sequence[LoggedRun],
+    *,
+    suite: str | None,
+    user: Any,
+) -> tuple[Import, list[Run], bool]:
+    if not logged:
+        raise InvalidInput("The log holds no run.", fields={files[0].name: "holds no run"})
+    content = {"files": sorted(file.sha256 for file in files), "format": name, "suite": suite}
+    digest = digest_json(content)
+    with transaction.atomic():
+        take_as_long_as_it_takes()
+        _take_turns()
+        known = Import.objects.filter(digest=digest).first()
+        if known is not None:
+            return known, list(known.runs.order_by("id")), False
+        source = Import.objects.create(
+            format=name,
+            tool=storable(logged[0].tool)[:100],
+            digest=digest,
+            files=[{"name": storable(file.name), "size": file.size, "sha256": file.sha256} for file in files],
+            created_by=user,
+        )
+        runs = [_store_once(logged=each, source=source, suite=suite, user=user) for each in logged]
+        if source.runs.exists():
+            return source, runs, True
+        source.delete()
+        return Import.objects.get(runs=runs[0]), runs, False
+
+
+def _store_once(*, logged: LoggedRun, source: Import, suite: str | None, user: Any) -> Run:
+    """The run of an eval: the one that is there, or one that is stored now, in place of one of an earlier state."""
+    stored = identity.find(logged, suite=suite)
+    if stored is None:
+        return store_log(logged=logged, source=source, suite=suite, user=user)
+    replaced = identity.make_room(logged, stored)
+    if replaced:
+        return store_log(logged=replace(logged, notes=(replaced, *logged.notes)), source=source, suite=suite, user=user)
+    source.notes = [*source.notes, f"One eval of it was imported before, as run {stored.pk}, and is stored once."]
+    source.save(update_fields=["notes"])
+    return stored
+
+
+def store_log(*, logged: LoggedRun, source: Import, suite: str | None, user: Any) -> Run:
+    """Store one run of a log as it ended there, and add to the notes of its import.
+
+    Belongs in the transaction that made the import. Raises InvalidInput or NotFound.
+    """
+    _refuse_unfit(logged)
+    placed = place(logged, suite)
+    model, times = model_of(logged), times_of(logged, imported_at=source.created_at)
+    run = Run.objects.create(
+        suite_version=placed.version,
+        endpoint=endpoint_of(model),
+        profile=profile_of(logged),
+        labels=_labels(logged),
+        source=source,
+        is_one_draw=is_one_draw(logged.sampling, _sent(logged)),
+        log_ids=identity.ids_of(logged),
+        log_digest=identity.content_of(logged),
+        is_cancel_wanted=logged.status == "cancelled",
+        failure=storable(logged.failure),
+        created_by=user,
+        ran_at=times.ran_at,
+        started_at=times.started_at,
+    )
+    answers = {(each.repeat, placed.indexes[each.case_id]): each for each in logged.responses}
+    words = Words.from_logs_of(model)
+    decoded = {
+        key: trace for key, each in answers.items() if not each.error and (trace := words.trace(each)) is not None
+    }
+    served = Served(logged, model, source, words.store(), times)
+    repeats = _store_repeats(run, logged)
+    links = responses.store_responses(run, repeats, answers, decoded, served, times)
+    ended = [_end_repeat(run, repeat, logged, answers, links.get(repeat.pk, set()), times) for repeat in repeats]
+    _end_run(run, repeats, logged)
+    _tell(run, source, logged, placed, times, n_odd=sum(ended))
+    news.tell_of_end(run.pk)
+    return run
+
+
+def _sent(logged: LoggedRun) -> Iterator[tuple[str, int | None, str]]:
+    """(case, seed sent or None, call or "") of each answer."""
+    return ((each.case_id, each.seed, each.request_id) for each in logged.responses if not each.error)
+
+
+def _take_turns() -> None:
+    """Imports wait for each other until their transaction ends: two of one log store it once."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [TURN])
+
+
+def _refuse_unfit(logged: LoggedRun) -> None:
+    fields: dict[str, str] = {}
+    twice = [case_id for case_id, n in Counter(case.id for case in logged.cases).items() if n > 1]
+    if twice:
+        fields[f"cases.{twice[0]}"] = "Stands in the log as two cases."
+    seen = Counter((each.case_id, each.repeat) for each in logged.responses)
+    if again := [key for key, n in seen.items() if n > 1]:
+        fields[f"cases.{again[0][0]}"] = f"Has more than one response in repeat {again[0][1]}."
+    known = {case.id for case in logged.cases}
+    if strangers := [case_id for case_id, _ in seen if case_id not in known]:
+        fields[f"cases.{strangers[0]}"] = "Has a response and is no case of the log."
+    if any(not 1 <= repeat <= MAX_REPEATS for _, repeat in seen):
+        fields["repeats"] = f"A run has the repeats 1 to {MAX_REPEATS}, and the log has others."
+    if not logged.cases:
+        fields["cases"] = "The log holds none."
+    if fields:
+        raise InvalidInput("The log cannot be stored.", fields=fields)
+
+
+def _labels(logged: LoggedRun) -> dict[str, str]:
+    """What fits of the log's labels."""
+    cut = {
+        storable(name)[:MAX_LABEL_NAME_CHARS]: storable(value)[:MAX_LABEL_CHARS]
+        for name, value in list(logged.labels.items())[:MAX_LABELS]
+    }
+    return cut if not label_problems(cut) else {}
+
+
+def _store_repeats(run: Run, logged: LoggedRun) -> list[Repeat]:
+    """Repeats with one shard each, which the import stored in one go; done is what the log has."""
+    n = max((each.repeat for each in logged.responses), default=1)
+    repeats = Repeat.objects.bulk_create(Repeat(run=run, index=index) for index in range(1, n + 1))
+    n_cases = run.suite_version.n_cases
+    n_logged = Counter(each.repeat for each in logged.responses)
+    status = SHARD_STATUS.get(Run.Status(logged.status), Shard.Status.FINISHED)
+    Shard.objects.bulk_create(
+        Shard(repeat=repeat, first=0, last=n_cases - 1, status=status, attempt=1, n_done=n_logged[repeat.index])
+        for repeat in repeats
+    )
+    return repeats
+
+
+def _end_repeat(
+    run: Run, repeat: Repeat, logged: LoggedRun, answers: Responses, process_ids: set[int], times: Times
+) -> int:
+    """Pack, score and end a repeat; how many of the tool's scores were no scores."""
+    repeat.engine_processes.set(process_ids)
+    n_missing = rollup.store_columns(repeat)
+    n_odd = responses.store_scores(run, repeat, logged, answers)
+    ended = Run.Status.INCOMPLETE if n_missing else Run.Status.FINISHED
+    repeat.status = logged.status if logged.status in SHARD_STATUS else ended
+    repeat.finished_at = times.ended_at
+    repeat.save(update_fields=["status", "finished_at"])
+    return n_odd
+
+
+def _end_run(run: Run, repeats: Sequence[Repeat], logged: LoggedRun) -> None:
+    """A run that its tool ended well is incomplete all the same where responses are missing."""
+    is_whole = all(repeat.status == Run.Status.FINISHED for repeat in repeats)
+    run.status = logged.status if logged.status != "finished" or is_whole else Run.Status.INCOMPLETE
+    run.finished_at = repeats[0].finished_at
+    run.bucket = _largest_bucket(run)
+    look_through(run)
+    run.save(update_fields=["status", "finished_at", "bucket", "strays", "unsteady"])
+
+
+def _largest_bucket(run: Run) -> Bucket | None:
+    n_responses = Counter(
+        run.repeats.filter(responses__engine_process__isnull=False).values_list(
+            "responses__engine_process__bucket", flat=True
+        )
+    )
+    return Bucket.objects.get(pk=n_responses.most_common(1)[0][0]) if n_responses else None
+
+
+def _tell(run: Run, source: Import, logged: LoggedRun, placed: Placed, times: Times, *, n_odd: int) -> None:
+    """The run's history, and the notes of its import."""
+    names = ", ".join(file["name"] for file in source.files)
+    n_repeats = CaseColumns.objects.filter(repeat__run=run).count()
+    text = f"Read from a log of {source.tool} ({names}): {placed.version}, {counted(n_repeats, 'repeat')}"
+    history.note(run.pk, "imported", f"{text}, {logged.status} there.")
+    odd = [f"{n_odd} scores are not from 0 to 1 and were not taken over."] if n_odd else []
+    timeless = [] if times.started_at or times.finished_at else [NO_TIME]
+    notes = list(dict.fromkeys([*map(storable, logged.notes), *placed.notes, *timeless, *odd]))
+    for note in notes:
+        history.note(run.pk, "import_note", note)
+    for code, text in _unclean(logged):
+        history.note(run.pk, code, text, level=Event.Level.WARNING)
+    source.notes = list(dict.fromkeys([*source.notes, *notes]))
+    source.save(update_fields=["notes"])
+
+
+def _unclean(logged: LoggedRun) -> Iterator[tuple[str, str]]:
+    there = [each for each in logged.responses if not each.error]
+    n_without = sum(not each.positions for each in there)
+    if n_without:
+        text = f"The log has no tokens of {n_without} of {len(there)} responses: their texts alone can be compared."
+        yield imported.TEXT_ONLY, text
+    marked = Counter(mark for each in there for mark in each.flags)
+    if marked:
+        listed = ", ".join(f"{n:,} {MARKED[mark]}" for mark, n in sorted(marked.items()))
+        rule = "Noise, ranges and verdicts leave out what a cache or a fallback answered."
+        yield imported.UNCLEAN, f"Of {len(there):,} responses, {listed}. {rule}"

@@ -1,0 +1,151 @@
+"""The responses of a log as a run's rows: texts, traces, columns and scores."""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import numpy as np
+
+from evalboard.core import digest, scoring
+from evalboard.core.stats import make_mark
+from evalboard.core.trace import Trace, is_truncated
+from runs.importers.records import LoggedResponse, LoggedRun, LoggedScore
+from runs.imports.buckets import Served
+from runs.imports.import_suites import recorded_scorer
+from runs.imports.times import Times, believed
+from runs.models import EngineProcess, Repeat, Response, Run, Scorer
+from runs.store import NOT_IN_LOG, Key, Place, bulk, storable, traces
+from runs.work import rollup
+
+ROWS_AT_ONCE = 2000
+CUT = ("max_tokens", "model_length")  # what Inspect calls an answer that ran out of tokens
+
+Responses = Mapping[tuple[int, int], LoggedResponse]  # (repeat, case index) → what the log has
+Traces = Mapping[tuple[int, int], Trace]
+
+
+def store_responses(
+    run: Run, repeats: Sequence[Repeat], answers: Responses, decoded: Traces, served: Served, times: Times
+) -> dict[int, set[int]]:
+    """Store a response for every case and repeat; those that the log lacks are missing. Repeat id → engine processes.
+
+    Where the log has no tokens, the text's digest stands in the trace's place: such responses are the same where their
+    texts are.
+    """
+    places = _store_traces(run, decoded)
+    rows: list[Response] = []
+    links: dict[int, set[int]] = defaultdict(set)
+    for repeat in repeats:
+        for index in range(run.suite_version.n_cases):
+            response = answers.get((repeat.index, index))
+            if response is None or response.error:
+                rows.append(_missing(repeat, index, response, times))
+                continue
+            process = served.by(response)
+            links[repeat.pk].add(process.pk)
+            trace = decoded.get((repeat.index, index))
+            place = None if trace is None else places[index, trace.digest]
+            rows.append(_row(repeat, index, response, process, trace, place, times))
+            if len(rows) >= ROWS_AT_ONCE:
+                bulk.copy_rows(rows)
+                rows = []
+    bulk.copy_rows(rows)
+    return links
+
+
+def store_scores(run: Run, repeat: Repeat, logged: LoggedRun, answers: Responses) -> int:
+    """Score a repeat as its suite says, and keep the tool's own scores; return how many of those were no scores."""
+    own = run.suite_version.scorer
+    n_cases, n_odd = run.suite_version.n_cases, 0
+    mine = {index: each for (number, index), each in answers.items() if number == repeat.index and not each.error}
+    if not scoring.is_recorded(own.spec):
+        repeat.run = run
+        rollup.score_repeat(repeat, own)
+    for name in logged.scorers:
+        given = {index: each.scores[name] for index, each in mine.items() if name in each.scores}
+        n_odd += sum(each.value is not None and not _is_score(each.value) for each in given.values())
+        if given:
+            _keep(repeat, recorded_scorer(logged, name), given, n_cases)
+    return n_odd
+
+
+def _keep(repeat: Repeat, scorer: Scorer, given: Mapping[int, LoggedScore], n_cases: int) -> None:
+    scores = np.full(n_cases, np.nan)
+    reasons: list[str | None] = [None] * n_cases
+    for index, each in given.items():
+        if each.value is not None and _is_score(each.value):
+            scores[index] = each.value
+        reasons[index] = scoring.capped(each.reason) or None
+    rollup.store_scores(repeat, scorer, scores, reasons)
+
+
+def _is_score(value: float) -> bool:
+    return math.isfinite(value) and 0 <= value <= 1
+
+
+def _store_traces(run: Run, decoded: Traces) -> dict[Key, Place]:
+    """Final blocks of traces, equal ones of a case once."""
+    different = {(index, trace.digest): trace for (_, index), trace in decoded.items()}
+    return traces.store_blocks(run.pk, sorted(different.items(), key=lambda member: member[0][0]), is_final=True)
+
+
+def _row(
+    repeat: Repeat,
+    index: int,
+    response: LoggedResponse,
+    process: EngineProcess,
+    trace: Trace | None,
+    place: Place | None,
+    times: Times,
+) -> Response:
+    text_digest = digest.text_digest(response.text)
+    reasoning = None if response.reasoning is None else storable(response.reasoning)
+    finish_reason = "length" if response.finish_reason in CUT else response.finish_reason
+    return Response(
+        repeat=repeat,
+        case_index=index,
+        engine_process=process,
+        attempt=1,
+        text=storable(response.text),
+        reasoning=reasoning,
+        is_truncated=is_truncated(text=response.text, reasoning=reasoning, finish_reason=finish_reason),
+        finish_reason=storable(response.finish_reason)[:20],
+        trace_block_id=place and place.block_id,
+        trace_slot=place and place.slot,
+        text_digest=text_digest,
+        trace_digest=text_digest if trace is None else trace.digest,
+        prompt_digest=_prompt_digest(response.prompt_token_ids),
+        n_tokens=response.n_tokens if trace is None else len(trace),
+        n_prompt_tokens=_n_prompt_tokens(response),
+        seed_sent=response.seed if response.seed is None or abs(response.seed) < 2**63 else None,
+        request_id=storable(response.request_id)[:100],
+        recorded_at=_recorded_at(response, times),
+        marks=make_mark(response.flags),
+    )
+
+
+def _missing(repeat: Repeat, index: int, response: LoggedResponse | None, times: Times) -> Response:
+    code, detail = (NOT_IN_LOG, "") if response is None else ("source_error", storable(response.error))
+    return Response(
+        repeat=repeat,
+        case_index=index,
+        attempt=1,
+        error_code=code,
+        error_detail=detail,
+        recorded_at=_recorded_at(response, times),
+    )
+
+
+def _recorded_at(response: LoggedResponse | None, times: Times) -> datetime:
+    """When the answer came as far as the log says, else when it was imported."""
+    answered_at = None if response is None else believed(response.answered_at, now=times.imported_at)
+    return answered_at or times.imported_at
+
+
+def _prompt_digest(ids: Sequence[int] | None) -> bytes | None:
+    return None if ids is None else digest.short_digest(np.asarray(ids, dtype="<i4").tobytes())
+
+
+def _n_prompt_tokens(response: LoggedResponse) -> int | None:
+    return response.n_prompt_tokens if response.prompt_token_ids is None else len(response.prompt_token_ids)

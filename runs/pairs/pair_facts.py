@@ -1,0 +1,195 @@
+"""One side of a pair as `core.compare.cause` judges it, put together from what is stored of a response.
+
+In three parts, so that a comparison of many responses builds what all of a run's have in common once.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evalboard.core.compare import CHOOSING, KnownResponse
+from evalboard.core.digest import canonical_json, digest_json
+from evalboard.core.profile import (
+    Draws,
+    is_known_by_log,
+    is_serving_known,
+    read_sampling,
+    read_temperature,
+    select_stack,
+)
+from evalboard.core.stats import name_logits
+from runs.catalogue import OneNames, is_all_that_is_known
+from runs.models import Bucket, Model, Run
+
+# What a model computes with. Tokenizers and chat templates show in the prompt's token ids, which are compared too.
+WEIGHTS = re.compile(
+    r".*\.(safetensors|bin|pt|pth|gguf|npz)|(.*/)?(adapter_|hf_quant_|quantize_|quantization_)?config\.json|params\.json"
+)
+GREEDY = {"repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0, "min_tokens": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSettings:
+    """How a run's responses were asked for; what a log does not say is None or empty.
+
+    is_adjusted: more than the logits decided which token is chosen. sampling: those of CHOOSING that are known; what is
+    no number or word stands as JSON.
+    """
+
+    max_tokens: int | None
+    stop: tuple[str, ...]
+    temperature: float | None
+    is_adjusted: bool
+    sampling: Mapping[str, float | str | bool]
+
+
+@dataclass(frozen=True, slots=True)
+class ServingFacts:
+    """What a bucket says of its responses; None is not known.
+
+    model_name, model_revision: where the weights are not known, None beside a digest of them.
+    """
+
+    weights_digest: str | None
+    model_name: str | None
+    model_revision: str | None
+    template_digest: str | None
+    fingerprint: str | None
+    bucket: int | None
+
+
+UNKNOWN_SERVING = ServingFacts(None, None, None, None, None, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseFacts:
+    """What one response says of itself, and its score. `prompt_digest` as stored."""
+
+    text: str
+    n_reasoning_tokens: int | None
+    error_code: str
+    finish_reason: str
+    prompt_digest: bytes | memoryview | None
+    n_prompt_tokens: int | None
+    seed_sent: int | None
+    score: float | None
+    scorer_digest: str | None
+
+
+def request_settings(run: Run) -> RequestSettings:
+    """Return how a run's responses were asked for. Reads its suite version and profile."""
+    sampling = run.profile.settings.get("sampling", {})
+    adjusted = any(sampling.get(name, default) != default for name, default in GREEDY.items())
+    limits, known = limits_of(run), read_sampling(run.profile.settings)
+    return RequestSettings(
+        max_tokens=limits["max_tokens"],
+        stop=tuple(limits["stop"]),
+        temperature=sampling.get("temperature"),
+        is_adjusted=adjusted or bool(sampling.get("ignore_eos")),
+        sampling={name: _plain(known[name]) for name in CHOOSING if name in known},
+    )
+
+
+def _plain(value: Any) -> float | str | bool:
+    return value if isinstance(value, float | int | str) else canonical_json(value).decode()
+
+
+def draws_of(run: Run, repeats: Iterable[int] = ()) -> Draws:
+    """Return what the run's repeats are, those of these indexes. Reads the run's profile."""
+    temperature = read_temperature(run.profile.settings["sampling"])
+    return Draws(temperature, run.seed, is_one=run.is_one_draw, repeats=tuple(repeats))
+
+
+def limits_of(run: Run) -> dict[str, Any]:
+    """Return {"max_tokens", "stop"} of the run's responses: the suite's, or what a log says was sent."""
+    if run.source_id is None:
+        return {"max_tokens": run.suite_version.max_tokens, "stop": list(run.suite_version.stop)}
+    sent = run.profile.settings["sampling"]
+    return {"max_tokens": sent.get("max_tokens"), "stop": sent.get("stop", [])}
+
+
+def stack_of(bucket: Bucket) -> str | None:
+    """Return what served, as one digest, None where nobody knows. The model that a log reports is no part of it."""
+    manifest = bucket.fingerprint.manifest
+    if not is_serving_known(manifest):
+        return None
+    if not is_known_by_log(manifest):
+        digest: str = bucket.fingerprint.digest
+        return digest
+    return digest_json(select_stack(manifest))
+
+
+def fingerprint_of(bucket: Bucket) -> str | None:
+    """Return the fingerprint's digest, None where nobody knows what served."""
+    return bucket.fingerprint.digest if is_serving_known(bucket.fingerprint.manifest) else None
+
+
+def served_beside(run: Run, other: Run, buckets: Iterable[Bucket]) -> dict[int, ServingFacts]:
+    """Return bucket id → what these buckets of two runs say of their responses. Reads model and fingerprint of each.
+
+    Where one run was read from a log and the other decoded, nothing is known of the log's: its names say nothing
+    beside digests.
+    """
+    is_one_log = (run.source_id is None) != (other.source_id is None)
+    names = OneNames()
+    return {
+        bucket.pk: UNKNOWN_SERVING
+        if is_one_log and is_known_by_log(bucket.fingerprint.manifest)
+        else _served_by(bucket, names)
+        for bucket in buckets
+    }
+
+
+def _served_by(bucket: Bucket, names: OneNames) -> ServingFacts:
+    model = bucket.model
+    is_named = is_all_that_is_known(model)
+    return ServingFacts(
+        weights_digest=None if is_named else _weights_digest(model),
+        model_name=names.of(model.name) if is_named else None,
+        model_revision=(model.revision or None) if is_named else None,
+        template_digest=model.template_digest or None,
+        fingerprint=stack_of(bucket),
+        bucket=bucket.pk,
+    )
+
+
+def _weights_digest(model: Model) -> str:
+    """Return the digest of what the model computes with, whatever its files are called."""
+    weights = [file["sha256"] for name, file in model.files.items() if WEIGHTS.fullmatch(name)]
+    return digest_json(sorted(weights)) if weights else model.digest
+
+
+def logits_of(bucket: Bucket) -> str | None:
+    """Return the name of the logits, as a floor of noise has it, None where it is not known. Reads the fingerprint."""
+    manifest = bucket.fingerprint.manifest
+    return name_logits(manifest.get("engine", {}).get("dtype"), manifest.get("hardware", {}).get("kind"))
+
+
+def make_response(settings: RequestSettings, served: ServingFacts, response: ResponseFacts | None) -> KnownResponse:
+    """Make what is known of one side; `response` is None where there is no response at all."""
+    if response is None:
+        return KnownResponse(has_response=False)
+    return KnownResponse(
+        has_response=not response.error_code,
+        error_code=response.error_code,
+        text=response.text,
+        n_reasoning_tokens=response.n_reasoning_tokens,
+        score=response.score,
+        scorer_digest=response.scorer_digest,
+        weights_digest=served.weights_digest,
+        model_name=served.model_name,
+        model_revision=served.model_revision,
+        template_digest=served.template_digest,
+        prompt_digest=None if response.prompt_digest is None else bytes(response.prompt_digest).hex(),
+        n_prompt_tokens=response.n_prompt_tokens,
+        fingerprint=served.fingerprint,
+        finish_reason=response.finish_reason or None,
+        max_tokens=settings.max_tokens,
+        stop=settings.stop,
+        temperature=settings.temperature,
+        is_adjusted=settings.is_adjusted,
+        sampling=settings.sampling,
+        seed=response.seed_sent,
+        bucket=served.bucket,
+    )

@@ -1,0 +1,91 @@
+"""Where two stored responses part, and whose words their tokens are: the same for one pair and for a comparison."""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.core.compare import Divergence, find_divergence, find_text_divergence, measure_distances
+from evalboard.core.trace import Trace, Vocabulary, join_traces
+from runs.models import Vocabulary as VocabularyRow
+
+
+@dataclass(frozen=True, slots=True)
+class TracedText:
+    """What shows where a response parts from another. trace, vocabulary_id: None where nobody stored one.
+
+    is_logged: read from another tool's log, whose numbers are decimals.
+    """
+
+    text: str
+    trace: Trace | None
+    vocabulary_id: int | None
+    is_logged: bool
+
+
+def find_parting(baseline: TracedText, candidate: TracedText) -> Divergence | None:
+    """Find how two responses part, by their texts where a trace is missing; None where traces are equal to the bit."""
+    if baseline.trace is None or candidate.trace is None:
+        return find_text_divergence(baseline.text, candidate.text)
+    words = vocabularies(baseline, candidate)
+    if words is None and baseline.trace.digest == candidate.trace.digest:
+        return None
+    is_decimal = baseline.is_logged or candidate.is_logged
+    return find_divergence(baseline.trace, candidate.trace, vocabularies=words, is_decimal=is_decimal)
+
+
+def distance_table(responses: Sequence[TracedText]) -> NDArray[np.float64]:
+    """Return float64[k, k] in nats²: 0 between equal traces, NaN where a trace or positions are missing."""
+    table = np.zeros((len(responses), len(responses)))
+    # Repeats that refer to one stored trace are measured once.
+    alike: dict[tuple[bytes, bytes, int | None, int | None], list[tuple[int, int]]] = {}
+    for at, other in combinations(range(len(responses)), 2):
+        ours, theirs = responses[at], responses[other]
+        if ours.trace is None or theirs.trace is None:
+            table[at, other] = table[other, at] = np.nan
+        elif ours.trace.digest != theirs.trace.digest:
+            known = (ours.trace.digest, theirs.trace.digest, ours.vocabulary_id, theirs.vocabulary_id)
+            alike.setdefault(known, []).append((at, other))
+    pairs = [(responses[at], responses[other]) for [(at, other), *_] in alike.values()]
+    for places, distance in zip(alike.values(), _distances(pairs), strict=True):
+        for at, other in places:
+            table[at, other] = table[other, at] = distance
+    return table
+
+
+def _distances(pairs: Sequence[tuple[TracedText, TracedText]]) -> list[float]:
+    baseline, candidate = (
+        join_traces([side.trace for side in sides if side.trace is not None])
+        for sides in (zip(*pairs, strict=True) if pairs else ((), ()))
+    )
+    distances: list[float] = measure_distances(
+        baseline, candidate, vocabularies=[vocabularies(*pair) for pair in pairs]
+    ).tolist()
+    return distances
+
+
+def vocabularies(baseline: TracedText, candidate: TracedText) -> tuple[Vocabulary, Vocabulary] | None:
+    """Return both sides' words where they differ: then only bytes can be compared. None where ids can be.
+
+    The words of logs of one model go on from one import to the next, so that their ids are the same ones.
+    """
+    ours, theirs = baseline.vocabulary_id, candidate.vocabulary_id
+    if ours is None or theirs is None or ours == theirs:
+        return None
+    if baseline.is_logged and candidate.is_logged and _is_continued(ours, theirs):
+        return None
+    return stored_words(ours), stored_words(theirs)
+
+
+@functools.lru_cache(maxsize=4)
+def stored_words(pk: int) -> Vocabulary:
+    """Read a vocabulary. It never changes, and unpacking one takes longer than the rest of a page."""
+    return Vocabulary.unpack(bytes(VocabularyRow.objects.values_list("data", flat=True).get(pk=pk)))
+
+
+@functools.lru_cache(maxsize=4)  # asked for every pair
+def _is_continued(vocabulary_id: int, other_id: int) -> bool:
+    return stored_words(vocabulary_id).agrees_with(stored_words(other_id))

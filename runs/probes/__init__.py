@@ -1,0 +1,30 @@
+"""Checks of an endpoint itself: seeds, batches, routing, canaries."""
+
+from runs.probes import probes, read
+from runs.probes.probes import (
+    PROBES,
+    claim_probe,
+    create_probe,
+    finish_probe,
+    record_calls,
+)
+from runs.probes.read import CanaryLine, ProbeWork, canaries, probe_tokens, probe_work, probes_to_mind
+from runs.probes.read_batches import comparable_batches, compare_batches
+
+__all__ = [
+    "PROBES",
+    "CanaryLine",
+    "ProbeWork",
+    "canaries",
+    "claim_probe",
+    "comparable_batches",
+    "compare_batches",
+    "create_probe",
+    "finish_probe",
+    "probe_tokens",
+    "probe_work",
+    "probes",
+    "probes_to_mind",
+    "read",
+    "record_calls",
+]

@@ -1,0 +1,245 @@
+"""Probes: asked for, claimed by one statement, recorded round by round behind the attempt's fence, ended by a finding.
+
+A probe is claimed after the replays and before any shard, and takes minutes at the most. A routing probe asks each
+worker of the pool that is able when it is created (`waits_for`): between two of them it is in the queue again.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db import transaction
+from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
+from django.db.models.functions import Now
+
+from evalboard.core.errors import InvalidInput
+from evalboard.core.probes import (
+    CANARY_CHANGES,
+    ProbeCall,
+    ProbeFinding,
+    choose_sampling,
+    complete_parameters,
+    dump_call,
+    judge_batch_probe,
+    judge_canary_probe,
+    judge_routing_probe,
+    judge_seed_probe,
+    parse_call,
+)
+from evalboard.core.profile import MAX_TESTED_BATCH, OBSERVED, count_wanted_seats, parse_profile
+from evalboard.wording.probe import describe_finding
+from runs.models import Endpoint, Probe, Profile, Run, Worker
+from runs.run import named_endpoint, named_suite_version, newest_profile
+from runs.store import storable
+from runs.work import Lease, Requests, lease_end, lost, refuse_if_nobody_can, requests, workers
+
+# A batch probe looks at what batching does, so requests must share steps.
+DEFAULT_PROFILES = {Probe.Kind.BATCH: "fast"}
+DEFAULT_PROFILE = "pinned"
+EARLIER_CANARIES = 60  # more than a canary is held against
+
+
+def create_probe(
+    *, endpoint: str, kind: str, profile: str | None = None, parameters: Mapping[str, Any], user: Any = None
+) -> Probe:
+    """Ask for a check of an endpoint; a worker of its pool claims the row.
+
+    profile: None for the one that fits the kind. parameters: those that are not given have their defaults
+    (`core.probes.parameters`); a suite is that of its newest version. Raises NotFound for names that do not exist,
+    InvalidInput with fields, and ProfileRefused when every worker seen lately says that its hardware cannot honour
+    the profile.
+    """
+    target = named_endpoint(endpoint)
+    complete = complete_parameters(kind, parameters)
+    decoding = newest_profile(profile or DEFAULT_PROFILES.get(Probe.Kind(kind), DEFAULT_PROFILE))
+    if "suite" in complete:
+        complete["suite_version"] = named_suite_version(complete["suite"], None).number
+    if fields := _problems(target, decoding, kind, complete):
+        raise InvalidInput("The probe is not valid.", fields=fields)
+    if kind == Probe.Kind.BATCH and "seats" not in parameters:
+        complete["seats"] = _seats(decoding)
+    refuse_if_nobody_can(target, decoding)
+    is_for_each = kind == Probe.Kind.ROUTING
+    with transaction.atomic():
+        probe = Probe.objects.create(
+            endpoint=target,
+            profile=decoding,
+            kind=kind,
+            parameters=complete,
+            waits_for=list(workers.able(target.pool).values_list("pk", flat=True)) if is_for_each else [],
+            created_by=user,
+        )
+        requests.ring_after_commit(target.pool, n_workers=max(1, len(probe.waits_for)))
+    return probe
+
+
+def claim_probe(*, worker: Worker, left_alone: frozenset[int] = frozenset()) -> Lease | None:
+    """Claim the oldest claimable probe of the worker's pool, or None. `left_alone` are probes it cannot serve."""
+    mine = Probe.objects.filter(Q(waits_for=[]) | Q(waits_for__contains=worker.pk)).exclude(pk__in=left_alone)
+    return PROBES.claim(mine, worker=worker)
+
+
+def record_calls(*, lease: Lease, calls: Sequence[ProbeCall]) -> None:
+    """Store the answers of one round, after those before it; that renews the lease. Raises LeaseLost.
+
+    Called again with the same round of the same worker it stores nothing: a worker whose connection went away after the
+    COMMIT sends its answers once more.
+    """
+    with PROBES.locked(lease=lease) as probe:
+        # Calls without an engine process stand for workers that are gone (`_strike_off`).
+        rounds = {(each["round"], each["worker"]) for each in probe.answers if each["engine_process"] is not None}
+        new = [_stored(call) for call in calls if (call.round, call.worker) not in rounds]
+        PROBES.write(lease=lease, answers=[*probe.answers, *new], lease_until=lease_end())
+
+
+def finish_probe(*, lease: Lease) -> None:
+    """End the probe with what it found; a routing probe only with its last worker. Raises LeaseLost.
+
+    One without any answer has failed.
+    """
+    probe = PROBES.held_row(lease).select_related("endpoint").first()
+    if probe is None:
+        raise lost(lease)
+    if others := [worker for worker in probe.waits_for if worker != lease.worker_id]:
+        with transaction.atomic():
+            PROBES.write(lease=lease, waits_for=others)
+            PROBES.let_go(PROBES.held_row(lease), "", may_fail=False)
+        return
+    # While nobody's row is locked: only this attempt could have changed the answers.
+    PROBES.finish(lease=lease, **_end(probe), waits_for=[])
+
+
+def go_on_without_the_gone() -> bool:
+    """Let routing probes wait no longer for workers that can take no work; whether there were any such."""
+    waiting = Probe.objects.filter(status=Probe.Status.QUEUED).exclude(waits_for=[])
+    return sum(map(_strike_off_gone, waiting.values_list("pk", flat=True))) > 0
+
+
+def _seats(decoding: Profile) -> int:
+    """The largest batch that the profile may decode, as far as a self-test measures; a GPU's, which is the larger."""
+    wanted = count_wanted_seats(parse_profile(decoding.settings), {"kind": "cuda"})
+    return min(wanted or MAX_TESTED_BATCH, MAX_TESTED_BATCH)
+
+
+def _problems(endpoint: Endpoint, decoding: Profile, kind: str, parameters: Mapping[str, Any]) -> dict[str, str]:
+    if endpoint.engine == Endpoint.Engine.IMPORTED:
+        return {"endpoint": "It stands for what answered according to logs, and nothing here decodes it."}
+    if decoding.settings.get("batch_class") == OBSERVED:
+        return {"profile": "It says what logs were sampled with, as far as they tell; choose one that says everything."}
+    longest = choose_sampling(kind, parameters, "")["max_tokens"]
+    if longest < endpoint.max_model_len:
+        return {}
+    words = f"Answers of {longest} tokens leave no room for a prompt in the endpoint's context of"
+    return {"parameters.max_tokens": f"{words} {endpoint.max_model_len}."}
+
+
+def _go_on(rows: QuerySet[Probe], reason: str) -> tuple[int, QuerySet[Probe]]:
+    """Let those probes go on without their owners that ask each worker; how many they were, and the others."""
+    asks_each = list(rows.exclude(waits_for=[]).values_list("pk", flat=True))
+    return sum(_go_on_without_owner(rows.filter(pk=probe), reason) for probe in asks_each), rows.filter(waits_for=[])
+
+
+def _go_on_without_owner(one: QuerySet[Probe], reason: str) -> int:
+    with transaction.atomic():
+        probe = one.select_for_update(skip_locked=True).first()
+        if probe is None or probe.owner_id is None:
+            return 0
+        _strike_off(probe, {probe.owner_id: reason})
+        return PROBES.let_go(one, reason, may_fail=False)
+
+
+def _strike_off_gone(probe_id: int) -> bool:
+    queued = Probe.objects.filter(pk=probe_id, status=Probe.Status.QUEUED).select_related("endpoint")
+    with transaction.atomic():
+        probe = queued.select_for_update(skip_locked=True, of=("self",)).first()
+        if probe is None:
+            return False
+        pool = probe.endpoint.pool
+        rests = ExpressionWrapper(Q(rests_until__gt=Now()), output_field=BooleanField())
+        gone = Worker.objects.filter(pk__in=probe.waits_for).exclude(pk__in=workers.able(pool)).annotate(rests=rests)
+        if why := {worker.pk: _why_gone(worker, rests=bool(worker.rests)) for worker in gone}:
+            _strike_off(probe, why)
+            requests.ring_after_commit(pool)
+        return bool(why)
+
+
+def _why_gone(worker: Worker, *, rests: bool) -> str:
+    if worker.stopped_at is not None:
+        return "It has stopped."
+    return "It rests, for its engine failed too often." if rests else "It was not heard of for the length of a lease."
+
+
+def _strike_off(probe: Probe, why: Mapping[int, str]) -> None:
+    """Wait for these workers no longer. Among the answers each stands as a call that no engine has seen."""
+    left_out = [ProbeCall(prompt=0, group="ask", worker=worker, error=words) for worker, words in why.items()]
+    probe.answers = [*probe.answers, *map(_stored, left_out)]
+    probe.waits_for = [worker for worker in probe.waits_for if worker not in why]
+    probe.save(update_fields=["answers", "waits_for"])
+
+
+def _stored(call: ProbeCall) -> dict[str, Any]:
+    return {**dump_call(call), "text": storable(call.text), "error": storable(call.error)}
+
+
+def _end(probe: Probe) -> dict[str, Any]:
+    """How a probe ends, by field: with its finding, or as failed where no engine gave an answer."""
+    calls = [parse_call(stored) for stored in probe.answers]
+    if all(call.error for call in calls):
+        return {"status": Probe.Status.FAILED, "error": calls[-1].error if calls else "No call was answered."}
+    finding = _judge(probe, calls)
+    numbers = dict(finding.numbers)
+    if probe.kind == Probe.Kind.ROUTING:
+        numbers["left_out"] = _left_out(calls)
+    document = {
+        "state": finding.state,
+        "sentence": describe_finding(probe.kind, finding.state, numbers),
+        "numbers": numbers,
+    }
+    return {"status": Probe.Status.FINISHED, "finding": document, "error": ""}
+
+
+def _judge(probe: Probe, calls: Sequence[ProbeCall]) -> ProbeFinding:
+    match Probe.Kind(probe.kind):
+        case Probe.Kind.SEED:
+            return judge_seed_probe(calls, random_seed=probe.parameters["random_seed"])
+        case Probe.Kind.BATCH:
+            return judge_batch_probe(calls)
+        case Probe.Kind.ROUTING:
+            return judge_routing_probe(calls, last_fingerprint=_last_fingerprint(probe))
+        case Probe.Kind.CANARY:
+            return judge_canary_probe(calls, _earlier(probe), random_seed=probe.parameters["random_seed"])
+
+
+def _left_out(calls: Sequence[ProbeCall]) -> list[dict[str, str]]:
+    why = {call.worker: call.error for call in calls if call.engine_process is None and call.worker is not None}
+    names = dict(Worker.objects.filter(pk__in=why).values_list("pk", "name"))
+    return [{"worker": names[worker], "why": words} for worker, words in why.items() if worker in names]
+
+
+def _last_fingerprint(probe: Probe) -> str | None:
+    """The one that the endpoint's last run was bound to; under this profile, for its settings are part of it."""
+    runs = Run.objects.filter(endpoint=probe.endpoint_id, profile=probe.profile_id, bucket__isnull=False)
+    return runs.order_by("-pk").values_list("bucket__fingerprint__digest", flat=True).first()
+
+
+def _earlier(probe: Probe) -> list[list[ProbeCall]]:
+    """The answers of the canaries before this one, oldest first: of the same endpoint, asked the same in every way.
+
+    They begin with the last that found a change, for what was there before it is no longer there.
+    """
+    same = Probe.objects.filter(
+        endpoint=probe.endpoint_id,
+        profile=probe.profile_id,
+        kind=probe.kind,
+        parameters=probe.parameters,
+        status=Probe.Status.FINISHED,
+        pk__lt=probe.pk,
+    )
+    newest_first: list[list[ProbeCall]] = []
+    for answers, finding in same.order_by("-pk").values_list("answers", "finding")[:EARLIER_CANARIES]:
+        newest_first.append([parse_call(stored) for stored in answers])
+        if finding is not None and finding["state"] in CANARY_CHANGES:
+            break
+    return newest_first[::-1]
+
+
+PROBES = Requests(Probe, serving="", go_on=_go_on)

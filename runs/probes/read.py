@@ -1,0 +1,268 @@
+"""Probes as they are shown, and what a worker needs to know of one that it has claimed."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+
+from django.db.models import Func, IntegerField
+from django.urls import reverse
+
+from evalboard.contract import probe as contract
+from evalboard.contract.parts import Done
+from evalboard.core.errors import NotFound
+from evalboard.core.probes import ProbeCall, choose_sampling, list_prompt_texts, parse_call, plan_calls
+from evalboard.core.trace import Vocabulary
+from evalboard.wording import probe_states
+from runs.models import Case, EngineProcess, Probe, Worker
+from runs.models import Vocabulary as Stored
+from runs.store import newest_page
+from runs.work import Serving
+
+MAX_SUITE_CASES = 200  # asked by a canary where the suite has no reference set
+TOKENS_SHOWN = 12
+CANARIES_SHOWN = 40
+
+Message = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeWork:
+    """What a worker still has to ask, round by round, and of whom. A call's `prompt` counts into `prompts`."""
+
+    serving: Serving
+    kind: str
+    parameters: dict[str, Any]
+    prompts: tuple[list[Message], ...]
+    rounds: tuple[tuple[ProbeCall, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryLine:
+    """One canary, and when it was asked for. moved, noise: in nats, None where there were too few runs for them."""
+
+    id: int
+    at: datetime
+    state: str
+    moved: float | None
+    noise: float | None
+
+
+def probe_rows(
+    *, after: int | None = None, before: int | None = None, limit: int, endpoint: str = "", kind: str = ""
+) -> tuple[contract.ProbeRow, ...]:
+    """Return up to `limit` probes, newest first: those older than `after`, or the nearest newer than `before`.
+
+    endpoint, kind: only those of it.
+    """
+    probes = Probe.objects.defer("answers").select_related("endpoint", "profile", "created_by")
+    if endpoint:
+        probes = probes.filter(endpoint__slug=endpoint)
+    if kind:
+        probes = probes.filter(kind=kind)
+    return newest_page(probes, _rows, after=after, before=before, limit=limit)
+
+
+def probes_to_mind(*, since: datetime) -> tuple[contract.ProbeRow, ...]:
+    """List what somebody must act on, newest first: of each endpoint, profile and kind the newest probe that ended."""
+    ended = Probe.objects.filter(created_at__gt=since, status__in=(Probe.Status.FINISHED, Probe.Status.FAILED))
+    alike = ("endpoint_id", "profile_id", "kind")
+    newest = ended.order_by(*alike, "-id").distinct(*alike)
+    rows = map(_row, newest.defer("answers").select_related("endpoint", "profile", "created_by"))
+    return tuple(sorted(filter(_needs_somebody, rows), key=lambda row: -int(row.id)))
+
+
+def _needs_somebody(row: contract.ProbeRow) -> bool:
+    return row.finding is None or probe_states.describe_state(row.kind, row.finding.state).standing == "bad"
+
+
+def probe_detail(probe_id: int) -> contract.Probe:
+    """Return a probe, as far as it is. Raises NotFound."""
+    probe = _probe(probe_id)
+    prompts = _prompts(probe)
+    calls = _answered(probe)
+    worker_ids = {call.worker for call in calls} | set(probe.waits_for)
+    n_planned = len(plan_calls(probe.kind, probe.parameters, prompts))
+    names = _names(worker_ids)
+    n_total = n_planned * (max(1, len(worker_ids)) if probe.kind == Probe.Kind.ROUTING else 1)
+    return contract.Probe(
+        **_common_fields(probe),
+        parameters=probe.parameters,
+        progress=Done(n_done=len(calls), n_total=n_total),
+        finding=contract.ProbeFinding(**probe.finding) if probe.finding else None,
+        error=probe.error or None,
+        workers=tuple(dict.fromkeys(names[call.worker] for call in calls if call.worker in names)),
+        waits_for=tuple(names[worker] for worker in probe.waits_for if worker in names),
+        prompts=tuple(str(messages[-1].get("content") or "") for messages in prompts),
+    )
+
+
+def probe_calls(probe_id: int) -> tuple[contract.ProbeCall, ...]:
+    """List every call of a probe in the order of its answers. Raises NotFound."""
+    calls = [parse_call(stored) for stored in _probe(probe_id).answers]
+    names = _names(call.worker for call in calls)
+    words = _vocabularies(call.engine_process for call in calls)
+    return tuple(
+        contract.ProbeCall(
+            prompt=call.prompt,
+            group=call.group,
+            round=call.round,
+            seed=call.seed,
+            text=call.text,
+            tokens=_drawn(call, words.get(call.engine_process)),
+            finish_reason=call.finish_reason or None,
+            batch_max=call.batch_max,
+            worker=names.get(call.worker) or None,
+            fingerprint=call.fingerprint or None,
+            error=call.error or None,
+        )
+        for call in calls
+    )
+
+
+def probe_state(probe_id: int) -> str:
+    """Return what `probe_detail` is made of, in short: equal texts, equal details. Raises NotFound."""
+    n_answers = Func("answers", function="jsonb_array_length", output_field=IntegerField())
+    rows = Probe.objects.filter(pk=probe_id).annotate(n=n_answers)
+    row = rows.values_list("status", "n", "waits_for", "error", "finished_at").first()
+    if row is None:
+        raise NotFound(f"There is no probe {probe_id}.")
+    return "|".join(map(str, (probe_id, *row)))
+
+
+def probe_tokens(probe_id: int, token_ids: Collection[int]) -> dict[int, str]:
+    """Return tokens by their ids, as people see them; empty where no engine process of the probe has a vocabulary."""
+    answers = Probe.objects.values_list("answers", flat=True).get(pk=probe_id) if token_ids else []
+    processes = {call["engine_process"] for call in answers}
+    process = EngineProcess.objects.filter(pk__in=processes - {None}, vocabulary__isnull=False).first()
+    if process is None or process.vocabulary is None:
+        return {}
+    words = Vocabulary.unpack(bytes(process.vocabulary.data))
+    return dict(zip(token_ids, words.draw(token_ids), strict=True))
+
+
+def canaries(probe_id: int) -> tuple[CanaryLine, ...]:
+    """List the last canaries up to this one with its endpoint, profile and parameters, oldest first."""
+    one = Probe.objects.only("endpoint", "profile", "parameters").get(pk=probe_id)
+    same = Probe.objects.filter(
+        endpoint=one.endpoint_id,
+        profile=one.profile_id,
+        kind=Probe.Kind.CANARY,
+        parameters=one.parameters,
+        status=Probe.Status.FINISHED,
+        pk__lte=probe_id,
+    )
+    return tuple(_canary_line(each) for each in reversed(same.defer("answers").order_by("-pk")[:CANARIES_SHOWN]))
+
+
+def probe_work(probe_id: int, *, worker_id: int) -> ProbeWork:
+    """Return what this worker still has to ask: what is not answered, of a routing probe by this worker itself."""
+    probe = _probe(probe_id)
+    prompts = _prompts(probe)
+    planned = plan_calls(probe.kind, probe.parameters, prompts)
+    return ProbeWork(
+        serving=_serving(probe),
+        kind=probe.kind,
+        parameters=probe.parameters,
+        prompts=prompts,
+        rounds=_rounds_left(probe, planned, worker_id),
+    )
+
+
+def _rounds_left(probe: Probe, planned: Iterable[ProbeCall], worker_id: int) -> tuple[tuple[ProbeCall, ...], ...]:
+    answered = _answered(probe)
+    if probe.kind == Probe.Kind.ROUTING:
+        others = [call for call in answered if call.worker != worker_id]
+        if others and worker_id not in probe.waits_for:
+            return ()  # whom it waited for last is gone, and what the others answered is all there is
+        answered = [call for call in answered if call.worker == worker_id]
+    done = {call.round for call in answered}
+    rounds = groupby(planned, key=lambda call: call.round)
+    return tuple(tuple(calls) for index, calls in rounds if index not in done)
+
+
+def _answered(probe: Probe) -> list[ProbeCall]:
+    """The calls that an engine has seen, without those that stand for a worker that is gone."""
+    return [call for call in map(parse_call, probe.answers) if call.engine_process is not None]
+
+
+def _serving(probe: Probe) -> Serving:
+    endpoint = probe.endpoint
+    return Serving(
+        endpoint=endpoint,
+        model_path=endpoint.model_path,
+        model_repo=endpoint.model_repo,
+        model_revision=endpoint.model_revision,
+        profile_settings=probe.profile.settings,
+        max_tokens=choose_sampling(probe.kind, probe.parameters, "")["max_tokens"],
+        stop=(),
+    )
+
+
+def _probe(probe_id: int) -> Probe:
+    probe = Probe.objects.select_related("endpoint", "profile", "created_by").filter(pk=probe_id).first()
+    if probe is None:
+        raise NotFound(f"There is no probe {probe_id}.")
+    return probe
+
+
+def _prompts(probe: Probe) -> tuple[list[Message], ...]:
+    texts = list_prompt_texts(probe.kind, probe.parameters)
+    if texts is not None:
+        return tuple([{"role": "user", "content": text}] for text in texts)
+    slug, number = probe.parameters["suite"], probe.parameters["suite_version"]
+    version_cases = Case.objects.filter(suite_version__suite__slug=slug, suite_version__number=number).order_by("index")
+    reference = list(version_cases.filter(is_reference=True)[:MAX_SUITE_CASES])
+    return tuple(case.content["messages"] for case in reference or version_cases[:MAX_SUITE_CASES])
+
+
+def _rows(probes: Iterable[Probe]) -> tuple[contract.ProbeRow, ...]:
+    return tuple(map(_row, probes))
+
+
+def _row(probe: Probe) -> contract.ProbeRow:
+    document = probe.finding
+    finding = contract.ProbeFound(state=document["state"], sentence=document["sentence"]) if document else None
+    return contract.ProbeRow(**_common_fields(probe), finding=finding)
+
+
+def _common_fields(probe: Probe) -> dict[str, Any]:
+    """Return the fields of `ProbeAsked`."""
+    return {
+        "id": str(probe.pk),
+        "endpoint": probe.endpoint.slug,
+        "kind": probe.kind,
+        "profile": probe.profile.slug,
+        "profile_version": probe.profile.version,
+        "status": probe.status,
+        "created_by": probe.created_by.get_username() if probe.created_by else None,
+        "created_at": probe.created_at,
+        "finished_at": probe.finished_at,
+        "url": reverse("probe", args=[probe.pk]),
+    }
+
+
+def _canary_line(canary: Probe) -> CanaryLine:
+    finding: dict[str, Any] = canary.finding or {}
+    numbers = finding["numbers"]
+    return CanaryLine(canary.pk, canary.created_at, finding["state"], numbers.get("statistic"), numbers.get("noise"))
+
+
+def _names(worker_ids: Iterable[int | None]) -> dict[int | None, str]:
+    known = {worker for worker in worker_ids if worker is not None}
+    return dict(Worker.objects.filter(pk__in=known).values_list("pk", "name"))
+
+
+def _vocabularies(process_ids: Iterable[int | None]) -> dict[int | None, Vocabulary]:
+    """The words that each engine process chooses among, where they are stored; each tokenizer's read once."""
+    processes = EngineProcess.objects.filter(pk__in=set(process_ids), vocabulary__isnull=False)
+    stored_as = dict(processes.values_list("pk", "vocabulary"))
+    stored = Stored.objects.filter(pk__in=set(stored_as.values()))
+    read = {each.pk: Vocabulary.unpack(bytes(each.data)) for each in stored}
+    return {process: read[vocabulary] for process, vocabulary in stored_as.items() if vocabulary in read}
+
+
+def _drawn(call: ProbeCall, words: Vocabulary | None) -> tuple[str, ...]:
+    ids = call.token_ids[:TOKENS_SHOWN]
+    return tuple(f"⟨token {token}⟩" for token in ids) if words is None else tuple(words.draw(ids))

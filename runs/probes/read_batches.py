@@ -1,0 +1,69 @@
+"""Batch probes of one endpoint held against each other: idle and loaded, one profile and another, before and after."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import QuerySet
+
+from evalboard.contract.probe import ProbesHeld
+from evalboard.core.errors import Conflict, NotFound
+from evalboard.core.probes import compare_batch_probes, parse_call
+from evalboard.wording.probe import describe_batch_comparison
+from runs.models import Probe
+
+OFFERED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLine:
+    """A batch probe that another one can be held against. `load`: how many requests were decoded beside."""
+
+    id: int
+    profile: str
+    load: int
+    state: str
+    at: datetime
+
+
+def comparable_batches(probe_id: int) -> tuple[BatchLine, ...]:
+    """List the newest other batch probes of the same endpoint and prompts that have finished; none of another kind."""
+    others = _like(_probe(probe_id)).exclude(pk=probe_id).defer("answers").select_related("profile")
+    return tuple(
+        BatchLine(each.pk, str(each.profile), each.parameters["load"], (each.finding or {})["state"], each.created_at)
+        for each in others.order_by("-pk")[:OFFERED]
+    )
+
+
+def compare_batches(probe_id: int, other_id: int) -> ProbesHeld:
+    """Compare two batch probes, the older one first. Raises NotFound, and Conflict for two that cannot be compared."""
+    probe, other = _probe(probe_id), _probe(other_id)
+    if probe_id == other_id or _like(probe).filter(pk__in=(probe_id, other_id)).count() != 2:
+        raise Conflict(
+            f"Probes {probe_id} and {other_id} must be two finished batch probes of one endpoint with the same prompts."
+        )
+    first, second = sorted((probe, other), key=lambda each: each.pk)
+    calls = ([parse_call(stored) for stored in each.answers] for each in (first, second))
+    finding = compare_batch_probes(*calls)
+    return ProbesHeld(
+        first=str(first.pk),
+        second=str(second.pk),
+        state=finding.state,
+        sentence=describe_batch_comparison(finding.state, finding.numbers),
+        numbers=dict(finding.numbers),
+    )
+
+
+def _like(probe: Probe) -> QuerySet[Probe]:
+    return Probe.objects.filter(
+        kind=Probe.Kind.BATCH,
+        endpoint=probe.endpoint_id,
+        parameters__prompts=probe.parameters.get("prompts"),
+        status=Probe.Status.FINISHED,
+    )
+
+
+def _probe(probe_id: int) -> Probe:
+    probe = Probe.objects.filter(pk=probe_id).first()
+    if probe is None:
+        raise NotFound(f"There is no probe {probe_id}.")
+    return probe

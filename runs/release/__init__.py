@@ -1,0 +1,36 @@
+"""Releases: gates, verdicts, what settles them, signatures."""
+
+from runs.release import verdicts
+from runs.release.read import ReleaseStage, release_report, release_stage, shown_stage
+from runs.release.read_list import ReleaseFilter, SuiteBadge, release_rows, rows_of, suite_badge, with_outcome
+from runs.release.read_sign_offs import SignOffRecord, sign_off_records
+from runs.release.releases import create_release
+from runs.release.settling import settle_plans, settle_release
+from runs.release.sign_offs import sign_release
+from runs.release.verdict_check import verdict_change
+from runs.release.verdicts import Decided, compare_gate, decide, decide_release
+
+__all__ = [
+    "Decided",
+    "ReleaseFilter",
+    "ReleaseStage",
+    "SignOffRecord",
+    "SuiteBadge",
+    "compare_gate",
+    "create_release",
+    "decide",
+    "decide_release",
+    "release_report",
+    "release_rows",
+    "release_stage",
+    "rows_of",
+    "settle_plans",
+    "settle_release",
+    "shown_stage",
+    "sign_off_records",
+    "sign_release",
+    "suite_badge",
+    "verdict_change",
+    "verdicts",
+    "with_outcome",
+]

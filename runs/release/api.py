@@ -1,0 +1,187 @@
+"""Releases: a candidate judged, settled by further repeats, and signed."""
+
+from functools import partial
+from typing import Any
+
+from django.urls import reverse
+from rest_framework import serializers
+from rest_framework.decorators import renderer_classes
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from evalboard.contract.base import Page
+from evalboard.contract.release import ALL_CASES, CASES, OUTCOMES, Release, ReleaseRow, Settle, SignOff
+from runs import exports
+from runs.access import READ, RUN, SIGN, credential
+from runs.api import pages, query, wire
+from runs.api.access import resource
+from runs.api.describe import TEXT, describe, one_of, text
+from runs.api.parsers import JsonLines
+from runs.api.serializers import Id, IdOrCurrent, Instant, Object, Strict, Text, Whole, read_body
+from runs.models import Verdict
+from runs.release.read import release_report
+from runs.release.read_list import ReleaseFilter, release_rows
+from runs.release.releases import create_release
+from runs.release.settling import settle_plans, settle_release
+from runs.release.sign_offs import sign_release
+from runs.release.verdicts import decide_release
+
+MAX_GATES = 50
+FILTERS = {"suite": text("its slug"), "verdict": one_of(Verdict.Word.values), "outcome": one_of(OUTCOMES)}
+
+
+class Lines(BaseRenderer):
+    """One JSON object a line, as it is."""
+
+    media_type = JsonLines.media_type
+    format = "jsonl"
+    charset = "utf-8"
+
+    def render(self, data: str, accepted_media_type: str | None = None, renderer_context: object = None) -> str:
+        return data
+
+
+class GateIn(Strict):
+    suite = Text()
+    candidate = Id()
+    baseline = IdOrCurrent(default="current")
+    tier = serializers.ChoiceField(["critical", "advisory"], default="critical")
+
+
+class ReleaseIn(Strict):
+    """One suite's fields, or `gates` with those of several."""
+
+    suite = Text(required=False)
+    candidate = Id(required=False)
+    baseline = IdOrCurrent(required=False)
+    gates = serializers.ListField(child=GateIn(), required=False, allow_empty=False, max_length=MAX_GATES)
+    policy = Text(required=False)
+    treatment = serializers.ChoiceField(["model", "stack"], default="model")
+    labels = Object(required=False)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Return what `create_release` takes: the gates as one list."""
+        single = {name: attrs.pop(name) for name in ("suite", "candidate", "baseline") if name in attrs}
+        if "gates" in attrs:
+            if single:
+                raise serializers.ValidationError(dict.fromkeys(single, "Give it within each of the gates."))
+            return attrs
+        missing = [name for name in ("suite", "candidate") if name not in single]
+        if missing:
+            raise serializers.ValidationError(dict.fromkeys(missing, "Must be given, unless `gates` are."))
+        return {**attrs, "gates": [{"baseline": "current", "tier": "critical", **single}]}
+
+
+class SignOffIn(Strict):
+    decision = serializers.ChoiceField(["approve", "reject", "waive"])
+    note = Text(required=False, allow_blank=True, default="")
+    expires_at = Instant(required=False)
+    input_digest = Text()
+
+
+class SettleIn(Strict):
+    """The numbers of the plan that were agreed to; cases: which of the plans."""
+
+    cases = serializers.ChoiceField(CASES, default=ALL_CASES)
+    look = Whole(min_value=1)
+    n_responses = Whole(min_value=1)
+
+
+@resource(GET=READ, POST=RUN)
+@describe(
+    "GET",
+    "Releases, newest first",
+    name="releases",
+    answer=Page[ReleaseRow],
+    query=FILTERS,
+    is_paged=True,
+)
+@describe(
+    "POST",
+    "Judge a candidate",
+    name="create_release",
+    body=ReleaseIn,
+    status=201,
+    answer=Release,
+    gives_headers={"Location": "the release"},
+    refuses=[404, 409],
+)
+def release_list(request: Request) -> Response:
+    """The list shows each verdict as it was decided last; reading one release decides it again where it must be."""
+    if request.method == "POST":
+        return _create(request)
+    sent = query.read(request, FILTERS)
+    wanted = ReleaseFilter(
+        suite=sent.get("suite", ""),
+        verdict=query.choice(sent, "verdict", Verdict.Word.values),
+        outcome=query.choice(sent, "outcome", OUTCOMES),
+    )
+    return pages.answer(request, partial(release_rows, wanted))
+
+
+def _create(request: Request) -> Response:
+    release = create_release(**read_body(ReleaseIn, request), user=request.user)
+    location = request.build_absolute_uri(reverse("api:release", args=[release.pk]))
+    return wire.answer(_report(release.pk), request, status=201, headers={"Location": location})
+
+
+@resource(GET=READ)
+@describe("GET", "A release with its verdict", name="release", answer=Release, refuses=[409])
+def release_detail(request: Request, release_id: int) -> Response:
+    query.read(request, is_paged=False)
+    decide_release(release_id=release_id)
+    return wire.answer(_report(release_id), request)
+
+
+@resource(POST=SIGN)
+@describe(
+    "POST",
+    "Sign a verdict",
+    name="sign_release",
+    body=SignOffIn,
+    status=201,
+    answer=SignOff,
+    refuses=[409],
+)
+def sign(request: Request, release_id: int) -> Response:
+    """409 where what the person saw, by its digest, is no longer what the release rests on."""
+    body = read_body(SignOffIn, request)
+    row = sign_release(release_id=release_id, **body, user=request.user, made_with=credential(request))
+    [line] = [each for each in release_report(release_id).signoffs if each.id == str(row.pk)]
+    return wire.answer(line, request, status=201)
+
+
+@resource(GET=READ, POST=RUN)
+@describe("GET", "What settling would cost", name="settle_plan", answer=Settle, refuses=[409])
+@describe(
+    "POST",
+    "Add the repeats that settle it",
+    name="settle",
+    body=SettleIn,
+    answer=Release,
+    refuses=[409],
+)
+def settle(request: Request, release_id: int) -> Response:
+    """GET: what settling would cost, null where repeats would not help. POST: the same numbers agree to it."""
+    query.read(request, is_paged=False)
+    if request.method == "POST":
+        settle_release(release_id=release_id, **read_body(SettleIn, request), user=request.user)
+    decide_release(release_id=release_id)
+    report = _report(release_id)
+    if request.method == "POST":
+        return wire.answer(report, request)
+    return wire.answer(Settle(plan=report.settle, targeted=report.settle_targeted, settling=report.settling), request)
+
+
+@resource(GET=READ)
+@describe("GET", "Every sign-off, oldest first", name="signoffs", answer={Lines.media_type: TEXT})
+@renderer_classes([Lines])
+def sign_off_export(request: Request) -> Response:
+    """Every sign-off, oldest first, each with whether it still follows from the one before."""
+    query.read(request, is_paged=False)
+    return Response("".join(exports.sign_off_lines()))
+
+
+def _report(release_id: int) -> Release:
+    return release_report(release_id, plans=settle_plans(release_id=release_id))

@@ -1,0 +1,115 @@
+"""The gates of a release: what its verdict's document has of each, beside the two runs that it was read from."""
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from evalboard.contract import release as contract
+from evalboard.core.stats import is_in_turn, order_by_end
+from runs.models import Gate, Repeat, Run
+from runs.pairs import draws_of
+from runs.run import model_name
+
+Document = Mapping[str, Any]  # of one gate, as core.verdict.gate_verdict writes it
+# What stands of a gate where no verdict says it: the document has null, or is still to be written.
+UNKNOWN: Document = {
+    "reasons": (),
+    "warnings": (),
+    "cases_needed": {},
+    "n_cases_judged": 0,
+    "changed": {"n_fixed": 0, "n_broken": 0, "n_unstable": 0, "fixed": (), "broken": ()},
+    "is_worth_a_look": False,
+}
+
+
+@dataclass(slots=True)
+class _Repeats:
+    """How many repeats a run has, what served them, and when those that can be judged ended."""
+
+    n: int = 0
+    bucket_ids: set[int] = field(default_factory=set)
+    ends: list[datetime] = field(default_factory=list)
+
+
+def read_gates(
+    gates: Sequence[Gate], expired: Container[int], documents: Sequence[Document], *, tolerance: float
+) -> tuple[contract.Gate, ...]:
+    """Return the gates in the order asked for.
+
+    expired: the ids of those whose baseline has. documents: of the verdict, by position; of a gate that it has none of
+    there is who stands in it, and the policy's tolerance.
+    """
+    repeats = _count_repeats(gates)
+    return tuple(
+        _gate(
+            gate,
+            {"tolerance_points": tolerance, **(_known(documents[place]) if place < len(documents) else {})},
+            repeats,
+            is_expired=gate.pk in expired,
+        )
+        for place, gate in enumerate(gates)
+    )
+
+
+def _known(document: Document) -> Document:
+    return {name: value for name, value in document.items() if value is not None}
+
+
+def _count_repeats(gates: Sequence[Gate]) -> Mapping[int, _Repeats]:
+    """Return by run how many repeats it has, and the buckets that they are bound to."""
+    counts = {run.pk: _Repeats() for gate in gates for run in (gate.baseline_run, gate.candidate_run)}
+    rows = Repeat.objects.filter(run__in=counts, cases=None).values_list(
+        "run", "columns__bucket_ids", "status", "finished_at"
+    )
+    for run_id, bucket_ids, status, finished_at in rows:
+        counts[run_id].n += 1
+        counts[run_id].bucket_ids.update(bucket_ids or ())
+        if finished_at is not None and status not in Repeat.WITHOUT_SCORE:
+            counts[run_id].ends.append(finished_at)
+    return counts
+
+
+def _find_order(gate: Gate, repeats: Mapping[int, _Repeats]) -> tuple[str, ...]:
+    """Return whose repeats ended when; none where a log says only when it was read."""
+    if gate.baseline_run.source_id is not None or gate.candidate_run.source_id is not None:
+        return ()
+    sides = {"baseline": gate.baseline_run_id, "candidate": gate.candidate_run_id}
+    return order_by_end({side: repeats[run_id].ends for side, run_id in sides.items()})
+
+
+def _gate(gate: Gate, document: Document, repeats: Mapping[int, _Repeats], *, is_expired: bool) -> contract.Gate:
+    version, order = gate.candidate_run.suite_version, _find_order(gate, repeats)
+    return contract.Gate.from_stored(
+        {**UNKNOWN, "n_cases": version.n_cases, **document},
+        suite=gate.suite.slug,
+        suite_version=version.number,
+        suite_digest=version.digest,
+        tier=gate.tier,
+        position=gate.position,
+        order=order,
+        is_in_turn=is_in_turn(order) if order else None,
+        baseline=_side(gate.baseline_run, repeats[gate.baseline_run_id], "baseline", document, is_expired=is_expired),
+        candidate=_side(gate.candidate_run, repeats[gate.candidate_run_id], "candidate", document, is_expired=False),
+    )
+
+
+def _side(run: Run, repeats: _Repeats, side: str, document: Document, *, is_expired: bool) -> contract.GateSide:
+    noise = document.get("noise", {}).get(side) or {}
+    bound = set() if run.bucket_id is None else {run.bucket_id}
+    return contract.GateSide.from_stored(
+        {name: document.get(f"{name}_{side}") for name in ("score", "interval")},
+        run=str(run.pk),
+        model=model_name(run),
+        endpoint=run.endpoint.slug,
+        profile=run.profile.slug,
+        profile_version=run.profile.version,
+        status=run.status,
+        n_repeats=repeats.n,
+        repeats=document.get(f"points_{side}", ()),
+        noise=contract.NoiseOfSide.from_stored(noise),
+        is_baseline_expired=is_expired,
+        n_buckets=len(repeats.bucket_ids | bound),
+        draws=draws_of(run),
+        is_log=run.source_id is not None,
+    )

@@ -1,0 +1,147 @@
+"""Releases as rows of a list, a fixed number of queries for any number of them; and as a suite's badge."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Case, CharField, F, Func, JSONField, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Now
+from django.urls import reverse
+
+from evalboard.contract.release import ReleaseRow, SideNamed
+from evalboard.contract.run import RunRow
+from evalboard.core.errors import NotFound
+from runs.models import Gate, Release, Run, SignOff, Suite, Verdict
+from runs.run import NEWEST_FIRST, model_name
+from runs.run import rows_of as run_rows_of
+from runs.store import newest_page
+
+UNSIGNED, VOID, EXPIRED = "unsigned", "void", "expired"
+DECIDED = {
+    SignOff.Decision.APPROVE: "approved",
+    SignOff.Decision.REJECT: "rejected",
+    SignOff.Decision.WAIVE: "waived",
+}
+SIDES = ("baseline_run", "candidate_run")
+RUNS = tuple(f"{side}__{name}" for side in SIDES for name in ("endpoint", "bucket__model"))
+HEAVY = tuple(f"{side}__bucket__model__files" for side in SIDES)
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseFilter:
+    """Which releases a list holds: with a gate of `suite`, by the verdict on their present inputs, by outcome."""
+
+    suite: str = ""
+    verdict: str = ""
+    outcome: str = ""
+
+    def releases(self) -> Any:
+        """Return them `with_outcome`, in no order."""
+        releases = with_outcome(Release.objects.all())
+        if self.suite:
+            releases = releases.filter(pk__in=Gate.objects.filter(suite__slug=self.suite).values("release"))
+        if self.verdict:
+            releases = releases.filter(verdict__word=self.verdict)
+        return releases.filter(outcome=self.outcome) if self.outcome else releases
+
+
+def release_rows(
+    wanted: ReleaseFilter = ReleaseFilter(), *, after: int | None = None, before: int | None = None, limit: int = 50
+) -> tuple[ReleaseRow, ...]:
+    """Return releases, newest first: those older than `after`, or the nearest ones newer than `before`."""
+    return newest_page(wanted.releases(), rows_of, after=after, before=before, limit=limit)
+
+
+def with_outcome(releases: "QuerySet[Release]") -> Any:
+    """Add `outcome`, which the newest sign-off decides.
+
+    It is void once the inputs are others than it was signed on, and a waiver holds until its end.
+    """
+    newest = SignOff.objects.filter(release=OuterRef("pk")).order_by("-id")
+    signed = releases.annotate(
+        decision=Subquery(newest.values("decision")[:1]),
+        signed_digest=Subquery(newest.values("input_digest")[:1]),
+        waived_until=Subquery(newest.values("expires_at")[:1]),
+    )
+    return signed.annotate(
+        outcome=Case(
+            When(decision=None, then=Value(UNSIGNED)),
+            When(verdict=None, then=Value(VOID)),
+            When(~Q(signed_digest=F("verdict__input_digest")), then=Value(VOID)),
+            When(waived_until__lte=Now(), then=Value(EXPIRED)),
+            *(When(decision=decision, then=Value(word)) for decision, word in DECIDED.items()),
+            output_field=CharField(),
+        )
+    )
+
+
+def rows_of(releases: Any) -> tuple[ReleaseRow, ...]:
+    """Return a row for each release of a queryset that came `with_outcome`, in its order; no document is read whole."""
+    light = releases.annotate(
+        summary=KeyTextTransform("summary", "verdict__document"),
+        headline=HeadlineGate("verdict__document"),
+        headline_at=KeyTextTransform("headline_gate", "verdict__document"),
+    )
+    stored = list(light.select_related("verdict__policy", "policy", "created_by").defer("verdict__document"))
+    gates: dict[int, list[Gate]] = defaultdict(list)
+    in_order = Gate.objects.filter(release__in=[release.pk for release in stored]).order_by("position")
+    for gate in in_order.select_related("suite", *RUNS).defer(*HEAVY):
+        gates[gate.release_id].append(gate)
+    return tuple(_row(release, gates[release.pk]) for release in stored)
+
+
+class HeadlineGate(Func):
+    """The gate that a verdict's document names as its headline, without its lists of cases, which may be long."""
+
+    template = "(jsonb_path_query_first(%(expressions)s, '$.gates[$.headline_gate]') - 'changed')"
+    output_field = JSONField()
+
+
+def _row(release: Any, gates: Sequence[Gate]) -> ReleaseRow:
+    verdict: Verdict | None = release.verdict
+    headline = release.headline or {}
+    shown = gates[min(int(release.headline_at or 0), len(gates) - 1)]
+    return ReleaseRow(
+        id=str(release.pk),
+        verdict=verdict.word if verdict else None,
+        outcome=release.outcome,
+        summary=release.summary or "",
+        suites=tuple(gate.suite.slug for gate in gates),
+        candidate=SideNamed(run=str(shown.candidate_run_id), model=model_name(shown.candidate_run)),
+        baseline=SideNamed(run=str(shown.baseline_run_id), model=model_name(shown.baseline_run)),
+        policy=str(verdict.policy if verdict else release.policy),
+        treatment=release.treatment,
+        difference=headline.get("difference"),
+        low=headline.get("low"),
+        high=headline.get("high"),
+        tolerance_points=headline.get("tolerance_points"),
+        labels=release.labels,
+        created_by=release.created_by.get_username() if release.created_by else None,
+        created_at=release.created_at,
+        decided_at=verdict.decided_at if verdict else None,
+        url=reverse("release", args=[release.pk]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteBadge:
+    """`verdict` is that of the suite's own gate, "" where no release judged it; then `run` is the newest or None."""
+
+    suite: str
+    verdict: str
+    run: RunRow | None
+
+
+def suite_badge(slug: str) -> SuiteBadge:
+    """Return what a suite's badge says. Raises NotFound."""
+    suite = Suite.objects.filter(slug=slug).first()
+    if suite is None:
+        raise NotFound(f"There is no suite {slug}.")
+    judged = Gate.objects.filter(suite=suite, release__verdict__isnull=False).select_related("release__verdict")
+    gate = judged.order_by("-release_id", "position").first()
+    if gate is not None and gate.release.verdict is not None:
+        return SuiteBadge(slug, str(gate.release.verdict.document["gates"][gate.position]["verdict"]), None)
+    newest = run_rows_of(Run.objects.filter(suite_version__suite=suite).order_by(*NEWEST_FIRST)[:1])
+    return SuiteBadge(slug, "", newest[0] if newest else None)

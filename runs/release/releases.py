@@ -1,0 +1,173 @@
+"""Releases: asked for, and decided at once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+
+from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.core.suite import default_policy
+from runs.baselines import current_baseline
+from runs.catalogue import OneNames, is_all_that_is_known, newest_policy
+from runs.models import Baseline, Gate, Policy, Release, Repeat, Run
+from runs.pairs import draws_of
+from runs.release import verdict_inputs, verdicts
+from runs.run import label_problems
+
+MAX_GATES = 50
+GATE_FIELDS = ("suite", "candidate", "baseline", "tier")
+CURRENT = "current"
+
+
+@dataclass(frozen=True, slots=True)
+class NewGate:
+    """A gate to be made: the runs and the baseline that its names stand for."""
+
+    candidate: Run
+    baseline: Run
+    current: Baseline | None
+    tier: str
+
+
+def create_release(
+    *,
+    gates: Sequence[Mapping[str, Any]],
+    policy: str | None = None,
+    treatment: str = Release.Treatment.MODEL,
+    labels: Mapping[str, Any] | None = None,
+    user: Any = None,
+) -> Release:
+    """Judge a candidate on one or more suites; the release comes back decided.
+
+    A gate is {"suite", "candidate": run id, "baseline": run id or "current", "tier"?}. Without a policy it is the
+    newest version of the one that the first critical gate's suite carries, else `strict`, or `paired` where the
+    candidate's runs are sampled. Raises InvalidInput with
+    fields such as `gates[0].candidate`, NotFound, or Conflict where a run has not ended or there is no current
+    baseline; then nothing is stored.
+    """
+    fields = label_problems(labels or {}) | _shape_problems(gates)
+    if treatment not in Release.Treatment.values:
+        fields["treatment"] = f"Must be one of: {', '.join(Release.Treatment.values)}."
+    if fields:
+        raise InvalidInput("The release is not valid.", fields=fields)
+    with transaction.atomic():
+        # Locked in one order: a deletion of one of them waits, and finds the gate.
+        wanted = {gate[side] for gate in gates for side in ("candidate", "baseline") if gate[side] != CURRENT}
+        list(Run.objects.select_for_update(no_key=True).filter(pk__in=wanted).order_by("pk").values_list("pk"))
+        new = [_find_gate(gate, f"gates[{place}]") for place, gate in enumerate(gates)]
+        _refuse_unfit(new)
+        release = Release.objects.create(
+            policy=_policy(policy, new), treatment=treatment, labels=dict(labels or {}), created_by=user
+        )
+        Gate.objects.bulk_create(
+            Gate(
+                release=release,
+                position=position,
+                suite=gate.candidate.suite_version.suite,
+                tier=gate.tier,
+                baseline_run=gate.baseline,
+                candidate_run=gate.candidate,
+                baseline=gate.current,
+            )
+            for position, gate in enumerate(new)
+        )
+        release.verdict = verdicts.decide_release(release_id=release.pk)
+    return release
+
+
+def _shape_problems(gates: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    if not 1 <= len(gates) <= MAX_GATES:
+        return {"gates": f"Name 1 to {MAX_GATES} gates."}
+    fields: dict[str, str] = {}
+    for place, gate in enumerate(gates):
+        at = f"gates[{place}]"
+        fields |= {f"{at}.{name}": "Unknown field." for name in sorted(set(gate) - set(GATE_FIELDS))}
+        if not isinstance(gate.get("suite"), str):
+            fields[f"{at}.suite"] = "Name the suite."
+        if not _is_id(gate.get("candidate")):
+            fields[f"{at}.candidate"] = "Must be the id of a run."
+        if not _is_id(gate.get("baseline")) and gate.get("baseline") != CURRENT:
+            fields[f"{at}.baseline"] = f'Must be the id of a run, or "{CURRENT}".'
+        if gate.get("tier", Gate.Tier.CRITICAL) not in Gate.Tier.values:
+            fields[f"{at}.tier"] = f"Must be one of: {', '.join(Gate.Tier.values)}."
+    if not fields and all(gate.get("tier") == Gate.Tier.ADVISORY for gate in gates):
+        fields["gates"] = "Advisory gates decide nothing; at least one must be critical."
+    return fields
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**63
+
+
+def _find_gate(gate: Mapping[str, Any], at: str) -> NewGate:
+    candidate = _run(gate["candidate"])
+    suite = candidate.suite_version.suite
+    if suite.slug != gate["suite"]:
+        fields = {f"{at}.candidate": f"Must be a run of suite {gate['suite']}; run {candidate.pk} is of {suite.slug}."}
+        raise InvalidInput("The release is not valid.", fields=fields)
+    current = None
+    if gate["baseline"] == CURRENT:
+        line, profile = candidate.endpoint.line, candidate.profile.slug
+        current = current_baseline(suite=suite, line=line, profile_slug=profile)
+        if current is None:
+            text = f"Suite {suite.slug} has no baseline for model line {line} under profile {profile}; set one on"
+            raise Conflict(f"{text} the suite's page, or name a run.")
+    baseline = _run(gate["baseline"] if current is None else current.run_id)
+    fields = {}
+    if baseline.pk == candidate.pk:
+        fields[f"{at}.baseline"] = f"Run {baseline.pk} is the candidate; a run is not judged against itself."
+    elif baseline.suite_version.suite_id != candidate.suite_version.suite_id:
+        fields[f"{at}.baseline"] = f"Must be a run of suite {suite.slug}."
+    if fields:
+        raise InvalidInput("The release is not valid.", fields=fields)
+    return NewGate(candidate, baseline, current, gate.get("tier", Gate.Tier.CRITICAL))
+
+
+def _run(run_id: int) -> Run:
+    run = Run.objects.select_related(*verdict_inputs.RUN).filter(pk=run_id).first()
+    if run is None:
+        raise NotFound(f"There is no run {run_id}.")
+    return run
+
+
+def _refuse_unfit(gates: Sequence[NewGate]) -> None:
+    """Raise Conflict or InvalidInput for what no release can judge.
+
+    It judges one candidate, whose runs and baselines have ended and hold something that can be judged.
+    """
+    runs = {run.pk: run for gate in gates for run in (gate.candidate, gate.baseline)}
+    for run in runs.values():
+        if not run.is_terminal:
+            raise Conflict(f"Run {run.pk} is {run.status}; a release judges runs that have ended.")
+    judged = Repeat.objects.filter(run__in=runs, cases=None).exclude(status__in=Repeat.WITHOUT_SCORE)
+    empty = set(runs) - set(judged.values_list("run", flat=True))
+    if empty:
+        run = runs[min(empty)]
+        raise Conflict(f"Run {run.pk} is {run.status} and has no repeat that could be judged.")
+    fields: dict[str, str] = {}
+    seen: set[tuple[int, int]] = set()
+    served = [gate.candidate.bucket.model for gate in gates if gate.candidate.bucket is not None]
+    names = OneNames()
+    models = {
+        (names.of(model.name), model.revision) if is_all_that_is_known(model) else (model.digest,) for model in served
+    }
+    if len(models) > 1:
+        fields["gates"] = "The candidates are of several models; a release judges one."
+    for place, gate in enumerate(gates):
+        pair = (gate.baseline.pk, gate.candidate.pk)
+        if pair in seen:
+            fields[f"gates[{place}]"] = "The same two runs stand in another gate."
+        seen.add(pair)
+    if fields:
+        raise InvalidInput("The release is not valid.", fields=fields)
+
+
+def _policy(slug: str | None, gates: Sequence[NewGate]) -> Policy:
+    if slug:
+        return newest_policy(slug)
+    first = next(gate for gate in gates if gate.tier == Gate.Tier.CRITICAL)
+    own = first.candidate.suite_version.suite.policy
+    if own is not None:
+        return newest_policy(own.slug)
+    return newest_policy(default_policy(is_sampled=draws_of(first.candidate).is_sampled))

@@ -1,0 +1,268 @@
+"""Settling: further repeats on both sides of an inconclusive release, within what a person has confirmed.
+
+They are of all cases, up to the next look that helps, or of the noisiest cases alone.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+from typing import Any
+
+from django.db import transaction
+
+from evalboard.contract.release import ALL_CASES, NOISIEST_CASES, RepeatsToAdd, SettlePlan
+from evalboard.core.errors import Conflict, NotFound
+from evalboard.core.trace import pack_selection
+from evalboard.wording.numbers import counted
+from runs.catalogue import newer_stacks
+from runs.models import Gate, Release, Repeat, Run, Settling, Verdict
+from runs.release import verdict_inputs, verdicts
+from runs.release.targeted import choose_cases
+from runs.run import MAX_REPEATS, one_draw_refusal, put_to_work, store_in_turn
+from runs.work import queue, refuse_if_nobody_can
+
+
+@dataclass(frozen=True, slots=True)
+class SettlePlans:
+    """What would settle a release: repeats of all cases, or of the noisiest alone; None where they would not."""
+
+    whole: SettlePlan | None = None
+    targeted: SettlePlan | None = None
+
+    def of(self, cases: str) -> SettlePlan | None:
+        return self.targeted if cases == NOISIEST_CASES else self.whole
+
+
+NO_PLANS = SettlePlans()
+
+
+def settle_plans(*, release_id: int, gates: Sequence[Gate] | None = None) -> SettlePlans:
+    """Return what settling would take, of the gates that keep the verdict open.
+
+    `minutes`: by the speed that these runs had, None where it is not known. `refused` says why it cannot be done as
+    things are. There is no plan while a run is at work: its end decides anew. `gates`: of the release, where they were
+    just read. Raises NotFound.
+    """
+    release = Release.objects.select_related("verdict", "policy").filter(pk=release_id).first()
+    if release is None:
+        raise NotFound(f"There is no release {release_id}.")
+    return _plans(release, gates)
+
+
+def settle_release(*, release_id: int, look: int, n_responses: int, cases: str = ALL_CASES, user: Any) -> Settling:
+    """Add the planned repeats, in turn, so that a drift in load meets both sides alike.
+
+    `look` and `n_responses` are the plan's numbers as the person saw them, `cases` says which of the plans. Raises
+    NotFound, or Conflict where the plan is another one by now, or cannot be carried out; then nothing is added.
+    """
+    verdicts.decide_release(release_id=release_id)
+    with transaction.atomic():
+        locked = Release.objects.select_for_update(no_key=True, of=("self",)).select_related("verdict", "policy")
+        release = locked.get(pk=release_id)
+        gates = verdict_inputs.read_release_gates(release)
+        ids = {run for gate in gates for run in (gate.baseline_run_id, gate.candidate_run_id)}
+        list(Run.objects.select_for_update(no_key=True).filter(pk__in=ids).order_by("pk").values_list("pk"))
+        plan = _plans(release).of(cases)
+        if plan is None:
+            raise Conflict("Repeats would not settle this release as it stands now; look at its page again.")
+        if plan.refused:
+            raise Conflict(plan.refused)
+        if (plan.look, plan.n_responses) != (look, n_responses):
+            text = f"it is {plan.n_responses:,} responses up to {plan.look} repeats by now"
+            raise Conflict(f"The plan has changed: {text}. Confirm those numbers.")
+        stored = [
+            {"run": each.run_id, "n_before": each.n_before, "n_more": each.n_more, "n_chosen": each.n_chosen}
+            for each in plan.runs
+        ]
+        settling = Settling.objects.create(
+            release=release, look=look, plan=stored, estimated_minutes=plan.minutes, asked_by=user
+        )
+        _add(plan.runs, f"to settle release {release_id}", _choose(gates) if cases == NOISIEST_CASES else {})
+    return settling
+
+
+@dataclass(frozen=True, slots=True)
+class _Lacking:
+    """What a run lacks: n_more repeats, of n_cases where these are not all, for its gate to be decided at the look."""
+
+    look: int
+    n_more: int
+    n_cases: int | None = None
+
+
+def _plans(release: Release, gates: Sequence[Gate] | None = None) -> SettlePlans:
+    if release.verdict is None or release.verdict.word != Verdict.Word.INCONCLUSIVE:
+        return NO_PLANS
+    gates = verdict_inputs.read_release_gates(release) if gates is None else gates
+    runs = {run.pk: run for gate in gates for run in (gate.baseline_run, gate.candidate_run)}
+    if not all(run.is_terminal for run in runs.values()):
+        return NO_PLANS
+    repeats = list(Repeat.objects.filter(run__in=runs).order_by("index"))
+    judged = [
+        (gate, known)
+        for gate, known in zip(gates, release.verdict.document["gates"], strict=True)
+        if gate.tier == Gate.Tier.CRITICAL and known["verdict"] == Verdict.Word.INCONCLUSIVE
+    ]
+    whole = [known for _, known in judged if known["repeats_needed"] is not None]
+    targeted = [known.get("targeted_settling") for _, known in judged]
+    return SettlePlans(
+        whole=_plan(
+            _count_lacking(judged, repeats), runs, repeats, chances=[known.get("settling_chance") for known in whole]
+        ),
+        # One suite that such repeats would leave open is left to those of all cases.
+        targeted=_plan(
+            _count_targeted_lacking(judged, repeats) if all(targeted) else {},
+            runs,
+            repeats,
+            chances=[each["chance"] for each in targeted if each],
+        ),
+    )
+
+
+def _plan(
+    lacking: Mapping[int, _Lacking],
+    runs: Mapping[int, Run],
+    repeats: Sequence[Repeat],
+    *,
+    chances: Sequence[float | None],
+) -> SettlePlan | None:
+    """Return a plan of what runs lack, by their ids; chances: that it settles each gate."""
+    planned = tuple(
+        RepeatsToAdd(
+            run=str(run),
+            n_more=each.n_more,
+            n_chosen=each.n_cases,
+            n_before=sum(repeat.run_id == run for repeat in repeats),
+        )
+        for run, each in sorted(lacking.items())
+        if each.n_more
+    )
+    if not planned:
+        return None
+    known = [chance for chance in chances if chance is not None]
+    return SettlePlan(
+        look=max(each.look for each in lacking.values()),
+        chosen=ALL_CASES if all(each.n_chosen is None for each in planned) else NOISIEST_CASES,
+        chance=math.prod(known) if len(known) == len(chances) else None,
+        n_responses=sum(each.n_more * _n_cases(each, runs[each.run_id]) for each in planned),
+        runs=planned,
+        minutes=_minutes(planned, runs, repeats),
+        refused=_refusal([runs[each.run_id] for each in planned], planned),
+    )
+
+
+def _n_cases(each: RepeatsToAdd, run: Run) -> int:
+    return run.suite_version.n_cases if each.n_chosen is None else each.n_chosen
+
+
+def _count_lacking(judged: Sequence[tuple[Gate, Mapping[str, Any]]], repeats: Sequence[Repeat]) -> dict[int, _Lacking]:
+    """Return by run the repeats of all cases that it lacks for its gate's look. judged: open gates, as they were."""
+    counts = Counter(each.run_id for each in repeats if each.cases is None and each.status not in Repeat.WITHOUT_SCORE)
+    lacking: dict[int, _Lacking] = {}
+    for gate, known in judged:
+        if known["repeats_needed"] is None:
+            continue
+        look = min(known["k_baseline"], known["k_candidate"]) + known["repeats_needed"]
+        for run in (gate.baseline_run_id, gate.candidate_run_id):
+            mine = _Lacking(look, max(look - counts[run], 0))
+            lacking[run] = max(lacking.get(run, mine), mine, key=lambda each: (each.look, each.n_more))
+    return lacking
+
+
+def _count_targeted_lacking(
+    judged: Sequence[tuple[Gate, Mapping[str, Any]]], repeats: Sequence[Repeat]
+) -> dict[int, _Lacking]:
+    """Return the same of the noisiest cases. The first look that counts them is the one that was taken last."""
+    chosen = _choose([gate for gate, _ in judged])
+    counts = Counter(
+        each.run_id
+        for each in repeats
+        if each.cases is not None
+        and each.status not in Repeat.WITHOUT_SCORE
+        and bytes(each.cases) == chosen.get(each.run_id)
+    )
+    lacking: dict[int, _Lacking] = {}
+    for gate, known in judged:
+        offer = known["targeted_settling"]
+        for run in (gate.baseline_run_id, gate.candidate_run_id):
+            lacking[run] = _Lacking(known["look"], max(offer["repeats"] - counts[run], 0), offer["n_cases"])
+    return lacking
+
+
+def _choose(gates: Sequence[Gate]) -> dict[int, bytes]:
+    """Return by run the cases that targeted repeats of its gate are of, packed."""
+    chosen: dict[int, bytes] = {}
+    for gate in gates:
+        cases = choose_cases(gate.baseline_run, gate.candidate_run)
+        if cases is not None:
+            chosen |= dict.fromkeys((gate.baseline_run_id, gate.candidate_run_id), pack_selection(cases))
+    return chosen
+
+
+def _refusal(runs: Sequence[Run], planned: Sequence[RepeatsToAdd]) -> str | None:
+    newer = newer_stacks(runs)
+    for run, each in zip(runs, planned, strict=True):
+        if run.source_id is not None:
+            return f"Run {run.pk} was read from a log, and nothing here decodes it; it can have no more repeats."
+        if run.is_one_draw:
+            return one_draw_refusal(run)
+        if run.status != Run.Status.FINISHED:
+            return f"Run {run.pk} is {run.status}; repeats are added to runs that have finished."
+        if run.pk in newer:
+            text = (
+                f"Another stack serves {run.endpoint} under {run.profile.slug} {newer[run.pk].since()}, so run {run.pk}"
+            )
+            return f"{text} can have no more repeats. Run both sides again."
+        if each.n_before + each.n_more > MAX_REPEATS:
+            return f"Run {run.pk} would have more than {MAX_REPEATS} repeats."
+    return None
+
+
+def _minutes(planned: Sequence[RepeatsToAdd], runs: Mapping[int, Run], repeats: Sequence[Repeat]) -> float | None:
+    """Return the time it takes: pools work side by side, a pool's runs in turn; None where a speed is not known."""
+    seconds: dict[str, float] = {}
+    for each in planned:
+        run = runs[each.run_id]
+        ended = [repeat.finished_at for repeat in repeats if repeat.run_id == run.pk and repeat.finished_at is not None]
+        one = _seconds_a_repeat(run, sorted(ended))
+        if one is None:
+            return None
+        share = _n_cases(each, run) / run.suite_version.n_cases
+        seconds[run.endpoint.pool] = seconds.get(run.endpoint.pool, 0.0) + one * each.n_more * share
+    return max(seconds.values()) / 60
+
+
+def _seconds_a_repeat(run: Run, ended: Sequence[datetime]) -> float | None:
+    """Return the median time between the ends of two repeats, so that one long pause says nothing."""
+    if run.started_at is None or not ended:
+        return None
+    steps = zip([run.started_at, *ended], ended, strict=False)
+    seconds = median((later - before).total_seconds() for before, later in steps)
+    return seconds if seconds > 0 else None
+
+
+def _add(planned: Sequence[RepeatsToAdd], why: str, cases: Mapping[int, bytes]) -> None:
+    """Store the repeats and put their runs to work. cases: by run, what targeted repeats decode."""
+    ids = [each.run_id for each in planned]
+    runs = {
+        run.pk: run
+        for run in Run.objects.filter(pk__in=ids).select_related("suite_version", "profile", "endpoint", "created_by")
+    }
+    for run in runs.values():
+        refuse_if_nobody_can(run.endpoint, run.profile)
+    n_more: Counter[Any] = Counter()  # by whose run it is
+    for each in planned:
+        run = runs[each.run_id]
+        n_more[run.created_by] += each.n_more * _n_cases(each, run)
+    for person in sorted(filter(None, n_more), key=lambda person: person.pk):
+        queue.refuse_beyond_limit(person, n_more[person])
+    indexes = [(runs[each.run_id], range(each.n_before + 1, each.n_before + each.n_more + 1)) for each in planned]
+    store_in_turn(indexes, cases)
+    for each in planned:
+        others = " and ".join(f"run {other}" for other in runs if other != each.run_id)
+        in_turn = f", in turn with {others}" if others else ""
+        noisiest = "" if each.n_chosen is None else f" of the {counted(each.n_chosen, 'case')} most likely to flip"
+        put_to_work(runs[each.run_id], f"{counted(each.n_more, 'repeat')}{noisiest} added {why}{in_turn}.")

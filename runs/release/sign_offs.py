@@ -1,0 +1,137 @@
+"""Sign-offs: what a person decides on a verdict, bound to what it rests on, in a history that only grows."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, transaction
+
+from evalboard.core.errors import Conflict, InvalidInput, Refused
+from evalboard.wording.verdict_names import verdict_name
+from runs import sign_off_chain
+from runs.access import roles
+from runs.models import Gate, Release, Run, SignOff, Verdict
+from runs.release import verdicts
+from runs.release.verdict_check import verdict_change
+
+MAX_NOTE = 2000
+MAX_WAIVER = timedelta(days=366)
+REPLACED = "The verdict that was looked at has been replaced; look at the release again."
+
+# Lets readers pass and one writer at a time: the next row of the chain follows from the one before.
+ONE_WRITER = "LOCK TABLE runs_signoff IN SHARE ROW EXCLUSIVE MODE"
+
+
+def sign_release(
+    *,
+    release_id: int,
+    decision: str,
+    note: str = "",
+    input_digest: str,
+    expires_at: datetime | None = None,
+    user: Any,
+    made_with: str = "",
+) -> SignOff:
+    """Approve a `ship`, reject anything, or waive what is no `ship` for a reason and until a day.
+
+    `input_digest` is that of the verdict that the person saw, `made_with` what access.credential says of the request.
+    Raises Refused for who may not sign, NotFound, InvalidInput with fields, or Conflict where the verdict is another
+    one by now, is not what its inputs give, is not of a kind that can be so decided, or waits for repeats.
+    """
+    if not roles.may(user, roles.SIGN):
+        raise Refused("This needs the right to sign.")
+    seen = verdicts.decide_release(release_id=release_id)
+    if change := verdict_change(seen):
+        raise Conflict(f"Nothing was signed. {change}")
+    with transaction.atomic():
+        locked = Release.objects.select_for_update(no_key=True, of=("self",)).select_related(
+            "policy", "verdict__policy"
+        )
+        release = locked.get(pk=release_id)
+        now = _now()
+        _refuse_wrong_input(decision, note, expires_at, now)
+        verdict = _present_verdict(release, input_digest)
+        verdict_digest = sign_off_chain.verdict_digest(verdict)
+        if verdict_digest != sign_off_chain.verdict_digest(seen):  # changed since it was taken anew
+            raise Conflict(REPLACED)
+        _refuse_wrong_kind(decision, verdict)
+        _refuse_own_release(decision, release, user)
+        with connection.cursor() as cursor:
+            cursor.execute(ONE_WRITER)
+        last = SignOff.objects.order_by("-id").values_list("digest", flat=True).first()
+        row = SignOff(
+            release=release,
+            verdict=verdict,
+            person=user,
+            person_name=user.get_username(),
+            decision=decision,
+            note=note.strip(),
+            expires_at=expires_at,
+            input_digest=input_digest,
+            created_at=now,
+            made_with=made_with,
+            version=sign_off_chain.VERSION,
+            verdict_digest=verdict_digest,
+            previous_digest=last or "",
+        )
+        row.digest = sign_off_chain.digest_of(row)
+        row.save(force_insert=True)
+    return row
+
+
+def _now() -> datetime:
+    """Return the time by the database's clock, as all times that are compared."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        now: datetime = cursor.fetchone()[0]
+    return now
+
+
+def _refuse_wrong_input(decision: str, note: str, expires_at: datetime | None, now: datetime) -> None:
+    fields: dict[str, str] = {}
+    if decision not in SignOff.Decision.values:
+        fields["decision"] = f"Must be one of: {', '.join(SignOff.Decision.values)}."
+    if len(note) > MAX_NOTE or "\0" in note:
+        fields["note"] = f"Use at most {MAX_NOTE:,} characters."
+    elif decision in (SignOff.Decision.REJECT, SignOff.Decision.WAIVE) and not note.strip():
+        fields["note"] = "Say why."
+    if decision != SignOff.Decision.WAIVE and expires_at is not None:
+        fields["expires_at"] = "Only a waiver ends."
+    elif decision == SignOff.Decision.WAIVE and not _is_within_a_year(expires_at, now):
+        fields["expires_at"] = f"Must lie within the next {MAX_WAIVER.days} days, with its offset from UTC."
+    if fields:
+        raise InvalidInput("The sign-off is not valid.", fields=fields)
+
+
+def _is_within_a_year(expires_at: datetime | None, now: datetime) -> bool:
+    return expires_at is not None and expires_at.tzinfo is not None and now < expires_at <= now + MAX_WAIVER
+
+
+def _present_verdict(release: Release, input_digest: str) -> Verdict:
+    """Return the verdict that is signed on: the one that was seen, while nothing that it rests on moves."""
+    sides = Gate.objects.filter(release=release).values_list("baseline_run", "candidate_run")
+    ids = {run for pair in sides for run in pair}
+    at_work = Run.objects.filter(pk__in=ids).exclude(status__in=Run.TERMINAL).order_by("pk").first()
+    if at_work is not None:
+        raise Conflict(f"Run {at_work.pk} is {at_work.status}; sign when the verdict rests on what has ended.")
+    verdict = release.verdict
+    if verdict is None or verdict.input_digest != input_digest or verdicts.present_digest(release) != input_digest:
+        raise Conflict(REPLACED)
+    return verdict
+
+
+def _refuse_wrong_kind(decision: str, verdict: Verdict) -> None:
+    is_ship = verdict.word == Verdict.Word.SHIP
+    if decision == SignOff.Decision.APPROVE and not is_ship:
+        raise Conflict(f"Only ship can be approved, and this is {verdict_name(verdict.word)}; waive it, or reject it.")
+    if decision == SignOff.Decision.WAIVE and is_ship:
+        raise Conflict("A ship needs no waiver; approve it, or reject it.")
+
+
+def _refuse_own_release(decision: str, release: Release, user: Any) -> None:
+    """Raise Refused: where the installation asks for two people, its maker may stop a release only."""
+    if settings.FOUR_EYES and decision != SignOff.Decision.REJECT and release.created_by_id == user.pk:
+        raise Refused(
+            "You made this release, and here somebody else approves or waives it (EVALBOARD_FOUR_EYES). "
+            "You may reject it."
+        )

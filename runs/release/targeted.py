@@ -1,0 +1,101 @@
+"""Repeats of the noisiest cases alone: which cases these are, and which such repeats a gate's two runs share.
+
+The cases are chosen by the flip chances that the margins of the baseline's first repeat foretell; never by what a
+comparison showed.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from django.db.models import F
+from numpy.typing import NDArray
+
+from evalboard.core.stats import choose_noisiest
+from evalboard.core.trace import unpack_chances, unpack_scores, unpack_selection
+from evalboard.core.verdict import TargetedScores
+from runs.models import CaseColumns, Gate, Repeat, RepeatScore, Run
+from runs.store import score_digest
+
+
+@dataclass(frozen=True, slots=True)
+class TargetedInputs:
+    """Targeted repeats of one selection that both runs of a gate have: their scores, by their place in the run.
+
+    n_before: as core.verdict.TargetedScores has it.
+    """
+
+    cases: bytes
+    baseline: tuple[RepeatScore, ...]
+    candidate: tuple[RepeatScore, ...]
+    n_before: int
+
+    @property
+    def digests(self) -> dict[str, list[str]]:
+        """Return the digests of the scores by side."""
+        return {
+            name: [score.digest or score_digest(score) for score in scores]
+            for name, scores in (("baseline", self.baseline), ("candidate", self.candidate))
+        }
+
+    def load(self, n_cases: int) -> TargetedScores:
+        """Return the scores, float64[n_cases, k] of each side, NaN where missing or not chosen."""
+        sides = [
+            np.column_stack([unpack_scores(bytes(score.scores), n_cases) for score in scores])
+            for scores in (self.baseline, self.candidate)
+        ]
+        chosen = unpack_selection(self.cases, n_cases)
+        return TargetedScores(is_chosen=chosen, baseline=sides[0], candidate=sides[1], n_before=self.n_before)
+
+
+def find_targeted(gates: Sequence[Gate]) -> Mapping[int, TargetedInputs]:
+    """Return by gate the targeted repeats that have ended and enter its verdict, of gates that have some."""
+    runs = {run for gate in gates for run in (gate.baseline_run_id, gate.candidate_run_id)}
+    own = RepeatScore.objects.filter(repeat__run__in=runs, scorer=F("repeat__run__suite_version__scorer"))
+    ended = own.filter(repeat__finished_at__isnull=False).exclude(repeat__cases=None)
+    ended = ended.exclude(repeat__status__in=Repeat.WITHOUT_SCORE).select_related("repeat").order_by("repeat__index")
+    by_run: dict[int, dict[bytes, list[RepeatScore]]] = defaultdict(lambda: defaultdict(list))
+    for score in ended.defer("reasons", "answers"):
+        by_run[score.repeat.run_id][bytes(score.repeat.cases or b"")].append(score)
+    if not by_run:
+        return {}
+    whole = _read_whole(by_run)
+    known = ((gate.pk, _shared(gate, by_run, whole)) for gate in gates)
+    return {gate: targeted for gate, targeted in known if targeted is not None}
+
+
+def choose_cases(baseline: Run, candidate: Run) -> NDArray[np.bool_] | None:
+    """Return bool[n_cases], the cases that further repeats of both runs may be confined to; None where nothing
+    foretells them, or the runs have no cases in common by their places, or one was read from a log.
+    """
+    if baseline.suite_version_id != candidate.suite_version_id or baseline.source_id or candidate.source_id:
+        return None
+    foretold = CaseColumns.objects.filter(repeat__run=baseline, flip_chances__isnull=False)
+    packed = foretold.values_list("flip_chances", flat=True).first()
+    return None if packed is None else choose_noisiest(unpack_chances(bytes(packed)))
+
+
+def _read_whole(runs: Mapping[int, object]) -> Mapping[int, list[int]]:
+    """Return by run the ids of the repeats of all cases that are judged."""
+    rows = Repeat.objects.filter(cases=None, run__in=runs, finished_at__isnull=False)
+    ids: dict[int, list[int]] = defaultdict(list)
+    for run_id, repeat_id in rows.exclude(status__in=Repeat.WITHOUT_SCORE).values_list("run", "pk"):
+        ids[run_id].append(repeat_id)
+    return ids
+
+
+def _shared(
+    gate: Gate, by_run: Mapping[int, Mapping[bytes, list[RepeatScore]]], whole: Mapping[int, list[int]]
+) -> TargetedInputs | None:
+    """Return what both runs have of one selection, the baseline's first where there are several."""
+    if gate.baseline_run.suite_version_id != gate.candidate_run.suite_version_id:
+        return None
+    ours, theirs = (by_run.get(run, {}) for run in (gate.baseline_run_id, gate.candidate_run_id))
+    cases = next((cases for cases in ours if cases in theirs), None)
+    if cases is None:
+        return None
+    sides = (ours[cases], theirs[cases])
+    both_began = max(side[0].repeat_id for side in sides)  # repeats are stored in the order in which they are added
+    n_before = min(sum(pk < both_began for pk in whole[side[0].repeat.run_id]) for side in sides)
+    return TargetedInputs(cases, tuple(sides[0]), tuple(sides[1]), n_before)

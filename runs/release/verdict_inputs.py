@@ -1,0 +1,240 @@
+"""What a release's verdict rests on: its gates' columns and scores, what served them, and whether a baseline expired.
+
+`find` costs the same few queries for any size of run, so that a verdict that still holds is known in milliseconds;
+`load` reads one gate's columns.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db.models import Count, Q
+
+from evalboard.core import digest
+from evalboard.core.profile import Draws
+from evalboard.core.stats import is_in_turn, order_by_end
+from evalboard.core.verdict import VERDICT_RULES, GateQuestion
+from runs.catalogue import expiry
+from runs.compare import Inputs, SideKey
+from runs.compare import inputs as comparison_inputs
+from runs.models import Case, Gate, Release, Repeat, Response, Rotation, Run
+from runs.pairs import pair_facts
+from runs.release.targeted import TargetedInputs, choose_cases, find_targeted
+from runs.store import stored_columns
+
+RUN = ("suite_version__suite", "suite_version__scorer", "endpoint", "profile", "bucket__model", "bucket__fingerprint")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideInputs:
+    """One side of a gate. `places`: of the repeats that are judged, in the order of `key`; `n_left_out` of the others.
+
+    n_processes: engine processes that decoded them. broken_pins: names, each once. n_unvouched, n_truncated: responses.
+    """
+
+    run: Run
+    key: SideKey
+    places: tuple[int, ...]
+    n_left_out: int
+    n_unvouched: int
+    n_truncated: int
+    n_processes: int
+    broken_pins: tuple[str, ...]
+
+    @property
+    def n_repeats(self) -> int:
+        return len(self.places)
+
+    @property
+    def judged_ids(self) -> list[int]:
+        """Return the repeats that are judged, in the order of `places`."""
+        return [self.key.repeat_ids[at] for at in self.places]
+
+
+@dataclass(frozen=True, slots=True)
+class GateInputs:
+    """One gate, `expired` by a rotation or None. comparison_digest: of what the comparison of its runs rests on.
+
+    targeted: the repeats of chosen cases that both runs have, which the comparison leaves out.
+    """
+
+    gate: Gate
+    baseline: SideInputs
+    candidate: SideInputs
+    expired: Rotation | None
+    comparison_digest: str
+    targeted: TargetedInputs | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseInputs:
+    """A release's gates in their order."""
+
+    release: Release
+    gates: tuple[GateInputs, ...]
+
+    @property
+    def input_digest(self) -> str:
+        """Return the digest of everything that a verdict by today's rules rests on."""
+        return self.digest_by(VERDICT_RULES)
+
+    def digest_by(self, rules: str) -> str:
+        """Return the same for a verdict by the rules that its document names."""
+        policy = self.release.policy
+        return digest.digest_json(
+            {
+                "method": rules,
+                "policy": {"slug": policy.slug, "version": policy.version, "digest": policy.digest},
+                "treatment": self.release.treatment,
+                "gates": [
+                    {
+                        "tier": each.gate.tier,
+                        "baseline": _side_digests(each.baseline),
+                        "candidate": _side_digests(each.candidate),
+                        "expired": None if each.expired is None else each.expired.pk,
+                        **({} if each.targeted is None else {"targeted": each.targeted.digests}),
+                    }
+                    for each in self.gates
+                ],
+            }
+        )
+
+
+def read_release_gates(release: Release) -> list[Gate]:
+    """Return its gates in the order asked for, with all that is read of their runs, each of which is there once.
+
+    The runs come by a query of their own: PostgreSQL plans a query that joins everything of both sides for longer
+    than it executes it.
+    """
+    gates = list(Gate.objects.filter(release=release).select_related("suite").order_by("position"))
+    wanted = {run_id for gate in gates for run_id in (gate.baseline_run_id, gate.candidate_run_id)}
+    runs = Run.objects.select_related(*RUN).defer("bucket__model__files").in_bulk(wanted)
+    for gate in gates:
+        gate.baseline_run, gate.candidate_run = runs[gate.baseline_run_id], runs[gate.candidate_run_id]
+    return gates
+
+
+def find(release: Release, gates: Sequence[Gate]) -> ReleaseInputs:
+    """Return what a verdict on these gates rests on now.
+
+    Raises Conflict where a run has no repeat that has ended, InvalidInput where two runs are of two suites.
+    """
+    keys = comparison_inputs.find_pairs([(gate.baseline_run, gate.candidate_run) for gate in gates])
+    facts = _Facts({repeat for *sides, _ in keys for key in sides for repeat in key.repeat_ids})
+    expired, targeted = expiry.expired(gates), find_targeted(gates)
+    inputs = tuple(
+        GateInputs(
+            gate,
+            facts.side(gate.baseline_run, ours),
+            facts.side(gate.candidate_run, theirs),
+            expired.get(gate.pk),
+            comparison_digest,
+            targeted.get(gate.pk),
+        )
+        for gate, (ours, theirs, comparison_digest) in zip(gates, keys, strict=True)
+    )
+    return ReleaseInputs(release, inputs)
+
+
+def load(gate: GateInputs, treatment: str) -> tuple[GateQuestion, Inputs]:
+    """Return the question to judge and the columns that it was read from. Raises InvalidInput if no case is shared."""
+    inputs = comparison_inputs.load(gate.baseline.key, gate.candidate.key)
+    version = gate.baseline.run.suite_version_id
+    sizes = stored_columns.batch_sizes([*gate.baseline.judged_ids, *gate.candidate.judged_ids])
+    cases = list(Case.objects.filter(suite_version=version).order_by("index").values_list("case_id", "group"))
+    shared = inputs.baseline.case_indexes.tolist()
+    question = GateQuestion(
+        case_ids=[cases[index][0] for index in shared],
+        groups=[cases[index][1] for index in shared],
+        baseline=inputs.baseline.scores[:, gate.baseline.places],
+        candidate=inputs.candidate.scores[:, gate.candidate.places],
+        draws_baseline=_draws(gate.baseline),
+        draws_candidate=_draws(gate.candidate),
+        marks_baseline=inputs.baseline.marks[:, gate.baseline.places],
+        marks_candidate=inputs.candidate.marks[:, gate.candidate.places],
+        loads_baseline=[sizes[repeat] for repeat in gate.baseline.judged_ids],
+        loads_candidate=[sizes[repeat] for repeat in gate.candidate.judged_ids],
+        is_in_turn=_is_in_turn(gate),
+        setup_baseline=inputs.baseline.setup,
+        setup_candidate=inputs.candidate.setup,
+        treatment=treatment,
+        expired=None if gate.expired is None else _expired_facts(gate.baseline, gate.expired),
+        noisiest=choose_cases(gate.baseline.run, gate.candidate.run),
+        targeted=None if gate.targeted is None else gate.targeted.load(len(shared)),
+    )
+    return question, inputs
+
+
+class _Facts:
+    """What is known of many repeats beside their columns, read at once."""
+
+    def __init__(self, repeat_ids: set[int]) -> None:
+        self._n_unvouched, self._n_truncated = Counter[int](), Counter[int]()
+        marked = Response.objects.filter(Q(is_vouched=False) | Q(is_truncated=True), repeat__in=repeat_ids)
+        counts = {
+            "unvouched": Count("pk", filter=Q(is_vouched=False)),
+            "truncated": Count("pk", filter=Q(is_truncated=True)),
+        }
+        for repeat, n_unvouched, n_truncated in (
+            marked.order_by().values("repeat").annotate(**counts).values_list("repeat", *counts)
+        ):
+            self._n_unvouched[repeat], self._n_truncated[repeat] = n_unvouched, n_truncated
+        links = Repeat.engine_processes.through.objects.filter(repeat__in=repeat_ids)
+        self._processes: dict[int, dict[int, Any]] = defaultdict(dict)
+        for repeat, process, pins in links.values_list("repeat", "engineprocess", "engineprocess__pins"):
+            self._processes[repeat][process] = pins
+
+    def side(self, run: Run, key: SideKey) -> SideInputs:
+        places = tuple(at for at, repeat in enumerate(key.repeat_ids) if repeat not in key.unscored_ids)
+        judged = [key.repeat_ids[at] for at in places]
+        processes = {process: pins for repeat in judged for process, pins in self._processes[repeat].items()}
+        broken = {pin["name"] for pins in processes.values() for pin in pins if not pin["held"]}
+        return SideInputs(
+            run=run,
+            key=key,
+            places=places,
+            n_left_out=len(key.repeat_ids) - len(places),
+            n_unvouched=sum(self._n_unvouched[repeat] for repeat in judged),
+            n_truncated=sum(self._n_truncated[repeat] for repeat in judged),
+            n_processes=len(processes),
+            broken_pins=tuple(sorted(broken)),
+        )
+
+
+def _is_in_turn(gate: GateInputs) -> bool:
+    """Whether the repeats of both sides ended in turn; of a log nobody knows."""
+    sides = {"baseline": gate.baseline, "candidate": gate.candidate}
+    if any(side.run.source_id is not None for side in sides.values()):
+        return False
+    rows = Repeat.objects.filter(pk__in=[pk for side in sides.values() for pk in side.judged_ids])
+    ends: dict[str, list[datetime]] = {name: [] for name in sides}
+    for run_id, end in rows.values_list("run", "finished_at"):
+        if end is not None:
+            ends["baseline" if run_id == gate.baseline.run.pk else "candidate"].append(end)
+    return is_in_turn(order_by_end(ends))
+
+
+def _draws(side: SideInputs) -> Draws:
+    return pair_facts.draws_of(side.run, (side.key.repeats[at] for at in side.places))
+
+
+def _side_digests(side: SideInputs) -> dict[str, Any]:
+    """Return what enters of one side: a repeat that is left out changes nothing by ending."""
+    known = side.key.digests
+    judged = {side.key.repeats[at] for at in side.places}
+    columns = {index: value for index, value in known["columns"].items() if int(index) in judged}
+    scores = {name: value for name, value in known["scores"].items() if int(name.partition(" ")[0]) in judged}
+    evidence = {"n_unvouched": side.n_unvouched, "broken_pins": side.broken_pins, "n_processes": side.n_processes}
+    return {**known, "columns": columns, "scores": scores, **evidence}
+
+
+def _expired_facts(baseline: SideInputs, rotation: Rotation) -> dict[str, Any]:
+    return {
+        "baseline": baseline.run.pk,
+        "expired_at": f"{rotation.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
+        "first_run": rotation.run_id,
+        "endpoint": str(rotation.endpoint),
+        "profile": rotation.profile_slug,
+    }

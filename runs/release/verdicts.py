@@ -1,0 +1,178 @@
+"""The verdict of a release: kept with the digest of what it rests on, and taken anew when that moves.
+
+Pages and the API decide on reading, and a run's end decides the releases that rest on it, so nobody sees a verdict on
+what was. Deciding where nothing has changed costs a few small queries and writes nothing.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from evalboard.core.errors import Conflict, EvalboardError, NotFound
+from evalboard.core.suite import parse_policy
+from evalboard.core.verdict import FIRST_VERDICT_RULES, GateInput, decide_from_gates, judge_gate
+from evalboard.wording.release import write_verdict
+from runs.compare import comparisons
+from runs.models import Comparison, Gate, Release, Run, SignOff, Verdict
+from runs.release import verdict_inputs, verdict_warnings
+from runs.release.verdict_inputs import ReleaseInputs
+from runs.webhooks import news
+
+logger = logging.getLogger(__name__)
+
+TRIES = 3  # to decide while the inputs keep changing
+LOOKED_BACK = timedelta(hours=1)  # how long the sweep looks for runs whose end was not followed by a decision
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A release's present verdict and its gates. `inputs`: what it rests on; None while a run is at work."""
+
+    verdict: Verdict
+    gates: Sequence[Gate]
+    inputs: ReleaseInputs | None
+
+
+def compare_gate(decided: Decided, position: int) -> Comparison:
+    """Return the comparison of a gate's two runs, stored or made. Raises InvalidInput or Conflict if it cannot be."""
+    if decided.inputs is None:
+        gate = decided.gates[position]
+        return comparisons.compare(baseline=gate.baseline_run_id, candidate=gate.candidate_run_id)
+    each = decided.inputs.gates[position]
+    return comparisons.compare_sides(each.baseline.key, each.candidate.key, each.comparison_digest)
+
+
+def decide_release(*, release_id: int) -> Verdict:
+    """Return the verdict on the release's present inputs, taken now where they have changed.
+
+    While a run that it rests on is at work, the verdict is what it was: it rests on what has ended. Raises NotFound,
+    or Conflict where the inputs change faster than they can be judged.
+    """
+    return decide(release_id=release_id).verdict
+
+
+def decide(*, release_id: int) -> Decided:
+    """Do as `decide_release`, and return what was read for it too."""
+    for _ in range(TRIES):
+        release = _release(release_id)
+        gates = verdict_inputs.read_release_gates(release)
+        if release.verdict is not None and not all(_have_ended(gate) for gate in gates):
+            return Decided(release.verdict, gates, None)
+        inputs = verdict_inputs.find(release, gates)
+        if release.verdict is not None and _holds(release.verdict, inputs):
+            return Decided(release.verdict, gates, inputs)
+        document = judge(inputs)
+        with transaction.atomic():
+            locked = _locked(release_id)
+            if present_digest(locked) == inputs.input_digest:  # else it moved while it was judged
+                taken = _store(locked, inputs, document)
+                transaction.on_commit(partial(_ask_for_ledgers, inputs), robust=True)
+                return Decided(taken, gates, inputs)
+    raise Conflict(f"What release {release_id} rests on keeps changing; look again in a moment.")
+
+
+def judge(inputs: ReleaseInputs) -> dict[str, Any]:
+    """Return the document of docs/verdict.md on these inputs, with the warnings that only stored rows can give."""
+    release = inputs.release
+    settings = parse_policy(release.policy.settings)
+    judged, serving = [], []
+    for each in inputs.gates:  # one gate's columns in memory at a time
+        question, columns = verdict_inputs.load(each, release.treatment)
+        judged.append(GateInput(each.gate.tier, each.gate.suite.slug, judge_gate(question, settings)))
+        serving.append(verdict_warnings.list_serving_warnings(each, columns))
+    document = decide_from_gates(judged)
+    for by_gate in (serving, verdict_warnings.list_history_warnings(inputs)):
+        for place, warnings in enumerate(by_gate):
+            lines = [{"code": code, "facts": facts} for code, facts in warnings]
+            document["gates"][place]["warnings"] += lines
+            document["warnings"] += [{**line, "gate": place} for line in lines]
+    return write_verdict(document)
+
+
+def undecided() -> list[int]:
+    """Return the releases with a run that ended lately, after their verdict: whoever was to decide them has died."""
+    lately = Q(finished_at__gt=Now() - LOOKED_BACK)
+    ended = Run.objects.filter(lately, status__in=Run.TERMINAL).values("pk")
+    decided_at = F("release__verdict__decided_at")
+    missed = Q(baseline_run__in=ended, baseline_run__finished_at__gt=decided_at)
+    missed |= Q(candidate_run__in=ended, candidate_run__finished_at__gt=decided_at)
+    return list(Gate.objects.filter(missed).order_by("release_id").values_list("release", flat=True).distinct())
+
+
+def present_digest(release: Release) -> str:
+    """Return the digest of what the release's verdict rests on as things are now."""
+    inputs = verdict_inputs.find(release, verdict_inputs.read_release_gates(release))
+    verdict = release.verdict
+    return verdict.input_digest if verdict is not None and _holds(verdict, inputs) else inputs.input_digest
+
+
+def _holds(verdict: Verdict, inputs: ReleaseInputs) -> bool:
+    """Tell whether a verdict is that of these inputs. One that was signed stays as signed when only rules changed."""
+    if verdict.input_digest == inputs.input_digest:
+        return True
+    rules = verdict.document.get("rules", FIRST_VERDICT_RULES)
+    return verdict.input_digest == inputs.digest_by(rules) and _is_signed(verdict)
+
+
+def _is_signed(verdict: Verdict) -> bool:
+    ended = Q(expires_at__lte=Now())
+    return SignOff.objects.filter(verdict=verdict, input_digest=verdict.input_digest).exclude(ended).exists()
+
+
+def _release(release_id: int) -> Release:
+    rows = Release.objects.select_related("policy", "verdict__policy").defer("verdict__document")
+    release = rows.filter(pk=release_id).first()
+    if release is None:
+        raise NotFound(f"There is no release {release_id}.")
+    return release
+
+
+def _have_ended(gate: Gate) -> bool:
+    return gate.baseline_run.is_terminal and gate.candidate_run.is_terminal
+
+
+def _locked(release_id: int) -> Release:
+    """Return the release, its row locked until the transaction ends."""
+    rows = Release.objects.select_for_update(no_key=True, of=("self",)).select_related("policy", "verdict")
+    return rows.get(pk=release_id)
+
+
+def _store(release: Release, inputs: ReleaseInputs, document: dict[str, Any]) -> Verdict:
+    """Store the verdict as the locked release's present one; return the one of these very inputs where there is one."""
+    if release.verdict is not None and release.verdict.input_digest == inputs.input_digest:
+        return release.verdict  # somebody else was faster
+    taken, _ = Verdict.objects.get_or_create(
+        release=release,
+        input_digest=inputs.input_digest,
+        defaults={"word": document["verdict"], "policy": release.policy, "document": document},
+    )
+    Release.objects.filter(pk=release.pk).update(verdict=taken)
+    news.tell_of_verdict(release, taken)
+    return taken
+
+
+def decide_resting_on(run_id: int) -> None:
+    """Decide the releases that rest on a run, each by itself."""
+    gates = Gate.objects.filter(Q(baseline_run=run_id) | Q(candidate_run=run_id))
+    for release_id in gates.order_by("release_id").values_list("release", flat=True).distinct():
+        try:
+            decide_release(release_id=release_id)
+        except Exception:  # whatever is wrong with one release, the others are decided, and the run has ended
+            logger.exception("Release %s was not decided anew", release_id)
+
+
+def _ask_for_ledgers(inputs: ReleaseInputs) -> None:
+    """Let the page find the ledger of each gate made, or being made; a verdict does not wait for it."""
+    for each in inputs.gates:
+        gate = each.gate
+        try:
+            comparisons.compare_sides(each.baseline.key, each.candidate.key, each.comparison_digest)
+        except EvalboardError as problem:
+            logger.warning("Release %s has no ledger of gate %s: %s", gate.release_id, gate.position, problem.detail)

@@ -1,0 +1,33 @@
+"""One case decoded again, in several variants."""
+
+from runs.replays import replays
+from runs.replays.read import (
+    ReplayWork,
+    cases_to_decode,
+    count_prompt_tokens,
+    list_case_replays,
+    load_vocabulary,
+    replay_work,
+)
+from runs.replays.replays import (
+    REPLAYS,
+    claim_replay,
+    create_replay,
+    finish_replay,
+    record_result,
+)
+
+__all__ = [
+    "REPLAYS",
+    "ReplayWork",
+    "cases_to_decode",
+    "claim_replay",
+    "count_prompt_tokens",
+    "create_replay",
+    "finish_replay",
+    "list_case_replays",
+    "load_vocabulary",
+    "record_result",
+    "replay_work",
+    "replays",
+]

@@ -1,0 +1,61 @@
+"""Replays of a run's cases: asked for, followed, listed."""
+
+from functools import partial
+
+from django.urls import reverse
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from evalboard.contract.base import Page
+from evalboard.contract.replay import Replay
+from runs.access import READ, RUN
+from runs.api import etags, pages, query, wire
+from runs.api.access import resource
+from runs.api.describe import describe
+from runs.api.serializers import Strict, Text, Whole, read_body
+from runs.replays import read as replays
+from runs.replays.replays import create_replay
+
+
+class ReplayIn(Strict):
+    case = Text()
+    repeat = Whole(required=False, min_value=1)
+    batch_sizes = serializers.ListField(child=Whole(), required=False)
+    dtypes = serializers.ListField(child=Text(), required=False)
+    neighbours = Whole(required=False)
+
+
+@resource(GET=READ, POST=RUN)
+@describe("GET", "Replays of a run, newest first", name="replays", answer=Page[Replay], is_paged=True)
+@describe(
+    "POST",
+    "Decode one case again",
+    name="create_replay",
+    body=ReplayIn,
+    status=201,
+    answer=Replay,
+    gives_headers={"Location": "the replay"},
+    refuses=[409, 422],
+)
+def replay_list(request: Request, run_id: int) -> Response:
+    if request.method == "POST":
+        return _create(request, run_id)
+    query.read(request)
+
+    return pages.answer(request, partial(replays.replay_rows, run_id))
+
+
+def _create(request: Request, run_id: int) -> Response:
+    fields = read_body(ReplayIn, request)
+    replay = create_replay(run_id=run_id, case_id=fields.pop("case"), user=request.user, **fields)
+    location = request.build_absolute_uri(reverse("api:replay", args=[replay.pk]))
+    return wire.answer(replays.replay_row(replay.pk), request, status=201, headers={"Location": location})
+
+
+@resource(GET=READ)
+@describe("GET", "A replay, as far as it is", name="replay", answer=Replay, **etags.DESCRIBED)
+def replay_detail(request: Request, replay_id: int) -> Response:
+    query.read(request, is_paged=False)
+    state = replays.replay_state(replay_id)
+    return etags.answer(request, state, lambda: wire.to_json(replays.replay_row(replay_id), request))

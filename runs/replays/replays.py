@@ -1,0 +1,131 @@
+"""Replays: asked for, claimed by one statement, recorded variant by variant behind the attempt's fence, ended.
+
+A replay is claimed before any shard, because a person waits for it, and it changes nothing of its run.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from django.db import transaction
+
+from evalboard.core.compare import choose_shifts
+from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.core.profile import DTYPES, MAX_GROUP_SIZE
+from runs.models import Case, Replay, Run, Worker
+from runs.store import storable
+from runs.work import Lease, Requests, lease_end, refuse_if_nobody_can, requests
+
+MAX_VARIANTS = 32  # each may be a start of the engine, and a worker does nothing else meanwhile
+
+REPLAYS = Requests(Replay, serving="run__")
+
+
+def create_replay(
+    *,
+    run_id: int,
+    case_id: str,
+    repeat: int = 1,
+    batch_sizes: Sequence[int] = (),
+    dtypes: Sequence[str] = (),
+    neighbours: int = 1,
+    user: Any = None,
+) -> Replay:
+    """Ask for one case of a run to be decoded again; a worker of the endpoint's pool finds the row.
+
+    repeat: of the run, whose response the answers are held against; where it has none, that is said.
+    batch_sizes, dtypes: each of one with each of the other; none: as the run decoded it.
+    neighbours: so many different choices of the cases that fill a batch, at each size.
+    Raises NotFound for a run or case that is not there, InvalidInput with fields, Conflict for a run that was read
+    from a log, and ProfileRefused when every worker seen lately says that its hardware cannot honour the run's profile.
+    """
+    run = Run.objects.select_related("suite_version", "endpoint", "profile").filter(pk=run_id).first()
+    if run is None:
+        raise NotFound(f"There is no run {run_id}.")
+    if run.source_id is not None:
+        raise Conflict(f"Run {run_id} was read from a log, and nothing here decodes it; replay a run made here.")
+    case = Case.objects.filter(suite_version=run.suite_version_id, case_id=case_id).first()
+    if case is None:
+        raise NotFound(f"The suite of run {run_id} has no case {case_id}.")
+    repeat_row = run.repeats.filter(index=repeat).first()
+    sizes, n_cases = sorted(set(batch_sizes)), run.suite_version.n_cases
+    fields = _problems(sizes, dtypes, neighbours, n_cases=n_cases)
+    if repeat_row is None:
+        fields["repeat"] = f"Run {run_id} has the repeats 1 to {run.repeats.count()}."
+    variants = [] if fields else _variants(sizes, dtypes, neighbours, n_cases=n_cases)
+    if len(variants) > MAX_VARIANTS:
+        fields["variants"] = f"These are {len(variants)} variants of the case; at most {MAX_VARIANTS} at a time."
+    if fields or repeat_row is None:
+        raise InvalidInput("The replay is not valid.", fields=fields)
+    refuse_if_nobody_can(run.endpoint, run.profile)
+    with transaction.atomic():
+        replay = Replay.objects.create(
+            run=run, repeat=repeat_row, case_index=case.index, variants=variants, created_by=user
+        )
+        requests.ring_after_commit(run.endpoint.pool)
+    return replay
+
+
+def claim_replay(*, worker: Worker, left_alone: frozenset[int] = frozenset()) -> Lease | None:
+    """Claim the oldest claimable replay of the worker's pool, or None. `left_alone` are runs it cannot serve."""
+    return REPLAYS.claim(Replay.objects.exclude(run__in=left_alone), worker=worker)
+
+
+def record_result(*, lease: Lease, result: Mapping[str, Any]) -> None:
+    """Store what one variant gave, after those before it; that renews the lease. Raises LeaseLost.
+
+    Called again with the same variant it stores nothing: a worker whose connection went away after the COMMIT sends
+    its result once more.
+    """
+    with REPLAYS.locked(lease=lease) as replay:
+        is_stored = any(each["variant"] == result["variant"] for each in replay.results)
+        new = [] if is_stored else [_storable(result)]
+        REPLAYS.write(lease=lease, results=[*replay.results, *new], lease_until=lease_end())
+
+
+def finish_replay(*, lease: Lease) -> None:
+    """End a replay whose variants have all been tried; one without any answer has failed. Raises LeaseLost."""
+    with REPLAYS.locked(lease=lease) as replay:
+        errors = [result["error"]["detail"] for result in replay.results if result["error"]]
+        if len(errors) < len(replay.results):
+            REPLAYS.finish(lease=lease, status=Replay.Status.FINISHED, error="")
+        else:
+            error = errors[0] if errors else "No variant was decoded."
+            REPLAYS.finish(lease=lease, status=Replay.Status.FAILED, error=error)
+
+
+def _problems(sizes: Sequence[int], dtypes: Sequence[str], n_choices: int, *, n_cases: int) -> dict[str, str]:
+    fields = {}
+    if any(not 1 <= size <= MAX_GROUP_SIZE for size in sizes):
+        fields["batch_sizes"] = f"Must be whole numbers from 1 to {MAX_GROUP_SIZE}."
+    if any(dtype not in DTYPES for dtype in dtypes):
+        fields["dtypes"] = f"Must be among {', '.join(DTYPES)}."
+    if not 1 <= n_choices <= MAX_VARIANTS:
+        fields["neighbours"] = f"Must be a whole number from 1 to {MAX_VARIANTS}."
+    elif n_choices > 1 and max(sizes, default=1) < 2:
+        fields["neighbours"] = "Only a batch has neighbours: give a batch size of at least 2."
+    elif "batch_sizes" not in fields and (
+        few := [size for size in sizes if choose_shifts(n_choices=n_choices, n_cases=n_cases, batch_size=size) is None]
+    ):
+        fields["neighbours"] = (
+            f"The suite’s {n_cases} cases are too few for {n_choices} choices at batch size {few[0]}."
+        )
+    return fields
+
+
+def _variants(sizes: Sequence[int], dtypes: Sequence[str], n_choices: int, *, n_cases: int) -> list[dict[str, Any]]:
+    """By dtype, then batch size, then choice of neighbours: what is held against each other stands together."""
+    variants: list[dict[str, Any]] = []
+    for dtype, size in product(dict.fromkeys(dtypes) or (None,), sizes or (None,)):
+        named: dict[str, Any] = {} if dtype is None else {"dtype": dtype}
+        if size is None:
+            variants.append(named)
+            continue
+        shifts = choose_shifts(n_choices=n_choices, n_cases=n_cases, batch_size=size) or [0]
+        variants += [named | {"batch_size": size} | ({"neighbours": shift} if shift else {}) for shift in shifts]
+    return variants
+
+
+def _storable(result: Mapping[str, Any]) -> dict[str, Any]:
+    error = result["error"]
+    return {**result, "error": error and {**error, "detail": storable(error["detail"])}}

@@ -1,0 +1,108 @@
+"""Runs: made, read, cancelled; their repeats, cases, responses and noise."""
+
+from runs.run import idempotency
+from runs.run.figures import keep_figures
+from runs.run.idempotency import create_run_once, forget_old_keys
+from runs.run.in_turn import create_pair, store_in_turn
+from runs.run.read import bucket_reports, event_lines, live_report, run_page, run_report
+from runs.run.read_cases import Pick, case_indexes, case_page, case_rows, prompt_of, search_cases
+from runs.run.read_judged import JudgedLine, judged
+from runs.run.read_list import (
+    ANY_PIN_BROKEN,
+    NEWEST_FIRST,
+    PLACE_DIGITS,
+    model_name,
+    oldest_first,
+    place_of,
+    rows_of,
+    run_rows,
+)
+from runs.run.read_response import (
+    ResponsePage,
+    ScoreCell,
+    TraceWindow,
+    draw,
+    response_page,
+    response_trace,
+    stored_trace,
+    token_at,
+    tokens_at,
+    words_of,
+)
+from runs.run.read_responses import response_rows
+from runs.run.read_scores import Range, case_buckets, drawn_points, points_in_bucket, several_buckets, span
+from runs.run.runs import (
+    MAX_LABELS,
+    MAX_REPEATS,
+    add_repeats,
+    cancel_run,
+    create_run,
+    delete_run,
+    label_problems,
+    locked,
+    named_endpoint,
+    named_suite_version,
+    newest_profile,
+    one_draw_refusal,
+    put_to_work,
+)
+
+__all__ = [
+    "ANY_PIN_BROKEN",
+    "MAX_LABELS",
+    "MAX_REPEATS",
+    "NEWEST_FIRST",
+    "PLACE_DIGITS",
+    "JudgedLine",
+    "Pick",
+    "Range",
+    "ResponsePage",
+    "ScoreCell",
+    "TraceWindow",
+    "add_repeats",
+    "bucket_reports",
+    "cancel_run",
+    "case_buckets",
+    "case_indexes",
+    "case_page",
+    "case_rows",
+    "create_pair",
+    "create_run",
+    "create_run_once",
+    "delete_run",
+    "draw",
+    "drawn_points",
+    "event_lines",
+    "forget_old_keys",
+    "idempotency",
+    "judged",
+    "keep_figures",
+    "label_problems",
+    "live_report",
+    "locked",
+    "model_name",
+    "named_endpoint",
+    "named_suite_version",
+    "newest_profile",
+    "oldest_first",
+    "one_draw_refusal",
+    "place_of",
+    "points_in_bucket",
+    "prompt_of",
+    "put_to_work",
+    "response_page",
+    "response_rows",
+    "response_trace",
+    "rows_of",
+    "run_page",
+    "run_report",
+    "run_rows",
+    "search_cases",
+    "several_buckets",
+    "span",
+    "store_in_turn",
+    "stored_trace",
+    "token_at",
+    "tokens_at",
+    "words_of",
+]

@@ -1,0 +1,266 @@
+"""Runs: asked for, followed, extended, cancelled, scored again, deleted."""
+
+from functools import partial
+from typing import Any
+
+from django.urls import reverse
+from rest_framework.decorators import renderer_classes
+from rest_framework.renderers import BaseRenderer, JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from evalboard.contract import response as contract
+from evalboard.contract.base import Page
+from evalboard.contract.run import Rescored, Run, RunPair, RunRow, ScorerNamed
+from evalboard.contract.trace import Trace
+from evalboard.core.errors import InvalidInput
+from evalboard.core.profile import MAX_SEED
+from evalboard.core.trace import encode_block
+from runs import models
+from runs import run as run_slice
+from runs.access import ADMIN, READ, RUN
+from runs.api import etags, pages, query, wire
+from runs.api.access import resource
+from runs.api.describe import JSON, WHOLE, describe, one_of, text, whole
+from runs.api.serializers import ModelIn, Nothing, Object, Strict, Text, Whole, read_body
+from runs.run.idempotency import HEADER, create_pair_once, create_run_once
+from runs.run.in_turn import create_pair
+from runs.run.read import run_report
+from runs.run.read_cases import case_page
+from runs.run.read_list import PLACE_DIGITS, RunFilter, place_of, run_page
+from runs.run.read_response import response_trace, stored_trace
+from runs.run.read_responses import response_rows
+from runs.run.read_state import run_state
+from runs.run.runs import cancel_run, create_run, delete_run
+from runs.suites import rescore_run
+
+DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+FILTERS = {
+    "suite": text("its slug"),
+    "endpoint": text("its slug"),
+    "status": one_of(models.Run.Status.values),
+    "bucket": whole("its id"),
+    "label": text("branch, or branch=main"),
+    "date": text("a day, or two as 2026-11-01..2026-11-20, in UTC", pattern=rf"^{DAY}(\.\.{DAY})?$"),
+}
+KEY = {HEADER: text("the same request sent again makes no second run or pair", pattern="^[!-~]{1,255}$")}
+MADE = {"Location": "the run"}
+
+
+class RunIn(Strict):
+    suite = Text()
+    suite_version = Whole(required=False, min_value=1)
+    endpoint = Text()
+    profile = Text()
+    repeats = Whole(default=5)
+    seed = Whole(required=False, min_value=0, max_value=MAX_SEED)
+    model = ModelIn(required=False)
+    labels = Object(required=False)
+    priority = Text(required=False)
+
+
+class RunPairIn(Strict):
+    """What `POST /runs/` takes, of each side."""
+
+    baseline = RunIn()
+    candidate = RunIn()
+
+
+class RepeatsIn(Strict):
+    n = Whole()
+
+
+class RescoreIn(Strict):
+    scorer = Object(required=False)
+    cases = Object(required=False)
+
+
+@resource(GET=READ, POST=RUN)
+@describe("GET", "Runs, newest first", name="runs", answer=Page[RunRow], query=FILTERS, is_paged=True)
+@describe(
+    "POST",
+    "Start a run",
+    name="create_run",
+    body=RunIn,
+    takes_headers=KEY,
+    status=201,
+    answer=Run,
+    gives_headers=MADE,
+    refuses=[404, 409, 422],
+)
+def run_list(request: Request) -> Response:
+    if request.method == "POST":
+        return _create(request)
+    sent = query.read(request, FILTERS)
+    since, until = query.days(sent, "date")
+    wanted = RunFilter(
+        suite=sent.get("suite", ""),
+        endpoint=sent.get("endpoint", ""),
+        status=query.choice(sent, "status", models.Run.Status.values),
+        bucket=query.number(sent, "bucket"),
+        label=sent.get("label", ""),
+        since=since,
+        until=until,
+    )
+
+    def fetch(*, after: int | None, before: int | None, limit: int) -> tuple[RunRow, ...]:
+        # Newest first: what comes after a row in the list has a lower place.
+        return run_page(wanted, before=after, after=before, limit=limit)
+
+    return pages.answer(request, fetch, place=place_of, digits=PLACE_DIGITS)
+
+
+def _create(request: Request) -> Response:
+    order = {**read_body(RunIn, request), "user": request.user}
+    was_made_before = False
+    if (key := request.headers.get(HEADER)) is None:
+        run = create_run(**order)
+    else:
+        run, was_made_before = create_run_once(key=key, body=request.data, **order)
+    headers = {"Location": request.build_absolute_uri(reverse("api:run", args=[run.pk]))}
+    return wire.answer(run_report(run.pk), request, status=201, headers={**_replayed(was_made_before), **headers})
+
+
+def _replayed(was_made_before: bool) -> dict[str, str]:
+    return {"Idempotent-Replayed": "true"} if was_made_before else {}
+
+
+@resource(POST=RUN)
+@describe(
+    "POST",
+    "Start two runs whose repeats take turns",
+    name="create_pair",
+    body=RunPairIn,
+    takes_headers=KEY,
+    status=201,
+    answer=RunPair,
+    refuses=[404, 409, 422],
+)
+def pair_list(request: Request) -> Response:
+    """Both sides of a release at once: A B B A A B, so that the load and the hour meet both alike."""
+    sides = {**read_body(RunPairIn, request), "user": request.user}
+    was_made_before = False
+    if (key := request.headers.get(HEADER)) is None:
+        runs = create_pair(**sides)
+    else:
+        runs, was_made_before = create_pair_once(key=key, body=request.data, **sides)
+    baseline, candidate = (run_report(run.pk) for run in runs)
+    answer = RunPair(baseline=baseline, candidate=candidate)
+    return wire.answer(answer, request, status=201, headers=_replayed(was_made_before))
+
+
+@resource(GET=READ, DELETE=ADMIN)
+@describe("GET", "A run", name="run", answer=Run, **etags.DESCRIBED)
+@describe(
+    "DELETE", "Delete a run that has ended, with all that it stored", name="delete_run", status=204, refuses=[409]
+)
+def run_detail(request: Request, run_id: int) -> Response:
+    query.read(request, is_paged=False)
+    if request.method == "DELETE":
+        delete_run(run_id=run_id)
+        return Response(status=204)
+    state = run_state(run_id)
+    return etags.answer(request, state.tag, lambda: wire.to_json(run_report(run_id, state=state), request))
+
+
+@resource(POST=RUN)
+@describe("POST", "Cancel a run", name="cancel_run", body=Nothing, is_body_required=False, answer=Run, refuses=[409])
+def cancel(request: Request, run_id: int) -> Response:
+    read_body(Nothing, request)
+    cancel_run(run_id=run_id)
+    return wire.answer(run_report(run_id), request)
+
+
+@resource(POST=RUN)
+@describe("POST", "Add repeats", name="add_repeats", body=RepeatsIn, answer=Run, refuses=[409, 422])
+def add_repeats(request: Request, run_id: int) -> Response:
+    run_slice.add_repeats(run_id=run_id, **read_body(RepeatsIn, request))
+    return wire.answer(run_report(run_id), request)
+
+
+@resource(POST=RUN)
+@describe("POST", "Score stored responses again", name="rescore", body=RescoreIn, answer=Rescored, refuses=[409])
+def rescore(request: Request, run_id: int) -> Response:
+    """Score stored responses with another scorer; `scores` of the answer has both."""
+    body = read_body(RescoreIn, request)
+    if not body:
+        raise InvalidInput("There is nothing to score with.", fields={"scorer": "Give a scorer, or cases with theirs."})
+    scorer = rescore_run(run_id=run_id, **body)
+    named = ScorerNamed(id=str(scorer.pk), digest=scorer.digest)
+    return wire.answer(Rescored(scorer=named, run=run_report(run_id)), request)
+
+
+ONLY = ("unstable", "likely", "failed", "passed", "missing", "left_out")
+CASE_FILTERS = {"only": one_of(ONLY), "query": text("part of a case's id, prompt or tags")}
+
+
+@resource(GET=READ)
+@describe(
+    "GET",
+    "Cases of a run over its repeats",
+    name="cases",
+    answer=Page[contract.CaseOfRun],
+    query=CASE_FILTERS,
+    is_paged=True,
+)
+def case_list(request: Request, run_id: int) -> Response:
+    sent = query.read(request, CASE_FILTERS)
+    only = query.choice(sent, "only", ONLY)
+    fetch = partial(case_page, run_id, query=sent.get("query", ""), only=only)
+    return pages.answer(request, fetch, place=lambda row: row.case_index)
+
+
+RESPONSE_FILTERS = {"case": text("a case id"), "repeat": WHOLE}
+TRACE_RANGE = {
+    "start": whole("the first position to answer; 0 if not given"),
+    "limit": whole("how many positions to answer at most; all if not given"),
+}
+
+
+class PackedTrace(BaseRenderer):
+    """The bytes of docs/trace-format.md, as they are."""
+
+    media_type = "application/octet-stream"
+    format = "packed"
+    charset = None
+    render_style = "binary"
+
+    def render(self, data: bytes, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
+        return data
+
+
+@resource(GET=READ)
+@describe(
+    "GET",
+    "Responses of a run, by repeat and case",
+    name="responses",
+    answer=Page[contract.Response],
+    query=RESPONSE_FILTERS,
+    is_paged=True,
+)
+def response_list(request: Request, run_id: int) -> Response:
+    sent = query.read(request, RESPONSE_FILTERS)
+    fetch = partial(response_rows, run_id, case_id=sent.get("case"), repeat=query.number(sent, "repeat"))
+    return pages.answer(request, fetch, place=lambda row: row.place)
+
+
+@resource(GET=READ)
+@describe(
+    "GET",
+    "The trace of one response, position by position or packed",
+    name="trace",
+    query=TRACE_RANGE,
+    answer={JSON: Trace, PackedTrace.media_type: {"type": "string", "format": "binary"}},
+)
+@renderer_classes([JSONRenderer, PackedTrace])
+def trace(request: Request, run_id: int, repeat: int, case: str) -> Response:
+    """Position by position as JSON, or packed as a block of one whole trace where `Accept` asks for bytes."""
+    sent = query.read(request, TRACE_RANGE, is_paged=False)
+    start, limit = query.number(sent, "start"), query.number(sent, "limit")
+    if isinstance(request.accepted_renderer, PackedTrace):
+        if sent:
+            fields = dict.fromkeys(sent, "A packed trace is answered whole.")
+            raise InvalidInput("The query is not valid.", fields=fields)
+        stored, _ = stored_trace(run_id, repeat=repeat, case_id=case)
+        return Response(encode_block([stored]), content_type=PackedTrace.media_type)
+    return wire.answer(response_trace(run_id, repeat=repeat, case_id=case, start=start, limit=limit), request)

@@ -1,0 +1,331 @@
+"""One run in full, out of its facts."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from evalboard.contract import run as contract
+from evalboard.contract.bucket import Bucket, BucketRepeat, Noise, StrayResponse, Strays
+from evalboard.contract.figures import BucketFigures
+from evalboard.contract.parts import FingerprintNamed, ModelServed
+from evalboard.contract.response import CaseOfRun
+from evalboard.core.profile import read_seats
+from runs import models
+from runs.models import EngineProcess, Event, Priority, Run
+from runs.pairs import pair_facts
+from runs.run import read_facts
+from runs.run.read_cases import Pick, case_lists
+from runs.run.read_facts import RepeatFacts, RunFacts, ServedFacts
+from runs.run.read_list import row_of
+from runs.run.read_scores import drawn_points, run_range
+from runs.run.read_shards import ShardLines, read_lines
+from runs.run.read_state import RunState
+from runs.run.read_warnings import waiting, warnings_of
+
+
+def run_report(run_id: int, *, state: RunState | None = None) -> contract.Run:
+    """Read a run but for its shards, which pages draw. Raises NotFound. state: as `read_facts.read` takes it."""
+    return _run(read_facts.read(run_id, state=state), {})
+
+
+def live_report(run_id: int) -> contract.Run:
+    """Read a run with its shards. Raises NotFound."""
+    facts = read_facts.read(run_id)
+    return _run(facts, _read_lines(facts))
+
+
+def run_page(run_id: int, picks: Sequence[Pick]) -> tuple[contract.Run, tuple[tuple[CaseOfRun, ...], ...]]:
+    """Read a run with its shards and several lists of its cases. Raises NotFound."""
+    facts = read_facts.read(run_id)
+    return _run(facts, _read_lines(facts)), case_lists(facts, picks)
+
+
+def _read_lines(facts: RunFacts) -> Mapping[int, ShardLines]:
+    return read_lines(facts.run, [repeat.work for repeat in facts.every], facts.now)
+
+
+def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
+    run = facts.run
+    pins = _pins(facts)
+    row = row_of(
+        run,
+        n_done=facts.n_in,
+        n_targeted=facts.n_targeted,
+        indexes=tuple(repeat.index for repeat in facts.repeats),
+        points=tuple(_points(facts, repeat) for repeat in facts.repeats),
+        left_out=tuple(repeat.n_left_out for repeat in facts.repeats),
+        bucket_ids=set(facts.buckets),
+        pins_held=pins.held,
+    )
+    buckets = tuple(_bucket(facts, bucket) for bucket in facts.buckets.values())
+    processes = tuple(_process(facts, process) for process in facts.processes)
+    own: dict[str, Any] = {
+        "suite": _suite(facts),
+        "progress": _progress(facts),
+        "repeats": tuple(_repeat(facts, repeat, lines.get(repeat.id, ShardLines())) for repeat in facts.repeats),
+        "targeted": tuple(_targeted(facts, repeat, lines.get(repeat.id, ShardLines())) for repeat in facts.targeted),
+        "pins": pins,
+        "warnings": warnings_of(facts, pins.broken),
+    }
+    return contract.Run(
+        **dict(row) | own,
+        buckets=buckets,
+        noise=buckets[0].noise if len(buckets) == 1 else Noise.partly_known(),
+        seats=_seats(processes),
+        errors=_errors(facts),
+        scores=_scores(facts, n_buckets=row.n_buckets),
+        ahead=facts.ahead,
+        twin=facts.twin,
+        stored_bytes=facts.stored_bytes,
+        created_by=run.created_by.get_username() if run.created_by else None,
+        started_at=run.started_at,
+        n_cases_unscored=facts.figures.n_cases_unscored,
+        processes=processes,
+        events=tuple(_event(event) for event in facts.events),
+        sampling=_sampling(run),
+        manifest=facts.processes[-1].manifest if facts.processes else {},
+        request_body=_request_body(run, n_repeats=len(facts.repeats)),
+        waiting=waiting(facts),
+        is_cancel_wanted=run.is_cancel_wanted,
+        source=_source(run),
+    )
+
+
+def bucket_reports(run_ids: Collection[int]) -> dict[int, tuple[Bucket, ...]]:
+    """Read the buckets of each run, by its id, in the same few queries for any number of them."""
+    return {
+        run_id: tuple(_bucket(facts, bucket) for bucket in facts.buckets.values())
+        for run_id, facts in read_facts.read_served(run_ids).items()
+    }
+
+
+def event_lines(run_ids: Collection[int], codes: Collection[str]) -> tuple[tuple[int, contract.EventOfRun], ...]:
+    """Read what runs' histories have under one of the codes: (run, line), by run, oldest first."""
+    events = Event.objects.filter(run__in=run_ids, code__in=codes).order_by("run_id", "id")
+    return tuple((event.run_id, _event(event)) for event in events)
+
+
+def _event(event: Event) -> contract.EventOfRun:
+    return contract.EventOfRun(
+        at=event.at, level=event.level, code=event.code, text=event.text, what=event.what or event.text
+    )
+
+
+def _suite(facts: RunFacts) -> contract.SuiteOfRun:
+    version = facts.run.suite_version
+    return contract.SuiteOfRun(
+        slug=version.suite.slug, version=version.number, digest=version.digest, n_cases=version.n_cases
+    )
+
+
+def _seats(processes: tuple[contract.ProcessOfRun, ...]) -> tuple[contract.SeatsOfProcess, ...]:
+    return tuple(
+        contract.SeatsOfProcess(engine_process=process.id, asked=process.seats.wanted, got=process.seats.got)
+        for process in processes
+        if process.seats is not None
+    )
+
+
+def _errors(facts: RunFacts) -> contract.Errors:
+    by_code = facts.all_errors
+    newest = next((event.text for event in reversed(facts.events) if event.level == Event.Level.ERROR), None)
+    return contract.Errors(
+        n=by_code.total(), by_code=dict(by_code.most_common()), last=facts.run.failure or newest or None
+    )
+
+
+def _source(run: Run) -> contract.LogOfRun | None:
+    if run.source is None:
+        return None
+    return contract.LogOfRun(
+        id=str(run.source.pk),
+        tool=run.source.tool,
+        files=tuple(file["name"] for file in run.source.files),
+        notes=tuple(run.source.notes),
+        created_at=run.source.created_at,
+    )
+
+
+def _sampling(run: Run) -> dict[str, Any]:
+    """What the profile says and the suite limits; the seed is the run's where it draws by one of its own."""
+    seeded = run.seed is not None and pair_facts.draws_of(run).is_sampled
+    own = {"seed": run.seed} if seeded else {}
+    return {**run.profile.settings["sampling"], **own, **pair_facts.limits_of(run)}
+
+
+def _request_body(run: Run, *, n_repeats: int) -> dict[str, Any]:
+    version = run.suite_version
+    body: dict[str, Any] = {"suite": version.suite.slug, "suite_version": version.number}
+    body |= {"endpoint": run.endpoint.slug, "profile": run.profile.slug, "repeats": n_repeats}
+    if run.seed is not None and pair_facts.draws_of(run).is_sampled:
+        body["seed"] = run.seed
+    if run.model_override:
+        body["model"] = run.model_override
+    if run.labels:
+        body["labels"] = run.labels
+    if run.priority == Priority.BULK:  # that of a release follows from what asks for the run
+        body["priority"] = run.priority
+    return body
+
+
+def _points(facts: RunFacts, repeat: RepeatFacts) -> float | None:
+    score = facts.own_scores.get(repeat.index)
+    return score.points if score else None
+
+
+def _progress(facts: RunFacts) -> contract.Progress:
+    """Speed since work last began: adding repeats to a finished run begins it anew."""
+    run = facts.run
+    rate = eta = None
+    if run.started_at is not None:
+        began = _last_start(facts, run.started_at)
+        before = sum(repeat.n_done for repeat in facts.every if repeat.finished_at and repeat.finished_at <= began)
+        seconds = ((run.finished_at or facts.now) - began).total_seconds()
+        n_done = facts.n_decoded - before
+        rate = n_done / seconds if n_done > 0 and seconds > 0 else None
+        eta = (facts.n_total - facts.n_decoded) / rate if rate and not run.is_terminal else None
+    return contract.Progress(n_done=facts.n_in, n_total=facts.n_total, rate_per_second=rate, eta_seconds=eta)
+
+
+def _last_start(facts: RunFacts, started_at: datetime) -> datetime:
+    return max([started_at, *(event.at for event in facts.events if event.code == "repeats_added")])
+
+
+def _repeat(facts: RunFacts, repeat: RepeatFacts, lines: ShardLines) -> contract.Repeat:
+    score = facts.own_scores.get(repeat.index)
+    return contract.Repeat(
+        index=repeat.index,
+        status=repeat.status,
+        score=score.points if score else None,
+        n_missing=score.n_missing if score else _n_missing(facts, repeat),
+        n_left_out=repeat.n_left_out,
+        attempts=repeat.work.attempts,
+        engine_processes=tuple(str(process) for process in repeat.process_ids),
+        shards=lines.drawn,
+        open_shards=lines.open,
+    )
+
+
+def _targeted(facts: RunFacts, repeat: RepeatFacts, lines: ShardLines) -> contract.TargetedRepeat:
+    return contract.TargetedRepeat(
+        index=repeat.index,
+        status=repeat.status,
+        n_cases=repeat.n_chosen or 0,
+        n_done=repeat.n_done,
+        n_missing=_n_missing(facts, repeat),
+        shards=lines.drawn,
+        open_shards=lines.open,
+    )
+
+
+def _n_missing(facts: RunFacts, repeat: RepeatFacts) -> int:
+    """Of a repeat without scores: once it has ended, what never came is missing too."""
+    n_cases = facts.n_cases if repeat.n_chosen is None else repeat.n_chosen
+    n_never = 0 if repeat.finished_at is None else n_cases - repeat.n_done
+    return n_never + repeat.errors.total()
+
+
+def _bucket(facts: ServedFacts, bucket: models.Bucket) -> Bucket:
+    known = next((each for each in facts.figures.buckets if each.bucket == bucket.pk), None)
+    lines = _bucket_repeats(facts, bucket, known)
+    n_responses = sum(line.n_responses for line in lines)
+    n_of_run = facts.n_done - facts.errors.total()
+    left_out = {repeat.index: repeat.n_left_out for repeat in facts.repeats}
+    points = drawn_points([line.score for line in lines], [left_out[line.index] for line in lines])
+    # Repeats with different cases in this bucket answer different questions.
+    span = run_range(status=facts.run.status, points=points, n_buckets=1) if known and known.is_alike else None
+    noise = known.noise if known else Noise.partly_known()
+    is_final = facts.run.status == Run.Status.FINISHED
+    fingerprint = bucket.fingerprint
+    return Bucket(
+        id=str(bucket.pk),
+        model=ModelServed(name=bucket.model.name, digest=bucket.model.digest),
+        fingerprint=FingerprintNamed(id=str(fingerprint.pk), digest=fingerprint.digest, label=fingerprint.label),
+        batch_class=bucket.batch_class,
+        n_responses=n_responses,
+        share=n_responses / n_of_run if n_of_run else 0.0,
+        repeats=lines,
+        range=span if is_final else None,
+        noise=noise if is_final else noise.without_place(),
+        metrics=known.metrics if known else None,
+        metrics_left_out=known.metrics_left_out if known else None,
+        strays=_strays(facts.run, bucket),
+        range_so_far=span,
+        noise_so_far=noise,
+    )
+
+
+def _bucket_repeats(facts: ServedFacts, bucket: models.Bucket, known: BucketFigures | None) -> tuple[BucketRepeat, ...]:
+    """Return what the bucket gave of each repeat; one at work keeps to the one bucket that the run is bound to."""
+    packed = {line.index: line for line in known.repeats} if known else {}
+    lines = []
+    for repeat in facts.repeats:
+        if (line := packed.get(repeat.index)) is not None:
+            lines.append(BucketRepeat(index=line.index, score=line.points, n_responses=line.n_responses))
+        elif repeat.packed_as is None and bucket.pk == facts.run.bucket_id:
+            n = repeat.n_done - repeat.errors.total()
+            lines += [BucketRepeat(index=repeat.index, score=None, n_responses=n)] if n else []
+    return tuple(lines)
+
+
+def _strays(run: Run, bucket: models.Bucket) -> Strays | None:
+    for known in run.strays or ():
+        if known["bucket"] == bucket.pk:
+            responses = tuple(StrayResponse(case=case, repeat=repeat) for case, repeat in known["responses"])
+            return Strays(
+                n_cases=known["n_cases"],
+                distance=known["distance"],
+                noise=known["noise"],
+                is_steady=known["is_steady"],
+                responses=responses,
+                n_responses=known.get("n_responses"),  # an earlier Evalboard did not count them
+                n_agreeing=known.get("n_agreeing"),
+            )
+    return None
+
+
+def _pins(facts: RunFacts) -> contract.Pins:
+    """Each pin once, as the first process attested it, unless a later one broke it. Broken ones first."""
+    pins: dict[str, contract.Pin] = {}
+    for process in facts.processes:
+        for pin in (contract.Pin(**attested) for attested in process.pins):
+            if pin.name not in pins or (pins[pin.name].held and not pin.held):
+                pins[pin.name] = pin
+    every = tuple(sorted(pins.values(), key=lambda pin: (pin.held, pin.name)))
+    broken = tuple(pin for pin in every if not pin.held)
+    is_attested = bool(facts.processes) and facts.run.source_id is None
+    return contract.Pins(held=not broken if is_attested else None, broken=broken, every=every)
+
+
+def _process(facts: RunFacts, process: EngineProcess) -> contract.ProcessOfRun:
+    return contract.ProcessOfRun(
+        id=str(process.pk),
+        worker=process.worker.name,
+        started_at=process.started_at,
+        start_seconds=process.start_seconds,
+        repeats=tuple(repeat.index for repeat in facts.every if process.pk in repeat.process_ids),
+        n_self_checks=len(process.self_checks),
+        self_checks_same=all(check["same"] for check in process.self_checks),
+        seats=read_seats(process.manifest),
+        last_words=process.last_words,
+    )
+
+
+def _scores(facts: RunFacts, *, n_buckets: int) -> tuple[contract.ScoresUnderScorer, ...]:
+    """The points under each scorer, the suite's own first."""
+    own_id, status = facts.run.suite_version.scorer_id, facts.run.status
+    n_left_out = [repeat.n_left_out for repeat in facts.repeats]
+    lines = []
+    for scorer_id, rows in sorted(facts.scores.items(), key=lambda item: (item[0] != own_id, item[0])):
+        points = tuple(rows[repeat.index].points if repeat.index in rows else None for repeat in facts.repeats)
+        span = run_range(status=status, points=drawn_points(points, n_left_out), n_buckets=n_buckets)
+        digest = next(iter(rows.values())).scorer.digest
+        lines.append(
+            contract.ScoresUnderScorer(
+                scorer=contract.ScorerOfRun(id=str(scorer_id), digest=digest, is_own=scorer_id == own_id),
+                repeats=points,
+                range=span if status == Run.Status.FINISHED else None,
+                range_so_far=span,
+            )
+        )
+    return tuple(lines)

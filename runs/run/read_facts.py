@@ -1,0 +1,359 @@
+"""Everything stored about one run that its page shows, read in a fixed number of queries, few where it is polled."""
+
+import functools
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db import connection
+from django.db.models import Count, F, OuterRef
+from django.db.models.functions import Now
+
+from evalboard.contract.figures import RunFigures
+from evalboard.contract.run import Ahead, Twin
+from evalboard.core.errors import NotFound
+from runs import models
+from runs.health import doorbell_problem
+from runs.models import (
+    Bucket,
+    EngineProcess,
+    Event,
+    Repeat,
+    RepeatScore,
+    Response,
+    Run,
+    Shard,
+    SuiteVersion,
+    Worker,
+)
+from runs.run import figures
+from runs.run.read_list import RELATED
+from runs.run.read_shards import RepeatWork, read_work
+from runs.run.read_state import RunState
+from runs.store import NOT_IN_LOG
+from runs.work import shards_ahead
+
+EVENTS_SHOWN = 200
+RUNS_REMEMBERED = 128  # of those that are polled, what has settled, in memory
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatFacts:
+    """One repeat. packed_as: how its columns are known, once it has ended. n_left_out: responses that are no draws.
+
+    errors: of the responses that are done; what a log lacks never came to an error. n_chosen: of a targeted repeat, the
+    cases that it decodes; None for one of all cases.
+    """
+
+    id: int
+    index: int
+    status: str
+    finished_at: datetime | None
+    work: RepeatWork
+    process_ids: tuple[int, ...]
+    packed_as: str | None
+    bucket_ids: tuple[int, ...]
+    n_left_out: int
+    errors: Counter[str]
+    n_chosen: int | None
+
+    @property
+    def n_done(self) -> int:
+        return self.work.n_done
+
+
+@dataclass(frozen=True, slots=True)
+class ServedFacts:
+    """What the buckets of a run are told from: its repeats of all cases.
+
+    `scores` maps a scorer's id to the scores of the repeats (by index) that it has scored, their columns left in the
+    database.
+    """
+
+    run: Run
+    repeats: tuple[RepeatFacts, ...]
+    buckets: dict[int, Bucket]
+    scores: dict[int, dict[int, RepeatScore]]
+    figures: RunFigures
+
+    @property
+    def n_cases(self) -> int:
+        return self.run.suite_version.n_cases
+
+    @property
+    def n_done(self) -> int:
+        return sum(repeat.n_done for repeat in self.repeats)
+
+    @property
+    def errors(self) -> Counter[str]:
+        return sum((repeat.errors for repeat in self.repeats), Counter())
+
+    @property
+    def own_scores(self) -> dict[int, RepeatScore]:
+        return self.scores.get(self.run.suite_version.scorer_id, {})
+
+
+@dataclass(frozen=True, slots=True)
+class Settled(ServedFacts):
+    """What changes only where `run_state.RunState.settled` does, and when it was read; the repeats come without their
+    work. targeted: the repeats of chosen cases alone, which no score, range or noise of the run is made of.
+    """
+
+    now: datetime
+    targeted: tuple[RepeatFacts, ...]
+    processes: tuple[EngineProcess, ...]
+    events: tuple[Event, ...]
+    n_unvouched: int
+    n_truncated: int
+    stored_bytes: int
+    twin: Twin | None
+    stored_figures: models.RunFigures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts(Settled):
+    """With the work, and what follows from the clock.
+
+    `alive` are the workers of the run's pool, `busy_ids` those at a shard of any run. They, the doorbell and what
+    stands before the run are asked for only while it waits for somebody to hear it.
+    """
+
+    alive: tuple[Worker, ...]
+    busy_ids: frozenset[int]
+    doorbell_problem: str | None
+    ahead: Ahead | None
+
+    @property
+    def every(self) -> tuple[RepeatFacts, ...]:
+        """Return the repeats of all cases, then the targeted ones."""
+        return (*self.repeats, *self.targeted)
+
+    @property
+    def n_decoded(self) -> int:
+        """Count the responses that are done, those of targeted repeats too."""
+        return sum(repeat.n_done for repeat in self.every)
+
+    @property
+    def all_errors(self) -> Counter[str]:
+        return sum((repeat.errors for repeat in self.every), Counter())
+
+    @property
+    def n_in(self) -> int:
+        """While the run is at work, the responses that are done; once it has ended, those that came to no error."""
+        return self.n_decoded - self.all_errors.total() if self.run.is_terminal else self.n_decoded
+
+    @property
+    def n_targeted(self) -> int:
+        return sum(repeat.n_chosen or 0 for repeat in self.targeted)
+
+    @property
+    def n_total(self) -> int:
+        return len(self.repeats) * self.n_cases + self.n_targeted
+
+
+def read(run_id: int, *, state: RunState | None = None) -> RunFacts:
+    """Read a run's facts. Raises NotFound.
+
+    state: as it was just read, of a run that is polled; what has settled is then not read again.
+    """
+    settled = _read_settled(run_id) if state is None else _remembered(run_id, state.settled)
+    run = settled.run
+    every = _with_work((*settled.repeats, *settled.targeted), read_work([run_id]))
+    waits = is_waiting(run, every)
+    parts = dict(zip(("repeats", "targeted"), _split(every), strict=True))
+    alive = _alive(run) if waits else ()
+    known = {each.name: getattr(settled, each.name) for each in fields(settled)}
+    return RunFacts(
+        **known | parts | {"now": settled.now if state is None else state.at},
+        alive=alive,
+        busy_ids=_busy_ids(alive),
+        doorbell_problem=doorbell_problem() if waits else None,
+        ahead=shards_ahead(run) if waits else None,
+    )
+
+
+def read_served(run_ids: Collection[int]) -> dict[int, ServedFacts]:
+    """Read facts of several runs, by their ids, in the same few queries for any number of them."""
+    runs = Run.objects.select_related(*RELATED, "suite_version__suite__policy").in_bulk(run_ids)
+    repeats = {pk: _split(facts)[0] for pk, facts in _repeats(run_ids).items()}
+    every = [repeat for facts in repeats.values() for repeat in facts]
+    served = {pk: {bucket for repeat in repeats[pk] for bucket in repeat.bucket_ids} for pk in runs}
+    for run in runs.values():
+        if run.bucket_id is not None:
+            served[run.pk].add(run.bucket_id)
+    wanted = Bucket.objects.filter(pk__in=set().union(*served.values())).order_by("id")
+    buckets = list(wanted.select_related("model", "fingerprint").defer("model__files"))
+    scores = _scores(run_ids)
+    by_repeat = {repeat.id: repeat for repeat in _with_work(every, read_work(run_ids))}
+    stored_figures = figures.kept_rows({run: _packed(run, repeats[pk], scores[pk]) for pk, run in runs.items()})
+    return {
+        pk: ServedFacts(
+            run=run,
+            repeats=tuple(by_repeat[repeat.id] for repeat in repeats[pk]),
+            buckets={bucket.pk: bucket for bucket in buckets if bucket.pk in served[pk]},
+            scores=scores[pk],
+            figures=RunFigures.from_stored(stored_figures[pk].figures),
+        )
+        for pk, run in runs.items()
+    }
+
+
+def _with_work(repeats: Iterable[RepeatFacts], work: Mapping[int, RepeatWork]) -> tuple[RepeatFacts, ...]:
+    return tuple(replace(repeat, work=work.get(repeat.id, RepeatWork())) for repeat in repeats)
+
+
+def is_waiting(run: Run, repeats: tuple[RepeatFacts, ...]) -> bool:
+    """Whether there is work and nobody at work."""
+    is_queued = any(repeat.work.n_queued for repeat in repeats)
+    return not run.is_terminal and is_queued and not any(repeat.work.n_running for repeat in repeats)
+
+
+@functools.lru_cache(maxsize=RUNS_REMEMBERED)
+def _remembered(run_id: int, settled: str) -> Settled:  # the state is the key alone
+    return _read_settled(run_id)
+
+
+def _read_settled(run_id: int) -> Settled:
+    related = ("endpoint", "profile", "created_by", "source")
+    run = Run.objects.select_related(*related).annotate(now=Now()).filter(pk=run_id).first()
+    if run is None:
+        raise NotFound(f"There is no run {run_id}.")
+    # Apart from the run: the fewer joins, the sooner a statement is planned.
+    run.suite_version = SuiteVersion.objects.select_related("suite__policy").get(pk=run.suite_version_id)
+    linked = Repeat.engine_processes.through.objects.filter(repeat__run=run).values("engineprocess")
+    processes = EngineProcess.objects.filter(pk__in=linked).select_related("worker", "bucket").order_by("id")
+    repeats, targeted = _split(_repeats([run_id])[run_id])
+    bucket_ids = {bucket for repeat in repeats for bucket in repeat.bucket_ids}
+    bucket_ids |= {run.bucket_id} if run.bucket_id is not None else set()
+    served = Bucket.objects.filter(pk__in=bucket_ids).select_related("model", "fingerprint").order_by("id")
+    buckets = {bucket.pk: bucket for bucket in served}
+    run.bucket = buckets[run.bucket_id] if run.bucket_id is not None else None
+    events = list(Event.objects.filter(run=run).order_by("-id")[:EVENTS_SHOWN])
+    n_unvouched, n_truncated, stored_bytes = _sums(run)
+    scores = _scores([run_id])[run_id]
+    stored_figures = figures.kept_rows({run: _packed(run, repeats, scores)}, with_cases=True)[run_id]
+    return Settled(
+        run=run,
+        now=run.now,
+        repeats=repeats,
+        targeted=targeted,
+        processes=tuple(processes),
+        buckets=buckets,
+        scores=scores,
+        figures=RunFigures.from_stored(stored_figures.figures),
+        stored_figures=stored_figures,
+        events=tuple(reversed(events)),
+        n_unvouched=n_unvouched,
+        n_truncated=n_truncated,
+        stored_bytes=stored_bytes,
+        twin=figures.read_twin(run, stored_figures),
+    )
+
+
+def _repeats(run_ids: Collection[int]) -> dict[int, tuple[RepeatFacts, ...]]:
+    """By run, without their work; their packed columns stay in the database."""
+    links = Repeat.engine_processes.through.objects.filter(repeat=OuterRef("pk")).order_by("engineprocess")
+    stored = (
+        Repeat.objects.filter(run__in=run_ids)
+        .order_by("run", "index")
+        .annotate(
+            process_ids=ArraySubquery(links.values("engineprocess")),
+            packed_as=F("columns__digest"),
+            buckets=F("columns__bucket_ids"),
+            left_out=F("columns__n_left_out"),
+        )
+    )
+    errors: dict[int, Counter[str]] = defaultdict(Counter)
+    missing = Response.objects.filter(repeat__run__in=run_ids).exclude(error_code__in=("", NOT_IN_LOG)).order_by()
+    for repeat_id, code, n in missing.values_list("repeat", "error_code").annotate(n=Count("id")):
+        errors[repeat_id][code] = n
+    repeats: dict[int, tuple[RepeatFacts, ...]] = dict.fromkeys(run_ids, ())
+    for repeat in stored:
+        facts = RepeatFacts(
+            id=repeat.pk,
+            index=repeat.index,
+            status=repeat.status,
+            finished_at=repeat.finished_at,
+            work=RepeatWork(),
+            process_ids=tuple(repeat.process_ids),
+            packed_as=repeat.packed_as,
+            bucket_ids=tuple(repeat.buckets or ()),
+            n_left_out=repeat.left_out or 0,
+            errors=errors[repeat.pk],
+            n_chosen=None if repeat.cases is None else int.from_bytes(repeat.cases, "little").bit_count(),
+        )
+        repeats[repeat.run_id] += (facts,)
+    return repeats
+
+
+def _split(every: Iterable[RepeatFacts]) -> tuple[tuple[RepeatFacts, ...], tuple[RepeatFacts, ...]]:
+    """Return the repeats of all cases, and the targeted ones."""
+    facts = tuple(every)
+    whole = tuple(repeat for repeat in facts if repeat.n_chosen is None)
+    return whole, tuple(repeat for repeat in facts if repeat.n_chosen is not None)
+
+
+def _packed(
+    run: Run, repeats: Iterable[RepeatFacts], scores: Mapping[int, Mapping[int, RepeatScore]]
+) -> tuple[figures.Packed, ...]:
+    own = scores.get(run.suite_version.scorer_id, {})
+    return tuple(
+        figures.Packed(
+            repeat_id=repeat.id,
+            index=repeat.index,
+            columns=repeat.packed_as,
+            score=own[repeat.index].digest if repeat.index in own else None,
+            bucket_ids=repeat.bucket_ids,
+        )
+        for repeat in repeats
+    )
+
+
+def _scores(run_ids: Collection[int]) -> dict[int, dict[int, dict[int, RepeatScore]]]:
+    """By run and scorer, of repeats of all cases, those that scored first coming first; their columns stay in the
+    database.
+    """
+    scores: dict[int, dict[int, dict[int, RepeatScore]]] = {run_id: {} for run_id in run_ids}
+    rows = RepeatScore.objects.filter(repeat__run__in=run_ids, repeat__cases=None).select_related("scorer", "repeat")
+    for row in rows.defer("scores", "reasons", "answers").order_by("id"):
+        scores[row.repeat.run_id].setdefault(row.scorer_id, {})[row.repeat.index] = row
+    return scores
+
+
+# Lengths are what PostgreSQL knows without reading the values.
+_SUMS = """
+SELECT (SELECT count(*) FROM runs_response response JOIN runs_repeat repeat ON repeat.id = response.repeat_id
+        WHERE repeat.run_id = %(run)s AND NOT response.is_vouched),
+       (SELECT count(*) FROM runs_response response JOIN runs_repeat repeat ON repeat.id = response.repeat_id
+        WHERE repeat.run_id = %(run)s AND response.is_truncated),
+       (SELECT coalesce(sum(octet_length(data)), 0) FROM runs_traceblock WHERE run_id = %(run)s)
+     + (SELECT coalesce(sum(octet_length(text_digests) + octet_length(trace_digests) + octet_length(buckets)
+                            + coalesce(octet_length(flip_chances), 0)), 0)
+        FROM runs_casecolumns cases JOIN runs_repeat repeat ON repeat.id = cases.repeat_id
+        WHERE repeat.run_id = %(run)s)
+     + (SELECT coalesce(sum(octet_length(scores) + octet_length(reasons)), 0)
+        FROM runs_repeatscore score JOIN runs_repeat repeat ON repeat.id = score.repeat_id
+        WHERE repeat.run_id = %(run)s)
+"""
+
+
+def _sums(run: Run) -> tuple[int, int, int]:
+    """How many responses are not vouched for or truncated, and how many bytes traces and columns take."""
+    with connection.cursor() as cursor:
+        cursor.execute(_SUMS, {"run": run.pk})
+        n_unvouched, n_truncated, stored_bytes = cursor.fetchone()
+    return int(n_unvouched), int(n_truncated), int(stored_bytes)
+
+
+def _alive(run: Run) -> tuple[Worker, ...]:
+    """The workers of the run's pool heard of within a lease, by the database's clock."""
+    lease = timedelta(seconds=settings.LEASE_SECONDS)
+    return tuple(Worker.objects.filter(pool=run.endpoint.pool, stopped_at=None, seen_at__gt=Now() - lease))
+
+
+def _busy_ids(workers: tuple[Worker, ...]) -> frozenset[int]:
+    at_work = Shard.objects.filter(status=Shard.Status.RUNNING, owner__in=workers)
+    return frozenset(owner_id for owner_id in at_work.values_list("owner", flat=True) if owner_id is not None)

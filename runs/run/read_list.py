@@ -1,0 +1,248 @@
+"""Runs as rows of a list, a fixed number of queries for any number of them."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Sum
+from django.urls import reverse
+
+from evalboard.contract.parts import Done
+from evalboard.contract.run import PinsHeld, RepeatOfRow, RunRow, Sampled, SuiteNamed
+from evalboard.core.profile import Draws
+from runs.models import Bucket, Repeat, RepeatScore, Response, Run, Shard
+from runs.pairs import pair_facts
+from runs.run.read_scores import drawn_points, run_range, several_buckets, two_computations, unsteady
+from runs.store import NOT_IN_LOG
+
+# What a row reads of the records that a run points at. Its bucket comes apart (`with_buckets`): PostgreSQL plans two
+# statements of a few joins in a tenth of the time that it takes for one of many.
+RELATED = ("suite_version__suite", "endpoint", "profile")
+WITHOUT_SCORE = (Run.Status.INCOMPLETE, Run.Status.FAILED, Run.Status.CANCELLED)
+NEWEST_FIRST = ("-ran_at", "-id")
+EPOCH, MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+LAST_MICROSECOND = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
+ID_ROOM = 10**19  # more than a bigint holds
+PLACE_DIGITS = len(str(LAST_MICROSECOND * ID_ROOM))
+ANY_PIN_BROKEN = Q(engineprocess__pins__contains=[{"held": False}])
+
+
+@dataclass(slots=True)
+class _Parts:
+    """What the rows of other tables say of one run."""
+
+    repeats: list[int] = field(default_factory=list)
+    points: dict[int, float | None] = field(default_factory=dict)
+    left_out: list[int] = field(default_factory=list)
+    bucket_ids: set[int] = field(default_factory=set)
+    n_done: int = 0
+    n_targeted: int = 0
+    pins_held: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs a list holds: `label` is `key` or `key=value`; ran from `since`, before `until`."""
+
+    suite: str = ""
+    endpoint: str = ""
+    status: str = ""
+    bucket: int | None = None
+    label: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def runs(self) -> "QuerySet[Run]":
+        equal = {
+            "suite_version__suite__slug": self.suite or None,
+            "endpoint__slug": self.endpoint or None,
+            "status": self.status or None,
+            "bucket": self.bucket,
+            "ran_at__gte": self.since,
+            "ran_at__lt": self.until,
+        }
+        runs = Run.objects.filter(**{name: value for name, value in equal.items() if value is not None})
+        key, has_value, value = self.label.partition("=")
+        if not key:
+            return runs
+        return runs.filter(labels__contains={key: value}) if has_value else runs.filter(labels__has_key=key)
+
+
+def run_rows(
+    *,
+    suite: str = "",
+    endpoint: str = "",
+    status: str = "",
+    bucket: int | None = None,
+    label: str = "",
+    before: int | None = None,
+    limit: int = 50,
+) -> tuple[RunRow, ...]:
+    """Read runs, newest first; `before` is the place to continue below, `label` is `key` or `key=value`."""
+    wanted = RunFilter(suite=suite, endpoint=endpoint, status=status, bucket=bucket, label=label)
+    return run_page(wanted, before=before, limit=limit)
+
+
+def run_page(
+    wanted: RunFilter, *, before: int | None = None, after: int | None = None, limit: int
+) -> tuple[RunRow, ...]:
+    """Read runs by when they ran, newest first: below the place `before`, or the nearest ones above `after`."""
+    runs = wanted.runs()
+    if after is not None:
+        at, run_id = _named(after)
+        newer = runs.filter(ran_at__gte=at).exclude(ran_at=at, pk__lte=run_id)
+        return rows_of(newer.order_by("ran_at", "id")[:limit])[::-1]
+    if before is not None:
+        at, run_id = _named(before)
+        runs = runs.filter(ran_at__lte=at).exclude(ran_at=at, pk__gte=run_id)
+    return rows_of(runs.order_by(*NEWEST_FIRST)[:limit])
+
+
+def oldest_first(run_ids: Iterable[int]) -> list[int]:
+    """Sort these runs by when they ran; one that is not there is left out."""
+    return list(Run.objects.filter(pk__in=set(run_ids)).order_by("ran_at", "id").values_list("id", flat=True))
+
+
+def place_of(row: RunRow) -> int:
+    """Return a run's place in lists: a number, larger for what ran later, and of one moment for what was made later."""
+    return (row.ran_at - EPOCH) // MICROSECOND * ID_ROOM + int(row.id)
+
+
+def _named(place: int) -> tuple[datetime, int]:
+    """The time and the id that a place is made of; one beyond all times is the last of them."""
+    microseconds, run_id = divmod(place, ID_ROOM)
+    return EPOCH + min(microseconds, LAST_MICROSECOND) * MICROSECOND, run_id
+
+
+def rows_of(runs: "QuerySet[Run]") -> tuple[RunRow, ...]:
+    """Return a row for each run of a queryset, in its order."""
+    rows = list(runs.select_related(*RELATED))
+    with_buckets(rows)
+    parts = _parts_of([run.pk for run in rows])
+    for run_id, n_errors in _n_errors([run.pk for run in rows if run.status in WITHOUT_SCORE]):
+        parts[run_id].n_done -= n_errors
+    return tuple(_row(run, parts[run.pk]) for run in rows)
+
+
+def with_buckets(runs: Iterable[Run]) -> None:
+    """Put the bucket that each run keeps to in its place, all of them by one statement."""
+    bound = [run for run in runs if run.bucket_id is not None]
+    related = Bucket.objects.select_related("model", "fingerprint").defer("fingerprint__manifest")
+    buckets = related.in_bulk({run.bucket_id for run in bound}) if bound else {}
+    for run in bound:
+        run.bucket = buckets[run.bucket_id]
+
+
+def _n_errors(run_ids: list[int]) -> Iterable[tuple[int, int]]:
+    """(run, responses that came to an error), for runs that ended without all of them."""
+    if not run_ids:
+        return ()
+    missing = Response.objects.filter(repeat__run__in=run_ids).exclude(error_code__in=("", NOT_IN_LOG)).order_by()
+    return missing.values_list("repeat__run").annotate(n=Count("id"))
+
+
+def _parts_of(run_ids: list[int]) -> defaultdict[int, _Parts]:
+    parts: defaultdict[int, _Parts] = defaultdict(_Parts)
+    own = RepeatScore.objects.filter(repeat=OuterRef("pk"), scorer=OuterRef("run__suite_version__scorer"))
+    shards = Shard.objects.filter(repeat=OuterRef("pk")).order_by().values("repeat")
+    processes = Repeat.engine_processes.through.objects.filter(repeat=OuterRef("pk"))
+    repeats = Repeat.objects.filter(run__in=run_ids).annotate(
+        points=Subquery(own.values("points")[:1]),
+        n_done=Subquery(shards.annotate(n=Sum("n_done")).values("n")),
+        n_chosen=Subquery(shards.annotate(n=Sum("n_chosen")).values("n")),
+        has_process=Exists(processes),
+        has_broken_pin=Exists(processes.filter(ANY_PIN_BROKEN)),
+    )
+    names = ("run", "index", "points", "n_done", "n_chosen", "has_process", "has_broken_pin")
+    known = repeats.values_list(*names, "columns__bucket_ids", "columns__n_left_out").order_by("run_id", "index")
+    for run_id, index, points, n_done, n_chosen, has_process, has_broken_pin, bucket_ids, n_left_out in known:
+        of = parts[run_id]
+        of.n_done += n_done or 0
+        of.n_targeted += n_chosen or 0
+        if n_chosen is None:
+            of.repeats.append(index)
+            of.points[index] = points
+            of.left_out.append(n_left_out or 0)
+            of.bucket_ids.update(bucket_ids or ())
+        if has_process:
+            of.pins_held = of.pins_held is not False and not has_broken_pin
+    return parts
+
+
+def row_of(
+    run: Run,
+    *,
+    n_done: int,
+    n_targeted: int,
+    indexes: tuple[int, ...],
+    points: tuple[float | None, ...],
+    left_out: tuple[int, ...],
+    bucket_ids: set[int],
+    pins_held: bool | None,
+) -> RunRow:
+    """Return the row of a run that came with RELATED; each repeat of all cases has an index, points and left_out.
+
+    n_targeted: responses that its targeted repeats are to have.
+    """
+    n_buckets = len(bucket_ids | ({run.bucket_id} if run.bucket_id is not None else set()))
+    draws = pair_facts.draws_of(run)
+    span = run_range(status=run.status, points=drawn_points(points, left_out), n_buckets=n_buckets)
+    return RunRow(
+        id=str(run.pk),
+        suite=SuiteNamed(slug=run.suite_version.suite.slug, version=run.suite_version.number),
+        endpoint=run.endpoint.slug,
+        profile=run.profile.slug,
+        profile_version=run.profile.version,
+        sampled=_sampled(draws),
+        model=model_name(run),
+        priority=run.priority,
+        status=run.status,
+        progress=Done(n_done=n_done, n_total=len(points) * run.suite_version.n_cases + n_targeted),
+        repeats=tuple(
+            RepeatOfRow(index=index, score=score, n_left_out=n_left_out)
+            for index, score, n_left_out in zip(indexes, points, left_out, strict=True)
+        ),
+        range=span if run.status == Run.Status.FINISHED else None,
+        bucket=None if run.bucket_id is None else str(run.bucket_id),
+        n_buckets=n_buckets,
+        warnings=several_buckets(n_buckets) + two_computations(run.strays) + unsteady(run.unsteady),
+        pins=PinsHeld(held=pins_held),
+        labels=run.labels,
+        created_at=run.created_at,
+        ran_at=run.ran_at,
+        finished_at=run.finished_at,
+        url=reverse("run", args=[run.pk]),
+        range_so_far=span,
+        draws=draws,
+        batch_class=run.bucket.batch_class if run.bucket else "",
+        fingerprint_digest=run.bucket.fingerprint.digest if run.bucket else "",
+    )
+
+
+def _sampled(draws: Draws) -> Sampled | None:
+    if draws.temperature is None or not draws.is_sampled:
+        return None
+    return Sampled(temperature=draws.temperature, seed=draws.seed, is_one_draw=draws.is_one)
+
+
+def _row(run: Run, parts: _Parts) -> RunRow:
+    return row_of(
+        run,
+        n_done=parts.n_done,
+        n_targeted=parts.n_targeted,
+        indexes=tuple(parts.repeats),
+        points=tuple(parts.points.get(index) for index in parts.repeats),
+        left_out=tuple(parts.left_out),
+        bucket_ids=parts.bucket_ids,
+        pins_held=parts.pins_held if run.source_id is None else None,
+    )
+
+
+def model_name(run: Run) -> str:
+    """Return what people call the model: as served, else as asked for."""
+    if run.bucket is not None:
+        return run.bucket.model.name
+    other = run.model_override or {}
+    named = other.get("repo") or other.get("path") or ""
+    return named.rstrip("/").rsplit("/", 1)[-1] or run.endpoint.model_name

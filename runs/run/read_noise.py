@@ -1,0 +1,206 @@
+"""How much a run's score moves with nothing changed, bucket by bucket, out of its columns."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.contract.base import Note
+from evalboard.contract.bucket import Metric, Noise, Resolution, VarianceSplit
+from evalboard.core import scoring
+from evalboard.core.compare import is_steady_batch
+from evalboard.core.profile import select_compared_sampling
+from evalboard.core.stats import (
+    ASSUMED_CHURN,
+    CONFIDENCE_LEVEL,
+    OVERDISPERSED_BELOW,
+    count_unstable,
+    disagreement_rate,
+    expected_range_points,
+    is_left_out,
+    is_likely_flip,
+    is_repeat_of_draws,
+    measure_agreement,
+    measure_metrics,
+    measurement_interval,
+    overdispersion,
+    range5_points,
+    reach_interval,
+    resolution_elsewhere_points,
+    resolution_points,
+    sd_points,
+    split_variance,
+)
+from evalboard.core.suite import DEFAULT_POLICIES, PolicySettings, default_policy, parse_policy
+from evalboard.wording.run import describe_split, explain_no_interval, left_out_metric
+from runs.models import Bucket, Run
+from runs.pairs import draws_of
+from runs.run.read_columns import RepeatColumns, RunColumns, read_scores
+
+OTHERS_READ = 20  # runs of one seed that are looked through for one that was drawn alike
+
+
+def noise_of(columns: RunColumns, bucket: Bucket, *, is_scored: bool, n_buckets: int) -> Noise:
+    """Measure a bucket over the repeats that are whole, and of each the draws that it served.
+
+    `is_scored`: whether the bucket has a range; where it has none, nothing is said of where its score lies. n_buckets:
+    of the run.
+    """
+    whole, served = _drawn(columns, bucket)
+    n_likely = _n_likely_to_flip(columns, bucket)
+    if not whole:
+        return Noise.partly_known(n_likely_to_flip=n_likely)
+    scores = np.column_stack([repeat.scores for repeat in whole if repeat.scores is not None])
+    is_ours = np.asarray(served.any(axis=1))
+    matrix = np.where(served, scores, np.nan)[is_ours]
+    reach = reach_interval(matrix, _groups(columns, is_ours)) if is_scored else None
+    if len(whole) < 2:
+        level = CONFIDENCE_LEVEL if reach else None
+        return Noise.partly_known(n_repeats=len(whole), reach=reach, level=level, n_likely_to_flip=n_likely)
+    sd, chance = sd_points(matrix), overdispersion(matrix)
+    always = served.all(axis=1)
+    same_seeds = _same_seeds(columns.run, bucket, whole, is_ours, n_buckets)
+    texts = np.stack([repeat.texts[always] for repeat in whole if repeat.texts is not None], axis=1)
+    return Noise(
+        n_repeats=len(whole),
+        disagreement_rate=disagreement_rate(matrix),
+        sd_points=sd,
+        n_unstable=count_unstable(matrix),
+        expected_range_points=None if sd is None else expected_range_points(sd),
+        range5_points=range5_points(matrix) if is_scored else None,
+        interval=measurement_interval(matrix) if is_scored else None,
+        reach=reach,
+        level=CONFIDENCE_LEVEL if is_scored else None,
+        overdispersion=chance,
+        is_overdispersed=chance is not None and chance < OVERDISPERSED_BELOW,
+        texts_alike=measure_agreement(texts),
+        scores_alike=measure_agreement(scores[always]),
+        resolution=_resolution(columns.run, matrix),
+        split=_split(columns.run, bucket, matrix, same_seeds, n_buckets),
+        n_likely_to_flip=n_likely,
+    )
+
+
+def _split(
+    run: Run, bucket: Bucket, scores: NDArray[np.float64], same_seeds: NDArray[np.float64] | None, n_buckets: int
+) -> VarianceSplit | None:
+    drawn = draws_of(run)
+    is_steady = is_steady_batch(bucket.batch_class, are_batches_equal=not drawn.is_sampled)
+    split = split_variance(scores, is_sampled=drawn.is_sampled, is_steady=is_steady, same_seeds=same_seeds)
+    if split is None or drawn.temperature is None:
+        return None
+    parts = asdict(split)
+    return VarianceSplit(**parts, text=describe_split(**parts, n_buckets=n_buckets))
+
+
+def _same_seeds(
+    run: Run, bucket: Bucket, repeats: Sequence[RepeatColumns], is_ours: NDArray[np.bool_], n_buckets: int
+) -> NDArray[np.float64] | None:
+    """Read the run that drew by the same seeds: float64[n_cases, k], the columns those of `repeats`."""
+    other = same_seeds_run(run, [bucket.pk]) if n_buckets == 1 else None
+    if other is None:
+        return None
+    known = read_scores(other)
+    unknown = np.full(run.suite_version.n_cases, np.nan)
+    return np.column_stack([known.get(repeat.index, unknown) for repeat in repeats])[is_ours]
+
+
+def same_seeds_run(run: Run, bucket_ids: Sequence[int]) -> Run | None:
+    """Return the newest finished run of the model that drew by the same seeds under another batch class.
+
+    bucket_ids: those that served `run`. None where there is none, or where the batch moves nothing.
+    """
+    drawn = draws_of(run)
+    if not drawn.is_sampled or drawn.seed is None or len(bucket_ids) != 1:
+        return None
+    bucket = Bucket.objects.get(pk=bucket_ids[0])
+    if is_steady_batch(bucket.batch_class, are_batches_equal=not drawn.is_sampled):
+        return None
+    others = Run.objects.filter(
+        suite_version=run.suite_version_id,
+        seed=drawn.seed,
+        status=Run.Status.FINISHED,
+        is_one_draw=False,
+        bucket__model=bucket.model_id,
+    ).exclude(bucket__batch_class=bucket.batch_class)
+    newest_first = others.select_related("profile", "suite_version").order_by("-pk")[:OTHERS_READ]
+    return next((each for each in newest_first if _sampling(each) == _sampling(run)), None)
+
+
+def _sampling(run: Run) -> dict[str, Any]:
+    return select_compared_sampling(run.profile.settings["sampling"])
+
+
+def metrics_of(columns: RunColumns, bucket: Bucket) -> tuple[tuple[Metric, ...] | None, tuple[Note, ...] | None]:
+    """Measure what a bucket's draws come to; with it, why some metrics are left out. None where nothing is drawn."""
+    run = columns.run
+    whole, served = _drawn(columns, bucket)
+    if not draws_of(run).is_sampled or run.is_one_draw or len(whole) < 2:
+        return None, None
+    is_ours = np.asarray(served.any(axis=1))
+    every = np.column_stack([repeat.scores for repeat in whole if repeat.scores is not None])
+    scores = np.where(served, every, np.nan)[is_ours]
+    read = [repeat.answers for repeat in whole if repeat.answers is not None]
+    answers = np.column_stack(read)[is_ours] if len(read) == len(whole) else None
+    measured = measure_metrics(scores, answers, _groups(columns, is_ours))
+    rows = tuple(
+        Metric(**asdict(each) | {"no_interval": explain_no_interval(each.no_interval), "level": CONFIDENCE_LEVEL})
+        for each in measured
+    )
+    if len(measured) == 1:
+        code = "graded"
+    elif answers is None:
+        plan = run.suite_version.scorer.spec
+        code = "answers_unread" if scoring.reads_answers(plan) else "answers_unlike"
+    else:
+        return rows, ()
+    return rows, (Note(code=code, text=left_out_metric(code)),)
+
+
+def _drawn(columns: RunColumns, bucket: Bucket) -> tuple[list[RepeatColumns], NDArray[np.bool_]]:
+    """The whole repeats that are draws, and of which cases of each the bucket gave a draw: bool[n_cases, k]."""
+    whole = [repeat for repeat in columns.repeats if repeat.is_whole]
+    if columns.run.is_one_draw:
+        whole = whole[:1]  # the others are the same draw once more
+    if not whole:
+        return [], np.zeros((0, 0), np.bool_)
+    mine = np.column_stack([repeat.served_by == bucket.pk for repeat in whole])
+    left_out = np.column_stack([is_left_out(repeat.marks) for repeat in whole if repeat.marks is not None])
+    are_draws = is_repeat_of_draws(left_out, mine)
+    return [whole[at] for at in np.flatnonzero(are_draws).tolist()], (mine & ~left_out)[:, are_draws]
+
+
+def _groups(columns: RunColumns, is_ours: NDArray[np.bool_]) -> list[str]:
+    if not columns.groups:
+        return []
+    return [columns.groups.get(index, "") for index in np.flatnonzero(is_ours).tolist()]
+
+
+def _n_likely_to_flip(columns: RunColumns, bucket: Bucket) -> int | None:
+    """Of the cases that the bucket served in the repeat whose margins were read; None where none of them is known."""
+    for repeat in columns.repeats:
+        if repeat.flip_chances is not None and repeat.served_by is not None:
+            chances = repeat.flip_chances[repeat.served_by == bucket.pk]
+            is_known = not np.isnan(chances).all()
+            return int(np.count_nonzero(is_likely_flip(chances))) if is_known else None
+    return None
+
+
+def _resolution(run: Run, matrix: NDArray[np.float64]) -> Resolution | None:
+    """At the last look that the repeats have reached, or the first of all, under the policy of the suite."""
+    policy = policy_of(run)
+    repeats = max((look for look in policy.looks if look <= matrix.shape[1]), default=policy.looks[0])
+    points = resolution_points(matrix, repeats=repeats, alpha=policy.alpha(repeats))
+    elsewhere = resolution_elsewhere_points(matrix, repeats=repeats)
+    if points is None or elsewhere is None:
+        return None
+    return Resolution(repeats=repeats, points=points, elsewhere_points=elsewhere, churn=ASSUMED_CHURN)
+
+
+def policy_of(run: Run) -> PolicySettings:
+    """Return the suite's own policy, else the default one."""
+    own = run.suite_version.suite.policy
+    default = default_policy(is_sampled=draws_of(run).is_sampled)
+    return parse_policy(DEFAULT_POLICIES[default]["settings"] if own is None else own.settings)

@@ -1,0 +1,354 @@
+"""One response: its text beside its tokens, its provenance and its score."""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import FilteredRelation, Q
+
+from evalboard.contract import response as contract
+from evalboard.contract.base import finite
+from evalboard.contract.parts import ResponseError
+from evalboard.contract.trace import TokenAtPosition, TokenOfPair
+from evalboard.contract.trace import Trace as TraceAnswer
+from evalboard.core.errors import NotFound
+from evalboard.core.stats import list_mark_names
+from evalboard.core.trace import (
+    Trace,
+    Vocabulary,
+    lowest_of_stretches,
+    read_trace,
+    unpack_chances,
+    unpack_reasons,
+    unpack_scores,
+)
+from runs.models import Case, Repeat, RepeatScore, Response, Run, TraceBlock
+from runs.pairs import pair_facts, stored_words
+
+WINDOW = 400  # positions on a page: a browser takes seconds for those of a long trace
+CHART_STEMS = 300  # of a chart of margins
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreCell:
+    scorer_digest: str
+    is_own: bool
+    score: float | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TraceWindow:
+    """What a page shows of a trace of n positions: `tokens` around the `selected` one.
+
+    The selected one alone has its alternatives.
+    margins: (position, nats) where they are known, of a long trace the narrowest of each stretch.
+    """
+
+    n: int
+    tokens: tuple[TokenAtPosition, ...]
+    selected: TokenAtPosition
+    narrowest: TokenAtPosition | None
+    margins: tuple[tuple[int, float], ...]
+
+    @property
+    def is_thinned(self) -> bool:
+        """Whether some margins stand for all."""
+        return self.n > CHART_STEMS
+
+
+@dataclass(frozen=True, slots=True)
+class ResponsePage:
+    """A response with what stands around it on its page; `scores` under each scorer, the suite's own first.
+
+    trace: None where there is none, or nothing in it.
+    """
+
+    run_id: int
+    response: contract.Response
+    n_repeats: int
+    messages: tuple[dict[str, Any], ...]
+    target: Any
+    tags: tuple[str, ...]
+    is_logged: bool
+    scores: tuple[ScoreCell, ...]
+    trace: TraceWindow | None
+    same_trace_repeats: tuple[int, ...]
+    previous_case_id: str | None
+    next_case_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """One response with the records around it; siblings: (repeat, trace digest, packed flip chances)."""
+
+    run: Run
+    case: Case
+    response: Response
+    siblings: tuple[tuple[int, bytes | None, bytes | None], ...]
+
+
+def response_page(run_id: int, *, repeat: int, case_id: str, at: int | None = None) -> ResponsePage:
+    """Read a response with its tokens around position `at`, which is the narrowest margin's if not given.
+
+    Raises NotFound where the run, repeat, case or response is not there.
+    """
+    stored = _find(run_id, repeat, case_id)
+    response, case = stored.response, stored.case
+    trace = _trace(response)
+    neighbours = dict(
+        Case.objects.filter(
+            suite_version=case.suite_version_id, index__in=(case.index - 1, case.index + 1)
+        ).values_list("index", "case_id")
+    )
+    own_digest = None if response.trace_digest is None or trace is None else bytes(response.trace_digest)
+    scores = _scores(stored)
+    own = next((cell for cell in scores if cell.is_own), None)
+    return ResponsePage(
+        run_id=run_id,
+        response=response_row(
+            response,
+            case_id=case_id,
+            scored=(own.score, own.reason) if own else (None, ""),
+            flip_chance=_flip_chance(stored),
+            n_cases=stored.run.suite_version.n_cases,
+        ),
+        n_repeats=len(stored.siblings),
+        messages=tuple(case.content["messages"]),
+        target=case.content["target"],
+        tags=tuple(case.tags),
+        is_logged=stored.run.source_id is not None,
+        scores=scores,
+        trace=None if trace is None or not len(trace) else _window(trace, words_of(response), at),
+        same_trace_repeats=tuple(
+            index for index, other, _ in stored.siblings if index != repeat and own_digest and other == own_digest
+        ),
+        previous_case_id=neighbours.get(case.index - 1),
+        next_case_id=neighbours.get(case.index + 1),
+    )
+
+
+def response_row(
+    response: Response, *, case_id: str, scored: tuple[float | None, str], flip_chance: float | None, n_cases: int
+) -> contract.Response:
+    """Return a response that came with its repeat, engine process, bucket and worker; scored: score and reason."""
+    error = ResponseError(code=response.error_code, detail=response.error_detail) if response.error_code else None
+    return contract.Response(
+        case=case_id,
+        case_index=response.case_index,
+        repeat=response.repeat.index,
+        text=response.text,
+        reasoning=response.reasoning,
+        n_reasoning_tokens=response.n_reasoning_tokens,
+        is_truncated=response.is_truncated,
+        finish_reason=response.finish_reason or None,
+        error=error,
+        score=scored[0],
+        reason=scored[1] or None,
+        flip_chance=flip_chance,
+        is_vouched=response.is_vouched,
+        marks=list_mark_names(response.marks),
+        trace_digest=bytes(response.trace_digest).hex() if response.trace_digest else None,
+        provenance=provenance_of(response),
+        recorded_at=response.recorded_at,
+        place=response.repeat.index * n_cases + response.case_index,
+    )
+
+
+def _flip_chance(stored: _Stored) -> float | None:
+    """The case's, predicted from the run's first repeat."""
+    packed = next((chances for _, _, chances in stored.siblings if chances is not None), None)
+    if packed is None:
+        return None
+    return finite(float(unpack_chances(packed, stored.run.suite_version.n_cases)[stored.case.index]))
+
+
+def stored_trace(run_id: int, *, repeat: int, case_id: str) -> tuple[Trace, Vocabulary | None]:
+    """Return the trace of a response and its words. Raises NotFound, also where the response has none."""
+    response = _find(run_id, repeat, case_id).response
+    trace = _trace(response)
+    if trace is None:
+        why = f"is missing ({response.error_code})" if response.error_code else "was read from a log without tokens"
+        raise NotFound(f"This response {why}, so it has no trace.")
+    return trace, words_of(response)
+
+
+def response_trace(
+    run_id: int, *, repeat: int, case_id: str, start: int | None = None, limit: int | None = None
+) -> TraceAnswer:
+    """Read a trace from position `start` on, `limit` positions at most; not given, from the first on and all.
+
+    Non-finite logprobs are null. Raises NotFound.
+    """
+    trace, words = stored_trace(run_id, repeat=repeat, case_id=case_id)
+    texts = functools.cache(functools.partial(_texts, words=words))  # thousands of tokens, few different ones
+
+    def token(token_id: int, logprob: float) -> dict[str, Any]:
+        return {"token_id": token_id, **texts(token_id), "logprob": finite(logprob)}
+
+    first = min(start or 0, len(trace))
+    shown = slice(first, len(trace) if limit is None else min(first + limit, len(trace)))
+    chosen = zip(trace.token_ids[shown].tolist(), trace.logprobs[shown].tolist(), strict=True)
+    positions = tuple(
+        token(*each)
+        | {"alternatives": tuple(token(other.token_id, other.logprob) for other in trace.alternatives(place))}
+        for place, each in enumerate(chosen, start=first)
+    )
+    # One by one would take half as long again.
+    return TraceAnswer.model_validate({"start": first, "length": len(trace), "positions": positions})
+
+
+def _texts(token_id: int, words: Vocabulary | None) -> dict[str, str | None]:
+    """Return a token's exact text, None where its bytes are no text by themselves or not known, and what is drawn."""
+    data = words.token_bytes(token_id) if words else None
+    try:
+        exact = None if data is None else data.decode()
+    except UnicodeDecodeError:
+        exact = None
+    return {"token": exact, "drawn": draw([token_id], words)[0]}
+
+
+def _find(run_id: int, repeat: int, case_id: str) -> _Stored:
+    run = Run.objects.select_related("suite_version").filter(pk=run_id).first()
+    if run is None:
+        raise NotFound(f"There is no run {run_id}.")
+    case = Case.objects.filter(suite_version=run.suite_version_id, case_id=case_id).first()
+    if case is None:
+        raise NotFound(f"The suite of run {run_id} has no case {case_id}.")
+    response = (
+        Response.objects.filter(repeat__run=run, repeat__index=repeat, case_index=case.index)
+        .select_related("repeat", "engine_process__bucket__model", "engine_process__bucket__fingerprint")
+        .select_related("engine_process__worker")
+        .first()
+    )
+    if response is None:
+        raise NotFound(f"Run {run_id} has no response to case {case_id} in repeat {repeat} yet.")
+    beside = FilteredRelation("responses", condition=Q(responses__case_index=case.index))
+    decodes_it = Q(cases=None) | Q(beside__isnull=False)  # a targeted repeat only where it was to
+    repeats = Repeat.objects.filter(run=run).annotate(beside=beside).filter(decodes_it).order_by("index")
+    rows = repeats.values_list("index", "beside__trace_digest", "columns__flip_chances")
+    siblings = tuple((index, _bytes(digest), _bytes(chances)) for index, digest, chances in rows)
+    return _Stored(run, case, response, siblings)
+
+
+def _bytes(packed: memoryview | bytes | None) -> bytes | None:
+    return None if packed is None else bytes(packed)
+
+
+def _trace(response: Response) -> Trace | None:
+    if response.trace_block_id is None or response.trace_slot is None:
+        return None
+    data = TraceBlock.objects.values_list("data", flat=True).get(pk=response.trace_block_id)
+    trace: Trace = read_trace(bytes(data), response.trace_slot)
+    return trace
+
+
+def words_of(response: Response) -> Vocabulary | None:
+    """Return the words of the tokenizer that a response was decoded with, None where nobody stored it."""
+    process = response.engine_process
+    return None if process is None or process.vocabulary_id is None else stored_words(process.vocabulary_id)
+
+
+def _window(trace: Trace, words: Vocabulary | None, at: int | None) -> TraceWindow:
+    margins = trace.margins()
+    closest = lowest_of_stretches(margins, 1).tolist()
+    selected = at if at is not None and at < len(trace) else next(iter(closest), 0)
+    first = max(min(selected - WINDOW // 2, len(trace) - WINDOW), 0)
+    stems = lowest_of_stretches(margins, CHART_STEMS)
+    return TraceWindow(
+        n=len(trace),
+        tokens=tokens_at(trace, range(first, min(first + WINDOW, len(trace))), words),
+        selected=token_at(trace, selected, float(margins[selected]), words),
+        narrowest=next(iter(tokens_at(trace, closest, words)), None),
+        margins=tuple(zip(stems.tolist(), margins[stems].tolist(), strict=True)),
+    )
+
+
+def tokens_at(trace: Trace, positions: Sequence[int], words: Vocabulary | None) -> tuple[TokenAtPosition, ...]:
+    """Return tokens without their alternatives, drawn at once."""
+    places = list(positions)
+    ids, logprobs = trace.token_ids[places].tolist(), trace.logprobs[places].tolist()
+    margins = trace.margins()[places].tolist()
+    return tuple(
+        TokenAtPosition(
+            token_id=token_id,
+            drawn=drawn,
+            logprob=logprob,
+            position=position,
+            margin=finite(margin),
+            alternatives=(),
+            breaks_line=breaks_line(token_id, words),
+        )
+        for position, token_id, drawn, logprob, margin in zip(
+            places, ids, draw(ids, words), logprobs, margins, strict=True
+        )
+    )
+
+
+def token_at(trace: Trace, position: int, margin: float, words: Vocabulary | None) -> TokenAtPosition:
+    """Return one position with its alternatives; `margin` as `trace.margins()` has it."""
+    token_id = int(trace.token_ids[position])
+    alternatives = trace.alternatives(position)
+    drawn = draw([token_id, *(other.token_id for other in alternatives)], words)
+    return TokenAtPosition(
+        token_id=token_id,
+        drawn=drawn[0],
+        logprob=float(trace.logprobs[position]),
+        position=position,
+        margin=finite(margin),
+        alternatives=tuple(
+            TokenOfPair(token_id=other.token_id, drawn=text, logprob=other.logprob)
+            for other, text in zip(alternatives, drawn[1:], strict=True)
+        ),
+        breaks_line=breaks_line(token_id, words),
+    )
+
+
+def breaks_line(token_id: int, words: Vocabulary | None) -> bool:
+    return b"\n" in ((words and words.token_bytes(token_id)) or b"")
+
+
+def draw(token_ids: Sequence[int], words: Vocabulary | None) -> list[str]:
+    """Draw tokens as `core.trace.vocabulary` draws them, by their ids where nobody stored the words."""
+    return [f"⟨token {token}⟩" for token in token_ids] if words is None else words.draw(token_ids)
+
+
+def _scores(stored: _Stored) -> tuple[ScoreCell, ...]:
+    """The score under each scorer, the suite's own first."""
+    own_id = stored.run.suite_version.scorer_id
+    rows = RepeatScore.objects.filter(repeat=stored.response.repeat_id).select_related("scorer").order_by("id")
+    cells = []
+    for row in rows:
+        score = float(unpack_scores(bytes(row.scores))[stored.case.index])
+        reason = unpack_reasons(bytes(row.reasons))[stored.case.index] or ""
+        cells.append(ScoreCell(row.scorer.digest, row.scorer_id == own_id, finite(score), reason))
+    return tuple(sorted(cells, key=lambda cell: not cell.is_own))
+
+
+def provenance_of(response: Response) -> dict[str, Any]:
+    """Say who served the response and how, by name; what is unknown is None."""
+    process = response.engine_process
+    bucket = process.bucket if process else None
+    return {
+        "model": bucket.model.name if bucket else None,
+        "model_digest": bucket.model.digest if bucket else None,
+        "fingerprint": pair_facts.fingerprint_of(bucket) if bucket else None,
+        "batch_class": bucket.batch_class if bucket else None,
+        "batch_min": response.batch_min,
+        "batch_max": response.batch_max,
+        "engine_process": str(process.pk) if process else None,
+        "worker": process.worker.name if process else None,
+        "attempt": response.attempt,
+        "seed_sent": response.seed_sent,
+        "request_id": response.request_id or None,
+        "marks": ", ".join(list_mark_names(response.marks)) or "none",
+        "prompt_digest": bytes(response.prompt_digest).hex() if response.prompt_digest else None,
+        "n_prompt_tokens": response.n_prompt_tokens,
+        "n_cached_tokens": response.n_cached_tokens,
+        "n_tokens": response.n_tokens,
+        "n_preemptions": response.n_preemptions,
+        "queued_seconds": response.queued_seconds,
+        "prefill_seconds": response.prefill_seconds,
+        "decode_seconds": response.decode_seconds,
+    }

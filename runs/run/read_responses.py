@@ -1,0 +1,117 @@
+"""Responses as rows of a list: text, score and provenance, no trace."""
+
+import numpy as np
+from django.db.models import F, QuerySet, Value
+from numpy.typing import NDArray
+
+from evalboard.contract import response as contract
+from evalboard.contract.base import finite
+from evalboard.core.errors import NotFound
+from evalboard.core.stats import UNKNOWN_CHANCE
+from evalboard.core.trace import unpack_chances, unpack_reasons, unpack_scores
+from runs.models import Case, CaseColumns, Repeat, RepeatScore, Response, Run
+from runs.run.read_response import response_row
+
+
+def response_rows(
+    run_id: int,
+    *,
+    case_id: str | None = None,
+    repeat: int | None = None,
+    after: int | None = None,
+    before: int | None = None,
+    limit: int = 50,
+) -> tuple[contract.Response, ...]:
+    """Read responses of a run by repeat and case, beyond the place `after` or nearest before `before`.
+
+    Raises NotFound for a run or case that is not there.
+    """
+    run = Run.objects.select_related("suite_version").filter(pk=run_id).first()
+    if run is None:
+        raise NotFound(f"There is no run {run_id}.")
+    n_cases = run.suite_version.n_cases
+    only_case = None if case_id is None else _case_index(run, case_id)
+    repeats = Repeat.objects.filter(run=run).order_by("index").values_list("id", "index")
+    branches = []
+    for repeat_id, index in repeats:
+        if repeat is not None and index != repeat:
+            continue
+        # The places of this repeat are index * n_cases to index * n_cases + n_cases - 1.
+        low = max(0 if after is None else after - index * n_cases + 1, 0)
+        high = min(n_cases if before is None else before - index * n_cases, n_cases)
+        low, high = (low, high) if only_case is None else (max(low, only_case), min(high, only_case + 1))
+        if low < high:
+            responses = Response.objects.filter(repeat=repeat_id, case_index__gte=low, case_index__lt=high)
+            branches.append(responses.order_by("case_index" if before is None else "-case_index"))
+    if before is not None:
+        branches.reverse()
+    return _rows(run, _first(branches, limit))
+
+
+def _first(branches: "list[QuerySet[Response]]", limit: int) -> list[int]:
+    """The ids of the first `limit` responses of the branches, taken one after the other in one statement."""
+    if not branches:
+        return []
+    numbered = [
+        branch.annotate(branch=Value(number), rank=F("case_index")).values_list("branch", "rank", "id")[:limit]
+        for number, branch in enumerate(branches)
+    ]
+    rows = sorted(numbered[0].union(*numbered[1:], all=True), key=lambda row: row[0])  # stable: keeps each order
+    return [row[2] for row in rows[:limit]]
+
+
+def _rows(run: Run, ids: list[int]) -> tuple[contract.Response, ...]:
+    responses = (
+        Response.objects.filter(pk__in=ids)
+        .select_related("repeat", "engine_process__worker")
+        .select_related("engine_process__bucket__model", "engine_process__bucket__fingerprint")
+        .order_by("repeat__index", "case_index")
+    )
+    cases = Case.objects.filter(
+        suite_version=run.suite_version_id, index__in={response.case_index for response in responses}
+    )
+    case_ids = dict(cases.values_list("index", "case_id"))
+    scores = RepeatScore.objects.filter(
+        repeat__in={response.repeat_id for response in responses}, scorer=run.suite_version.scorer_id
+    )
+    unpacked = {
+        score.repeat_id: (
+            unpack_scores(bytes(score.scores)),
+            unpack_reasons(bytes(score.reasons)),
+        )
+        for score in scores
+    }
+    chances = _flip_chances(run)
+    return tuple(
+        response_row(
+            response,
+            case_id=case_ids[response.case_index],
+            scored=_scored(unpacked.get(response.repeat_id), response.case_index),
+            flip_chance=finite(float(chances[response.case_index])),
+            n_cases=len(chances),
+        )
+        for response in responses
+    )
+
+
+def _scored(columns: tuple[NDArray[np.float64], list[str | None]] | None, index: int) -> tuple[float | None, str]:
+    """The score and the reason of a case in one repeat's columns, where it has some."""
+    return (None, "") if columns is None else (finite(float(columns[0][index])), columns[1][index] or "")
+
+
+def _flip_chances(run: Run) -> NDArray[np.float32]:
+    """float32[n_cases], NaN where unknown."""
+    n_cases = run.suite_version.n_cases
+    stored = CaseColumns.objects.filter(repeat__run=run, flip_chances__isnull=False)
+    packed = stored.values_list("flip_chances", flat=True).first()
+    if packed is None:
+        return np.full(n_cases, UNKNOWN_CHANCE, dtype=np.float32)
+    return unpack_chances(bytes(packed), n_cases)
+
+
+def _case_index(run: Run, case_id: str) -> int:
+    cases = Case.objects.filter(suite_version=run.suite_version_id, case_id=case_id)
+    index = cases.values_list("index", flat=True).first()
+    if index is None:
+        raise NotFound(f"The suite of run {run.pk} has no case {case_id}.")
+    return index

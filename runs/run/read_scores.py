@@ -1,0 +1,76 @@
+"""Points and ranges of repeats, out of their packed columns."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.contract.base import Note
+from evalboard.core import digest
+from evalboard.core.stats import run_points
+from evalboard.core.trace import unpack_buckets, unpack_scores
+from evalboard.wording.run import warning
+
+Range = tuple[float, float]
+Buffer = bytes | memoryview  # what the database driver gives for packed bytes
+
+
+def span(points: Iterable[float | None]) -> Range | None:
+    """Return the lowest and the highest of the points that are known; None where none is."""
+    known = [value for value in points if value is not None]
+    return (min(known), max(known)) if known else None
+
+
+def drawn_points(points: Sequence[float | None], n_left_out: Sequence[int]) -> tuple[float | None, ...]:
+    """Return the points of the repeats in which no response is left out as no draw (core.stats.live_answers)."""
+    return tuple(value for value, n in zip(points, n_left_out, strict=True) if not n)
+
+
+def run_range(*, status: str, points: Sequence[float | None], n_buckets: int) -> Range | None:
+    """Return the range of a run, in points: those of its repeats of draws.
+
+    Scores are never pooled across buckets, and a run that ended with responses missing has none. While
+    a run is at work it spans the repeats finished so far.
+    """
+    if n_buckets > 1:
+        return None
+    if status in ("queued", "running"):
+        return span(points)
+    if status != "finished" or None in points:
+        return None
+    return span(points)
+
+
+def several_buckets(n: int) -> tuple[Note, ...]:
+    """Return what is said wherever the score of a run would stand that more than one bucket served."""
+    if n < 2:
+        return ()
+    return (Note(code="several_buckets", text=warning("several_buckets", {"n": n})),)
+
+
+def two_computations(strays: Iterable[Mapping[str, Any]] | None) -> tuple[Note, ...]:
+    """Return what is said of `Run.strays`, one note for each bucket that has some."""
+    return tuple(Note(code="two_computations", text=warning("two_computations", known)) for known in strays or ())
+
+
+def unsteady(buckets: Iterable[Mapping[str, Any]] | None) -> tuple[Note, ...]:
+    """Return what is said of `Run.unsteady`, one note for each bucket."""
+    return tuple(Note(code="unsteady", text=warning("unsteady", known)) for known in buckets or ())
+
+
+def case_buckets(packed: Buffer, bucket_ids: Sequence[int]) -> NDArray[np.int64]:
+    """Return int64[n_cases]: the id of the bucket that served each case, -1 where the response is missing."""
+    known = np.array([*bucket_ids, -1], dtype=np.int64)
+    return known[np.minimum(unpack_buckets(bytes(packed)), len(bucket_ids))]
+
+
+def digest_table(packed: Buffer) -> NDArray[np.uint8]:
+    """Return uint8[n_cases, 16]: packed digests; a row of zeros is a missing response."""
+    return np.frombuffer(packed, dtype=np.uint8).reshape(-1, digest.SHORT)
+
+
+def points_in_bucket(scores: Buffer, served_by: NDArray[np.int64], bucket_id: int) -> float | None:
+    """Return a repeat's points over the cases that one bucket served; None where it served none."""
+    mine = unpack_scores(bytes(scores))[served_by == bucket_id]
+    return run_points(mine) if len(mine) else None

@@ -1,0 +1,351 @@
+"""Runs: asked for, extended, cancelled, deleted."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from django.db import transaction
+from django.db.models import Q, QuerySet, Sum
+
+from evalboard.core import scoring
+from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.core.profile import MAX_SEED, OBSERVED, is_sampled, parse_profile, read_sampling
+from evalboard.core.trace import unpack_selection
+from evalboard.wording.numbers import counted
+from runs.catalogue import model_problems
+from runs.models import (
+    Endpoint,
+    Gate,
+    Priority,
+    Profile,
+    Repeat,
+    Response,
+    Rotation,
+    Run,
+    Shard,
+    Suite,
+    SuiteVersion,
+)
+from runs.pairs import draws_of
+from runs.store import history, take_as_long_as_it_takes
+from runs.work import dispatch, queue, refuse_if_nobody_can, rollup
+
+MAX_REPEATS = 100
+MAX_LABELS = 20
+# A shard is minutes of work at most, and several workers can share a repeat. A crash costs what was in flight.
+SHARD_CASES_MIN, SHARD_CASES_MAX = 12, 100
+SHARDS_PER_REPEAT = 32
+SCORED_AT_ONCE = 2000  # responses; about a second
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A run that may be made: everything that it names is there, and somebody can decode it."""
+
+    version: SuiteVersion
+    endpoint: Endpoint
+    profile: Profile
+    repeats: int
+    seed: int
+    model: dict[str, Any] | None
+    labels: dict[str, Any]
+    priority: str
+
+    @property
+    def n_responses(self) -> int:
+        return self.repeats * self.version.n_cases
+
+
+def create_run(*, user: Any = None, **fields: Any) -> Run:
+    """Write a run with its repeats and shards in one transaction; workers find it there.
+
+    fields: what `find_order` takes, which raises.
+    """
+    order = find_order(**fields)
+    with transaction.atomic():
+        queue.refuse_beyond_limit(user, order.n_responses)
+        run = store_order(order, user=user)
+        store_repeats(run, range(1, order.repeats + 1))
+        announce(run)
+    return run
+
+
+def find_order(
+    *,
+    suite: str,
+    suite_version: int | None = None,
+    endpoint: str,
+    profile: str,
+    repeats: int = 5,
+    seed: int | None = None,
+    model: Mapping[str, Any] | None = None,
+    labels: Mapping[str, Any] | None = None,
+    priority: str = Priority.NORMAL,
+) -> Order:
+    """Return the run that these names ask for, with nothing stored.
+
+    seed: what the seeds of all calls follow from where the profile samples; without one it is the profile's.
+    priority: `release` is for runs that a release is to judge.
+
+    Raises NotFound for names that do not exist, InvalidInput with fields, and ProfileRefused when
+    every worker seen lately says that its hardware cannot honour the profile.
+    """
+    version = named_suite_version(suite, suite_version)
+    target = named_endpoint(endpoint)
+    decoding = newest_profile(profile)
+    sampling = read_sampling(decoding.settings)
+    fields = label_problems(labels or {}) | _model_problems(model) | _known_from_logs(version, target, decoding)
+    fields |= _seed_problems(seed, sampling)
+    if priority not in Priority.values:
+        fields["priority"] = f"Must be one of: {', '.join(Priority.values)}."
+    if not 1 <= repeats <= MAX_REPEATS:
+        fields["repeats"] = f"Must be a whole number from 1 to {MAX_REPEATS}."
+    if version.max_tokens >= target.max_model_len:
+        fields["suite"] = (
+            f"Its answers of {version.max_tokens} tokens leave no room for a prompt in the endpoint's context of "
+            f"{target.max_model_len}."
+        )
+    if fields:
+        raise InvalidInput("The run is not valid.", fields=fields)
+    refuse_if_nobody_can(target, decoding)
+    return Order(
+        version=version,
+        endpoint=target,
+        profile=decoding,
+        repeats=repeats,
+        seed=sampling["seed"] if seed is None else seed,
+        model=dict(model) if model else None,
+        labels=dict(labels or {}),
+        priority=priority,
+    )
+
+
+def store_order(order: Order, *, user: Any) -> Run:
+    """Store the run of an order, which has no repeats yet."""
+    return Run.objects.create(
+        suite_version=order.version,
+        endpoint=order.endpoint,
+        profile=order.profile,
+        seed=order.seed,
+        model_override=order.model,
+        labels=order.labels,
+        priority=order.priority,
+        created_by=user,
+    )
+
+
+def announce(run: Run, with_whom: str = "") -> None:
+    """Tell a new run's history what was asked for, and its pool that it is there."""
+    sampled = draws_of(run).words
+    how = f"{run.profile} ({sampled})" if sampled else str(run.profile)
+    asked_for = f"{run.suite_version}, {counted(run.repeats.count(), 'repeat')}, {how} on {run.endpoint}{with_whom}"
+    history.note(run.pk, "created", f"Asked for: {asked_for}.")
+    dispatch.ring_after_commit(run)
+
+
+def add_repeats(*, run_id: int, n: int) -> Run:
+    """Add n repeats to a run that is not cancelled; a finished run goes back to work.
+
+    Raises NotFound, InvalidInput, or Conflict where the run was cancelled or has failed.
+    """
+    with transaction.atomic():
+        run = locked(run_id)
+        if run.status in (Run.Status.CANCELLED, Run.Status.FAILED) or run.is_cancel_wanted:
+            raise Conflict(f"Run {run_id} is {run.status}; start a new run instead.")
+        if run.source_id is not None:
+            raise Conflict(f"Run {run_id} was read from a log, and nothing here decodes it; it has the log's repeats.")
+        if run.is_one_draw:
+            raise Conflict(one_draw_refusal(run))
+        have = run.repeats.count()
+        if not 1 <= n <= MAX_REPEATS - have:
+            raise InvalidInput("Repeats cannot be added.", fields={"n": f"Must be from 1 to {MAX_REPEATS - have}."})
+        queue.refuse_beyond_limit(run.created_by, n * run.suite_version.n_cases)
+        store_repeats(run, range(have + 1, have + n + 1))
+        put_to_work(run, f"{counted(n, 'repeat')} added.")
+    return run
+
+
+def one_draw_refusal(run: Run) -> str:
+    """Say why a run of before runs had seeds is given no more repeats."""
+    return f"Every repeat of run {run.pk} is sent the profile's seed, so more of them add no draw; start a new run."
+
+
+def put_to_work(run: Run, text: str) -> None:
+    """Queue a locked run again that was given repeats, and tell its history and its pool."""
+    if run.is_terminal:
+        run.status, run.finished_at = Run.Status.QUEUED, None
+        run.save(update_fields=["status", "finished_at"])
+    history.note(run.pk, "repeats_added", text)
+    dispatch.ring_after_commit(run)
+
+
+def cancel_run(*, run_id: int) -> Run:
+    """Stop a run: queued shards at once, running ones at their worker's next heartbeat.
+
+    A run that has ended stays as it ended: Conflict. Cancelling twice is harmless.
+    """
+    with transaction.atomic():
+        run = locked(run_id)
+        if run.status == Run.Status.CANCELLED:
+            return run
+        if run.is_terminal:
+            raise Conflict(f"Run {run_id} has already ended as {run.status}.")
+        if not run.is_cancel_wanted:
+            run.is_cancel_wanted = True
+            run.save(update_fields=["is_cancel_wanted"])
+            history.note(run.pk, "cancel_wanted", "Cancelling was asked for.")
+    # Not while the run's row is locked: a claim locks its shard first and then wants the run.
+    Shard.objects.cancelled_in_the_queue().filter(repeat__run=run).update(status=Shard.Status.CANCELLED)
+    waiting = run.repeats.filter(finished_at=None)
+    stored = Shard.objects.filter(repeat__run=run).aggregate(n=Sum("n_done"))["n"] or 0
+    if stored > SCORED_AT_ONCE:  # too many to score while somebody waits: the next sweep does it
+        waiting = waiting.exclude(shards__n_done__gt=0)
+    for repeat_id in waiting.values_list("id", flat=True):
+        rollup.finish_repeat(repeat_id=repeat_id)
+    run.refresh_from_db()
+    return run
+
+
+def delete_run(*, run_id: int) -> None:
+    """Delete a run with its responses and traces. Raises Conflict while it is at work, or where others rest on it."""
+    with transaction.atomic():
+        take_as_long_as_it_takes()
+        run = locked(run_id)
+        if not run.is_terminal:
+            raise Conflict(f"Run {run_id} is {run.status}; cancel it first.")
+        _refuse_if_needed(run)
+        list(run.repeats.select_for_update().order_by("pk").values_list("pk"))  # waits for who scores them again
+        # First, and without loading a row: a run may hold half a million. The rest goes with the run, by key.
+        Response.objects.filter(repeat__run=run).delete()
+        source = run.source
+        run.delete()
+        if source is not None and not source.runs.exists():
+            source.delete()  # so that the log can be imported again
+
+
+def _refuse_if_needed(run: Run) -> None:
+    """History that people rely on keeps its runs: what was a baseline, what was judged, what dates a rotation."""
+    if (baseline := run.baselines.select_related("suite").order_by("-id").first()) is not None:
+        raise Conflict(f"Run {run.pk} is in the history of suite {baseline.suite.slug}'s baselines; it is kept.")
+    if (release := _gates(run).order_by("release_id").values_list("release", flat=True).first()) is not None:
+        raise Conflict(f"Release {release} rests on run {run.pk}; it is kept.")
+    if Rotation.objects.filter(run=run).exists():
+        raise Conflict(f"Run {run.pk} is the first that another stack served, and dates that rotation; it is kept.")
+
+
+def _gates(run: Run) -> "QuerySet[Gate]":
+    return Gate.objects.filter(Q(baseline_run=run) | Q(candidate_run=run))
+
+
+def locked(run_id: int) -> Run:
+    """Return the run, its row locked until the transaction ends. Raises NotFound."""
+    run = Run.objects.select_for_update(no_key=True).filter(pk=run_id).first()
+    if run is None:
+        raise NotFound(f"There is no run {run_id}.")
+    return run
+
+
+def shard_size(n_cases: int, group_size: int | None) -> int:
+    """Return how many cases a shard holds; a multiple of the group size, so that groups never depend on it."""
+    size = min(max(-(-n_cases // SHARDS_PER_REPEAT), SHARD_CASES_MIN), SHARD_CASES_MAX)
+    if group_size is None:
+        return size
+    return -(-size // group_size) * group_size
+
+
+def store_repeats(run: Run, indexes: Iterable[int], cases: bytes | None = None) -> None:
+    """Store repeats with their shards, which are claimed in the order in which they are stored.
+
+    From here on a run that a release judges has the release's priority. cases: of targeted repeats, the packed
+    selection of what they decode.
+    """
+    if run.priority != Priority.RELEASE and _gates(run).exists():
+        run.priority = Priority.RELEASE
+        run.save(update_fields=["priority"])
+    lane = queue.lane_of(run)
+    n_cases = run.suite_version.n_cases
+    chosen = range(n_cases) if cases is None else np.flatnonzero(unpack_selection(cases, n_cases)).tolist()
+    size = shard_size(len(chosen), parse_profile(run.profile.settings).group_size)
+    slices = [chosen[at : at + size] for at in range(0, len(chosen), size)]
+    repeats = Repeat.objects.bulk_create(Repeat(run=run, index=index, cases=cases) for index in indexes)
+    Shard.objects.bulk_create(
+        (
+            Shard(repeat=repeat, lane=lane, first=part[0], last=part[-1], n_chosen=None if cases is None else len(part))
+            for repeat in repeats
+            for part in slices
+        ),
+        batch_size=2000,
+    )
+
+
+def named_suite_version(slug: str, number: int | None) -> SuiteVersion:
+    """Return a suite's version, its newest where none is named. Raises NotFound."""
+    suite = Suite.objects.filter(slug=slug).first()
+    if suite is None:
+        raise NotFound(f"There is no suite {slug}; push it with `evalboard suite push`.")
+    versions = suite.versions.select_related("suite", "scorer")
+    version = versions.order_by("-number").first() if number is None else versions.filter(number=number).first()
+    if version is None:
+        raise NotFound(f"Suite {slug} has no version {number}.")
+    return version
+
+
+def named_endpoint(slug: str) -> Endpoint:
+    """Return the endpoint of a slug. Raises NotFound."""
+    endpoint = Endpoint.objects.filter(slug=slug).first()
+    if endpoint is None:
+        raise NotFound(f"There is no endpoint {slug}; the settings page lists them.")
+    return endpoint
+
+
+def newest_profile(slug: str) -> Profile:
+    """Return the newest version of a profile. Raises NotFound."""
+    newest = Profile.objects.filter(slug=slug).order_by("-version").first()
+    if newest is None:
+        raise NotFound(f"There is no profile {slug}; the settings page lists them.")
+    return newest
+
+
+def _seed_problems(seed: int | None, sampling: Mapping[str, Any]) -> dict[str, str]:
+    if seed is None:
+        return {}
+    if not 0 <= seed <= MAX_SEED:
+        return {"seed": "Must be a whole number from 0 to 2⁶³ − 1."}
+    if not is_sampled(sampling) and seed != sampling.get("seed"):
+        return {"seed": "The profile decodes at temperature 0, where a seed changes nothing; leave it out."}
+    return {}
+
+
+def _known_from_logs(version: SuiteVersion, target: Endpoint, decoding: Profile) -> dict[str, str]:
+    """What was only ever read from other tools' logs decodes and scores nothing here."""
+    fields: dict[str, str] = {}
+    if scoring.is_recorded(version.scorer.spec):
+        fields["suite"] = "Its scores were read from logs; push it with a scorer to run it."
+    if target.engine == Endpoint.Engine.IMPORTED:
+        fields["endpoint"] = "It stands for what answered according to logs, and nothing here decodes it."
+    if decoding.settings.get("batch_class") == OBSERVED:
+        fields["profile"] = "It says what logs were sampled with, as far as they tell; choose one that says everything."
+    return fields
+
+
+def label_problems(labels: Mapping[str, Any]) -> dict[str, str]:
+    if len(labels) > MAX_LABELS:
+        return {"labels": f"At most {MAX_LABELS} labels."}
+    return {
+        f"labels.{key}": "A label's name has at most 40 characters and its value is text of at most 200."
+        for key, value in labels.items()
+        if not 1 <= len(key) <= 40 or not isinstance(value, str) or len(value) > 200 or "\0" in key + value
+    }
+
+
+def _model_problems(model: Mapping[str, Any] | None) -> dict[str, str]:
+    if model is None:
+        return {}
+    unknown = set(model) - {"path", "repo", "revision"}
+    if unknown:
+        return {f"model.{name}": "Unknown field." for name in sorted(unknown)}
+    values = {name: model.get(name) or "" for name in ("path", "repo", "revision")}
+    if not all(isinstance(value, str) for value in values.values()):
+        return {"model": "Path, repo and revision are text."}
+    return model_problems(**values)

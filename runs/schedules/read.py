@@ -1,0 +1,72 @@
+"""Schedules with what came of their last due times."""
+
+from collections import defaultdict
+
+from django.db.models import F, Window
+from django.db.models.functions import RowNumber
+from django.urls import reverse
+
+from evalboard.contract import schedule as contract
+from evalboard.core.errors import NotFound
+from runs.models import Schedule, ScheduledStart
+from runs.schedules.schedules import FAILURES_BEFORE_ALARM
+
+LAST_SHOWN = 5
+
+
+def schedule_rows(ids: list[int] | None = None) -> tuple[contract.Schedule, ...]:
+    """Return all schedules, or those named: what is due next comes first, what pauses last."""
+    schedules = Schedule.objects.select_related("created_by").order_by(F("next_at").asc(nulls_last=True), "slug")
+    if ids is not None:
+        schedules = schedules.filter(pk__in=ids)
+    if not schedules:
+        return ()
+    last = _last_starts([schedule.pk for schedule in schedules])
+    return tuple(_row(schedule, tuple(last[schedule.pk])) for schedule in schedules)
+
+
+def schedule_row(schedule_id: int) -> contract.Schedule:
+    """Return a schedule. Raises NotFound."""
+    rows = schedule_rows([schedule_id])
+    if not rows:
+        raise NotFound(f"There is no schedule {schedule_id}.")
+    return rows[0]
+
+
+def _last_starts(schedule_ids: list[int]) -> dict[int, list[contract.ScheduleStart]]:
+    newest = Window(RowNumber(), partition_by="schedule_id", order_by=F("due_at").desc())
+    starts = ScheduledStart.objects.filter(schedule__in=schedule_ids).annotate(place=newest)
+    rows: dict[int, list[contract.ScheduleStart]] = defaultdict(list)
+    for start in starts.filter(place__lte=LAST_SHOWN).order_by("-due_at"):
+        rows[start.schedule_id].append(_start(start))
+    return rows
+
+
+def _start(start: ScheduledStart) -> contract.ScheduleStart:
+    return contract.ScheduleStart(
+        due_at=start.due_at,
+        missed_since=start.missed_since,
+        started_at=start.started_at,
+        run=None if start.run_id is None else str(start.run_id),
+        probe=None if start.probe_id is None else str(start.probe_id),
+        problem=start.problem,
+    )
+
+
+def _row(schedule: Schedule, starts: tuple[contract.ScheduleStart, ...]) -> contract.Schedule:
+    is_run = schedule.kind == Schedule.Kind.RUN
+    return contract.Schedule(
+        id=str(schedule.pk),
+        slug=schedule.slug,
+        cron=schedule.cron,
+        time_zone=schedule.time_zone,
+        run=contract.ScheduledRun.from_stored(schedule.order) if is_run else None,
+        probe=None if is_run else contract.ScheduledProbe.from_stored(schedule.order),
+        created_by=schedule.created_by.get_username(),
+        created_at=schedule.created_at,
+        next_at=schedule.next_at,
+        n_failures=schedule.n_failures,
+        is_failing=schedule.n_failures >= FAILURES_BEFORE_ALARM,
+        starts=starts,
+        url=reverse("schedules") + f"#schedule-{schedule.pk}",
+    )

@@ -1,0 +1,156 @@
+"""Schedules: made, paused, and started when they are due, by whoever sweeps.
+
+A due time is a row of its own (`ScheduledStart`), unique for its schedule, so two sweeps start it once. What was due
+while nobody swept is made up for once, by the latest of these times.
+"""
+
+import logging
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from evalboard.core.errors import Conflict, EvalboardError, InvalidInput, NotFound, Refused
+from runs.access import RUN, may
+from runs.catalogue import SLUG
+from runs.models import Probe, Run, Schedule, ScheduledStart
+from runs.probes import create_probe
+from runs.run import create_run
+from runs.schedules.times import latest_time, next_time, time_problems
+
+logger = logging.getLogger(__name__)
+
+MAX_SCHEDULES = 200
+FAILURES_BEFORE_ALARM = 3
+LABEL = "schedule"  # of a run that one started
+OPEN = (Run.Status.QUEUED, Run.Status.RUNNING)
+
+
+def create_schedule(
+    *, slug: str, cron: str, time_zone: str = "UTC", kind: str, order: Mapping[str, Any], user: Any
+) -> Schedule:
+    """Start runs or probes at set times from now on, as `user`.
+
+    order: what `create_run` or `create_probe` takes, without a user. Raises InvalidInput with fields, whatever these
+    two raise for the order, and Conflict where the slug is taken or there are too many.
+    """
+    now = timezone.now()
+    fields = time_problems(cron, time_zone, now=now)
+    if not SLUG.fullmatch(slug):
+        fields["slug"] = "Use small letters, digits, dots, dashes; at most 80."
+    if fields:
+        raise InvalidInput("The schedule is not valid.", fields=fields)
+    schedule = Schedule(slug=slug, kind=kind, order=dict(order), cron=cron, time_zone=time_zone, created_by=user)
+    _try_order(schedule)
+    if Schedule.objects.count() >= MAX_SCHEDULES:
+        raise Conflict(f"There are {MAX_SCHEDULES} schedules already; delete one that is not needed.")
+    schedule.next_at = next_time(cron, time_zone, after=now)
+    try:
+        with transaction.atomic():
+            schedule.save()
+    except IntegrityError as taken:
+        raise Conflict(f"There is a schedule named {slug} already; choose another slug.") from taken
+    return schedule
+
+
+def pause_schedule(*, schedule_id: int) -> None:
+    """Start nothing more of it until it is resumed. Raises NotFound."""
+    if not Schedule.objects.filter(pk=schedule_id).update(next_at=None):
+        raise _absent(schedule_id)
+
+
+@transaction.atomic
+def resume_schedule(*, schedule_id: int) -> None:
+    """Start it again, from its next due time on; what it would have started in the pause is left out.
+
+    Raises NotFound.
+    """
+    schedule = Schedule.objects.select_for_update().filter(pk=schedule_id).first()
+    if schedule is None:
+        raise _absent(schedule_id)
+    if schedule.next_at is None:
+        schedule.next_at = next_time(schedule.cron, schedule.time_zone, after=timezone.now())
+        schedule.n_failures = 0
+        schedule.save(update_fields=["next_at", "n_failures"])
+
+
+def delete_schedule(*, schedule_id: int) -> None:
+    """Delete a schedule; the runs and probes that it started stay. Raises NotFound."""
+    if not Schedule.objects.filter(pk=schedule_id).delete()[0]:
+        raise _absent(schedule_id)
+
+
+def due_schedules() -> list[int]:
+    """Return the ids of schedules whose time has come."""
+    return list(Schedule.objects.filter(next_at__lte=Now()).order_by("next_at").values_list("pk", flat=True))
+
+
+def start_due(schedule_id: int) -> bool:
+    """Start what a due schedule asks for, once; False where another sweep does or did."""
+    with transaction.atomic():
+        due = Schedule.objects.filter(pk=schedule_id, next_at__lte=Now()).annotate(now=Now())
+        schedule = due.select_for_update(skip_locked=True, of=("self",)).select_related("created_by").first()
+        if schedule is None or schedule.next_at is None:
+            return False
+        now: datetime = schedule.now
+        due_at = max(latest_time(schedule.cron, schedule.time_zone, until=now), schedule.next_at)
+        missed_since = schedule.next_at if schedule.next_at < due_at else None
+        start = ScheduledStart(schedule=schedule, due_at=due_at, missed_since=missed_since)
+        try:
+            with transaction.atomic():
+                _start(schedule, start)
+        except EvalboardError as problem:
+            start.problem = " ".join([problem.detail, *(f"{path}: {words}" for path, words in problem.fields.items())])
+        except Exception as fault:  # it is told on the schedule's page, and its next time comes all the same
+            logger.exception("Schedule %s was not started", schedule.slug)
+            start.problem = f"{type(fault).__name__}: {fault}"
+        start.save()
+        schedule.n_failures = schedule.n_failures + 1 if start.problem else 0
+        schedule.next_at = next_time(schedule.cron, schedule.time_zone, after=now)
+        schedule.save(update_fields=["n_failures", "next_at"])
+    return True
+
+
+def _start(schedule: Schedule, start: ScheduledStart) -> None:
+    """Make the run or the probe. Raises what these raise, Refused and Conflict."""
+    user = schedule.created_by
+    if not may(user, RUN):
+        raise Refused(f"{user.get_username()}, who made the schedule, may not start runs any more.")
+    before = schedule.starts.select_related("run", "probe").exclude(Q(run=None) & Q(probe=None)).first()
+    if before is not None and _is_open(before):
+        what = f"run {before.run_id}" if before.run_id else f"probe {before.probe_id}"
+        raise Conflict(f"What it started before, {what}, has not ended.")
+    if schedule.kind == Schedule.Kind.RUN:
+        labels = {LABEL: schedule.slug} | schedule.order.get("labels", {})
+        start.run = create_run(**{**schedule.order, "labels": labels}, user=user)
+    else:
+        start.probe = create_probe(**schedule.order, user=user)
+
+
+def _is_open(start: ScheduledStart) -> bool:
+    if start.run is not None:
+        return start.run.status in OPEN
+    return start.probe is not None and start.probe.status in (Probe.Status.QUEUED, Probe.Status.RUNNING)
+
+
+def _try_order(schedule: Schedule) -> None:
+    """Start it once and take that back: what could not start is refused while the person is there to mend it."""
+    with transaction.atomic():
+        try:
+            if schedule.kind == Schedule.Kind.RUN:
+                create_run(**schedule.order, user=schedule.created_by)
+            else:
+                create_probe(**schedule.order, user=schedule.created_by)
+        except InvalidInput as problem:
+            named = {f"{schedule.kind}.{path}": words for path, words in problem.fields.items()}
+            raise InvalidInput("The schedule is not valid.", fields=named) from problem
+        finally:
+            transaction.set_rollback(True)
+
+
+def _absent(schedule_id: int) -> NotFound:
+    return NotFound(f"There is no schedule {schedule_id}.")

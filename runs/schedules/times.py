@@ -1,0 +1,48 @@
+"""When a schedule is due: five cron fields, read by the clock of a time zone.
+
+Where that clock is put forward, a time of the hour that is left out comes right after it; where it is put back, a time
+of the hour that comes twice comes once (as in Debian's cron; cronsim does so).
+"""
+
+from datetime import UTC, datetime, timedelta
+from itertools import islice, pairwise
+from zoneinfo import ZoneInfo, available_timezones
+
+from cronsim import CronSim, CronSimError
+
+CLOSEST = timedelta(minutes=10)
+TIMES_CHECKED = 300  # a cron line that crowds its times does so within these
+FIELDS = 5
+
+
+def time_problems(cron: str, time_zone: str, *, now: datetime) -> dict[str, str]:
+    """Return what is wrong with a schedule's times, by field."""
+    if time_zone not in available_timezones():
+        return {"time_zone": "Must be a name of the IANA list, such as Europe/Berlin or UTC."}
+    if len(cron.split()) != FIELDS:
+        return {"cron": "Must be five fields: minute, hour, day of the month, month, day of the week."}
+    try:
+        times = list(islice(CronSim(cron, now.astimezone(ZoneInfo(time_zone))), TIMES_CHECKED))
+    except CronSimError as problem:
+        return {"cron": f"Is no cron line: {str(problem).lower()}."}
+    if any(later - earlier < CLOSEST for earlier, later in pairwise(times)):
+        return {"cron": f"Its times must be {CLOSEST.total_seconds() / 60:.0f} minutes apart, or more."}
+    return {}
+
+
+def next_time(cron: str, time_zone: str, *, after: datetime) -> datetime:
+    """Return the first due time after a moment."""
+    due: datetime = next(CronSim(cron, after.astimezone(ZoneInfo(time_zone))))
+    return due
+
+
+def latest_time(cron: str, time_zone: str, *, until: datetime) -> datetime:
+    """Return the last due time that is not after a moment."""
+    just_after = until + timedelta(seconds=1)
+    due: datetime = next(CronSim(cron, just_after.astimezone(ZoneInfo(time_zone)), reverse=True))
+    return due
+
+
+def describe_times(cron: str) -> str:
+    """Return a cron line in words: "At 03:00 on Monday through Friday"."""
+    return str(CronSim(cron, datetime.now(UTC)).explain())

@@ -1,0 +1,37 @@
+"""What every slice stands on: statements to the database, packed columns, trace blocks, a run's history."""
+
+from runs.store import bulk, changes, history, imported, own_process, stored_columns, stored_traces, traces
+from runs.store.imported import NOT_IN_LOG
+from runs.store.own_process import own_place
+from runs.store.statements import limit_statements, newest_page, storable, take_as_long_as_it_takes
+from runs.store.stored_columns import NO_BUCKET, Digests, Indexes, columns_digest, packed_digest, score_digest
+from runs.store.stored_traces import BLOCKS, TracePair, TracePlace
+from runs.store.traces import Key, Place
+
+__all__ = [
+    "BLOCKS",
+    "NOT_IN_LOG",
+    "NO_BUCKET",
+    "Digests",
+    "Indexes",
+    "Key",
+    "Place",
+    "TracePair",
+    "TracePlace",
+    "bulk",
+    "changes",
+    "columns_digest",
+    "history",
+    "imported",
+    "limit_statements",
+    "newest_page",
+    "own_place",
+    "own_process",
+    "packed_digest",
+    "score_digest",
+    "storable",
+    "stored_columns",
+    "stored_traces",
+    "take_as_long_as_it_takes",
+    "traces",
+]

@@ -1,0 +1,24 @@
+"""Tells who keeps something of a run that what the run says has changed: its score, its standing, its model's name.
+
+A verdict rests on runs, and runs know nothing of verdicts: `runs.apps` names the followers when Django starts.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+from django.db import transaction
+
+Follower = Callable[[int], None]
+
+_followers: list[Follower] = []
+
+
+def follow(follower: Follower) -> None:
+    """Call `follower` with the id of each run that changes, after the transaction that changed it."""
+    _followers.append(follower)
+
+
+def run_changed(*, run_id: int) -> None:
+    """Tell the followers once this transaction is done; whatever happens to them then never fails it."""
+    for follower in _followers:
+        transaction.on_commit(partial(follower, run_id), robust=True)

@@ -1,0 +1,15 @@
+"""What stands in for workers, engines and weights in runs that were read from other tools' logs."""
+
+from evalboard.core.digest import digest_json
+
+WORKER = POOL = "imports"  # a worker that never lived, for engine processes need one; no list of workers shows it
+PROFILE = "imported"
+NOT_IN_LOG = "not_in_log"  # the code of a response that the log lacks: missing, and no error of anybody
+# Codes of lines in a run's history that its page warns of.
+UNCLEAN, TEXT_ONLY = "unclean_responses", "text_only"
+WARNED_OF = (TEXT_ONLY, UNCLEAN)
+
+
+def model_digest(name: str, revision: str = "") -> str:
+    """Return what stands in for the digest of a model's content: its name, and the revision where one is declared."""
+    return digest_json({"imported model": name} | ({"revision": revision} if revision else {}))

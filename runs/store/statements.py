@@ -1,0 +1,49 @@
+"""Statements to PostgreSQL: what they may hold, how long they may take, and one page of a list."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from django.conf import settings
+from django.db import connection, connections
+from django.db.models import QuerySet
+
+Row = TypeVar("Row")
+
+
+def storable(text: str) -> str:
+    """Return the text with a mark in place of each NUL and lone surrogate; engines and models may say anything."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def limit_statements() -> None:
+    """Have PostgreSQL stop each statement of this process after EVALBOARD_STATEMENT_SECONDS; before it first connects.
+
+    For the web server, where one costly page must not take a connection and a core from everybody else. Workers,
+    the scheduler and management commands take as long as their work does.
+    """
+    options = connections.settings["default"]["OPTIONS"]
+    options["options"] += f" -c statement_timeout={round(settings.STATEMENT_SECONDS * 1000)}"
+
+
+def take_as_long_as_it_takes() -> None:
+    """Lift that limit until the transaction ends: for what grows with a run, and is asked for seldom and on purpose."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL statement_timeout = 0")
+
+
+def newest_page(
+    records: "QuerySet[Any]",
+    make_rows: Callable[["QuerySet[Any]"], tuple[Row, ...]],
+    *,
+    after: int | None,
+    before: int | None,
+    limit: int,
+) -> tuple[Row, ...]:
+    """Return rows of up to `limit` records, newest first: those older than `after`, or the nearest newer than `before`.
+
+    after, before: ids; at most one is given.
+    """
+    if before is not None:
+        return make_rows(records.filter(pk__gt=before).order_by("id")[:limit])[::-1]
+    older = records if after is None else records.filter(pk__lt=after)
+    return make_rows(older.order_by("-id")[:limit])

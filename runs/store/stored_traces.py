@@ -1,0 +1,102 @@
+"""Traces read out of their blocks, many at a time and in bounded memory; of a block only the bytes that hold them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from evalboard.core.trace import Piece, Reading, Trace, TraceColumns, start_size
+from runs.store import bulk
+
+BLOCKS = "SELECT id, data FROM runs_traceblock WHERE id = ANY(%s::bigint[])"
+STARTS = """
+SELECT id, octet_length(data), substring(data FOR %s) FROM runs_traceblock WHERE id = ANY(%s::bigint[])
+"""
+# PostgreSQL keeps a large value in chunks, and reads those alone that hold the bytes.
+PIECES = """
+SELECT piece.place, substring(block.data FROM piece.first + 1 FOR piece.size)
+  FROM unnest(%s::bigint[], %s::integer[], %s::integer[]) WITH ORDINALITY AS piece (id, first, size, place)
+  JOIN runs_traceblock AS block ON block.id = piece.id
+"""
+START_BYTES = 1996  # one of those chunks: the directory of a block of 32 traces, and a short block as a whole
+PAIRS_AT_ONCE = 1024
+READ_BYTES = 32 << 20  # of packed traces in memory at once
+
+TracePlace = tuple[int, int]  # trace block id, slot
+TracePair = tuple[TracePlace, TracePlace]
+
+
+def read(places: Iterable[TracePlace]) -> list[Trace]:
+    """Return the traces at these places, in order, without their prompt ids."""
+    columns = read_columns(places)
+    return [columns.trace(at) for at in range(len(columns))]
+
+
+def read_columns(places: Iterable[TracePlace]) -> TraceColumns:
+    """Return the traces at these places as columns, in order; a place may come more than once."""
+    return _Places(list(places)).columns()
+
+
+def read_pair_columns(pairs: Sequence[TracePair]) -> Iterator[tuple[TraceColumns, TraceColumns]]:
+    """Yield both sides of consecutive pairs as columns, as many at a time as READ_BYTES allow, and one at the least.
+
+    The first side's trace i and the second's are one pair; stretch by stretch they are all the pairs, in order.
+    """
+    for start in range(0, len(pairs), PAIRS_AT_ONCE):
+        yield from _read_stretch(pairs[start : start + PAIRS_AT_ONCE])
+
+
+def _read_stretch(pairs: Sequence[TracePair]) -> Iterator[tuple[TraceColumns, TraceColumns]]:
+    n = len(pairs)
+    places = _Places([*(ours for ours, _ in pairs), *(theirs for _, theirs in pairs)])
+    if places.n_bytes > READ_BYTES and n > 1:
+        for half in (pairs[: n // 2], pairs[n // 2 :]):
+            yield from _read_stretch(half)
+        return
+    columns = places.columns()
+    yield columns.take(range(n)), columns.take(range(n, 2 * n))
+
+
+class _Places:
+    """Traces of which the directories have been read, and not yet their positions."""
+
+    def __init__(self, places: Sequence[TracePlace]) -> None:
+        distinct = {place: at for at, place in enumerate(dict.fromkeys(places))}
+        self._order = [distinct[place] for place in places]
+        blocks = sorted({block for block, _ in distinct})
+        read = {block: rest for block, *rest in bulk.stream_binary(STARTS, [START_BYTES, blocks])}
+        self._ids = [block for block in blocks if block in read]
+        self._sizes = [read[block][0] for block in self._ids]
+        self._starts = self._read_starts([read[block][1] for block in self._ids])
+        at = {block: at for at, block in enumerate(self._ids)}
+        self._reading = Reading(self._starts, [(at[block], slot) for block, slot in distinct])
+
+    @property
+    def n_bytes(self) -> int:
+        """Packed bytes that reading takes."""
+        return sum(self._sizes[piece.block] if piece.size is None else piece.size for piece in self._reading.pieces)
+
+    def columns(self) -> TraceColumns:
+        columns = self._reading.columns(self._read(self._reading.pieces))
+        is_in_order = self._order == list(range(len(self._order)))
+        return columns if is_in_order else columns.take(self._order)
+
+    def _read_starts(self, starts: list[bytes]) -> list[bytes]:
+        """Return the starts with those made longer whose directory is."""
+        more = [Piece(at, 0, size) for at, start in enumerate(starts) if len(start) < (size := start_size(start))]
+        self._starts = starts
+        for piece, data in zip(more, self._read(more), strict=True):
+            starts[piece.block] = data
+        return starts
+
+    def _read(self, pieces: Sequence[Piece]) -> list[bytes]:
+        """Return the bytes of pieces, in order; what a start holds is taken from there."""
+        read: dict[int, bytes] = {}
+        rest = []
+        for at, (block, offset, size) in enumerate(pieces):
+            end = self._sizes[block] if size is None else min(offset + size, self._sizes[block])
+            if end <= len(self._starts[block]):
+                read[at] = self._starts[block][offset:end]
+            else:
+                rest.append((at, self._ids[block], offset, max(end - offset, 0)))
+        if rest:
+            places, *columns = zip(*rest, strict=True)
+            read |= {places[place - 1]: data for place, data in bulk.stream_binary(PIECES, [list(c) for c in columns])}
+        return [read[at] for at in range(len(pieces))]

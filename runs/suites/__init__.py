@@ -1,0 +1,29 @@
+"""Suites and their versions, their history and noise; scoring a run again."""
+
+from runs.suites import read
+from runs.suites.noise import REPEATS
+from runs.suites.read import SuiteReport, cases_report, newest_runs, suite_report, suite_rows, suite_to_compare
+from runs.suites.read_standing import BASELINES_READ, SuiteStanding, suite_standing
+from runs.suites.rescoring import rescore_run
+from runs.suites.suites import MAX_SLUG, case_content, keep_version, push_suite, reference_suite, store_scorer
+
+__all__ = [
+    "BASELINES_READ",
+    "MAX_SLUG",
+    "REPEATS",
+    "SuiteReport",
+    "SuiteStanding",
+    "case_content",
+    "cases_report",
+    "keep_version",
+    "newest_runs",
+    "push_suite",
+    "read",
+    "reference_suite",
+    "rescore_run",
+    "store_scorer",
+    "suite_report",
+    "suite_rows",
+    "suite_standing",
+    "suite_to_compare",
+]

@@ -1,0 +1,106 @@
+"""Suites: uploaded, listed, their versions and how their scores moved."""
+
+from typing import Any
+
+from django.urls import reverse
+from rest_framework.decorators import parser_classes
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from evalboard.contract.base import Page
+from evalboard.contract.suite import HistoryRow, SuiteRow, SuiteVersion, SuiteVersionRow
+from evalboard.contract.suite_document import SuiteIn
+from evalboard.core.errors import InvalidInput
+from evalboard.core.suite import read_suite_jsonl
+from runs.access import READ, RUN
+from runs.api import pages, query, wire
+from runs.api.access import resource
+from runs.api.describe import JSON, TEXT, Answer, describe, text, whole
+from runs.api.parsers import JsonLines, PlainText, StrictJson
+from runs.suites import read as suite_reads
+from runs.suites.read import suite_rows
+from runs.suites.read_history import history_rows
+from runs.suites.suites import push_suite
+
+JSONL = {"slug": text("of the suite; needed with JSONL"), "title": text("of the suite, with JSONL")}
+VERSION = {"version": whole("the newest, unless given")}
+
+
+@resource(GET=READ, POST=RUN)
+@describe("GET", "Suites", name="suites", answer=Page[SuiteRow], is_paged=True)
+@describe(
+    "POST",
+    "Store a suite: a new version, or the one that has this content already",
+    name="push_suite",
+    body={JSON: SuiteIn, JsonLines.media_type: TEXT, PlainText.media_type: TEXT},
+    query=JSONL,
+    status=201,
+    answer=SuiteVersion,
+    gives_headers={"Location": "the suite"},
+    also={200: Answer("The version that has this content already", {JSON: SuiteVersion})},
+)
+@parser_classes([StrictJson, JsonLines, PlainText])
+def suite_list(request: Request) -> Response:
+    if request.method == "POST":
+        return _push(request)
+    query.read(request)
+    return pages.answer_with(request, suite_rows())
+
+
+def _push(request: Request) -> Response:
+    """201 with a new version; 200 with the one that holds the same content already."""
+    version, is_new = push_suite(document=_document(request))
+    slug = version.suite.slug
+    location = request.build_absolute_uri(reverse("api:suite", args=[slug]))
+    headers = {"Location": location} if is_new else {}
+    answer = suite_reads.version_answer(version)
+    return wire.answer(answer, request, status=201 if is_new else 200, headers=headers)
+
+
+def _document(request: Request) -> Any:
+    """The suite document of the body: JSON as it is, JSONL under the slug of the address."""
+    if not isinstance(request.data, str):
+        query.read(request, is_paged=False)
+        return request.data
+    sent = query.read(request, JSONL, is_paged=False)
+    if "slug" not in sent:
+        raise InvalidInput("The suite is not valid.", fields={"slug": "Name it in the address: ?slug=…"})
+    return read_suite_jsonl(request.data, slug=sent["slug"], title=sent.get("title"))
+
+
+@resource(GET=READ)
+@describe("GET", "A suite's newest version, or another", name="suite", answer=SuiteVersion, query=VERSION)
+def suite_detail(request: Request, slug: str) -> Response:
+    sent = query.read(request, VERSION, is_paged=False)
+    version = suite_reads.suite_version(slug, version=query.number(sent, "version"))
+    return wire.answer(suite_reads.version_answer(version), request)
+
+
+@resource(GET=READ)
+@describe(
+    "GET",
+    "Versions, newest first",
+    name="suite_versions",
+    answer=Page[SuiteVersionRow],
+    is_paged=True,
+)
+def version_list(request: Request, slug: str) -> Response:
+    query.read(request)
+    suite_reads.suite_version(slug)
+    return pages.answer_with(request, suite_reads.version_lines(slug))
+
+
+@resource(GET=READ)
+@describe(
+    "GET",
+    "Runs of one version, one row for each run and bucket",
+    name="suite_history",
+    answer=Page[HistoryRow],
+    query=VERSION,
+    is_paged=True,
+)
+def history(request: Request, slug: str) -> Response:
+    """Answer the runs of one suite version, the newest unless `?version=` names another."""
+    sent = query.read(request, VERSION)
+    version = suite_reads.suite_version(slug, version=query.number(sent, "version"))
+    return pages.answer_with(request, history_rows(version))

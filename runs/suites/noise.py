@@ -1,0 +1,138 @@
+"""How noisy the buckets of a suite version are: measured from the newest repeats of each, kept until they change."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+
+import numpy as np
+from django.db.models import F
+from numpy.typing import NDArray
+
+from evalboard.contract.bucket import Metric
+from evalboard.contract.figures import BucketNoise
+from evalboard.contract.suite import BucketHistory, HistoryRow
+from evalboard.core.compare import is_steady_batch
+from evalboard.core.digest import digest_json
+from evalboard.core.profile import Draws
+from evalboard.core.stats import (
+    CONFIDENCE_LEVEL,
+    measure_metrics,
+    resolution_elsewhere_points,
+    resolution_points,
+    sd_points,
+    split_variance,
+)
+from evalboard.core.suite import ALPHAS, LOOKS
+from evalboard.core.trace import unpack_scores
+from evalboard.wording.run import describe_split, explain_no_interval
+from runs.models import RepeatScore, SuiteNoise
+from runs.store import score_digest
+
+REPEATS = LOOKS[0][0]  # a side: the first look of a policy
+REPEATS_READ = 20  # of each bucket, the newest; more would not move what is shown
+CELLS_READ = 4_000_000  # scores that are read for one page, 32 MB
+NOISE_RULES = 1  # more, whenever the same scores come to another noise
+_SHAPE = digest_json(BucketNoise.model_json_schema())
+
+
+def bucket_noises(buckets: Sequence[BucketHistory], *, version_id: int, n_cases: int) -> dict[int, BucketNoise]:
+    """Return the noise of the buckets with two whole repeats, by id; on a very large suite only of those with the
+    newest runs. What is kept is used where it rests on the same scores.
+    """
+    wanted = _wanted(buckets, n_cases)
+    drawn = {wanted[point.run_id]: point.draws for bucket in buckets for point in bucket.runs if point.run_id in wanted}
+    batch_classes = {bucket.bucket_id: bucket.batch_class for bucket in buckets}
+    scores = _scores(wanted)
+    rows = {row.bucket_id: row for row in SuiteNoise.objects.filter(suite_version=version_id, bucket__in=scores)}
+    noises: dict[int, BucketNoise | None] = {}
+    for bucket_id, own in scores.items():
+        is_sampled = drawn[bucket_id].is_sampled
+        is_steady = is_steady_batch(batch_classes[bucket_id], are_batches_equal=not is_sampled)
+        digest = _digest(own, drawn[bucket_id], is_steady=is_steady)
+        row = rows.get(bucket_id)
+        if row is None or row.digest != digest:
+            measured = _measured(_read([score.pk for score in own]), drawn[bucket_id], is_steady=is_steady)
+            noise = None if measured is None else measured.to_json()
+            names = {"digest": digest, "noise": noise}
+            row, _ = SuiteNoise.objects.update_or_create(
+                suite_version_id=version_id, bucket_id=bucket_id, defaults=names
+            )
+        noises[bucket_id] = None if row.noise is None else BucketNoise.from_stored(row.noise)
+    return {bucket_id: noise for bucket_id, noise in noises.items() if noise is not None}
+
+
+def _wanted(buckets: Sequence[BucketHistory], n_cases: int) -> dict[int, int]:
+    """run → bucket: the newest whole runs of each bucket, as far as may be read."""
+    left = CELLS_READ // n_cases
+    wanted: dict[int, int] = {}
+    for bucket in sorted(buckets, key=lambda bucket: max(point.run_id for point in bucket.runs), reverse=True):
+        n_repeats = min(REPEATS_READ, left)
+        newest_first = sorted(bucket.runs, key=lambda point: point.run_id, reverse=True)
+        for point in _independent(newest_first):
+            if point.range is None or len(point.points) > n_repeats:
+                continue
+            wanted[point.run_id] = bucket.bucket_id
+            n_repeats -= len(point.points)
+            left -= len(point.points)
+    return wanted
+
+
+def _independent(points: Sequence[HistoryRow]) -> Iterator[HistoryRow]:
+    """Those that were drawn like the first, each by a seed that none before it had; one that is one draw is left out.
+
+    How far greedy repeats scatter and how far draws do are two things, and draws of one seed are the same draws.
+    """
+    seen: set[int] = set()
+    for point in points:
+        drawn = point.draws
+        if drawn.temperature != points[0].draws.temperature or drawn.is_one:
+            continue
+        if drawn.is_sampled and drawn.seed is not None:
+            if drawn.seed in seen:
+                continue
+            seen.add(drawn.seed)
+        yield point
+
+
+def _scores(wanted: Mapping[int, int]) -> dict[int, list[RepeatScore]]:
+    """The scores of the wanted runs by bucket, under the suite's own scorer, what is packed left in the database."""
+    by_bucket: dict[int, list[RepeatScore]] = defaultdict(list)
+    own = RepeatScore.objects.filter(repeat__run__in=wanted, scorer=F("repeat__run__suite_version__scorer"))
+    own = own.filter(repeat__cases=None).exclude(repeat__columns__n_left_out__gt=0)  # as the points are
+    for score in own.annotate(run=F("repeat__run")).only("digest").order_by("repeat__run", "repeat__index"):
+        by_bucket[wanted[score.run]].append(score)
+    return by_bucket
+
+
+def _digest(scores: Sequence[RepeatScore], drawn: Draws, *, is_steady: bool) -> str:
+    """Return the digest of all that a bucket's noise rests on."""
+    known = [score.digest or score_digest(RepeatScore.objects.get(pk=score.pk)) for score in scores]
+    return digest_json([NOISE_RULES, _SHAPE, known, drawn.is_sampled, drawn.temperature, is_steady])
+
+
+def _read(score_ids: Sequence[int]) -> list[NDArray[np.float64]]:
+    packed = dict(RepeatScore.objects.filter(pk__in=score_ids).values_list("pk", "scores"))
+    return [unpack_scores(bytes(packed[pk])) for pk in score_ids if pk in packed]
+
+
+def _measured(repeats: list[NDArray[np.float64]], drawn: Draws, *, is_steady: bool) -> BucketNoise | None:
+    scores = np.column_stack(repeats)
+    sd = sd_points(scores)
+    here = resolution_points(scores, repeats=REPEATS, alpha=ALPHAS[LOOKS[0]][0])
+    elsewhere = resolution_elsewhere_points(scores, repeats=REPEATS)
+    if sd is None or here is None or elsewhere is None:
+        return None
+    metrics = measure_metrics(scores, None) if drawn.is_sampled else ()
+    split = split_variance(scores, is_sampled=drawn.is_sampled, is_steady=is_steady)
+    words = "" if split is None or drawn.temperature is None else describe_split(**asdict(split), n_buckets=1)
+    return BucketNoise(
+        n_repeats=len(repeats),
+        noise_points=sd,
+        resolution_points=here,
+        resolution_elsewhere_points=elsewhere,
+        metrics=tuple(
+            Metric(**asdict(each) | {"no_interval": explain_no_interval(each.no_interval), "level": CONFIDENCE_LEVEL})
+            for each in metrics
+        ),
+        split=words,
+    )

@@ -1,0 +1,63 @@
+"""What a suite's runs are held against: baselines and their rotations, noise, and the releases that judged them."""
+
+from dataclasses import dataclass, field
+
+from evalboard.contract.baseline import Baseline, RotationSeen
+from evalboard.contract.figures import BucketNoise
+from runs.baselines import baseline_rows, rotation_rows
+from runs.models import Case, Suite
+from runs.run import JudgedLine, judged
+from runs.suites.noise import bucket_noises
+from runs.suites.read import SuiteReport
+
+BASELINES_READ = 200
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteStanding:
+    """Beside a SuiteReport. `baselines` and `rotations` newest first; `noise` by bucket id, `judged` by run id.
+
+    `reference_of` names the suite version whose reference set this suite holds, `reference_suite` the suite that holds
+    this one's; `n_reference` counts the cases of the newest version that are in the set. "" where there is none.
+    """
+
+    baselines: tuple[Baseline, ...] = ()
+    rotations: tuple[RotationSeen, ...] = ()
+    noise: dict[int, BucketNoise] = field(default_factory=dict)
+    judged: dict[int, tuple[JudgedLine, ...]] = field(default_factory=dict)
+    policy: str = ""
+    reference_of: str = ""
+    reference_of_slug: str = ""
+    reference_suite: str = ""
+    n_reference: int = 0
+
+
+def suite_standing(report: SuiteReport) -> SuiteStanding:
+    suite = Suite.objects.select_related("policy", "reference_of__suite").get(slug=report.suite.slug)
+    reference = Suite.objects.filter(reference_of__suite=suite).order_by("-id").values_list("slug", flat=True).first()
+    cases = Case.objects.filter(
+        suite_version__suite=suite, suite_version__number=report.suite.version, is_reference=True
+    )
+    points = [point for bucket in report.buckets for point in bucket.runs]
+    return SuiteStanding(
+        baselines=baseline_rows(report.suite.slug, limit=BASELINES_READ),
+        rotations=_rotations(report),
+        noise=bucket_noises(report.buckets, version_id=report.version_id, n_cases=report.suite.n_cases),
+        judged=judged(point.run_id for point in points),
+        policy=suite.policy.slug if suite.policy else "",
+        reference_of=str(suite.reference_of) if suite.reference_of else "",
+        reference_of_slug=suite.reference_of.suite.slug if suite.reference_of else "",
+        reference_suite=reference or "",
+        n_reference=cases.count(),
+    )
+
+
+def _rotations(report: SuiteReport) -> tuple[RotationSeen, ...]:
+    """Those on the endpoints and profiles that the charted runs were asked for on, since the first of them."""
+    points = [point for bucket in report.buckets for point in bucket.runs]
+    if not points:
+        return ()
+    places = {(point.endpoint, point.profile) for point in points}
+    first = min(point.run_id for point in points)
+    rotations = rotation_rows(endpoints={endpoint for endpoint, _ in places})
+    return tuple(row for row in rotations if (row.endpoint, row.profile) in places and row.run_id >= first)

@@ -1,0 +1,69 @@
+"""Stored responses scored again; nothing is decoded, and both scores stay."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+
+from evalboard.core import scoring
+from evalboard.core.document import MAX_PROBLEMS
+from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from runs.models import Case, Run, Scorer, SuiteVersion
+from runs.store import changes, history, take_as_long_as_it_takes
+from runs.suites.suites import store_scorer
+from runs.work import rollup
+
+
+def rescore_run(
+    *, run_id: int, scorer: Mapping[str, Any] | None = None, cases: Mapping[str, Mapping[str, Any]] | None = None
+) -> Scorer:
+    """Score a run's stored responses with another scorer.
+
+    `scorer` replaces the suite's default, `cases` (case id → scorer) the scorers of single cases;
+    what is not named stays as the suite has it. Raises InvalidInput with fields, NotFound, or
+    Conflict while no repeat has ended.
+    """
+    run = Run.objects.select_related("suite_version__scorer").filter(pk=run_id).first()
+    if run is None:
+        raise NotFound(f"There is no run {run_id}.")
+    stored = run.suite_version.scorer.spec
+    known_ids = set(
+        Case.objects.filter(suite_version=run.suite_version, case_id__in=cases or {}).values_list("case_id", flat=True)
+    )
+    unknown = sorted(set(cases or {}) - known_ids)
+    if unknown:
+        raise NotFound(f"The suite has no case {unknown[0]}.")
+    default = stored["default"] if scorer is None else dict(scorer)
+    own = {case_id: dict(spec) for case_id, spec in (cases or {}).items()}
+    plan = scoring.plan(default, {**stored["cases"], **own})
+    if scoring.is_recorded(plan):
+        text = "Scores of the kind recorded are read from logs and cannot be made again; name a scorer for every case."
+        raise InvalidInput("The scorer is not valid.", fields={"scorer": text})
+    _refuse_unsuited_targets(run.suite_version, plan)
+    with transaction.atomic():
+        take_as_long_as_it_takes()
+        # Locked: a deletion waits until the scores are stored, or has taken the repeats away before.
+        locked = run.repeats.select_for_update(of=("self",), no_key=True).order_by("pk")
+        ended = list(locked.exclude(finished_at=None).select_related("run__suite_version"))
+        if not ended and not Run.objects.filter(pk=run_id).exists():
+            raise NotFound(f"There is no run {run_id} any more.")
+        if not ended:
+            raise Conflict(f"Run {run_id} has no repeat that has ended yet; score it again later.")
+        stored_scorer = store_scorer(plan)
+        for repeat in ended:
+            rollup.score_repeat(repeat, stored_scorer)
+        history.note(run.pk, "rescored", f"Scored again with scorer {stored_scorer.digest[:8]}.")
+        changes.run_changed(run_id=run.pk)
+    return stored_scorer
+
+
+def _refuse_unsuited_targets(version: SuiteVersion, plan: Mapping[str, Any]) -> None:
+    """A scorer that cannot use the cases' targets would call every answer wrong."""
+    fields: dict[str, str] = {}
+    for case in version.cases.all().iterator(chunk_size=2000):
+        spec = scoring.scorer_for(plan, case.case_id)
+        fields.update(scoring.target_problems(spec, case.content["target"], f"cases[{case.index}].target"))
+        if len(fields) >= MAX_PROBLEMS:
+            break
+    if fields:
+        raise InvalidInput("The scorer does not suit the stored targets.", fields=fields)

@@ -1,0 +1,146 @@
+"""Suites enter here; a version is never changed once stored."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Max
+
+from evalboard.core import scoring
+from evalboard.core.errors import Conflict, NotFound
+from evalboard.core.suite import MAX_TITLE_CHARS, CaseDocument, SuiteHead, dump_case, dump_header, parse_suite
+from runs.catalogue import policies
+from runs.models import Case, Scorer, Suite, SuiteVersion
+from runs.store import take_as_long_as_it_takes
+
+CASES_PER_INSERT = 2000
+REFERENCE, REFERENCE_TITLE = "-reference", ": reference set"
+MAX_SLUG = 80
+
+
+def push_suite(*, document: Mapping[str, Any]) -> tuple[SuiteVersion, bool]:
+    """Store a suite document as the suite's newest version; False if that content is already stored.
+
+    The policy that it states becomes the suite's, whether the content is new or not. Raises InvalidInput, naming each
+    field that is wrong; then nothing is stored.
+    """
+    parsed = parse_suite(document)
+    plan = scoring.plan(parsed.scorer, {case.id: case.scorer for case in parsed.cases if case.scorer is not None})
+
+    def store_cases(version: SuiteVersion) -> None:
+        Case.objects.bulk_create((_case_row(version, case) for case in parsed.cases), batch_size=CASES_PER_INSERT)
+
+    return keep_version(parsed, digest=parsed.digest, plan=plan, n_cases=len(parsed.cases), store_cases=store_cases)
+
+
+def keep_version(
+    head: SuiteHead,
+    *,
+    digest: str,
+    plan: Mapping[str, Any],
+    n_cases: int,
+    store_cases: Callable[[SuiteVersion], None],
+) -> tuple[SuiteVersion, bool]:
+    """Return the version with this content, stored with its cases as the newest where there is none; True then.
+
+    plan: how its cases are scored.
+    """
+    with transaction.atomic():
+        take_as_long_as_it_takes()
+        suite, _ = Suite.objects.get_or_create(slug=head.slug)
+        suite = _locked(suite.pk)
+        policies.adopt_policy(suite=suite, stated=head.policy)
+        known = suite.versions.filter(digest=digest).first()
+        if known is not None:
+            return known, False
+        newest = suite.versions.aggregate(number=Max("number"))["number"] or 0
+        version = SuiteVersion.objects.create(
+            suite=suite,
+            number=newest + 1,
+            digest=digest,
+            title=head.title,
+            max_tokens=head.max_tokens,
+            stop=list(head.stop),
+            scorer=store_scorer(plan),
+            n_cases=n_cases,
+        )
+        store_cases(version)
+        return version, True
+
+
+def reference_suite(*, slug: str) -> SuiteVersion:
+    """Return the suite that holds just the reference set of a suite's newest version, made or brought up to date.
+
+    A run of it says in a fraction of the time whether a rotation moved anything. Raises NotFound, or Conflict where
+    the suite has no reference set, or where its name is taken by a suite that people pushed.
+    """
+    suite = Suite.objects.filter(slug=slug).first()
+    version = None if suite is None else suite.versions.select_related("scorer").order_by("-number").first()
+    if suite is None or version is None:
+        raise NotFound(f"There is no suite {slug}.")
+    cases = list(version.cases.filter(is_reference=True).order_by("index"))
+    if not cases:
+        raise Conflict(f"Suite {suite.slug} has no reference set: none of its cases says `reference`.")
+    name = f"{suite.slug[: MAX_SLUG - len(REFERENCE)]}{REFERENCE}"
+    with transaction.atomic():
+        taken = Suite.objects.select_related("reference_of").filter(slug=name).first()
+        if taken is not None and (taken.reference_of is None or taken.reference_of.suite_id != suite.pk):
+            raise Conflict(
+                f"There is a suite {name} that is not the reference set of {suite.slug}, which needs that name."
+            )
+        made, _ = push_suite(document=_reference_document(name, version, cases))
+        # Judged as the suite is.
+        Suite.objects.filter(pk=made.suite_id).update(reference_of=version, policy=suite.policy)
+    made.refresh_from_db()
+    return made
+
+
+def store_scorer(plan: Mapping[str, Any]) -> Scorer:
+    """Return the scorer of a plan, storing it the first time."""
+    scorer, _ = Scorer.objects.get_or_create(digest=scoring.plan_digest(plan), defaults={"spec": plan})
+    return scorer
+
+
+def _locked(suite_id: int) -> Suite:
+    """The suite, its row locked: two pushes of one suite take turns."""
+    return Suite.objects.select_for_update(of=("self",)).select_related("policy").get(pk=suite_id)
+
+
+def _reference_document(slug: str, version: SuiteVersion, cases: Sequence[Case]) -> dict[str, Any]:
+    """A suite document of some of a version's cases, each with the scorer that it has there."""
+    plan = version.scorer.spec
+    title = f"{version.title[: MAX_TITLE_CHARS - len(REFERENCE_TITLE)]}{REFERENCE_TITLE}"
+    head = dump_header(title=title, max_tokens=version.max_tokens, stop=version.stop, scorer=plan["default"])
+    lines = [
+        dump_case(
+            case_id=case.case_id,
+            content=case.content,
+            tags=case.tags,
+            group=case.group,
+            is_reference=True,
+            scorer=plan["cases"].get(case.case_id),
+            default=plan["default"],
+            digest=case.digest,
+        )
+        for case in cases
+    ]
+    return {"slug": slug, **head["suite"], "cases": lines}
+
+
+def case_content(case: CaseDocument) -> dict[str, Any]:
+    """Return what of a case is stored as JSON."""
+    tools = {"tools": list(case.tools)} if case.tools else {}
+    return {"messages": list(case.messages), "target": case.target, **tools}
+
+
+def _case_row(version: SuiteVersion, case: CaseDocument) -> Case:
+    return Case(
+        suite_version=version,
+        index=case.index,
+        case_id=case.id,
+        digest=case.digest,
+        content=case_content(case),
+        tags=list(case.tags),
+        group=case.group,
+        is_reference=case.is_reference,
+    )

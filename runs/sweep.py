@@ -1,0 +1,166 @@
+"""What puts things right that nobody is left to put right. Safe to run anywhere, at any time, twice."""
+
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
+from django.db.models.functions import Now
+
+from evalboard.core.profile import parse_profile
+from evalboard.core.trace import Failed
+from runs.models import Event, Repeat, Run, Shard, Worker
+from runs.probes import PROBES, probes
+from runs.release import verdicts
+from runs.replays import REPLAYS
+from runs.run import idempotency
+from runs.schedules import due_schedules, start_due
+from runs.store import history
+from runs.work import CRASHES_BEFORE_ISOLATION, SHARDS, dispatch, let_go, responses, rollup
+from runs.work.requests import Requests
+
+logger = logging.getLogger(__name__)
+
+RING_AGAIN = timedelta(seconds=30)
+WAIT_BEFORE_SAYING_SO = timedelta(minutes=10)
+REQUESTS: tuple[Requests[Any], ...] = (REPLAYS, PROBES)
+NEXT: dict[str, str] = {
+    Shard.Status.QUEUED: "Back in the queue.",
+    Shard.Status.CANCELLED: "Cancelled with its run.",
+    Shard.Status.FAILED: "It was lost too often, and has failed.",
+}
+
+
+def reconcile() -> int:
+    """Take back expired leases, end what has ended, say what waits; how many shards were taken back.
+
+    One bad row never stops the sweep: it is logged, and the others go on.
+    """
+    n_taken_back = _take_all_back(SHARDS.expired(), "its worker was not heard of for the length of a lease")
+    for requests in REQUESTS:
+        _guarded(requests.take_back_expired)
+    _guarded(probes.go_on_without_the_gone)
+    Shard.objects.cancelled_in_the_queue().update(status=Shard.Status.CANCELLED)
+    for repeat_id in _repeats_to_finish():
+        _guarded(_finish_repeat, repeat_id)
+    for release_id in verdicts.undecided():
+        _guarded(_decide, release_id)
+    for schedule_id in due_schedules():
+        _guarded(start_due, schedule_id)
+    _stop_silent_workers()
+    idempotency.forget_old_keys()
+    _ring_again()
+    _say_what_waits()
+    return n_taken_back
+
+
+def release_dead_workers(*, place: str, is_gone: Callable[[int, int], bool]) -> int:
+    """Take back at once the shards of workers whose process is gone; `is_gone` is asked for pid and start.
+
+    Only a process of the same place can know that (runs.own_process); where the place is not known, and for workers of
+    others, the lease decides.
+    """
+    here = Worker.objects.filter(stopped_at=None, place=place).exclude(place="")
+    known = here.values_list("pk", "pid", "process_started")
+    worker_ids = [worker_id for worker_id, pid, started in known if started is not None and is_gone(pid, started)]
+    n_taken_back = _take_all_back(SHARDS.owned_by(worker_ids), "its worker's process is gone")
+    for requests in REQUESTS:
+        _guarded(requests.take_back_from, worker_ids)
+    Worker.objects.filter(pk__in=worker_ids).update(stopped_at=Now())
+    return n_taken_back
+
+
+def _take_all_back(lost: QuerySet[Shard], why: str) -> int:
+    return sum(_guarded(_take_back, lost, shard_id, why) for shard_id in list(lost.values_list("id", flat=True)))
+
+
+def _take_back(lost: QuerySet[Shard], shard_id: int, why: str) -> bool:
+    """Take one shard back if, its row locked, it still is among the lost: a late heartbeat may have saved it."""
+    with transaction.atomic():
+        shard = lost.filter(pk=shard_id).select_for_update(skip_locked=True, of=("self",)).first()
+        if shard is None:
+            return False
+        repeat = Repeat.objects.select_related("run__profile").get(pk=shard.repeat_id)
+        is_blamed = _blame(shard, repeat)
+        name = shard.owner.name if shard.owner else "unknown"
+        shard.n_crashes += 1
+        let_go(shard, reason=f"Worker lost: {why}.", may_fail=not is_blamed)
+        place = f"Repeat {repeat.index}, cases {shard.first}–{shard.last}, attempt {shard.attempt}"
+        text = f"worker {name} lost, {why}. {NEXT[shard.status]}"
+        history.note(repeat.run_id, "worker_lost", text, place=place, level=Event.Level.WARNING)
+    if shard.status != Shard.Status.QUEUED:
+        rollup.finish_repeat(repeat_id=repeat.pk)
+    return True
+
+
+def _blame(shard: Shard, repeat: Repeat) -> bool:
+    """The case, or fixed group, that was being decoded alone when the worker died is the one that kills it."""
+    if shard.in_flight is None or shard.n_crashes < CRASHES_BEFORE_ISOLATION:
+        return False
+    size = parse_profile(repeat.run.profile.settings).group_size or 1
+    for index in range(shard.in_flight, min(shard.in_flight + size, shard.last + 1)):
+        failed = Failed(index, "worker_crash", "The worker died with this case in flight, alone.")
+        responses.record_crash(shard=shard, failed=failed)
+    return True
+
+
+def _repeats_to_finish() -> list[int]:
+    """Repeats whose shards have all ended, but whose last worker died before it could say so."""
+    open_shards = Q(shards__status__in=(Shard.Status.QUEUED, Shard.Status.RUNNING))
+    waiting = Repeat.objects.filter(finished_at=None, run__status__in=(Run.Status.QUEUED, Run.Status.RUNNING))
+    return list(waiting.exclude(pk__in=Repeat.objects.filter(open_shards).values("pk")).values_list("pk", flat=True))
+
+
+def _finish_repeat(repeat_id: int) -> bool:
+    """End a repeat, or let its run's page say why that cannot be done; the next sweep tries again."""
+    try:
+        return rollup.finish_repeat(repeat_id=repeat_id)
+    except Exception as fault:
+        repeat = Repeat.objects.get(pk=repeat_id)
+        text = f"Repeat {repeat.index} cannot be scored and ended: {type(fault).__name__}: {fault}. It is tried again."
+        history.note_once(repeat.run_id, "not_ended", text, level=Event.Level.ERROR)
+        raise
+
+
+def _decide(release_id: int) -> bool:
+    verdicts.decide_release(release_id=release_id)
+    return True
+
+
+def _stop_silent_workers() -> None:
+    """A worker that was silent for ten leases is taken off the list of the living."""
+    long_ago = Now() - timedelta(seconds=10 * settings.LEASE_SECONDS)
+    Worker.objects.filter(stopped_at=None, seen_at__lt=long_ago).update(stopped_at=F("seen_at"))
+
+
+def _ring_again() -> None:
+    """Ring for what nobody has claimed though it could be: its ring was lost, or nobody was there to hear it."""
+    waiting = Shard.objects.claimable().filter(next_at__lt=Now() - RING_AGAIN)
+    for pool, n_shards in waiting.values_list("repeat__run__endpoint__pool").annotate(n=Count("pk")).order_by():
+        dispatch.ring_or_log(pool, n_shards=n_shards)
+
+
+def _say_what_waits() -> None:
+    """A run at which nobody has worked for ten minutes, though its pool has nothing else to do, says so, once."""
+    lately = Now() - WAIT_BEFORE_SAYING_SO
+    open_runs = Run.objects.filter(status__in=(Run.Status.QUEUED, Run.Status.RUNNING), is_cancel_wanted=False)
+    # A finished shard keeps its last lease: between two shards of a run none is running.
+    at_work = Shard.objects.filter(
+        repeat__run__in=open_runs, repeat__run__endpoint__pool=OuterRef("endpoint__pool"), lease_until__gt=lately
+    )
+    # Workers that leave a run alone claim it and let it go again and again.
+    noted = Event.objects.filter(run=OuterRef("pk"), at__gt=lately).exclude(code__in=("attempt", "shard_released"))
+    for run in open_runs.exclude(Exists(at_work)).exclude(Exists(noted)).select_related("endpoint"):
+        text = f"No worker of pool {run.endpoint.pool} matches this run; it waits. The workers page says why."
+        history.note_once(run.pk, "no_matching_worker", text, level=Event.Level.WARNING)
+
+
+def _guarded(step: Callable[..., bool], *arguments: Any) -> bool:
+    try:
+        return step(*arguments)
+    except Exception:  # whatever is wrong with one row, the others go on
+        logger.exception("The sweep left %s alone", arguments or step)
+        return False

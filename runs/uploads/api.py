@@ -1,0 +1,101 @@
+"""Suites that are too large for one request: opened, sent in parts, closed, followed."""
+
+import re
+
+from django.urls import reverse
+from rest_framework.decorators import parser_classes
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from evalboard.contract.base import Page
+from evalboard.contract.upload import Upload, UploadPart
+from evalboard.core.errors import InvalidInput
+from runs.access import READ, RUN
+from runs.api import pages, query, wire
+from runs.api.access import resource
+from runs.api.describe import JSON, TEXT, Answer, describe, text
+from runs.api.parsers import PackedLines, StrictJson
+from runs.api.serializers import Strict, Text, Whole, read_body
+from runs.uploads import read
+from runs.uploads.uploads import close_upload, delete_upload, open_upload, store_part
+
+SHA256 = {"sha256": text("of the lines, before they were compressed: 64 hexadecimal digits", "^[0-9a-fA-F]{64}$")}
+ENCODING = {"Content-Encoding": text("zstd or gzip, where the lines are compressed", "^(zstd|gzip)$")}
+
+
+class UploadIn(Strict):
+    slug = Text()
+    title = Text(required=False)
+
+
+class WholeIn(Strict):
+    """What all parts come to."""
+
+    n_bytes = Whole(min_value=1)
+
+
+@resource(GET=READ, POST=RUN)
+@describe("GET", "Suites that were sent in parts, newest first", name="uploads", answer=Page[Upload], is_paged=True)
+@describe(
+    "POST",
+    "Begin a suite that is sent in parts",
+    name="open_upload",
+    body=UploadIn,
+    status=201,
+    answer=Upload,
+    gives_headers={"Location": "the upload"},
+    refuses=[409],
+)
+def upload_list(request: Request) -> Response:
+    if request.method == "POST":
+        upload = open_upload(**read_body(UploadIn, request), user=request.user)
+        location = request.build_absolute_uri(reverse("api:upload", args=[upload.pk]))
+        answer = read.upload_row(upload.pk)
+        return wire.answer(answer, request, status=201, headers={"Location": location})
+    query.read(request)
+    return pages.answer(request, read.upload_rows)
+
+
+@resource(GET=READ, DELETE=RUN)
+@describe("GET", "An upload, as far as it is", name="upload", answer=Upload)
+@describe("DELETE", "Forget an upload; a version that was made of it stays", name="delete_upload", status=204)
+def upload_detail(request: Request, upload_id: int) -> Response:
+    query.read(request, is_paged=False)
+    if request.method == "DELETE":
+        delete_upload(upload_id=upload_id)
+        return Response(status=204)
+    return wire.answer(read.upload_row(upload_id), request)
+
+
+@resource(POST=RUN)
+@describe(
+    "POST",
+    "Send a part: whole lines of the suite's JSONL",
+    name="send_part",
+    body={PackedLines.media_type: TEXT},
+    query=SHA256,
+    takes_headers=ENCODING,
+    status=201,
+    answer=UploadPart,
+    also={200: Answer("The very part was there already", {JSON: UploadPart})},
+    refuses=[409, 413],
+)
+@parser_classes([PackedLines])
+def part(request: Request, upload_id: int, offset: int) -> Response:
+    """Keep whole lines that begin at byte `offset` of the file; sent again, a part does no harm."""
+    sent = query.read(request, SHA256, is_paged=False)
+    if not re.fullmatch("[0-9a-fA-F]{64}", sent.get("sha256", "")):
+        raise InvalidInput("The part is not valid.", fields={"sha256": "Must be 64 hexadecimal digits."})
+    lines = request.data if isinstance(request.data, bytes) else b""
+    stored, is_new = store_part(upload_id=upload_id, offset=offset, lines=lines, sha256=sent["sha256"])
+    answer = UploadPart(offset=stored.offset, n_bytes=stored.n_bytes, sha256=stored.sha256)
+    return wire.answer(answer, request, status=201 if is_new else 200)
+
+
+@resource(POST=RUN)
+@describe("POST", "Say that an upload is whole", name="close_upload", body=WholeIn, answer=Upload, refuses=[409])
+@parser_classes([StrictJson])
+def close(request: Request, upload_id: int) -> Response:
+    """Have a worker read the upload; its answers say how far that is."""
+    close_upload(upload_id=upload_id, **read_body(WholeIn, request))
+    return wire.answer(read.upload_row(upload_id), request)

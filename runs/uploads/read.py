@@ -1,0 +1,59 @@
+"""Suites on their way, as REST and pages have them."""
+
+from typing import Any
+
+from django.db.models import Prefetch
+from django.urls import reverse
+
+from evalboard.contract import upload as contract
+from evalboard.contract.parts import Done
+from evalboard.core.errors import NotFound
+from runs.models import Upload, UploadPart
+from runs.store import newest_page
+
+
+def upload_row(upload_id: int) -> contract.Upload:
+    """Raises NotFound."""
+    rows = _rows(Upload.objects.filter(pk=upload_id))
+    if not rows:
+        raise NotFound(f"There is no upload {upload_id}.")
+    return rows[0]
+
+
+def upload_rows(*, after: int | None = None, before: int | None = None, limit: int) -> tuple[contract.Upload, ...]:
+    """Return up to `limit` uploads, newest first: those older than `after`, or the nearest newer than `before`."""
+    return newest_page(Upload.objects.all(), _rows, after=after, before=before, limit=limit)
+
+
+def uploads_of(slug: str = "") -> tuple[contract.Upload, ...]:
+    """Return what is on its way, or came to nothing lately, of one suite or of all, newest first."""
+    going = Upload.objects.exclude(status=Upload.Status.FINISHED).order_by("-id")
+    return _rows(going.filter(slug=slug) if slug else going)
+
+
+def _rows(uploads: Any) -> tuple[contract.Upload, ...]:
+    parts = Prefetch("parts", UploadPart.objects.defer("data").order_by("offset"))
+    return tuple(_row(each) for each in uploads.select_related("created_by", "version").prefetch_related(parts))
+
+
+def _row(upload: Upload) -> contract.Upload:
+    parts = tuple(
+        contract.UploadPart(offset=part.offset, n_bytes=part.n_bytes, sha256=part.sha256) for part in upload.parts.all()
+    )
+    n_total = sum(part.n_bytes for part in parts) if upload.n_bytes is None else upload.n_bytes
+    version = upload.version.number if upload.version else None
+    stored_at = reverse("suite_version", args=[upload.slug, version]) if version else reverse("suites")
+    return contract.Upload(
+        id=str(upload.pk),
+        suite=upload.slug,
+        status=upload.status,
+        parts=parts,
+        progress=Done(n_done=upload.n_read, n_total=n_total),
+        n_cases=upload.n_cases,
+        fields=upload.fields,
+        version=version,
+        is_new=upload.is_new,
+        created_by=upload.created_by.get_username() if upload.created_by else None,
+        created_at=upload.created_at,
+        url=stored_at,
+    )

@@ -1,0 +1,113 @@
+"""Suites that come in parts: opened, sent part by part, closed, and read by whoever has time for it.
+
+Web requests only keep parts. A part holds whole lines, so each can be read by itself, and no more of a suite than one
+part is ever in memory (`runs.uploads.reading`).
+"""
+
+import hashlib
+from datetime import timedelta
+from typing import Any
+
+import zstandard
+from django.db import transaction
+from django.db.models import Sum
+from django.db.models.functions import Now
+
+from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.core.suite import parse_head
+from runs.models import Upload, UploadPart
+
+MAX_PART_BYTES = 16 * 2**20  # of lines; a case has at most 4 MB
+MAX_BYTES = 2**31
+MAX_OPEN = 5  # of one person
+KEPT = timedelta(days=1)  # what nobody has touched for so long is forgotten
+
+
+def open_upload(*, slug: str, title: str = "", user: Any = None) -> Upload:
+    """Begin a suite version that is sent in parts. Raises InvalidInput, or Conflict where a person has many open."""
+    parse_head({"scorer": None}, slug=slug, title=title)
+    n_open = Upload.objects.filter(created_by=user, status=Upload.Status.OPEN).count()
+    if n_open >= MAX_OPEN:
+        raise Conflict(
+            f"You have {n_open} uploads open, and may have {MAX_OPEN}. Go on with one of them, or delete it."
+        )
+    return Upload.objects.create(slug=slug, title=title, created_by=user)
+
+
+def store_part(*, upload_id: int, offset: int, lines: bytes, sha256: str) -> tuple[UploadPart, bool]:
+    """Keep a part of an upload; False where the very part is there already, so that sending again does no harm.
+
+    offset: in bytes, of its first line among all lines. sha256: what the sender says that the lines have. Raises
+    NotFound, InvalidInput, or Conflict where the upload takes no parts, or has another one there.
+    """
+    digest = hashlib.sha256(lines).hexdigest()
+    if digest != sha256.lower():
+        raise InvalidInput(
+            "The part came damaged; send it again.", fields={"sha256": f"The {len(lines):,} bytes have {digest}."}
+        )
+    if not lines or len(lines) > MAX_PART_BYTES:
+        raise InvalidInput("The part is not valid.", fields={"": f"Must have 1 to {MAX_PART_BYTES:,} bytes."})
+    if offset + len(lines) > MAX_BYTES:
+        raise InvalidInput("The suite is too large.", fields={"offset": f"A suite has at most {MAX_BYTES:,} bytes."})
+    packed = zstandard.ZstdCompressor().compress(lines)
+    with transaction.atomic():
+        upload = _open(upload_id)
+        part, is_new = UploadPart.objects.get_or_create(
+            upload=upload, offset=offset, defaults={"n_bytes": len(lines), "sha256": digest, "data": packed}
+        )
+        if part.sha256 != digest:
+            raise Conflict(
+                f"Upload {upload_id} has another part at byte {offset:,}. Cut the file where it was cut first."
+            )
+        Upload.objects.filter(pk=upload.pk).update(touched_at=Now())
+    return part, is_new
+
+
+def close_upload(*, upload_id: int, n_bytes: int) -> Upload:
+    """Say that an upload is whole, with so many bytes of lines; a worker reads it then. Closing twice is harmless.
+
+    Raises NotFound, or Conflict naming the first byte that is missing, or that two parts have.
+    """
+    with transaction.atomic():
+        upload = _locked(upload_id)
+        if upload.status != Upload.Status.OPEN and upload.n_bytes == n_bytes:
+            return upload
+        upload = _open(upload_id)
+        end = 0
+        for offset, length in upload.parts.values_list("offset", "n_bytes").order_by("offset"):
+            if offset != end:
+                break
+            end += length
+        if end != n_bytes or upload.parts.aggregate(n=Sum("n_bytes"))["n"] != n_bytes:
+            raise Conflict(
+                f"Upload {upload_id} is not whole: its parts reach byte {end:,} of {n_bytes:,} without a gap."
+            )
+        upload.status, upload.n_bytes = Upload.Status.READING, n_bytes
+        upload.save(update_fields=["status", "n_bytes"])
+    return upload
+
+
+def delete_upload(*, upload_id: int) -> None:
+    """Forget an upload with its parts; a version that was made of it stays. Raises NotFound."""
+    with transaction.atomic():
+        _locked(upload_id).delete()
+
+
+def forget_old_uploads() -> None:
+    """Forget those that nobody has touched for a day: broken off, or long ended."""
+    old = Upload.objects.exclude(status=Upload.Status.READING).filter(touched_at__lt=Now() - KEPT)
+    old.delete()
+
+
+def _locked(upload_id: int) -> Upload:
+    upload = Upload.objects.select_for_update(no_key=True, of=("self",)).filter(pk=upload_id).first()
+    if upload is None:
+        raise NotFound(f"There is no upload {upload_id}.")
+    return upload
+
+
+def _open(upload_id: int) -> Upload:
+    upload = _locked(upload_id)
+    if upload.status != Upload.Status.OPEN:
+        raise Conflict(f"Upload {upload_id} is closed; it is {upload.status}.")
+    return upload

@@ -1,0 +1,23 @@
+"""Messages to other systems: the outbox, and who is told of what."""
+
+from runs.webhooks import news, outbox
+from runs.webhooks.outbox import OFF_AFTER, Delivery
+from runs.webhooks.read import webhook_rows
+from runs.webhooks.web_address import Address, host_problem
+from runs.webhooks.webhooks import EVENTS, LONGEST_URL, create_webhook, delete_webhook, send_test, switch_on
+
+__all__ = [
+    "EVENTS",
+    "LONGEST_URL",
+    "OFF_AFTER",
+    "Address",
+    "Delivery",
+    "create_webhook",
+    "delete_webhook",
+    "host_problem",
+    "news",
+    "outbox",
+    "send_test",
+    "switch_on",
+    "webhook_rows",
+]

@@ -1,0 +1,138 @@
+"""Webhooks: who is told of what. A message is written in the transaction that it tells of; `outbox` has its way out."""
+
+import base64
+import ipaddress
+import json
+import secrets
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.db import transaction
+
+from evalboard.contract.access import TEST
+from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from runs.models import OutboxMessage, Webhook
+from runs.webhooks.web_address import host_problem
+
+# What each event tells of, for people; docs/webhooks.md has the payloads.
+EVENTS = {
+    "release.decided": "a release's verdict was reached, or changed",
+    "run.finished": "a run ended with every response",
+    "run.incomplete": "a run ended, and responses are missing",
+    "run.failed": "a run ended without one response that counts",
+    "rotation.noticed": "an endpoint answers with another serving stack than before",
+}
+SECRET_PREFIX = "whsec_"  # noqa: S105  the prefix of secrets, by which log filters and scanners know one
+# Who is told of an event. The rows are kept from being deleted until the messages are written, and from nothing else:
+# whoever sends to them at this moment is not waited for.
+SUBSCRIBERS = "SELECT * FROM runs_webhook WHERE is_active AND events @> %s::jsonb ORDER BY id FOR KEY SHARE"
+LONGEST_URL = 500
+MAX_WEBHOOKS = 50  # each event writes a row for each of them
+
+
+def notify(*, event: str, payload: Mapping[str, Any], text: str = "") -> None:
+    """Write one message to each webhook that is told of `event`, in the caller's transaction; nothing is sent yet.
+
+    `payload` is JSON and becomes the message's `data`; `text` is a sentence for people, by default the payload's
+    `summary`, with its `url` after it. Raises KeyError for an event that is none.
+    """
+    EVENTS[event]
+    webhooks = Webhook.objects.raw(SUBSCRIBERS, [json.dumps([event])])
+    OutboxMessage.objects.bulk_create([_message(webhook, event, payload, text) for webhook in webhooks])
+
+
+def instant(at: datetime | None) -> str | None:
+    """Return a time as messages carry it: RFC 3339 in UTC."""
+    return None if at is None else at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def page_url(path: str) -> str:
+    """Return a page's address for a message: `path` below EVALBOARD_PUBLIC_ADDRESS, or alone where that is not set."""
+    return settings.PUBLIC_ADDRESS + path
+
+
+@transaction.atomic
+def create_webhook(*, url: str, events: Iterable[str], user: Any) -> tuple[Webhook, str]:
+    """Tell an address of events; the signing secret is returned here and never again.
+
+    Names are resolved where messages are sent, which is not here: an address that turns out to be private then
+    fails its messages. Raises InvalidInput with fields.
+    """
+    wanted = sorted(set(events))
+    fields: dict[str, str] = {}
+    if problem := _url_problem(url):
+        fields["url"] = problem
+    if not wanted or not set(wanted) <= set(EVENTS):
+        fields["events"] = f"One or more of: {', '.join(EVENTS)}."
+    if fields:
+        raise InvalidInput("The webhook is not valid.", fields=fields)
+    if Webhook.objects.count() >= MAX_WEBHOOKS:
+        raise Conflict(f"There are {MAX_WEBHOOKS} webhooks already; delete one that is not needed.")
+    secret = SECRET_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
+    return Webhook.objects.create(url=url, secret=secret, events=wanted, created_by=user), secret
+
+
+def delete_webhook(*, webhook_id: int) -> None:
+    """Delete a webhook with its messages, also those that wait. Raises NotFound."""
+    if Webhook.objects.filter(pk=webhook_id).delete()[0] == 0:
+        raise NotFound(f"There is no webhook {webhook_id}.")
+
+
+@transaction.atomic
+def switch_on(*, webhook_id: int) -> Webhook:
+    """Tell a webhook again that was switched off after failures; what it missed is not sent. Raises NotFound."""
+    webhook = Webhook.objects.select_for_update().filter(pk=webhook_id).first()
+    if webhook is None:
+        raise NotFound(f"There is no webhook {webhook_id}.")
+    webhook.is_active, webhook.n_failures, webhook.last_error = True, 0, ""
+    webhook.save(update_fields=["is_active", "n_failures", "last_error"])
+    return webhook
+
+
+def send_test(*, webhook_id: int) -> OutboxMessage:
+    """Write a message that tells of nothing, to see whether it arrives. Raises NotFound, or Conflict where off."""
+    webhook = Webhook.objects.filter(pk=webhook_id).first()
+    if webhook is None:
+        raise NotFound(f"There is no webhook {webhook_id}.")
+    if not webhook.is_active:
+        raise Conflict(f"Webhook {webhook_id} is switched off; switch it on first.")
+    message = _message(webhook, TEST, {"url": page_url("/settings/webhooks/")}, "This webhook works.")
+    message.save()
+    return message
+
+
+def _message(webhook: Webhook, event: str, payload: Mapping[str, Any], text: str) -> OutboxMessage:
+    """`text` at the top is what chat services show of a message that they are sent as it is."""
+    at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    words = f"{text or payload.get('summary') or event} {payload.get('url', '')}".strip()
+    return OutboxMessage(
+        webhook=webhook,
+        message_id=f"msg_{secrets.token_hex(16)}",
+        event=event,
+        payload={"type": event, "timestamp": at, "text": words, "data": dict(payload)},
+    )
+
+
+def _url_problem(url: str) -> str | None:
+    """What is wrong with an address that messages are to go to, as far as it can be told without asking anybody."""
+    if len(url) > LONGEST_URL:
+        return f"At most {LONGEST_URL} characters."
+    if not url.isascii() or not url.isprintable() or " " in url:
+        return "Use visible ASCII characters; percent-encode others."
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return "This is not an address."
+    if parts.scheme not in ("https", "http") or not parts.hostname:
+        return "Must start with https:// or http:// and name a host."
+    if parts.username is not None or parts.password is not None or parts.fragment:
+        return "Leave out user names, passwords and what follows a #: the signature says who sends."
+    try:
+        address = ipaddress.ip_address(parts.hostname)
+    except ValueError:
+        return None
+    return host_problem(parts.hostname, [address])

@@ -1,0 +1,49 @@
+"""What stands before a run in its pool's queue, and how long that takes at the rate of the pool's workers."""
+
+from django.db import connection
+
+from evalboard.contract.run import Ahead
+from runs.models import Priority, Run
+from runs.work.workers import able
+
+# Lanes of the run's priority take turns with its own: each has a turn for every shard that waits there before the
+# run's first, and one more where it is its turn before. All that has a higher priority goes first, nothing of a lower.
+_AHEAD = """
+WITH mine AS (
+    SELECT shard.id, lane.id AS lane_id, lane.turn, lane.pool, array_position(%(order)s, lane.priority::text) AS place
+      FROM runs_shard shard JOIN runs_repeat repeat ON repeat.id = shard.repeat_id
+      JOIN runs_lane lane ON lane.id = shard.lane_id
+     WHERE repeat.run_id = %(run)s AND shard.status = 'queued'
+     ORDER BY shard.id LIMIT 1
+), own AS (
+    SELECT count(*) AS n FROM runs_shard shard JOIN mine ON shard.lane_id = mine.lane_id AND shard.id < mine.id
+     WHERE shard.status = 'queued'
+)
+SELECT count(*), count(DISTINCT waiting.run_id), coalesce(sum(waiting.n), 0)
+  FROM mine CROSS JOIN own JOIN runs_lane lane ON lane.pool = mine.pool
+ CROSS JOIN LATERAL (
+       SELECT repeat.run_id, coalesce(shard.n_chosen, shard.last - shard.first + 1) - shard.n_done AS n
+         FROM runs_shard shard JOIN runs_repeat repeat ON repeat.id = shard.repeat_id
+        WHERE shard.lane_id = lane.id AND shard.status = 'queued' AND shard.next_at <= statement_timestamp()
+        ORDER BY shard.id
+        LIMIT CASE
+              WHEN lane.id = mine.lane_id THEN own.n
+              WHEN array_position(%(order)s, lane.priority::text) < mine.place THEN NULL
+              WHEN array_position(%(order)s, lane.priority::text) > mine.place THEN 0
+              ELSE own.n + ((lane.turn, lane.id) < (mine.turn, mine.lane_id))::int
+              END) waiting
+"""
+
+
+def shards_ahead(run: Run) -> Ahead:
+    """Count what is claimed before the run's next shard, as the queue stands now.
+
+    `seconds`: at the rate at which the workers that can take work decoded their last shards; None where one of them
+    has finished none yet, or none is there.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_AHEAD, {"run": run.pk, "order": list(Priority.values)})
+        n_shards, n_runs, n_responses = cursor.fetchone()
+    paces = [pace or 0.0 for pace in able(run.endpoint.pool).values_list("pace", flat=True)]
+    seconds = n_responses / sum(paces) if paces and all(paces) else None
+    return Ahead(n_shards=n_shards, n_runs=n_runs, n_responses=n_responses, seconds=seconds)

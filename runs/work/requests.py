@@ -1,0 +1,104 @@
+"""What a person asked for by itself, as replays and probes: let go of, refused and ended in one statement each.
+
+A shard has more to it (its run, its cases, what it crashed on) and its own rules, in `shards`.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+from evalboard.core.errors import ProfileRefused
+from runs.models import Endpoint, Profile
+from runs.models.claimed import Requested
+from runs.store import storable
+from runs.work import dispatch
+from runs.work.claims import Claims, Lease
+from runs.work.workers import refuse_if_nobody_can
+
+MAX_ATTEMPTS = 3
+SILENT = "Its worker was not heard of for the length of a lease."
+GONE = "Its worker's process is gone."
+
+Request = TypeVar("Request", bound=Requested)
+
+
+def _none_goes_on(rows: QuerySet[Request], reason: str) -> tuple[int, QuerySet[Request]]:
+    return 0, rows
+
+
+@dataclass(frozen=True, slots=True)
+class Requests(Claims[Request], Generic[Request]):
+    """The rows of one model that people ask for by themselves.
+
+    go_on: puts those of the rows back into the queue that go on without a worker who cannot do them; it returns how
+    many they were, and the others.
+    """
+
+    go_on: Callable[[QuerySet[Request], str], tuple[int, QuerySet[Request]]] = _none_goes_on
+
+    def release(self, *, lease: Lease, reason: str, may_fail: bool) -> None:
+        """Give a row back to the queue with what it has so far; nothing where the lease is lost.
+
+        may_fail: the attempt ended badly; after MAX_ATTEMPTS the row has failed.
+        """
+        if may_fail:
+            self._take(self.held_row(lease), reason, may_fail=True)
+        else:
+            self.let_go(self.held_row(lease), reason, may_fail=False)
+
+    def refuse(self, *, lease: Lease, reason: str) -> None:
+        """Leave a row to others, because this worker cannot honour the profile; where nobody can, it has failed."""
+        ids = self.held_row(lease).values_list(f"{self.serving}endpoint", f"{self.serving}profile").first()
+        if ids is None:
+            return
+        try:
+            refuse_if_nobody_can(Endpoint.objects.get(pk=ids[0]), Profile.objects.get(pk=ids[1]))
+        except ProfileRefused as refused:
+            self._fail(self.held_row(lease), refused.detail)
+        else:
+            self._take(self.held_row(lease), reason, may_fail=False)
+
+    def finish(self, *, lease: Lease, **changes: Any) -> None:
+        """End a row with what came of it. Raises LeaseLost."""
+        self.write(lease=lease, **changes, lease_until=None, finished_at=Now())
+
+    def take_back_expired(self) -> bool:
+        """Take back the rows whose lease has ended by the database's clock; whether there were any."""
+        return self._take(self.expired(), SILENT, may_fail=True) > 0
+
+    def take_back_from(self, worker_ids: Collection[int]) -> bool:
+        """Take back the rows of workers whose process is gone; whether there were any."""
+        return self._take(self.owned_by(worker_ids), GONE, may_fail=True) > 0
+
+    def let_go(self, rows: QuerySet[Request], reason: str, *, may_fail: bool) -> int:
+        """End or queue rows in one statement each, so that whoever saved one meanwhile keeps it; how many there were.
+
+        The pools of those in the queue are told.
+        """
+        n_failed = 0
+        if may_fail:
+            words = f"It was begun {MAX_ATTEMPTS} times and never came to an end. {reason}"
+            n_failed = self._fail(rows.filter(attempt__gte=MAX_ATTEMPTS), words)
+        pools = set(rows.values_list(self.pool, flat=True))
+        n_queued = rows.update(status="queued", owner=None, lease_until=None, next_at=Now(), error=storable(reason))
+        for pool in pools:
+            ring_after_commit(pool)
+        return n_failed + n_queued
+
+    def _take(self, rows: QuerySet[Request], reason: str, *, may_fail: bool) -> int:
+        """Take rows from owners who cannot do them; how many there were."""
+        n_going_on, others = self.go_on(rows, reason)
+        return n_going_on + self.let_go(others, reason, may_fail=may_fail)
+
+    def _fail(self, rows: QuerySet[Request], reason: str) -> int:
+        return rows.update(status="failed", error=storable(reason), lease_until=None, finished_at=Now())
+
+
+def ring_after_commit(pool: str, *, n_workers: int = 1) -> None:
+    """Tell the pool once the row can be found; a ring that is lost costs the time until a worker looks by itself."""
+    transaction.on_commit(partial(dispatch.ring_or_log, pool, n_shards=n_workers), robust=True)

@@ -1,0 +1,190 @@
+"""What follows when the last shard of a repeat, or the last repeat of a run, has ended."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from django.db import transaction
+from django.db.models.functions import Now
+from numpy.typing import NDArray
+
+from evalboard.core import scoring
+from evalboard.core.scoring import Score
+from evalboard.core.stats import is_left_out, run_points
+from evalboard.core.trace import (
+    pack_answers,
+    pack_buckets,
+    pack_digests,
+    pack_marks,
+    pack_reasons,
+    pack_scores,
+    unpack_selection,
+)
+from runs.models import Case, CaseColumns, Event, Repeat, RepeatScore, Response, Run, Scorer, Shard
+from runs.store import changes, history, packed_digest
+from runs.webhooks import news
+from runs.work import flip_chances
+from runs.work.strays import look_through
+
+# No scorer is asked: an empty answer may be a right one, and here there is none.
+TRUNCATED = Score(0.0, "The response was cut inside its thinking, before any answer. Raise max_tokens.")
+SCORED_AT_ONCE = 1000  # cases whose targets and texts are in memory together
+SCORED_BY = ("content__target", "content__tools")  # of a case, what its scorer reads; prompts may be long
+
+
+def finish_repeat(*, repeat_id: int) -> bool:
+    """End a repeat whose shards have all ended: pack its columns, score it, roll up its run.
+
+    Safe to call at any time and twice; False if there was nothing to end. Whoever ends the last
+    shard calls it, and the reconciler calls it again for repeats whose caller died in between.
+    """
+    if Shard.objects.open().filter(repeat=repeat_id).exists():
+        return False  # before any lock: all shards but the last end here
+    with transaction.atomic():
+        repeat = (
+            Repeat.objects.select_for_update(of=("self",), no_key=True)
+            .select_related("run__suite_version")
+            .get(pk=repeat_id)
+        )
+        shards = Counter(repeat.shards.values_list("status", flat=True))
+        if repeat.finished_at is not None or shards[Shard.Status.QUEUED] or shards[Shard.Status.RUNNING]:
+            return False
+        n_missing = store_columns(repeat)
+        score_repeat(repeat, repeat.run.suite_version.scorer)
+        repeat.status = _ended_status(shards, n_missing)
+        repeat.finished_at = Now()
+        repeat.save(update_fields=["status", "finished_at"])
+        _finish_run(repeat.run_id)
+        changes.run_changed(run_id=repeat.run_id)
+    return True
+
+
+def score_repeat(repeat: Repeat, scorer: Scorer) -> None:
+    """Score the stored responses of a repeat under one scorer; nothing is decoded again."""
+    n_cases = repeat.run.suite_version.n_cases
+    scores = np.full(n_cases, np.nan)
+    reasons: list[str | None] = [None] * n_cases
+    answers: list[str | None] = [None] * n_cases
+    for first in range(0, n_cases, SCORED_AT_ONCE):
+        part = (first, first + SCORED_AT_ONCE - 1)
+        rows = repeat.responses.filter(error_code="", case_index__range=part)
+        stored = rows.values_list("case_index", "text", "is_truncated")
+        responses = {index: (text, is_truncated) for index, text, is_truncated in stored}
+        cases = Case.objects.filter(suite_version=repeat.run.suite_version_id, index__in=list(responses))
+        for index, case_id, target, tools in cases.values_list("index", "case_id", *SCORED_BY):
+            text, is_truncated = responses[index]
+            spec = scoring.scorer_for(scorer.spec, case_id)
+            given = TRUNCATED if is_truncated else scoring.score(spec, text=text, target=target, tools=tools)
+            scores[index], reasons[index], answers[index] = given.value, given.reason, given.answer
+    store_scores(repeat, scorer, scores, reasons, answers if scoring.reads_answers(scorer.spec) else None)
+
+
+def store_scores(
+    repeat: Repeat,
+    scorer: Scorer,
+    scores: NDArray[np.float64],
+    reasons: Sequence[str | None],
+    answers: Sequence[str | None] | None = None,
+) -> None:
+    """Keep a repeat's scores under one scorer: float64[n_cases] from 0 to 1, NaN where missing.
+
+    answers: what the scorer read of each response, None where it reads none. Its columns stand already. Where several
+    buckets served it, it has scores of cases and no points.
+    """
+    served_by = CaseColumns.objects.filter(repeat=repeat).values_list("bucket_ids", flat=True).first()
+    n_scored = int(np.count_nonzero(~np.isnan(scores)))
+    n_cases = count_cases(repeat, len(scores))
+    packed: dict[str, Any] = {"scores": pack_scores(scores), "reasons": pack_reasons(reasons)}
+    RepeatScore.objects.update_or_create(
+        repeat=repeat,
+        scorer=scorer,
+        defaults={
+            **packed,
+            "digest": packed_digest(**packed),
+            "answers": None if answers is None else pack_answers(answers),
+            "n_scored": n_scored,
+            "n_missing": n_cases - n_scored,
+            "points": run_points(scores) if len(served_by or ()) <= 1 else None,
+        },
+    )
+
+
+def store_columns(repeat: Repeat) -> int:
+    """Pack a repeat's columns from its responses; how many of them are missing."""
+    n_cases = repeat.run.suite_version.n_cases
+    rows: list[tuple[int, bytes, bytes, int, int | None, int | None, int, int | None]] = list(
+        Response.objects.filter(repeat=repeat, error_code="").values_list(
+            "case_index",
+            "text_digest",
+            "trace_digest",
+            "engine_process__bucket_id",
+            "trace_block_id",
+            "trace_slot",
+            "marks",
+            "batch_max",
+        )  # type: ignore[arg-type]  # the constraint on Response says that these are not null
+    )
+    bucket_ids = sorted({row[3] for row in rows})
+    text_digests: list[bytes | None] = [None] * n_cases
+    trace_digests: list[bytes | None] = [None] * n_cases
+    buckets: list[int | None] = [None] * n_cases
+    marks = np.zeros(n_cases, np.uint8)
+    for index, text, trace, bucket, _, _, mark, _ in rows:
+        text_digests[index], trace_digests[index] = bytes(text), bytes(trace)
+        buckets[index], marks[index] = bucket_ids.index(bucket), mark
+    packed: dict[str, Any] = {
+        "text_digests": pack_digests(text_digests),
+        "trace_digests": pack_digests(trace_digests),
+        "buckets": pack_buckets(buckets),
+    }
+    if packed_marks := pack_marks(marks):  # most have none, and their digest is what it always was
+        packed["marks"] = packed_marks
+    left_out = is_left_out(marks)
+    fields: dict[str, Any] = {"bucket_ids": bucket_ids, "digest": packed_digest(**packed, bucket_ids=bucket_ids)}
+    fields["n_left_out"] = int(np.count_nonzero(left_out))
+    fields["batch_sizes"] = Counter(row[-1] for row in rows if row[-1] is not None)
+    fields["flip_chances"] = flip_chances.predict(
+        repeat,
+        (
+            (index, by, bytes(trace), block, slot)
+            for index, _, trace, by, block, slot, _, _ in rows
+            if block is not None and slot is not None and not left_out[index]
+        ),
+    )
+    CaseColumns.objects.update_or_create(repeat=repeat, defaults={**packed, **fields})
+    return count_cases(repeat, n_cases) - len(rows)
+
+
+def count_cases(repeat: Repeat, n_cases: int) -> int:
+    """Return how many of n_cases a repeat decodes: what it was not to decode is not missing."""
+    return n_cases if repeat.cases is None else int(unpack_selection(bytes(repeat.cases), n_cases).sum())
+
+
+def _ended_status(shards: Counter[str], n_missing: int) -> str:
+    if shards[Shard.Status.CANCELLED]:
+        return Repeat.Status.CANCELLED
+    if set(shards) == {Shard.Status.FAILED}:
+        return Repeat.Status.FAILED
+    return Repeat.Status.INCOMPLETE if n_missing else Repeat.Status.FINISHED
+
+
+def _finish_run(run_id: int) -> None:
+    run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
+    statuses = Counter(run.repeats.values_list("status", flat=True))
+    if run.is_terminal or statuses[Repeat.Status.QUEUED] or statuses[Repeat.Status.RUNNING]:
+        return
+    if set(statuses) == {Repeat.Status.FINISHED}:
+        run.status = Run.Status.FINISHED  # even if cancelling was asked for: it came too late
+    elif run.is_cancel_wanted:
+        run.status = Run.Status.CANCELLED
+    elif set(statuses) == {Repeat.Status.FAILED}:
+        run.status = Run.Status.FAILED
+    else:
+        run.status = Run.Status.INCOMPLETE
+    run.finished_at = Now()
+    look_through(run)
+    run.save(update_fields=["status", "finished_at", "strays", "unsteady"])
+    level = Event.Level.INFO if run.status == Run.Status.FINISHED else Event.Level.WARNING
+    history.note(run.pk, run.status, f"The run ended: {run.status}.", level=level)
+    news.tell_of_end(run.pk)

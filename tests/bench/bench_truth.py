@@ -1,0 +1,135 @@
+"""How often simulated sides are called two computations, pairs by their planted causes, and how often noise stays
+within what is said of it: the measured tables of docs/divergence.md.
+"""
+
+import numpy as np
+
+from evalboard.core.stats.numeric_noise import NEAR_SDS
+from evalboard.wording.numbers import percent
+from tests.bench import measured_table, planted_causes, simulated_share
+from tests.bench.row import Row
+from tests.bench.simulated_shifts import SEED, Situation, Stack, neighbours, share_called_two
+
+COMPARISONS = 1000
+OF_ONE = "at most 0.1 %"
+BATCHED = Stack(0.03)
+COARSE = Stack(0.3)  # so far over the step of the logits that rounding hides nothing
+STAYING = Stack(0.03, memory=0.9)
+FEW_DIFFER = Stack(0.03, share=0.1)
+ONE = (
+    Situation("one computation: noise alike", BATCHED, BATCHED, repeats=5),
+    Situation("one computation: noise alike, 3 repeats", BATCHED, BATCHED),
+    Situation("one computation: noise of 0.01 against 0.05 nats", Stack(0.01), Stack(0.05), repeats=5),
+    Situation("one computation: steady against batched", Stack(0.05, is_steady=True), Stack(0.05), repeats=5),
+    Situation("one computation: 9 repeats of 10 are the same to the bit", FEW_DIFFER, FEW_DIFFER, repeats=5),
+    Situation(
+        "one computation: noise that stays along the answer",
+        Stack(0.03, memory=0.9),
+        Stack(0.03, memory=0.9),
+        repeats=5,
+    ),
+)
+TWO = tuple(
+    Situation(f"logits off by {share} of the noise, {k} repeats", COARSE, COARSE, shift, repeats=k)
+    for share, shift in (("¼", 0.25), ("½", 0.5), ("all", 1.0))
+    for k in (3, 5)
+)
+
+PAIRS_CASES = 5000  # of 5 repeats: 20,000 pairs of neighbours
+CPU = "float32 on CPU"
+NOISE = (
+    ("noise of 0.03 nats on each logit, bfloat16", Stack(0.03), 0.0),
+    ("the same in 1 repeat of 10, the others the same to the bit", FEW_DIFFER, 0.0),
+    ("the same in all, and 6 % of the answers from another build (0.33 nats off)", Stack(0.03), 0.06),
+    ("none, and 6 % of the answers from another build, not left out", Stack(0.0), 0.06),
+    ("rounding of float32 in 1 repeat of 10, on a CPU", Stack(1e-6, share=0.1, dtype=CPU), 0.0),
+    ("noise of 0.1 nats, larger or smaller by case (e to the 0.5)", Stack(0.1, spread=0.5), 0.0),
+)
+LONG = (120,)
+SPIKE, SPIKE_SDS = 2.0, 8.0
+SPIKES = (
+    ("noise of 0.1 nats alone", Stack(0.1), 0.0),
+    ("noise of 0.03 nats, larger or smaller by position (e to the 1)", Stack(0.03, unevenness=1.0), 0.0),
+    ("noise of 0.1 nats, and 2 nats at one position", Stack(0.1), SPIKE),
+)
+
+
+def measure() -> list[Row]:
+    """Measure every situation and put the tables into the page."""
+    return _measure_computation() + _measure_shares()
+
+
+def _measure_computation() -> list[Row]:
+    cells = [(each, OF_ONE) for each in ONE] + [(each, "–") for each in TWO]
+    shares = [share_called_two(each, COMPARISONS) for each, _ in cells]
+    lines = [
+        f"| {COMPARISONS:,} comparisons each, 100 cases a side | called two | promised |",
+        "| --- | --- | --- |",
+        *(f"| {each.name} | {100 * share:.1f} % | {aim} |" for (each, aim), share in zip(cells, shares, strict=True)),
+    ]
+    noise_rows, noise_lines = _measure_noise()
+    spike_rows, spike_lines = _measure_spikes()
+    planted_rows, planted_lines = planted_causes.measure()
+    tables = (noise_lines, spike_lines, planted_lines)
+    measured_table.write("divergence.md", [*lines, *(line for table in tables for line in ("", *table))])
+    called = [
+        (f"{each.name}: called two", 100 * share, f"% of {COMPARISONS:,} comparisons", aim)
+        for (each, aim), share in zip(cells, shares, strict=True)
+    ]
+    return [_row(*row) for row in (*called, *noise_rows, *spike_rows, *planted_rows)]
+
+
+def _measure_noise() -> tuple[list[tuple[str, float, str, str]], list[str]]:
+    """Measure the noise of a bucket by the median of pairs, beside that by all positions together."""
+    rows = []
+    lines = [
+        "| pairs of repeats | near, nats | by the root mean square of all | R > t(L) |",
+        "| --- | --- | --- | --- |",
+    ]
+    for name, stack, routed in NOISE:
+        pairs = neighbours(stack, 5, np.random.default_rng(SEED), n_cases=PAIRS_CASES, routed=routed)
+        noise = pairs.measure_noise(stack.dtype)
+        overall = np.sqrt((pairs.lengths @ pairs.rms**2) / pairs.lengths.sum())
+        beyond = 100 * pairs.share_beyond(noise)
+        lines.append(f"| {name} | {noise.near:.2g} | {NEAR_SDS * overall:.2g} | {beyond:.1f} % |")
+        rows += [(f"near: {name}", noise.near, "nats", "–"), (f"R > t(L): {name}", beyond, "% of pairs", "–")]
+    return rows, lines
+
+
+def _measure_spikes() -> tuple[list[tuple[str, float, str, str]], list[str]]:
+    """Measure what a limit for the largest |D| of a pair would find, and accuse."""
+    rows = []
+    lines = [f"| pairs of repeats, 120 positions | R > t(L) | max D over {SPIKE_SDS:g} sd |", "| --- | --- | --- |"]
+    for name, stack, spike in SPIKES:
+        rng = np.random.default_rng(SEED)
+        noise = neighbours(stack, 5, rng, n_cases=PAIRS_CASES, positions=LONG).measure_noise(stack.dtype)
+        pairs = neighbours(stack, 5, rng, n_cases=PAIRS_CASES, spike=spike, positions=LONG)
+        beyond, over = 100 * pairs.share_beyond(noise), 100 * float(np.mean(pairs.largest > SPIKE_SDS * noise.sd))
+        lines.append(f"| {name} | {beyond:.1f} % | {over:.1f} % |")
+        rows += [(f"R > t(L): {name}", beyond, "% of pairs", "–"), (f"max D: {name}", over, "% of pairs", "–")]
+    return rows, lines
+
+
+def _row(what: str, value: float, unit: str, aim: str) -> Row:
+    unit, _, note = unit.partition(" ")
+    return Row(f"{what} (seed {SEED})", value, unit, note, aim)
+
+
+def _measure_shares() -> list[Row]:
+    situations = simulated_share.SITUATIONS
+    cells = [(each, f"at least {percent(each.at_least)}" if each.at_least else "–") for each in situations]
+    measured = [each.measure(COMPARISONS) for each in situations]
+    lines = [
+        f"| {COMPARISONS:,} pairs each, 800 cases, 5 repeats a side | noise stayed within | promised | what was said |",
+        "| --- | --- | --- | --- |",
+        *(
+            f"| {each.name} | {100 * share:.1f} % | {promised} | ± {up_to:.2f} |"
+            for (each, promised), (share, up_to) in zip(cells, measured, strict=True)
+        ),
+    ]
+    measured_table.write("divergence.md", lines, name="measured noise share")
+    unit = f"% of {COMPARISONS:,} pairs"
+    return [
+        _row(f"{each.name}: noise stayed within what is said", 100 * share, unit, promised)
+        for (each, promised), (share, _) in zip(cells, measured, strict=True)
+    ]

@@ -1,0 +1,169 @@
+"""Repeats of two sides, simulated as logit differences, and whether they are called one computation or two.
+
+A case is an answer of some positions; each position has two leading tokens with logits of bfloat16, or float32. Every
+repeat adds noise of its own to both logits before they are rounded. A side that is steady adds the same draw to all its
+repeats.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.core.stats import (
+    NumericNoise,
+    OneComputation,
+    choose_larger_noise,
+    judge_distances,
+    mean_within,
+    median_sd,
+)
+
+SEED = 20261122
+FLOOR = 0.09  # nats, bfloat16
+POSITIONS = (5, 10, 20, 40, 80)
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """How the noise of a side's logits comes about, in nats.
+
+    share: of the repeats that have any, as where few batches differ. is_steady: all repeats have the same draw.
+    memory: how much of a position's noise stays at the next one, as what a cache holds does. spread: standard deviation
+    of the logarithm by which a case's noise is larger or smaller; unevenness: that of a position's. dtype: the logits',
+    by the name of their floor.
+    """
+
+    noise: float
+    share: float = 1.0
+    is_steady: bool = False
+    memory: float = 0.0
+    spread: float = 0.0
+    unevenness: float = 0.0
+    dtype: str = "bfloat16"
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Two stacks that answer, and by how much the candidate's logits are off, as a share of the baseline's noise."""
+
+    name: str
+    baseline: Stack
+    candidate: Stack
+    shift: float = 0.0
+    n_cases: int = 100
+    repeats: int = 3
+
+    def judge(self, rng: np.random.Generator) -> OneComputation:
+        across, within, within_too = np.array([distances for n in POSITIONS for distances in self._cases(n, rng)]).T
+        return judge_distances(across, (within, within_too), floor=FLOOR)
+
+    def _cases(self, n: int, rng: np.random.Generator) -> Iterator[tuple[float, float, float]]:
+        """The distances of the cases whose answers have n positions."""
+        k = self.repeats
+        logits = rng.uniform(8, 31, (self.n_cases // len(POSITIONS), 1, 2, n))
+        moved = logits + rng.normal(0, self.shift * self.baseline.noise, logits.shape)
+        margins = [_margins(logits, self.baseline, k, rng), _margins(moved, self.candidate, k, rng)]
+        together = np.concatenate(margins, axis=1)
+        for table in ((together[:, :, None] - together[:, None]) ** 2).mean(axis=3):
+            yield float(table[:k, k:].mean()), mean_within(table[:k, :k]), mean_within(table[k:, k:])
+
+
+def share_called_two(situation: Situation, n: int) -> float:
+    """Return the share of n comparisons that are called two computations."""
+    rng = np.random.default_rng(SEED)
+    return float(np.mean([situation.judge(rng).answer == "two" for _ in range(n)]))
+
+
+def tables(
+    stack: Stack, k: int, rng: np.random.Generator, *, n_cases: int = 100, routed: float = 0.0, shift: float = 0.33
+) -> list[Numbers]:
+    """float64[k, k] of each case in which anything differs: the distances of k repeats of one stack.
+
+    routed: share of the answers that another build gave, whose logits are off so that D is `shift` nats.
+    """
+    found: list[Numbers] = []
+    for margins in _answers(stack, k, rng, n_cases, routed=routed, shift=shift):
+        distances = ((margins[:, :, None] - margins[:, None]) ** 2).mean(axis=3)
+        found += [table for table in distances if table.any()]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Pairs of neighbouring repeats that differ: D over their positions. lengths, rms, largest: float64[pairs]."""
+
+    lengths: Numbers
+    rms: Numbers
+    largest: Numbers
+
+    def measure_noise(self, dtype: str) -> NumericNoise:
+        side = (median_sd(self.rms.tolist()), dtype)
+        return choose_larger_noise(side, side)
+
+    def share_beyond(self, noise: NumericNoise) -> float:
+        """Return the share of the pairs that moved further than this noise explains."""
+        pairs = zip(self.rms.tolist(), self.lengths.tolist(), strict=True)
+        return float(np.mean([noise.is_larger(rms, int(n)) for rms, n in pairs]))
+
+
+def neighbours(
+    stack: Stack,
+    k: int,
+    rng: np.random.Generator,
+    *,
+    n_cases: int,
+    routed: float = 0.0,
+    spike: float = 0.0,
+    positions: Sequence[int] = POSITIONS,
+) -> Neighbours:
+    """Simulate neighbouring repeats. routed: as in `tables`; spike: nats by which D is off at one position of each."""
+    pairs = []
+    for margins in _answers(stack, k, rng, n_cases, positions, routed=routed):
+        shifts = np.diff(margins, axis=1).reshape(-1, margins.shape[2])
+        shifts[np.arange(len(shifts)), rng.integers(0, shifts.shape[1], len(shifts))] += spike
+        shifts = shifts[shifts.any(axis=1)]
+        lengths = np.full(len(shifts), float(shifts.shape[1]))
+        pairs.append([lengths, np.sqrt((shifts**2).mean(axis=1)), np.abs(shifts).max(axis=1)])
+    return Neighbours(*np.concatenate(pairs, axis=1))
+
+
+def _answers(
+    stack: Stack,
+    k: int,
+    rng: np.random.Generator,
+    n_cases: int,
+    positions: Sequence[int] = POSITIONS,
+    *,
+    routed: float,
+    shift: float = 0.33,
+) -> Iterator[Numbers]:
+    """The margins of k repeats, float64[cases, k, n], for each length n."""
+    for n in positions:
+        logits = rng.uniform(8, 31, (n_cases // len(positions), 1, 2, n))
+        is_routed = rng.random((len(logits), k, 1, 1)) < routed
+        off = rng.normal(0, shift / np.sqrt(2), logits.shape) * is_routed
+        yield _margins(logits + off, stack, k, rng)
+
+
+def _margins(logits: Numbers, stack: Stack, k: int, rng: np.random.Generator) -> Numbers:
+    """float64[cases, k, n]: the gap of the two logits, by repeat; logits of one repeat are those of all."""
+    n_cases, _, _, n = logits.shape
+    noise = rng.normal(0, stack.noise, (n_cases, 1 if stack.is_steady else k, 2, n))
+    for at in range(1, n if stack.memory else 0):
+        noise[..., at] = stack.memory * noise[..., at - 1] + np.sqrt(1 - stack.memory**2) * noise[..., at]
+    noise *= rng.random((*noise.shape[:2], 1, 1)) < stack.share
+    noise *= np.exp(rng.normal(0, stack.spread, (n_cases, 1, 1, 1)))
+    if stack.unevenness:
+        noise *= np.exp(rng.normal(0, stack.unevenness, (n_cases, 1, 1, n)))
+    rounded = _bfloat16(logits + noise) if stack.dtype == "bfloat16" else np.float64(np.float32(logits + noise))
+    return np.broadcast_to(rounded[:, :, 0] - rounded[:, :, 1], (n_cases, k, n))
+
+
+def _bfloat16(values: Numbers) -> Numbers:
+    step = 2.0 ** (np.floor(np.log2(np.abs(values))) - 7)
+    rounded: Numbers = np.rint(values / step) * step
+    return rounded

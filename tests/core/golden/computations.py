@@ -1,0 +1,88 @@
+"""Whether both sides are one computation, and responses of a run that another computation gave."""
+
+from dataclasses import asdict
+
+import numpy as np
+
+from evalboard.core.stats import FAR_FLOORS, OneComputation, find_strays, judge_distances, judge_steady
+from evalboard.wording.computation import write_computation
+from tests.bench.simulated_shifts import FLOOR, SEED, Stack, tables
+from tests.core.golden.readers import Sentence, Situations, read_run_warning
+from tests.core.test_one_computation import compare
+from tests.core.test_strays import table
+
+
+def read_computation(judged: OneComputation, *, is_one_bucket: bool = True) -> list[Sentence]:
+    text = write_computation({"is_one_bucket": is_one_bucket, **asdict(judged)})
+    steady = "steady " if judged.is_steady else ""
+    return [Sentence("computation", f"{steady}{judged.answer}", text)]
+
+
+def steady(n_cases: int, n_apart: int) -> OneComputation:
+    return judge_steady(np.arange(n_cases) < n_apart)
+
+
+def far(n_cases: int) -> OneComputation:
+    """Two sides whose repeats show no noise and that lie 0.3 nats apart in so many cases."""
+    zero = np.zeros(n_cases)
+    return judge_distances(np.full(n_cases, 0.09), (zero, zero), floor=FLOOR)
+
+
+def read_strays(
+    cases: list[np.ndarray], *, far_nats: float, is_steady: bool = False, n_same: int = 0
+) -> list[Sentence]:
+    """Read the run's warning of strays. n_same: responses to cases in which nothing differs."""
+    strays = find_strays(cases, far=far_nats)
+    assert strays is not None
+    responses = [[f"case-{case}", repeat] for case, repeat in strays.places]
+    n_responses = n_same + sum(map(len, cases))
+    return read_run_warning(
+        "two_computations",
+        responses=responses,
+        noise=strays.noise,
+        distance=strays.distance,
+        is_steady=is_steady,
+        n_responses=n_responses,
+        n_agreeing=n_same + strays.n_agreeing,
+    )
+
+
+SITUATIONS: Situations = {
+    "Pinned sides that are the same to the bit": lambda: read_computation(steady(200, 0)),
+    "Pinned sides of which one case differs": lambda: read_computation(steady(200, 1)),
+    "Pinned sides of one case": lambda: read_computation(steady(1, 1)),
+    "Pinned sides without logprobs": lambda: read_computation(steady(0, 0)),
+    "Noise alone": lambda: read_computation(compare(noise=(0.03, 0.03))),
+    "Logits that are off everywhere, under one fingerprint": lambda: read_computation(
+        compare(noise=(0.03, 0.03), shift=0.03)
+    ),
+    "Logits that are off everywhere, under two fingerprints": lambda: read_computation(
+        compare(noise=(0.03, 0.03), shift=0.03), is_one_bucket=False
+    ),
+    "Far apart, and repeats agree to the bit": lambda: read_computation(far(40)),
+    "Nine cases": lambda: read_computation(far(9)),
+    "One case": lambda: read_computation(far(1)),
+    "Six in a hundred responses were routed elsewhere": lambda: read_strays(
+        tables(Stack(0.03), 5, np.random.default_rng(SEED), routed=0.06, n_cases=200), far_nats=FAR_FLOORS * FLOOR
+    ),
+    "Three responses were routed elsewhere, and the others agree to the bit": lambda: read_strays(
+        [table(0.33)] * 3, far_nats=FAR_FLOORS * FLOOR
+    ),
+    "Three responses of a pinned run differ": lambda: read_strays([table(1e-7)] * 3, far_nats=0.0, is_steady=True),
+    "Three responses of 4,000 of a pinned run differ": lambda: read_strays(
+        [table(1e-7)] * 3, far_nats=0.0, is_steady=True, n_same=3985
+    ),
+    "Three responses differ, and an earlier Evalboard counted no others": lambda: read_run_warning(
+        "two_computations",
+        responses=[["sky", 1], ["sea", 2], ["sun", 1]],
+        noise=0.0,
+        distance=0.331,
+        is_steady=False,
+    ),
+    "Repeats of a pinned run differ in one case": lambda: read_run_warning(
+        "unsteady", batch_class="alone", n_cases=200, n_apart=1, cases=["sky"]
+    ),
+    "Repeats in fixed groups differ in twelve cases": lambda: read_run_warning(
+        "unsteady", batch_class="fixed-8", n_cases=200, n_apart=12, cases=["sky", "sea", "sun"]
+    ),
+}

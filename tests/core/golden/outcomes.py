@@ -1,0 +1,65 @@
+"""Cases that broke or were fixed: how many, and how many of them by chance alone."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from evalboard.wording.outcomes import count_changes, explain_marks
+from tests.core.golden.readers import Sentence, Situations, read_gate
+from tests.core.questions import PAIRED, question
+
+
+@dataclass(frozen=True)
+class ByChance:
+    """As `contract.parts` has it: contracts stand on pydantic, which is not there where the core is tested alone."""
+
+    n_expected: float
+    n_beyond: int
+
+
+@dataclass(frozen=True)
+class Counts:
+    """As `contract.comparison.OutcomeCounts`."""
+
+    broken: int
+    fixed: int
+    unstable: int
+    broken_by_chance: ByChance | None = None
+    fixed_by_chance: ByChance | None = None
+
+
+NO_CASE = ByChance(n_expected=0.02, n_beyond=0)
+
+
+def waver(n_broken: int, n_wavering: int) -> list[Sentence]:
+    """Judge 800 cases of which some pass half of their repeats on either side, and others broke for good."""
+    rng = np.random.default_rng(3)
+    sides = [np.ones((800, 5)) for _ in range(2)]
+    for side in sides:
+        side[:n_wavering] = rng.random((n_wavering, 5)) < 0.5
+    sides[1][800 - n_broken :] = 0
+    return read_gate(question(*sides), PAIRED)
+
+
+def read_counts(
+    broken: int, fixed: int, unstable: int, *by_chance: ByChance, outcome: str = "broken"
+) -> list[Sentence]:
+    """Read what a comparison says of its cases, and what the list of one outcome does."""
+    by_name = dict(zip(("broken_by_chance", "fixed_by_chance"), by_chance, strict=False))
+    counts = Counts(broken=broken, fixed=fixed, unstable=unstable, **by_name)
+    marks = explain_marks(outcome, by_name.get(f"{outcome}_by_chance"))
+    return [Sentence("cases", "", text) for text in (count_changes(counts), marks) if text]
+
+
+SITUATIONS: Situations = {
+    "A drop among cases that waver": lambda: waver(40, 60),
+    "More broke than chance breaks": lambda: read_counts(
+        12, 3, 31, ByChance(n_expected=2.9, n_beyond=9), ByChance(n_expected=2.8, n_beyond=0)
+    ),
+    "As many broke as by chance": lambda: read_counts(
+        3, 4, 90, ByChance(n_expected=2.6, n_beyond=0), ByChance(n_expected=2.6, n_beyond=0)
+    ),
+    "One case broke where nothing wavers": lambda: read_counts(1, 0, 0, ByChance(n_expected=0.0, n_beyond=1), NO_CASE),
+    "One was fixed": lambda: read_counts(0, 1, 0, NO_CASE, ByChance(n_expected=0.01, n_beyond=1), outcome="fixed"),
+    "One run each, so that chance is not known": lambda: read_counts(12, 3, 0),
+}

@@ -1,0 +1,91 @@
+"""Read what the core comes to as a person does: each line with its table and its code."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evalboard.core.compare.cause import find_cause
+from evalboard.core.compare.divergence import Divergence
+from evalboard.core.compare.known_pair import KnownResponse, Pair
+from evalboard.core.probes.call import ProbeFinding
+from evalboard.core.stats.numeric_noise import NumericNoise
+from evalboard.core.suite import PolicySettings
+from evalboard.core.verdict import verdict
+from evalboard.core.verdict.gate import GateQuestion, VerdictLine
+from evalboard.core.verdict.gate_verdict import GateInput
+from evalboard.wording import probe, run, warnings
+from evalboard.wording import verdict as words
+from evalboard.wording.cause import explain_cause
+from evalboard.wording.next_steps import next_step
+from evalboard.wording.release import write_verdict
+from tests.core.questions import STRICT
+from tests.core.test_cause import ASSUMED, SIDE
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """table: which table of `evalboard.wording` has the code. code: "" for a sentence that has none."""
+
+    table: str
+    code: str
+    text: str
+
+
+Situations = Mapping[str, Callable[[], list[Sentence]]]
+
+
+def read_gate(question: GateQuestion, policy: PolicySettings = STRICT) -> list[Sentence]:
+    """Judge one suite and return its reasons, warnings and next steps."""
+    judged = verdict.judge_gate(question, policy)
+    return [
+        *_read_lines("reason", judged.reasons, words.reason),
+        *_read_lines("warning", judged.warnings, warnings.warning),
+        *_read_lines("step", judged.next, next_step),
+    ]
+
+
+def read_release(*gates: tuple[str, str, GateQuestion]) -> list[Sentence]:
+    """Judge the gates of a release, each a tier, a suite's name and a question; its summary comes first."""
+    judged = [GateInput(tier, name, verdict.judge_gate(question, STRICT)) for tier, name, question in gates]
+    document = write_verdict(verdict.decide_from_gates(judged))
+    tables = {"reason": "reasons", "warning": "warnings", "step": "next"}
+    lines = [Sentence(table, line["code"], line["text"]) for table, key in tables.items() for line in document[key]]
+    return [Sentence("summary", "", document["summary"]), *lines]
+
+
+def read_cause(
+    parting: Divergence | None, *, noise: NumericNoise = ASSUMED, base: KnownResponse = SIDE, **candidate: Any
+) -> list[Sentence]:
+    """Find the cause of a pair whose candidate differs from `base` in these facts."""
+    cause = find_cause(Pair(base, replace(base, **candidate)), parting, noise)
+    code = f"unknown: {cause.evidence['reason']}" if cause.code == "unknown" else cause.code
+    return [Sentence("cause", code, explain_cause(cause))]
+
+
+def read_probe(kind: str, finding: ProbeFinding) -> list[Sentence]:
+    text = probe.describe_finding(kind, finding.state, finding.numbers)
+    return [Sentence(f"{kind} probe", finding.state, text)]
+
+
+def read_batch_comparison(finding: ProbeFinding) -> list[Sentence]:
+    text = probe.describe_batch_comparison(finding.state, finding.numbers)
+    return [Sentence("two batch probes", finding.state, text)]
+
+
+def read_run_warning(code: str, **facts: Any) -> list[Sentence]:
+    return [Sentence("run warning", code, run.warning(code, facts))]
+
+
+def read_waiting(code: str, **facts: Any) -> list[Sentence]:
+    return [Sentence("waiting", code, run.waiting(code, facts))]
+
+
+def read_warning(code: str, **facts: Any) -> list[Sentence]:
+    """Return a release's warning that the core knows nothing of: how its runs were served, what was judged before."""
+    return [Sentence("warning", code, warnings.warning(code, facts))]
+
+
+def _read_lines(
+    table: str, lines: Iterable[VerdictLine], sentence: Callable[[str, Mapping[str, Any]], str]
+) -> list[Sentence]:
+    return [Sentence(table, line.code, sentence(line.code, line.facts)) for line in lines]

@@ -1,0 +1,61 @@
+"""Releases: what a release manager reads first, several suites, and how the runs were served."""
+
+from tests.core.golden.readers import Situations, read_release, read_warning
+from tests.core.golden.verdicts import noisy, scattered, served_otherwise
+from tests.core.questions import NEWER, pinned, question, runs
+
+WHO = {"run": 12, "side": "candidate"}
+
+SITUATIONS: Situations = {
+    "One suite ships": lambda: read_release(("critical", "colours", pinned())),
+    "One suite does not": lambda: read_release(("critical", "colours", pinned(16))),
+    "One suite with scores that range": lambda: read_release(("critical", "colours", scattered())),
+    "One suite is too noisy": lambda: read_release(("critical", "colours", noisy())),
+    "One run each": lambda: read_release(
+        ("critical", "colours", question(runs(651, n_cases=800), runs(637, n_cases=800)))
+    ),
+    "Two suites that decide ship": lambda: read_release(
+        ("critical", "colours", pinned()), ("critical", "towns", pinned())
+    ),
+    "One suite of two cannot be compared": lambda: read_release(
+        ("critical", "colours", pinned()), ("critical", "towns", served_otherwise(**NEWER))
+    ),
+    "A drop that is clear by itself, and not among four suites": lambda: read_release(
+        *[("critical", name, pinned()) for name in ("colours", "towns", "rivers")],
+        ("critical", "sums", pinned(9, n_cases=804)),
+    ),
+    "The same at the last look": lambda: read_release(
+        *[("critical", name, pinned(k=20)) for name in ("colours", "towns", "rivers")],
+        ("critical", "sums", pinned(17, n_cases=1600, k=20)),
+    ),
+    "An advisory suite moved": lambda: read_release(
+        ("critical", "colours", pinned()), ("advisory", "towns", pinned(80))
+    ),
+    "A pin is broken": lambda: read_warning("pins_broken", **WHO, pins=["max_num_seqs"]),
+    "Five pins are broken": lambda: read_warning("pins_broken", **WHO, pins=["a", "b", "c", "d", "e"]),
+    "Two buckets served a side": lambda: read_warning(
+        "several_buckets", **WHO, buckets=[[0.94, "cccccccc", "alone", 81.4], [0.06, "ffffffff", "mixed", None]]
+    ),
+    "Responses are not vouched for": lambda: read_warning("unvouched", **WHO, n=1200),
+    "One response is not vouched for": lambda: read_warning("unvouched", **WHO, n=1),
+    "Answers of a side were cut inside their thinking": lambda: read_warning("truncated", **WHO, n=31, is_log=False),
+    "One answer of a side was cut inside its thinking": lambda: read_warning("truncated", **WHO, n=1, is_log=False),
+    "Two computations answered a side": lambda: read_warning("two_computations", **WHO, n=48, distance=0.331),
+    "Repeats of a pinned side differ": lambda: read_warning(
+        "unsteady", **WHO, batch_class="alone", n_cases=200, n_apart=2
+    ),
+    "A side was read from a log": lambda: read_warning("imported", **WHO),
+    "A side was batched as cases came": lambda: read_warning("rough_profile", **WHO),
+    "A repeat was cancelled": lambda: read_warning("repeats_left_out", **WHO, n=1),
+    "Three repeats were cancelled": lambda: read_warning("repeats_left_out", **WHO, n=3),
+    "A single repeat": lambda: read_warning("noise_unmeasured", **WHO),
+    "One engine process": lambda: read_warning("one_process", **WHO, n_repeats=5),
+    "Three candidates were tried": lambda: read_warning("candidates_tried", run=7, n=3, candidates=[9, 11, 12]),
+    "Twelve candidates were tried": lambda: read_warning("candidates_tried", run=7, n=12, candidates=[9, 11, 12]),
+    "The policy changed": lambda: read_warning(
+        "policy_changed", tolerance=2.0, before=[[4, "strict", 1.0, "no_ship"], [5, "paired", 1.5, "inconclusive"]]
+    ),
+    "The baseline was let through": lambda: read_warning(
+        "waived_baseline", run=7, person="Ada", until="2026-12-01", release=3
+    ),
+}

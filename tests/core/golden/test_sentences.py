@@ -1,0 +1,55 @@
+"""Every sentence is as it was read last, and every code has a situation in which it is read."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from evalboard.core.compare import CAUSES
+from evalboard.wording import cause, comparability, next_steps, noise_share, probe, run, verdict, warnings
+from tests.core.golden.corpus import PAGE, read_all, render
+from tests.core.golden.readers import Sentence
+
+Corpus = dict[str, dict[str, list[Sentence]]]
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return read_all()
+
+
+def test_every_sentence_is_as_it_was_read(corpus: Corpus) -> None:
+    assert render(corpus).splitlines() == PAGE.read_text().splitlines(), (
+        "sentences have changed: read them in the diff of `python -m tests.core.golden`, then add --write"
+    )
+
+
+def test_every_code_has_a_situation(corpus: Corpus) -> None:
+    """A block is a reason, or stays beside a verdict as a warning; `unknown` has a reason of its own."""
+    read = {
+        (sentence.table, sentence.code)
+        for situations in corpus.values()
+        for sentences in situations.values()
+        for sentence in sentences
+    }
+    beside = {code for code in comparability.BLOCKS if ("warning", code) in read}
+    coded: dict[str, Iterable[str]] = {
+        "reason": {*verdict.REASONS, *comparability.BLOCKS} - beside,
+        "warning": warnings.WARNINGS,
+        "step": next_steps.STEPS,
+        "cause": [*(code for code in CAUSES if code != "unknown"), *(f"unknown: {why}" for why in cause.REASONS)],
+        "two batch probes": probe.COMPARISONS,
+        "noise share": noise_share.REASONS,
+        "run warning": run.WARNINGS,
+        "waiting": run.WAITING,
+        **{f"{kind} probe": [*states, "incomplete"] for kind, states in probe.SENTENCES.items()},
+    }
+    lacking = [f"{table} {code}" for table, codes in coded.items() for code in codes if (table, code) not in read]
+    assert not lacking, f"write a situation for each of these in tests/core/golden: {', '.join(lacking)}"
+
+
+def test_a_situation_stands_once_and_says_something(corpus: Corpus) -> None:
+    for situations in corpus.values():
+        for name, sentences in situations.items():
+            assert sentences, name
+            for sentence in sentences:
+                assert not {"None", "nan", "inf"} & set(sentence.text.split()), f"{name}: {sentence.text}"

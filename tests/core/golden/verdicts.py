@@ -1,0 +1,248 @@
+"""Verdicts on one suite: enough, too little, too noisy, drawn, logged, missing; and what forbids comparing."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from evalboard.core.profile import Draws
+from evalboard.core.stats import make_mark
+from evalboard.core.suite import policy
+from evalboard.core.verdict.gate import GateQuestion, TargetedScores
+from tests.core.golden.readers import Situations, read_gate
+from tests.core.questions import ASKED, NEWER, PAIRED, SERVED, pinned, question, runs, served
+from tests.core.test_verdict import EXPIRED, LOGGED
+
+NAN = float("nan")
+N_CASES = 800
+FIVE = (1, 2, 3, 4, 5)
+MIXED = served(batch_class="mixed")
+REPORTED = {
+    "weights_digest": "",
+    "named": "paint-1b",
+    "manifest": {"source": {"system_fingerprint": "vllm-0.32.0-ac25"}},
+}
+LENIENT = policy.parse_policy({"rule": "paired", "tolerance_points": 15.0})
+
+
+def scattered(n_broken: int = 0, *, by: int = 49, **changes: Any) -> GateQuestion:
+    """Two runs of 800 cases of which `by` flip in two repeats of five on either side, and n_broken broke."""
+    baseline, candidate = np.ones((N_CASES, 5)), np.ones((N_CASES, 5))
+    for case in range(by):
+        baseline[case, [case % 5, (case + 1) % 5]] = 0
+        candidate[case + 100, [case % 5, (case + 1) % 5]] = 0
+    candidate[200 : 200 + n_broken] = 0
+    return question(baseline, candidate, **changes)
+
+
+def foretold(*, has_targeted: bool = False) -> GateQuestion:
+    """The same with 4 broken, and 100 that flip on both sides: 160 cases foretold hold most of those. has_targeted: 12
+    more repeats of those alone.
+    """
+    asked = scattered(4, by=100)
+    noisiest = np.arange(N_CASES) < N_CASES // 5
+    if not has_targeted:
+        return replace(asked, noisiest=noisiest)
+    more = np.where(noisiest[:, None], np.ones((N_CASES, 12)), NAN)
+    flips = more.copy()
+    for case in range(80):
+        flips[case, [case % 12, (case + 5) % 12]] = 0
+    scores = TargetedScores(is_chosen=noisiest, baseline=flips, candidate=flips[:, ::-1], n_before=5)
+    return replace(asked, targeted=scores)
+
+
+def noisy(**changes: Any) -> GateQuestion:
+    return question(runs(*[651] * 5, n_cases=N_CASES), runs(630, 640, 650, 660, 670, n_cases=N_CASES), **changes)
+
+
+def loaded(ours: list[dict[int, int]], theirs: list[dict[int, int]], *, n_broken: int = 0) -> GateQuestion:
+    """Two runs of five repeats, batched as cases came; ours, theirs: how the responses of each repeat were."""
+    loads = {"loads_baseline": 5 * ours, "loads_candidate": 5 * theirs}
+    return replace(pinned(n_broken), setup_baseline=MIXED, setup_candidate=MIXED, **loads)
+
+
+def drawn(ours: Draws, theirs: Draws, *, n_parted: int = 16) -> GateQuestion:
+    rng = np.random.default_rng(11)
+    baseline = (rng.random((N_CASES, 5)) < 0.6).astype(np.float64)
+    candidate = baseline.copy()
+    candidate[:n_parted] = rng.random((n_parted, 5)) < 0.6
+    return question(baseline, candidate, draws_baseline=ours, draws_candidate=theirs)
+
+
+def sure(draws: Draws, *, k: int = 5) -> GateQuestion:
+    """Of 800 cases 400 pass in half of their draws; the candidate has as many right, and always the same ones."""
+    baseline, candidate = np.ones((N_CASES, k)), np.ones((N_CASES, k))
+    baseline[:400] = np.random.default_rng(5).random((400, k)) < 0.5
+    candidate[:200] = 0
+    draws = replace(draws, repeats=draws.repeats[:k])
+    return question(baseline, candidate, draws_baseline=draws, draws_candidate=draws)
+
+
+def graded(asked: GateQuestion) -> GateQuestion:
+    asked.baseline[0, 0] = 0.5
+    return asked
+
+
+def by(metric: str) -> policy.PolicySettings:
+    return policy.parse_policy({**PAIRED.settings(), "metric": metric})
+
+
+def missing(*places: tuple[int, int], n_broken: int = 0, n_cases_lost: int = 0) -> GateQuestion:
+    """A pinned candidate without some responses, (case, repeat), and without all of some cases that passed."""
+    asked = pinned(n_broken)
+    for place in places:
+        asked.candidate[place] = NAN
+    asked.candidate[100 : 100 + n_cases_lost] = NAN
+    return asked
+
+
+def marked(mark: str, where: Any) -> GateQuestion:
+    """A candidate some of whose responses are no draws: came out of a cache, or after a fallback."""
+    asked = pinned()
+    marks = np.zeros(asked.candidate.shape, np.uint8)
+    marks[where] = make_mark([mark])
+    return replace(asked, marks_candidate=marks)
+
+
+def grouped(n_broken: int, group_size: int, *, n_cases: int = N_CASES) -> GateQuestion:
+    groups = [f"group-{case // group_size}" for case in range(n_cases)]
+    return replace(pinned(n_broken, n_cases=n_cases), groups=groups)
+
+
+def asked_otherwise(**changes: Any) -> GateQuestion:
+    return replace(pinned(), setup_candidate=replace(ASKED, **changes))
+
+
+def served_otherwise(treatment: str = "model", **changes: Any) -> GateQuestion:
+    return replace(pinned(), setup_candidate=served(**changes), treatment=treatment)
+
+
+def logged(asked: GateQuestion, *, both: bool = True) -> GateQuestion:
+    return replace(asked, setup_candidate=LOGGED, setup_baseline=LOGGED if both else ASKED)
+
+
+SEED_42, SEED_43 = Draws(0.7, 42, repeats=FIVE), Draws(0.7, 43, repeats=FIVE)
+ONE_DRAW = Draws(0.7, None, is_one=True, repeats=FIVE)
+
+SITUATIONS: Situations = {
+    # The noisy cases were foretold.
+    "Open, and the noisy cases are foretold": lambda: read_gate(foretold(), PAIRED),
+    "Further repeats of the noisiest cases are in": lambda: read_gate(foretold(has_targeted=True), PAIRED),
+    # Settled.
+    "Nothing moved": lambda: read_gate(pinned()),
+    "As many cases broke as were fixed": lambda: read_gate(pinned(4, 4)),
+    "Eight cases were fixed": lambda: read_gate(pinned(n_fixed=8)),
+    "A real drop of half a point": lambda: read_gate(pinned(4)),
+    "Twice the tolerance": lambda: read_gate(pinned(16)),
+    "A drop with one case fixed": lambda: read_gate(pinned(30, 1)),
+    "A drop with cases fixed, too": lambda: read_gate(pinned(30, 4)),
+    "One case of five broke": lambda: read_gate(pinned(1, n_cases=5)),
+    "Both sides pass every case": lambda: read_gate(question(np.ones((N_CASES, 5)), np.ones((N_CASES, 5)))),
+    "Both sides fail every case": lambda: read_gate(question(np.zeros((N_CASES, 5)), np.zeros((N_CASES, 5)))),
+    "From every case right to every case wrong": lambda: read_gate(
+        question(np.ones((N_CASES, 5)), np.zeros((N_CASES, 5)))
+    ),
+    "A small suite under a wide tolerance": lambda: read_gate(pinned(1, n_cases=8), LENIENT),
+    "Eight repeats on both sides": lambda: read_gate(pinned(k=8)),
+    "Twenty-five repeats on both sides": lambda: read_gate(pinned(k=25)),
+    # Open.
+    "Exactly at the tolerance": lambda: read_gate(pinned(8)),
+    "Exactly at the tolerance, at the last look": lambda: read_gate(pinned(8, k=20)),
+    "Near the tolerance, and the next look nearly always settles it": lambda: read_gate(pinned(7, n_cases=770)),
+    "Cases flip by chance, and the last look may settle it": lambda: read_gate(scattered(5), PAIRED),
+    "Cases flip by chance in batches": lambda: read_gate(
+        scattered(5, setup_baseline=MIXED, setup_candidate=MIXED), PAIRED
+    ),
+    "Many cases flip by chance": lambda: read_gate(scattered(0, by=90), PAIRED),
+    "Thirty cases": lambda: read_gate(pinned(n_cases=30)),
+    "Twenty-five cases": lambda: read_gate(pinned(n_cases=25)),
+    "One case": lambda: read_gate(pinned(n_cases=1)),
+    # Noise of runs.
+    "The candidate's runs range too widely": lambda: read_gate(noisy()),
+    "Both sides' runs range too widely, in batches": lambda: read_gate(
+        replace(noisy(setup_baseline=MIXED, setup_candidate=MIXED), baseline=noisy().candidate)
+    ),
+    "Runs that range widely, judged case by case": lambda: read_gate(noisy(), PAIRED),
+    # Unlike load.
+    "The candidate was decoded in larger batches": lambda: read_gate(loaded([{4: 80, 8: 720}], [{48: 80, 64: 720}])),
+    "The candidate was decoded in larger batches, and both sides took turns": lambda: read_gate(
+        replace(loaded([{4: 80, 8: 720}], [{48: 80, 64: 720}]), is_in_turn=True)
+    ),
+    "The candidate was decoded alone": lambda: read_gate(loaded([{12: 600, 16: 200}], [{1: 760, 2: 40}])),
+    "The baseline was decoded in larger batches, and a drop stands": lambda: read_gate(
+        loaded([{30: 400, 60: 400}], [{12: 800}], n_broken=40)
+    ),
+    "The batches of one side are a third larger than the other's": lambda: read_gate(loaded([{10: 800}], [{14: 800}])),
+    "A log says nothing of its batches": lambda: read_gate(logged(loaded([{}], [{64: 800}]), both=False)),
+    # Too few repeats.
+    "One candidate run against five": lambda: read_gate(replace(pinned(4), candidate=pinned(4).candidate[:, :1])),
+    "One run each": lambda: read_gate(question(runs(651, n_cases=N_CASES), runs(637, n_cases=N_CASES))),
+    "One run each, both from logs": lambda: read_gate(logged(pinned(4, k=1))),
+    # Drawn answers.
+    "Drawn by one seed on both sides": lambda: read_gate(drawn(SEED_42, SEED_42), PAIRED),
+    "Drawn by two seeds": lambda: read_gate(drawn(SEED_42, SEED_43), PAIRED),
+    "Drawn without seeds": lambda: read_gate(drawn(SEED_42, replace(SEED_42, seed=None), n_parted=200), PAIRED),
+    "Drawn by one seed, but in other repeats": lambda: read_gate(
+        drawn(SEED_42, replace(SEED_42, repeats=(1, 2, 3, 4, 6))), PAIRED
+    ),
+    "Five repeats that are one draw": lambda: read_gate(drawn(ONE_DRAW, SEED_42), PAIRED),
+    "Two sides whose repeats are one draw": lambda: read_gate(drawn(ONE_DRAW, ONE_DRAW), PAIRED),
+    "Of four draws one is right less often": lambda: read_gate(sure(SEED_42), by("pass@4")),
+    "Both of two draws are right more often": lambda: read_gate(sure(SEED_42), by("pass^2")),
+    "Three draws, judged by pass@3": lambda: read_gate(sure(SEED_42, k=3), by("pass@3")),
+    "Greedy runs, judged by pass@2": lambda: read_gate(sure(Draws()), by("pass@2")),
+    "Scores between wrong and right, judged by pass@2": lambda: read_gate(graded(sure(SEED_42)), by("pass@2")),
+    # Answers that are no draws.
+    "Four repeats of five out of a cache": lambda: read_gate(marked("cached", np.s_[:, 1:])),
+    "Answers out of a cache in some cases": lambda: read_gate(marked("cached", np.s_[:40, 1])),
+    "One answer out of a cache": lambda: read_gate(marked("cached", np.s_[0, 1])),
+    "Nine cases answered by a fallback alone": lambda: read_gate(marked("fallback", np.s_[:9, :])),
+    "One case answered by a fallback alone": lambda: read_gate(marked("fallback", np.s_[:1, :])),
+    # Missing responses.
+    "One response is missing": lambda: read_gate(missing((3, 2))),
+    "Responses are missing, and a drop stands all the same": lambda: read_gate(missing((3, 2), (4, 2), n_broken=16)),
+    "Three cases are missing, and they decide": lambda: read_gate(missing(n_broken=6, n_cases_lost=3)),
+    "Nine cases of 800 are missing": lambda: read_gate(missing(n_cases_lost=9)),
+    "No case has a score": lambda: read_gate(replace(pinned(), candidate=np.full((N_CASES, 5), NAN))),
+    "A log has no score for 100 cases": lambda: read_gate(logged(missing(n_cases_lost=100), both=False)),
+    # Size, and other cases than these.
+    "Cases that come in groups": lambda: read_gate(grouped(12, 4), PAIRED),
+    "All that broke is of one group": lambda: read_gate(grouped(5, 8), PAIRED),
+    "A suite that resolves two points": lambda: read_gate(scattered(0, by=300), PAIRED),
+    # What forbids comparing.
+    "The suite changed": lambda: read_gate(asked_otherwise(suite_version="colours v2", suite_digest="0" * 64)),
+    "The scorer changed": lambda: read_gate(asked_otherwise(scorer_digest="0" * 64)),
+    "The token limit and the stop texts changed": lambda: read_gate(asked_otherwise(max_tokens=8, stop=("\n",))),
+    "The chat template changed": lambda: read_gate(served_otherwise(template_digest="0" * 64)),
+    "Two buckets served the candidate": lambda: read_gate(
+        asked_otherwise(
+            served=[replace(SERVED, share=0.94), replace(SERVED, share=0.06, fingerprint="f" * 64, batch_class="mixed")]
+        )
+    ),
+    "Another engine served the same model": lambda: read_gate(served_otherwise(**NEWER)),
+    "The baseline has expired": lambda: read_gate(replace(pinned(), expired=EXPIRED)),
+    "One side was batched": lambda: read_gate(served_otherwise(batch_class="mixed")),
+    "Model and engine changed at once": lambda: read_gate(
+        served_otherwise(weights_digest="0" * 64, model_name="paint-2b", **NEWER)
+    ),
+    "Nobody knows what served": lambda: read_gate(served_otherwise(fingerprint="")),
+    # What is allowed, and said beside it.
+    "Other weights with another template": lambda: read_gate(
+        served_otherwise(weights_digest="0" * 64, template_digest="0" * 64)
+    ),
+    "An engine upgrade is what is judged": lambda: read_gate(served_otherwise("stack", **NEWER)),
+    "An engine upgrade is judged against an expired baseline": lambda: read_gate(
+        replace(served_otherwise("stack", **NEWER), expired=EXPIRED)
+    ),
+    "An upgrade is judged, and nothing was upgraded": lambda: read_gate(replace(pinned(), treatment="stack")),
+    "An upgrade is judged, and the model is another": lambda: read_gate(
+        served_otherwise("stack", weights_digest="0" * 64, model_name="paint-2b")
+    ),
+    "An upgrade is judged in batches": lambda: read_gate(served_otherwise("stack", **NEWER, batch_class="mixed")),
+    "Two names on a stack that logs report": lambda: read_gate(
+        replace(
+            served_otherwise(**REPORTED | {"named": "paint-2b", "model_name": "paint-2b"}),
+            setup_baseline=served(**REPORTED),
+        )
+    ),
+}

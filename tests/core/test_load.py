@@ -1,0 +1,112 @@
+"""Whether two sides were decoded under one load, and the order that keeps their load alike."""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evalboard.core.stats import is_in_turn, order_in_turn
+from evalboard.core.verdict import verdict
+from evalboard.core.verdict.gate import GateQuestion
+from tests.bench import measured_table, simulated_load
+from tests.core.questions import PAIRED, pinned, served, warnings
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "verdict.md"
+SMALL = [Counter({4: 80, 8: 720})] * 5
+LARGE = [Counter({1: 80, 32: 80, 64: 640})] * 5
+
+
+def loaded(baseline: object = SMALL, candidate: object = LARGE, *, batch_class: str = "mixed") -> GateQuestion:
+    """No case changes; both sides batched as cases came."""
+    setup = served(batch_class=batch_class)
+    changes = {"loads_baseline": baseline, "loads_candidate": candidate}
+    return replace(pinned(), setup_baseline=setup, setup_candidate=setup, **changes)
+
+
+def test_unlike_loads_are_a_warning_with_both_sides_batches_and_a_first_step() -> None:
+    judged = verdict.judge_gate(loaded(), PAIRED)
+    assert judged.verdict == "ship"
+    assert warnings(judged, "load_differs") == [
+        "The sides were decoded under unlike load: the candidate's batches are 5.3 times the baseline's (baseline: "
+        "median 8, 80 % within 4–8; candidate: median 64, 80 % within 1–64, 10 % alone). Part of the change may be the "
+        "load's, and no repeat shows it: run both sides in turn."
+    ]
+    assert [step.code for step in judged.next] == ["run_in_turn", "sign"]
+
+
+def test_sides_that_took_turns_already_are_not_sent_to_take_turns() -> None:
+    judged = verdict.judge_gate(replace(loaded(), is_in_turn=True), PAIRED)
+    [text] = warnings(judged, "load_differs")
+    assert text.endswith("both sides ran in turn, so it is their endpoints that are loaded unlike; decode both alone.")
+    assert [step.code for step in judged.next] == ["sign"]
+
+
+@pytest.mark.parametrize("batch_class", ["alone", "invariant", "fixed-8"])
+def test_a_class_that_no_load_moves_is_not_warned_of(batch_class: str) -> None:
+    judged = verdict.judge_gate(loaded(batch_class=batch_class), PAIRED)
+    assert "load_differs" not in {line.code for line in judged.warnings}
+    assert [step.code for step in judged.next] == ["sign"]
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate"),
+    [
+        pytest.param([], [], id="nobody knows the batches"),
+        pytest.param(SMALL, [{}] * 5, id="one side is not known"),
+        pytest.param(SMALL[:1], LARGE[:1], id="one repeat a side shows no scatter"),
+        pytest.param(SMALL, [Counter({10: 800})] * 5, id="a third larger"),
+        pytest.param(
+            [Counter({2**n: 800}) for n in range(5)], [Counter({2**n: 800}) for n in (1, 2, 3, 4, 5)], id="noise"
+        ),
+    ],
+)
+def test_nobody_is_accused_without_evidence(baseline: object, candidate: object) -> None:
+    assert "load_differs" not in {
+        line.code for line in verdict.judge_gate(loaded(baseline, candidate), PAIRED).warnings
+    }
+
+
+def test_only_the_repeats_that_enter_are_looked_at() -> None:
+    assert "load_differs" in {line.code for line in verdict.judge_gate(loaded(), PAIRED).warnings}
+    later = loaded(SMALL + LARGE, SMALL + LARGE)
+    assert "load_differs" not in {line.code for line in verdict.judge_gate(later, PAIRED).warnings}
+
+
+def test_turns_are_taken_back_and_forth() -> None:
+    assert order_in_turn([3, 3]) == [(0, 0), (1, 0), (1, 1), (0, 1), (0, 2), (1, 2)]
+    assert order_in_turn([1, 3]) == [(0, 0), (1, 0), (1, 1), (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [("ABBAABBAAB", True), ("ABABABABAB", True), ("AAAAABBBBB", False), ("AABB", False), ("AAAAA", False), ("", False)],
+)
+def test_an_order_is_in_turn_where_no_side_runs_ahead(order: str, expected: bool) -> None:
+    assert is_in_turn(order) is expected
+
+
+@pytest.mark.parametrize("claim", simulated_load.SEEN_CLAIMS, ids=lambda claim: claim.situation)
+def test_one_load_is_not_accused_and_unlike_ones_are_seen(claim: simulated_load.SeenClaim) -> None:
+    share = claim.measure(200)
+    assert share <= 2 * claim.at_most if claim.at_most is not None else share >= (claim.at_least or 0) - 0.05
+
+
+@pytest.mark.drawn
+def test_unlike_loads_ship_what_runs_in_turn_do_not() -> None:
+    apart, in_turn = (
+        simulated_load.LoadClaim(load=load, effect=9.0, look=5).measure(100) for load in simulated_load.LOADS[1::2]
+    )
+    assert in_turn <= 0.06 < apart
+
+
+@pytest.mark.parametrize(
+    "claim", [*simulated_load.CLAIMS, *simulated_load.SEEN_CLAIMS], ids=lambda each: each.situation
+)
+def test_the_page_has_what_was_measured(claim: simulated_load.LoadClaim | simulated_load.SeenClaim) -> None:
+    table = measured_table.table_of(PAGE.read_text(encoding="utf-8"))
+    [line] = [line for line in table.splitlines() if line.startswith(f"| {claim.situation} |")]
+    share = float(line.split(" | ")[-2].removesuffix(" %")) / 100
+    assert claim.at_most is None or share <= claim.at_most
+    assert getattr(claim, "at_least", None) is None or share >= claim.at_least
+    assert line.rstrip(" |").endswith(claim.aim or "%")

@@ -1,0 +1,93 @@
+"""Two sides are told apart where they lie further apart than repeats do, and never for being unlike in noise alone."""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from evalboard.core.compare import find_divergence
+from evalboard.core.stats import OneComputation, judge_distances, judge_steady, mean_within
+from evalboard.core.stats.one_computation import MAX_CHANCE, _signed_rank_chance
+from evalboard.core.trace import Trace
+from tests.core import stacks
+
+FLOOR = 0.09  # nats, bfloat16
+N_CASES, REPEATS = 40, 3
+
+
+def compare(*, noise: tuple[float, float], shift: float = 0.0, seed: int = 0) -> OneComputation:
+    """N_CASES cases of two simulated stacks, REPEATS repeats each."""
+    rows = []
+    for ours, theirs in stacks.repeated(N_CASES, REPEATS, noise=noise, shift=shift, seed=seed):
+        table = distances([*ours, *theirs])
+        within = (mean_within(table[:REPEATS, :REPEATS]), mean_within(table[REPEATS:, REPEATS:]))
+        rows.append((np.nanmean(table[:REPEATS, REPEATS:]), *within))
+    across, within_ours, within_theirs = np.array(rows).T
+    return judge_distances(across, (within_ours, within_theirs), floor=FLOOR)
+
+
+def distances(traces: list[Trace]) -> np.ndarray:
+    table = np.zeros((len(traces), len(traces)))
+    for at, other in combinations(range(len(traces)), 2):
+        parting = find_divergence(traces[at], traces[other])
+        table[at, other] = table[other, at] = np.nan if parting.shift_rms is None else parting.shift_rms**2
+    return table
+
+
+@pytest.mark.parametrize("noise", [(0.03, 0.03), (0.01, 0.05), (0.0, 0.05), (0.025, 0.03)])
+def test_noise_alone_is_one_computation_however_unlike_it_is(noise: tuple[float, float]) -> None:
+    results = [compare(noise=sides, seed=seed) for seed in range(4) for sides in (noise, noise[::-1])]
+    assert {result.answer for result in results} == {"one"}
+    assert all(result.n_cases >= N_CASES - 2 for result in results)
+
+
+@pytest.mark.parametrize("shift", [0.02, 0.03, 0.1])
+def test_logits_that_are_off_everywhere_are_two_computations(shift: float) -> None:
+    result = compare(noise=(0.03, 0.03), shift=shift)
+    assert (result.answer, result.chance < MAX_CHANCE) == ("two", True)
+    # D is a difference of two logits, each off by `shift`.
+    assert result.shift == pytest.approx(math.sqrt(2) * shift, rel=0.35)
+
+
+def test_one_bit_tells_steady_sides_apart() -> None:
+    is_apart = np.zeros(50, np.bool_)
+    assert judge_steady(is_apart).answer == "one"
+    is_apart[7] = True
+    assert judge_steady(is_apart) == OneComputation("two", 50, 1, is_steady=True)
+    assert judge_steady(is_apart[:0]).answer == "unknown"
+
+
+def test_nine_cases_are_too_few_whatever_they_say() -> None:
+    far, near = np.ones(9), np.full(9, 0.01)
+    assert judge_distances(far, (near, near), floor=FLOOR).answer == "unknown"
+    far, near = np.ones(12), np.full(12, 0.01)
+    assert judge_distances(far, (near, near), floor=FLOOR).answer == "two"
+
+
+def test_what_nobody_measured_is_no_case() -> None:
+    unknown = np.full(30, np.nan)
+    assert judge_distances(np.ones(30), (unknown, np.ones(30)), floor=FLOOR) == OneComputation("unknown", 0, 0)
+
+
+def test_noise_that_repeats_do_not_show_is_at_least_the_floor() -> None:
+    zero = np.zeros(40)
+    within_floor = np.full(40, (0.9 * FLOOR) ** 2)
+    assert judge_distances(within_floor, (zero, zero), floor=FLOOR).answer == "one"
+    assert judge_distances(4 * within_floor, (zero, zero), floor=FLOOR).answer == "two"
+
+
+def test_two_repeats_measure_noise_only_where_they_agree() -> None:
+    assert math.isnan(mean_within(np.array([[0.0, 0.2], [0.2, 0.0]])))
+    assert mean_within(np.zeros((2, 2))) == 0.0
+    assert math.isnan(mean_within(np.zeros((1, 1))))
+    three = np.array([[0, 1, np.nan], [1, 0, 4], [np.nan, 4, 0]])
+    assert mean_within(three) == 2.5
+
+
+def test_the_chance_is_that_of_the_signed_rank_test() -> None:
+    values = np.random.default_rng(3).normal(0.2, 1, 60).round(1)
+    values = values[values != 0]
+    wanted = stats.wilcoxon(values, alternative="greater", method="asymptotic", correction=False).pvalue
+    assert _signed_rank_chance(values) == pytest.approx(float(wanted), rel=1e-6)

@@ -1,0 +1,138 @@
+"""Whether two stored runs are one computation: by every bit where repeats agree, by a test where they do not."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from evalboard.contract.comparison import Computation
+from evalboard.core.trace import Trace
+from runs.compare import compare, comparison_report
+from runs.models import EngineProcess, Run, SuiteVersion
+from runs.suites import push_suite
+from tests import build
+from tests.runs.test_comparisons import Answer, cut, decode, moved, recorded, stored
+
+pytestmark = pytest.mark.django_db
+N_CASES = 24
+NOISE = 0.0001  # nats: under the floor of float32
+
+
+@pytest.fixture
+def version(db: None) -> SuiteVersion:
+    return build.suite(case_ids=[f"case-{number:02}" for number in range(N_CASES)])
+
+
+@pytest.fixture
+def steady(db: None) -> EngineProcess:
+    return build.process(build.bucket(batch_class="alone"))
+
+
+@pytest.fixture
+def batched(db: None) -> EngineProcess:
+    return build.process(build.bucket(batch_class="mixed"))
+
+
+def computation(baseline: Run, candidate: Run) -> Computation:
+    judged = comparison_report(compare(baseline=baseline.pk, candidate=candidate.pk).pk).computation
+    assert judged is not None
+    return judged
+
+
+def repeats(traces: Sequence[Trace], n: int, *, noise: float, seed: int) -> list[list[Answer | None]]:
+    """The answers of n repeats, each with noise of its own."""
+    return [
+        [Answer(moved(trace, noise, seed=seed + 1000 * repeat + case)) for case, trace in enumerate(traces)]
+        for repeat in range(n)
+    ]
+
+
+def test_a_bit_that_moved_under_one_steady_bucket_is_something_that_no_fingerprint_shows(
+    version: SuiteVersion, steady: EngineProcess
+) -> None:
+    ours: list[Answer | None] = [Answer(recorded(case)) for case in range(N_CASES)]
+    theirs = [*ours[:7], Answer(moved(recorded(7), NOISE)), *ours[8:]]
+    baseline, candidate = (stored(version, side, side, by=steady) for side in (ours, theirs))
+    judged = computation(baseline, candidate)
+    assert (judged.answer, judged.is_steady, judged.n_cases, judged.n_apart) == ("two", True, N_CASES, 1)
+    assert judged.text == (
+        "Something that no fingerprint shows has changed: repeats of either side are the same to the bit, "
+        "and the sides differ in 1 of 24 cases."
+    )
+    assert computation(baseline, stored(version, ours, ours, by=steady)).answer == "one"
+
+
+def test_noise_of_batches_is_one_computation_and_another_copy_of_the_weights_is_two(
+    version: SuiteVersion, batched: EngineProcess
+) -> None:
+    """Copies of the weights that move every logit by some 0.02 nats, under one name and one fingerprint."""
+    traces = [recorded(case) for case in range(N_CASES)]
+    copies = [moved(trace, 0.02, seed=77 + case) for case, trace in enumerate(traces)]
+    baseline, again, altered = (
+        stored(version, *repeats(side, 3, noise=NOISE, seed=seed), by=batched)
+        for side, seed in ((traces, 1), (traces, 500), (copies, 900))
+    )
+    same = computation(baseline, again)
+    assert (same.answer, same.n_cases, same.is_one_bucket) == ("one", N_CASES, True)
+    assert same.text.startswith("No sign of two computations: over 24 cases with any difference")
+    judged = computation(baseline, altered)
+    assert (judged.answer, judged.is_steady, judged.chance is not None and judged.chance < 0.001) == (
+        "two",
+        False,
+        True,
+    )
+    assert judged.shift == pytest.approx(0.02, rel=0.2)
+    assert judged.text.startswith("Two computations under one fingerprint: over 24 cases the sides lie further apart")
+
+
+def test_answers_that_end_at_another_limit_are_no_change_that_nothing_shows(
+    version: SuiteVersion, steady: EngineProcess
+) -> None:
+    ours: list[Answer | None] = [Answer(recorded(case)) for case in range(N_CASES)]
+    baseline = stored(version, ours, ours, by=steady)
+    cases = [
+        {"id": case.case_id, "prompt": f"Which colour has {case.case_id}?", "target": build.TARGET}
+        for case in version.cases.order_by("index")
+    ]
+    document = {"slug": "colours", "title": "Colours", "max_tokens": 8, "scorer": {"kind": "exact"}, "cases": cases}
+    shorter, _ = push_suite(document=document)
+    theirs: list[Answer | None] = [Answer(cut(recorded(case), 8)) for case in range(N_CASES)]
+    judged = computation(baseline, stored(shorter, theirs, theirs, by=steady))
+    assert (judged.answer, judged.is_steady, judged.n_cases, judged.n_apart) == ("one", False, N_CASES, 0)
+
+
+def test_another_bucket_is_said_to_be_another_computation(
+    version: SuiteVersion, steady: EngineProcess, batched: EngineProcess
+) -> None:
+    traces = [recorded(case) for case in range(N_CASES)]
+    [ours] = repeats(traces, 1, noise=0.02, seed=7000)  # a steady side repeats one draw of the noise
+    baseline = stored(version, ours, ours, by=steady)
+    candidate = stored(version, *repeats(traces, 3, noise=0.02, seed=5), by=batched)
+    judged = computation(baseline, candidate)
+    assert (judged.answer, judged.is_one_bucket) == ("one", False)  # no further apart than the noisier side's repeats
+    far = [moved(trace, 0.2, seed=50 + case) for case, trace in enumerate(traces)]
+    judged = computation(baseline, stored(version, *repeats(far, 3, noise=0.02, seed=9), by=batched))
+    assert judged.text.startswith("Not the same computation: over 24 cases")
+
+
+def test_one_repeat_a_side_says_nothing(version: SuiteVersion, batched: EngineProcess) -> None:
+    traces = [recorded(case) for case in range(N_CASES)]
+    baseline, candidate = (
+        stored(version, *repeats(traces, 1, noise=NOISE, seed=seed), by=batched) for seed in (1, 500)
+    )
+    judged = computation(baseline, candidate)
+    assert (judged.answer, judged.n_cases, judged.chance) == ("unknown", 0, None)
+    assert judged.text.endswith("or 2 that agree to the bit, and there are none.")
+
+
+def test_only_the_bucket_that_served_most_is_judged(
+    version: SuiteVersion, steady: EngineProcess, batched: EngineProcess
+) -> None:
+    ours: list[Answer | None] = [Answer(recorded(case)) for case in range(N_CASES)]
+    far = [*ours[:3], Answer(moved(recorded(3), 0.5)), *ours[4:]]
+    served = [steady, steady, steady, batched, *[steady] * (N_CASES - 4)]
+    baseline, candidate = (build.run(version, repeats=2) for _ in range(2))
+    for index in (1, 2):
+        decode(baseline, index, ours, steady)
+        decode(candidate, index, far, served)
+    judged = computation(baseline, candidate)
+    assert (judged.answer, judged.is_steady, judged.n_cases) == ("one", True, N_CASES - 1)

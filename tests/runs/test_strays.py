@@ -1,0 +1,122 @@
+"""Responses that another computation gave are found when a run ends, and listed, and steady repeats that are not the
+same are warned of; noise of repeats is not accused.
+"""
+
+import numpy as np
+import pytest
+
+from runs.board import board
+from runs.models import EngineProcess, Run, SuiteVersion, TraceBlock
+from runs.pairs import PairNoise
+from runs.run import run_report
+from runs.work import look_through
+from tests import build
+from tests.runs.test_comparisons import Answer, moved, recorded, stored
+
+pytestmark = pytest.mark.django_db
+N_CASES = 50
+ROUTED = {(3, 1), (9, 4), (17, 2), (17, 5), (30, 1), (41, 3)}  # (case, repeat)
+
+
+@pytest.fixture
+def version(db: None) -> SuiteVersion:
+    return build.suite(case_ids=[f"case-{number:02}" for number in range(N_CASES)])
+
+
+def run_of(version: SuiteVersion, process: EngineProcess, *, noise: float, routed: set[tuple[int, int]]) -> Run:
+    """Five repeats with noise of their own; the routed answers come from another copy of the weights."""
+    repeats: list[list[Answer | None]] = []
+    for repeat in range(1, 6):
+        answers: list[Answer | None] = []
+        for case in range(N_CASES):
+            trace = recorded(case)
+            if (case, repeat) in routed:
+                trace = moved(trace, 0.3, seed=9000 + case)
+            answers.append(Answer(moved(trace, noise, seed=1 + 100 * repeat + case) if noise else trace))
+        repeats.append(answers)
+    return stored(version, *repeats, by=process)
+
+
+@pytest.mark.parametrize(("batch_class", "noise"), [("mixed", 0.0), ("mixed", 0.0002), ("alone", 0.0)])
+def test_answers_that_were_routed_without_a_word_are_listed(
+    version: SuiteVersion, batch_class: str, noise: float
+) -> None:
+    process = build.process(build.bucket(batch_class=batch_class))
+    run = run_of(version, process, noise=noise, routed=ROUTED)
+    [strays] = run.strays
+    assert strays["responses"] == [[f"case-{case:02}", repeat] for case, repeat in sorted(ROUTED)]
+    assert (strays["bucket"], strays["is_steady"]) == (process.bucket_id, batch_class == "alone")
+    assert strays["distance"] == pytest.approx(0.3, rel=0.25)
+    report = run_report(run.pk)
+    [text] = [warning.text for warning in report.warnings if warning.code == "two_computations"]
+    assert text.startswith("Two computations answered: 97.6 % of the responses agree with most others of their case, ")
+    assert "and 2.4 % (6 responses in 5 cases) lie 0." in text
+    assert run.unsteady == []  # said already
+    [row] = board().attention
+    assert (row.id, [note.text for note in row.warnings]) == (str(run.pk), [text])
+    assert report.buckets[0].strays is not None
+    assert len(report.buckets[0].strays.responses) == len(ROUTED)
+    assert (report.buckets[0].strays.n_responses, report.buckets[0].strays.n_agreeing) == (250, 244)
+
+
+@pytest.mark.parametrize("batch_class", ["mixed", "alone"])
+def test_what_another_computation_gave_is_no_noise(version: SuiteVersion, batch_class: str) -> None:
+    """Apart from the routed answers all repeats are the same: what is left is no noise, or the floor for none seen."""
+    process = build.process(build.bucket(batch_class=batch_class))
+    run = run_of(version, process, noise=0.0, routed=ROUTED)
+    noise = PairNoise(run, run).between(process.bucket_id, process.bucket_id)
+    assert (noise.is_zero, noise.is_assumed) == (batch_class == "alone", batch_class == "mixed")
+
+
+def test_noise_alone_is_nothing(version: SuiteVersion) -> None:
+    process = build.process(build.bucket(batch_class="mixed"))
+    assert run_of(version, process, noise=0.0002, routed=set()).strays == []
+    assert run_of(version, process, noise=0.0, routed=set()).strays == []
+
+
+@pytest.mark.parametrize("batch_class", ["alone", "invariant", "fixed-8"])
+def test_steady_repeats_that_differ_in_two_cases_are_warned_of(version: SuiteVersion, batch_class: str) -> None:
+    process = build.process(build.bucket(batch_class=batch_class))
+    run = run_of(version, process, noise=0.0, routed={(9, 4), (17, 2)})
+    assert run.strays == []
+    report = run_report(run.pk)
+    [text] = [warning.text for warning in report.warnings if warning.code == "unsteady"]
+    assert text.startswith(
+        "Repeats are not the same to the bit in 2 of 50 cases (case-09, case-17), and under batch class "
+        f"{batch_class} they must be"
+    )
+    [row] = board().attention
+    assert (row.id, [note.text for note in row.warnings]) == (str(run.pk), [text])
+
+
+@pytest.mark.parametrize(("batch_class", "is_warned_of"), [("alone", True), ("mixed", False)])
+def test_of_two_repeats_nobody_knows_which_is_off(
+    version: SuiteVersion, batch_class: str, *, is_warned_of: bool
+) -> None:
+    process = build.process(build.bucket(batch_class=batch_class))
+    ours: list[Answer | None] = [Answer(recorded(case)) for case in range(N_CASES)]
+    theirs: list[Answer | None] = [Answer(moved(recorded(case), 0.3)) for case in range(N_CASES)]
+    run = stored(version, ours, theirs, by=process)
+    assert run.strays == []
+    assert [(each["n_apart"], each["cases"]) for each in run.unsteady] == (
+        [(N_CASES, ["case-00", "case-01", "case-02"])] if is_warned_of else []
+    )
+
+
+def test_draws_in_fixed_groups_need_not_be_the_same(version: SuiteVersion) -> None:
+    process = build.process(build.bucket(batch_class="fixed-8"))
+    ours: list[Answer | None] = [Answer(recorded(case)) for case in range(N_CASES)]
+    theirs: list[Answer | None] = [Answer(moved(recorded(case), 0.3)) for case in range(N_CASES)]
+    assert stored(version, ours, theirs, by=process, under="sampled").unsteady == []
+
+
+def test_a_trace_that_cannot_be_read_keeps_no_run_from_ending(version: SuiteVersion) -> None:
+    process = build.process(build.bucket(batch_class="mixed"))
+    run = run_of(version, process, noise=0.0, routed=ROUTED)
+    block = TraceBlock.objects.filter(run=run).first()
+    assert block is not None
+    damaged = np.frombuffer(bytes(block.data), np.uint8).copy()
+    damaged[40:] ^= 0xFF
+    TraceBlock.objects.filter(pk=block.pk).update(data=damaged.tobytes())
+    look_through(run)
+    assert (run.strays, run.unsteady) == ([], [])

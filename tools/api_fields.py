@@ -1,0 +1,166 @@
+"""The fields in docs/api.md are those of the contracts, or this fails; with --write they are written anew.
+
+A place in the page names its contract, by its module in evalboard/contract and its class:
+
+    <!-- fields of probe.Probe -->
+    <!-- end -->
+
+Between the two come what the contract says of itself, its shape, and what its fields mean: what `says(description=…)`
+gives a field, or what a contract within it says of itself.
+"""
+
+import importlib
+import re
+import sys
+import types
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from evalboard.contract.base import Contract, Instant, Range  # noqa: E402 - found by the path above
+
+PAGE = ROOT / "docs" / "api.md"
+PLACE = re.compile(r"(<!-- fields of (\w+)\.(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+MAX_CHARS = 120
+MAX_FIELD_CHARS = 90  # of a field that stands on one line
+BETWEEN = r"(?<=,)(?=[\"{])"  # where a field that is longer may be broken
+MAX_DEPTH = 2  # contracts within contracts that a shape shows
+FOLDED = ("RunRow",)  # the names of `Run`, fewer of them
+Chain = tuple[type[Contract], ...]
+EVERYWHERE = {text for kind in (Instant, Range) for key, text in get_args(kind)[-1] if key == "description"}
+
+
+def describe_fields(contract: type[Contract]) -> str:
+    """Return what stands between the two markers of a contract."""
+    about = [_linked(contract.__doc__), ""] if contract.__doc__ else []
+    paths: dict[str, list[str]] = defaultdict(list)
+    for path, text in _meanings(contract):
+        paths[text].append(f"`{path}`")
+    rows = [f"| {', '.join(named)} | {_linked(text)} |" for text, named in paths.items()]
+    table = ["", "| field | means |", "| --- | --- |", *rows] if rows else []
+    return "\n".join([*about, "```", *_broken(_shape(contract)), "```", *table, ""])
+
+
+def _linked(text: str) -> str:
+    """Return words of a contract as Markdown on one line; what they call docs/runs.md is beside the page."""
+    return re.sub(r"docs/([\w-]+\.md)(#[\w-]+)?", r"[\1](\1\2)", " ".join(text.split()))
+
+
+def _fields(contract: type[Contract]) -> dict[str, Any]:
+    """Return the types of the fields that go over the wire, by name."""
+    hints = get_type_hints(contract, include_extras=True)
+    return {name: hints[name] for name, field in contract.model_fields.items() if not field.exclude}
+
+
+def _shape(*chain: type[Contract]) -> str:
+    """Return the fields of the last contract, which stands within the others."""
+    contract = chain[-1]
+    values = ((name, _value(hint, chain)) for name, hint in _fields(contract).items())
+    parts = []
+    for value, alike in groupby(values, key=lambda pair: pair[1]):
+        names = ",".join(f'"{name}"{"" if contract.model_fields[name].is_required() else "?"}' for name, _ in alike)
+        parts.append(f"{names}:{value}" if value else names)
+    return "{" + ",".join(parts) + "}"
+
+
+def _value(hint: Any, chain: Chain) -> str:
+    """Return how a value is drawn; "" for a plain one."""
+    kind, words = _bare(hint)
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        drawn = [_value(part, chain) for part in parts if part is not type(None)]
+        ends = ["null"] if type(None) in parts else []
+        return "|".join([*dict.fromkeys(drawn), *ends]) if all(drawn) else ""
+    if "enum" in words:
+        return f'"{"|".join(words["enum"])}"'
+    if kind is bool:
+        return "true|false"
+    if isinstance(kind, type) and issubclass(kind, Contract):
+        return _shape(*chain, kind) if _is_unfolded(kind, chain) else "{…}"
+    if origin is dict:
+        return "{…}"
+    if origin is tuple:
+        return "[low,high]" if "maxItems" in words else f"[{_value(parts[0], chain) or '…'}]"
+    return ""
+
+
+def _is_unfolded(contract: type[Contract], chain: Chain) -> bool:
+    """Tell whether the fields of a contract are shown within a chain of others: once, where it is least deep."""
+    hints = (hint for outer in chain[:-1] for hint in _fields(outer).values())
+    elsewhere = {inner for hint in hints for inner in _contracts_in(hint)}
+    return len(chain) <= MAX_DEPTH and contract not in elsewhere and contract.__name__ not in FOLDED
+
+
+def _meanings(*chain: type[Contract], before: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the path of each field of the last contract with words of its own, and these."""
+    for name, hint in _fields(chain[-1]).items():
+        inner = next(_contracts_in(hint), None)
+        own = _bare(hint)[1].get("description") or (inner.__doc__ if inner else None)
+        if own and own not in EVERYWHERE:
+            yield before + name, own
+        if inner is not None and _is_unfolded(inner, chain):
+            yield from _meanings(*chain, inner, before=f"{before}{name}.")
+
+
+def _contracts_in(hint: Any) -> Iterator[type[Contract]]:
+    if isinstance(hint, type) and issubclass(hint, Contract):
+        yield hint
+    for part in get_args(hint):
+        yield from _contracts_in(part)
+
+
+def _bare(hint: Any) -> tuple[Any, dict[str, Any]]:
+    """Return a type without its notes, and the schema's words among these."""
+    if get_origin(hint) is not Annotated:
+        return hint, {}
+    kind, *notes = get_args(hint)
+    return kind, {name: value for note in notes if isinstance(note, tuple) for name, value in note}
+
+
+def _broken(shape: str) -> Iterator[str]:
+    """Yield the lines of a shape, broken between its own fields, and within a field that is long."""
+    line = ""
+    for part in _parts(shape):
+        for piece in [part] if len(part) <= MAX_FIELD_CHARS else re.split(BETWEEN, part):
+            if len(line) + len(piece) > MAX_CHARS:
+                yield line
+                line = " "
+            line += piece
+    yield line
+
+
+def _parts(shape: str) -> Iterator[str]:
+    """Yield the outermost fields of a shape, each with the comma after it."""
+    depth, start = 0, 0
+    for place, char in enumerate(shape):
+        depth += (char in "{[") - (char in "]}")
+        if char == "," and depth == 1:
+            yield shape[start : place + 1]
+            start = place + 1
+    yield shape[start:]
+
+
+def main() -> int:
+    """Compare the page with the contracts, or write it; return the exit status."""
+    stored = PAGE.read_text()
+
+    def fill(place: re.Match[str]) -> str:
+        contract = getattr(importlib.import_module(f"evalboard.contract.{place[2]}"), place[3])
+        return f"{place[1]}{describe_fields(contract)}{place[4]}"
+
+    now = PLACE.sub(fill, stored)
+    if "--write" in sys.argv[1:]:
+        PAGE.write_text(now)
+    elif now != stored:
+        print("docs/api.md is not what the contracts say; `python tools/api_fields.py --write` writes it anew.")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

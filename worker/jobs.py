@@ -1,0 +1,119 @@
+"""What the loop of a worker does with every kind of work (`Job`), and what the kinds share (`Station`)."""
+
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from evalboard.core.profile import find_profile_refusal, parse_profile
+from runs.models import Worker
+from runs.work import Beat, CaseToDecode, Lease, Serving, beat, leave_alone, self_test_result
+from worker.engines.base import DecodeRequest, EngineFailure
+from worker.heartbeat import Heartbeat
+from worker.session import EngineSession
+
+LEFT_ALONE_SECONDS = 60.0  # after that a worker tries again: its engine may have been updated since
+MAX_LAST_LINES = 20
+
+
+class Interrupted(Exception):
+    """The work on a row must end before it is done: its lease is lost, or the worker is to stop."""
+
+
+class Job(Protocol):
+    """One kind of work, as the loop of `worker.runner` does it row by row.
+
+    The loop claims a row and renews its lease while `work` runs; it lets the row go where that was interrupted, and
+    gives it up where anything went wrong. A lease that is lost is left as it is: another attempt has the row.
+    """
+
+    def claim(self) -> Lease | None:
+        """Claim the next row for this worker; None where there is none."""
+
+    def resume(self) -> Lease | None:
+        """Return the lease of a row that this worker still has, after the database was away; None without any."""
+
+    def renew(self, *, lease: Lease) -> Beat:
+        """Extend a lease that is still held. Called from a thread of its own."""
+
+    def work(self, lease: Lease, heartbeat: Heartbeat) -> None:
+        """Do the work and end the row, or leave it to others. Raises Interrupted, and LeaseLost for a late write."""
+
+    def let_go(self, lease: Lease, reason: str) -> None:
+        """Give the row back in good order: the attempt does not count against it."""
+
+    def fail(self, lease: Lease, reason: str) -> None:
+        """Give the row up: the attempt ended badly."""
+
+
+class Station:
+    """A worker with its one engine session, at which its jobs work in turn."""
+
+    def __init__(self, *, worker: Worker, hardware: Mapping[str, Any], session: EngineSession) -> None:
+        self.worker = worker
+        self.session = session
+        self.is_stopping = False  # no Event: a signal handler sets it, and may not wait for an Event's lock
+        self.rests_until = float("-inf")  # monotonic
+        self._hardware = hardware
+        self._left_alone: dict[tuple[str, int], float] = {}  # until when, monotonic
+
+    def must_end(self, heartbeat: Heartbeat) -> bool:
+        return self.is_stopping or heartbeat.must_stop
+
+    def check(self, heartbeat: Heartbeat) -> None:
+        """Raise Interrupted where the work must end: what an engine gave may be that of one called off."""
+        if self.must_end(heartbeat):
+            raise Interrupted
+
+    def find_refusal(self, serving: Serving) -> str | None:
+        """Say why this worker cannot honour the profile; None where it can."""
+        return find_profile_refusal(
+            parse_profile(serving.profile_settings),
+            self._hardware,
+            host=self.worker.host,
+            self_test_result=self_test_result(self.worker.pk),
+        )
+
+    def note(self, text: str) -> None:
+        """Say what the worker does."""
+        beat(worker=self.worker, note=text)
+
+    def leave_alone(self, noun: str, key: int, why: str) -> None:
+        """Leave a run, or a probe, to others for a while, and say why."""
+        self.skip(noun, key)
+        leave_alone(worker=self.worker, noun=noun, key=key, why=why)
+
+    def skip(self, noun: str, key: int) -> None:
+        """Claim nothing of a run, or of a probe, for a while."""
+        self._left_alone[noun, key] = time.monotonic() + LEFT_ALONE_SECONDS
+
+    def left_alone(self, noun: str) -> frozenset[int]:
+        """Return the ids of those that this worker claims nothing of at present."""
+        now = time.monotonic()
+        self._left_alone = {place: until for place, until in self._left_alone.items() if until > now}
+        return frozenset(key for kind, key in self._left_alone if kind == noun)
+
+    @property
+    def is_resting(self) -> bool:
+        return time.monotonic() < self.rests_until
+
+    @property
+    def is_picky(self) -> bool:
+        """Whether its note says why it does not work on what waits."""
+        now = time.monotonic()
+        return self.is_resting or any(until > now for until in self._left_alone.values())
+
+
+def describe_failure(failure: EngineFailure) -> str:
+    """Say what happened, and give the end of what the engine itself said."""
+    lines = "\n".join(failure.last_words.splitlines()[-MAX_LAST_LINES:])
+    return f"{failure.detail}\n{lines}".strip()
+
+
+def make_request(case: CaseToDecode, sampling: Mapping[str, Any], *, place: int | None = None) -> DecodeRequest:
+    """Ask for a case under its own seed; place: what its outcome is found by, where that is not the case's index."""
+    return DecodeRequest(
+        case_index=case.index if place is None else place,
+        messages=case.messages,
+        tools=case.tools,
+        sampling={**sampling, "seed": case.seed},
+    )
