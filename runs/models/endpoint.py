@@ -8,18 +8,42 @@ class Endpoint(models.Model):
 
     class Engine(models.TextChoices):
         VLLM = "vllm", "vLLM, in a process of the worker's own"
+        OPENAI = "openai", "a server that others run, which speaks OpenAI's protocol"
         IMPORTED = "imported", "another tool's log: nothing is decoded here"
+
+    class Api(models.TextChoices):
+        CHAT = "chat", "chat completions"
+        COMPLETIONS = "completions", "completions"
+        RESPONSES = "responses", "the Responses API"
 
     slug = models.SlugField(max_length=80, unique=True)
     engine = models.CharField(max_length=20, choices=Engine.choices, default=Engine.VLLM)
     model_path = models.CharField(max_length=500, blank=True, help_text="a folder on the worker")
-    model_repo = models.CharField(max_length=200, blank=True, help_text="a repository on a model hub")
+    model_repo = models.CharField(
+        max_length=200, blank=True, help_text="a repository on a model hub; of a server of others, the name to ask for"
+    )
     model_revision = models.CharField(max_length=100, blank=True)
     dtype = models.CharField(max_length=20)
     quantization = models.CharField(max_length=40, blank=True)
     line = models.CharField(max_length=80, help_text="the series that the model belongs to")
-    max_model_len = models.PositiveIntegerField(default=2048)
+    max_model_len = models.PositiveIntegerField(default=2048, null=True, help_text="null: a server of others decides")
     pool = models.CharField(max_length=40, default="default", help_text="the workers that serve it")
+    base_url = models.CharField(max_length=500, blank=True, help_text="of a server of others, without /chat/completions")
+    api = models.CharField(max_length=20, choices=Api.choices, default=Api.CHAT)
+    auth = models.CharField(max_length=200, blank=True, help_text="where a worker reads the key: a variable or a file")
+    headers = models.JSONField(default=dict, help_text='name → a constant, or {"env": variable of the worker}')
+    extra_body = models.JSONField(default=dict, help_text="fields that go into the body of every call")
+    concurrency = models.PositiveIntegerField(default=8, help_text="calls in flight; one under the class alone")
+    reference = models.ForeignKey(
+        "self", on_delete=models.PROTECT, null=True, related_name="+", help_text="ours, which serves the same weights"
+    )
+    bypass = models.ForeignKey(
+        "self", on_delete=models.PROTECT, null=True, related_name="+", help_text="the same model without the gateway"
+    )
+    rescores = models.BooleanField(default=True, help_text="runs the reference set by itself after a rotation")
+    n_failures = models.PositiveIntegerField(default=0, help_text="failed calls in a row, as workers told last")
+    rests_until = models.DateTimeField(null=True, help_text="no call is made before; null: it is not resting")
+    rest_reason = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -33,6 +57,11 @@ class Endpoint(models.Model):
 
     def __str__(self) -> str:
         return self.slug
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether others run the server: who answered is what the server says, and nothing of it is attested."""
+        return self.engine == self.Engine.OPENAI
 
     @property
     def model_name(self) -> str:

@@ -64,6 +64,9 @@ class Response(models.Model):
     is_vouched = models.BooleanField(
         default=True, help_text="false where the engine's self-check no longer gave the same bits"
     )
+    call = models.JSONField(
+        null=True, help_text="how the call to a server of others went (contract.call.CallFacts); null: none was made"
+    )
     recorded_at = models.DateTimeField(db_default=Now())
 
     class Meta:

@@ -47,6 +47,11 @@ class Run(models.Model):
         related_name="runs",
         help_text="the log that it was read from",
     )
+    is_reported = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="who served it is what a log or a server of others says; nothing of it is attested",
+    )
     log_ids = models.JSONField(default=list, help_text="digests of what its eval is told by, in whatever form logged")
     log_digest = models.CharField(max_length=64, blank=True, help_text="of its log's answers and their scores")
     status = models.CharField(max_length=20, choices=Status.choices, default=Status.QUEUED)

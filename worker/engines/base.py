@@ -73,6 +73,21 @@ class EngineTimeout(EngineFailure):
         super().__init__("timeout", detail, last_words=last_words, in_flight=in_flight)
 
 
+class EndpointRefused(EngineFailure):
+    """A server of others takes no call of this run at all: another try is as useless for every other case."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__("call_refused", detail)
+
+
+class EndpointRests(EngineFailure):
+    """A server of others failed too often in a row; no call is made to it for `seconds`."""
+
+    def __init__(self, detail: str, *, seconds: float) -> None:
+        super().__init__("call_failed", detail)
+        self.seconds = seconds
+
+
 class Engine(Protocol):
     """One engine process. Every method but `abort` and `last_words` belongs to one thread."""
 

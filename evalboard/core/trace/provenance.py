@@ -16,6 +16,12 @@ ERROR_CODES = {
     "out_of_memory": "The engine ran out of memory on this case.",
     "timeout": "The engine did not answer in time.",
     "worker_crash": "The worker died with this case in flight, three times.",
+    "call_failed": "No call to the endpoint came through, though it was tried again.",
+    "call_refused": "The endpoint refused this request.",
+    "not_json": "The endpoint answered with something that is no JSON.",
+    "cut_short": "The endpoint's answer ended in the middle.",
+    "too_large": "The endpoint's answer was longer than 32 MiB.",
+    "no_answer": "The endpoint's answer holds no text and no reason why it ended.",
     "source_error": "The tool whose log was imported recorded an error here.",
     "not_in_log": "The imported log has no response of this case.",
 }
