@@ -38,6 +38,19 @@ def refusal(*, hosts: Sequence[str], debug: bool, secret_key: str, https: bool |
     return None
 
 
+def endpoint_hosts(named: Sequence[str], *, hosts: Sequence[str]) -> frozenset[str]:
+    """Return which hosts endpoints of others may have: `host` or `host:port`, in small letters; `*` every public one.
+
+    `named` is empty where nobody has named any. Then an installation that only this machine reaches may call every
+    public host and this machine, and one that other machines reach may call none: not all its people are its admins.
+    """
+    plain = [host.strip().casefold().rstrip(".") for host in named]
+    if not any(plain):
+        return frozenset(("*", "127.0.0.1", "localhost", "::1")) if set(hosts) <= set(LOCAL_HOSTS) else frozenset()
+    # An IPv6 address stands in brackets where a port follows it.
+    return frozenset(host[1:-1] if host.startswith("[") and host.endswith("]") else host for host in plain if host)
+
+
 def secret_weakness(secret_key: str) -> str | None:
     """What makes a key guessable, as words that follow its name; None where nothing shows."""
     if not secret_key:

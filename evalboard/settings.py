@@ -90,6 +90,9 @@ try:
     # Hosts that webhooks may reach though their addresses are private.
     _private_hosts: list[str] = env.list("EVALBOARD_WEBHOOK_ALLOW_PRIVATE", [])
     WEBHOOK_ALLOW_PRIVATE = frozenset(host.strip().casefold().rstrip(".") for host in _private_hosts)
+    # Hosts that endpoints of others may have, and where a worker finds files with their keys.
+    ENDPOINT_HOSTS = safety.endpoint_hosts(env.list("EVALBOARD_ENDPOINT_HOSTS", []), hosts=HOSTS)
+    SECRETS_DIR = Path(env.str("EVALBOARD_SECRETS_DIR", "/run/secrets"))
     OIDC = oidc.read(env)
 except (EnvError, ValueError) as problem:  # ValueError: a file that NAME_FILE names cannot be read
     raise ImproperlyConfigured(f"A setting cannot be read: {problem}") from problem
@@ -329,6 +332,7 @@ LOGGING = {
     "root": {"handlers": ["console"], "level": "INFO"},
     "loggers": {
         "axes": {"level": "ERROR"},  # names what was typed as a name; runs.login_guard says the same without
+        "httpcore": {"level": "WARNING"},  # the heads of answers otherwise, in which a server may echo a key
         "httpx": {"level": "WARNING"},  # the whole address of each request otherwise, a webhook's secret path included
     },
 }

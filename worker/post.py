@@ -12,7 +12,8 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-from runs.webhooks import Address, host_problem
+from runs.store import Address
+from runs.webhooks import host_problem
 
 CONNECT_SECONDS = 5.0
 ATTEMPT_SECONDS = 15.0  # connecting, TLS, sending and the answer's head together; the resolver gives up by itself

@@ -71,7 +71,7 @@ class EngineSession:
             self._hardware,
             dtype=dtype or serving.endpoint.dtype,
             quantization=serving.endpoint.quantization or None,
-            max_model_len=serving.endpoint.max_model_len,
+            max_model_len=serving.endpoint.max_model_len or 0,
             max_tokens=serving.max_tokens,
             stop=serving.stop,
         )

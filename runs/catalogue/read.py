@@ -35,7 +35,7 @@ def endpoint_row(endpoint: Endpoint) -> contract.Endpoint:
         dtype=endpoint.dtype,
         quantization=endpoint.quantization,
         line=endpoint.line,
-        max_model_len=endpoint.max_model_len,
+        max_model_len=endpoint.max_model_len or 0,
         pool=endpoint.pool,
     )
 

@@ -13,7 +13,7 @@ from evalboard.core.digest import digest_json
 from evalboard.core.document import storage_problems
 from evalboard.core.errors import InvalidInput
 from evalboard.core.suite import MAX_ID_CHARS
-from runs.importers import backends
+from runs.importers import backends, responses_api
 from runs.importers.completions import answers, content_text, count
 from runs.importers.field_values import mapping, objects, text, whole
 from runs.importers.records import Detail, LoggedCase, LoggedResponse, LoggedRun, Status
@@ -25,7 +25,7 @@ SAMPLING = {
     "top_k": (),
     "min_p": (),
     "seed": (),
-    "max_tokens": ("max_completion_tokens",),
+    "max_tokens": ("max_completion_tokens", "max_output_tokens"),
     "stop": (),
     "n": (),
     "frequency_penalty": (),
@@ -84,6 +84,8 @@ def read_call(
     Raises InvalidInput, without the file's name, for what is neither.
     """
     headers, base_url = headers or {}, backends.address(url)
+    if responses_api.is_response(body):
+        body = responses_api.as_completion(body)
     messages, tools = prompt(request), tuple(objects(request.get("tools"), "tools"))
     served_by = backends.served_by(headers=headers, body=body, base_url=base_url)
     usage = mapping(body.get("usage"), "usage")
@@ -131,6 +133,8 @@ def prompt(request: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     An old completion's prompt becomes one user message. Fields that are null are left out, and content that is given
     as parts of text alone becomes one text, so that one prompt written in two ways is one prompt.
     """
+    if request.get("messages") is None and request.get("input") is not None:
+        request = {"messages": responses_api.messages(request["input"])}
     if request.get("messages") is not None:
         messages: tuple[Mapping[str, Any], ...] = tuple(map(_message, objects(request["messages"], "messages")))
     else:

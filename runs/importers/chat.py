@@ -1,4 +1,4 @@
-"""Raw answers of OpenAI-compatible servers: chat completions or old completions in lines, and event streams.
+"""Raw answers of OpenAI-compatible servers: chat completions, old ones or the Responses API in lines; event streams.
 
 A line is a response as it came, or an object with `request`, `response` and what else the caller kept of the call.
 """
@@ -48,13 +48,13 @@ def _is_chat(file: LogFile) -> bool:
 
 
 def _is_body(line: Mapping[str, Any]) -> bool:
-    return isinstance(line.get("choices"), list) or is_chunk(line)
+    return isinstance(line.get("choices"), list) or line.get("object") == "response" or is_chunk(line)
 
 
 def _is_wrapped(line: Mapping[str, Any]) -> bool:
     """Whether a caller put the response beside the request and its own facts."""
     request, response = line.get("request"), line.get("response")
-    has_request = isinstance(request, Mapping) and ("messages" in request or "prompt" in request)
+    has_request = isinstance(request, Mapping) and bool({"messages", "prompt", "input"} & set(request))
     return has_request or (isinstance(response, Mapping) and ("choices" in response or "error" in response))
 
 

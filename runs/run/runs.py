@@ -101,7 +101,7 @@ def find_order(
         fields["priority"] = f"Must be one of: {', '.join(Priority.values)}."
     if not 1 <= repeats <= MAX_REPEATS:
         fields["repeats"] = f"Must be a whole number from 1 to {MAX_REPEATS}."
-    if version.max_tokens >= target.max_model_len:
+    if target.max_model_len is not None and version.max_tokens >= target.max_model_len:
         fields["suite"] = (
             f"Its answers of {version.max_tokens} tokens leave no room for a prompt in the endpoint's context of "
             f"{target.max_model_len}."

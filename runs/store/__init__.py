@@ -1,4 +1,5 @@
-"""What every slice stands on: statements to the database, packed columns, trace blocks, a run's history."""
+"""What every slice stands on: statements to the database, packed columns, trace blocks, a run's history, and which
+addresses its machines may be sent to."""
 
 from runs.store import bulk, changes, history, imported, own_process, stored_columns, stored_traces, traces
 from runs.store.imported import NOT_IN_LOG
@@ -7,11 +8,13 @@ from runs.store.statements import limit_statements, newest_page, storable, take_
 from runs.store.stored_columns import NO_BUCKET, Digests, Indexes, columns_digest, packed_digest, score_digest
 from runs.store.stored_traces import BLOCKS, TracePair, TracePlace
 from runs.store.traces import Key, Place
+from runs.store.web_addresses import Address, endpoint_host_problem, is_public
 
 __all__ = [
     "BLOCKS",
     "NOT_IN_LOG",
     "NO_BUCKET",
+    "Address",
     "Digests",
     "Indexes",
     "Key",
@@ -21,8 +24,10 @@ __all__ = [
     "bulk",
     "changes",
     "columns_digest",
+    "endpoint_host_problem",
     "history",
     "imported",
+    "is_public",
     "limit_statements",
     "newest_page",
     "own_place",

@@ -3,14 +3,13 @@
 from runs.webhooks import news, outbox
 from runs.webhooks.outbox import OFF_AFTER, Delivery
 from runs.webhooks.read import webhook_rows
-from runs.webhooks.web_address import Address, host_problem
+from runs.webhooks.web_address import host_problem
 from runs.webhooks.webhooks import EVENTS, LONGEST_URL, create_webhook, delete_webhook, send_test, switch_on
 
 __all__ = [
     "EVENTS",
     "LONGEST_URL",
     "OFF_AFTER",
-    "Address",
     "Delivery",
     "create_webhook",
     "delete_webhook",

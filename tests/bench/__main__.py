@@ -31,7 +31,7 @@ from tests.bench.yardstick import read_yardstick
 
 ROOT = Path(__file__).resolve().parents[2]
 WITH_DATABASE = ("run", "store", "size", "team", "compare", "browser", "imports", "peers", "api", "pages", "sign_in")
-WITHOUT_DATABASE = ("cli", "sampled", "verdict", "probes", "truth")
+WITHOUT_DATABASE = ("cli", "sampled", "verdict", "probes", "truth", "endpoints")
 PARTS = (*WITH_DATABASE, *WITHOUT_DATABASE)
 
 

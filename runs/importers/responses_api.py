@@ -1,0 +1,114 @@
+"""An answer of OpenAI's Responses API, put into the form of a chat completion, which `completions` reads."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from runs.importers.field_values import mapping, objects, rows, text
+
+# Why an answer ended before its time, by the words of chat completions.
+_REASONS = {"max_output_tokens": "length", "max_tokens": "length"}
+_AS_THEY_ARE = ("id", "model", "system_fingerprint", "provider", "extra_fields", "seed", "prompt_token_ids")
+
+
+def is_response(body: Mapping[str, Any]) -> bool:
+    """Tell whether a body is one of the Responses API."""
+    return body.get("object") == "response" or ("choices" not in body and isinstance(body.get("output"), list))
+
+
+def as_completion(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body as a chat completion: of one choice, or of none where it failed.
+
+    Raises InvalidInput, without the file's name, for what is no such body.
+    """
+    usage = mapping(body.get("usage"), "usage")
+    completion = {name: body[name] for name in _AS_THEY_ARE if name in body}
+    completion["created"] = body.get("created_at")
+    completion["usage"] = {
+        "prompt_tokens": usage.get("input_tokens"),
+        "completion_tokens": usage.get("output_tokens"),
+    }
+    if body.get("error"):
+        return completion | {"error": body["error"]}
+    output = objects(body.get("output"), "output")
+    status = text(body.get("status"))
+    if status in ("failed", "cancelled"):
+        return completion | {"error": f"The response is given as {status}."}
+    return completion | {"choices": [_choice(output, _finish_reason(body, status, output))]}
+
+
+def messages(given: Any) -> list[dict[str, Any]]:
+    """Return what a request was asked by, its `input`, as messages. Raises InvalidInput for what is neither."""
+    if isinstance(given, str):
+        return [{"role": "user", "content": given}]
+    items = objects(given, "input")
+    return [{name: _content(value) for name, value in item.items() if name != "type"} for item in items]
+
+
+def _content(value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    kinds = ("input_text", "output_text")
+    return [
+        {"type": "text", "text": part.get("text")} if isinstance(part, Mapping) and part.get("type") in kinds else part
+        for part in value
+    ]
+
+
+def _finish_reason(body: Mapping[str, Any], status: str, output: list[Mapping[str, Any]]) -> str | None:
+    if status == "incomplete":
+        reason = text(mapping(body.get("incomplete_details"), "incomplete_details").get("reason"))
+        return _REASONS.get(reason, reason) or None
+    if status != "completed":  # still being made when it was written down
+        return None
+    kinds = {item.get("type") for item in output}
+    return "tool_calls" if "function_call" in kinds and "message" not in kinds else "stop"
+
+
+def _choice(output: list[Mapping[str, Any]], finish_reason: str | None) -> dict[str, Any]:
+    parts = [
+        part
+        for item in output
+        if item.get("type") == "message"
+        for part in objects(item.get("content"), "output.content")
+    ]
+    called = [
+        {"type": "function", "function": {"name": item.get("name"), "arguments": item.get("arguments")}}
+        for item in output
+        if item.get("type") == "function_call"
+    ]
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": "".join(text(part.get("text")) for part in parts if part.get("type") == "output_text"),
+        "refusal": "".join(text(part.get("refusal")) for part in parts) or None,
+        "tool_calls": called,
+    }
+    thought = [words for item in output if item.get("type") == "reasoning" for words in _thoughts(item)]
+    if thought:
+        message["reasoning"] = "\n".join(thought)
+    entries = [_entry(entry) for part in parts for entry in rows(part.get("logprobs"), "output.content.logprobs")]
+    logprobs = {"content": entries} if entries else None
+    return {"index": 0, "finish_reason": finish_reason, "message": message, "logprobs": logprobs}
+
+
+def _thoughts(item: Mapping[str, Any]) -> Iterator[str]:
+    """What a model thought: its own words where they are given, else their summary."""
+    for name in ("content", "summary"):
+        words = [text(part.get("text")) for part in objects(item.get(name), f"output.{name}")]
+        if any(words):
+            yield from words
+            return
+
+
+def _entry(entry: Any) -> Any:
+    """A token whose bytes are left out here as an empty list is told by its text, as its alternatives are."""
+    if not isinstance(entry, Mapping):
+        return entry
+    others = entry.get("top_logprobs")
+    listed = [_bare(other) for other in others] if isinstance(others, list) else others
+    return {**_bare(entry), "top_logprobs": listed}
+
+
+def _bare(entry: Any) -> Any:
+    if isinstance(entry, Mapping) and entry.get("token") and not entry.get("bytes"):
+        return {**entry, "bytes": None}
+    return entry

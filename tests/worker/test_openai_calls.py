@@ -1,0 +1,380 @@
+"""Calls to a server of others over real sockets: what comes back of answers, and what of everything that breaks."""
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.scripted import (
+    Received,
+    Reply,
+    ScriptedServer,
+    cut,
+    drip,
+    hang,
+    html,
+    huge,
+    ok,
+    redirect,
+    refusing,
+    reset,
+    rotating,
+    status,
+    truncated_json,
+    unknown_parameter,
+)
+from tests.scripted_answers import Answerer
+from tests.servers import free_port
+from tests.worker.openai_cases import SAMPLING, answered, decode, failed, opened, questions
+from worker.engines.base import DecodeRequest, EndpointRefused, EndpointRests
+
+CASE = questions(1)[0]
+
+
+def test_an_answer_is_read_as_a_log_of_it_would_be() -> None:
+    before = datetime.now(UTC)
+    with ScriptedServer(ok(headers={"X-Request-Id": "req-7", "X-Evalboard-Backend": "blue"}, seed=42)) as server:
+        (outcome,) = decode(server)
+    response, call = answered(outcome).response, answered(outcome).call
+    (received,) = server.requests
+    assert received.path == "/v1/chat/completions"
+    assert received.body["model"] == "their-model"
+    assert (response.case_id, response.repeat, response.flags) == ("", 1, ())
+    assert response.text == received.good["choices"][0]["message"]["content"]
+    assert (response.finish_reason, response.seed, response.n_tokens, response.n_prompt_tokens) == ("stop", 42, 8, 5)
+    positions = response.positions
+    assert positions is not None
+    assert [position.token.decode() for position in positions] == [word + " " for word in response.text.split()]
+    assert {len(position.alternatives) for position in positions} == {2}
+    assert not positions.has_ids
+    assert (response.served_by.key, response.served_by.key_from) == ("blue", "x-evalboard-backend")
+    assert before <= call.started_at <= call.ended_at <= datetime.now(UTC)
+    assert call.started_at.tzinfo is not None
+    assert call.model_dump(exclude={"started_at", "ended_at"}) == {
+        "n_tries": 1,
+        "status": 200,
+        "response_id": received.good["id"],
+        "request_id": "req-7",
+        "seed_echoed": 42,
+        "system_fingerprint": "fp-a",
+        "backend": "blue",
+        "backend_from": "x-evalboard-backend",
+        "model_reported": "their-model",
+        "n_tokens": 8,
+        "n_prompt_tokens": 5,
+        "left_out": (),
+    }
+
+
+def test_a_vllm_is_known_by_its_list_of_models_and_gives_token_ids() -> None:
+    with ScriptedServer(answerer=Answerer(is_vllm=True)) as server:
+        (outcome,) = decode(server)
+    response = answered(outcome).response
+    assert server.looks == ["/v1/models"]
+    assert server.requests[0].body["return_token_ids"] is True
+    assert server.requests[0].body["top_k"] == 0
+    assert response.positions is not None
+    assert response.positions.has_ids
+    assert response.prompt_token_ids == (1, 2, 3, 4, 5)
+
+
+def test_a_vllm_behind_a_gateway_is_known_by_its_fingerprint_and_asked_again_in_full() -> None:
+    """Its first answer may be decoded by the model's own top_k, which the profile did not say."""
+    with ScriptedServer(answerer=Answerer(fingerprint="vllm-0.32.0-ac2590de")) as server:
+        outcomes = decode(server, questions(3))
+    assert ["top_k" in received.body for received in server.requests] == [False, True, True, True]
+    for outcome in outcomes:
+        assert (answered(outcome).call.n_tries, answered(outcome).response.flags) == (1, ())
+
+
+@pytest.mark.parametrize("api", ["completions", "responses"])
+def test_the_other_apis_give_the_same_shape(api: str) -> None:
+    with ScriptedServer() as server:
+        (outcome,) = decode(server, api=api)
+    response, call = answered(outcome).response, answered(outcome).call
+    assert server.requests[0].path == f"/v1/{api}"
+    assert (len(response.text.split()), response.finish_reason, call.n_tokens, call.n_prompt_tokens) == (
+        8,
+        "stop",
+        8,
+        5,
+    )
+    assert response.positions is not None
+    assert len(response.positions) == 8
+    if api == "responses":
+        assert (response.reasoning, response.seed, call.left_out) == ("It thought.", None, ("seed",))
+
+
+def test_an_answer_of_the_responses_api_that_was_cut_says_so() -> None:
+    with ScriptedServer() as server:
+        (outcome,) = decode(server, questions(1, max_tokens=3), api="responses")
+    assert (answered(outcome).response.finish_reason, answered(outcome).call.n_tokens) == ("length", 3)
+
+
+def test_reasoning_and_missing_logprobs_are_no_failure() -> None:
+    message = {"role": "assistant", "content": "4", "reasoning_content": "2 and 2"}
+    body = {"id": "a", "model": "m", "choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
+    with ScriptedServer(Reply(body)) as server:
+        (outcome,) = decode(server)
+    response, call = answered(outcome).response, answered(outcome).call
+    assert (response.text, response.reasoning, response.positions) == ("4", "2 and 2", None)
+    assert (call.seed_echoed, call.n_tokens, call.backend_from) == (None, None, "base_url")
+
+
+def test_a_case_that_cannot_be_sent_is_refused_and_the_others_are_not() -> None:
+    system = DecodeRequest(case_index=1, messages=[{"role": "system", "content": "Hm."}], sampling=SAMPLING)
+    with ScriptedServer() as server:
+        first, second = decode(server, [CASE, system], api="completions")
+    answered(first)
+    assert (failed(second).code, len(server.requests)) == ("call_refused", 1)
+
+
+# What each fault ends as, and after how many calls.
+WITHOUT_REASON = {"choices": [{"index": 0, "finish_reason": None, "message": {"role": "assistant", "content": "Half"}}]}
+FAULTS: dict[str, tuple[Reply, str, int, str]] = {
+    "html with 200": (html(), "not_json", 1, "begins: <!doctype html>"),
+    "an empty answer": (Reply(b""), "not_json", 1, "empty"),
+    "truncated json": (truncated_json(), "cut_short", 1, "ends in its middle"),
+    "a list": (Reply(b"[1]"), "no_answer", 1, "no object"),
+    "no choices": (Reply({"id": "a", "choices": []}), "no_answer", 1, "no choice"),
+    "choices of another kind": (Reply({"choices": "none"}), "no_answer", 1, "cannot be read"),
+    "tokens of another kind": (
+        ok(choices=[{"finish_reason": "stop", "message": {"content": "a"}, "logprobs": {"content": [{"token": 1}]}}]),
+        "no_answer",
+        1,
+        "must be a text",
+    ),
+    "an error with 200": (Reply({"error": {"message": "out of luck"}}), "call_refused", 1, "out of luck"),
+    "an error within a choice": (ok(choices=[{"error": {"message": "filtered"}}]), "call_refused", 1, "filtered"),
+    "no finish reason": (ok(**WITHOUT_REASON), "no_answer", 1, "does not say why it ended"),
+    "a long answer": (huge(), "too_large", 1, "104,857,700 bytes"),
+    "a long answer, packed": (huge(40 * 2**20, is_packed=True), "too_large", 1, "32 MiB"),
+    "packed and damaged": (
+        Reply(b"no gzip", headers={"Content-Encoding": "gzip"}),
+        "not_json",
+        1,
+        "cannot be unpacked",
+    ),
+    "packed by what was not wanted": (Reply(b"??", headers={"Content-Encoding": "br"}), "not_json", 1, "br"),
+    "a refusal of this case": (status(400, words="Bad tools."), "call_refused", 1, "Bad tools."),
+    "413": (status(413), "call_refused", 1, "It answered 413"),
+    "too long a prompt": (
+        status(400, words="This model's maximum context length is 4096 tokens."),
+        "prompt_too_long",
+        1,
+        "4096",
+    ),
+    "a moderated prompt": (status(403, words="Your input was flagged."), "call_refused", 1, "flagged"),
+    "429 for ever": (status(429, {"Retry-After": "0"}), "call_failed", 4, "Tried 4 times. It answered 429"),
+    "503 for ever": (status(503), "call_failed", 4, "Tried 4 times. It answered 503"),
+    "resets for ever": (reset(), "call_failed", 4, "Tried 4 times. No answer came"),
+    "cut in the middle for ever": (cut(), "cut_short", 4, "within the answer"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_ends_as_its_code_and_never_as_an_answer(name: str) -> None:
+    reply, code, n_calls, words = FAULTS[name]
+    with ScriptedServer(reply) as server:
+        (outcome,) = decode(server)
+    assert failed(outcome).code == code
+    assert words in failed(outcome).detail
+    assert len(server.requests) == n_calls
+
+
+@pytest.mark.parametrize("first", [status(429, {"Retry-After": "0"}), status(503), status(408), reset(), cut()])
+def test_what_passes_is_tried_again_and_the_answer_is_marked(first: Reply) -> None:
+    with ScriptedServer([first, ok()]) as server:
+        (outcome,) = decode(server)
+    assert (answered(outcome).response.flags, answered(outcome).call.n_tries) == (("retried",), 2)
+
+
+def test_a_gateways_word_for_a_failure_behind_it_is_taken() -> None:
+    """OpenRouter answers 200, and gives the status of the server behind it in the body."""
+    behind = Reply({"error": {"code": 502, "message": "Provider returned error"}})
+    with ScriptedServer([behind, ok()]) as server:
+        (outcome,) = decode(server)
+    assert answered(outcome).call.n_tries == 2
+
+
+def test_a_servers_wish_is_waited_out_up_to_a_minute() -> None:
+    wishes = [{"Retry-After": "7"}, {"Retry-After": "900"}, {"x-ratelimit-reset-requests": "1m2.5s"}]
+    waits: list[float] = []
+    with ScriptedServer([*(status(429, wish) for wish in wishes), ok()]) as server:
+        (outcome,) = decode(server, waits=waits)
+    assert answered(outcome).call.n_tries == 4
+    asked = [wait for n, wait in enumerate(waits) if n == 0 or wait != pytest.approx(waits[n - 1], abs=1.0)]
+    assert asked == [7.0, 60.0]  # the third is the same minute
+
+
+def test_nobody_there_is_tried_again_and_then_said(settings: Any) -> None:
+    with ScriptedServer() as server:
+        server.base_url = f"http://127.0.0.1:{free_port()}/v1"
+        (outcome,) = decode(server)
+    assert failed(outcome).code == "call_failed"
+    assert "no connection to 127.0.0.1" in failed(outcome).detail
+
+
+@pytest.mark.parametrize("reply", [hang(), drip(), ok(seconds=30)])
+def test_a_call_ends_with_its_time_wherever_it_is(reply: Reply) -> None:
+    began = time.monotonic()
+    with ScriptedServer(reply) as server:
+        (outcome,) = decode(server, response_seconds=0.5)
+    assert (failed(outcome).code, len(server.requests)) == ("timeout", 1)
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (status(401, words="Incorrect API key provided."), "Incorrect API key"),
+        (status(402, words="Insufficient credits."), "Insufficient credits"),
+        (status(403, words="No access to this project."), "No access"),
+        (status(404, words="The model `their-model` does not exist."), "does not exist"),
+        (redirect("http://127.0.0.1:1/v1"), "redirects are not followed"),
+    ],
+)
+def test_a_refusal_that_hits_every_call_ends_all_of_them(reply: Reply, words: str) -> None:
+    with ScriptedServer(reply) as server, pytest.raises(EndpointRefused, match=words):
+        decode(server, questions(50), concurrency=4)
+    assert len(server.requests) <= 4
+
+
+def test_a_refusal_in_the_middle_leaves_what_was_answered() -> None:
+    outcomes = []
+    with ScriptedServer(rotating(6, ok(), status(401))) as server, opened(server) as engine:
+        with pytest.raises(EndpointRefused, match="401"):
+            outcomes.extend(engine.decode(questions(20)))
+        assert [answered(outcome).case_index for outcome in outcomes] == [0, 1, 2, 3, 4]
+
+
+def test_parameters_that_are_refused_are_left_out_once_and_for_all() -> None:
+    with ScriptedServer(refusing("top_k", "seed")) as server:
+        outcomes = decode(server, questions(5, top_k=20))
+    assert len(server.requests) == 7  # the first case taught both
+    for outcome in outcomes:
+        call, response = answered(outcome).call, answered(outcome).response
+        assert (set(call.left_out), call.n_tries) == ({"top_k", "seed"}, 1)
+        assert (response.seed, response.flags) == (None, ())
+
+
+def test_parameters_that_are_refused_to_many_calls_at_once_are_learnt_by_all() -> None:
+    with ScriptedServer(refusing("seed", "logprobs", "max_tokens")) as server:
+        outcomes = decode(server, questions(40), concurrency=8)
+        assert {answered(outcome).call.left_out for outcome in outcomes} <= {("seed", "logprobs"), ("logprobs", "seed")}
+        assert server.requests[-1].body["max_completion_tokens"] == 32
+    assert len(server.requests) <= 40 + 3 * 8
+
+
+def test_a_parameter_that_is_refused_though_it_was_left_out_refuses_the_case() -> None:
+    with ScriptedServer(unknown_parameter("seed")) as server:
+        (outcome,) = decode(server)
+    assert (failed(outcome).code, len(server.requests)) == ("call_refused", 2)
+
+
+def test_who_answers_and_from_where_is_read_of_each_answer() -> None:
+    cached = ok(headers={"x-litellm-cache-key": "k", "x-litellm-model-id": "d-1"})
+    script = rotating(3, cached, ok(system_fingerprint="fp-b", headers={"x-litellm-attempted-fallbacks": "1"}))
+    with ScriptedServer(script) as server:
+        outcomes = decode(server, questions(4))
+    assert [answered(outcome).response.flags for outcome in outcomes] == [("cached",)] * 2 + [("fallback",)] * 2
+    assert [answered(outcome).call.system_fingerprint for outcome in outcomes] == ["fp-a", "fp-a", "fp-b", "fp-b"]
+    assert [answered(outcome).call.backend_from for outcome in outcomes][::3] == ["litellm", "system_fingerprint"]
+
+
+def test_five_failed_tries_in_a_row_let_the_endpoint_rest() -> None:
+    with ScriptedServer(status(500)) as server, opened(server) as engine:
+        outcomes = []
+        with pytest.raises(EndpointRests, match="5 calls in a row failed; the last one: It answered 500") as rests:
+            outcomes.extend(engine.decode(questions(10)))
+        assert (rests.value.seconds, engine.n_failures) == (30.0, 5)
+        # The first case had its four tries; the second is still to be asked.
+        assert [(outcome.case_index, failed(outcome).code) for outcome in outcomes] == [(0, "call_failed")]
+        assert len(server.requests) == 5
+
+
+def test_after_a_rest_one_call_alone_is_tried() -> None:
+    with ScriptedServer(status(500)) as server, opened(server, concurrency=8, n_failures=6) as engine:
+        with pytest.raises(EndpointRests) as rests:
+            list(engine.decode(questions(10)))
+        assert (rests.value.seconds, engine.n_failures, len(server.requests)) == (120.0, 7, 1)
+
+
+def test_a_rested_endpoint_that_answers_is_called_as_ever() -> None:
+    with ScriptedServer(ok(seconds=0.05)) as server, opened(server, concurrency=4, n_failures=6) as engine:
+        outcomes = list(engine.decode(questions(12)))
+        assert (len(outcomes), engine.n_failures) == (12, 0)
+        assert server.most_at_once > 1
+
+
+def test_answers_between_failures_keep_the_circuit_closed() -> None:
+    def every_third_fails_for_ever(received: Received) -> Reply:
+        return status(500) if int(received.prompt.split()[1].rstrip("?")) % 3 == 2 else ok()
+
+    with ScriptedServer(every_third_fails_for_ever) as server, opened(server) as engine:
+        outcomes = sorted(engine.decode(questions(9)), key=lambda outcome: outcome.case_index)
+        assert [type(outcome).__name__ for outcome in outcomes] == ["Answered", "Answered", "Failed"] * 3
+        assert engine.n_failures == 4
+
+
+def test_calls_in_flight_are_as_many_as_wanted_and_connections_live_on() -> None:
+    taken = 0
+
+    def counted() -> Any:
+        nonlocal taken
+        for request in questions(60):
+            taken += 1
+            yield request
+
+    with ScriptedServer(ok(seconds=0.05)) as server, opened(server, concurrency=6) as engine:
+        for n_seen, _ in enumerate(engine.decode(counted()), start=1):
+            assert taken - n_seen <= 6 + 4  # read ahead by no more than what keeps the threads busy
+        assert len(server.requests) == 60
+        assert 2 <= server.most_at_once <= 6
+        assert server.n_connections <= 6 + 1  # and the look at the models
+    assert wait_until(lambda: server.n_open_connections == 0)
+
+
+@pytest.mark.parametrize("reply", [hang(), status(503, {"Retry-After": "50"})])
+def test_an_abort_ends_waits_at_once_and_leaves_the_engine_usable(reply: Reply) -> None:
+    import threading
+
+    with ScriptedServer(rotating(3, ok(), reply)) as server, opened(server, concurrency=2) as engine:
+        decoding = engine.decode(questions(20))
+        assert [next(decoding).case_index for _ in range(2)] in ([0, 1], [1, 0])
+        assert wait_until(lambda: len(server.requests) >= 4)
+        began = time.monotonic()
+        threading.Timer(0.1, engine.abort).start()
+        assert list(decoding) == []
+        assert time.monotonic() - began < 20
+        assert not [thread for thread in threading.enumerate() if thread.name.startswith("endpoint-call")]
+        server.script = ok()
+        engine._not_before = 0.0
+        assert len(list(engine.decode(questions(3)))) == 3
+
+
+def test_an_abort_without_a_decode_does_nothing() -> None:
+    with ScriptedServer() as server, opened(server) as engine:
+        engine.abort()
+        assert len(list(engine.decode(questions(2)))) == 2
+        engine.abort()
+    engine.stop()
+
+
+def test_a_decode_that_nobody_reads_to_its_end_is_called_off() -> None:
+    with ScriptedServer(rotating(2, ok(), hang())) as server, opened(server, concurrency=3) as engine:
+        decoding = engine.decode(questions(9))
+        next(decoding)
+        decoding.close()  # type: ignore[attr-defined]
+        server.script = ok()
+        assert len(list(engine.decode(questions(2)))) == 2
+
+
+def wait_until(condition: Any) -> bool:
+    end = datetime.now(UTC) + timedelta(seconds=60)
+    while datetime.now(UTC) < end:
+        if condition():
+            return True
+        time.sleep(0.01)
+    return False

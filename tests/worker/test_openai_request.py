@@ -1,0 +1,202 @@
+"""What one call to a server of others says, and what a refusal of it teaches."""
+
+from typing import Any
+
+import pytest
+
+from worker.engines.base import DecodeRequest
+from worker.engines.openai_request import Built, Dialect, NotCallable, build, learn
+
+SAMPLING = {
+    "temperature": 0.7,
+    "top_p": 1.0,
+    "top_k": 0,
+    "min_p": 0.0,
+    "seed": 42,
+    "repetition_penalty": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.5,
+    "min_tokens": 0,
+    "ignore_eos": False,
+    "skip_special_tokens": True,
+    "logprobs": 3,
+    "max_tokens": 64,
+    "stop": ["\n\n"],
+}
+QUESTION = [{"role": "user", "content": "Why is the sky blue?"}]
+
+
+def call(
+    api: str = "chat",
+    *,
+    messages: list[dict[str, Any]] | None = None,
+    tools: list[Any] | None = None,
+    prompt_token_ids: list[int] | None = None,
+    extra_body: dict[str, Any] | None = None,
+    dialect: Dialect | None = None,
+    is_vllm: bool = False,
+    **sampling: Any,
+) -> Built:
+    request = DecodeRequest(
+        case_index=7,
+        messages=QUESTION if messages is None else messages,
+        sampling=SAMPLING | sampling,
+        tools=tools,
+        prompt_token_ids=prompt_token_ids,
+    )
+    return build(
+        request, api=api, model="m", extra_body=extra_body or {}, dialect=dialect or Dialect(), is_vllm=is_vllm
+    )
+
+
+def test_a_chat_has_the_usual_parameters_in_full_and_no_idle_ones():
+    built = call()
+    assert built.path == "/chat/completions"
+    assert built.body == {
+        "model": "m",
+        "messages": QUESTION,
+        "temperature": 0.7,
+        "top_p": 1.0,
+        "seed": 42,
+        "presence_penalty": 0.0,
+        "frequency_penalty": 0.5,
+        "stop": ["\n\n"],
+        "logprobs": True,
+        "top_logprobs": 3,
+        "max_tokens": 64,
+    }
+    assert (built.left_out, built.seed) == ((), 42)
+
+
+def test_what_asks_for_something_is_sent_to_everybody():
+    built = call(top_k=20, min_p=0.1, repetition_penalty=1.1, min_tokens=4, ignore_eos=True, skip_special_tokens=False)
+    sent = {"top_k": 20, "min_p": 0.1, "repetition_penalty": 1.1, "min_tokens": 4, "ignore_eos": True}
+    assert {**sent, "skip_special_tokens": False}.items() <= built.body.items()
+
+
+def test_a_vllm_is_sent_everything_for_its_defaults_are_the_models():
+    """`vllm serve` takes top_k and the like out of the model's generation_config.json where a call is silent."""
+    built = call(is_vllm=True)
+    idle = {"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0, "ignore_eos": False, "skip_special_tokens": True}
+    assert {**idle, "return_token_ids": True}.items() <= built.body.items()
+
+
+def test_constants_of_the_endpoint_decide_nothing_that_the_profile_or_the_call_does():
+    built = call(
+        top_k=9, extra_body={"top_k": -1, "temperature": 2.0, "provider": {"only": ["a"]}, "stream": True, "n": 4}
+    )
+    assert built.body["top_k"] == 9
+    assert built.body["temperature"] == 0.7
+    assert built.body["provider"] == {"only": ["a"]}
+    assert {"stream", "n"}.isdisjoint(built.body)
+
+
+def test_thinking_goes_where_each_api_has_it():
+    thinking = {"reasoning_effort": "low", "chat_template_kwargs": {"enable_thinking": False}}
+    chat = call(**thinking, reasoning_tags={"start": "<think>", "end": "</think>"})
+    assert thinking.items() <= chat.body.items()
+    assert chat.left_out == ("reasoning_tags",)
+    assert "reasoning_tags" not in chat.body
+    assert call("responses", reasoning_effort="low").body["reasoning"] == {"effort": "low"}
+
+
+def test_a_plain_completion_has_a_prompt_and_a_number_of_logprobs():
+    built = call("completions")
+    assert built.path == "/completions"
+    assert built.body["prompt"] == "Why is the sky blue?"
+    assert built.body["logprobs"] == 3
+    assert {"messages", "top_logprobs"}.isdisjoint(built.body)
+    assert call("completions", messages=[], prompt_token_ids=[5, 6]).body["prompt"] == [5, 6]
+
+
+@pytest.mark.parametrize(
+    ("api", "messages", "tools"),
+    [
+        ("completions", [{"role": "system", "content": "Be brief."}, *QUESTION], None),
+        ("completions", [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}], None),
+        ("completions", QUESTION, [{"type": "function"}]),
+        ("responses", [{"role": "tool", "content": "4", "tool_call_id": "a"}], None),
+        ("chat", [], None),
+    ],
+)
+def test_a_case_that_an_api_cannot_be_sent_is_refused_in_words(api: str, messages: Any, tools: Any):
+    with pytest.raises(NotCallable, match="API"):
+        call(api, messages=messages, tools=tools)
+
+
+def test_the_responses_api_has_its_own_names_and_no_seed():
+    tool = {"type": "function", "function": {"name": "add", "parameters": {}}}
+    built = call("responses", tools=[tool])
+    assert built.path == "/responses"
+    assert built.body == {
+        "model": "m",
+        "input": QUESTION,
+        "tools": [{"type": "function", "name": "add", "parameters": {}}],
+        "temperature": 0.7,
+        "top_p": 1.0,
+        "top_logprobs": 3,
+        "include": ["message.output_text.logprobs"],
+        "max_output_tokens": 64,
+        "store": False,
+    }
+    assert built.left_out == ("seed", "frequency_penalty", "stop")  # presence_penalty 0 asks for nothing
+    assert built.seed is None
+
+
+def refusal(words: str, **sampling: Any) -> Dialect | None:
+    return learn(Dialect(), call(top_k=20, **sampling), words)
+
+
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        ('{"error": {"message": "Unknown parameter: \'top_k\'.", "param": "top_k"}}', {"top_k"}),
+        ('{"error": {"message": "Unrecognized request argument supplied: top_k", "param": null}}', {"top_k"}),
+        ('{"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs"}]}', {"seed"}),
+        ("litellm.UnsupportedParamsError: openai does not support parameters: ['seed', 'top_k']", {"seed", "top_k"}),
+        ('{"error": {"message": "You are not allowed to request logprobs from this model"}}', {"logprobs"}),
+        (
+            '{"error": {"message": "Unsupported value: \'temperature\' does not support 0.7 with this model.", '
+            '"param": "temperature", "code": "unsupported_value"}}',
+            {"temperature"},
+        ),
+        ("Unsupported parameter: 'top_logprobs' is not supported with this model.", {"logprobs"}),
+    ],
+)
+def test_a_parameter_that_is_refused_by_name_is_left_out_and_said_so(words: str, refused: set[str]):
+    learnt = refusal(words)
+    assert learnt == Dialect(refused=frozenset(refused))
+    built = call(top_k=20, dialect=learnt)
+    assert set(built.left_out) == refused
+    assert not refused & set(built.body)
+    assert "top_logprobs" not in built.body or "logprobs" not in refused
+
+
+def test_a_limit_that_goes_by_another_name_is_sent_by_that_name():
+    words = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    learnt = refusal(words)
+    assert learnt == Dialect(is_completion_limit=True)
+    built = call(dialect=learnt)
+    assert built.body["max_completion_tokens"] == 64
+    assert "max_tokens" not in built.body
+    assert built.left_out == ()
+    assert learn(learnt, built, "Unknown parameter: 'max_completion_tokens'.") is None  # an answer without an end
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        '{"error": {"message": "max_tokens is too large: 64. This model has at most 16.", "param": "max_tokens"}}',
+        '{"error": {"message": "Invalid value for \'top_logprobs\': integer above maximum value."}}',
+        '{"error": {"message": "Unknown parameter: \'tools\'."}}',
+        '{"error": {"message": "messages[0] is not allowed to be empty"}}',
+        "",
+    ],
+)
+def test_a_refusal_that_is_about_a_value_teaches_nothing(words: str):
+    assert refusal(words) is None
+
+
+def test_what_was_learnt_already_is_learnt_no_more():
+    known = Dialect(refused=frozenset({"seed"}))
+    assert learn(known, call(dialect=known), "Unknown parameter: 'seed'.") is None

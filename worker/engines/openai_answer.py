@@ -1,0 +1,188 @@
+"""What a server's answer comes to: a response in the shape of logs, a failure of this case, of this try, or of the run.
+
+Answers are read by `runs.importers`, exactly as a log of the same call would be.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, NoReturn
+
+from evalboard.contract.call import CallFacts
+from evalboard.core.errors import InvalidInput
+from evalboard.core.trace import Failed
+from runs.importers import responses_api
+from runs.importers.calls import read_call
+from runs.importers.completions import count, error_words
+from runs.importers.field_values import mapping, shortened, text, whole
+from runs.importers.json_files import parse_value
+from runs.work.answered import Answered
+from worker.engines.base import EndpointRefused
+from worker.engines.named_secrets import Mask
+from worker.engines.openai_request import Built
+from worker.engines.openai_retries import RETRIED, TOO_MANY, wished_seconds
+from worker.engines.openai_wire import CallFailed, Reply, TryFailed
+
+# Every other call of the run would be refused as well: the key, the account, the model, the address.
+WHOLE_REFUSALS = frozenset({401, 402, 403, 404, 405})
+# A 403 that is about this prompt alone, as OpenRouter's moderation says it.
+ABOUT_THE_PROMPT = ("moderation", "flagged", "content policy", "content_policy", "safety")
+TOO_LONG = ("context_length", "context length", "maximum context", "prompt is too long", "max_model_len")
+MAX_DETAIL_CHARS = 1000
+MAX_ID_CHARS = 200
+REQUEST_IDS = ("x-request-id", "request-id", "apim-request-id", "x-litellm-call-id")
+
+
+class ParameterRefused(Exception):
+    """The server refuses a call by 400 or 422; `words` are its whole answer as text, which may name a parameter."""
+
+    def __init__(self, detail: str, *, words: str) -> None:
+        super().__init__(detail)
+        self.words = words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """When the last try of a call began and ended, and how many tries there were."""
+
+    started_at: datetime
+    ended_at: datetime
+    n_tries: int
+
+
+def read_body(reply: Reply, mask: Mask) -> dict[str, Any]:
+    """Return the body of an answer that is one.
+
+    Raises TryFailed, CallFailed, ParameterRefused or EndpointRefused, with the server's words and without secrets.
+    """
+    if not 200 <= reply.status < 300:
+        reply = _masked(reply, mask)
+        _refuse(reply.status, reply, _words(reply, mask))
+    try:
+        body = parse_value(mask.answer(reply.content), where="")
+    except InvalidInput:
+        raise _no_json(_masked(reply, mask)) from None
+    if not isinstance(body, dict):
+        raise CallFailed("no_answer", "The answer is JSON, but no object.")
+    if error_words(body) and not body.get("choices"):
+        reply = _masked(reply, mask)
+        error = body["error"] if isinstance(body.get("error"), Mapping) else {}
+        status = whole(error.get("code"))  # OpenRouter's way of passing on what the server behind it gave
+        _refuse(status if status is not None and status >= 400 else 400, reply, _words(reply, mask))
+    return body
+
+
+def read_answer(
+    case_index: int, reply: Reply, body: Mapping[str, Any], built: Built, timing: Timing, *, base_url: str, mask: Mask
+) -> Answered | Failed:
+    """Return the response in a body, or why there is none in it."""
+    headers = {name: mask.text(value) for name, value in reply.headers.items()}
+    if responses_api.is_response(body):
+        body = responses_api.as_completion(body)
+    try:
+        call = read_call(
+            place="",
+            request={"model": built.body["model"], "seed": built.seed},
+            body=body,
+            case_id="-",
+            headers=headers,
+            url=base_url,
+            seconds=(timing.ended_at - timing.started_at).total_seconds(),
+            started_at=timing.started_at,
+            finished_at=timing.ended_at,
+            flags=("retried",) if timing.n_tries > 1 else (),
+        )
+    except InvalidInput as problem:
+        return Failed(case_index, "no_answer", _detail(f"The answer cannot be read: {problem.detail}", mask))
+    response = call.responses[0]
+    if response.error:
+        words = response.error if body.get("choices") else "The answer holds no choice."
+        return Failed(case_index, "call_refused" if body.get("choices") else "no_answer", _detail(words, mask))
+    if not response.finish_reason:
+        return Failed(case_index, "no_answer", "The answer does not say why it ended, so that it may be part of one.")
+    usage, choice = mapping(body.get("usage"), "usage"), body["choices"][0]
+    served_by = response.served_by
+    seed = whole(body.get("seed"))
+    facts = CallFacts(
+        started_at=timing.started_at,
+        ended_at=timing.ended_at,
+        n_tries=timing.n_tries,
+        status=reply.status,
+        response_id=_id(body.get("id")),
+        request_id=_id(next((headers[name] for name in REQUEST_IDS if name in headers), "")),
+        seed_echoed=whole(choice.get("seed")) if seed is None else seed,
+        system_fingerprint=served_by.system_fingerprint,
+        backend=served_by.key,
+        backend_from=served_by.key_from,
+        model_reported=served_by.model,
+        n_tokens=count(usage.get("completion_tokens")),
+        n_prompt_tokens=count(usage.get("prompt_tokens")),
+        left_out=built.left_out,
+    )
+    return Answered(case_index=case_index, response=response, call=facts)
+
+
+def failed(case_index: int, code: str, words: str, mask: Mask) -> Failed:
+    """Return a case's failure, in words that hold no secret and are not too long."""
+    return Failed(case_index, code, _detail(words, mask))
+
+
+def _refuse(status: int, reply: Reply, words: str) -> NoReturn:
+    """Raise what a status that is no success comes to. `status` may be another than the reply's: one in its body."""
+    start = f"It answered {reply.status}" if status == reply.status else f"It answered {reply.status} with an error"
+    detail = _shown(f"{start}: {words}" if words else f"{start}.")
+    if 300 <= status < 400:
+        raise EndpointRefused(f"It answered {status}; redirects are not followed, so give the final address.")
+    is_about_prompt = status == 403 and any(word in words.lower() for word in ABOUT_THE_PROMPT)
+    if status in WHOLE_REFUSALS and not is_about_prompt:
+        raise EndpointRefused(detail)
+    if status in RETRIED:
+        wish = wished_seconds(reply.headers, datetime.now(UTC))
+        raise TryFailed("call_failed", detail, seconds=wish, is_limited=status == TOO_MANY)
+    if status in (400, 422):
+        raw = reply.content[:20_000].decode("utf-8", "replace")
+        if any(word in raw.lower() for word in TOO_LONG):
+            raise CallFailed("prompt_too_long", detail)
+        raise ParameterRefused(detail, words=raw)
+    raise CallFailed("call_refused", detail)
+
+
+def _masked(reply: Reply, mask: Mask) -> Reply:
+    """A reply that is no answer, without secrets: before anything is cut, so that no part of one is left over."""
+    content = mask.text(reply.content.decode("utf-8", "replace")).encode()
+    return replace(reply, content=content, headers={name: mask.text(value) for name, value in reply.headers.items()})
+
+
+def _words(reply: Reply, mask: Mask) -> str:
+    """The server's own words, of an error body in any of the usual forms, else the body's beginning."""
+    try:
+        body = parse_value(reply.content, where="")
+    except InvalidInput:
+        body = None
+    if isinstance(body, Mapping):
+        words = error_words(body) or text(body.get("message")) or text(body.get("detail"))
+        if words:
+            return mask.text(words)  # once more: JSON may spell a secret in another way
+    return " ".join(reply.content[:4000].decode("utf-8", "replace").split())
+
+
+def _no_json(reply: Reply) -> CallFailed:
+    content = reply.content.strip()
+    if content.startswith(b"{") and not content.endswith(b"}"):
+        return CallFailed("cut_short", f"The answer is JSON that ends in its middle, after {len(content):,} bytes.")
+    kind = reply.headers.get("content-type", "")[:100] or "nothing"
+    start = " ".join(content[:200].decode("utf-8", "replace").split())
+    words = f"The answer is no JSON; it calls itself {kind} and begins: {start}" if start else "The answer is empty."
+    return CallFailed("not_json", _shown(words))
+
+
+def _detail(words: str, mask: Mask) -> str:
+    return _shown(mask.text(words))
+
+
+def _shown(words: str) -> str:
+    return shortened("".join(char if char.isprintable() else " " for char in words), MAX_DETAIL_CHARS)
+
+
+def _id(value: Any) -> str:
+    return "".join(char for char in text(value) if char.isprintable())[:MAX_ID_CHARS]

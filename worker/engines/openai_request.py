@@ -1,0 +1,189 @@
+"""What one call to a server of others says: path and JSON body, out of a case, the profile's sampling and the endpoint.
+
+The usual parameters are sent in full. Those that only vLLM knows are sent in full to a vLLM, whose defaults come from
+the model's repository; to others only where they ask for something, for a neutral value asks for nothing. What a server
+refuses by name is left out of the calls that follow, and said so.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from runs.importers.completions import content_text
+from worker.engines.base import DecodeRequest
+
+PATHS = {"chat": "/chat/completions", "completions": "/completions", "responses": "/responses"}
+# Of vLLM's own parameters, the values that ask for nothing.
+NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "top_k": (0, -1),
+    "min_p": (0,),
+    "repetition_penalty": (1,),
+    "min_tokens": (0,),
+    "ignore_eos": (False,),
+    "skip_special_tokens": (True,),
+}
+USUAL = ("temperature", "top_p", "seed", "presence_penalty", "frequency_penalty")
+# The Responses API has neither these nor `stop`; where they ask for something, that is left out.
+NOT_IN_RESPONSES = {"seed": (None,), "presence_penalty": (0,), "frequency_penalty": (0,)}
+# Decided by the call itself, whatever an endpoint's extra body says.
+OWN = frozenset({"model", "messages", "prompt", "input", "tools", "stream", "stream_options", "n", "best_of"})
+# Under which of the profile's names a parameter goes, where it is called otherwise on the wire.
+PROFILE_NAMES = {
+    "top_logprobs": "logprobs",
+    "include": "logprobs",
+    "max_completion_tokens": "max_tokens",
+    "max_output_tokens": "max_tokens",
+    "reasoning": "reasoning_effort",
+}
+NEVER_LEFT_OUT = frozenset({"max_tokens"})  # an answer would be of any length
+REFUSAL = re.compile(
+    r"(?i)unknown|unrecogni[sz]ed|unsupported|not (currently )?support|(does|do)n.t support|not permitted|not allowed|"
+    r"unexpected|extra[_ ](inputs|forbidden|fields)|cannot find|no such"
+)
+
+
+class NotCallable(ValueError):
+    """This case cannot be put to the endpoint's API at all; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What a server turned out to take: settings of the profile that it refuses, and how it calls `max_tokens`."""
+
+    refused: frozenset[str] = frozenset()
+    is_completion_limit: bool = False  # max_completion_tokens in place of max_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """One call. `left_out` are the settings of the profile that it does not send; `seed` is the one that it does.
+
+    is_vllm: it says all that a vLLM wants to know.
+    """
+
+    path: str
+    body: dict[str, Any]
+    left_out: tuple[str, ...]
+    is_vllm: bool
+
+    @property
+    def seed(self) -> int | None:
+        return self.body.get("seed")
+
+
+def build(
+    request: DecodeRequest, *, api: str, model: str, extra_body: Mapping[str, Any], dialect: Dialect, is_vllm: bool
+) -> Built:
+    """Return the call for a case. Raises NotCallable."""
+    settings = dict(request.sampling)
+    wanted = _wanted(settings, in_full=is_vllm)
+    left_out = [name for name in wanted if name in dialect.refused]
+    wanted = {name: value for name, value in wanted.items() if name not in dialect.refused}
+    if "reasoning_tags" in settings:  # our own engine's: a server of others keeps the thinking apart or does not
+        left_out.append("reasoning_tags")
+    if api == "responses":
+        left_out += [name for name, none in NOT_IN_RESPONSES.items() if wanted.get(name) not in (None, *none)]
+        left_out += ["stop"] if "stop" in wanted else []
+        wanted = {name: value for name, value in wanted.items() if name not in (*NOT_IN_RESPONSES, "stop")}
+    body: dict[str, Any] = {"model": model, **_prompt(request, api)}
+    body |= _as_sent(wanted, api, dialect)
+    if is_vllm and api != "responses" and "return_token_ids" not in dialect.refused:
+        body["return_token_ids"] = True
+    decided = set(settings) | dialect.refused
+    constants = {name: value for name, value in extra_body.items() if PROFILE_NAMES.get(name, name) not in decided}
+    body |= {name: value for name, value in constants.items() if name not in OWN}
+    return Built(PATHS[api], body, tuple(dict.fromkeys(left_out)), is_vllm)
+
+
+def learn(dialect: Dialect, built: Built, words: str) -> Dialect | None:
+    """Return what a refusal's words add to a dialect; None where they name no parameter of the call as unknown.
+
+    words: the whole body of the answer 400 or 422, as text.
+    """
+    if not REFUSAL.search(words):
+        return None
+    sendable = [name for name in built.body if name not in OWN]
+    quoted = [name for name in sendable if re.search(rf"""["'`]{re.escape(name)}["'`]""", words)]
+    named = quoted or [name for name in sendable if re.search(rf"\b{re.escape(name)}\b", words)]
+    if "max_tokens" in named and not dialect.is_completion_limit:
+        return replace(dialect, is_completion_limit=True)
+    refused = {PROFILE_NAMES.get(name, name) for name in named} - NEVER_LEFT_OUT - dialect.refused
+    return replace(dialect, refused=dialect.refused | refused) if refused else None
+
+
+def _wanted(settings: Mapping[str, Any], *, in_full: bool) -> dict[str, Any]:
+    """The settings that are to be sent, by the profile's names."""
+    wanted = {}
+    for name, value in settings.items():
+        is_idle = name in NEUTRAL and value in NEUTRAL[name] and not in_full
+        if name != "reasoning_tags" and not is_idle and value not in (None, [], ()):
+            wanted[name] = list(value) if isinstance(value, tuple) else value
+    return wanted
+
+
+def _as_sent(wanted: Mapping[str, Any], api: str, dialect: Dialect) -> dict[str, Any]:
+    """The settings by the names that the API has for them."""
+    sent = {name: value for name, value in wanted.items() if name not in ("logprobs", "max_tokens", "reasoning_effort")}
+    k = wanted.get("logprobs")
+    if k is not None:
+        if api == "chat":
+            sent |= {"logprobs": True, "top_logprobs": k}
+        elif api == "completions":
+            sent["logprobs"] = k
+        else:
+            sent |= {"top_logprobs": k, "include": ["message.output_text.logprobs"]}
+    if "max_tokens" in wanted:
+        name = "max_completion_tokens" if dialect.is_completion_limit else "max_tokens"
+        sent["max_output_tokens" if api == "responses" else name] = wanted["max_tokens"]
+    if "reasoning_effort" in wanted:
+        effort = wanted["reasoning_effort"]
+        sent |= {"reasoning": {"effort": effort}} if api == "responses" else {"reasoning_effort": effort}
+    if api == "responses":
+        sent["store"] = False
+    return sent
+
+
+def _prompt(request: DecodeRequest, api: str) -> dict[str, Any]:
+    messages = [dict(message) for message in request.messages]
+    if api == "completions":
+        return {"prompt": _plain_prompt(request, messages)}
+    if not messages:
+        raise NotCallable(f"The case has no messages, and the endpoint's API ({api}) takes nothing else.")
+    if api == "chat":
+        return {"messages": messages, **({"tools": list(request.tools)} if request.tools else {})}
+    tools = [_flat_tool(tool) for tool in request.tools or []]
+    return {"input": [_input(message) for message in messages], **({"tools": tools} if tools else {})}
+
+
+def _plain_prompt(request: DecodeRequest, messages: list[dict[str, Any]]) -> str | list[int]:
+    if request.prompt_token_ids is not None:
+        return list(request.prompt_token_ids)
+    if request.tools:
+        raise NotCallable("The case has tools, and the endpoint's API (completions) takes a plain prompt alone.")
+    if len(messages) != 1 or messages[0].get("role") != "user" or set(messages[0]) - {"role", "content"}:
+        raise NotCallable(
+            "The endpoint's API (completions) takes one plain prompt, and this case is not one message of a user."
+        )
+    return _text(messages[0].get("content"))
+
+
+def _input(message: Mapping[str, Any]) -> dict[str, Any]:
+    if message.get("role") not in ("system", "developer", "user", "assistant") or set(message) - {"role", "content"}:
+        raise NotCallable("The Responses API is sent plain messages alone, and this case has calls of tools.")
+    return {"role": message["role"], "content": _text(message.get("content"))}
+
+
+def _text(content: Any) -> str:
+    """A message's content, of which every part must be text."""
+    parts = content if isinstance(content, list) else [content]
+    if not all(isinstance(part, str) or (isinstance(part, Mapping) and part.get("type") == "text") for part in parts):
+        raise NotCallable("The case holds more than text, and the endpoint's API is sent text alone.")
+    return content_text(content)
+
+
+def _flat_tool(tool: Any) -> Any:
+    """A tool as the Responses API has it: what stands under `function` beside the type."""
+    if isinstance(tool, Mapping) and isinstance(tool.get("function"), Mapping):
+        return {"type": "function", **tool["function"]}
+    return tool

@@ -1,0 +1,111 @@
+"""When a call is tried again, when an endpoint rests, and for how long: rules without a clock of their own."""
+
+import random
+import re
+import threading
+from collections.abc import Mapping
+from datetime import datetime
+
+from runs.importers.field_values import http_date
+
+MAX_TRIES = 4
+TRIES_WITHIN_SECONDS = 600.0
+# Another try may fare better. The last two rows are what networks in front of servers say.
+RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, *range(520, 525), 529})
+TOO_MANY = 429
+LONGEST_BACKOFF_SECONDS = 30.0
+LONGEST_WISH_SECONDS = 60.0  # what a server may have us wait for it
+FAILURES_BEFORE_REST = 5
+FIRST_REST_SECONDS, LONGEST_REST_SECONDS = 30.0, 600.0
+
+_NUMBER = re.compile(r"\d{1,15}(\.\d{1,9})?")
+_SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|h|m|s)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def backoff_seconds(n_failed: int, randomness: random.Random) -> float:
+    """Return how long to wait after this many failed tries: anything up to 1 s, then 2 s, then 4 s (full jitter)."""
+    return randomness.uniform(0, min(LONGEST_BACKOFF_SECONDS, 2.0 ** (n_failed - 1)))
+
+
+def wished_seconds(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Return how long the server wants to be left alone, 0 to 60; None where it says nothing that can be read.
+
+    headers: of the answer, names in small letters. `Retry-After` counts; without it the limits that are used up.
+    """
+    wish = _retry_after(headers.get("retry-after", ""), now)
+    if wish is None:
+        resets = {
+            name: value
+            for name, value in headers.items()
+            if name.startswith("x-ratelimit-reset")
+            and headers.get(name.replace("reset", "remaining"), "0").strip() in ("", "0")
+        }
+        wishes = [_reset(value, now) for value in resets.values()]
+        wish = max((each for each in wishes if each is not None), default=None)
+    return None if wish is None else min(max(wish, 0.0), LONGEST_WISH_SECONDS)
+
+
+def rest_seconds(n_failures: int) -> float:
+    """Return how long an endpoint rests after this many failures in a row: 30 s after five, then twice as long each."""
+    doublings = min(max(n_failures - FAILURES_BEFORE_REST, 0), 10)
+    return min(FIRST_REST_SECONDS * 2.0**doublings, LONGEST_REST_SECONDS)
+
+
+class Circuit:
+    """Counts failed tries in a row, over all calls to one endpoint; from five on it is open, and the endpoint rests.
+
+    A try that began before the last one failed counts with it: eight calls that one hiccup ends are one failure.
+    """
+
+    def __init__(self, n_failures: int) -> None:
+        self._lock = threading.Lock()
+        self._n_failures = n_failures
+        self._n_counted = 0
+
+    @property
+    def n_failures(self) -> int:
+        """Failures in a row up to now."""
+        return self._n_failures
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the endpoint should rest; where its rest is over, whether one call alone must be tried first."""
+        return self._n_failures >= FAILURES_BEFORE_REST
+
+    def begin(self) -> int:
+        """Note that a try begins; return what `fail` wants to know of it."""
+        return self._n_counted
+
+    def fail(self, begun: int) -> None:
+        """Count a failed try."""
+        with self._lock:
+            if begun == self._n_counted:
+                self._n_counted += 1
+                self._n_failures += 1
+
+    def succeed(self) -> None:
+        """Note that the endpoint answered, whatever it said."""
+        with self._lock:
+            self._n_failures = 0
+
+
+def _retry_after(value: str, now: datetime) -> float | None:
+    if _NUMBER.fullmatch(value.strip()):
+        return float(value)
+    at = http_date(value)
+    return None if at is None else (at - now).total_seconds()
+
+
+def _reset(value: str, now: datetime) -> float | None:
+    """Return seconds from "1m30.5s", from "7.5", or until a moment in Unix seconds or milliseconds."""
+    value = value.strip()
+    if _NUMBER.fullmatch(value):
+        number = float(value)
+        if number > 1e11:
+            return number / 1000 - now.timestamp()
+        return number - now.timestamp() if number > 1e8 else number
+    spans = _SPAN.findall(value)
+    if not spans or "".join(amount + unit for amount, unit in spans) != value:
+        return None
+    return sum(float(amount) * _SECONDS[unit] for amount, unit in spans)
