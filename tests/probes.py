@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from evalboard.core.probes import ProbeCall
+from evalboard.core.probes import ProbeCall, select_needed_calls
 from runs.models import Endpoint, EngineProcess, Probe, Profile, Worker
 from runs.probes import claim_probe, create_probe, finish_probe, record_calls
 from runs.probes.read import probe_work
@@ -17,13 +17,38 @@ Answer = Callable[[ProbeCall], ProbeCall]
 def ask(
     kind: str = "seed", *, on: str = "local", parameters: Mapping[str, Any] | None = None, user: Any = None
 ) -> Probe:
-    """A queued probe; endpoint and profiles are made where they are not there."""
+    """A queued probe; endpoint and profiles are made where they are not there. Only a remote one has capabilities."""
+    if kind == "capability" and on == "local":
+        on = remote("hosted")
     if not Endpoint.objects.filter(slug=on).exists():
         build.endpoint(on)
     for slug in ("pinned", "fast"):
         if not Profile.objects.filter(slug=slug).exists():
             build.profile(slug)
     return create_probe(endpoint=on, kind=kind, parameters=parameters or {}, user=user)
+
+
+def remote(slug: str = "hosted", **changes: Any) -> str:
+    """An endpoint that others run; nothing is called."""
+    known = {"engine": "openai", "base_url": "http://127.0.0.1:9/v1", "model_repo": "paint-1b", "line": "paint"}
+    others = {"dtype": "", "max_model_len": None}
+    return Endpoint.objects.get_or_create(slug=slug, defaults={**known, **others, **changes})[0].slug
+
+
+def served_by_others(answer: Answer) -> Probe:
+    """Answer the oldest claimable probe of a server of others as a worker without an engine process would."""
+    worker = Worker.objects.filter(name="prober").first() or build.worker("prober")
+    lease = claim_probe(worker=worker)
+    assert lease is not None
+    work = probe_work(lease.id, worker_id=worker.pk)
+    answered: list[ProbeCall] = []
+    for calls in work.rounds:
+        wanted = select_needed_calls(calls, answered) if work.kind == "capability" else calls
+        answers = [replace(answer(call), worker=worker.pk, is_remote=True) for call in wanted]
+        record_calls(lease=lease, calls=answers)
+        answered += answers
+    finish_probe(lease=lease)
+    return Probe.objects.get(pk=lease.id)
 
 
 def served(answer: Answer, *, rounds: int | None = None) -> Probe:

@@ -1,8 +1,8 @@
 """What runs and releases name: endpoints, profiles, policies, and names of models that are one."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from evalboard.contract.base import Contract, Digest, Id, Instant, Number
+from evalboard.contract.base import Contract, Digest, Id, Instant, Number, says
 
 
 class ModelAtPath(Contract):
@@ -33,7 +33,7 @@ class Endpoint(Contract):
     dtype: str
     quantization: str
     line: str
-    max_model_len: Number
+    max_model_len: Annotated[Number | None, says(description="null where others run it")]
     pool: str
 
     @property

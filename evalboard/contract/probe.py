@@ -51,6 +51,16 @@ class ProbeRow(ProbeAsked):
     finding: ProbeFound | None
 
 
+class ProbeHop(Contract):
+    """The same probe through a gateway and around it."""
+
+    gateway: Annotated[str, says(description="the endpoint that is a gateway")]
+    direct: Annotated[str, says(description="the endpoint that is the same model without it")]
+    gateway_probe: Id
+    direct_probe: Id
+    sentence: Annotated[str | None, says(description="which hop drops it; null until both probes have found something")]
+
+
 class Probe(ProbeAsked):
     """A probe with its complete parameters, as far as it is."""
 
@@ -60,6 +70,11 @@ class Probe(ProbeAsked):
         ProbeFinding | None, says(description="null until it has finished; numbers as in docs/probes.md")
     ]
     error: Annotated[str | None, says(description="why no call was answered, or why the probe was begun again")]
+    hop: Annotated[ProbeHop | None, says(description="null where the endpoint names no bypass")]
+    control: Annotated[
+        str | None,
+        says(description="the known-good endpoint it is held against, or that it had none; null of an engine of ours"),
+    ]
     workers: Annotated[tuple[str, ...], says(description="those that have answered")]
     waits_for: Annotated[tuple[str, ...], says(description="those that a routing probe still has to ask")]
     prompts: tuple[str, ...] = page_only  # the last message of each
@@ -78,7 +93,9 @@ class ProbeCall(Contract):
     prompt: Annotated[
         int, says(minimum=0, description="which of its prompts, from 0; those of a load come after its own")
     ]
-    group: Annotated[str, says(description="`same`, `different`, `copy`, `load` or `ask`")]
+    group: Annotated[
+        str, says(description="`same`, `different`, `copy`, `load`, `ask`, or what a capability check asks for")
+    ]
     round: Annotated[int, says(minimum=0, description="calls of one round were decoded together")]
     seed: int | None
     text: str
@@ -87,4 +104,8 @@ class ProbeCall(Contract):
     batch_max: Count | None
     worker: str | None
     fingerprint: str | None
+    backend: Annotated[str | None, says(description="what a server of others says of who answered")]
+    marks: Annotated[
+        tuple[str, ...], says(description="`cached`, `fallback`, `retried`: why it is no clean sample, and left out")
+    ] = ()
     error: Annotated[str | None, says(description="the engine's; then there is no answer")]

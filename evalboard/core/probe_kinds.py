@@ -10,3 +10,4 @@ class ProbeKind(StrEnum):
     BATCH = "batch"
     ROUTING = "routing"
     CANARY = "canary"
+    CAPABILITY = "capability"

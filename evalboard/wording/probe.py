@@ -1,14 +1,16 @@
 """The sentence of a probe's finding, made of its state and its numbers (docs/probes.md)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from evalboard.core.probes import CANARY_BASELINE, CANARY_MIN_BASELINE, CANARY_WINDOW, SEED_SIGNIFICANT
+from evalboard.wording.capability import GIVEN_BESIDE, LABELS, NOT_HONOURED
 from evalboard.wording.numbers import counted, listed, p_value, percent, percent_rounded
 
 Numbers = Mapping[str, Any]
 
 SHOWN = 12  # characters of a fingerprint
+SHOWN_NAME = 60  # of what names a backend, an address perhaps
 MAX_SHOWN = 4  # fingerprints
 
 
@@ -16,7 +18,7 @@ def describe_finding(kind: str, state: str, numbers: Numbers) -> str:
     """Say what a probe found. state: as `evalboard.core.probes` judged; numbers: those behind it."""
     if state == "incomplete":
         return _incomplete(numbers, NEEDED[kind])
-    return SENTENCES[kind][state](numbers) + _failures(numbers["n_failed"])
+    return SENTENCES[kind][state](numbers) + _failures(numbers["n_failed"]) + _marked(numbers.get("n_marked", 0))
 
 
 def describe_batch_comparison(state: str, numbers: Numbers) -> str:
@@ -28,13 +30,20 @@ def describe_batch_comparison(state: str, numbers: Numbers) -> str:
 
 def _incomplete(numbers: Numbers, needed: str) -> str:
     n_calls, errors = numbers["n_calls"], numbers["errors"]
-    answered = f"{n_calls - numbers['n_failed']:,} of {n_calls:,} calls came back with an answer"
+    n_marked = numbers.get("n_marked", 0)
+    answered = f"{n_calls - numbers['n_failed'] - n_marked:,} of {n_calls:,} calls came back with an answer"
     why = f" Most often: {errors[0]['error']}" if errors else ""
-    return f"{answered}, and that is not enough to say. It takes {needed}.{why}"
+    return f"{answered}, and that is not enough to say. It takes {needed}.{why}{_marked(n_marked)}"
 
 
 def _failures(n: int) -> str:
     return f" {counted(n, 'call')} failed and {'is' if n == 1 else 'are'} left out." if n else ""
+
+
+def _marked(n: int) -> str:
+    """Say what of a server of others is no clean sample."""
+    how = "came from a cache or a fallback or only after another try"
+    return f" {counted(n, 'answer')} {how}, and {'is' if n == 1 else 'are'} left out." if n else ""
 
 
 # --- seed
@@ -119,6 +128,8 @@ def _batch_moved(start: str, numbers: Numbers) -> str:
 
 def _alone(numbers: Numbers) -> str:
     """Warn of copies that shared no step with anything, which leave the finding without meaning."""
+    if numbers.get("is_remote"):
+        return " What else the server decoded meanwhile is its own business, and not known."
     company = numbers["batch_max"]
     if company is None or not company["n_alone"]:
         return ""
@@ -156,6 +167,8 @@ def _chance(numbers: Numbers, *names: str) -> str:
 
 
 def _routing_one(numbers: Numbers) -> str:
+    if numbers.get("is_remote"):
+        return _one_backend(numbers)
     fingerprint = numbers["fingerprints"][0]["fingerprint"][:SHOWN]
     since = ", as those of the last run did" if numbers["last_fingerprint"] else ""
     text = f"One serving stack: {_answers(numbers)} came from fingerprint {fingerprint}{since}."
@@ -165,7 +178,21 @@ def _routing_one(numbers: Numbers) -> str:
     return f"{text} {limit}{_silent(numbers)}"
 
 
+def _one_backend(numbers: Numbers) -> str:
+    name, n = numbers["fingerprints"][0]["fingerprint"][:SHOWN_NAME], numbers["fingerprints"][0]["n"]
+    since = ", as those of the last probe did" if numbers["last_fingerprint"] else ""
+    share = percent(numbers["certificate"], 1)
+    limit = f"{'It rules' if n == 1 else 'They rule'} out a second one with more than {share} of the calls, 95 % sure."
+    return f"One backend by what the answers say: {counted(n, 'answer')} came from {name}{since}. {limit}"
+
+
 def _routing_rotated(numbers: Numbers) -> str:
+    if numbers.get("is_remote"):
+        now, last = numbers["fingerprints"][0]["fingerprint"], numbers["last_fingerprint"]
+        turn = (
+            f"{_n_answers(numbers)} came from {now[:SHOWN_NAME]}, and those of the last probe from {last[:SHOWN_NAME]}"
+        )
+        return f"The backend is another one: {turn}. Baselines of the old one have expired."
     now, last = numbers["fingerprints"][0]["fingerprint"][:SHOWN], numbers["last_fingerprint"][:SHOWN]
     turn = f"{_answers(numbers)} came from fingerprint {now}, and the last one known was {last}"
     expired = "Baselines of the old one have expired."
@@ -174,6 +201,8 @@ def _routing_rotated(numbers: Numbers) -> str:
 
 def _routing_several(numbers: Numbers) -> str:
     known = [row for row in numbers["fingerprints"] if row["fingerprint"] is not None]
+    if numbers.get("is_remote"):
+        return _several_backends(numbers, known)
     parts = [f"{row['fingerprint'][:SHOWN]} ({percent(row['share'], 0)})" for row in known[:MAX_SHOWN]]
     parts += [f"{len(known) - MAX_SHOWN} more"] if len(known) > MAX_SHOWN else []
     parts += [f"unknown ones ({numbers['n_unknown']})"] if numbers["n_unknown"] else []
@@ -182,9 +211,24 @@ def _routing_several(numbers: Numbers) -> str:
     return f"{len(known)} serving stacks answer: {origin}. {spread}{_silent(numbers)}"
 
 
+def _several_backends(numbers: Numbers, known: Sequence[Mapping[str, Any]]) -> str:
+    parts = [f"{row['fingerprint'][:SHOWN_NAME]} {row['n']:,}" for row in known[:MAX_SHOWN]]
+    parts += [f"{len(known) - MAX_SHOWN} more"] if len(known) > MAX_SHOWN else []
+    parts += [f"nobody knows who {numbers['n_unknown']:,}"] if numbers["n_unknown"] else []
+    by_whom = f"{', '.join(parts)} of {_n_answers(numbers)}"
+    return f"{len(known)} backends answer: {by_whom}. A run spread over them is no single measurement."
+
+
 def _routing_unknown(numbers: Numbers) -> str:
+    if numbers.get("is_remote"):
+        share = f"{numbers['n_unknown']:,} of {_n_answers(numbers)} name no backend"
+        return f"Who answers is not known: {share}, and what is not known is equal to nothing."
     share = f"{numbers['n_unknown']} of {_answers(numbers)} came without a fingerprint"
     return f"Who answers is not known: {share}, and an unknown stack is equal to none.{_silent(numbers)}"
+
+
+def _n_answers(numbers: Numbers) -> str:
+    return counted(sum(row["n"] for row in numbers["fingerprints"]), "answer")
 
 
 def _answers(numbers: Numbers) -> str:
@@ -261,12 +305,34 @@ def _short(numbers: Numbers) -> str:
     return f" The baseline has {n} of its {CANARY_BASELINE} runs so far." if n < CANARY_BASELINE else ""
 
 
+# --- capability
+
+
+def _capability(numbers: Numbers) -> str:
+    """Name what is not honoured; where a call could not tell is named too, for it was asked."""
+    by_state: dict[str, list[str]] = {}
+    for row in numbers["rows"]:
+        is_lacking = row["state"] == "ignored" and row["parameter"] in GIVEN_BESIDE
+        by_state.setdefault("not_given" if is_lacking else row["state"], []).append(LABELS[row["parameter"]])
+    n_honoured, n = len(by_state.get("honoured", ())), len(numbers["rows"])
+    parts = [f"{word}: {', '.join(by_state[state])}." for state, word in NOT_HONOURED.items() if state in by_state]
+    return " ".join(
+        [
+            f"{n_honoured} of {n} {'is' if n_honoured == 1 else 'are'} honoured."
+            if parts
+            else f"All {n} are honoured.",
+            *parts,
+        ]
+    )
+
+
 # What it takes to say anything, as the rest of "It takes …".
 NEEDED = {
     "seed": "half of the calls, with two of each group for some prompt",
     "batch": "half of the copies, and two of some prompt",
     "routing": "half of the calls",
     "canary": "half of the prompts, with logprobs",
+    "capability": "half of the calls, answered or refused, and one of them answered",
 }
 SENTENCES: dict[str, dict[str, Callable[[Numbers], str]]] = {
     "seed": {
@@ -294,5 +360,6 @@ SENTENCES: dict[str, dict[str, Callable[[Numbers], str]]] = {
         "partly_changed": _canary_partly_changed,
         "drift": _canary_drift,
     },
+    "capability": {"checked": _capability, "ignores": _capability},
 }
 COMPARISONS = {"alike": _alike, "other_noise": _other_noise, "other_texts": _other_texts}

@@ -92,6 +92,15 @@ STATES: dict[str, dict[str, StateWords]] = {
         "too_few": StateWords("Too few runs yet", "early", "Ask the same again a few times a day."),
         "incomplete": INCOMPLETE,
     },
+    "capability": {
+        "checked": StateWords("Checked", "good"),
+        "ignores": StateWords(
+            "Something ignored",
+            "unsettled",
+            "What is ignored cannot be relied on, though every call that asks for it is answered: see the table.",
+        ),
+        "incomplete": INCOMPLETE,
+    },
 }
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalboard.contract.probe import ProbeCall
+from evalboard.wording.capability import LABELS, STATE_WORDS, describe_parameter, describe_state_of_parameter
 from evalboard.wording.numbers import points
 from frontend.templatetags.numbers import MISSING, NARROW, count, share
 
@@ -33,19 +34,26 @@ def rows(kind: str, numbers: Numbers) -> tuple[NumberRow, ...]:
     """List the numbers of a probe that found something; none where it found nothing, or too little."""
     if not numbers:
         return ()
-    known = [NumberRow("calls with an answer", _of(numbers["n_calls"] - numbers["n_failed"], numbers["n_calls"]))]
-    return tuple(known + (ROWS[kind](numbers) if len(numbers) > len(COUNTS) else []))
+    n_marked, n_refused = numbers.get("n_marked", 0), numbers.get("n_refused", 0)
+    n_answered = numbers["n_calls"] - numbers["n_failed"] - n_marked - n_refused
+    known = [NumberRow("calls with an answer", _of(n_answered, numbers["n_calls"]))]
+    if n_marked:
+        known.append(NumberRow("answers left out", count(n_marked), "from a cache or a fallback, or after another try"))
+    if n_refused:
+        known.append(NumberRow("calls refused", count(n_refused), "with words, which is an answer to what is asked"))
+    return tuple(known + (ROWS[kind](numbers) if numbers.keys() - COUNTS else []))
 
 
 def tables(kind: str, numbers: Numbers, prompts: Sequence[str], calls: Sequence[ProbeCall]) -> tuple[Table, ...]:
     """Return the numbers that there are many of, by prompt or by worker."""
     if kind == "routing":
         return _routing_tables(numbers, calls)
-    return tuple(TABLES[kind](numbers, prompts)) if len(numbers) > len(COUNTS) else ()
+    return tuple(TABLES[kind](numbers, prompts)) if kind in TABLES and numbers.keys() - COUNTS else ()
 
 
 MAX_PROMPTS = 20
-COUNTS = ("n_calls", "n_failed", "errors")  # what a finding of too few answers has, and no more
+# What a finding of too few answers has, and no more.
+COUNTS = frozenset({"n_calls", "n_failed", "n_marked", "n_refused", "errors"})
 
 
 def _seed(numbers: Numbers) -> list[NumberRow]:
@@ -152,6 +160,14 @@ def _batch_tables(numbers: Numbers, prompts: Sequence[str]) -> list[Table]:
 def _routing(numbers: Numbers) -> list[NumberRow]:
     last = numbers["last_fingerprint"]
     known = [row for row in numbers["fingerprints"] if row["fingerprint"] is not None]
+    if numbers.get("is_remote"):
+        return [
+            NumberRow("backends", count(len(known)), "by what the answers say"),
+            NumberRow("answers that name none", count(numbers["n_unknown"]), "unknown is never equal"),
+            NumberRow("texts", count(numbers["n_distinct_answers"]), "of one prompt, decoded greedily"),
+            NumberRow("a second backend, at most", share(numbers["certificate"]), "95 % sure, where one answers all"),
+            NumberRow("the last probe's backend", last or MISSING),
+        ]
     return [
         NumberRow("workers that answered", count(numbers["n_workers"])),
         NumberRow("serving stacks", count(len(known)), "by fingerprint"),
@@ -163,6 +179,9 @@ def _routing(numbers: Numbers) -> list[NumberRow]:
 
 def _routing_tables(numbers: Numbers, calls: Sequence[ProbeCall]) -> tuple[Table, ...]:
     """Return who answered from which stack, and who was left out and why."""
+    if numbers.get("is_remote"):
+        backends = tuple((row["fingerprint"] or "not known", count(row["n"])) for row in numbers["fingerprints"])
+        return (Table("By backend", ("Backend", "Answers"), backends),)
     n_calls = Counter((call.worker, call.fingerprint) for call in calls if not call.error)
     rows = tuple(
         (worker or "not known", fingerprint[:8] if fingerprint else "not known", count(n))
@@ -218,11 +237,52 @@ def _canary_tables(numbers: Numbers, prompts: Sequence[str]) -> list[Table]:
     return [Table(title, ("Prompt", "Moved, nats"), rows)]
 
 
+def _capability(numbers: Numbers) -> list[NumberRow]:
+    states = numbers["states"]
+    return [NumberRow(f"parameters {STATE_WORDS[state]}", count(n)) for state, n in states.items() if n]
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterRow:
+    """One parameter of a capability check. ink: a class; the glyph says the state without its colour."""
+
+    name: str
+    wanted: str
+    word: str
+    glyph: str
+    ink: str
+    seen: str
+
+
+MARKS = {
+    "honoured": ("pass", "pass"),
+    "refused": ("error", "fail"),
+    "ignored": ("warning", "partly"),
+    "not_asked": ("idle", "quiet-ink"),
+    "unclear": ("inconclusive", "quiet-ink"),
+}
+
+
+def parameter_rows(numbers: Numbers) -> tuple[ParameterRow, ...]:
+    """Return the table of a capability check; nothing where too little was answered."""
+    return tuple(
+        ParameterRow(
+            LABELS[row["parameter"]],
+            "" if row["asked"] is None else str(row["asked"]).lower(),
+            describe_state_of_parameter(row),
+            *MARKS[row["state"]],
+            describe_parameter(row),
+        )
+        for row in numbers.get("rows", ())
+    )
+
+
 ROWS: dict[str, Callable[[Numbers], list[NumberRow]]] = {
     "seed": _seed,
     "batch": _batch,
     "routing": _routing,
     "canary": _canary,
+    "capability": _capability,
 }
 TABLES: dict[str, Callable[[Numbers, Sequence[str]], list[Table]]] = {
     "seed": _seed_tables,

@@ -39,6 +39,10 @@ KINDS = {
         "has it changed since the last time?",
         "Logprobs of first tokens are compared with those of earlier canaries of the same prompts.",
     ),
+    "capability": Kind(
+        "which parameters does a server of others honour?",
+        "A few calls, each of which asks for one thing that an answer shows: honoured, refused or ignored.",
+    ),
 }
 
 
@@ -51,6 +55,7 @@ class Cost:
     n_calls: int
     tokens: int
     is_for_each_worker: bool
+    is_at_most: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,14 @@ def _cost(kind: str, words: Kind) -> Cost:
     parameters = complete_parameters(kind, {})
     calls = plan_calls(kind, parameters, list_prompt_texts(kind, parameters) or ())
     tokens = choose_sampling(kind, parameters, "")["max_tokens"]
-    return Cost(kind, words, len(calls), tokens, is_for_each_worker=kind == Probe.Kind.ROUTING)
+    return Cost(
+        kind,
+        words,
+        len(calls),
+        tokens,
+        is_for_each_worker=kind == Probe.Kind.ROUTING,
+        is_at_most=kind == Probe.Kind.CAPABILITY,
+    )
 
 
 def mark(row: ProbeRow | ProbeAnswer) -> StateMark | None:

@@ -7,9 +7,11 @@ from typing import Any
 
 from evalboard.contract.bucket import Bucket, Metric
 from evalboard.contract.comparison import Comparison
+from evalboard.contract.probe import ProbeRow
 from evalboard.contract.release import Gate, GateSide, Release
 from evalboard.contract.stack import FingerprintDifference
 from evalboard.core.profile import MovedField
+from evalboard.wording import probe_states
 from evalboard.wording.manifest import render_field_name, render_sides
 from evalboard.wording.outcomes import compare_with_chance
 from frontend.release import ruler as release_ruler
@@ -47,6 +49,15 @@ class BucketLine:
     run_id: int
     bucket: Bucket
     score: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeLine:
+    """What a probe says of an endpoint, in a word."""
+
+    probe: ProbeRow
+    word: str
+    is_well: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,3 +259,15 @@ def _mean(bucket: Bucket) -> float | None:
     """Return the bucket's own score; None while a repeat of it is not whole."""
     known = [line.score for line in bucket.repeats if line.score is not None]
     return math.fsum(known) / len(known) if known and len(known) == len(bucket.repeats) else None
+
+
+def probe_lines(rows: Sequence[ProbeRow]) -> tuple[ProbeLine, ...]:
+    """Return a line for each probe; one that failed says so."""
+    return tuple(map(_probe_line, rows))
+
+
+def _probe_line(row: ProbeRow) -> ProbeLine:
+    if row.finding is None:
+        return ProbeLine(row, "Failed", is_well=False)
+    words_of_state = probe_states.describe_state(row.kind, row.finding.state)
+    return ProbeLine(row, words_of_state.word, is_well=words_of_state.standing in ("good", "early"))

@@ -7,9 +7,11 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from evalboard.contract.comparison import Comparison
+from evalboard.contract.probe import ProbeRow
 from evalboard.contract.release import Gate, Release
 from evalboard.contract.run import RunRow
 from evalboard.core.errors import EvalboardError, NotFound
@@ -26,6 +28,7 @@ from runs.baselines import baseline_runs
 from runs.catalogue import read
 from runs.compare import compare, comparison_report
 from runs.fingerprints import fingerprint_difference
+from runs.probes import probes_before
 from runs.release import (
     Decided,
     ReleaseFilter,
@@ -129,12 +132,19 @@ def shown(
         "comparison_problem": problem,
         "waterfall": charts.waterfall(comparison) if comparison else None,
         "policy_words": words.describe_settings(report.policy),
+        "probe_lines": release_page.probe_lines(_probes(report)),
         "link": request.build_absolute_uri(request.path.removesuffix("signoffs/")),
         "is_lean": gate.look is None,
         "is_moving": bool(report.settling) or _is_at_work(report, comparison),
         "stage": shown_stage(report).digest(comparison.progress.status if comparison else ""),
     }
     return render(request, "release/page.html", page, status=status)
+
+
+def _probes(report: Release) -> tuple[ProbeRow, ...]:
+    """Return what was known of the endpoints of all sides when the verdict was reached; until then what is known."""
+    endpoints = {side.endpoint for gate in report.gates for side in (gate.baseline, gate.candidate)}
+    return probes_before(endpoints, until=report.decided_at or timezone.now())
 
 
 def with_plan(report: Release, decided: Decided | None = None) -> tuple[Release, str]:

@@ -96,6 +96,16 @@ class Migration(migrations.Migration):
             name='model_repo',
             field=models.CharField(blank=True, help_text='a repository on a model hub; of a server of others, the name to ask for', max_length=200),
         ),
+        migrations.AddField(
+            model_name='probe',
+            name='bypass_of',
+            field=models.ForeignKey(help_text='the probe of the gateway that this one goes around', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='bypass_probes', to='runs.probe'),
+        ),
+        migrations.AlterField(
+            model_name='probe',
+            name='kind',
+            field=models.CharField(choices=[('seed', 'Seed'), ('batch', 'Batch'), ('routing', 'Routing'), ('canary', 'Canary'), ('capability', 'Capability')], max_length=20),
+        ),
         migrations.RunSQL(
             "UPDATE runs_run SET is_reported = true WHERE source_id IS NOT NULL",
             migrations.RunSQL.noop,

@@ -23,6 +23,13 @@ class Probe(Requested):
     answers = models.JSONField(default=list)
     finding = models.JSONField(null=True)
     waits_for = models.JSONField(default=list)
+    bypass_of = models.ForeignKey(
+        "self",
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="bypass_probes",
+        help_text="the probe of the gateway that this one goes around",
+    )
 
     class Meta(Requested.Meta):
         indexes = [

@@ -5,10 +5,20 @@ from runs.probes.probes import (
     PROBES,
     claim_probe,
     create_probe,
+    fail_probe,
     finish_probe,
+    let_probe_rest,
     record_calls,
 )
-from runs.probes.read import CanaryLine, ProbeWork, canaries, probe_tokens, probe_work, probes_to_mind
+from runs.probes.read import (
+    CanaryLine,
+    ProbeWork,
+    canaries,
+    probe_tokens,
+    probe_work,
+    probes_before,
+    probes_to_mind,
+)
 from runs.probes.read_batches import comparable_batches, compare_batches
 
 __all__ = [
@@ -20,10 +30,13 @@ __all__ = [
     "comparable_batches",
     "compare_batches",
     "create_probe",
+    "fail_probe",
     "finish_probe",
+    "let_probe_rest",
     "probe_tokens",
     "probe_work",
     "probes",
+    "probes_before",
     "probes_to_mind",
     "read",
     "record_calls",

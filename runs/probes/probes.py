@@ -5,12 +5,14 @@ worker of the pool that is able when it is created (`waits_for`): between two of
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.db.models.functions import Now
 
+from evalboard.contract.base import write_instant
 from evalboard.core.errors import InvalidInput
 from evalboard.core.probes import (
     CANARY_CHANGES,
@@ -21,6 +23,7 @@ from evalboard.core.probes import (
     dump_call,
     judge_batch_probe,
     judge_canary_probe,
+    judge_capability_probe,
     judge_routing_probe,
     judge_seed_probe,
     parse_call,
@@ -36,6 +39,7 @@ from runs.work import Lease, Requests, lease_end, lost, refuse_if_nobody_can, re
 DEFAULT_PROFILES = {Probe.Kind.BATCH: "fast"}
 DEFAULT_PROFILE = "pinned"
 EARLIER_CANARIES = 60  # more than a canary is held against
+REMOTE_ROUTING_CALLS = 60  # where something stands between the worker and who answers
 
 
 def create_probe(
@@ -43,10 +47,11 @@ def create_probe(
 ) -> Probe:
     """Ask for a check of an endpoint; a worker of its pool claims the row.
 
-    profile: None for the one that fits the kind. parameters: those that are not given have their defaults
-    (`core.probes.parameters`); a suite is that of its newest version. Raises NotFound for names that do not exist,
-    InvalidInput with fields, and ProfileRefused when every worker seen lately says that its hardware cannot honour
-    the profile.
+    Where the endpoint is a gateway with a bypass, the same is asked of the bypass, in a probe of its own whose
+    `bypass_of` is this one. profile: None for the one that fits the kind. parameters: those that are not given have
+    their defaults (`core.probes.parameters`); a suite is that of its newest version. Raises NotFound for names that
+    do not exist, InvalidInput with fields, and ProfileRefused when every worker seen lately says that its hardware
+    cannot honour the profile.
     """
     target = named_endpoint(endpoint)
     complete = complete_parameters(kind, parameters)
@@ -56,25 +61,32 @@ def create_probe(
     if fields := _problems(target, decoding, kind, complete):
         raise InvalidInput("The probe is not valid.", fields=fields)
     if kind == Probe.Kind.BATCH and "seats" not in parameters:
-        complete["seats"] = _seats(decoding)
+        complete["seats"] = _seats(decoding, target)
+    if kind == Probe.Kind.ROUTING and target.is_remote and "calls" not in parameters:
+        complete["calls"] = REMOTE_ROUTING_CALLS
     refuse_if_nobody_can(target, decoding)
-    is_for_each = kind == Probe.Kind.ROUTING
+    shared: dict[str, Any] = {"profile": decoding, "kind": kind, "parameters": complete, "created_by": user}
     with transaction.atomic():
-        probe = Probe.objects.create(
-            endpoint=target,
-            profile=decoding,
-            kind=kind,
-            parameters=complete,
-            waits_for=list(workers.able(target.pool).values_list("pk", flat=True)) if is_for_each else [],
-            created_by=user,
-        )
-        requests.ring_after_commit(target.pool, n_workers=max(1, len(probe.waits_for)))
+        probe = _store(target, shared)
+        around = target.bypass
+        if around is not None and not _problems(around, decoding, kind, complete):
+            _store(around, {**shared, "bypass_of": probe})
+    return probe
+
+
+def _store(target: Endpoint, shared: Mapping[str, Any]) -> Probe:
+    """Queue a probe of an endpoint. Each worker of the pool is asked who answers, unless others serve it."""
+    is_for_each = shared["kind"] == Probe.Kind.ROUTING and not target.is_remote
+    waits_for = list(workers.able(target.pool).values_list("pk", flat=True)) if is_for_each else []
+    probe = Probe.objects.create(endpoint=target, waits_for=waits_for, **shared)
+    requests.ring_after_commit(target.pool, n_workers=max(1, len(waits_for)))
     return probe
 
 
 def claim_probe(*, worker: Worker, left_alone: frozenset[int] = frozenset()) -> Lease | None:
     """Claim the oldest claimable probe of the worker's pool, or None. `left_alone` are probes it cannot serve."""
     mine = Probe.objects.filter(Q(waits_for=[]) | Q(waits_for__contains=worker.pk)).exclude(pk__in=left_alone)
+    mine = mine.exclude(endpoint__rests_until__gt=Now())
     return PROBES.claim(mine, worker=worker)
 
 
@@ -85,8 +97,8 @@ def record_calls(*, lease: Lease, calls: Sequence[ProbeCall]) -> None:
     COMMIT sends its answers once more.
     """
     with PROBES.locked(lease=lease) as probe:
-        # Calls without an engine process stand for workers that are gone (`_strike_off`).
-        rounds = {(each["round"], each["worker"]) for each in probe.answers if each["engine_process"] is not None}
+        # Calls that nobody sent stand for workers that are gone (`_strike_off`).
+        rounds = {(call.round, call.worker) for call in map(parse_call, probe.answers) if call.was_sent}
         new = [_stored(call) for call in calls if (call.round, call.worker) not in rounds]
         PROBES.write(lease=lease, answers=[*probe.answers, *new], lease_until=lease_end())
 
@@ -108,14 +120,36 @@ def finish_probe(*, lease: Lease) -> None:
     PROBES.finish(lease=lease, **_end(probe), waits_for=[])
 
 
+def fail_probe(*, lease: Lease, reason: str) -> None:
+    """End a probe that the endpoint takes no call of. Raises LeaseLost."""
+    PROBES.finish(lease=lease, status=Probe.Status.FAILED, error=storable(reason))
+
+
+def let_probe_rest(*, lease: Lease, reason: str, seconds: float, n_failures: int) -> None:
+    """Give a probe back to the queue until its endpoint has rested, as all that waits for it. Raises LeaseLost.
+
+    n_failures: calls that failed in a row. The attempt does not count against the probe.
+    """
+    until, words = Now() + timedelta(seconds=seconds), storable(reason)
+    with transaction.atomic():
+        PROBES.write(lease=lease, status=Probe.Status.QUEUED, owner=None, lease_until=None, next_at=until, error=words)
+        resting = Endpoint.objects.filter(probes=lease.id)
+        resting.update(n_failures=n_failures, rests_until=until, rest_reason=words)
+
+
 def go_on_without_the_gone() -> bool:
     """Let routing probes wait no longer for workers that can take no work; whether there were any such."""
     waiting = Probe.objects.filter(status=Probe.Status.QUEUED).exclude(waits_for=[])
     return sum(map(_strike_off_gone, waiting.values_list("pk", flat=True))) > 0
 
 
-def _seats(decoding: Profile) -> int:
-    """The largest batch that the profile may decode, as far as a self-test measures; a GPU's, which is the larger."""
+def _seats(decoding: Profile, endpoint: Endpoint) -> int:
+    """The largest batch that the profile may decode, as far as a self-test measures; a GPU's, which is the larger.
+
+    Of a server of others nothing is known but how many calls are in flight.
+    """
+    if endpoint.is_remote:
+        return min(endpoint.concurrency, MAX_TESTED_BATCH)
     wanted = count_wanted_seats(parse_profile(decoding.settings), {"kind": "cuda"})
     return min(wanted or MAX_TESTED_BATCH, MAX_TESTED_BATCH)
 
@@ -125,8 +159,10 @@ def _problems(endpoint: Endpoint, decoding: Profile, kind: str, parameters: Mapp
         return {"endpoint": "It stands for what answered according to logs, and nothing here decodes it."}
     if decoding.settings.get("batch_class") == OBSERVED:
         return {"profile": "It says what logs were sampled with, as far as they tell; choose one that says everything."}
+    if kind == Probe.Kind.CAPABILITY and not endpoint.is_remote:
+        return {"kind": "It asks what a server of others honours; what this endpoint's engine runs under is attested."}
     longest = choose_sampling(kind, parameters, "")["max_tokens"]
-    if longest < endpoint.max_model_len:
+    if endpoint.max_model_len is None or longest < endpoint.max_model_len:
         return {}
     words = f"Answers of {longest} tokens leave no room for a prompt in the endpoint's context of"
     return {"parameters.max_tokens": f"{words} {endpoint.max_model_len}."}
@@ -189,6 +225,8 @@ def _end(probe: Probe) -> dict[str, Any]:
     numbers = dict(finding.numbers)
     if probe.kind == Probe.Kind.ROUTING:
         numbers["left_out"] = _left_out(calls)
+    if probe.kind == Probe.Kind.CAPABILITY:
+        numbers["seed_probe"] = _newest_seed_probe(probe)
     document = {
         "state": finding.state,
         "sentence": describe_finding(probe.kind, finding.state, numbers),
@@ -207,18 +245,42 @@ def _judge(probe: Probe, calls: Sequence[ProbeCall]) -> ProbeFinding:
             return judge_routing_probe(calls, last_fingerprint=_last_fingerprint(probe))
         case Probe.Kind.CANARY:
             return judge_canary_probe(calls, _earlier(probe), random_seed=probe.parameters["random_seed"])
+        case Probe.Kind.CAPABILITY:
+            return judge_capability_probe(calls)
 
 
 def _left_out(calls: Sequence[ProbeCall]) -> list[dict[str, str]]:
-    why = {call.worker: call.error for call in calls if call.engine_process is None and call.worker is not None}
+    why = {call.worker: call.error for call in calls if not call.was_sent and call.worker is not None}
     names = dict(Worker.objects.filter(pk__in=why).values_list("pk", "name"))
     return [{"worker": names[worker], "why": words} for worker, words in why.items() if worker in names]
 
 
 def _last_fingerprint(probe: Probe) -> str | None:
-    """The one that the endpoint's last run was bound to; under this profile, for its settings are part of it."""
+    """The one that the endpoint's last run was bound to; under this profile, for its settings are part of it.
+
+    Of a server of others the backend that answered all of the last routing probe.
+    """
+    if probe.endpoint.is_remote:
+        numbers = _ended_before(probe, probe.kind).values_list("finding__numbers", flat=True).first() or {}
+        names = [row["fingerprint"] for row in numbers.get("fingerprints", ())]
+        return names[0] if len(names) == 1 else None
     runs = Run.objects.filter(endpoint=probe.endpoint_id, profile=probe.profile_id, bucket__isnull=False)
     return runs.order_by("-pk").values_list("bucket__fingerprint__digest", flat=True).first()
+
+
+def _newest_seed_probe(probe: Probe) -> dict[str, Any] | None:
+    """The newest seed probe of the same endpoint, whose many calls say more than a capability's three."""
+    newest = _ended_before(probe, Probe.Kind.SEED).values("pk", "finding__state", "finished_at").first()
+    if newest is None or newest["finished_at"] is None:
+        return None
+    at = write_instant(newest["finished_at"])
+    return {"id": str(newest["pk"]), "state": newest["finding__state"], "at": at}
+
+
+def _ended_before(probe: Probe, kind: str) -> QuerySet[Probe]:
+    """Probes of one kind of the same endpoint that have found something, newest first."""
+    same = Probe.objects.filter(endpoint=probe.endpoint_id, kind=kind, status=Probe.Status.FINISHED)
+    return same.filter(pk__lt=probe.pk).order_by("-pk")
 
 
 def _earlier(probe: Probe) -> list[list[ProbeCall]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
@@ -17,25 +17,31 @@ from evalboard.core.trace import Vocabulary
 from evalboard.wording import probe_states
 from runs.models import Case, EngineProcess, Probe, Worker
 from runs.models import Vocabulary as Stored
+from runs.probes import hops
 from runs.store import newest_page
 from runs.work import Serving
 
 MAX_SUITE_CASES = 200  # asked by a canary where the suite has no reference set
 TOKENS_SHOWN = 12
 CANARIES_SHOWN = 40
+KNOWN_FOR = timedelta(days=14)
 
 Message = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeWork:
-    """What a worker still has to ask, round by round, and of whom. A call's `prompt` counts into `prompts`."""
+    """What a worker still has to ask, round by round, and of whom. A call's `prompt` counts into `prompts`.
+
+    answered: the calls of the rounds before.
+    """
 
     serving: Serving
     kind: str
     parameters: dict[str, Any]
     prompts: tuple[list[Message], ...]
     rounds: tuple[tuple[ProbeCall, ...], ...]
+    answered: tuple[ProbeCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,18 @@ def probes_to_mind(*, since: datetime) -> tuple[contract.ProbeRow, ...]:
     return tuple(sorted(filter(_needs_somebody, rows), key=lambda row: -int(row.id)))
 
 
+def probes_before(endpoints: Collection[str], *, until: datetime) -> tuple[contract.ProbeRow, ...]:
+    """List what was known of these endpoints at a time: of each and each kind the newest probe of the two weeks before.
+
+    Those that ended by then. In the order of the endpoints' names, then of the kinds'.
+    """
+    ended = Probe.objects.filter(
+        endpoint__slug__in=endpoints, finished_at__lte=until, finished_at__gt=until - KNOWN_FOR
+    )
+    newest = ended.order_by("endpoint__slug", "kind", "-id").distinct("endpoint__slug", "kind")
+    return tuple(map(_row, newest.defer("answers").select_related("endpoint", "profile", "created_by")))
+
+
 def _needs_somebody(row: contract.ProbeRow) -> bool:
     return row.finding is None or probe_states.describe_state(row.kind, row.finding.state).standing == "bad"
 
@@ -85,13 +103,17 @@ def probe_detail(probe_id: int) -> contract.Probe:
     worker_ids = {call.worker for call in calls} | set(probe.waits_for)
     n_planned = len(plan_calls(probe.kind, probe.parameters, prompts))
     names = _names(worker_ids)
-    n_total = n_planned * (max(1, len(worker_ids)) if probe.kind == Probe.Kind.ROUTING else 1)
+    n_total = n_planned * (max(1, len(worker_ids)) if _asks_each_worker(probe) else 1)
+    if probe.kind == Probe.Kind.CAPABILITY and probe.status == Probe.Status.FINISHED:
+        n_total = len(calls)  # what was answered before made the others needless
     return contract.Probe(
         **_common_fields(probe),
         parameters=probe.parameters,
         progress=Done(n_done=len(calls), n_total=n_total),
         finding=contract.ProbeFinding(**probe.finding) if probe.finding else None,
         error=probe.error or None,
+        hop=hops.hop_of(probe),
+        control=hops.describe_control(probe),
         workers=tuple(dict.fromkeys(names[call.worker] for call in calls if call.worker in names)),
         waits_for=tuple(names[worker] for worker in probe.waits_for if worker in names),
         prompts=tuple(str(messages[-1].get("content") or "") for messages in prompts),
@@ -115,6 +137,8 @@ def probe_calls(probe_id: int) -> tuple[contract.ProbeCall, ...]:
             batch_max=call.batch_max,
             worker=names.get(call.worker) or None,
             fingerprint=call.fingerprint or None,
+            backend=call.backend or None,
+            marks=call.marks,
             error=call.error or None,
         )
         for call in calls
@@ -125,7 +149,8 @@ def probe_state(probe_id: int) -> str:
     """Return what `probe_detail` is made of, in short: equal texts, equal details. Raises NotFound."""
     n_answers = Func("answers", function="jsonb_array_length", output_field=IntegerField())
     rows = Probe.objects.filter(pk=probe_id).annotate(n=n_answers)
-    row = rows.values_list("status", "n", "waits_for", "error", "finished_at").first()
+    others = ("bypass_of__status", "bypass_probes__status")
+    row = rows.values_list("status", "n", "waits_for", "error", "finished_at", *others).first()
     if row is None:
         raise NotFound(f"There is no probe {probe_id}.")
     return "|".join(map(str, (probe_id, *row)))
@@ -167,12 +192,13 @@ def probe_work(probe_id: int, *, worker_id: int) -> ProbeWork:
         parameters=probe.parameters,
         prompts=prompts,
         rounds=_rounds_left(probe, planned, worker_id),
+        answered=tuple(_answered(probe)),
     )
 
 
 def _rounds_left(probe: Probe, planned: Iterable[ProbeCall], worker_id: int) -> tuple[tuple[ProbeCall, ...], ...]:
     answered = _answered(probe)
-    if probe.kind == Probe.Kind.ROUTING:
+    if _asks_each_worker(probe):
         others = [call for call in answered if call.worker != worker_id]
         if others and worker_id not in probe.waits_for:
             return ()  # whom it waited for last is gone, and what the others answered is all there is
@@ -182,9 +208,13 @@ def _rounds_left(probe: Probe, planned: Iterable[ProbeCall], worker_id: int) -> 
     return tuple(tuple(calls) for index, calls in rounds if index not in done)
 
 
+def _asks_each_worker(probe: Probe) -> bool:
+    return probe.kind == Probe.Kind.ROUTING and not probe.endpoint.is_remote
+
+
 def _answered(probe: Probe) -> list[ProbeCall]:
-    """The calls that an engine has seen, without those that stand for a worker that is gone."""
-    return [call for call in map(parse_call, probe.answers) if call.engine_process is not None]
+    """The calls that were sent, without those that stand for a worker that is gone."""
+    return [call for call in map(parse_call, probe.answers) if call.was_sent]
 
 
 def _serving(probe: Probe) -> Serving:

@@ -1,5 +1,6 @@
 """`/probes/`, `/probes/{id}/` and its calls."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from runs.models import Endpoint, Probe
 from tests import build, probes
 from tests.api.conftest import Api
+from tests.capability import EVERYTHING, answer_calls
 
 
 @pytest.fixture(autouse=True)
@@ -148,3 +150,26 @@ def test_what_cannot_be_held_against_each_other_is_409(api: Api) -> None:
     for other in (batch, seed, other_prompts, queued):
         assert api.get(f"/probes/{batch}/against/{other}/").status_code == 409
     assert api.get(f"/probes/{batch}/against/999/").status_code == 404
+
+
+def test_a_capability_check_of_a_gateway_carries_its_rows_its_hop_and_its_control(api: Api) -> None:
+    probes.remote("gateway", bypass=Endpoint.objects.get(slug=probes.remote("direct")))
+    body = api.post("/probes/", {"endpoint": "gateway", "kind": "capability"}).json()
+    assert (body["hop"]["gateway"], body["hop"]["direct"], body["hop"]["sentence"]) == ("gateway", "direct", None)
+    for honours in (EVERYTHING - {"seed"}, EVERYTHING):
+        scripted = iter(answer_calls(honours=honours))
+        probes.served_by_others(lambda call, scripted=scripted: replace(next(scripted), round=call.round))
+    path = f"/probes/{body['id']}/"
+    ended = api.get(path).json()
+    rows = {row["parameter"]: row for row in ended["finding"]["numbers"]["rows"]}
+    assert rows["seed"].keys() == {"parameter", "asked", "state", "detail"}
+    assert (rows["seed"]["state"], rows["logprobs"]["detail"]) == ("ignored", {"k": 20, "given": 20})
+    assert ended["hop"]["sentence"] == "Honoured at direct, ignored through gateway: seed: the gateway drops it."
+    assert ended["control"].startswith("direct, reached without the gateway: probe ")
+    [call] = api.get(f"{path}calls/?page_size=1").json()["results"]
+    assert (call["backend"], call["marks"]) == (None, [])
+
+
+def test_a_capability_check_of_an_engine_of_ours_is_refused_in_words(api: Api) -> None:
+    refused = api.post("/probes/", {"endpoint": "local", "kind": "capability"})
+    assert (refused.status_code, list(refused.json()["fields"])) == (400, ["kind"])

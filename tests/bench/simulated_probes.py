@@ -1,11 +1,13 @@
 """Calls of probes, simulated, and what the probes say of them: the error rates of docs/probes.md.
 
-Answers are token ids. A *quiet* engine leaves a text after 500 tokens on average, a *noisy* one after 50, a *loud* one
-after 10. Canaries list the five most likely of 50 tokens; from run to run each logit moves by 0.03 nats.
+Answers are token ids; by characters, as a server of others gives them, texts of words of 2 to 9 letters. A *quiet*
+engine leaves a text after 500 tokens on average, a *noisy* one after 50, a *loud* one after 10. Canaries list the five
+most likely of 50 tokens; from run to run each logit moves by 0.03 nats.
 """
 
+import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -17,8 +19,10 @@ from evalboard.core.probes import (
     ProbeFinding,
     compare_batch_probes,
     judge_canary_probe,
+    judge_capability_probe,
     judge_seed_probe,
 )
+from tests.capability import EVERYTHING, answer_calls
 
 SEED = 20261121
 N_TOKENS = 64
@@ -43,6 +47,33 @@ def seed_calls(
             other = _text(rng, likely)
             calls.append(ProbeCall(prompt=prompt, group="different", seed=100 + index, token_ids=tuple(other.tolist())))
     return calls
+
+
+def by_character(calls: list[ProbeCall]) -> list[ProbeCall]:
+    """The same answers as texts, without ids: two answers can share letters of words that differ."""
+    return [
+        replace(call, token_ids=(), text=" ".join(_word(token) for token in call.token_ids), is_remote=True)
+        for call in calls
+    ]
+
+
+@cache
+def _word(token: int) -> str:
+    letters = hashlib.sha256(str(token).encode()).hexdigest()
+    return letters[: 2 + token % 8]
+
+
+def capability_calls(rng: np.random.Generator, *, noise: float, dropped: float, likely: float) -> list[ProbeCall]:
+    """A capability check of 24 tokens, whose calls at a temperature of 1 are drawn as those of a seed probe."""
+    drawn = by_character(seed_calls(rng, noise=noise, dropped=dropped, likely=likely, n_prompts=1))
+    texts = {group: [call.text for call in drawn if call.group == group] for group in ("same", "different")}
+
+    def change(call: ProbeCall) -> ProbeCall:
+        if call.group not in texts:
+            return call
+        return replace(call, text=" ".join(texts[call.group].pop().split()[:24]))
+
+    return answer_calls(honours=EVERYTHING - {"token_ids"}, change=change)
 
 
 def batch_calls(
@@ -139,6 +170,23 @@ def _seed(*, n_prompts: int = 5, **how: Any) -> Callable[[np.random.Generator, i
     return lambda rng, index: judge_seed_probe(seed_calls(rng, n_prompts=n_prompts, **how), random_seed=index)
 
 
+def _seed_by_character(**how: Any) -> Callable[[np.random.Generator, int], ProbeFinding]:
+    return lambda rng, index: judge_seed_probe(by_character(seed_calls(rng, **how)), random_seed=index)
+
+
+def _capability(
+    *, noise: float = 0.0, dropped: float = 0.0, likely: float = OPEN
+) -> Callable[[np.random.Generator, int], ProbeFinding]:
+    """The state of the row of the seed stands for the finding's."""
+
+    def finding(rng: np.random.Generator, index: int) -> ProbeFinding:
+        calls = capability_calls(rng, noise=noise, dropped=dropped, likely=likely)
+        rows = judge_capability_probe(calls).numbers["rows"]
+        return ProbeFinding(next(row["state"] for row in rows if row["parameter"] == "seed"))
+
+    return finding
+
+
 def _batches(one: dict[str, Any], other: dict[str, Any]) -> Callable[[np.random.Generator, int], ProbeFinding]:
     def finding(rng: np.random.Generator, index: int) -> ProbeFinding:
         return compare_batch_probes(batch_calls(rng, **one), batch_calls(rng, **other), random_seed=index)
@@ -195,6 +243,29 @@ SEED_CLAIMS = (
     Claim(situation="seed, dropped half of the time, 10 prompts", says="partly honoured", states=PARTLY,
           finding=_seed(noise=QUIET, dropped=0.5, n_prompts=10), n_in_tests=0),
 )  # fmt: skip
+CHARACTER_DROPPED, CAPABILITY_DROPPED = _seed_by_character(dropped=1.0), _capability(dropped=1.0)
+CHARACTER_CLAIMS = (
+    Claim(situation="seed by characters, honoured by a quiet engine", says="honoured", states=HONOURED,
+          finding=_seed_by_character(noise=QUIET), at_least=0.99),
+    Claim(situation="seed by characters, honoured by a noisy engine", says="honoured", states=HONOURED,
+          finding=_seed_by_character(noise=NOISY), n_in_tests=30, at_least=0.99),
+    Claim(situation="seed by characters, honoured by a loud engine", says="ignored", states=IGNORED,
+          finding=_seed_by_character(noise=LOUD), n_in_tests=30, at_most=0.01),
+    Claim(situation="seed by characters, ignored", says="ignored", states=IGNORED, finding=CHARACTER_DROPPED,
+          at_least=0.9),
+    Claim(situation="seed by characters, ignored", says="honoured", states=HONOURED, finding=CHARACTER_DROPPED,
+          at_most=0.01),
+    Claim(situation="seed by characters, ignored, narrow answers", says="ignored", states=IGNORED,
+          finding=_seed_by_character(dropped=1.0, likely=NARROW), n_in_tests=30, at_least=0.8),
+    Claim(situation="seed by characters, dropped on 20 % of the calls", says="partly honoured", states=PARTLY,
+          finding=_seed_by_character(dropped=0.2), n_in_tests=30, at_least=0.9),
+    Claim(situation="capability's three calls, seed honoured by a noisy engine", says="ignored", states=IGNORED,
+          finding=_capability(noise=NOISY), n_in_tests=0),
+    Claim(situation="capability's three calls, seed ignored", says="ignored", states=IGNORED,
+          finding=CAPABILITY_DROPPED, n_in_tests=0),
+    Claim(situation="capability's three calls, seed ignored", says="honoured", states=HONOURED,
+          finding=CAPABILITY_DROPPED, n_in_tests=60, at_most=0.01),
+)  # fmt: skip
 BATCH_CLAIMS = (
     Claim(situation="two batch probes, 10 % other texts in both", says="not alike", states=NOT_ALIKE,
           finding=_batches({"share": 0.1}, {"share": 0.1}), n_in_tests=0, at_most=0.02),
@@ -234,4 +305,4 @@ CANARY_CLAIMS = (
           states=frozenset({"changed"}), finding=_canary(noise=0.0, shift=0.001, n_prompts_moved=1, n_new=1), n=100,
           n_in_tests=5, at_least=1.0),
 )  # fmt: skip
-CLAIMS = (*SEED_CLAIMS, *BATCH_CLAIMS, *CANARY_CLAIMS)
+CLAIMS = (*SEED_CLAIMS, *CHARACTER_CLAIMS, *BATCH_CLAIMS, *CANARY_CLAIMS)

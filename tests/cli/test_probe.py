@@ -11,10 +11,12 @@ from evalboard.cli import main
 from evalboard.cli.probe import choose_exit_code, render_result
 from evalboard.contract.parts import Done
 from evalboard.contract.probe import Probe as ProbeAnswer
-from evalboard.contract.probe import ProbeFinding
+from evalboard.contract.probe import ProbeFinding, ProbeHop
+from evalboard.core.probes import judge_capability_probe
 from evalboard.wording import probe_states
 from runs.models import Probe
 from tests import build, probes
+from tests.capability import EVERYTHING, answer_calls
 from tests.cli.conftest import ctrl_c
 
 Call = Callable[..., "CompletedProcess[str]"]
@@ -44,6 +46,8 @@ def ended(kind: str, state: str | None, *, status: str = "finished", error: str 
         progress=Done(n_done=22, n_total=22),
         finding=None if state is None else ProbeFinding(state=state, sentence="So it is.", numbers={}),
         error=error,
+        hop=None,
+        control=None,
         workers=(),
         waits_for=(),
     )
@@ -142,6 +146,8 @@ def test_wrong_use_is_told_before_any_server_is_asked(
         ("canary", "changed", 1),
         ("canary", "partly_changed", 1),
         ("canary", "from_a_newer_server", 1),
+        ("capability", "checked", 0),
+        ("capability", "ignores", 2),
     ],
 )
 def test_the_state_is_the_exit_code(kind: str, state: str, code: int) -> None:
@@ -155,3 +161,25 @@ def test_a_probe_without_any_answer_is_4_and_says_why() -> None:
         "Probe 7, seed of local, profile pinned: failed. https://board.example/probes/7/",
         "engine_error: killed by its prompt",
     ]
+
+
+def test_a_capability_check_prints_its_table_the_hop_and_the_control() -> None:
+    finding = judge_capability_probe(answer_calls(honours=EVERYTHING - {"seed"}))
+    hop = ProbeHop(
+        gateway="litellm",
+        direct="vllm-a",
+        gateway_probe="7",
+        direct_probe="8",
+        sentence="Honoured at vllm-a, ignored through litellm: seed: the gateway drops it.",
+    )
+    known = ended("capability", finding.state)
+    stored = ProbeFinding(state=finding.state, sentence="13 of 14 are honoured.", numbers=dict(finding.numbers))
+    answer = known.model_copy(update={"finding": stored, "hop": hop, "control": "vllm-a: probe 8, checked."})
+    lines = render_result(answer).splitlines()
+    assert "  seed: ignored. Two calls with one seed part as early as calls with other seeds." in lines
+    assert lines[-3:] == [
+        hop.sentence,
+        "Control: vllm-a: probe 8, checked.",
+        probe_states.STATES["capability"]["ignores"].advice,
+    ]
+    assert choose_exit_code(answer) == 2

@@ -77,6 +77,8 @@ def test_a_canary_of_a_suite_has_no_prompts_of_its_own() -> None:
         pytest.param("canary", {"prompts": 3, "suite": "s"}, "parameters.suite", id="two-sources"),
         pytest.param("canary", {"suite": ""}, "parameters.suite", id="no-slug"),
         pytest.param("canary", {"top_k": 2}, "parameters.top_k", id="too-few-alternatives"),
+        pytest.param("capability", {"max_tokens": 7}, "parameters.max_tokens", id="too-short-to-tell"),
+        pytest.param("capability", {"prompts": 1}, "parameters.prompts", id="capability-has-its-own"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named_by_its_path(kind: str, given: Any, field: str) -> None:
@@ -133,7 +135,7 @@ def test_a_probe_of_seeds_samples_and_every_other_is_greedy() -> None:
         kind: probe_parameters.choose_sampling(kind, complete_parameters(kind, {}), "ask")["temperature"]
         for kind in ProbeKind
     }
-    assert temperatures == {"seed": 1.0, "batch": 0.0, "routing": 0.0, "canary": 0.0}
+    assert temperatures == {"seed": 1.0, "batch": 0.0, "routing": 0.0, "canary": 0.0, "capability": 0.0}
 
 
 def test_only_the_load_goes_on_after_its_answer_has_ended() -> None:

@@ -10,7 +10,7 @@ import pytest
 from evalboard.core.probes import seed_probe
 from evalboard.core.probes.call import ProbeCall, ProbeFinding
 from evalboard.wording.probe import describe_finding
-from tests.bench.simulated_probes import QUIET, SEED_CLAIMS, Claim, seed_calls
+from tests.bench.simulated_probes import CHARACTER_CLAIMS, QUIET, SEED_CLAIMS, Claim, seed_calls
 
 
 def sentence(finding: ProbeFinding) -> str:
@@ -28,7 +28,9 @@ def calls_of(same: list[list[str]], different: list[list[str]]) -> list[ProbeCal
 
 
 @pytest.mark.parametrize(
-    "claim", [each for each in SEED_CLAIMS if each.n_in_tests], ids=lambda claim: f"{claim.situation}: {claim.says}"
+    "claim",
+    [each for each in (*SEED_CLAIMS, *CHARACTER_CLAIMS) if each.n_in_tests],
+    ids=lambda claim: f"{claim.situation}: {claim.says}",
 )
 def test_a_promised_rate_is_kept(claim: Claim) -> None:
     share = claim.measure(claim.n_in_tests)

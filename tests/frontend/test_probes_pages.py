@@ -1,6 +1,7 @@
 """The pages of probes: what each state says, who may ask, what was typed wrong, and what others wrote."""
 
 import re
+from dataclasses import replace
 from html import unescape
 from typing import Any
 
@@ -12,6 +13,7 @@ from evalboard.wording import probe_states
 from frontend.probes import numbers, words
 from runs.models import Endpoint, Probe
 from tests import build, probes
+from tests.capability import EVERYTHING, answer_calls
 
 FEWEST = {"n_calls": 4, "n_failed": 3, "errors": []}
 SMALL = {"prompts": 2, "calls_per_group": 4}
@@ -212,3 +214,51 @@ def test_small_numbers_are_not_drawn_as_none() -> None:
     assert numbers.plain(-0.25, 2) == "−0.25"
     assert numbers.prompt_name(0, ["x" * 80]) == f"1. {'x' * 59}…"
     assert numbers.prompt_name(3, []) == "4"
+
+
+def test_a_capability_check_is_a_table_of_parameters(viewer: Client) -> None:
+    probe = probes.ask("capability")
+    scripted = iter(answer_calls(honours=EVERYTHING - {"seed"}, refuses={"min_p": "No field <b>min_p</b>."}))
+    probes.served_by_others(lambda call: replace(next(scripted), round=call.round))
+    response = viewer.get(f"/probes/{probe.pk}/")
+    shown = text_of(response)
+    assert "<b>min_p</b>" not in response.content.decode()
+    assert "Something ignored" in shown
+    assert re.search(
+        r"seed two calls with one, a third with another ignored Two calls with one seed part as early", shown
+    )
+    assert "min_p 1 refused It says: No field <b>min_p</b>." in shown
+    assert "parameters honoured 12" in shown
+    assert "no seed probe of this endpoint has ended yet" in shown
+    assert "control It had none: the endpoint names neither a bypass nor a reference" in shown
+
+
+def test_a_gateways_probe_says_which_hop_and_leads_to_the_other(viewer: Client) -> None:
+    probes.remote("gateway", bypass=Endpoint.objects.get(slug=probes.remote("direct")))
+    through = probes.ask("seed", on="gateway")
+    direct = Probe.objects.get(bypass_of=through)
+    assert "The same is asked of direct and, through the gateway, of gateway" in page(viewer, through)
+    dropped = probes.ignored()
+    probes.served_by_others(lambda call: replace(dropped(call), token_ids=(), backend="a <i>b</i>"))
+    probes.served_by_others(lambda call: replace(probes.honoured(call), token_ids=()))
+    response = viewer.get(f"/probes/{through.pk}/")
+    assert "Which hop: Honoured at direct, ignored through gateway: the gateway drops it." in text_of(response)
+    assert f'href="/probes/{direct.pk}/">The probe without the gateway' in response.content.decode()
+    assert "a <i>b</i>" in text_of(response)
+    assert "<i>b</i>" not in response.content.decode()
+    assert (
+        f'href="/probes/{through.pk}/">The probe through the gateway'
+        in viewer.get(f"/probes/{direct.pk}/").content.decode()
+    )
+
+
+def test_marked_answers_and_backends_are_shown(viewer: Client) -> None:
+    probe = probes.ask("routing", on=probes.remote(), parameters={"calls": 4})
+    numbers = iter(range(4))
+    probes.served_by_others(
+        lambda call: replace(call, text="a", backend="node-1", marks=("cached",) if next(numbers) == 0 else ())
+    )
+    shown = page(viewer, probe)
+    assert "answers left out 1" in shown
+    assert "left out: cached" in shown
+    assert "By backend Backend Answers node-1 3" in shown

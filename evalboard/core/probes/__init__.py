@@ -10,6 +10,8 @@ from evalboard.core.probes.canary_probe import (
     CANARY_WINDOW,
     judge_canary_probe,
 )
+from evalboard.core.probes.capability_calls import select_needed_calls
+from evalboard.core.probes.capability_probe import PARAMETERS, judge_capability_probe
 from evalboard.core.probes.parameters import choose_sampling, complete_parameters, list_prompt_texts, plan_calls
 from evalboard.core.probes.routing_probe import judge_routing_probe
 from evalboard.core.probes.seed_probe import SEED_SIGNIFICANT, judge_seed_probe
@@ -19,6 +21,7 @@ __all__ = [
     "CANARY_CHANGES",
     "CANARY_MIN_BASELINE",
     "CANARY_WINDOW",
+    "PARAMETERS",
     "SEED_SIGNIFICANT",
     "ProbeCall",
     "ProbeFinding",
@@ -28,9 +31,11 @@ __all__ = [
     "dump_call",
     "judge_batch_probe",
     "judge_canary_probe",
+    "judge_capability_probe",
     "judge_routing_probe",
     "judge_seed_probe",
     "list_prompt_texts",
     "parse_call",
     "plan_calls",
+    "select_needed_calls",
 ]

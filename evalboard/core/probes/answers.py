@@ -27,16 +27,18 @@ class Answers:
     """The answered calls, in an order that does not depend on the one they came in.
 
     unit: "token" or "character". errors: the commonest words of the calls without an answer, with their counts.
+    n_marked: answers that are no clean samples, for they came of a cache, of a fallback or of a retry; left out.
     """
 
     answered: tuple[Answered, ...]
     n_calls: int
     unit: str
     errors: tuple[tuple[str, int], ...]
+    n_marked: int = 0
 
     @property
     def n_failed(self) -> int:
-        return self.n_calls - len(self.answered)
+        return self.n_calls - self.n_marked - len(self.answered)
 
     @property
     def is_enough(self) -> bool:
@@ -44,21 +46,23 @@ class Answers:
 
     @property
     def counts(self) -> dict[str, Any]:
-        """Return the numbers that every finding has."""
+        """Return the numbers that every finding has; `n_marked` only where there are any."""
         errors = [{"error": error, "n": n} for error, n in self.errors]
-        return {"n_calls": self.n_calls, "n_failed": self.n_failed, "errors": errors}
+        marked = {"n_marked": self.n_marked} if self.n_marked else {}
+        return {"n_calls": self.n_calls, "n_failed": self.n_failed, "errors": errors, **marked}
 
 
 def read_answers(calls: Iterable[ProbeCall], *, by_character: bool = False) -> Answers:
     """Take the answers out of calls; those of one prompt stand together, and equal ones beside each other."""
     calls = tuple(calls)
-    answered = [call for call in calls if not call.error]
+    answered = [call for call in calls if not call.error and not call.marks]
+    n_marked = sum(bool(call.marks) and not call.error for call in calls)
     has_ids = not by_character and all(call.token_ids or not call.text for call in answered)
     entries = [Answered(call, call.token_ids if has_ids else tuple(call.text)) for call in answered]
     entries.sort(key=lambda each: (each.call.prompt, each.call.group, each.answer, str(each.call)))
     words = Counter(" ".join(call.error.split())[:MAX_ERROR_CHARS] for call in calls if call.error)
     errors = sorted(words.items(), key=lambda item: (-item[1], item[0]))[:MAX_ERRORS]
-    return Answers(tuple(entries), len(calls), "token" if has_ids else "character", tuple(errors))
+    return Answers(tuple(entries), len(calls), "token" if has_ids else "character", tuple(errors), n_marked)
 
 
 def group_by_prompt(answered: Iterable[Answered]) -> dict[int, list[Answered]]:

@@ -57,6 +57,7 @@ def judge_batch_probe(calls: Iterable[ProbeCall]) -> ProbeFinding:
     numbers = {
         **answers.counts,
         "compared": answers.unit,
+        **({"is_remote": True} if any(each.call.is_remote for each in answers.answered) else {}),
         "n_prompts": len(prompts),
         **summarise_copies(prompts),
         "batch_max": _company(answers),

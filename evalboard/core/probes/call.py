@@ -10,9 +10,14 @@ class ProbeCall:
     """A request that a probe sent, and its answer.
 
     prompt: index into the probe's prompts. group: what the call is for, "same", "different" or "greedy" (seed),
-    "copy" or "load" (batch), "ask" (routing, canary). round: calls of one round were decoded together. top: the
-    alternatives of the first position, (token id, logprob in nats). worker, engine_process, bucket: ids of the
-    records. error: the engine's words where no answer came; such a call has no tokens.
+    "copy" or "load" (batch), "ask" (routing, canary), a capability's own (`capability_calls`). round: calls of one
+    round were decoded together. top: the alternatives of the first position, (token, logprob in nats); a token is its
+    id, or its text where the server gives no ids. worker, engine_process, bucket: ids of the records. error: the
+    engine's words where no answer came; such a call has no tokens.
+
+    Of a server of others (is_remote) there is no engine process. backend: what names who answered, "" where nothing
+    does. n_tokens, n_prompt_tokens: by the server's own count. left_out: settings that were not sent. marks: why it is
+    no clean sample, of "cached", "fallback" and "retried".
     """
 
     prompt: int
@@ -22,13 +27,34 @@ class ProbeCall:
     token_ids: tuple[int, ...] = ()
     text: str = ""
     finish_reason: str = ""
-    top: tuple[tuple[int, float], ...] = ()
+    top: tuple[tuple[int | str, float], ...] = ()
     batch_max: int | None = None
     worker: int | None = None
     engine_process: int | None = None
     bucket: int | None = None
     fingerprint: str = ""
     error: str = ""
+    is_remote: bool = False
+    backend: str = ""
+    system_fingerprint: str = ""
+    n_tokens: int | None = None
+    n_prompt_tokens: int | None = None
+    left_out: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+
+    @property
+    def was_sent(self) -> bool:
+        """Whether anybody was asked: a call may stand for a worker that was gone before its turn."""
+        return self.is_remote or self.engine_process is not None
+
+    @property
+    def served_by(self) -> int | str | None:
+        """What is known of who answered: the backend that a server of others named, else the bucket."""
+        return self.backend or self.bucket
+
+
+# Only calls to a server of others have them: the others are stored without.
+REMOTE_FIELDS = ("is_remote", "backend", "system_fingerprint", "n_tokens", "n_prompt_tokens", "left_out", "marks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +70,15 @@ class ProbeFinding:
 
 def dump_call(call: ProbeCall) -> dict[str, Any]:
     """Return a call as a probe's `answers` hold it."""
-    return asdict(call)
+    fields = asdict(call)
+    if not call.is_remote:
+        for name in REMOTE_FIELDS:
+            del fields[name]
+    return fields
 
 
 def parse_call(stored: Mapping[str, Any]) -> ProbeCall:
     """Read what `dump_call` wrote."""
-    top = tuple((int(token), float(logprob)) for token, logprob in stored["top"])
-    return ProbeCall(**{**stored, "token_ids": tuple(stored["token_ids"]), "top": top})
+    top = tuple((token if isinstance(token, str) else int(token), float(logprob)) for token, logprob in stored["top"])
+    lists = {name: tuple(stored.get(name, ())) for name in ("token_ids", "left_out", "marks")}
+    return ProbeCall(**{**stored, **lists, "top": top})

@@ -5,6 +5,7 @@ runs, because requests of one run share its load. Logprobs are in nats.
 """
 
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -33,6 +34,7 @@ WORST_DAYS = 2  # an outlier count is no news up to so many times the baseline's
 SPARE = 5
 
 Array = NDArray[np.float64]
+Token = int | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +93,8 @@ def judge_canary_probe(
     return ProbeFinding(_state(numbers), numbers)
 
 
-def _logprobs(answers: Answers) -> dict[int, dict[int, float]]:
-    """Return token id → logprob by prompt; nothing where too few calls have any."""
+def _logprobs(answers: Answers) -> dict[int, dict[Token, float]]:
+    """Return token → logprob by prompt; nothing where too few calls have any."""
     by_prompt = {}
     for each in answers.answered:
         finite = {token: logprob for token, logprob in each.call.top if math.isfinite(logprob)}
@@ -101,19 +103,24 @@ def _logprobs(answers: Answers) -> dict[int, dict[int, float]]:
     return by_prompt if 2 * len(by_prompt) >= answers.n_calls else {}
 
 
-def _runs(runs: Sequence[dict[int, dict[int, float]]]) -> _Runs:
+def _runs(runs: Sequence[dict[int, dict[Token, float]]]) -> _Runs:
     """Over every token that some run lists for a prompt; where a run does not, its smallest logprob there stands in."""
     prompts = tuple(sorted({prompt for run in runs for prompt in run}))
     columns: list[list[float]] = []
     prompt_at: list[int] = []
     for prompt in prompts:
         prompt_at.append(len(columns))
-        for token in sorted({token for run in runs for token in run.get(prompt, ())}):
+        for token in sorted({token for run in runs for token in run.get(prompt, ())}, key=_order):
             columns.append([_logprob(run.get(prompt), token) for run in runs])
     return _Runs(np.array(columns).T.copy(), prompts, np.array(prompt_at, dtype=np.int64))
 
 
-def _logprob(listed: dict[int, float] | None, token: int) -> float:
+def _order(token: Token) -> tuple[int, str]:
+    """Ids come first, by number; texts are those of a server that gives no ids."""
+    return (token, "") if isinstance(token, int) else (sys.maxsize, token)
+
+
+def _logprob(listed: dict[Token, float] | None, token: Token) -> float:
     return math.nan if listed is None else listed.get(token, min(listed.values()))
 
 

@@ -1,6 +1,6 @@
 """Check a probe's parameters, and plan the calls that follow from them (docs/probes.md)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
@@ -10,6 +10,7 @@ from evalboard.core.document import Problems, text_problem
 from evalboard.core.probe_kinds import ProbeKind
 from evalboard.core.probes import prompts as probe_prompts
 from evalboard.core.probes.call import ProbeCall
+from evalboard.core.probes.capability_calls import choose_capability_sampling, plan_capability_calls
 from evalboard.core.profile import MAX_TESTED_BATCH, FieldCheck, check_number, check_whole
 
 MAX_CALLS = 1000  # of a seed probe; of copies in a batch probe, its load comes beside them
@@ -40,8 +41,10 @@ _FIELDS: dict[str, dict[str, tuple[Any, FieldCheck]]] = {
     },
     "routing": {"calls": (8, check_whole(1, 100))},
     "canary": {"top_k": (5, check_whole(3, 20)), "random_seed": (0, _RANDOM_SEED)},
+    "capability": {"max_tokens": (24, check_whole(8, 128))},
 }
 _BUILT_IN = {"seed": probe_prompts.OPEN_ENDED, "batch": probe_prompts.OPEN_ENDED, "canary": probe_prompts.CANARY}
+_FIXED_PROMPTS = {"routing": probe_prompts.ROUTING, "capability": probe_prompts.CAPABILITY}
 _N_PROMPTS = {"seed": 5, "batch": 5, "canary": 20}
 _MAX_PROMPTS = {"seed": 20, "batch": 10, "canary": 200}
 
@@ -80,17 +83,20 @@ def list_prompt_texts(kind: str, parameters: Mapping[str, Any]) -> tuple[str, ..
 
     A batch probe's load stands after its prompts.
     """
-    if kind == "routing":
-        return probe_prompts.ROUTING
+    if kind in _FIXED_PROMPTS:
+        return _FIXED_PROMPTS[kind]
     if "suite" in parameters:
         return None
     return (*parameters["prompts"], *(probe_prompts.LOAD if kind == "batch" else ()))
 
 
-def choose_sampling(kind: str, parameters: Mapping[str, Any], group: str) -> dict[str, Any]:
+def choose_sampling(
+    kind: str, parameters: Mapping[str, Any], group: str, answered: Iterable[ProbeCall] = ()
+) -> dict[str, Any]:
     """Return the sampling of a group's calls, in place of the profile's; the seed stands in the call.
 
-    The load goes on until it is cut off: an answer that ended early would leave the copies alone.
+    The load goes on until it is cut off: an answer that ended early would leave the copies alone. answered: the calls
+    of the rounds before, of which a capability's depend; its sampling is complete, and nothing of the profile's counts.
     """
     ends: dict[str, Any] = {"stop": [], "min_tokens": 0, "ignore_eos": group == "load"}
     greedy: dict[str, Any] = {**ends, "temperature": 0.0}
@@ -104,6 +110,8 @@ def choose_sampling(kind: str, parameters: Mapping[str, Any], group: str) -> dic
             return {**greedy, "max_tokens": ROUTING_TOKENS}
         case ProbeKind.CANARY:
             return {**greedy, "max_tokens": 1, "logprobs": parameters["top_k"]}
+        case ProbeKind.CAPABILITY:
+            return choose_capability_sampling(parameters, group, answered)
 
 
 def plan_calls(kind: str, parameters: Mapping[str, Any], prompts: Sequence[Any]) -> tuple[ProbeCall, ...]:
@@ -122,10 +130,12 @@ def plan_calls(kind: str, parameters: Mapping[str, Any], prompts: Sequence[Any])
         case ProbeKind.CANARY:
             # Each by itself and in one order: what shares a step with it must not be what changes between two runs.
             return tuple(ProbeCall(prompt=index, group="ask", round=index) for index in range(len(prompts)))
+        case ProbeKind.CAPABILITY:
+            return plan_capability_calls()
 
 
 def _source(kind: str, given: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
-    """Read where the prompts come from: {"prompts": texts} or {"suite": slug}; nothing for a routing probe."""
+    """Read where the prompts come from: {"prompts": texts} or {"suite": slug}; nothing where they are fixed."""
     if kind not in _N_PROMPTS:
         return {}
     if kind == "canary" and "suite" in given:

@@ -44,6 +44,9 @@ CANARY = (
 
 ROUTING = ("Say which day follows Monday.",)
 
+# An answer that goes on until it is cut, and one that ends by itself.
+CAPABILITY = (OPEN_ENDED[0], "Answer with one word: which day follows Monday?")
+
 _PASSAGE = (
     "The harbour office keeps a book in which every ship is entered by hand.",
     "Its first page is from the spring of the great storm, when nine boats did not come home.",

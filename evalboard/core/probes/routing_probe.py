@@ -14,7 +14,8 @@ def judge_routing_probe(calls: Iterable[ProbeCall], *, last_fingerprint: str | N
     """Judge how many serving stacks answered: one, several, rotated, unknown or incomplete.
 
     rotated: all from one, and the last one known was another. An unknown fingerprint ("") is never equal to another,
-    so with one of them it is several or unknown. Workers without any answer are counted, and decide nothing.
+    so with one of them it is several or unknown. Workers without any answer are counted, and decide nothing. Of a
+    server of others what it says of its backend stands in for the fingerprint.
     """
     calls = tuple(calls)
     answers = read_answers(calls)
@@ -24,27 +25,32 @@ def judge_routing_probe(calls: Iterable[ProbeCall], *, last_fingerprint: str | N
     workers = _by_worker(calls)
     numbers = {
         **answers.counts,
-        "n_unknown": sum(not call.fingerprint for call in answered),
+        "n_unknown": sum(not _stack(call) for call in answered),
         "n_workers": sum(row["n_answered"] > 0 for row in workers),
         "n_workers_silent": sum(row["n_answered"] == 0 for row in workers),
         "n_distinct_answers": len({each.answer for each in answers.answered}),
         "certificate": 1 - UNSEEN ** (1 / len(answered)),
         "last_fingerprint": last_fingerprint,
+        **({"is_remote": True} if any(call.is_remote for call in answered) else {}),
         "fingerprints": _by_fingerprint(answered),
         "workers": workers,
     }
     return ProbeFinding(_state(numbers), numbers)
 
 
+def _stack(call: ProbeCall) -> str:
+    return call.fingerprint or call.backend
+
+
 def _by_fingerprint(answered: Sequence[ProbeCall]) -> list[dict[str, Any]]:
     """Return the commonest first; fingerprint None for the calls of which it is not known."""
-    counts = Counter(call.fingerprint for call in answered)
+    counts = Counter(map(_stack, answered))
     return [
         {
             "fingerprint": fingerprint or None,
             "n": n,
             "share": n / len(answered),
-            "workers": sorted({call.worker for call in answered if call.fingerprint == fingerprint}, key=_order),
+            "workers": sorted({call.worker for call in answered if _stack(call) == fingerprint}, key=_order),
         }
         for fingerprint, n in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     ]
@@ -54,12 +60,12 @@ def _by_worker(calls: Sequence[ProbeCall]) -> list[dict[str, Any]]:
     rows = []
     for worker in sorted({call.worker for call in calls}, key=_order):
         theirs = [call for call in calls if call.worker == worker]
-        answered = [call for call in theirs if not call.error]
-        counts = Counter(call.fingerprint for call in answered)
+        answered = [call for call in theirs if not call.error and not call.marks]
+        counts = Counter(map(_stack, answered))
         shares = [
             {"fingerprint": each or None, "n": n, "share": n / len(answered)} for each, n in sorted(counts.items())
         ]
-        n_failed = len(theirs) - len(answered)
+        n_failed = sum(bool(call.error) for call in theirs)
         rows.append({"worker": worker, "n_answered": len(answered), "n_failed": n_failed, "fingerprints": shares})
     return rows
 

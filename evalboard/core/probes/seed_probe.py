@@ -179,7 +179,7 @@ def _loyalty(prompts: Sequence[_Prompt]) -> dict[str, Any]:
     """
     unseeded = [share / prompt.length for prompt in prompts for share in _pairs(prompt, prompt.different)]
     limit = float(np.quantile(unseeded, AS_UNSEEDED))
-    parted_at, by_bucket = [], dict[int | None, list[bool]]()
+    parted_at, by_bucket = [], dict[int | str | None, list[bool]]()
     n_later, n_tokens, early = 0, 0, list[int]()
     for prompt in prompts:
         centre = int(np.argmax(prompt.alike[: prompt.n_same, : prompt.n_same].sum(axis=1)))
@@ -187,7 +187,7 @@ def _loyalty(prompts: Sequence[_Prompt]) -> dict[str, Any]:
             share, is_centre = int(prompt.alike[centre, index]), prompt.answers[index] == prompt.answers[centre]
             is_loyal = is_centre or share > limit * prompt.length
             parted_at += [] if is_centre else [share]
-            by_bucket.setdefault(prompt.calls[index].bucket, []).append(is_loyal)
+            by_bucket.setdefault(prompt.calls[index].served_by, []).append(is_loyal)
             if index != centre:  # which is loyal by its choice
                 early.append(math.floor(limit * prompt.length) + 1)
                 n_later += is_loyal and not is_centre
@@ -208,11 +208,14 @@ def _loyalty(prompts: Sequence[_Prompt]) -> dict[str, Any]:
     }
 
 
-def _by_bucket(by_bucket: dict[int | None, list[bool]]) -> dict[str, Any]:
-    """p_bucket: of the bucket that stands out most, times the buckets; 1 where there is one."""
+def _by_bucket(by_bucket: dict[int | str | None, list[bool]]) -> dict[str, Any]:
+    """p_bucket: of the bucket that stands out most, times the buckets; 1 where there is one.
+
+    Of a server of others a bucket is what names the backend.
+    """
     rows = [
         {"bucket": bucket, "n_same": len(loyal), "n_loyal": sum(loyal)}
-        for bucket, loyal in sorted(by_bucket.items(), key=lambda item: (item[0] is None, item[0] or 0))
+        for bucket, loyal in sorted(by_bucket.items(), key=lambda item: (item[0] is None, str(item[0]).zfill(20)))
     ]
     n_same = sum(len(loyal) for loyal in by_bucket.values())
     n_lost = n_same - sum(map(sum, by_bucket.values()))

@@ -1,18 +1,24 @@
-"""What a probe says of an endpoint: seeds, batches, routing, canaries; and two batch probes."""
+"""What a probe says of an endpoint: seeds, batches, routing, canaries, capabilities; two of them; and a gateway."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from evalboard.core.probes import (
     ProbeCall,
+    ProbeFinding,
     compare_batch_probes,
     judge_batch_probe,
     judge_canary_probe,
+    judge_capability_probe,
     judge_routing_probe,
     judge_seed_probe,
 )
+from evalboard.wording.capability import describe_parameter
+from evalboard.wording.hop import Side, describe_hop
 from tests.bench.simulated_probes import BETWEEN_RUNS, QUIET, batch_calls, canary_runs, seed_calls
+from tests.capability import EVERYTHING, answer_calls
 from tests.core.golden.readers import Sentence, Situations, read_batch_comparison, read_probe
 from tests.core.test_batch_probe import copies
 from tests.core.test_canary_probe import Runs, runs_of
@@ -61,6 +67,45 @@ def read_canary(runs: Runs) -> list[Sentence]:
 
 def canaries(**how: float) -> Runs:
     return canary_runs(np.random.default_rng(1), **how)  # type: ignore[arg-type]
+
+
+def named(*backends: str) -> list[ProbeCall]:
+    """Answers of a server of others that say who gave them; "" where one does not."""
+    return [
+        ProbeCall(prompt=0, group="ask", round=index, worker=1, text="Tuesday", is_remote=True, backend=backend)
+        for index, backend in enumerate(backends)
+    ]
+
+
+def read_capability(asked: list[ProbeCall]) -> list[Sentence]:
+    """The finding's sentence, and what each row of the table says."""
+    finding = judge_capability_probe(asked)
+    rows = [
+        Sentence(row["parameter"], row["state"], describe_parameter(row)) for row in finding.numbers.get("rows", ())
+    ]
+    return [*read_probe("capability", finding), *rows]
+
+
+def read_hop(kind: str, direct: ProbeFinding, gateway: ProbeFinding) -> list[Sentence]:
+    sides = [Side(slug, finding.state, finding.numbers) for slug, finding in (("vllm-a", direct), ("litellm", gateway))]
+    return [Sentence("hop", "", describe_hop(kind, *sides))]
+
+
+def read_hop_of_states(kind: str, direct: str, gateway: str) -> list[Sentence]:
+    return read_hop(kind, ProbeFinding(direct), ProbeFinding(gateway))
+
+
+def capability(**how: Any) -> ProbeFinding:
+    return judge_capability_probe(answer_calls(**how))
+
+
+def shifted(one: str, other: str) -> list[ProbeCall]:
+    """A check whose two calls with one seed part, and later than the third."""
+    texts = {"same": [one, other], "different": ["a bee"]}
+    return [
+        replace(call, text=texts[call.group].pop()) if call.group in texts else call
+        for call in answer_calls(honours=EVERYTHING - {"token_ids"})
+    ]
 
 
 SITUATIONS: Situations = {
@@ -116,5 +161,63 @@ SITUATIONS: Situations = {
     "Logits moved by half of the noise": lambda: read_canary(canaries(shift=BETWEEN_RUNS / 2)),
     "The newest run alone moved": lambda: read_canary(canaries(shift=0.5, n_new=1)),
     "A part of the requests moved": lambda: read_canary(canaries(shift=0.5, share=0.15)),
+    # A server of others.
+    "Sixty answers that name one backend": lambda: read_routing(named(*["vllm-a"] * 60)),
+    "Sixty answers that name two backends": lambda: read_routing(named(*["vllm-a"] * 56, *["vllm-b"] * 4)),
+    "Another backend than in the last probe": lambda: read_routing(named(*["vllm-b"] * 60), "vllm-a"),
+    "Answers that name no backend": lambda: read_routing(named(*[""] * 60)),
+    "Two backends, and answers that name none": lambda: read_routing(named("vllm-a", "vllm-b", "", "")),
+    "Answers of a cache": lambda: read_routing(
+        [*named(*["vllm-a"] * 40), *(replace(call, marks=("cached",)) for call in named(*["vllm-a"] * 20))]
+    ),
+    "Copies that a server of others decoded": lambda: read_batch(
+        [replace(call, is_remote=True, batch_max=None) for call in copies(*["abc"] * 50)]
+    ),
+    "A server that honours everything": lambda: read_capability(answer_calls()),
+    "A server that ignores all that it can": lambda: read_capability(answer_calls(honours={"usage"})),
+    "A server that drops the seed": lambda: read_capability(answer_calls(honours=EVERYTHING - {"seed"})),
+    "A server that knows OpenAI's parameters alone": lambda: read_capability(
+        answer_calls(
+            honours=EVERYTHING - {"token_ids"},
+            largest=5,
+            refuses={
+                name: f"Unknown parameter: '{name}'."
+                for name in ("top_k", "min_p", "repetition_penalty", "min_tokens", "ignore_eos")
+            },
+        )
+    ),
+    "A model that takes no temperature": lambda: read_capability(
+        answer_calls(refuses={"temperature": "Unsupported value: 'temperature' does not support 0 with this model."})
+    ),
+    "Two calls with one seed part late": lambda: read_capability(shifted("a sea of tea", "a sea of salt")),
+    "A check that most calls of failed": lambda: read_capability(
+        [replace(call, text="", error="call_failed: no route to it") for call in answer_calls()]
+    ),
+    "The gateway drops the seed": lambda: read_hop_of_states("seed", "honoured", "ignored"),
+    "The gateway drops the seed at times": lambda: read_hop_of_states("seed", "honoured", "partly_honoured"),
+    "The gateway answers all seeds alike": lambda: read_hop_of_states("seed", "honoured", "deterministic"),
+    "The seed is honoured on both ways": lambda: read_hop_of_states("seed", "honoured", "honoured"),
+    "The seed is ignored on both ways": lambda: read_hop_of_states("seed", "ignored", "ignored"),
+    "The seed gets lost in two ways": lambda: read_hop_of_states("seed", "ignored", "deterministic"),
+    "The seed is honoured through the gateway alone": lambda: read_hop_of_states("seed", "ignored", "honoured"),
+    "The seed is too noisy on one way": lambda: read_hop_of_states("seed", "too_noisy", "ignored"),
+    "One of the two has too few answers": lambda: read_hop_of_states("seed", "honoured", "incomplete"),
+    "The gateway moves answers": lambda: read_hop_of_states("batch", "invariant", "variant"),
+    "The gateway spreads the calls": lambda: read_hop_of_states("routing", "one", "several"),
+    "The gateway sends the calls elsewhere": lambda: read_hop_of_states("routing", "one", "rotated"),
+    "The gateway changed": lambda: read_hop_of_states("canary", "stable", "changed"),
+    "A part of what the gateway sends changed": lambda: read_hop_of_states("canary", "stable", "partly_changed"),
+    "The gateway drops two parameters and refuses one": lambda: read_hop(
+        "capability",
+        capability(),
+        capability(honours=EVERYTHING - {"seed", "top_k"}, refuses={"min_p": "Unknown parameter: 'min_p'."}),
+    ),
+    "The gateway drops one parameter": lambda: read_hop(
+        "capability", capability(), capability(honours=EVERYTHING - {"seed"})
+    ),
+    "The gateway refuses a parameter": lambda: read_hop(
+        "capability", capability(), capability(refuses={"min_p": "Unknown parameter: 'min_p'."})
+    ),
+    "The gateway drops nothing": lambda: read_hop("capability", capability(), capability()),
     "A canary without logprobs": lambda: read_canary([[ProbeCall(prompt=0, group="ask", token_ids=(1,))]] * 12),
 }

@@ -1,0 +1,109 @@
+"""The calls of a capability check: what each asks of a server of others, and which need not be sent any more.
+
+Each call asks one thing beside what it takes to see it, so that a refusal is of that one. Greedy calls of one prompt
+are each other's control; the first that asks for logprobs and is answered is the control of all.
+"""
+
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import Any
+
+from evalboard.core.probes.call import ProbeCall
+
+LONG, SHORT = 0, 1  # prompts: an answer that goes on until it is cut, and one that ends by itself
+# In this order until one is answered: the largest number of alternatives that the server gives.
+LOGPROBS = (20, 5, 2, 1)
+CONTROLS = (*(f"logprobs_{k}" for k in LOGPROBS), "plain")
+TOP_LOGPROBS = 2
+STOP_CHARS = 4
+ONE_SEED, OTHER_SEED = 20261123, 7
+TEMPERATURE = 1.0
+PENALTY = 2.0
+AFTER_CONTROLS = (
+    "top_logprobs",
+    "stop",
+    "max_tokens",
+    "same",
+    "same",
+    "different",
+    "top_k",
+    "min_p",
+    "repetition_penalty",
+    "min_tokens",
+    "ignore_eos",
+)
+_ON_SHORT = frozenset({"top_logprobs", "min_tokens", "ignore_eos"})
+_SEEDS = {"same": ONE_SEED, "different": OTHER_SEED}
+
+
+def plan_capability_calls() -> tuple[ProbeCall, ...]:
+    """Return all calls in the order to send them; the controls come one by one, the others together."""
+    controls = [ProbeCall(prompt=LONG, group=group, round=place) for place, group in enumerate(CONTROLS)]
+    others = [
+        ProbeCall(
+            prompt=SHORT if group in _ON_SHORT else LONG, group=group, round=len(CONTROLS), seed=_SEEDS.get(group)
+        )
+        for group in AFTER_CONTROLS
+    ]
+    return (*controls, *others)
+
+
+def choose_capability_sampling(
+    parameters: Mapping[str, Any], group: str, answered: Iterable[ProbeCall] = ()
+) -> dict[str, Any]:
+    """Return what a call of the group asks for, and nothing else: the profile's sampling says nothing here.
+
+    answered: the calls of the rounds before, of whose control the text to stop at is taken.
+    """
+    n_tokens = parameters["max_tokens"]
+    greedy: dict[str, Any] = {"temperature": 0.0, "max_tokens": n_tokens, "stop": []}
+    warm = {**greedy, "temperature": TEMPERATURE}
+    if group in CONTROLS and group != "plain":
+        return {**greedy, "logprobs": int(group.removeprefix("logprobs_"))}
+    asks: dict[str, dict[str, Any]] = {
+        "top_logprobs": {**greedy, "logprobs": TOP_LOGPROBS},
+        "stop": {**greedy, "stop": [*filter(None, [choose_stop(find_control(answered))])]},
+        "max_tokens": {**greedy, "max_tokens": 1},
+        "same": warm,
+        "different": warm,
+        "top_k": {**warm, "top_k": 1},
+        "min_p": {**warm, "min_p": 1.0},
+        "repetition_penalty": {**greedy, "repetition_penalty": PENALTY},
+        "min_tokens": {**greedy, "min_tokens": n_tokens},
+        "ignore_eos": {**greedy, "ignore_eos": True},
+    }
+    return asks.get(group, greedy)
+
+
+def choose_stop(control: ProbeCall | None) -> str:
+    """Return a text out of the second half of the control's answer that is not before it; "" where there is none.
+
+    A greedy call that stops there repeats the control up to it. A word, or where none is new there a few characters.
+    """
+    text = control.text if control is not None else ""
+    middle = (len(text) + 1) // 2
+    words = (word for word in text[middle:].split()[1:] if len(word) >= STOP_CHARS)
+    pieces = (text[start : start + STOP_CHARS] for start in range(middle, len(text) - STOP_CHARS + 1))
+    choices = (piece for piece in chain(words, pieces) if piece == piece.strip() and text.find(piece) >= middle)
+    return next(choices, "")
+
+
+def select_needed_calls(calls: Iterable[ProbeCall], answered: Iterable[ProbeCall]) -> list[ProbeCall]:
+    """Return those of a round's calls that still tell something, after the answers of the rounds before.
+
+    One control is enough. Where no logprobs are given for any number of them, two are not asked for once more.
+    """
+    done = list(answered)
+    control = find_control(done)
+    return [
+        call
+        for call in calls
+        if not (call.group in CONTROLS and control is not None)
+        and not (call.group == "top_logprobs" and control is not None and not control.top)
+    ]
+
+
+def find_control(calls: Iterable[ProbeCall]) -> ProbeCall | None:
+    """Return the greedy call that the others are held against, None where none was answered."""
+    answered = (call for call in calls if call.group in CONTROLS and not call.error)
+    return next(answered, None)

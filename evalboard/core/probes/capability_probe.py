@@ -1,0 +1,288 @@
+"""Judge what a server of others does with each parameter: honours it, refuses it, or silently ignores it.
+
+docs/probes.md has the rules. Where the answers cannot tell, the state is unclear: a guess would be worse.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evalboard.core.probes.answers import Answer, count_shared, read_answers
+from evalboard.core.probes.call import ProbeCall, ProbeFinding
+from evalboard.core.probes.capability_calls import (
+    CONTROLS,
+    LOGPROBS,
+    PENALTY,
+    TOP_LOGPROBS,
+    choose_stop,
+    find_control,
+)
+
+REFUSED = "call_refused: "  # how the error of a call begins that the server refused
+MAX_WORDS = 300
+NO_SAMPLE = frozenset({"cached", "fallback"})  # marks of an answer that the server itself did not give just now
+ECHOES = frozenset({"system_fingerprint", "token_ids", "usage"})  # beside the answer; the others are asked of it
+STATES = ("honoured", "refused", "ignored", "not_asked", "unclear")
+# By what names words of refusal may name a parameter, where that is not its own.
+ALIASES = {
+    "logprobs": ("logprobs", "top_logprobs"),
+    "top_logprobs": ("logprobs", "top_logprobs"),
+    "max_tokens": ("max_tokens", "max_completion_tokens", "max_output_tokens"),
+}
+# Names that are no words of English: refused words with one of them are of that parameter.
+NAMES = frozenset(
+    {"temperature", "seed", "top_k", "min_p", "repetition_penalty", "min_tokens", "ignore_eos", "logprobs"}
+    | {"top_logprobs", "max_tokens", "max_completion_tokens", "max_output_tokens"}
+)
+
+Facts = tuple[str, dict[str, Any]]  # a state, and what was seen
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The calls by group, and the texts of those with an answer."""
+
+    calls: Mapping[str, Sequence[ProbeCall]]
+    answers: Mapping[ProbeCall, Answer]
+
+    def calls_of(self, group: str) -> Sequence[ProbeCall]:
+        return self.calls.get(group, ())
+
+    def answered(self, *groups: str) -> list[ProbeCall]:
+        """Return the calls with an answer, of these groups or of all."""
+        return [call for group in groups or self.calls for call in self.calls_of(group) if call in self.answers]
+
+    @property
+    def control(self) -> ProbeCall | None:
+        return find_control(self.answered(*CONTROLS))
+
+    def is_one_text(self, one: ProbeCall, other: ProbeCall) -> bool:
+        return self.answers[one] == self.answers[other]
+
+    def shared(self, one: ProbeCall, other: ProbeCall) -> int:
+        """Count the tokens or characters that both have alike from the start."""
+        return count_shared(self.answers[one], self.answers[other])
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether the second greedy call gave the control's text, up to where it was to stop."""
+        piece, again = choose_stop(self.control), self.answered("stop")
+        if self.control is None or not piece or not again:
+            return False
+        end = self.control.text.index(piece)
+        return self.control.text[:end] == again[0].text[:end]
+
+
+def judge_capability_probe(calls: Iterable[ProbeCall]) -> ProbeFinding:
+    """Judge the parameters one by one: checked, ignores (something that was asked of it) or incomplete.
+
+    A refusal is an answer to what is asked here. What was tried again says as much as what came at once.
+    """
+    calls = tuple(call if NO_SAMPLE & {*call.marks} else replace(call, marks=()) for call in calls)
+    answers = read_answers(calls)
+    n_refused = sum(call.error.startswith(REFUSED) for call in calls)
+    counts = {**answers.counts, "n_failed": answers.n_failed - n_refused, "n_refused": n_refused}
+    if not answers.answered or 2 * (len(answers.answered) + n_refused) < len(calls):
+        return ProbeFinding("incomplete", counts)
+    by_group: dict[str, list[ProbeCall]] = {}
+    for call in calls:
+        by_group.setdefault(call.group, []).append(call)
+    seen = _Seen(by_group, {each.call: each.answer for each in answers.answered})
+    rows = [_row(name, wanted, judge(seen)) for name, (wanted, judge) in PARAMETERS.items()]
+    states = Counter(row["state"] for row in rows)
+    numbers = {**counts, "compared": answers.unit, "states": {state: states[state] for state in STATES}, "rows": rows}
+    ignores = any(row["state"] == "ignored" and row["parameter"] not in ECHOES for row in rows)
+    return ProbeFinding("ignores" if ignores else "checked", numbers)
+
+
+def _row(parameter: str, wanted: Any, facts: Facts) -> dict[str, Any]:
+    state, detail = facts
+    return {"parameter": parameter, "asked": wanted, "state": state, "detail": detail}
+
+
+def _unanswered(calls: Sequence[ProbeCall], parameter: str) -> Facts:
+    """Say why there is no answer to judge by: it was refused for this parameter, or something else is the matter."""
+    refused = next((call.error.removeprefix(REFUSED) for call in calls if call.error.startswith(REFUSED)), None)
+    if refused is None:
+        failed = next((call.error for call in calls if call.error), None)
+        return "unclear", {"why": "no_answer"} if failed is None else {"why": "failed", "words": failed[:MAX_WORDS]}
+    words = refused[:MAX_WORDS]
+    named = NAMES & {*re.findall(r"\w+", refused.lower())}
+    if named and not named & {parameter, *ALIASES.get(parameter, ())}:
+        return "unclear", {"why": "refused_for_another", "another": sorted(named)[0], "words": words}
+    return "refused", {"words": words}
+
+
+def _is_left_out(calls: Sequence[ProbeCall], parameter: str) -> bool:
+    return bool(calls) and all(parameter in call.left_out for call in calls)
+
+
+def _asked_for(group: str, judge: Callable[[_Seen, ProbeCall], Facts], parameter: str = "") -> Callable[[_Seen], Facts]:
+    """Judge the one call of a group, where it was sent with its parameter and answered."""
+    name = parameter or group
+
+    def facts(seen: _Seen) -> Facts:
+        calls = seen.calls_of(group)
+        if _is_left_out(calls, name):
+            return "not_asked", {}
+        answered = seen.answered(group)
+        return judge(seen, answered[0]) if answered else _unanswered(calls, name)
+
+    return facts
+
+
+def _echoed(values: Sequence[bool]) -> str:
+    return "honoured" if all(values) else "unclear" if any(values) else "ignored"
+
+
+def _system_fingerprint(seen: _Seen) -> Facts:
+    """Honoured with every answer, whether it stays the same or not: several of them are several servers."""
+    prints = [call.system_fingerprint for call in seen.answered()]
+    given = Counter(filter(None, prints)).most_common()
+    facts = {"n": sum(map(bool, prints)), "n_answers": len(prints), "n_distinct": len(given)}
+    return _echoed([*map(bool, prints)]), facts | ({"value": given[0][0]} if given else {})
+
+
+def _usage(seen: _Seen) -> Facts:
+    is_given = [call.n_tokens is not None and call.n_prompt_tokens is not None for call in seen.answered()]
+    return _echoed(is_given), {"n": sum(is_given), "n_answers": len(is_given)}
+
+
+def _token_ids(seen: _Seen) -> Facts:
+    calls = seen.answered()
+    if _is_left_out(calls, "return_token_ids"):
+        return "not_asked", {}
+    # They come beside the logprobs; where some call has these, the others say nothing.
+    is_given = [bool(call.token_ids) for call in [call for call in calls if call.top] or calls]
+    return _echoed(is_given), {"n": sum(is_given), "n_answers": len(is_given)}
+
+
+def _seed(seen: _Seen) -> Facts:
+    """Two calls with one seed against a third: so few tell a seed that does all or nothing, and no more."""
+    calls = [*seen.calls_of("same"), *seen.calls_of("different")]
+    same, others = seen.answered("same"), seen.answered("different")
+    if _is_left_out(calls, "seed"):
+        return "not_asked", {}
+    if len(same) < 2 or not others:
+        return _unanswered([call for call in calls if call not in seen.answers], "seed")
+    one, two = same[:2]
+    own, chance = seen.shared(one, two), max(seen.shared(each, others[0]) for each in same)
+    facts = {"shared": own, "shared_other": chance}
+    if seen.is_one_text(one, two):
+        return ("unclear", {"why": "one_text"}) if seen.is_one_text(one, others[0]) else ("honoured", facts)
+    return ("ignored", facts) if own <= chance else ("unclear", {"why": "parted_late", **facts})
+
+
+def _logprobs(seen: _Seen) -> Facts:
+    asks = [(k, call) for k in LOGPROBS for call in seen.calls_of(f"logprobs_{k}")]
+    calls = [call for _, call in asks]
+    if _is_left_out(calls, "logprobs"):
+        return "not_asked", {}
+    k, call = next(((k, call) for k, call in asks if call in seen.answers), (0, None))
+    if call is None:
+        return _unanswered(calls, "logprobs")
+    refused = [row.error.removeprefix(REFUSED)[:MAX_WORDS] for row in calls if row.error.startswith(REFUSED)]
+    facts = {"k": k, "given": len(call.top), **({"words": refused[0]} if refused else {})}
+    return "honoured" if call.top else "ignored", facts
+
+
+def _top_logprobs(seen: _Seen) -> Facts:
+    calls = seen.calls_of("top_logprobs")
+    if not calls:  # it was not needed, after the row above
+        state, facts = _logprobs(seen)
+        return state if state != "honoured" else "unclear", facts
+    if not (answered := seen.answered("top_logprobs")):
+        return _unanswered(calls, "top_logprobs")
+    given = len(answered[0].top)
+    return "honoured" if given == TOP_LOGPROBS else "ignored", {"given": given}
+
+
+def _temperature(seen: _Seen) -> Facts:
+    """0 repeats a text, 1 gives others."""
+    control, warm = seen.control, seen.answered("same", "different")
+    if control is None:
+        return _unanswered([call for group in CONTROLS for call in seen.calls_of(group)], "temperature")
+    if not warm:
+        return _unanswered([*seen.calls_of("same"), *seen.calls_of("different")], "temperature")
+    n_other = sum(not seen.is_one_text(call, control) for call in warm)
+    facts = {"n_other": n_other, "n": len(warm)}
+    if not n_other:
+        return "ignored", facts
+    return ("honoured", facts) if seen.is_repeated else ("unclear", {"why": "not_repeated"})
+
+
+def _stop(seen: _Seen, call: ProbeCall) -> Facts:
+    piece = choose_stop(seen.control)
+    if seen.control is None or not piece:
+        return "unclear", {"why": "no_control"}
+    facts = {"stop": piece, "n_characters": len(call.text), "n_characters_without": len(seen.control.text)}
+    if piece in call.text:
+        return "ignored", facts
+    is_stopped = call.text.strip() == seen.control.text.partition(piece)[0].strip()
+    return ("honoured", facts) if is_stopped else ("unclear", {"why": "not_repeated"})
+
+
+def _max_tokens(seen: _Seen, call: ProbeCall) -> Facts:
+    facts = {"n_tokens": call.n_tokens} if call.n_tokens is not None else {}
+    if call.n_tokens is not None and call.n_tokens > 1:
+        return "ignored", facts
+    control = seen.control
+    if call.finish_reason == "length" and (control is None or len(call.text) < len(control.text)):
+        return "honoured", facts
+    if control is not None and seen.is_one_text(call, control):
+        return "ignored", facts
+    return "unclear", {"why": "ended_early", **facts}
+
+
+def _narrowed(seen: _Seen, call: ProbeCall) -> Facts:
+    """A setting that leaves the likeliest token alone makes a warm call greedy."""
+    control, warm = seen.control, seen.answered("same", "different")
+    if control is None or not warm or any(seen.is_one_text(each, control) for each in warm):
+        return "unclear", {"why": "no_control"}
+    own, chance = seen.shared(call, control), max(seen.shared(each, control) for each in warm)
+    facts = {"shared": own, "shared_other": chance}
+    if seen.is_one_text(call, control):
+        return "honoured", facts
+    return ("ignored", facts) if own <= chance else ("unclear", {"why": "parted_late", **facts})
+
+
+def _repetition_penalty(seen: _Seen, call: ProbeCall) -> Facts:
+    if seen.control is None:
+        return "unclear", {"why": "no_control"}
+    if seen.is_one_text(call, seen.control):
+        return "ignored", {}
+    # Where greedy answers do not repeat, another text says nothing.
+    return ("honoured", {}) if seen.is_repeated else ("unclear", {"why": "not_repeated"})
+
+
+def _lasting(seen: _Seen, call: ProbeCall) -> Facts:
+    """A setting that keeps a short answer from ending: cut by the limit, where another one ended by itself."""
+    if call.finish_reason != "length":
+        if any(len(call.text) > len(each.text) for each in seen.answered("top_logprobs")):
+            return "unclear", {"why": "ended_late"}
+        return "ignored", {} if call.n_tokens is None else {"n_tokens": call.n_tokens}
+    others = seen.answered("top_logprobs", "min_tokens", "ignore_eos")
+    if any(each.finish_reason == "stop" for each in others if each != call):
+        return "honoured", {} if call.n_tokens is None else {"n_tokens": call.n_tokens}
+    return "unclear", {"why": "none_is_short"}
+
+
+# In the order of the table: what is asked for, and how its answers are judged.
+PARAMETERS: dict[str, tuple[Any, Callable[[_Seen], Facts]]] = {
+    "system_fingerprint": (None, _system_fingerprint),
+    "seed": ("two calls with one, a third with another", _seed),
+    "temperature": ("0, 1", _temperature),
+    "stop": ("a text of the answer", _asked_for("stop", _stop)),
+    "max_tokens": (1, _asked_for("max_tokens", _max_tokens)),
+    "logprobs": (max(LOGPROBS), _logprobs),
+    "top_logprobs": (TOP_LOGPROBS, _top_logprobs),
+    "token_ids": (None, _token_ids),
+    "top_k": (1, _asked_for("top_k", _narrowed)),
+    "min_p": (1, _asked_for("min_p", _narrowed)),
+    "repetition_penalty": (PENALTY, _asked_for("repetition_penalty", _repetition_penalty)),
+    "min_tokens": ("the answer's limit", _asked_for("min_tokens", _lasting)),
+    "ignore_eos": (True, _asked_for("ignore_eos", _lasting)),
+    "usage": (None, _usage),
+}

@@ -1,0 +1,175 @@
+"""What a capability check says of one parameter: the state in a word, what was asked, and what was seen."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from evalboard.wording.numbers import counted
+
+Facts = Mapping[str, Any]
+
+LABELS = {
+    "system_fingerprint": "fingerprint",
+    "seed": "seed",
+    "temperature": "temperature",
+    "stop": "stop",
+    "max_tokens": "max_tokens",
+    "logprobs": "logprobs",
+    "top_logprobs": "2 logprobs",
+    "token_ids": "token ids",
+    "top_k": "top_k",
+    "min_p": "min_p",
+    "repetition_penalty": "repetition_penalty",
+    "min_tokens": "min_tokens",
+    "ignore_eos": "ignore_eos",
+    "usage": "token counts",
+}
+STATE_WORDS = {
+    "honoured": "honoured",
+    "refused": "refused",
+    "ignored": "ignored",
+    "not_asked": "not asked",
+    "unclear": "could not tell",
+}
+# In the order of the sentence. What comes beside an answer is not ignored but not given.
+NOT_HONOURED = {
+    "ignored": "Silently ignored",
+    "not_given": "Not given",
+    "refused": "Refused",
+    "not_asked": "Not asked",
+    "unclear": "Not told by these calls",
+}
+GIVEN_BESIDE = frozenset({"system_fingerprint", "token_ids", "usage"})
+
+
+def describe_state_of_parameter(row: Facts) -> str:
+    """Return the state in a word; what comes beside an answer is given, not honoured."""
+    beside = {"honoured": "given", "ignored": "not given", "unclear": "given at times"}
+    return (
+        beside.get(row["state"], "")
+        if row["parameter"] in GIVEN_BESIDE and row["state"] in beside
+        else (STATE_WORDS[row["state"]])
+    )
+
+
+def describe_parameter(row: Facts) -> str:
+    """Say what was seen of one parameter, as a sentence."""
+    state, detail = row["state"], row["detail"]
+    if state == "not_asked":
+        return "The endpoint is set up so that it is not sent."
+    if state == "refused":
+        return f"It says: {detail['words']}"
+    if "why" in detail:
+        return UNCLEAR[detail["why"]](detail)
+    return SEEN[row["parameter"]](state, detail)
+
+
+def _unclear(text: str) -> Callable[[Facts], str]:
+    return lambda detail: text
+
+
+UNCLEAR: dict[str, Callable[[Facts], str]] = {
+    "no_answer": _unclear("No call of it was answered."),
+    "failed": lambda detail: f"Its call failed: {detail['words']}",
+    "refused_for_another": lambda detail: f"Its call was refused for {detail['another']}: {detail['words']}",
+    "one_text": _unclear("Another seed gave the same text, so that these calls do not test it."),
+    "parted_late": _unclear("The answers part, but later than chance explains by so few calls."),
+    "not_repeated": _unclear("Two answers at a temperature of 0 differ, so that no difference can be laid to it."),
+    "no_control": _unclear("There is no answer without it that it could be held against."),
+    "ended_early": _unclear("The answer ended, but not by this limit."),
+    "ended_late": _unclear("The answer is longer than without it, and ended by itself all the same."),
+    "none_is_short": _unclear("No answer ended by itself, so that none could have been kept from it."),
+}
+
+
+def _given(what: str) -> Callable[[str, Facts], str]:
+    return lambda state, detail: f"{detail['n']} of {counted(detail['n_answers'], 'answer')} came with {what}."
+
+
+def _fingerprint(state: str, detail: Facts) -> str:
+    if not detail["n"]:
+        return "No answer has a system_fingerprint."
+    some = "Every answer has" if state == "honoured" else f"{detail['n']} of {detail['n_answers']} answers have"
+    if detail["n_distinct"] == 1:
+        return f"{some} a system_fingerprint, and it stays the same: {detail['value']}."
+    return f"{some} a system_fingerprint, and there are {detail['n_distinct']} of them: several servers answer."
+
+
+def _seed(state: str, detail: Facts) -> str:
+    if state == "honoured":
+        return "Two calls with one seed gave one text, and another seed gave another."
+    return "Two calls with one seed part as early as calls with other seeds."
+
+
+def _temperature(state: str, detail: Facts) -> str:
+    if state == "honoured":
+        return f"0 repeats its text, and {detail['n_other']} of {detail['n']} calls at 1 gave another."
+    return "Calls at 1 gave the text of a temperature of 0."
+
+
+def _stop(state: str, detail: Facts) -> str:
+    if state == "honoured":
+        return (
+            f"The answer ends before it, after {detail['n_characters']} of {detail['n_characters_without']} characters."
+        )
+    return "The answer goes on beyond it."
+
+
+def _max_tokens(state: str, detail: Facts) -> str:
+    if state == "honoured":
+        return "The answer is cut after it."
+    n = detail.get("n_tokens")
+    return "The answer is as long as without it." if n is None else f"The answer has {counted(n, 'token')}."
+
+
+def _logprobs(state: str, detail: Facts) -> str:
+    k, given = detail["k"], detail["given"]
+    if state == "ignored":
+        return "The answer came without any." if k else "No call that asks for any is answered."
+    amount = f"Up to {given}" if given == k else f"{given} where {k} are asked for"
+    words = f" More are refused: {detail['words']}" if "words" in detail else ""
+    return f"{amount}.{words}"
+
+
+def _top_logprobs(state: str, detail: Facts) -> str:
+    return "2, as asked for." if state == "honoured" else f"{detail['given']} where 2 are asked for."
+
+
+def _narrowed(state: str, detail: Facts) -> str:
+    if state == "honoured":
+        return "A call at a temperature of 1 gave the likeliest text."
+    return "A call at a temperature of 1 parts from the likeliest text as early as without it."
+
+
+def _penalty(state: str, detail: Facts) -> str:
+    return "It changes the text." if state == "honoured" else "The text is that of a call without it."
+
+
+def _lasting(state: str, detail: Facts) -> str:
+    n = detail.get("n_tokens")
+    after = "" if n is None else f" after {counted(n, 'token')}"
+    if state == "honoured":
+        return f"The answer goes on until it is cut{after}, where another ended by itself."
+    return f"The answer ended by itself{after}."
+
+
+SEEN: dict[str, Callable[[str, Facts], str]] = {
+    "system_fingerprint": _fingerprint,
+    "seed": _seed,
+    "temperature": _temperature,
+    "stop": _stop,
+    "max_tokens": _max_tokens,
+    "logprobs": _logprobs,
+    "top_logprobs": _top_logprobs,
+    "token_ids": _given("token ids"),
+    "top_k": _narrowed,
+    "min_p": _narrowed,
+    "repetition_penalty": _penalty,
+    "min_tokens": _lasting,
+    "ignore_eos": _lasting,
+    "usage": _given("counts of tokens"),
+}
+
+
+def describe_row(row: Facts) -> str:
+    """Return the state and what was seen, for a line of text."""
+    return f"{describe_state_of_parameter(row)}. {describe_parameter(row)}"

@@ -1,0 +1,103 @@
+"""Which hop drops it: one probe through a gateway and the same one around it, in one sentence (docs/probes.md)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evalboard.wording.capability import LABELS
+from evalboard.wording.probe_states import describe_state
+
+# Of each kind: the states in which nothing is lost, those in which it is, how to say either, and what the gateway does
+# where it is lost through the gateway alone.
+_STATES = {
+    "seed": ({"honoured"}, {"ignored", "partly_honoured", "deterministic"}),
+    "batch": ({"invariant", "nearly"}, {"variant"}),
+    "routing": ({"one"}, {"several", "rotated"}),
+    "canary": ({"stable"}, {"changed", "partly_changed"}),
+}
+_WORDS = {
+    "honoured": "Honoured",
+    "ignored": "ignored",
+    "partly_honoured": "dropped at times",
+    "deterministic": "without any effect",
+    "invariant": "The same text every time",
+    "nearly": "The same text nearly every time",
+    "variant": "other texts",
+    "one": "One backend",
+    "several": "several backends",
+    "rotated": "another backend than before",
+    "stable": "Unchanged",
+    "changed": "changed",
+    "partly_changed": "changed in part",
+}
+_BLAME = {
+    ("seed", "ignored"): "the gateway drops it",
+    ("seed", "partly_honoured"): "the gateway drops it at times, or sends some calls elsewhere",
+    (
+        "seed",
+        "deterministic",
+    ): "the gateway answers from a cache, drops the temperature or puts one seed in place of all",
+    ("batch", "variant"): "the gateway spreads the calls, or changes them",
+    ("routing", "several"): "the gateway spreads the calls over them",
+    ("routing", "rotated"): "the gateway sends the calls elsewhere than before",
+    ("canary", "changed"): "the change is the gateway's",
+    ("canary", "partly_changed"): "the change is the gateway's",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two probes: the endpoint's slug, and what was found there."""
+
+    endpoint: str
+    state: str
+    numbers: Mapping[str, Any]
+
+
+def describe_hop(kind: str, direct: Side, gateway: Side) -> str:
+    """Say whether the gateway loses what is honoured without it. Both probes have found something."""
+    if "incomplete" in (direct.state, gateway.state):
+        return "One of the two probes has too few answers, so that nothing tells which hop drops what."
+    if kind == "capability":
+        return _parameters(direct, gateway)
+    good, bad = _STATES[kind]
+    both = f"at {direct.endpoint} and through {gateway.endpoint}"
+    if direct.state in good and gateway.state in bad:
+        here = f"{_WORDS[direct.state]} at {direct.endpoint}, {_WORDS[gateway.state]} through {gateway.endpoint}"
+        return f"{here}: {_BLAME[kind, gateway.state]}."
+    if direct.state in good and gateway.state in good:
+        return f"{_WORDS[direct.state]} {both}: the gateway drops nothing of this."
+    if direct.state in bad and gateway.state in bad:
+        word = _capital(_WORDS[direct.state])
+        if direct.state == gateway.state:
+            return f"{word} {both} alike: it is not the gateway that does it."
+        return f"{word} at {direct.endpoint} already: what the gateway adds to that cannot be told."
+    if direct.state in bad:
+        word = _WORDS[gateway.state].lower() if gateway.state in good else "not settled"
+        return (
+            f"{_capital(_WORDS[direct.state])} at {direct.endpoint}, {word} through {gateway.endpoint}: "
+            "the gateway does not send these calls there, or something answers in its place."
+        )
+    states = "; ".join(
+        f"{side.endpoint}: {describe_state(kind, side.state).word.lower()}" for side in (direct, gateway)
+    )
+    return f"The two probes do not tell which hop drops what ({states})."
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def _parameters(direct: Side, gateway: Side) -> str:
+    """Name the parameters that get lost on the way, by what becomes of them."""
+    through = {row["parameter"]: row["state"] for row in gateway.numbers["rows"]}
+    honoured = [row["parameter"] for row in direct.numbers["rows"] if row["state"] == "honoured"]
+    by_state = {
+        state: [LABELS[name] for name in honoured if through.get(name) == state] for state in ("ignored", "refused")
+    }
+    parts = [f"{state} through {gateway.endpoint}: {', '.join(names)}" for state, names in by_state.items() if names]
+    if not parts:
+        return f"What is honoured at {direct.endpoint} is nowhere ignored or refused through {gateway.endpoint}."
+    n = sum(map(len, by_state.values()))
+    verb = "drops or refuses" if len(parts) == 2 else "drops" if by_state["ignored"] else "refuses"
+    return f"Honoured at {direct.endpoint}, {'; '.join(parts)}: the gateway {verb} {'it' if n == 1 else 'them'}."

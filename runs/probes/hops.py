@@ -1,0 +1,66 @@
+"""The two probes of a gateway and of the same model without it, and the known-good endpoint that a probe has."""
+
+from typing import Any
+
+from evalboard.contract.probe import ProbeHop
+from evalboard.wording import probe_states
+from evalboard.wording.hop import Side, describe_hop
+from runs.models import Endpoint, Probe
+
+
+def hop_of(probe: Probe) -> ProbeHop | None:
+    """Return the pair that a probe is one of, with what both say together; None where it stands alone."""
+    other = _other(probe)
+    if other is None:
+        return None
+    gateway, direct = (other, probe) if probe.bypass_of_id else (probe, other)
+    return ProbeHop(
+        gateway=gateway.endpoint.slug,
+        direct=direct.endpoint.slug,
+        gateway_probe=str(gateway.pk),
+        direct_probe=str(direct.pk),
+        sentence=_describe(gateway, direct),
+    )
+
+
+def describe_control(probe: Probe) -> str | None:
+    """Name the known-good endpoint that a probe is held against, or say that it had none; None of an engine of ours."""
+    other, endpoint = _other(probe), probe.endpoint
+    if other is not None and not probe.bypass_of_id:
+        return f"{other.endpoint.slug}, reached without the gateway: probe {other.pk}, {_outcome(other)}."
+    if not endpoint.is_remote:
+        return None
+    if endpoint.reference is None:
+        return "It had none: the endpoint names neither a bypass nor a reference that is known to be good."
+    known = _newest(endpoint.reference, probe)
+    if known is None:
+        return f"It had none: no such probe of the reference, {endpoint.reference.slug}, had ended before."
+    return f"{endpoint.reference.slug}, the endpoint's reference: probe {known.pk}, {_outcome(known)}."
+
+
+def _other(probe: Probe) -> Probe | None:
+    if probe.bypass_of_id:
+        return Probe.objects.defer("answers").select_related("endpoint").get(pk=probe.bypass_of_id)
+    return probe.bypass_probes.defer("answers").select_related("endpoint").order_by("pk").first()
+
+
+def _newest(reference: Endpoint, probe: Probe) -> Probe | None:
+    """The newest probe of the reference and this kind before this one that has found something."""
+    same = Probe.objects.filter(endpoint=reference, kind=probe.kind, status=Probe.Status.FINISHED, pk__lt=probe.pk)
+    return same.defer("answers").order_by("-pk").first()
+
+
+def _outcome(probe: Probe) -> str:
+    if probe.finding is None:
+        return str(probe.status)
+    return probe_states.describe_state(probe.kind, probe.finding["state"]).word.lower()
+
+
+def _describe(gateway: Probe, direct: Probe) -> str | None:
+    if gateway.finding is None or direct.finding is None:
+        return None
+    return describe_hop(gateway.kind, _side(direct, direct.finding), _side(gateway, gateway.finding))
+
+
+def _side(probe: Probe, finding: dict[str, Any]) -> Side:
+    return Side(probe.endpoint.slug, finding["state"], finding["numbers"])

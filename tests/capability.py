@@ -1,0 +1,97 @@
+"""A server of others as a capability check sees it, without a server: what it honours is set by the test."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from itertools import count
+from zlib import crc32
+
+from evalboard.core.probes import ProbeCall, choose_sampling, plan_calls, select_needed_calls
+
+PARAMETERS = {"max_tokens": 24}
+EVERYTHING = frozenset(
+    {"system_fingerprint", "seed", "temperature", "stop", "max_tokens", "logprobs", "token_ids", "usage"}
+    | {"top_k", "min_p", "repetition_penalty", "min_tokens", "ignore_eos"}
+)
+# In the order of the alphabet, so that a word is new wherever it stands.
+NOUNS = "apple bridge candle desert engine forest garden harbour island jungle kettle ladder meadow needle orchard"
+
+
+def answer_calls(
+    *,
+    honours: Collection[str] = EVERYTHING,
+    refuses: Mapping[str, str] | None = None,
+    largest: int = 20,
+    change: Callable[[ProbeCall], ProbeCall] = lambda call: call,
+) -> list[ProbeCall]:
+    """Return the calls of a check as a server would answer that honours some parameters and refuses others.
+
+    refuses: words by parameter, of the temperature for 0 alone. largest: how many alternatives it gives; more are
+    refused. change: what becomes of each answer in the end.
+    """
+    numbers = count(1000)
+    answered: list[ProbeCall] = []
+    rounds: dict[int, list[ProbeCall]] = {}
+    for call in plan_calls("capability", PARAMETERS, ()):
+        rounds.setdefault(call.round, []).append(call)
+    for calls in rounds.values():
+        wanted = select_needed_calls(calls, answered)
+        answered += [
+            change(_answer(call, answered, frozenset(honours), refuses or {}, largest, next(numbers)))
+            for call in wanted
+        ]
+    return answered
+
+
+def _answer(
+    call: ProbeCall,
+    answered: list[ProbeCall],
+    honours: frozenset[str],
+    refuses: Mapping[str, str],
+    largest: int,
+    number: int,
+) -> ProbeCall:
+    sampling = choose_sampling("capability", PARAMETERS, call.group, answered)
+    idle: dict[str, object] = {"stop": [], "temperature": 1.0}
+    sent = {name for name, value in sampling.items() if value != idle.get(name)} | (
+        {"seed"} if call.seed is not None else set()
+    )
+    call = replace(call, is_remote=True, worker=1)
+    if refused := next((words for name, words in refuses.items() if name in sent), None):
+        return replace(call, error=f"call_refused: {refused}")
+    k = sampling.get("logprobs", 0)
+    if k > largest:
+        return replace(call, error=f"call_refused: top_logprobs must be at most {largest}.")
+    words = _words(call, sampling, honours, number)
+    limit = sampling["max_tokens"] if "max_tokens" in honours else 10_000
+    reason = "length" if len(words) > limit else "stop"
+    words = words[:limit]
+    text = " ".join(words)
+    for piece in sampling["stop"]:
+        if "stop" in honours and piece in text:
+            text, reason = text.partition(piece)[0], "stop"
+    given = range(k) if "logprobs" in honours else ()
+    return replace(
+        call,
+        text=text,
+        finish_reason=reason,
+        top=tuple((f"word {place}", -0.5 - place) for place in given),
+        token_ids=tuple(crc32(word.encode()) for word in text.split()) if "token_ids" in honours else (),
+        system_fingerprint="fp_1" if "system_fingerprint" in honours else "",
+        n_tokens=len(text.split()) if "usage" in honours else None,
+        n_prompt_tokens=9 if "usage" in honours else None,
+    )
+
+
+def _words(call: ProbeCall, sampling: Mapping[str, object], honours: frozenset[str], number: int) -> list[str]:
+    """The words of an answer before it is cut: a short prompt has one, a long one thirty."""
+    is_narrowed = any(name in sampling and name in honours for name in ("top_k", "min_p"))
+    is_warm = bool(sampling["temperature"]) and "temperature" in honours and not is_narrowed
+    drawn = (call.seed if "seed" in honours and call.seed is not None else number) if is_warm else None
+    if "repetition_penalty" in sampling and "repetition_penalty" in honours:
+        drawn = -1
+    goes_on = any(name in sampling and name in honours for name in ("min_tokens", "ignore_eos"))
+    if call.prompt == 1 and not goes_on:
+        return ["Tuesday"]
+    words = NOUNS.split()
+    return [f"{word}{place // len(words)}" if drawn is None else f"{word}-{drawn}-{place}"
+            for place in range(2 * len(words)) for word in [words[place % len(words)]]]  # fmt: skip
