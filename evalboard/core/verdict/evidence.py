@@ -1,6 +1,5 @@
 """Read two runs of one suite before any rule applies: each side by itself, the change, what is missing."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,19 +10,14 @@ from evalboard.core.profile import Draws, have_same_seeds
 from evalboard.core.scoring import MEAN, Metric
 from evalboard.core.stats import (
     NO_DRAW_MARKS,
-    OVERDISPERSED_BELOW,
     Bools,
     DifferenceEstimate,
     LoadDifference,
-    Marks,
     PairedNoise,
     SideDraws,
     Strata,
-    average_points,
     count_left_out,
-    count_unstable,
     difference_points,
-    disagreement_rate,
     estimate,
     estimate_difference,
     find_case_outcomes,
@@ -33,20 +27,12 @@ from evalboard.core.stats import (
     jackknife,
     make_estimate,
     measure_noise,
-    measurement_interval,
-    metric_interval,
-    move_as_a_whole,
-    overdispersion,
     paired_resolution_points,
-    range5_points,
-    range_points,
     read_draws,
-    run_points,
-    sd_points,
     select_whole_cases,
     unseen,
 )
-from evalboard.core.suite import TARGETED_ALPHA, TARGETED_REPEATS, PolicySettings
+from evalboard.core.suite import TARGETED_ALPHA, PolicySettings
 from evalboard.core.verdict import reach, settle
 from evalboard.core.verdict.gate import (
     Changed,
@@ -58,22 +44,12 @@ from evalboard.core.verdict.gate import (
     TargetedRepeats,
     TargetedScores,
 )
+from evalboard.core.verdict.sides import UNKNOWN_SIDE, choose_common_look, has_score, measure_side, read_side_draws
+from evalboard.core.verdict.targeted import choose_entering, join_targeted, make_strata, moves_as_a_whole
 
 LEAN_ALPHA = 0.05  # of an interval before the first look, which decides nothing
 GREEDY, GRADED = "greedy", "graded"  # why a metric of draws cannot be taken
 MAX_LISTED = 1000  # changed cases kept by name; the counts are of all
-
-UNKNOWN_SIDE = MeasuredSide(
-    score=None,
-    points=(),
-    range=None,
-    interval=None,
-    sd_points=None,
-    disagreement_rate=None,
-    n_unstable=0,
-    range5_points=None,
-    is_overdispersed=False,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,25 +171,25 @@ def find_evidence(question: GateQuestion, policy: PolicySettings, *, is_comparab
     is_sampled = drawn.is_sampled or drawn_too.is_sampled
     if is_sampled:
         policy = policy.without_guard()
-    look, targeted = _with_targeted(_look(policy, both), question.targeted, policy, is_sampled=is_sampled)
+    look, targeted = choose_entering(choose_common_look(policy, both), question.targeted, policy, is_sampled=is_sampled)
     entering = tuple(side.first(look) for side in both)
     ours, theirs = (side.scores for side in entering)
-    if targeted is not None and _move_as_a_whole(ours, theirs):
+    if targeted is not None and moves_as_a_whole(ours, theirs):
         targeted = None  # it is not single cases that are noisy
     drawn, drawn_too = (replace(each, repeats=each.repeats[:look]) for each in (drawn, drawn_too))
     share_seeds = have_same_seeds(drawn, drawn_too)
     no_metric = _no_metric(policy, is_sampled, ours, theirs)
     metric = MEAN if no_metric else policy.metric
-    has_both = _has_score(jackknife(ours, metric)) & _has_score(jackknife(theirs, metric))
+    has_both = has_score(jackknife(ours, metric)) & has_score(jackknife(theirs, metric))
     n_judged = int(np.count_nonzero(has_both))
     change = None
-    joined = entering if targeted is None else _join(entering, targeted)
+    joined = entering if targeted is None else join_targeted(entering, targeted)
     if is_comparable and n_judged and not no_metric:
         change = _change(question, has_both, joined, policy, look, targeted, share_seeds=share_seeds)
     sides = []
     for scores, setup in ((ours, question.setup_baseline), (theirs, question.setup_candidate)):
-        cases = has_both if change is not None else _has_score(scores)
-        sides.append(UNKNOWN_SIDE if len(setup.served) > 1 else _side(scores[cases], metric))
+        cases = has_both if change is not None else has_score(scores)
+        sides.append(UNKNOWN_SIDE if len(setup.served) > 1 else measure_side(scores[cases], metric))
     return Evidence(
         policy=policy,
         n_cases=len(question.case_ids),
@@ -228,7 +204,7 @@ def find_evidence(question: GateQuestion, policy: PolicySettings, *, is_comparab
             len(question.case_ids) - n_judged,
             change,
             metric,
-            None if targeted is None else _strata(targeted.is_chosen, np.ones_like(has_both), look),
+            None if targeted is None else make_strata(targeted.is_chosen, np.ones_like(has_both), look),
             share_seeds=share_seeds,
         ),
         left_out=_left_out(question, entering, policy, look),
@@ -255,44 +231,6 @@ def find_evidence(question: GateQuestion, policy: PolicySettings, *, is_comparab
     )
 
 
-def _with_targeted(
-    look: int | None, targeted: TargetedScores | None, policy: PolicySettings, *, is_sampled: bool
-) -> tuple[int | None, TargetedScores | None]:
-    """Return the look with the targeted repeats that enter beside it: as many as take the place of the look after the
-    one at which they were added. Until they are in, and after them, that look is none.
-    """
-    if targeted is None or look is None or is_sampled:
-        return look, None
-    base = settle.choose_look(policy, targeted.n_before)
-    n = min(targeted.baseline.shape[1], targeted.candidate.shape[1])
-    if base is None or base not in TARGETED_REPEATS or not n:
-        return look, None
-    later = policy.later_looks(base, is_targeted=True)
-    look = max((each for each in later if each <= look), default=min(base, look))
-    needed = TARGETED_REPEATS[base]
-    if n < needed:
-        return look, None
-    return look, replace(targeted, baseline=targeted.baseline[:, :needed], candidate=targeted.candidate[:, :needed])
-
-
-def _move_as_a_whole(ours: Scores, theirs: Scores) -> bool:
-    has_both = _has_score(ours) & _has_score(theirs)
-    return bool(has_both.any()) and move_as_a_whole(measure_noise(ours[has_both], theirs[has_both]))
-
-
-def _join(entering: Sequence[SideDraws], targeted: TargetedScores) -> tuple[SideDraws, ...]:
-    """Return both sides with the targeted repeats as further columns; what was not chosen there is left out of them."""
-    others = ~targeted.is_chosen[:, None]
-    return tuple(
-        SideDraws(
-            np.hstack([side.scores, np.where(others, np.nan, scores)]),
-            np.hstack([side.is_left_out, np.broadcast_to(others, scores.shape)]),
-            side.places,
-        )
-        for side, scores in zip(entering, (targeted.baseline, targeted.candidate), strict=True)
-    )
-
-
 def _no_metric(policy: PolicySettings, is_sampled: bool, *sides: Scores) -> str:
     if policy.metric.is_mean:
         return ""
@@ -301,35 +239,20 @@ def _no_metric(policy: PolicySettings, is_sampled: bool, *sides: Scores) -> str:
     return "" if all(map(is_pass_fail, sides)) else GRADED
 
 
-def read_side_draws(scores: Scores, marks: Marks | None, drawn: Draws) -> tuple[SideDraws, Draws]:
-    """Return a side's repeats of draws with what they are; where all of them are one draw, that one."""
-    side = read_draws(scores, marks)
-    drawn = replace(drawn, repeats=tuple(drawn.repeats[at] for at in side.places if at < len(drawn.repeats)))
-    return (side.as_one(), replace(drawn, repeats=drawn.repeats[:1])) if drawn.is_one else (side, drawn)
-
-
-def _look(policy: PolicySettings, both: Sequence[SideDraws]) -> int | None:
-    """Return the latest look at which each side has as many draws among as many repeats."""
-    look = settle.choose_look(policy, min(side.n_draws for side in both))
-    while look is not None and any(side.first(look).n_draws < look for side in both):
-        look = settle.choose_look(policy, look - 1)
-    return look
-
-
 def _left_out(
     question: GateQuestion, entering: Sequence[SideDraws], policy: PolicySettings, look: int | None
 ) -> LeftOut:
     sides = ((question.baseline, question.marks_baseline), (question.candidate, question.marks_candidate))
     counts = [count_left_out(scores, marks) for scores, marks in sides]
     ours, theirs = (
-        _has_score(scores) & ~_has_score(side.scores) for (scores, _), side in zip(sides, entering, strict=True)
+        has_score(scores) & ~has_score(side.scores) for (scores, _), side in zip(sides, entering, strict=True)
     )
     with_all = [read_draws(scores) for scores, _ in sides]
     return LeftOut(
         baseline=counts[0],
         candidate=counts[1],
         n_cases=int(np.count_nonzero(ours | theirs)),
-        is_look_lost=look is None and _look(policy, with_all) is not None,
+        is_look_lost=look is None and choose_common_look(policy, with_all) is not None,
     )
 
 
@@ -339,10 +262,6 @@ def _load(question: GateQuestion, look: int | None) -> LoadDifference | None:
     if any(each.batch_class not in LOADED_BATCHES for each in served):
         return None
     return find_load_difference(question.loads_baseline[:look], question.loads_candidate[:look])
-
-
-def _has_score(scores: Scores) -> Bools:
-    return np.asarray(~np.isnan(scores).all(axis=1))
 
 
 def _change(
@@ -363,9 +282,9 @@ def _change(
     # Where several draws decide together, each stands for what it adds: all that follows is as of scores.
     added, added_too = (jackknife(scores, policy.metric) for scores in (every, every_too))
     least = unseen(policy.metric)
-    entered = None if targeted is None else _strata(targeted.is_chosen, has_both, look)
+    entered = None if targeted is None else make_strata(targeted.is_chosen, has_both, look)
     measured = measure_noise(added, added_too, share_seeds=share_seeds, unseen=least, strata=entered)
-    foretold = None if targeted is not None else _strata(question.noisiest, has_both, look)
+    foretold = None if targeted is not None else make_strata(question.noisiest, has_both, look)
     difference = make_estimate(difference_points(added, added_too), measured)
     alpha = _alpha(policy, look, targeted)
     low, high = difference.interval(alpha)
@@ -383,12 +302,6 @@ def _change(
         resolution_points=paired_resolution_points(measured, alpha),
         cases=_changed(ids, ours, theirs),
     )
-
-
-def _strata(is_noisy: Bools | None, is_judged: Bools, look: int | None) -> Strata | None:
-    if is_noisy is None or look is None or not is_noisy[is_judged].any():
-        return None
-    return Strata(is_noisy[is_judged], look)
 
 
 def _alpha(policy: PolicySettings, look: int | None, targeted: TargetedScores | None) -> float:
@@ -410,30 +323,6 @@ def _changed(ids: list[str], ours: Scores, theirs: Scores) -> Changed:
         broken_by_chance=outcomes.broken_by_chance,
         fixed_by_chance=outcomes.fixed_by_chance,
     )
-
-
-def _side(scores: Scores, metric: Metric) -> MeasuredSide:
-    """Measure one side. What several draws come to is no repeat's score: there are then no points by repeat."""
-    if not scores.size:
-        return UNKNOWN_SIDE
-    complete = select_whole_cases(scores)
-    points = [run_points(repeat) for repeat in complete.T]
-    dispersion = overdispersion(complete)
-    side = MeasuredSide(
-        score=average_points(scores),
-        points=tuple(each for each in points if each is not None),
-        range=range_points(complete),
-        interval=measurement_interval(complete),
-        sd_points=sd_points(scores),
-        disagreement_rate=disagreement_rate(scores),
-        n_unstable=count_unstable(scores),
-        range5_points=range5_points(complete),
-        is_overdispersed=dispersion is not None and dispersion < OVERDISPERSED_BELOW,
-    )
-    if metric.is_mean:
-        return side
-    score = 100 * math.fsum(estimate(scores, metric).tolist()) / len(scores)
-    return replace(side, score=score, points=(), range=None, interval=metric_interval(scores, metric))
 
 
 def _missing(

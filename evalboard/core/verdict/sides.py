@@ -1,0 +1,88 @@
+"""Read one side of a gate by itself: which of its repeats are draws, and what they come to."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from evalboard.core.profile import Draws
+from evalboard.core.scoring import Metric
+from evalboard.core.stats import (
+    OVERDISPERSED_BELOW,
+    Bools,
+    Marks,
+    SideDraws,
+    average_points,
+    count_unstable,
+    disagreement_rate,
+    estimate,
+    measurement_interval,
+    metric_interval,
+    overdispersion,
+    range5_points,
+    range_points,
+    read_draws,
+    run_points,
+    sd_points,
+    select_whole_cases,
+)
+from evalboard.core.suite import PolicySettings
+from evalboard.core.verdict import settle
+from evalboard.core.verdict.gate import MeasuredSide, Scores
+
+UNKNOWN_SIDE = MeasuredSide(
+    score=None,
+    points=(),
+    range=None,
+    interval=None,
+    sd_points=None,
+    disagreement_rate=None,
+    n_unstable=0,
+    range5_points=None,
+    is_overdispersed=False,
+)
+
+
+def read_side_draws(scores: Scores, marks: Marks | None, drawn: Draws) -> tuple[SideDraws, Draws]:
+    """Return a side's repeats of draws with what they are; where all of them are one draw, that one."""
+    side = read_draws(scores, marks)
+    drawn = replace(drawn, repeats=tuple(drawn.repeats[at] for at in side.places if at < len(drawn.repeats)))
+    return (side.as_one(), replace(drawn, repeats=drawn.repeats[:1])) if drawn.is_one else (side, drawn)
+
+
+def choose_common_look(policy: PolicySettings, both: Sequence[SideDraws]) -> int | None:
+    """Return the latest look at which each side has as many draws among as many repeats."""
+    look = settle.choose_look(policy, min(side.n_draws for side in both))
+    while look is not None and any(side.first(look).n_draws < look for side in both):
+        look = settle.choose_look(policy, look - 1)
+    return look
+
+
+def has_score(scores: Scores) -> Bools:
+    """Tell of each case whether any of its repeats has a score: bool[n]."""
+    return np.asarray(~np.isnan(scores).all(axis=1))
+
+
+def measure_side(scores: Scores, metric: Metric) -> MeasuredSide:
+    """Measure one side. What several draws come to is no repeat's score: there are then no points by repeat."""
+    if not scores.size:
+        return UNKNOWN_SIDE
+    complete = select_whole_cases(scores)
+    points = [run_points(repeat) for repeat in complete.T]
+    dispersion = overdispersion(complete)
+    side = MeasuredSide(
+        score=average_points(scores),
+        points=tuple(each for each in points if each is not None),
+        range=range_points(complete),
+        interval=measurement_interval(complete),
+        sd_points=sd_points(scores),
+        disagreement_rate=disagreement_rate(scores),
+        n_unstable=count_unstable(scores),
+        range5_points=range5_points(complete),
+        is_overdispersed=dispersion is not None and dispersion < OVERDISPERSED_BELOW,
+    )
+    if metric.is_mean:
+        return side
+    score = 100 * math.fsum(estimate(scores, metric).tolist()) / len(scores)
+    return replace(side, score=score, points=(), range=None, interval=metric_interval(scores, metric))

@@ -1,0 +1,58 @@
+"""Let targeted repeats, those of the noisiest cases, enter beside the repeats of all cases."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from evalboard.core.stats import Bools, SideDraws, Strata, measure_noise, move_as_a_whole
+from evalboard.core.suite import TARGETED_REPEATS, PolicySettings
+from evalboard.core.verdict import settle
+from evalboard.core.verdict.gate import Scores, TargetedScores
+from evalboard.core.verdict.sides import has_score
+
+
+def choose_entering(
+    look: int | None, targeted: TargetedScores | None, policy: PolicySettings, *, is_sampled: bool
+) -> tuple[int | None, TargetedScores | None]:
+    """Return the look with the targeted repeats that enter beside it: as many as take the place of the look after the
+    one at which they were added. Until they are in, and after them, that look is none.
+    """
+    if targeted is None or look is None or is_sampled:
+        return look, None
+    base = settle.choose_look(policy, targeted.n_before)
+    n = min(targeted.baseline.shape[1], targeted.candidate.shape[1])
+    if base is None or base not in TARGETED_REPEATS or not n:
+        return look, None
+    later = policy.later_looks(base, is_targeted=True)
+    look = max((each for each in later if each <= look), default=min(base, look))
+    needed = TARGETED_REPEATS[base]
+    if n < needed:
+        return look, None
+    return look, replace(targeted, baseline=targeted.baseline[:, :needed], candidate=targeted.candidate[:, :needed])
+
+
+def moves_as_a_whole(ours: Scores, theirs: Scores) -> bool:
+    """Tell whether the noise is one of whole repeats, so that no single cases are the noisy ones."""
+    has_both = has_score(ours) & has_score(theirs)
+    return bool(has_both.any()) and move_as_a_whole(measure_noise(ours[has_both], theirs[has_both]))
+
+
+def join_targeted(entering: Sequence[SideDraws], targeted: TargetedScores) -> tuple[SideDraws, ...]:
+    """Return both sides with the targeted repeats as further columns; what was not chosen there is left out of them."""
+    others = ~targeted.is_chosen[:, None]
+    return tuple(
+        SideDraws(
+            np.hstack([side.scores, np.where(others, np.nan, scores)]),
+            np.hstack([side.is_left_out, np.broadcast_to(others, scores.shape)]),
+            side.places,
+        )
+        for side, scores in zip(entering, (targeted.baseline, targeted.candidate), strict=True)
+    )
+
+
+def make_strata(is_noisy: Bools | None, is_judged: Bools, look: int | None) -> Strata | None:
+    """Split the judged cases (bool[n] of all cases) into noisy and others; None where there is nothing to split."""
+    if is_noisy is None or look is None or not is_noisy[is_judged].any():
+        return None
+    return Strata(is_noisy[is_judged], look)
