@@ -54,7 +54,7 @@ def release(
         str, typer.Option(help="The policy's slug; default: the suite's own, else strict; paired if sampled.")
     ] = "",
     treatment: Annotated[
-        str, typer.Option(metavar="model|stack", help="What differs between the sides, and so is judged.")
+        str, typer.Option(metavar="model|stack|service", help="What differs between the sides, and so is judged.")
     ] = "model",
     label: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="Such as commit=1f3a; may be given several times.")
@@ -105,8 +105,8 @@ def build_body(*, policy: str, treatment: str, labelled: dict[str, str]) -> dict
 
 
 def check_treatment(treatment: str) -> None:
-    if treatment not in ("model", "stack"):
-        raise typer.BadParameter("Must be model or stack.", param_hint="--treatment")
+    if treatment not in ("model", "stack", "service"):
+        raise typer.BadParameter("Must be model, stack or service.", param_hint="--treatment")
 
 
 def _wait_for(client: "RestClient", gates: list[GateRequest], *, give_up_after: float) -> None:

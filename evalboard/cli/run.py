@@ -63,7 +63,7 @@ def run(
         str, typer.Option(help="Of a judgement: the policy; default: the suite's own, else strict; paired if sampled.")
     ] = "",
     treatment: Annotated[
-        str, typer.Option(metavar="model|stack", help="Of a judgement: what differs between the sides.")
+        str, typer.Option(metavar="model|stack|service", help="Of a judgement: what differs between the sides.")
     ] = "model",
     fail_on_lean: Annotated[
         bool, typer.Option("--fail-on-lean", help="Of a judgement: exit with 1 where it leans towards no-ship.")

@@ -31,7 +31,7 @@ OUTCOMES = ("unsigned", "approved", "rejected", "waived", "expired", "void")
 
 Word = Annotated[str, says(enum=VERDICTS)]
 Outcome = Annotated[str, says(enum=OUTCOMES)]
-Treatment = Annotated[str, says(enum=("model", "stack"))]
+Treatment = Annotated[str, says(enum=("model", "stack", "service"))]
 Side = Annotated[str, says(enum=("baseline", "candidate"))]
 Tier = Annotated[str, says(enum=("critical", "advisory"))]
 

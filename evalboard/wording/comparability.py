@@ -1,11 +1,12 @@
 """Why two sides may not be compared as one change: a sentence for each code of `core.compare.BLOCK_ORDER`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from evalboard.core.profile import MovedField
 from evalboard.wording.manifest import render_moved, render_sides
 from evalboard.wording.numbers import listed, percent
+from evalboard.wording.probe_states import STATES
 
 Facts = Mapping[str, Any]
 
@@ -72,7 +73,8 @@ def _stack_changed(facts: Facts) -> str:
 def _unknown_stack(facts: Facts) -> str:
     who = " and the ".join(facts["sides"])
     text = f"What served the {who} is not known, so nobody can say that both were served alike."
-    return f"{text} Log what serves, or run both sides on an endpoint that says it."
+    text = f"{text} Log what serves, or run both sides on an endpoint that says it"
+    return f"{text}; or in turn, within the window of a paired policy."
 
 
 def _template_changed(facts: Facts) -> str:
@@ -87,8 +89,34 @@ def _stack_unchanged(_: Facts) -> str:
     return "The release judges what serves the model, and both sides were served alike: any change is noise."
 
 
+def _service_judged(facts: Facts) -> str:
+    text = f"What is judged is what answers under each name, model and stack together: {_moved(facts)}."
+    return f"{text} Which of them makes a difference nobody can say."
+
+
+def _service_unchanged(_: Facts) -> str:
+    return "The release judges what answers under each name, and both sides are one service: any change is noise."
+
+
+def _identity_assumed(facts: Facts) -> str:
+    """Say what is assumed, and the word of the canaries: {"endpoint", "state"} each."""
+    who = " and the ".join(facts["sides"])
+    text = f"What served the {who} is not known. Both sides took turns within {_hours(facts['hours'])}"
+    text = f"{text}, and it is assumed that nothing changed meanwhile."
+    canaries = [f"{each['endpoint']}, {STATES['canary'][each['state']].word.lower()}" for each in facts["canaries"]]
+    return f"{text} {'Canaries in that time' if canaries else 'No canary was run in that time'}{_after(canaries)}."
+
+
+def _after(canaries: Sequence[str]) -> str:
+    return f": {listed(canaries)}" if canaries else ""
+
+
+def _hours(hours: float) -> str:
+    return f"{max(round(hours * 60), 1)} minutes" if hours < 2 else f"{hours:.0f} hours"
+
+
 def _stack_reported(facts: Facts) -> str:
-    text = f"What served is known only as the logs report it ({' and '.join(facts['stacks'])})"
+    text = f"What served is known only as it was reported ({' and '.join(facts['stacks'])})"
     return f"{text}: a change that does not show in it would not be seen."
 
 
@@ -105,6 +133,9 @@ BLOCKS: dict[str, Callable[[Facts], str]] = {
     "template_changed": _template_changed,
     "stack_judged": _stack_judged,
     "stack_unchanged": _stack_unchanged,
+    "service_judged": _service_judged,
+    "service_unchanged": _service_unchanged,
+    "identity_assumed": _identity_assumed,
     "stack_reported": _stack_reported,
 }
 

@@ -12,8 +12,9 @@ FOR_BLOCKS = {
     "mixed_fingerprint": "Run the side that several buckets served again, pinned to one backend.",
     "model_changed": "Run one and the same model on both stacks.",
     "batch_class": "Run both sides under one profile.",
-    "stack_changed": "Run both models on one stack, in one window.",
-    "unknown_stack": "Record what serves the responses, or run both sides on an endpoint that says it.",
+    "stack_changed": "Run both models on one stack, in one window; or judge the service, model and stack together.",
+    "unknown_stack": "Record what serves the responses, or run both sides on an endpoint that says it; or in turn, "
+    "judged by a paired policy within its window.",
 }
 RUN_BASELINE_AGAIN = "Run the baseline again with today's suite, settings and stack, then judge against that run."
 

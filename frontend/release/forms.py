@@ -87,6 +87,8 @@ TREATMENTS = {
     "the release not comparable.",
     "stack": "an engine upgrade or a quantisation. One model on both sides, each decoded alone "
     "or batch-invariant; what differs between the stacks is what is judged.",
+    "service": "hosted models, or model and engine changed together: what answers under each name. "
+    "Nobody can then say whether the model or the stack made a difference.",
 }
 
 
@@ -99,7 +101,7 @@ class ReleaseForm(PlainForm):
         help_text="How large a drop is tolerated, and what counts as settled.",
     )
     treatment = forms.ChoiceField(
-        choices=[("model", "The model"), ("stack", "The serving stack")],
+        choices=[("model", "The model"), ("stack", "The serving stack"), ("service", "The service")],
         initial="model",
         widget=forms.RadioSelect,
         label="What is judged",

@@ -39,6 +39,8 @@ def steps(report: Release, scopes: frozenset[str], *, newer_baseline: int | None
             lines.append(step)
     if may_run and _may_be_the_stack(report):
         lines.append(Step("Judge the stack instead", _again(report, treatment="stack")))
+    if may_run and _may_be_the_service(report):
+        lines.append(Step("Judge the service instead", _again(report, treatment="service")))
     if may_sign and all(step.url != TO_SIGN for step in lines):
         lines.append(Step("Sign off…", TO_SIGN))
     is_signed = report.outcome in ("approved", "rejected", "waived")
@@ -104,6 +106,12 @@ def _may_be_the_stack(report: Release) -> bool:
     is_moved = any(line.code == "rebaseline" for line in gate.reasons)
     is_same = gate.baseline.model == gate.candidate.model
     return report.treatment == "model" and is_moved and is_same
+
+
+def _may_be_the_service(report: Release) -> bool:
+    """Tell whether model and stack both differ: which of two services is better may be what is asked about."""
+    codes = {line.code for line in report.headline.reasons}
+    return report.treatment != "service" and bool(codes & {"stack_changed", "model_changed"})
 
 
 def _again(report: Release, *, is_current: bool = False, **changes: str) -> str:

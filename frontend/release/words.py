@@ -32,6 +32,7 @@ Changes = Sequence[tuple[int, EventOfRun]]  # with its run
 TREATMENTS = {
     "model": "the model; both sides must be served alike",
     "stack": "the serving stack, on one model",
+    "service": "the service: model and stack together",
 }
 
 

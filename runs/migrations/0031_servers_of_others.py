@@ -24,7 +24,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='endpoint',
             name='base_url',
-            field=models.CharField(blank=True, help_text='of a server of others, without /chat/completions', max_length=500),
+            field=models.CharField(blank=True, help_text='where a server of others is, up to /v1', max_length=500),
         ),
         migrations.AddField(
             model_name='endpoint',
@@ -105,6 +105,11 @@ class Migration(migrations.Migration):
             model_name='probe',
             name='kind',
             field=models.CharField(choices=[('seed', 'Seed'), ('batch', 'Batch'), ('routing', 'Routing'), ('canary', 'Canary'), ('capability', 'Capability')], max_length=20),
+        ),
+        migrations.AlterField(
+            model_name='release',
+            name='treatment',
+            field=models.CharField(choices=[('model', 'the model: both sides must be served alike'), ('stack', 'the serving stack: an engine upgrade or a quantisation of one model'), ('service', 'the service: model and stack together, as a hosted model is bought')], default='model', max_length=20),
         ),
         migrations.RunSQL(
             "UPDATE runs_run SET is_reported = true WHERE source_id IS NOT NULL",

@@ -28,9 +28,7 @@ class Endpoint(models.Model):
     line = models.CharField(max_length=80, help_text="the series that the model belongs to")
     max_model_len = models.PositiveIntegerField(default=2048, null=True, help_text="null: a server of others decides")
     pool = models.CharField(max_length=40, default="default", help_text="the workers that serve it")
-    base_url = models.CharField(
-        max_length=500, blank=True, help_text="of a server of others, without /chat/completions"
-    )
+    base_url = models.CharField(max_length=500, blank=True, help_text="where a server of others is, up to /v1")
     api = models.CharField(max_length=20, choices=Api.choices, default=Api.CHAT)
     auth = models.CharField(max_length=200, blank=True, help_text="where a worker reads the key: a variable or a file")
     headers = models.JSONField(default=dict, help_text='name → a constant, or {"env": variable of the worker}')

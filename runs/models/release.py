@@ -11,6 +11,7 @@ class Release(models.Model):
     class Treatment(models.TextChoices):
         MODEL = "model", "the model: both sides must be served alike"
         STACK = "stack", "the serving stack: an engine upgrade or a quantisation of one model"
+        SERVICE = "service", "the service: model and stack together, as a hosted model is bought"
 
     policy = models.ForeignKey("runs.Policy", on_delete=models.PROTECT, related_name="releases")
     treatment = models.CharField(max_length=20, choices=Treatment.choices, default=Treatment.MODEL)

@@ -57,7 +57,7 @@ class ReleaseIn(Strict):
     baseline = IdOrCurrent(required=False)
     gates = serializers.ListField(child=GateIn(), required=False, allow_empty=False, max_length=MAX_GATES)
     policy = Text(required=False)
-    treatment = serializers.ChoiceField(["model", "stack"], default="model")
+    treatment = serializers.ChoiceField(["model", "stack", "service"], default="model")
     labels = Object(required=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:

@@ -7,14 +7,13 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any
 
 from django.db.models import Count, Q
 
 from evalboard.core import digest
 from evalboard.core.profile import Draws
-from evalboard.core.stats import is_in_turn, order_by_end
 from evalboard.core.verdict import VERDICT_RULES, GateQuestion
 from runs.catalogue import expiry
 from runs.compare import Inputs, SideKey
@@ -22,6 +21,7 @@ from runs.compare import inputs as comparison_inputs
 from runs.models import Case, Gate, Release, Repeat, Response, Rotation, Run
 from runs.pairs import pair_facts
 from runs.release.targeted import TargetedInputs, choose_cases, find_targeted
+from runs.release.window import Canaries, find_canaries, read_window
 from runs.store import stored_columns
 
 RUN = ("suite_version__suite", "suite_version__scorer", "endpoint", "profile", "bucket__model", "bucket__fingerprint")
@@ -57,7 +57,8 @@ class SideInputs:
 class GateInputs:
     """One gate, `expired` by a rotation or None. comparison_digest: of what the comparison of its runs rests on.
 
-    targeted: the repeats of chosen cases that both runs have, which the comparison leaves out.
+    targeted: the repeats of chosen cases that both runs have, which the comparison leaves out. canaries: what canary
+    probes saw of servers of others while both sides ran.
     """
 
     gate: Gate
@@ -66,6 +67,7 @@ class GateInputs:
     expired: Rotation | None
     comparison_digest: str
     targeted: TargetedInputs | None
+    canaries: Canaries
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ class ReleaseInputs:
                         "candidate": _side_digests(each.candidate),
                         "expired": None if each.expired is None else each.expired.pk,
                         **({} if each.targeted is None else {"targeted": each.targeted.digests}),
+                        **({"canaries": each.canaries} if each.canaries else {}),
                     }
                     for each in self.gates
                 ],
@@ -123,7 +126,7 @@ def find(release: Release, gates: Sequence[Gate]) -> ReleaseInputs:
     """
     keys = comparison_inputs.find_pairs([(gate.baseline_run, gate.candidate_run) for gate in gates])
     facts = _Facts({repeat for *sides, _ in keys for key in sides for repeat in key.repeat_ids})
-    expired, targeted = expiry.expired(gates), find_targeted(gates)
+    expired, targeted, canaries = expiry.expired(gates), find_targeted(gates), find_canaries(gates)
     inputs = tuple(
         GateInputs(
             gate,
@@ -132,6 +135,7 @@ def find(release: Release, gates: Sequence[Gate]) -> ReleaseInputs:
             expired.get(gate.pk),
             comparison_digest,
             targeted.get(gate.pk),
+            canaries.get(gate.pk, ()),
         )
         for gate, (ours, theirs, comparison_digest) in zip(gates, keys, strict=True)
     )
@@ -145,6 +149,7 @@ def load(gate: GateInputs, treatment: str) -> tuple[GateQuestion, Inputs]:
     sizes = stored_columns.batch_sizes([*gate.baseline.judged_ids, *gate.candidate.judged_ids])
     cases = list(Case.objects.filter(suite_version=version).order_by("index").values_list("case_id", "group"))
     shared = inputs.baseline.case_indexes.tolist()
+    window = read_window(gate.gate, gate.baseline.judged_ids, gate.candidate.judged_ids)
     question = GateQuestion(
         case_ids=[cases[index][0] for index in shared],
         groups=[cases[index][1] for index in shared],
@@ -156,7 +161,9 @@ def load(gate: GateInputs, treatment: str) -> tuple[GateQuestion, Inputs]:
         marks_candidate=inputs.candidate.marks[:, gate.candidate.places],
         loads_baseline=[sizes[repeat] for repeat in gate.baseline.judged_ids],
         loads_candidate=[sizes[repeat] for repeat in gate.candidate.judged_ids],
-        is_in_turn=_is_in_turn(gate),
+        is_in_turn=window.is_in_turn,
+        span_hours=window.hours,
+        canaries=gate.canaries,
         setup_baseline=inputs.baseline.setup,
         setup_candidate=inputs.candidate.setup,
         treatment=treatment,
@@ -201,19 +208,6 @@ class _Facts:
             n_processes=len(processes),
             broken_pins=tuple(sorted(broken)),
         )
-
-
-def _is_in_turn(gate: GateInputs) -> bool:
-    """Whether the repeats of both sides ended in turn; of a log nobody knows."""
-    sides = {"baseline": gate.baseline, "candidate": gate.candidate}
-    if any(side.run.source_id is not None for side in sides.values()):
-        return False
-    rows = Repeat.objects.filter(pk__in=[pk for side in sides.values() for pk in side.judged_ids])
-    ends: dict[str, list[datetime]] = {name: [] for name in sides}
-    for run_id, end in rows.values_list("run", "finished_at"):
-        if end is not None:
-            ends["baseline" if run_id == gate.baseline.run.pk else "candidate"].append(end)
-    return is_in_turn(order_by_end(ends))
 
 
 def _draws(side: SideInputs) -> Draws:

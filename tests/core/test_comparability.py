@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from evalboard.core.compare import comparability
-from evalboard.core.compare.comparability import BLOCK_ORDER, BLOCK_WARNINGS, STACK_TREATMENT, Block, SideSetup
+from evalboard.core.compare.comparability import (
+    BLOCK_ORDER,
+    BLOCK_WARNINGS,
+    MODEL_TREATMENT,
+    SERVICE_TREATMENT,
+    STACK_TREATMENT,
+    Block,
+    SideSetup,
+)
 from evalboard.wording.comparability import BLOCKS, explain_block
 from tests.core.questions import ASKED, NEWER, SERVED, served
 
@@ -112,6 +120,56 @@ def test_a_release_that_judges_the_stack_takes_it_for_what_is_judged(candidate: 
     blocks = found(candidate, STACK_TREATMENT)
     assert codes(blocks) == expected
     assert comparability.allows_comparing(blocks) == BLOCK_WARNINGS.issuperset(expected)
+
+
+@pytest.mark.parametrize(
+    ("candidate", "expected"),
+    [
+        pytest.param(served(**NEWER, **OTHER_MODEL), ["service_judged"], id="another-model-on-another-stack"),
+        pytest.param(served(**NEWER), ["service_judged"], id="another-stack"),
+        pytest.param(served(**OTHER_MODEL), ["service_judged"], id="another-model"),
+        pytest.param(served(template_digest="0", **NEWER), ["service_judged"], id="another-template"),
+        pytest.param(ASKED, ["service_unchanged"], id="nothing-moved"),
+        pytest.param(served(fingerprint=""), ["unknown_stack"], id="unknown"),
+        pytest.param(replace(ASKED, suite_digest="0"), ["suite_changed", "service_unchanged"], id="another-suite"),
+    ],
+)
+def test_a_release_that_judges_the_service_takes_model_and_stack_together(
+    candidate: SideSetup, expected: list[str]
+) -> None:
+    blocks = found(candidate, SERVICE_TREATMENT)
+    assert codes(blocks) == expected
+    assert comparability.allows_comparing(blocks) == BLOCK_WARNINGS.issuperset(expected)
+
+
+def test_two_buckets_of_one_service_are_not_pooled() -> None:
+    routed = replace(ASKED, served=[SERVED, replace(SERVED, fingerprint="f" * 64)])
+    blocks = found(routed, SERVICE_TREATMENT)
+    assert codes(blocks)[0] == "mixed_fingerprint"
+    assert not comparability.allows_comparing(blocks)
+
+
+@pytest.mark.parametrize("treatment", [MODEL_TREATMENT, SERVICE_TREATMENT])
+def test_what_is_unknown_may_be_assumed_within_a_window_and_that_is_written_down(treatment: str) -> None:
+    unknown = served(fingerprint="")
+    window = {"hours": 1.5, "canaries": [{"endpoint": "mini", "state": "stable"}]}
+    blocks = comparability.find_blocks(unknown, unknown, treatment, window=window)
+    assert codes(blocks) == ["identity_assumed"]
+    assert comparability.allows_comparing(blocks)
+    assert words_of(blocks[0]) == (
+        "What served the baseline and the candidate is not known. Both sides took turns within 90 minutes, and it is "
+        "assumed that nothing changed meanwhile. Canaries in that time: mini, stable."
+    )
+    alone = comparability.find_blocks(unknown, unknown, treatment, window={"hours": 7.0, "canaries": []})
+    assert words_of(alone[0]).endswith(
+        "took turns within 7 hours, and it is assumed that nothing changed meanwhile. No canary was run in that time."
+    )
+
+
+def test_a_window_is_no_word_where_what_served_is_known() -> None:
+    assert codes(comparability.find_blocks(ASKED, served(**NEWER), window={"hours": 1.0, "canaries": []})) == [
+        "rebaseline"
+    ]
 
 
 def test_two_sides_batched_as_cases_came_say_nothing_of_the_stack() -> None:

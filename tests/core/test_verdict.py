@@ -110,6 +110,35 @@ def test_an_unknown_fingerprint_is_unknown_on_both_sides() -> None:
     assert codes(found.next) == ["log_more"]
 
 
+def test_an_unknown_fingerprint_is_assumed_the_same_only_in_turn_within_the_window_of_a_paired_policy() -> None:
+    unknown = served(fingerprint="")
+    same = question(
+        runs(*FIVE, n_cases=800),
+        runs(*FIVE, n_cases=800),
+        setup_baseline=unknown,
+        setup_candidate=unknown,
+        is_in_turn=True,
+        span_hours=3.0,
+    )
+    _, _, found = judged(same, PAIRED)
+    assert (found.verdict, codes(found.warnings)) == ("ship", ["identity_assumed"])
+    refused = (
+        judged(same, STRICT),
+        judged(replace(same, is_in_turn=False), PAIRED),
+        judged(replace(same, span_hours=None), PAIRED),
+        judged(replace(same, span_hours=PAIRED.window_hours + 1), PAIRED),
+    )
+    assert [each[:2] for each in refused] == [("not_comparable", "unknown_stack")] * 4
+
+
+def test_two_services_that_share_nothing_are_judged_as_services() -> None:
+    other = served(fingerprint="f" * 64, manifest={"versions": {"vllm": "0.32.0"}}, weights_digest="0" * 64)
+    worse = question(runs(*FIVE, n_cases=800), runs(*[600] * 5, n_cases=800), setup_candidate=other)
+    assert judged(worse)[:2] == ("not_comparable", "stack_changed")
+    word, code, found = judged(replace(worse, treatment="service"))
+    assert (word, code, codes(found.warnings)[0]) == ("no_ship", "regression", "service_judged")
+
+
 EXPIRED = {
     "baseline": 7,
     "expired_at": "2026-11-20 08:00 UTC",

@@ -6,12 +6,23 @@ from typing import Any
 
 from evalboard.core.profile import MovedField, find_moved_fields, is_known_by_log, name_stack
 
-# What a release judges: a model, both sides being served alike, or what serves one and the same model.
-MODEL_TREATMENT, STACK_TREATMENT = "model", "stack"
-TREATMENTS = (MODEL_TREATMENT, STACK_TREATMENT)
-# Said beside a comparison that holds all the same: the template came with the weights that are judged, the stack is
-# what is judged, or it is known from logs alone.
-BLOCK_WARNINGS = frozenset({"template_changed", "stack_judged", "stack_unchanged", "stack_reported"})
+# What a release judges: a model, both sides being served alike; what serves one and the same model; or both together,
+# as a hosted model is bought.
+MODEL_TREATMENT, STACK_TREATMENT, SERVICE_TREATMENT = "model", "stack", "service"
+TREATMENTS = (MODEL_TREATMENT, STACK_TREATMENT, SERVICE_TREATMENT)
+# Said beside a comparison that holds all the same: the template came with the weights that are judged, the stack or the
+# service is what is judged, or what served is known from reports alone, or assumed to have stayed.
+BLOCK_WARNINGS = frozenset(
+    {
+        "template_changed",
+        "stack_judged",
+        "stack_unchanged",
+        "service_judged",
+        "service_unchanged",
+        "identity_assumed",
+        "stack_reported",
+    }
+)
 # In the order of docs/verdict.md: what comes first is what a verdict names first.
 BLOCK_ORDER = (
     "suite_changed",
@@ -104,11 +115,21 @@ def find_moved_setup(baseline: SideSetup, candidate: SideSetup) -> tuple[MovedFi
     return _differing(pairs) + find_moved_fields(ours.manifest, theirs.manifest)
 
 
-def find_blocks(baseline: SideSetup, candidate: SideSetup, treatment: str = MODEL_TREATMENT) -> tuple[Block, ...]:
-    """Find everything that forbids reading the difference as one change, the gravest first; and the warnings."""
+def find_blocks(
+    baseline: SideSetup,
+    candidate: SideSetup,
+    treatment: str = MODEL_TREATMENT,
+    *,
+    window: Mapping[str, Any] | None = None,
+) -> tuple[Block, ...]:
+    """Find everything that forbids reading the difference as one change, the gravest first; and the warnings.
+
+    window: where both sides took turns in a time that is short enough to assume that what serves stayed what it was,
+    the facts of that time for the sentence; None elsewhere.
+    """
     blocks = [*_find_question_blocks(baseline, candidate), *_find_side_blocks(baseline, candidate)]
     if baseline.served and candidate.served:
-        blocks += _find_serving_blocks(baseline.served[0], candidate.served[0], treatment)
+        blocks += _find_serving_blocks(baseline.served[0], candidate.served[0], treatment, window)
         blocks += _find_report_blocks(baseline.served[0], candidate.served[0]) if allows_comparing(blocks) else []
     return tuple(sorted(blocks, key=lambda block: BLOCK_ORDER.index(block.code)))
 
@@ -152,21 +173,24 @@ def _find_side_blocks(baseline: SideSetup, candidate: SideSetup) -> list[Block]:
     return blocks
 
 
-def _find_serving_blocks(ours: ServedShare, theirs: ServedShare, treatment: str) -> list[Block]:
+def _find_serving_blocks(
+    ours: ServedShare, theirs: ServedShare, treatment: str, window: Mapping[str, Any] | None
+) -> list[Block]:
     is_same_model = ours.model == theirs.model
     is_other_template = "" not in (ours.template_digest, theirs.template_digest) and (
         ours.template_digest != theirs.template_digest
     )
     template = (MovedField("chat_template", ours.template_digest, theirs.template_digest),)
     blocks = []
-    if is_other_template and is_same_model:
+    if is_other_template and is_same_model and treatment != SERVICE_TREATMENT:
         blocks.append(_moved_block("params_changed", template))
-    blocks += (
-        _find_judged_stack_blocks(ours, theirs) if treatment == STACK_TREATMENT else _find_stack_blocks(ours, theirs)
-    )
+    blocks += FIND_BY_TREATMENT[treatment](ours, theirs)
     unknown = [name for name, side in (("baseline", ours), ("candidate", theirs)) if not _is_known(side)]
     if unknown:
-        blocks.append(Block("unknown_stack", {"sides": unknown}))
+        facts = {"sides": unknown}
+        blocks.append(
+            Block("unknown_stack", facts) if window is None else Block("identity_assumed", {**facts, **window})
+        )
     if is_other_template and not is_same_model:
         blocks.append(_moved_block("template_changed", template))
     return blocks
@@ -204,8 +228,24 @@ def _find_judged_stack_blocks(ours: ServedShare, theirs: ServedShare) -> list[Bl
     return [_moved_block("stack_judged", moved or _fingerprints(ours, theirs))]
 
 
+def _find_judged_service_blocks(ours: ServedShare, theirs: ServedShare) -> list[Block]:
+    """Name what differs between two services; nothing of it keeps them from being judged."""
+    models = _differing([("model", _name(ours), _name(theirs))]) if ours.model != theirs.model else ()
+    is_known = _is_known(ours) and _is_known(theirs)
+    if moved := models + (_moved_stack(ours, theirs) if is_known else ()):
+        return [_moved_block("service_judged", moved)]
+    return [Block("service_unchanged")] if is_known and ours.fingerprint == theirs.fingerprint else []
+
+
+FIND_BY_TREATMENT = {
+    MODEL_TREATMENT: _find_stack_blocks,
+    STACK_TREATMENT: _find_judged_stack_blocks,
+    SERVICE_TREATMENT: _find_judged_service_blocks,
+}
+
+
 def _find_report_blocks(ours: ServedShare, theirs: ServedShare) -> list[Block]:
-    """Warn that only logs say that both sides were served alike; stacks: their names."""
+    """Warn that only reports say that both sides were served alike; stacks: their names."""
     reported = [side.manifest["source"] for side in (ours, theirs) if is_known_by_log(side.manifest)]
     stacks = list(dict.fromkeys(name_stack(source) for source in reported))
     return [Block("stack_reported", {"stacks": stacks})] if stacks else []

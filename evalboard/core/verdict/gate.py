@@ -37,8 +37,10 @@ class GateQuestion:
     groups: "" for a case that stands alone. baseline, candidate: float64[n, kA] and float64[n, kB], scores in [0, 1] by
     repeat, NaN where missing. draws_*: what those repeats are, their indexes by column. marks_*: what the logs say of
     the answers, as core.stats.live_answers has marks; None where they say nothing. loads_*: the batch sizes of each
-    repeat, by column; none where nobody knows them. is_in_turn: the repeats of both sides ended in turn. treatment:
-    `model`, or `stack` to judge what serves one model. expired: where a rotation made the baseline expire, its facts
+    repeat, by column; none where nobody knows them. is_in_turn: the repeats of both sides ended in turn, within
+    span_hours, which is None where nobody knows. canaries: the last word of a canary probe on each endpoint in that
+    time, as {"endpoint", "state"}. treatment: `model`, `stack` to judge what serves one model, or `service` for both
+    together. expired: where a rotation made the baseline expire, its facts
     for the sentence (runs.release.verdict_inputs).
     noisiest: bool[n], the cases that further repeats may be confined to; None where nothing foretells them. targeted:
     such repeats, where there are any.
@@ -57,6 +59,8 @@ class GateQuestion:
     loads_baseline: Sequence[SizeCounts] = ()
     loads_candidate: Sequence[SizeCounts] = ()
     is_in_turn: bool = False
+    span_hours: float | None = None
+    canaries: Sequence[Mapping[str, Any]] = ()
     treatment: str = "model"
     expired: Mapping[str, Any] | None = None
     noisiest: Bools | None = None

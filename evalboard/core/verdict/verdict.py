@@ -42,7 +42,9 @@ VERDICT_ORDER = (NO_SHIP, NOT_COMPARABLE, INCONCLUSIVE, SHIP)
 def judge_gate(question: GateQuestion, policy: PolicySettings) -> GateVerdict:
     """Judge a candidate against a baseline on one suite, under one policy."""
     treatment = question.treatment
-    blocks = find_blocks(question.setup_baseline, question.setup_candidate, treatment)
+    blocks = find_blocks(
+        question.setup_baseline, question.setup_candidate, treatment, window=_find_window(question, policy)
+    )
     # A rotation is what a release that judges the stack is about.
     expired = question.expired if treatment == MODEL_TREATMENT else None
     is_comparable = allows_comparing(blocks) and expired is None
@@ -86,6 +88,14 @@ def decide_from_gates(gates: Sequence[GateInput]) -> Json:
         "next": _lines({index: gates[index].verdict.next for index in deciding}),
         "gates": [gate_document(gate, is_worth_a_look=index in to_look_at) for index, gate in enumerate(gates)],
     }
+
+
+def _find_window(question: GateQuestion, policy: PolicySettings) -> dict[str, Any] | None:
+    """Return the facts of the time in which both sides took turns, where the policy lets it stand for an identity."""
+    hours = question.span_hours
+    if policy.rule != "paired" or not question.is_in_turn or hours is None or hours > policy.window_hours:
+        return None
+    return {"hours": hours, "canaries": list(question.canaries)}
 
 
 def _not_comparable(blocks: Sequence[Block], expired: Mapping[str, Any] | None) -> Ruling:

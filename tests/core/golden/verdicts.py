@@ -239,6 +239,22 @@ SITUATIONS: Situations = {
         served_otherwise("stack", weights_digest="0" * 64, model_name="paint-2b")
     ),
     "An upgrade is judged in batches": lambda: read_gate(served_otherwise("stack", **NEWER, batch_class="mixed")),
+    "Two hosted models are judged as services": lambda: read_gate(
+        served_otherwise("service", weights_digest="0" * 64, model_name="paint-2b", **NEWER)
+    ),
+    "A service is judged against itself": lambda: read_gate(replace(pinned(), treatment="service")),
+    "Nobody knows what served, and both sides took turns within the window": lambda: read_gate(
+        replace(
+            served_otherwise("service", fingerprint=""),
+            is_in_turn=True,
+            span_hours=1.5,
+            canaries=({"endpoint": "mini", "state": "stable"}, {"endpoint": "mini-2", "state": "changed"}),
+        ),
+        PAIRED,
+    ),
+    "Both sides took turns, and no canary was run": lambda: read_gate(
+        replace(served_otherwise(fingerprint=""), is_in_turn=True, span_hours=7.0), PAIRED
+    ),
     "Two names on a stack that logs report": lambda: read_gate(
         replace(
             served_otherwise(**REPORTED | {"named": "paint-2b", "model_name": "paint-2b"}),

@@ -1,0 +1,83 @@
+"""When both sides of a gate ran: whether in turn, within how many hours, and what canary probes saw meanwhile.
+
+Where nothing names what served, that is all that speaks for its having stayed the same.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Q
+
+from evalboard.core.stats import is_in_turn, order_by_end
+from runs.models import Endpoint, Gate, Probe, Repeat, Run
+
+Canaries = tuple[dict[str, str], ...]  # {"endpoint", "state"}, by endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """is_in_turn: the repeats of both sides ended in turn. hours: from first start to last end; None where unknown."""
+
+    is_in_turn: bool
+    hours: float | None
+
+
+def read_window(gate: Gate, baseline_ids: Sequence[int], candidate_ids: Sequence[int]) -> Window:
+    """Return when the repeats of these ids ran; of a log nobody knows."""
+    runs = (gate.baseline_run, gate.candidate_run)
+    if any(run.source_id is not None for run in runs):
+        return Window(is_in_turn=False, hours=None)
+    sides = {"baseline": set(baseline_ids), "candidate": set(candidate_ids)}
+    ends: dict[str, list[datetime]] = {name: [] for name in sides}
+    rows = Repeat.objects.filter(pk__in=set().union(*sides.values()), finished_at__isnull=False)
+    for repeat_id, end in rows.values_list("pk", "finished_at"):
+        for name, ids in sides.items():
+            if repeat_id in ids and end is not None:
+                ends[name].append(end)
+    span = _span(runs)
+    hours = None if span is None else (span[1] - span[0]).total_seconds() / 3600
+    return Window(is_in_turn=is_in_turn(order_by_end(ends)), hours=hours)
+
+
+def find_canaries(gates: Sequence[Gate]) -> dict[int, Canaries]:
+    """Return gate id → the newest finding of a canary on each endpoint while both sides ran, where others run these.
+
+    One query, and none where no gate has a run on a server of others.
+    """
+    spans = {gate.pk: (gate, span) for gate in gates if _is_remote(gate) and (span := _span(_runs(gate))) is not None}
+    if not spans:
+        return {}
+    wanted = Q()
+    for gate, (begin, end) in spans.values():
+        wanted |= Q(endpoint__in=_endpoints(gate), finished_at__range=(begin, end))
+    done = Probe.objects.filter(wanted, kind=Probe.Kind.CANARY, status=Probe.Status.FINISHED)
+    seen = list(done.order_by("finished_at").values_list("endpoint", "endpoint__slug", "finished_at", "finding"))
+    canaries: dict[int, Canaries] = {}
+    for gate, (begin, end) in spans.values():
+        newest = {
+            slug: finding["state"]
+            for endpoint, slug, at, finding in seen
+            if endpoint in _endpoints(gate) and at is not None and begin <= at <= end and finding is not None
+        }
+        canaries[gate.pk] = tuple({"endpoint": slug, "state": state} for slug, state in sorted(newest.items()))
+    return canaries
+
+
+def _runs(gate: Gate) -> tuple[Run, Run]:
+    return gate.baseline_run, gate.candidate_run
+
+
+def _endpoints(gate: Gate) -> set[int]:
+    return {run.endpoint_id for run in _runs(gate)}
+
+
+def _is_remote(gate: Gate) -> bool:
+    return any(run.endpoint.engine == Endpoint.Engine.OPENAI for run in _runs(gate))
+
+
+def _span(runs: Sequence[Run]) -> tuple[datetime, datetime] | None:
+    """Return from the first start to the last end; None where some run has no such time yet."""
+    begins = [run.started_at for run in runs if run.started_at is not None]
+    ends = [run.finished_at for run in runs if run.finished_at is not None]
+    return (min(begins), max(ends)) if len(begins) == len(ends) == len(runs) else None
