@@ -40,22 +40,26 @@ _OLDEST = """
 """
 _ENGINE = "run.endpoint_id, run.profile_id, coalesce(run.model_override, 'null')"
 
-# Lanes are put in order by a look at their oldest shards. Then they are gone through in that order until one has a
-# shard that nobody else holds. An order of the whole would lock a shard of every lane before it chose.
+# Lanes are put in order by a look at their oldest shards, one look each: materialized, or PostgreSQL may look again for
+# every repeat where it believes that there are few. Then they are gone through in that order until one has a shard that
+# nobody else holds. An order of the whole would lock a shard of every lane before it chose.
 _NEXT_SHARD = f"""
+WITH oldest AS MATERIALIZED (
+SELECT lane.*, first.*
+  FROM (SELECT id, priority, turn, max(turn) OVER () - max(turn) OVER (PARTITION BY priority) AS n_passed_over
+          FROM runs_lane WHERE pool = %s) lane
+ CROSS JOIN LATERAL (SELECT shard.repeat_id, shard.next_at {_OLDEST}) first
+)
 SELECT taken.id
-  FROM (SELECT lane.id
-          FROM (SELECT id, priority, turn,
-                       max(turn) OVER () - max(turn) OVER (PARTITION BY priority) AS n_passed_over
-                  FROM runs_lane WHERE pool = %s) lane
-         CROSS JOIN LATERAL (SELECT shard.repeat_id, shard.next_at {_OLDEST}) oldest
+  FROM (SELECT oldest.id
+          FROM oldest
           JOIN runs_repeat repeat ON repeat.id = oldest.repeat_id
           JOIN runs_run run ON run.id = repeat.run_id
          ORDER BY n_passed_over >= %s
                   AND oldest.next_at < statement_timestamp() - make_interval(secs => %s) DESC,
-                  array_position(%s, lane.priority::text),
+                  array_position(%s, oldest.priority::text),
                   ({_ENGINE}) IN (SELECT {_ENGINE} FROM runs_run run WHERE run.id = %s) DESC,
-                  lane.turn, lane.id) lane
+                  oldest.turn, oldest.id) lane
  CROSS JOIN LATERAL (SELECT shard.id {_OLDEST} FOR UPDATE OF shard SKIP LOCKED) taken
  LIMIT 1
 """  # noqa: S608  put together from the two texts above, which hold no values

@@ -45,13 +45,14 @@ def readers() -> list[int]:
 
 
 def end_session() -> None:
-    """As an administrator does, or a database that restarts."""
+    """As an administrator does, or a database that restarts; once the answer waits for who reads it."""
+    assert wait_until(lambda: readers() != [], PATIENCE_SECONDS)
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_terminate_backend(%s)", readers())
 
 
 def take_nothing() -> None:
-    assert len(readers()) == 1
+    assert wait_until(lambda: len(readers()) == 1, PATIENCE_SECONDS)
     assert wait_until(lambda: readers() == [], PATIENCE_SECONDS)
 
 

@@ -59,7 +59,7 @@ def report(*buckets: BucketHistory) -> SuiteReport:
         created_at=START,
         url="/suites/colours/versions/1/",
     )
-    return SuiteReport(suite=suite, versions=(), buckets=buckets, cases=())
+    return SuiteReport(suite=suite, version_id=1, versions=(), buckets=buckets)
 
 
 def test_a_rotation_is_a_new_fingerprint_on_the_same_endpoint_and_profile():
