@@ -29,7 +29,7 @@ def measure() -> list[Row]:
         median_row(f"{what}: a call beside bare httpx", extra, "ms", aim="at most 5"),
         median_row(f"{what}: the whole against bare httpx", ratios, "ratio", aim="at most 1.05"),
         Row(f"{most}: memory", many["peak_mb"], "MB", f"peak; {rate}", "at most 300"),
-        Row(f"{most}: connections", float(n_connections), "", "in all, one for the look at the models", "at most 65"),
+        Row(f"{most}: connections", float(n_connections), "", "in all", "at most 500, of 20 calls each"),
     ]
 
 
