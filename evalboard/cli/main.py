@@ -7,7 +7,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup, TyperOption
 
-from evalboard.cli import baseline, compare, export, importing, probe, release, replay, run, suite, wait
+from evalboard.cli import baseline, compare, endpoint, export, importing, probe, release, replay, run, suite, wait
 from evalboard.cli.errors import INTERRUPTED, WRONG_USE, exit_code
 from evalboard.cli.machine import scheduler, signin, up, worker
 from evalboard.core.errors import EvalboardError
@@ -45,6 +45,7 @@ app.command("import")(importing.import_logs)
 app.command()(worker)
 app.command()(scheduler)
 app.add_typer(suite.app, name="suite", cls=Commands)
+app.add_typer(endpoint.app, name="endpoint", cls=Commands)
 app.add_typer(baseline.app, name="baseline", cls=Commands)
 
 

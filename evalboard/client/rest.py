@@ -17,6 +17,7 @@ from evalboard.contract.base import Page
 from evalboard.contract.baseline import Baseline
 from evalboard.contract.catalogue import Endpoint, Policy, Profile
 from evalboard.contract.comparison import ComparedCase, Comparison
+from evalboard.contract.endpoint import EndpointReport
 from evalboard.contract.imports import Import
 from evalboard.contract.probe import Probe
 from evalboard.contract.release import Release, ReleaseRow
@@ -128,6 +129,12 @@ class RestClient:
 
     def endpoints(self) -> Iterator[Answer[Endpoint]]:
         return self._list(Endpoint, "/endpoints/", {})
+
+    def endpoint(self, slug: str) -> Answer[EndpointReport]:
+        return self._get(EndpointReport, f"/endpoints/{quote(slug, safe='')}/")
+
+    def create_endpoint(self, body: Mapping[str, Any]) -> Answer[Endpoint]:
+        return self._post(Endpoint, "/endpoints/", body)
 
     def profiles(self) -> Iterator[Answer[Profile]]:
         return self._list(Profile, "/profiles/", {})

@@ -1,8 +1,11 @@
 """What runs and releases name: endpoints, profiles, policies, and names of models that are one."""
 
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from evalboard.contract.base import Contract, Digest, Id, Instant, Number, says
+
+Api = Annotated[str, says(enum=("chat", "completions", "responses"))]
 
 
 class ModelAtPath(Contract):
@@ -26,20 +29,57 @@ class ModelInRepo(Contract):
         return self.repo
 
 
+class ModelByName(Contract):
+    """A model of a server that others run, as that server names it."""
+
+    name: str
+
+    @property
+    def address(self) -> str:
+        return self.name
+
+
+class HeaderFromVariable(Contract):
+    """A header whose value the worker reads from one of its environment variables."""
+
+    env: str
+
+
 class Endpoint(Contract):
+    """Where a model answers. What is null is of the other kind of endpoint: ours (vllm), or one that others run."""
+
     slug: str
     engine: str
-    model: ModelAtPath | ModelInRepo
-    dtype: str
+    model: ModelAtPath | ModelInRepo | ModelByName
+    dtype: Annotated[str, says(description="empty where others run it")]
     quantization: str
     line: str
     max_model_len: Annotated[Number | None, says(description="null where others run it")]
     pool: str
+    base_url: str | None
+    api: Api | None
+    auth: Annotated[
+        str | None, says(description="the variable or file where a worker reads the key; empty where none is needed")
+    ]
+    headers: dict[str, str | HeaderFromVariable] | None
+    extra_body: dict[str, Any] | None
+    concurrency: Annotated[Number | None, says(description="calls in flight")]
+    reference: Annotated[str | None, says(description="ours, which serves the same weights")]
+    bypass: Annotated[str | None, says(description="the same model without the gateway")]
+    rescores: Annotated[bool | None, says(description="runs the reference set by itself after a rotation")]
+    rests_until: Annotated[Instant | None, says(description="no call is made before, after failures in a row")]
+    rest_reason: str | None
 
     @property
     def model_name(self) -> str:
         """Return the last part of the path or repository: what people call the model."""
         return self.model.address.rstrip("/").rsplit("/", 1)[-1]
+
+    @property
+    def about(self) -> str:
+        """Return the model, and its dtype or the host of the server: "paint-1b, float32"."""
+        where = self.dtype or urlsplit(self.base_url or "").netloc
+        return f"{self.model_name}, {where}" if where else self.model_name
 
 
 class Profile(Contract):

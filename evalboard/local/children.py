@@ -4,6 +4,7 @@ import ctypes
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -112,7 +113,8 @@ def die_with_parent(end_signal: signal.Signals) -> Callable[[], None]:
     parent = os.getpid()
 
     def in_child() -> None:
-        _libc.prctl(PR_SET_PDEATHSIG, int(end_signal))
+        if sys.platform == "linux":  # elsewhere a parent that is killed leaves its children to be ended by hand
+            _libc.prctl(PR_SET_PDEATHSIG, int(end_signal))
         if os.getppid() != parent:  # it died before the line above
             os.kill(os.getpid(), end_signal)
 

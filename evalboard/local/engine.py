@@ -1,16 +1,33 @@
 """The interpreter that runs the engine on this machine, and the sample model that it makes."""
 
 import json
+import platform
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from evalboard.local.children import Child
 from evalboard.local.report import CannotStart
 
+PLATFORM = "Linux x86_64"  # that has vLLM's CPU build, as tools/install.py says
+NO_PYTHON = Path("none")  # in place of the engine's interpreter where there is none
 LOOK = (
     "import importlib.util, json, sys; print(json.dumps([n for n in sys.argv[1:] if not importlib.util.find_spec(n)]))"
 )
+
+
+def missing_reason(environment: Mapping[str, str]) -> str | None:
+    """Return why this machine starts no engine, or None where it starts one. Raises CannotStart for another ENGINE."""
+    choice = environment.get("ENGINE", "")
+    if choice not in ("", "none"):
+        raise CannotStart(f"ENGINE={choice} is unknown; leave it out, or give ENGINE=none for an installation without.")
+    if choice == "none":
+        return "ENGINE=none"
+    here = f"{platform.system()} {platform.machine()}"
+    if here == PLATFORM or environment.get("EVALBOARD_VLLM_PYTHON"):
+        return None
+    return f"vLLM's CPU build is for {PLATFORM}, and this is {here}"
 
 
 def own_python(root: Path) -> Path:

@@ -42,15 +42,18 @@ class Options:
     data_dir: Path
     database_url: str | None
     vllm_python: Path | None
+    without_engine: str | None = None  # why none is started
 
     @classmethod
     def read(cls, environment: Mapping[str, str], *, port: int) -> "Options":
-        given = environment.get("EVALBOARD_VLLM_PYTHON")
+        without_engine = engine.missing_reason(environment)
+        given = None if without_engine else environment.get("EVALBOARD_VLLM_PYTHON")
         return cls(
             port=port,
             data_dir=Path(environment.get("EVALBOARD_DATA_DIR") or ROOT / "data"),
             database_url=environment.get("DATABASE_URL") or None,
             vllm_python=Path(given) if given else None,
+            without_engine=without_engine,
         )
 
 
@@ -89,17 +92,26 @@ class Up:
         self._environment = self._make_environment(self._start_database())
         with self._report.step("database tables"):
             self._manage("migrate", "--no-input")
-        with self._report.step("sample suite, profiles, endpoints and runs"):
-            samples = json.loads(self._manage("load_samples").splitlines()[-1])
+        options = ["--no-engine"] if self._options.without_engine else []
+        what = "sample suite and profiles" if options else "sample suite, profiles, endpoints and runs"
+        with self._report.step(what):
+            samples = json.loads(self._manage("load_samples", *options).splitlines()[-1])
         with self._report.step("static files"):
             self._manage("collect_static")
         with self._report.step("page"):
             self._start_web()
         link = self._address + samples["signin"]
         self._report.say(f"\nThe page is up. This link signs you in, once:\n\n    {link}\n", url=link)
-        self._start_engine()
+        if self._options.without_engine:
+            self._report.say(
+                f"No engine is started here ({self._options.without_engine}), and so no sample run. "
+                "Endpoints that others run and imported logs work: evalboard endpoint add --help"
+            )
+        else:
+            self._start_engine()
         self._runner = Runner(self._report, environment=self._environment, log=self._folder.logs / "runner.log")
-        self._follow(samples["runs"])
+        if samples["runs"]:
+            self._follow(samples["runs"])
 
     def _start_database(self) -> str:
         if self._options.database_url:
@@ -111,7 +123,8 @@ class Up:
             return self._database.create_database("evalboard")
 
     def _make_environment(self, database_url: str) -> dict[str, str]:
-        python = self._options.vllm_python or engine.own_python(ROOT)
+        own = engine.NO_PYTHON if self._options.without_engine else engine.own_python(ROOT)
+        python = self._options.vllm_python or own
         return {
             "EVALBOARD_SECRET_KEY": self._folder.secret(),
             "EVALBOARD_PUBLIC_ADDRESS": self._address,

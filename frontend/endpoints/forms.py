@@ -5,10 +5,28 @@ from typing import Any
 
 from django import forms
 
+from evalboard.contract.catalogue import Endpoint as EndpointRow
 from frontend.shell.forms import JSONText, PlainForm
+from runs.models import Endpoint
 
 ENDPOINT_FIELDS = {"model": "model_path", "model.path": "model_path", "model.repo": "model_repo"}
 ENDPOINT_FIELDS["model.revision"] = "model_revision"
+REMOTE_FIELDS = {"model.name": "model_name"}
+
+
+class HeaderLines(forms.CharField):
+    """Headers typed one a line: a constant, or $VARIABLE."""
+
+    def clean(self, value: Any) -> dict[str, str | dict[str, str]]:
+        headers: dict[str, str | dict[str, str]] = {}
+        for line in super().clean(value).splitlines():
+            name, colon, text = (part.strip() for part in line.partition(":"))
+            if not line.strip():
+                continue
+            if not colon or not name or not text:
+                raise forms.ValidationError("Write each as Name: value, one a line.")  # not repeated: it may be a key
+            headers[name] = {"env": text[1:]} if text.startswith("$") else text
+        return headers
 
 
 class EndpointForm(PlainForm):
@@ -21,6 +39,63 @@ class EndpointForm(PlainForm):
     line = forms.CharField(max_length=80, label="Model line", help_text="The series that the model belongs to.")
     max_model_len = forms.IntegerField(min_value=16, initial=2048, label="Longest prompt and answer, tokens")
     pool = forms.CharField(max_length=40, initial="default", help_text="The workers that serve it.")
+
+
+class RemoteEndpointForm(PlainForm):
+    """A server that others run."""
+
+    slug = forms.CharField(max_length=80, label="Name", help_text="Small letters, digits, dots and dashes.")
+    base_url = forms.CharField(
+        max_length=500,
+        label="Address",
+        widget=forms.TextInput(attrs={"placeholder": "https://api.example.com/v1", "inputmode": "url"}),
+        help_text="What calls go below. Its host must be one that whoever runs this installation allows.",
+    )
+    model_name = forms.CharField(max_length=200, label="Model", help_text="As the server names it.")
+    auth = forms.CharField(
+        required=False,
+        max_length=200,
+        label="Where a worker reads the key",
+        widget=forms.TextInput(attrs={"placeholder": "OPENAI_API_KEY", "spellcheck": "false", "autocomplete": "off"}),
+        help_text="The name of an environment variable of the worker, or an absolute path. Never the key itself.",
+    )
+    api = forms.ChoiceField(label="How it is called", choices=Endpoint.Api.choices)
+    line = forms.CharField(
+        required=False, max_length=80, label="Model line", help_text="The series of the model; its name unless set."
+    )
+    concurrency = forms.IntegerField(min_value=1, max_value=64, initial=8, label="Calls in flight")
+    pool = forms.CharField(max_length=40, initial="default", help_text="The workers that make the calls.")
+    headers = HeaderLines(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
+        label="Headers",
+        help_text="One a line, as Name: value. A value that is secret is named: Name: $VARIABLE of the worker.",
+    )
+    extra_body = JSONText(
+        required=False,
+        empty_value="{}",
+        widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
+        label="In every body, as JSON",
+        help_text='Such as {"provider": {"allow_fallbacks": false}}.',
+    )
+    reference = forms.ChoiceField(
+        required=False, label="Reference", help_text="An endpoint of your own that serves the same weights."
+    )
+    bypass = forms.ChoiceField(
+        required=False,
+        label="Without the gateway",
+        help_text="Of a gateway: the endpoint that reaches the model directly.",
+    )
+    rescores = forms.BooleanField(
+        required=False, initial=True, label="After a rotation, run the reference set of its baselines by itself"
+    )
+
+    def __init__(self, *args: Any, endpoints: Sequence[EndpointRow], **kwargs: Any) -> None:
+        """`endpoints`: all there are, of which reference and bypass are chosen."""
+        super().__init__(*args, **kwargs)
+        for field, engine in (("reference", Endpoint.Engine.VLLM), ("bypass", Endpoint.Engine.OPENAI)):
+            rows = [(row.slug, f"{row.slug} ({row.about})") for row in endpoints if row.engine == engine]
+            self.fields[field].choices = [("", "none"), *rows]  # type: ignore[attr-defined]
 
 
 class PolicyForm(PlainForm):

@@ -1,26 +1,47 @@
 """Endpoints, profiles, policies and names of models, which are data: everybody reads them, admins add their own."""
 
+from collections.abc import Sequence
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from evalboard.contract.catalogue import Endpoint as EndpointRow
 from evalboard.core.errors import EvalboardError
 from evalboard.core.suite import DEFAULT_POLICIES, DEFAULT_POLICY
-from frontend.endpoints.forms import ENDPOINT_FIELDS, EndpointForm, PolicyForm, ProfileForm, SameModelForm
+from frontend.endpoints.forms import (
+    ENDPOINT_FIELDS,
+    REMOTE_FIELDS,
+    EndpointForm,
+    PolicyForm,
+    ProfileForm,
+    RemoteEndpointForm,
+    SameModelForm,
+)
+from frontend.endpoints.words import ENGINE_TITLES
 from frontend.shell.forms import PlainForm, blame
 from frontend.templatetags.drawing import as_json
 from runs import fingerprints
 from runs.access import ADMIN, READ, requires
 from runs.catalogue import create_endpoint, create_policy, create_profile, read
 from runs.fingerprints import logged_names, same_model_rows, say_same_model
+from runs.models import Endpoint
+
+SECRETIVE = frozenset(("auth", "headers"))  # where a key may have been typed, which no page repeats
+REMOTE = Endpoint.Engine.OPENAI
+ABOUT_OWN = "A model that a worker loads itself, with its dtype. What serves it is attested."
+ABOUT_REMOTE = (
+    "Any server that speaks OpenAI’s protocol: a provider, a gateway, a vLLM elsewhere. Who answers is what it says "
+    "itself."
+)
 
 
 @requires(READ)
 @require_safe
 def settings(request: HttpRequest) -> HttpResponse:
     page = {
-        "endpoints": read.endpoint_rows(),
+        "endpoint_kinds": _by_kind(read.endpoint_rows()),
         "profiles": read.profile_rows(),
         "policies": read.policy_rows(),
         "same_models": same_model_rows(),
@@ -29,19 +50,34 @@ def settings(request: HttpRequest) -> HttpResponse:
     return render(request, "endpoints/settings.html", page)
 
 
+def _by_kind(rows: Sequence[EndpointRow]) -> tuple[tuple[str, str, tuple[EndpointRow, ...]], ...]:
+    """Return (engine, words, its endpoints) of each kind that there is."""
+    kinds = ((engine, tuple(row for row in rows if row.engine == engine)) for engine in ENGINE_TITLES)
+    return tuple((engine, ENGINE_TITLES[engine], endpoints) for engine, endpoints in kinds if endpoints)
+
+
 @requires(ADMIN)
 @require_http_methods(["GET", "HEAD", "POST"])
 def new_endpoint(request: HttpRequest) -> HttpResponse:
-    form = EndpointForm(request.POST or None)
+    is_remote = request.GET.get("kind") == REMOTE
+    form = (
+        RemoteEndpointForm(request.POST or None, endpoints=read.endpoint_rows())
+        if is_remote
+        else EndpointForm(request.POST or None)
+    )
     if request.method == "POST" and form.is_valid():
         try:
-            endpoint = create_endpoint(**form.cleaned_data)
+            endpoint = create_endpoint(**form.cleaned_data, engine=REMOTE if is_remote else Endpoint.Engine.VLLM)
         except EvalboardError as problem:
-            blame(form, problem, names=ENDPOINT_FIELDS)
+            blame(form, problem, names=REMOTE_FIELDS if is_remote else ENDPOINT_FIELDS)
         else:
             messages.success(request, f"Endpoint {endpoint.slug} is there; runs may use it.")
-            return redirect("settings")
-    return _form(request, form, "Add an endpoint", "A place where a model answers, with its dtype.")
+            return redirect("endpoint", endpoint.slug)
+    if is_remote and form.errors:
+        form.forget(SECRETIVE & form.errors.keys())
+    kinds = (("", "Your own: a worker loads the model", not is_remote), (REMOTE, "A server that others run", is_remote))
+    about = ABOUT_REMOTE if is_remote else ABOUT_OWN
+    return _form(request, form, "Add an endpoint", about, kinds=kinds)
 
 
 @requires(ADMIN)
@@ -109,7 +145,11 @@ def take_back_same_model(request: HttpRequest, same_model_id: int) -> HttpRespon
     return redirect("settings")
 
 
-def _form(request: HttpRequest, form: PlainForm, title: str, about: str) -> HttpResponse:
+def _form(
+    request: HttpRequest, form: PlainForm, title: str, about: str, *, kinds: Sequence[tuple[str, str, bool]] = ()
+) -> HttpResponse:
+    """Show a form. kinds: (query, words, whether it is this one) of each form that the page has."""
     form.mark_problems()
     status = 422 if form.errors else 200
-    return render(request, "endpoints/setting_new.html", {"form": form, "title": title, "about": about}, status=status)
+    page = {"form": form, "title": title, "about": about, "kinds": kinds}
+    return render(request, "endpoints/setting_new.html", page, status=status)

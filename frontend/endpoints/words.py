@@ -1,12 +1,19 @@
 """What the pages of workers and of fingerprints found, in words."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any
 
+from evalboard.contract.endpoint import BackendSeen, EndpointReport
+from evalboard.contract.probe import Probe as ProbeAnswer
 from evalboard.core.profile import ManifestDifference
+from evalboard.wording.capability import LABELS, describe_parameter, describe_state_of_parameter
 from evalboard.wording.manifest import render_moved
 from evalboard.wording.numbers import counted
 from frontend.shell.findings import Finding
+from frontend.templatetags.numbers import share
 from runs.fingerprints import EndpointTimeline
 from runs.work import PoolRow
 
@@ -63,3 +70,97 @@ def describe_difference(fields: ManifestDifference, *, is_same: bool) -> Finding
         claim = "No field that is known on either side differs."
         return Finding(claim, f"The two manifests differ in which unknown fields they name. {rest}")
     return Finding(f"{render_moved(fields.moved)}.", f"{len(fields.moved)} moved, {rest}")
+
+
+ENGINE_WORDS = {
+    "vllm": "vLLM, started by a worker",
+    "openai": "a server that others run",
+    "imported": "known by logs alone",
+}
+ENGINE_TITLES = {
+    "vllm": "Your own: a worker loads the model",
+    "openai": "Servers that others run",
+    "imported": "Known by logs alone",
+}
+API_WORDS = {"chat": "chat completions", "completions": "completions", "responses": "the Responses API"}
+GLYPHS = {"honoured": "pass", "ignored": "warning", "refused": "cancelled"}
+GLYPHS |= {"not_asked": "idle", "unclear": "inconclusive"}
+INKS = {"honoured": "pass", "ignored": "partly"}
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterState:
+    """What came of one parameter, in a word; the glyph says it without its colour."""
+
+    word: str
+    glyph: str
+    ink: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRow:
+    """One parameter of a capability check: through the endpoint, directly where a gateway is gone around, and why."""
+
+    label: str
+    state: ParameterState
+    direct: ParameterState | None
+    differs: bool
+    detail: str
+
+
+def describe_endpoint(report: EndpointReport) -> Finding:
+    """Say who answers an endpoint lately, whether that changed, and whether it rests."""
+    if report.rests_until is not None:
+        claim = f"It rests until {report.rests_until.astimezone(UTC):%H:%M:%S} UTC."
+        return Finding(claim, f"{report.rest_reason or ''} Runs on it wait, and lose nothing.".strip())
+    last = report.last
+    if not last.n_responses:
+        return Finding("Nothing has been asked of it yet.", "Its first run shows who answers.")
+    rest = _rotation_words(report)
+    known = [each for each in last.backends if each.fingerprint is not None]
+    responses = f"the last {counted(last.n_responses, 'response')}"
+    if not last.backends:
+        return Finding(f"None of {responses} came back.", "The errors below say why.")
+    if not known:
+        return Finding("Nothing names who answers.", f"None of {responses} says which server gave it. {rest}".strip())
+    if len(last.backends) > 1:
+        shares = ", ".join(f"{_stack_name(each)} {share(each.share)}" for each in last.backends)
+        return Finding(f"{len(last.backends)} stacks answer: {shares}.", f"Their scores are never put together. {rest}")
+    return Finding(f"One stack answers: {_stack_name(known[0])}.", f"It gave {responses}. {rest}")
+
+
+def _stack_name(seen: BackendSeen) -> str:
+    return f"fp {seen.fingerprint.digest[:4]}" if seen.fingerprint else "unknown"
+
+
+def _rotation_words(report: EndpointReport) -> str:
+    turn = report.rotated
+    if turn is None:
+        return "No rotation has been seen."
+    at = f"{turn.at.astimezone(UTC):%Y-%m-%d}"
+    return f"The last rotation was on {at}, under {turn.profile}, with run {turn.run}."
+
+
+def render_check_rows(check: ProbeAnswer | None, direct: ProbeAnswer | None) -> tuple[CheckRow, ...]:
+    """Return a row for each parameter of a check. `direct`: the newest check of what the endpoint is a gateway to."""
+    others = {row["parameter"]: row for row in _rows_of(direct)}
+    return tuple(_check_row(row, others.get(row["parameter"])) for row in _rows_of(check))
+
+
+def _rows_of(check: ProbeAnswer | None) -> Sequence[Mapping[str, Any]]:
+    return check.finding.numbers.get("rows", []) if check and check.finding else []
+
+
+def _check_row(row: Mapping[str, Any], other: Mapping[str, Any] | None) -> CheckRow:
+    return CheckRow(
+        label=LABELS.get(row["parameter"], row["parameter"]),
+        state=_parameter_state(row),
+        direct=_parameter_state(other) if other else None,
+        differs=other is not None and other["state"] != row["state"],
+        detail=describe_parameter(row),
+    )
+
+
+def _parameter_state(row: Mapping[str, Any]) -> ParameterState:
+    state = row["state"]
+    return ParameterState(describe_state_of_parameter(row), GLYPHS[state], INKS.get(state, "quiet-ink"))

@@ -33,9 +33,7 @@ class ProbeForm(PlainForm):
         super().__init__(*args, **kwargs)
         choices = self.fields
         choices["endpoint"].choices = [  # type: ignore[attr-defined]
-            (row.slug, f"{row.slug} ({', '.join(filter(None, (row.model_name, row.dtype)))})")
-            for row in endpoints
-            if row.engine != Endpoint.Engine.IMPORTED
+            (row.slug, f"{row.slug} ({row.about})") for row in endpoints if row.engine != Endpoint.Engine.IMPORTED
         ]
         choices["profile"].choices = [  # type: ignore[attr-defined]
             ("", "the one that fits the kind"),

@@ -58,7 +58,7 @@ class StartRunForm(PlainForm):
             for row in suites
         ]
         choices["endpoint"].choices = [  # type: ignore[attr-defined]
-            (row.slug, f"{row.slug} ({row.model_name}, {row.dtype})") for row in endpoints
+            (row.slug, f"{row.slug} ({row.about})") for row in endpoints
         ]
         choices["profile"].choices = [  # type: ignore[attr-defined]
             (row.slug, f"{row.slug}: {drawn_plain(shortened(row.title, 80))}") for row in profiles

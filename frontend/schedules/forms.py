@@ -31,9 +31,7 @@ class ScheduleForm(PlainForm):
         """`endpoints`: rows of the catalogue; one that only stands for a log is left out."""
         super().__init__(*args, **kwargs)
         self.fields["endpoint"].choices = [  # type: ignore[attr-defined]
-            (row.slug, f"{row.slug} ({row.model_name}, {row.dtype})")
-            for row in endpoints
-            if row.engine != Endpoint.Engine.IMPORTED
+            (row.slug, f"{row.slug} ({row.about})") for row in endpoints if row.engine != Endpoint.Engine.IMPORTED
         ]
 
 

@@ -25,6 +25,7 @@ SECTIONS = (
     ("workers", "Workers"),
     ("settings", "Settings"),
 )
+ALSO_UNDER = {"/settings/": ("/endpoints/",)}  # what a section's page lists, and what has addresses of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,4 +60,5 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
 
 
 def _is_under(path: str, url: str) -> bool:
-    return path == url if url == "/" else path.startswith(url)
+    under = [url, *ALSO_UNDER.get(url, ())]
+    return path == url if url == "/" else any(path.startswith(each) for each in under)

@@ -1,7 +1,7 @@
 """What people fill in. The forms check shape; the services check meaning, and `blame` puts their words at the field."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django import forms
@@ -61,6 +61,10 @@ def _refuse_constant(name: str) -> None:
 
 class PlainForm(forms.Form):
     """Marks fields in error for assistive technology; the template draws the rest."""
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Leave out of the form as it is shown again what was typed into some fields."""
+        self.data = {**self.data.dict(), **{self.add_prefix(name): "" for name in names}}  # type: ignore[attr-defined]
 
     def mark_problems(self) -> None:
         for name in self.errors:

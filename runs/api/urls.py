@@ -33,6 +33,7 @@ urlpatterns = [
     path("uploads/<int:upload_id>/parts/<int:offset>/", uploads.part, name="upload_part"),
     path("uploads/<int:upload_id>/close/", uploads.close, name="upload_close"),
     path("endpoints/", catalogue.endpoint_list, name="endpoints"),
+    path("endpoints/<str:endpoint>/", fingerprints.endpoint_detail, name="endpoint"),
     path("profiles/", catalogue.profile_list, name="profiles"),
     path("policies/", catalogue.policy_list, name="policies"),
     path("model-names/", fingerprints.model_name_list, name="model_names"),

@@ -31,6 +31,12 @@ def baselines_with(run: RunRow) -> tuple[contract.Baseline, ...]:
     return _rows(Baseline.objects.filter(run=int(run.id)).order_by("-id"), runs={int(run.id): run})
 
 
+def baselines_on(endpoint: str, *, limit: int) -> tuple[contract.Baseline, ...]:
+    """Return the newest baselines whose runs an endpoint served."""
+    newest = Baseline.objects.filter(run__endpoint__slug=endpoint).order_by("-id").values("pk")[:limit]
+    return _rows(Baseline.objects.filter(pk__in=newest).order_by("-id"))
+
+
 def baseline_row(baseline_id: int) -> contract.Baseline:
     """Return one baseline. Raises NotFound."""
     rows = _rows(Baseline.objects.filter(pk=baseline_id))

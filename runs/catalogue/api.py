@@ -1,5 +1,8 @@
 """Endpoints, profiles and policies: what a run or a release may name."""
 
+from typing import Any
+
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -15,15 +18,37 @@ from runs.catalogue.endpoints import create_endpoint, create_profile
 from runs.catalogue.policies import create_policy
 
 
+class NamedModelIn(ModelIn):
+    name = Text(required=False)
+
+
+class Flag(serializers.BooleanField):
+    """True or false; text and numbers that look like one are refused."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            self.fail("invalid", input=data)
+        return data
+
+
 class EndpointIn(Strict):
     slug = Text()
     engine = Text(required=False)
-    model = ModelIn()
-    dtype = Text()
+    model = NamedModelIn()
+    dtype = Text(required=False)
     quantization = Text(required=False, allow_blank=True)
-    line = Text()
+    line = Text(required=False)
     max_model_len = Whole(required=False)
     pool = Text(required=False)
+    base_url = Text(required=False)
+    api = Text(required=False)
+    auth = Text(required=False, allow_blank=True)
+    headers = Object(required=False)
+    extra_body = Object(required=False)
+    concurrency = Whole(required=False)
+    reference = Text(required=False, allow_null=True)
+    bypass = Text(required=False, allow_null=True)
+    rescores = Flag(required=False)
 
 
 class ProfileIn(Strict):

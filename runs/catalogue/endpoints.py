@@ -11,11 +11,16 @@ from django.db import IntegrityError, transaction
 from evalboard.core import digest
 from evalboard.core.errors import Conflict, InvalidInput
 from evalboard.core.profile import DEFAULT_PROFILES, DTYPES, parse_profile
+from runs.catalogue.remote import read_remote
 from runs.models import Endpoint, Profile
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 # Those that decode; an imported endpoint comes with its log and no other way.
 ENGINES = tuple(engine for engine in Endpoint.Engine.values if engine != Endpoint.Engine.IMPORTED)
+MAX_POOL_CHARS = 40
+DEFAULT_CONTEXT = 2048  # tokens
+ONLY_OURS = "Only an endpoint whose model a worker loads itself (engine vllm) has this."
+ONLY_REMOTE = "Only an endpoint that others run (engine openai) has this."
 REPO = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 
@@ -23,46 +28,71 @@ def create_endpoint(
     *,
     slug: str,
     engine: str = Endpoint.Engine.VLLM,
+    line: str = "",
+    pool: str = "default",
     model_path: str = "",
     model_repo: str = "",
     model_revision: str = "",
-    dtype: str,
+    model_name: str = "",
+    dtype: str | None = None,
     quantization: str = "",
-    line: str,
-    max_model_len: int = 2048,
-    pool: str = "default",
+    max_model_len: int | None = None,
+    **remote: Any,
 ) -> Endpoint:
-    """Store an endpoint. Raises InvalidInput with fields, or Conflict where the slug is taken."""
+    """Store an endpoint. Raises InvalidInput with fields, or Conflict where the slug is taken.
+
+    `remote` are the fields of one that others run (`read_remote`). What only the one kind of endpoint has is refused
+    of the other, by name.
+    """
     fields: dict[str, str] = {}
     if not SLUG.fullmatch(slug):
         fields["slug"] = "Use small letters, digits, dots, dashes; at most 80."
     if engine not in ENGINES:
         fields["engine"] = f"Must be one of: {', '.join(ENGINES)}."
+    if not pool or len(pool) > MAX_POOL_CHARS:
+        fields["pool"] = f"Name the workers that serve it, in at most {MAX_POOL_CHARS} characters."
+    if engine == Endpoint.Engine.OPENAI:
+        ours: dict[str, str | int | None] = {
+            "model.path": model_path,
+            "model.repo": model_repo,
+            "model.revision": model_revision,
+        }
+        ours |= {"dtype": dtype, "quantization": quantization, "max_model_len": max_model_len}
+        fields |= {name: ONLY_OURS for name, value in ours.items() if value}
+        chosen, problems = read_remote(model_name=model_name, line=line, **remote)
+    else:
+        theirs = {"model.name": model_name or None, **remote}
+        fields |= {name: ONLY_REMOTE for name, value in theirs.items() if value is not None}
+        chosen = {
+            "model_path": model_path,
+            "model_repo": model_repo,
+            "model_revision": model_revision,
+            "dtype": dtype,
+            "quantization": quantization,
+            "line": line,
+            "max_model_len": DEFAULT_CONTEXT if max_model_len is None else max_model_len,
+        }
+        problems = {} if model_name else model_problems(path=model_path, repo=model_repo, revision=model_revision)
+        problems |= _own_problems(dtype, line, chosen["max_model_len"])
+    if fields := {**problems, **fields}:
+        raise InvalidInput("The endpoint is not valid.", fields=fields)
+    try:
+        with transaction.atomic():
+            return Endpoint.objects.create(slug=slug, engine=engine, pool=pool, **chosen)
+    except IntegrityError as taken:
+        raise Conflict(f"There is an endpoint named {slug} already; choose another slug.") from taken
+
+
+def _own_problems(dtype: str | None, line: str, max_model_len: int) -> dict[str, str]:
+    """Return what is wrong with an endpoint whose engine a worker starts, beside its model, by field."""
+    fields: dict[str, str] = {}
     if dtype not in DTYPES:
         fields["dtype"] = f"Must be one of: {', '.join(DTYPES)}. It is never left to the engine to choose."
     if not 16 <= max_model_len <= 1_048_576:
         fields["max_model_len"] = "Must be a whole number of tokens from 16 to 1,048,576."
     if not line:
         fields["line"] = "Name the series that the model belongs to; baselines are kept by it."
-    fields |= model_problems(path=model_path, repo=model_repo, revision=model_revision)
-    if fields:
-        raise InvalidInput("The endpoint is not valid.", fields=fields)
-    try:
-        with transaction.atomic():
-            return Endpoint.objects.create(
-                slug=slug,
-                engine=engine,
-                model_path=model_path,
-                model_repo=model_repo,
-                model_revision=model_revision,
-                dtype=dtype,
-                quantization=quantization,
-                line=line,
-                max_model_len=max_model_len,
-                pool=pool,
-            )
-    except IntegrityError as taken:
-        raise Conflict(f"There is an endpoint named {slug} already; choose another slug.") from taken
+    return fields
 
 
 def model_problems(*, path: str, repo: str, revision: str) -> dict[str, str]:

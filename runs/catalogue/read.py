@@ -1,6 +1,9 @@
 """Endpoints, profiles and policies as the API, the settings page and the forms have them."""
 
 from collections import defaultdict
+from typing import Any
+
+from django.utils import timezone
 
 from evalboard.contract import catalogue as contract
 from runs.models import Endpoint, Policy, Profile, Suite
@@ -8,7 +11,7 @@ from runs.models import Endpoint, Policy, Profile, Suite
 
 def endpoint_rows() -> tuple[contract.Endpoint, ...]:
     """List all endpoints by slug."""
-    return tuple(map(endpoint_row, Endpoint.objects.order_by("slug")))
+    return tuple(map(endpoint_row, Endpoint.objects.select_related("reference", "bypass").order_by("slug")))
 
 
 def profile_rows() -> tuple[contract.Profile, ...]:
@@ -26,18 +29,48 @@ def policy_rows() -> tuple[contract.Policy, ...]:
 
 
 def endpoint_row(endpoint: Endpoint) -> contract.Endpoint:
-    address, revision = endpoint.model_repo or endpoint.model_path, endpoint.model_revision
-    in_repo = contract.ModelInRepo(repo=address, revision=revision) if revision else None
-    return contract.Endpoint(
-        slug=endpoint.slug,
-        engine=endpoint.engine,
-        model=in_repo or contract.ModelAtPath(path=address),
-        dtype=endpoint.dtype,
-        quantization=endpoint.quantization,
-        line=endpoint.line,
-        max_model_len=endpoint.max_model_len or 0,
-        pool=endpoint.pool,
-    )
+    return contract.Endpoint(**endpoint_fields(endpoint))
+
+
+def endpoint_fields(endpoint: Endpoint) -> dict[str, Any]:
+    """Return the fields of `Endpoint`, which a longer answer has too."""
+    is_remote = endpoint.is_remote
+    reference, bypass = endpoint.reference, endpoint.bypass
+    rests_until = endpoint.rests_until
+    rests = rests_until is not None and rests_until > timezone.now()
+    return {
+        "slug": endpoint.slug,
+        "engine": endpoint.engine,
+        "model": _model(endpoint),
+        "dtype": endpoint.dtype,
+        "quantization": endpoint.quantization,
+        "line": endpoint.line,
+        "max_model_len": endpoint.max_model_len,
+        "pool": endpoint.pool,
+        "base_url": endpoint.base_url if is_remote else None,
+        "api": endpoint.api if is_remote else None,
+        "auth": endpoint.auth if is_remote else None,
+        "headers": {name: _header(value) for name, value in endpoint.headers.items()} if is_remote else None,
+        "extra_body": endpoint.extra_body if is_remote else None,
+        "concurrency": endpoint.concurrency if is_remote else None,
+        "reference": reference.slug if reference else None,
+        "bypass": bypass.slug if bypass else None,
+        "rescores": endpoint.rescores if is_remote else None,
+        "rests_until": rests_until if rests else None,
+        "rest_reason": endpoint.rest_reason if rests else None,
+    }
+
+
+def _header(value: str | dict[str, str]) -> str | contract.HeaderFromVariable:
+    return value if isinstance(value, str) else contract.HeaderFromVariable(env=value["env"])
+
+
+def _model(endpoint: Endpoint) -> contract.ModelAtPath | contract.ModelInRepo | contract.ModelByName:
+    if endpoint.is_remote:
+        return contract.ModelByName(name=endpoint.model_repo)
+    if endpoint.model_revision:
+        return contract.ModelInRepo(repo=endpoint.model_repo, revision=endpoint.model_revision)
+    return contract.ModelAtPath(path=endpoint.model_repo or endpoint.model_path)
 
 
 def profile_row(profile: Profile) -> contract.Profile:

@@ -9,6 +9,7 @@ from runs.fingerprints.read import (
     logged_names,
     same_model_rows,
 )
+from runs.fingerprints.read_endpoint import endpoint_report, newest_check
 from runs.fingerprints.read_timeline import (
     EndpointTimeline,
     ServedBucket,
@@ -23,11 +24,13 @@ __all__ = [
     "FingerprintUse",
     "ServedBucket",
     "ServedFingerprint",
+    "endpoint_report",
     "fingerprint_difference",
     "fingerprint_report",
     "fingerprint_rows",
     "fingerprint_use",
     "logged_names",
+    "newest_check",
     "same_model_rows",
     "say_same_model",
     "served_buckets",

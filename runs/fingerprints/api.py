@@ -5,6 +5,7 @@ from rest_framework.response import Response
 
 from evalboard.contract.base import Page
 from evalboard.contract.catalogue import SameModel
+from evalboard.contract.endpoint import EndpointReport
 from evalboard.contract.stack import Fingerprint, FingerprintDifference, FingerprintRow, Worker
 from runs import fingerprints
 from runs.access import ADMIN, READ
@@ -13,6 +14,7 @@ from runs.api.access import resource
 from runs.api.describe import describe
 from runs.api.serializers import Strict, Text, read_body
 from runs.fingerprints.read import fingerprint_report, fingerprint_rows, same_model_row, same_model_rows
+from runs.fingerprints.read_endpoint import endpoint_report
 from runs.fingerprints.same_models import say_same_model, take_back_same_model
 from runs.work import worker_rows
 
@@ -53,6 +55,13 @@ def fingerprint_detail(request: Request, fingerprint_id: int) -> Response:
 def fingerprint_difference(request: Request, fingerprint_id: int, other: int) -> Response:
     query.read(request, is_paged=False)
     return wire.answer(fingerprints.fingerprint_difference(fingerprint_id, other), request)
+
+
+@resource(GET=READ)
+@describe("GET", "An endpoint with what is known of it lately", name="endpoint", answer=EndpointReport)
+def endpoint_detail(request: Request, endpoint: str) -> Response:
+    query.read(request, is_paged=False)
+    return wire.answer(endpoint_report(endpoint), request)
 
 
 @resource(GET=READ)

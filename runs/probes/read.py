@@ -70,6 +70,14 @@ def probe_rows(
     return newest_page(probes, _rows, after=after, before=before, limit=limit)
 
 
+def newest_probes(*, endpoint: str) -> tuple[contract.ProbeRow, ...]:
+    """List of each profile and kind the newest probe of an endpoint that ended, newest first."""
+    ended = Probe.objects.filter(endpoint__slug=endpoint, status__in=(Probe.Status.FINISHED, Probe.Status.FAILED))
+    newest = ended.order_by("profile_id", "kind", "-id").distinct("profile_id", "kind")
+    rows = map(_row, newest.defer("answers").select_related("endpoint", "profile", "created_by"))
+    return tuple(sorted(rows, key=lambda row: -int(row.id)))
+
+
 def probes_to_mind(*, since: datetime) -> tuple[contract.ProbeRow, ...]:
     """List what somebody must act on, newest first: of each endpoint, profile and kind the newest probe that ended."""
     ended = Probe.objects.filter(created_at__gt=since, status__in=(Probe.Status.FINISHED, Probe.Status.FAILED))

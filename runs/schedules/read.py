@@ -14,11 +14,13 @@ from runs.schedules.schedules import FAILURES_BEFORE_ALARM
 LAST_SHOWN = 5
 
 
-def schedule_rows(ids: list[int] | None = None) -> tuple[contract.Schedule, ...]:
-    """Return all schedules, or those named: what is due next comes first, what pauses last."""
+def schedule_rows(ids: list[int] | None = None, *, endpoint: str = "") -> tuple[contract.Schedule, ...]:
+    """Return all schedules, or those named, or those on an endpoint: due next comes first, what pauses last."""
     schedules = Schedule.objects.select_related("created_by").order_by(F("next_at").asc(nulls_last=True), "slug")
     if ids is not None:
         schedules = schedules.filter(pk__in=ids)
+    if endpoint:
+        schedules = schedules.filter(order__endpoint=endpoint)
     if not schedules:
         return ()
     last = _last_starts([schedule.pk for schedule in schedules])

@@ -40,6 +40,14 @@ LINES = '{"suite": {"scorer": {"kind": "exact"}}}\n{"id": "a", "prompt": "Which 
 FORM = "multipart/form-data"
 LOG = batch_log.output({"sea": "green"})
 CASE = "case-002"
+REMOTE = {
+    "slug": "theirs",
+    "engine": "openai",
+    "base_url": "https://api.example.com/v1",
+    "model": {"name": "gpt-paint"},
+    "auth": "PAINT_API_KEY",
+    "headers": {"x-team": "evals", "x-org": {"env": "ORG_ID"}},
+}
 
 
 @dataclass(frozen=True)
@@ -115,6 +123,7 @@ def make(person: Any) -> Rows:
         "other": second,
         "repeat": 1,
         "case": CASE,
+        "endpoint": "local",
         "slug": stage.SLUG,
         "webhook_id": webhook.pk,
         "schedule_id": schedule.pk,
@@ -201,6 +210,8 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("set_baseline", take("slug"), body={"run": str(rows.rotated), "reason": "Better."}),
         Good("endpoints"),
         Good("create_endpoint", body=endpoint | {"dtype": "float32", "line": "paint"}),
+        Good("create_endpoint", body=REMOTE),
+        Good("endpoint", take("endpoint")),
         Good("profiles"),
         Good("create_profile", body=profile),
         Good("create_profile", body=profile),

@@ -57,7 +57,9 @@ DRAWN = re.compile(r' (?:x|y|x1|x2|y1|y2|cx|cy|dx|dy|d|width|height|transform)="
 # What answers nothing that could be a score of a run.
 WITHOUT_SCORES = {"login", "logout", "signin", "api:unknown"}
 # `run` and `baseline` end with what `wait` and `release` print; the others say nothing of a run's score.
-WITHOUT_REPORTS = {"up", "signin", "worker", "scheduler", "replay", "probe", "suite", "import", "run", "baseline"}
+WITHOUT_REPORTS = {"up", "signin", "worker", "scheduler", "replay", "probe", "suite", "import", "run", "baseline"} | {
+    "endpoint"
+}
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,7 @@ def stored(transactional_db: None) -> Stored:
     prints = list(models.Fingerprint.objects.order_by("id").values_list("id", flat=True))
     known = {
         "run_id": [run.pk for run in runs.values()],
+        "endpoint": list(models.Endpoint.objects.values_list("slug", flat=True)),
         "slug": list(models.Suite.objects.values_list("slug", flat=True)),
         "number": [1],
         "repeat": [1],

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-NAME = r"EVALBOARD_[A-Z_]*[A-Z]|DATABASE_URL|REDIS_URL|CHROMIUM|PORT|PYTHON"
+NAME = r"EVALBOARD_[A-Z_]*[A-Z]|DATABASE_URL|REDIS_URL|CHROMIUM|PORT|ENGINE|PYTHON"
 # Where the code names a variable that it reads: env.str("X"), os.environ["X"], environ.get("X"), envvar="X", $(X).
 READ = re.compile(
     rf'(?:env\.\w+\(|environ(?:ment)?(?:\.get)?[\[(]|envvar=)\s*"({NAME})"|\$\(or \$\(({NAME})\)|^({NAME}) \?=', re.M

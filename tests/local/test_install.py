@@ -91,14 +91,18 @@ def test_pips_words_become_one_sentence(said, sentence):
 
 def test_another_platform_is_refused(monkeypatch):
     monkeypatch.setattr("platform.machine", lambda: "aarch64")
-    with pytest.raises(install.CannotInstall, match="Linux aarch64"):
-        install.check_platform()
+    with pytest.raises(install.CannotInstall, match=r"Linux aarch64.*ENGINE=none"):
+        install.check_platform(needs_engine=True)
+    install.check_platform(needs_engine=False)
+    monkeypatch.setattr("platform.system", lambda: "Windows")
+    with pytest.raises(install.CannotInstall, match="Windows aarch64"):
+        install.check_platform(needs_engine=False)
 
 
 def test_another_python_is_refused(monkeypatch):
     monkeypatch.setattr(sys, "version_info", (3, 14, 0))
     with pytest.raises(install.CannotInstall, match=r"3\.11 to 3\.13 is needed"):
-        install.check_platform()
+        install.check_platform(needs_engine=False)
 
 
 def test_no_lock_names_a_host_or_a_source_build():

@@ -29,11 +29,12 @@ PAUSE_SECONDS = 3.0  # the command line asks every two
 class Machine:
     """One `evalboard up --json`, its lines as they come, and every process that it started."""
 
-    def __init__(self, data_dir: Path, *, port: int, vllm_python: Path) -> None:
+    def __init__(self, data_dir: Path, *, port: int, engine: dict[str, str]) -> None:
+        """engine: the variables that say which engine it has."""
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
         settings = {
             "EVALBOARD_DATA_DIR": str(data_dir),
-            "EVALBOARD_VLLM_PYTHON": str(vllm_python),
+            **engine,
             # What the killed runner had begun is free again after a lease, which is 90 seconds by itself.
             "EVALBOARD_LEASE_SECONDS": "15",
             "EVALBOARD_HEARTBEAT_SECONDS": "3",
@@ -94,7 +95,7 @@ def start(data_dir: Path, vllm_python: Path) -> Iterator[Callable[[], Machine]]:
     port = free_port()
 
     def begin() -> Machine:
-        machines.append(Machine(data_dir, port=port, vllm_python=vllm_python))
+        machines.append(Machine(data_dir, port=port, engine={"EVALBOARD_VLLM_PYTHON": str(vllm_python)}))
         return machines[-1]
 
     yield begin

@@ -11,7 +11,7 @@ from evalboard.core.profile.draws import (
     read_temperature,
     select_compared_sampling,
 )
-from evalboard.core.profile.fields import FieldCheck, check_number, check_whole
+from evalboard.core.profile.fields import SAMPLING_FIELDS, THINKING_FIELDS, FieldCheck, check_number, check_whole
 from evalboard.core.profile.fingerprint import (
     ManifestDifference,
     MovedField,
@@ -61,9 +61,11 @@ __all__ = [
     "MAX_SEED",
     "MAX_TESTED_BATCH",
     "OBSERVED",
+    "SAMPLING_FIELDS",
     "SELF_TEST_VERSION",
     "TESTED_BATCH_SIZES",
     "TESTED_DTYPES",
+    "THINKING_FIELDS",
     "Draws",
     "EnginePlan",
     "FieldCheck",

@@ -19,7 +19,7 @@ from evalboard.core.trace.case_columns import (
     unpack_selection,
 )
 from evalboard.core.trace.codec import BLOCK_VERSION, encode_block, read_block, read_trace, read_traces
-from evalboard.core.trace.provenance import Decoded, Failed, Outcome, Timings, is_truncated
+from evalboard.core.trace.provenance import ERROR_CODES, Decoded, Failed, Outcome, Timings, is_truncated
 from evalboard.core.trace.reading import Piece, Reading, start_size
 from evalboard.core.trace.stretches import lowest_of_stretches
 from evalboard.core.trace.trace import NO_TOKEN, Trace, make_trace
@@ -28,6 +28,7 @@ from evalboard.core.trace.vocabulary import Vocabulary, VocabularyDamaged, pack_
 
 __all__ = [
     "BLOCK_VERSION",
+    "ERROR_CODES",
     "NO_TOKEN",
     "Decoded",
     "Failed",

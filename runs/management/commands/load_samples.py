@@ -28,14 +28,15 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--no-runs", action="store_true", help="start no run")
+        parser.add_argument("--no-engine", action="store_true", help="make no endpoint and start no run")
 
-    def handle(self, *args: Any, no_runs: bool, **options: Any) -> None:
+    def handle(self, *args: Any, no_runs: bool, no_engine: bool, **options: Any) -> None:
         user = _local_admin()
         store_default_profiles()
         store_default_policies()
         version, _ = push_suite(document=json.loads(SAMPLE_SUITE.read_text()))
         runs: list[int] = []
-        for dtype in DTYPES:
+        for dtype in () if no_engine else DTYPES:
             endpoint = _endpoint(dtype)
             known = Run.objects.filter(suite_version=version, endpoint=endpoint, profile__slug="pinned").order_by("id")
             if not no_runs and not known.exists():

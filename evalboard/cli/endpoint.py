@@ -1,0 +1,184 @@
+"""`evalboard endpoint`: add a server that others run, list endpoints, and check what one honours."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evalboard.cli.errors import FAILED
+from evalboard.cli.wait import GiveUpAfter, follow_to_end
+from evalboard.client.access import connect
+from evalboard.client.waiting import GIVE_UP_SECONDS, probe_progress
+from evalboard.core.document import read_strict_json
+from evalboard.core.secret_names import variable_problem
+
+if TYPE_CHECKING:
+    from evalboard.contract.catalogue import Endpoint
+    from evalboard.contract.probe import Probe
+
+app = typer.Typer(help="Endpoints.", no_args_is_help=True)
+AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
+
+
+@app.callback()
+def endpoint() -> None:
+    """Endpoints."""
+
+
+@app.command()
+def add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The endpoint's slug: small letters, digits, dashes.")],
+    base_url: Annotated[str, typer.Option(metavar="URL", help="Such as https://api.example.com/v1.")],
+    model: Annotated[str, typer.Option(metavar="NAME", help="The model, as the server names it.")],
+    key_env: Annotated[
+        str, typer.Option(metavar="VAR", help="The worker's variable that holds the key; never the key itself.")
+    ] = "",
+    key_file: Annotated[
+        str, typer.Option(metavar="PATH", help="In place of it: the file on the worker that holds the key.")
+    ] = "",
+    api: Annotated[str, typer.Option(metavar="chat|completions|responses", help="How it is called.")] = "chat",
+    line: Annotated[str, typer.Option(help="The series that the model belongs to; default: the model's name.")] = "",
+    pool: Annotated[str, typer.Option(help="The workers that make the calls; the server's default unless set.")] = "",
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, max=64, help="Calls in flight; the server's default, 8, unless set.")
+    ] = None,
+    header: Annotated[
+        list[str] | None, typer.Option(metavar="'NAME: VALUE'", help="A constant header; may be given several times.")
+    ] = None,
+    header_env: Annotated[
+        list[str] | None,
+        typer.Option(metavar="'NAME: VAR'", help="A header whose value a worker's variable holds; several times."),
+    ] = None,
+    extra_body: Annotated[
+        str, typer.Option(metavar="JSON|@FILE", help="Fields that go into the body of every call, as one object.")
+    ] = "",
+    reference: Annotated[
+        str, typer.Option(metavar="SLUG", help="An endpoint of your own that serves the same weights.")
+    ] = "",
+    bypass: Annotated[
+        str, typer.Option(metavar="SLUG", help="Of a gateway: the endpoint that reaches the model without it.")
+    ] = "",
+    rescore: Annotated[
+        bool, typer.Option(help="After a rotation, run the reference set of its baselines by itself.")
+    ] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Add a server that others run and that speaks OpenAI's protocol."""
+    if key_env and key_file:
+        raise typer.BadParameter("The key is read from one place; give one of the two.", param_hint="--key-file")
+    if problem := variable_problem(key_env) if key_env else None:
+        # Here, so that a key which slipped goes over no wire.
+        raise typer.BadParameter(problem, param_hint="--key-env")
+    named = _parse_headers(header or [], "--header") | {
+        name: {"env": variable} for name, variable in _parse_headers(header_env or [], "--header-env").items()
+    }
+    body: dict[str, Any] = {"slug": name, "engine": "openai", "base_url": base_url, "model": {"name": model}}
+    body |= {"api": api, "auth": key_env or key_file, "rescores": rescore}
+    chosen = {"line": line, "pool": pool, "concurrency": concurrency, "reference": reference, "bypass": bypass}
+    body |= {field: value for field, value in chosen.items() if value}
+    body |= {"headers": named} if named else {}
+    body |= {"extra_body": _parse_body(extra_body)} if extra_body else {}
+    with connect() as client:
+        answer = client.create_endpoint(body)
+    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render_added(answer.value))
+
+
+@app.command("list")
+def list_(as_json: AsJson = False) -> None:
+    """List the endpoints."""
+    with connect() as client:
+        answers = list(client.endpoints())
+    if as_json:
+        typer.echo(json.dumps([answer.json for answer in answers], ensure_ascii=False))
+    else:
+        typer.echo(_render_list([answer.value for answer in answers]))
+
+
+@app.command()
+def check(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The endpoint's slug.")],
+    profile: Annotated[str, typer.Option(help="The profile to call it under; the server's choice unless set.")] = "",
+    wait_: Annotated[bool, typer.Option("--wait", help="Wait until it has been checked, and print the table.")] = False,
+    give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
+    as_json: AsJson = False,
+) -> None:
+    """Find out which parameters an endpoint honours. Without --wait it prints where the check is and ends."""
+    body: dict[str, Any] = {"endpoint": name, "kind": "capability"} | ({"profile": profile} if profile else {})
+    with connect() as client:
+        answer = client.create_probe(body)
+        probe_id = answer.value.id
+        if wait_:
+            answer = follow_to_end(
+                lambda: client.probe(probe_id),
+                probe_progress,
+                sentence=f"Check {probe_id} goes on.",
+                come_back=f"evalboard probe --show {probe_id}",
+                give_up_after=give_up_after,
+            )
+    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else render_check(answer.value))
+    is_unknown = answer.value.finding is None or answer.value.finding.state == "incomplete"
+    raise typer.Exit(FAILED if wait_ and is_unknown else 0)
+
+
+def render_check(probe: "Probe") -> str:
+    """Return where a check is, and once it has ended its sentence and its table, in columns."""
+    title = f"Check {probe.id} of {probe.endpoint}, profile {probe.profile}: {probe.status}. {probe.url}"
+    if probe.finding is None:
+        return "\n".join([title, *([" ".join(probe.error.split())] if probe.error else [])])
+    from evalboard.wording.capability import LABELS, describe_parameter, describe_state_of_parameter
+
+    rows = [
+        (LABELS.get(row["parameter"], row["parameter"]), describe_state_of_parameter(row), describe_parameter(row))
+        for row in probe.finding.numbers.get("rows", [])
+    ]
+    return "\n".join([title, probe.finding.sentence, *(_columns(rows) if rows else [])])
+
+
+def _render_added(endpoint: "Endpoint") -> str:
+    key = f"the key is read from {endpoint.auth} on the worker" if endpoint.auth else "without a key"
+    first = f"Endpoint {endpoint.slug} is there: {endpoint.model.address} at {endpoint.base_url}, {key}."
+    return f"{first}\nSee what it honours: evalboard endpoint check {endpoint.slug} --wait"
+
+
+def _render_list(endpoints: "list[Endpoint]") -> str:
+    if not endpoints:
+        return "There is no endpoint yet; evalboard endpoint add makes one."
+    rows = [
+        (each.slug, each.engine, each.model.address, each.base_url or each.dtype, f"pool {each.pool}", _rest(each))
+        for each in endpoints
+    ]
+    return "\n".join(_columns(rows))
+
+
+def _rest(endpoint: "Endpoint") -> str:
+    return f"rests until {endpoint.rests_until:%H:%M:%S} UTC" if endpoint.rests_until else ""
+
+
+def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _parse_headers(texts: list[str], option: str) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for text in texts:
+        name, colon, value = text.partition(":")
+        if not colon or not name.strip() or not value.strip():
+            # Not repeated: it may hold a key.
+            raise typer.BadParameter("Write it as 'Name: value'.", param_hint=option)
+        headers[name.strip()] = value.strip()
+    return headers
+
+
+def _parse_body(text: str) -> dict[str, Any]:
+    try:
+        value = read_strict_json(Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text)
+    except OSError as problem:
+        raise typer.BadParameter(f"{text[1:]} cannot be read: {problem.strerror}.", param_hint="--extra-body") from None
+    except ValueError as problem:
+        raise typer.BadParameter(f"It is not valid JSON: {problem}.", param_hint="--extra-body") from problem
+    if not isinstance(value, dict):
+        raise typer.BadParameter("Must be an object, {…}.", param_hint="--extra-body")
+    return value

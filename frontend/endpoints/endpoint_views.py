@@ -1,0 +1,76 @@
+"""One endpoint: who answers it lately, what it honours, and what rests on it."""
+
+import json
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from evalboard.contract.probe import Probe as ProbeAnswer
+from evalboard.contract.probe import ProbeRow
+from evalboard.core.errors import EvalboardError
+from evalboard.core.trace import ERROR_CODES
+from frontend.endpoints.timeline import lanes
+from frontend.endpoints.words import API_WORDS, ENGINE_WORDS, describe_endpoint, render_check_rows
+from frontend.probes.words import mark
+from runs.access import READ, RUN, requires
+from runs.baselines import baselines_on
+from runs.catalogue import ENGINES
+from runs.fingerprints import EndpointTimeline, endpoint_report, newest_check, timelines
+from runs.models import Probe
+from runs.probes import create_probe, newest_probes
+from runs.probes import read as probe_selector
+from runs.schedules import describe_times, schedule_rows
+
+FINGERPRINTS_SHOWN, TURNS_SHOWN, BASELINES_SHOWN, PROBES_SHOWN = 6, 5, 10, 8
+CHECK = Probe.Kind.CAPABILITY
+
+
+@requires(READ, post=RUN)
+@require_http_methods(["GET", "HEAD", "POST"])
+def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
+    """Show an endpoint; a POST starts a check of what it honours."""
+    if request.method == "POST":
+        try:
+            probe = create_probe(endpoint=endpoint, kind=CHECK, profile=None, parameters={}, user=request.user)
+        except EvalboardError as problem:
+            messages.error(request, "; ".join(problem.fields.values()) or problem.detail)
+            return redirect("endpoint", endpoint)
+        messages.success(request, f"Check {probe.pk} is queued; this page follows it.")
+        return redirect("probe", probe_id=probe.pk)
+    probes = newest_probes(endpoint=endpoint)
+    report = endpoint_report(endpoint, probes=probes)
+    lines = timelines(endpoint=endpoint, turns=TURNS_SHOWN)
+    line = lines[0] if lines else None
+    shown = line.fingerprints[:FINGERPRINTS_SHOWN] if line else ()
+    direct = newest_check(report.bypass) if report.bypass else None
+    page = {
+        "endpoint": report,
+        "engine_words": ENGINE_WORDS[report.engine],
+        "api_words": API_WORDS.get(report.api or "", ""),
+        "may_be_checked": report.base_url is not None,
+        "may_be_probed": report.engine in ENGINES,
+        "check_command": f"evalboard endpoint check {endpoint} --wait",
+        "run_command": f"evalboard run <suite> --endpoint {endpoint} --profile pinned --wait",
+        "errors": tuple((seen, ERROR_CODES.get(seen.code, "")) for seen in report.last.errors),
+        "n_missing": sum(seen.n for seen in report.last.errors),
+        "headers": tuple((report.headers or {}).items()),
+        "extra_body": json.dumps(report.extra_body, ensure_ascii=False) if report.extra_body else "",
+        "is_remote": report.base_url is not None,
+        "finding": describe_endpoint(report),
+        "check_rows": render_check_rows(_detail(report.check), _detail(direct)) if report.check else (),
+        "has_direct": direct is not None,
+        "lanes": lanes(EndpointTimeline(endpoint, shown, line.turns)) if line and shown else None,
+        "turns": line.turns if line else (),
+        "n_more": len(line.fingerprints) - len(shown) if line else 0,
+        "probes": tuple((row, mark(row)) for row in probes if row.kind != CHECK)[:PROBES_SHOWN],
+        "schedules": tuple((row, describe_times(row.cron)) for row in schedule_rows(endpoint=endpoint)),
+        "baselines": baselines_on(endpoint, limit=BASELINES_SHOWN),
+    }
+    return render(request, "endpoints/endpoint.html", page)
+
+
+def _detail(row: ProbeRow | None) -> ProbeAnswer | None:
+    """Return a check with its numbers, where it has any."""
+    return probe_selector.probe_detail(int(row.id)) if row and row.finding else None

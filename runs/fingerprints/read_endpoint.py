@@ -1,0 +1,116 @@
+"""One endpoint: who answered lately, how fast, what failed, and what its newest check says."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from django.db.models import Aggregate, Count, FloatField, QuerySet
+from django.urls import reverse
+
+from evalboard.contract import endpoint as contract
+from evalboard.contract.parts import FingerprintNamed
+from evalboard.contract.probe import ProbeRow
+from evalboard.core.errors import NotFound
+from evalboard.core.probe_kinds import ProbeKind
+from evalboard.core.profile import is_serving_known
+from runs.baselines import rotation_rows
+from runs.catalogue.read import endpoint_fields
+from runs.models import Endpoint, Fingerprint, Repeat, Response, Run
+from runs.probes import newest_probes
+
+RUNS_READ, REPEATS_READ, RESPONSES_READ = 20, 20, 20_000
+ERRORS_SHOWN = 10
+
+
+class Percentile(Aggregate):
+    """The value below which a share of the rows lies, between its two neighbours where it falls between."""
+
+    function = "PERCENTILE_CONT"
+    template = "%(function)s(%(share)s) WITHIN GROUP (ORDER BY %(expressions)s)"
+    output_field = FloatField()
+
+
+def endpoint_report(slug: str, *, probes: Sequence[ProbeRow] | None = None) -> contract.EndpointReport:
+    """Return an endpoint with what is known of it lately. Raises NotFound. `probes`: its newest, where at hand."""
+    endpoint = Endpoint.objects.select_related("reference", "bypass").filter(slug=slug).first()
+    if endpoint is None:
+        raise NotFound(f"There is no endpoint {slug[:80]}; the settings page lists them.")
+    newest = newest_probes(endpoint=slug) if probes is None else probes
+    rotations = rotation_rows(endpoints=[slug], limit=1)
+    return contract.EndpointReport(
+        **endpoint_fields(endpoint),
+        last=_last_responses(endpoint),
+        check=_newest_check(newest),
+        rotated=rotations[0] if rotations else None,
+        url=reverse("endpoint", args=[slug]),
+    )
+
+
+def newest_check(slug: str) -> ProbeRow | None:
+    """Return the newest capability check of an endpoint that has ended."""
+    return _newest_check(newest_probes(endpoint=slug))
+
+
+def _newest_check(probes: Sequence[ProbeRow]) -> ProbeRow | None:
+    return next((probe for probe in probes if probe.kind == ProbeKind.CAPABILITY), None)
+
+
+def _last_responses(endpoint: Endpoint) -> contract.LastResponses:
+    repeats = _last_repeats(endpoint)
+    # A repeat of a very large suite is read in part, so that a page takes no longer for it.
+    responses = Response.objects.filter(
+        repeat__in=[repeat.pk for repeat in repeats], case_index__lt=RESPONSES_READ
+    ).order_by()
+    answered = responses.filter(error_code="")
+    seconds = answered.aggregate(
+        median=Percentile("decode_seconds", share=0.5), p95=Percentile("decode_seconds", share=0.95)
+    )
+    ended = [repeat.finished_at for repeat in repeats if repeat.finished_at is not None]
+    errors = responses.exclude(error_code="").values_list("error_code").annotate(n=Count("id")).order_by("-n")
+    n_missing = [(code, n) for code, n in errors[:ERRORS_SHOWN]]
+    backends = _backends(answered)
+    return contract.LastResponses(
+        n_repeats=len(repeats),
+        n_responses=sum(each.n_responses for each in backends) + sum(n for _, n in n_missing),
+        since=min(ended, default=None),
+        until=max(ended, default=None),
+        median_seconds=seconds["median"],
+        p95_seconds=seconds["p95"],
+        backends=backends,
+        errors=tuple(contract.ErrorSeen(code=code, n=n) for code, n in n_missing),
+    )
+
+
+def _last_repeats(endpoint: Endpoint) -> list[Repeat]:
+    """Return the repeats that ended last, newest first, as many as hold about RESPONSES_READ responses."""
+    runs = Run.objects.filter(endpoint=endpoint).order_by("-id").values_list("pk", flat=True)[:RUNS_READ]
+    newest = Repeat.objects.filter(run__in=list(runs), finished_at__isnull=False).order_by("-id")
+    chosen: list[Repeat] = []
+    n_responses = 0
+    for repeat in newest.select_related("run__suite_version")[:REPEATS_READ]:
+        if chosen and n_responses + repeat.run.suite_version.n_cases > RESPONSES_READ:
+            break
+        n_responses += repeat.run.suite_version.n_cases
+        chosen.append(repeat)
+    return chosen
+
+
+def _backends(answered: "QuerySet[Response]") -> tuple[contract.BackendSeen, ...]:
+    """Count responses by the stack that gave them; those that nothing names are one row, though not one stack."""
+    counted = answered.exclude(engine_process__bucket=None).values_list("engine_process__bucket__fingerprint")
+    rows = dict(counted.annotate(n=Count("id")))
+    known = {pk: row for pk, row in Fingerprint.objects.in_bulk(rows).items() if is_serving_known(row.manifest)}
+    by_name: Counter[int | None] = Counter()
+    for pk, n in rows.items():
+        by_name[pk if pk in known else None] += n
+    return tuple(
+        contract.BackendSeen(
+            fingerprint=_named(known[pk]) if pk is not None else None,
+            n_responses=n,
+            share=n / by_name.total(),
+        )
+        for pk, n in by_name.most_common()
+    )
+
+
+def _named(row: Fingerprint) -> FingerprintNamed:
+    return FingerprintNamed(id=str(row.pk), digest=row.digest, label=row.label)

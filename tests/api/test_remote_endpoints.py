@@ -1,0 +1,171 @@
+"""POST /endpoints/ with the engine openai: a server that others run."""
+
+from typing import Any
+
+import pytest
+
+from evalboard.contract.catalogue import Endpoint as Answer
+from runs.models import Endpoint
+from tests import build
+from tests.api.conftest import Api
+
+pytestmark = pytest.mark.django_db
+HOSTS = frozenset(("*", "localhost", "127.0.0.1", "gpu-3.internal:8000"))
+
+
+@pytest.fixture(autouse=True)
+def hosts(settings: Any) -> None:
+    settings.ENDPOINT_HOSTS = HOSTS
+
+
+def remote(**changes: Any) -> dict[str, Any]:
+    known = {"slug": "theirs", "engine": "openai", "base_url": "https://api.example.com/v1"}
+    return {**known, "model": {"name": "gpt-paint"}, **changes}
+
+
+def test_a_server_of_others_needs_an_address_and_a_model(api: Api) -> None:
+    made = api.post("/endpoints/", remote())
+    assert made.status_code == 201
+    known = {"slug": "theirs", "engine": "openai", "model": {"name": "gpt-paint"}, "line": "gpt-paint"}
+    known |= {"dtype": "", "quantization": "", "max_model_len": None, "pool": "default", "api": "chat", "auth": ""}
+    known |= {"base_url": "https://api.example.com/v1", "headers": {}, "extra_body": {}, "concurrency": 8}
+    known |= {"reference": None, "bypass": None, "rescores": True, "rests_until": None, "rest_reason": None}
+    assert made.json() == known
+    assert api.get("/endpoints/").json()["results"] == [known]
+
+
+def test_every_field_comes_back_as_it_was_sent(api: Api) -> None:
+    build.endpoint("ours")
+    assert api.post("/endpoints/", remote(slug="direct", base_url="http://gpu-3.internal:8000/v1")).status_code == 201
+    sent = remote(
+        api="completions",
+        auth="PAINT_API_KEY",
+        headers={"x-team": "evals", "authorization-2": "plain", "x-api-key": {"env": "OTHER_KEY"}},
+        extra_body={"provider": {"only": ["a"], "allow_fallbacks": False}},
+        concurrency=64,
+        line="paint",
+        pool="remote",
+        reference="ours",
+        bypass="direct",
+        rescores=False,
+    )
+    answer = api.post("/endpoints/", sent)
+    assert answer.status_code == 201, answer.json()
+    assert {name: answer.json()[name] for name in sent} == sent
+
+
+@pytest.mark.parametrize(
+    ("sent", "stored"),
+    [
+        ("https://api.example.com/v1/", "https://api.example.com/v1"),
+        ("https://API.Example.com/v1/chat/completions", "https://api.example.com/v1"),
+        ("https://api.example.com/v1/completions/", "https://api.example.com/v1"),
+        ("https://api.example.com/v1/responses", "https://api.example.com/v1"),
+        ("https://api.example.com", "https://api.example.com"),
+        ("http://localhost:8000/v1", "http://localhost:8000/v1"),
+        ("http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1"),
+        ("http://gpu-3.internal:8000", "http://gpu-3.internal:8000"),
+        ("https://llm.example.com/openai/deployments/Big", "https://llm.example.com/openai/deployments/Big"),
+    ],
+)
+def test_an_address_is_stored_as_what_calls_go_below(api: Api, sent: str, stored: str) -> None:
+    assert api.post("/endpoints/", remote(base_url=sent)).json()["base_url"] == stored
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"base_url": ""}, "base_url"),
+        ({"base_url": "api.example.com/v1"}, "base_url"),
+        ({"base_url": "ftp://api.example.com/v1"}, "base_url"),
+        ({"base_url": "http://api.example.com/v1"}, "base_url"),
+        ({"base_url": "http://gpu-3.internal:9000/v1"}, "base_url"),
+        ({"base_url": "https://api.example.com/v1?key=1"}, "base_url"),
+        ({"base_url": "https://api.example.com/v1#top"}, "base_url"),
+        ({"base_url": "https://api.example.com/../v1"}, "base_url"),
+        ({"base_url": "https://api.example.com:99999/v1"}, "base_url"),
+        ({"base_url": "https://api.example.com/a b"}, "base_url"),
+        ({"base_url": "https://api.exämple.com/"}, "base_url"),
+        ({"base_url": "https://" + "a" * 600}, "base_url"),
+        ({"model": {}}, "model.name"),
+        ({"model": {"name": " gpt"}}, "model.name"),
+        ({"model": {"name": "a" * 201}, "line": "a"}, "model.name"),
+        ({"model": {"name": "a" * 81}}, "line"),
+        ({"api": "embeddings"}, "api"),
+        ({"auth": "../etc/passwd"}, "auth"),
+        ({"auth": "/etc/passwd"}, "auth"),
+        ({"auth": "/run/secrets/../../etc/passwd"}, "auth"),
+        ({"auth": "/run/secrets"}, "auth"),
+        ({"concurrency": 0}, "concurrency"),
+        ({"concurrency": 65}, "concurrency"),
+        ({"headers": {"x team": "evals"}}, "headers"),
+        ({"headers": {"Host": "elsewhere"}}, "headers.Host"),
+        ({"headers": {"x-team": "a\nb"}}, "headers.x-team"),
+        ({"headers": {"x-team": 1}}, "headers.x-team"),
+        ({"headers": {"x-team": {"env": "ORG", "more": 1}}}, "headers.x-team"),
+        ({"headers": {"X-Team": "a", "x-team": "b"}}, "headers"),
+        ({"headers": {f"x-{number}": "a" for number in range(21)}}, "headers"),
+        ({"auth": "KEY", "headers": {"Authorization": {"env": "OTHER"}}}, "headers.Authorization"),
+        ({"extra_body": {"messages": []}}, "extra_body.messages"),
+        ({"extra_body": {"model": "other"}}, "extra_body.model"),
+        ({"extra_body": {"temperature": 0.5}}, "extra_body.temperature"),
+        ({"extra_body": {"seed": 1}}, "extra_body.seed"),
+        ({"extra_body": {"stream": True}}, "extra_body.stream"),
+        ({"extra_body": {"text": "a" * 8200}}, "extra_body"),
+        ({"reference": "nobody"}, "reference"),
+        ({"bypass": "ours"}, "bypass"),
+        ({"reference": "direct"}, "reference"),
+        ({"pool": "p" * 41}, "pool"),
+    ],
+)
+def test_what_is_no_endpoint_is_refused_by_its_field(api: Api, changes: dict[str, Any], field: str) -> None:
+    build.endpoint("ours")
+    assert api.post("/endpoints/", remote(slug="direct")).status_code == 201
+    refused = api.post("/endpoints/", remote(**changes))
+    assert (refused.status_code, list(refused.json()["fields"])) == (400, [field])
+    assert not Endpoint.objects.filter(slug="theirs").exists()
+
+
+@pytest.mark.parametrize(
+    "field", ["base_url", "api", "auth", "headers", "extra_body", "concurrency", "reference", "bypass", "rescores"]
+)
+def test_an_endpoint_of_ours_has_no_fields_of_others(api: Api, field: str) -> None:
+    sent = remote(api="chat", auth="KEY", headers={"a": "b"}, extra_body={"a": 1}, concurrency=2, rescores=False)
+    sent |= {"reference": "ours", "bypass": "direct"}
+    ours = {"slug": "local", "model": {"repo": "owner/name", "revision": "a" * 40}, "dtype": "float32", "line": "paint"}
+    refused = api.post("/endpoints/", {**ours, field: sent[field]})
+    assert (refused.status_code, list(refused.json()["fields"])) == (400, [field])
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"dtype": "float32"}, "dtype"),
+        ({"quantization": "awq"}, "quantization"),
+        ({"max_model_len": 512}, "max_model_len"),
+        ({"model": {"name": "gpt-paint", "path": "/models/a"}}, "model.path"),
+        ({"model": {"name": "gpt-paint", "repo": "owner/name"}}, "model.repo"),
+    ],
+)
+def test_a_server_of_others_has_no_fields_of_ours(api: Api, changes: dict[str, Any], field: str) -> None:
+    refused = api.post("/endpoints/", remote(**changes))
+    assert (refused.status_code, list(refused.json()["fields"])) == (400, [field])
+
+
+def test_an_endpoint_of_ours_is_answered_as_ever_with_nulls_beside(api: Api) -> None:
+    build.endpoint("ours")
+    [row] = api.get("/endpoints/").json()["results"]
+    assert row["model"].keys() == {"path"}
+    nulls = {name for name, value in row.items() if value is None}
+    assert nulls == Answer.model_fields.keys() - {
+        *("slug", "engine", "model", "dtype", "quantization", "line", "max_model_len", "pool")
+    }
+
+
+def test_a_client_reads_what_an_older_server_answers() -> None:
+    from evalboard.client.answers import parse
+
+    older = {"slug": "local", "engine": "vllm", "model": {"path": "/models/a"}, "dtype": "float32", "line": "paint"}
+    older |= {"quantization": "", "max_model_len": 2048, "pool": "default"}
+    read = parse(Answer, older, url="https://board.example/api/v1/endpoints/")
+    assert (read.model_name, read.base_url, read.headers, read.rests_until) == ("a", None, None, None)

@@ -1,0 +1,111 @@
+"""`evalboard endpoint`, against a server that is really there."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+from django.conf import settings as site
+
+from evalboard.cli.endpoint import render_check
+from evalboard.client.answers import parse
+from evalboard.contract.probe import Probe as ProbeAnswer
+from runs.models import Endpoint, Probe
+from tests import build
+
+Call = Callable[..., "CompletedProcess[str]"]
+SECRET = "sk-proj-Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MA"
+ADD = ("endpoint", "add", "mini", "--base-url", "https://api.example.com/v1", "--model", "gpt-mini")
+
+
+@pytest.fixture(autouse=True)
+def hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site, "ENDPOINT_HOSTS", frozenset(("*",)))
+
+
+@pytest.fixture
+def as_admin(transactional_db: None) -> dict[str, str]:
+    return {"EVALBOARD_TOKEN": build.token(build.user("root", "admin"), "read", "run", "admin")}
+
+
+def test_one_is_added_with_every_option_and_listed(evalboard: Call, as_admin: dict[str, str], tmp_path: Path) -> None:
+    body = tmp_path / "body.json"
+    body.write_text('{"provider": {"allow_fallbacks": false}}')
+    more = ("--key-env", "MINI_KEY", "--header", "x-team: evals", "--header-env", "x-org: ORG_ID")
+    more += ("--extra-body", f"@{body}", "--concurrency", "2", "--line", "mini", "--api", "completions", "--no-rescore")
+    added = evalboard(*ADD, *more, **as_admin)
+    assert (added.returncode, added.stderr) == (0, "")
+    assert "gpt-mini at https://api.example.com/v1, the key is read from MINI_KEY on the worker." in added.stdout
+    assert "evalboard endpoint check mini --wait" in added.stdout
+    row = Endpoint.objects.get()
+    assert (row.auth, row.concurrency, row.line, row.api, row.rescores) == ("MINI_KEY", 2, "mini", "completions", False)
+    assert row.headers == {"x-team": "evals", "x-org": {"env": "ORG_ID"}}
+    assert row.extra_body == {"provider": {"allow_fallbacks": False}}
+    listed = evalboard("endpoint", "list")
+    assert listed.stdout.split() == ["mini", "openai", "gpt-mini", "https://api.example.com/v1", "pool", "default"]
+    [row_as_json] = json.loads(evalboard("endpoint", "list", "--json").stdout)
+    assert row_as_json["auth"] == "MINI_KEY"
+
+
+def test_an_empty_list_says_how_to_begin(evalboard: Call, secret: str) -> None:
+    assert evalboard("endpoint", "list").stdout == "There is no endpoint yet; evalboard endpoint add makes one.\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--key-env", SECRET), "never the key itself"),
+        (("--key-env", "MINI_KEY", "--key-file", "/run/secrets/mini"), "one of the two"),
+        (("--header", SECRET), "Name: value"),
+        (("--header", f"Authorization: Bearer {SECRET}"), "headers.Authorization"),
+        (("--extra-body", "[1]"), "Must be an object"),
+        (("--extra-body", "{"), "not valid JSON"),
+        (("--extra-body", "@/nowhere/body.json"), "cannot be read"),
+        (("--api", "embeddings"), "api"),
+        (("--bypass", "nobody"), "bypass"),
+    ],
+)
+def test_what_is_no_endpoint_is_refused_and_no_key_repeated(
+    evalboard: Call, as_admin: dict[str, str], more: tuple[str, ...], words: str
+) -> None:
+    refused = evalboard(*ADD, *more, **as_admin)
+    assert refused.returncode == 64
+    assert words in refused.stderr
+    assert SECRET not in refused.stderr + refused.stdout
+    assert not Endpoint.objects.exists()
+
+
+def test_whoever_is_no_admin_adds_none(evalboard: Call, secret: str) -> None:
+    assert evalboard(*ADD).returncode == 64
+    assert not Endpoint.objects.exists()
+
+
+def test_a_check_is_started_and_said_where_it_is(evalboard: Call, as_admin: dict[str, str]) -> None:
+    build.profile("pinned")
+    assert evalboard(*ADD, **as_admin).returncode == 0
+    started = evalboard("endpoint", "check", "mini")
+    [probe] = Probe.objects.all()
+    assert (probe.kind, started.returncode) == ("capability", 0)
+    assert started.stdout.startswith(f"Check {probe.pk} of mini, profile pinned: queued. http")
+
+
+def test_an_ended_check_is_a_table() -> None:
+    rows: list[dict[str, Any]] = [
+        {"parameter": "seed", "asked": 7, "state": "ignored", "detail": {}},
+        {"parameter": "top_k", "asked": 1, "state": "refused", "detail": {"words": "no such field"}},
+    ]
+    answer = {
+        **{"id": "7", "endpoint": "mini", "kind": "capability", "profile": "pinned", "profile_version": 1},
+        **{"status": "finished", "created_by": None, "created_at": "2026-11-20T00:00:00Z", "finished_at": None},
+        **{"url": "https://board.example/probes/7/", "parameters": {}, "progress": {"n_done": 9, "n_total": 9}},
+        **{"error": None, "workers": [], "waits_for": []},
+        "finding": {"state": "ignores", "sentence": "Silently ignored: seed.", "numbers": {"rows": rows}},
+    }
+    title, sentence, first, second = render_check(parse(ProbeAnswer, answer, url="")).splitlines()
+    assert title == "Check 7 of mini, profile pinned: finished. https://board.example/probes/7/"
+    assert sentence == "Silently ignored: seed."
+    assert first.split()[:2] == ["seed", "ignored"]
+    assert second.split()[:2] == ["top_k", "refused"]
+    assert "no such field" in second

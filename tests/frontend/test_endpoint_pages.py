@@ -1,0 +1,218 @@
+"""The page of one endpoint, the settings list by kind, and the form for a server that others run."""
+
+from datetime import timedelta
+from html import unescape
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from runs.catalogue import create_endpoint
+from runs.fingerprints import endpoint_report
+from runs.models import Baseline, Endpoint, Probe, Profile, Response, Schedule
+from runs.schedules import create_schedule
+from tests import build, probes
+from tests.frontend.test_fingerprints import bucket, served, words
+
+pytestmark = pytest.mark.django_db
+SECRET = "sk-proj-Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MA"
+ROWS = [
+    {"parameter": "temperature", "asked": 0, "state": "honoured", "detail": {"n": 3, "n_other": 3}},
+    {"parameter": "seed", "asked": 7, "state": "ignored", "detail": {}},
+    {"parameter": "top_k", "asked": 1, "state": "refused", "detail": {"words": "no <top_k> here"}},
+    {"parameter": "min_p", "asked": 0.1, "state": "not_asked", "detail": {}},
+    {"parameter": "ignore_eos", "asked": True, "state": "unclear", "detail": {"why": "ended_early"}},
+]
+
+
+@pytest.fixture(autouse=True)
+def hosts(settings: Any) -> None:
+    settings.ENDPOINT_HOSTS = frozenset(("*",))
+
+
+def remote(slug: str = "theirs", **changes: Any) -> Endpoint:
+    known: dict[str, Any] = {"base_url": "https://api.example.com/v1", "model_name": "gpt-paint", "auth": "PAINT_KEY"}
+    return create_endpoint(slug=slug, engine="openai", **known | changes)
+
+
+def check(endpoint: Endpoint, rows: list[dict[str, Any]]) -> Probe:
+    """A capability check that has ended."""
+    if not Profile.objects.filter(slug="pinned").exists():
+        build.profile("pinned")
+    return Probe.objects.create(
+        endpoint=endpoint,
+        profile=Profile.objects.get(slug="pinned"),
+        kind="capability",
+        parameters={},
+        status=Probe.Status.FINISHED,
+        finished_at=timezone.now(),
+        finding={"state": "ignores", "sentence": "Silently ignored: seed.", "numbers": {"rows": rows}},
+    )
+
+
+def test_an_endpoint_that_nobody_has_asked_says_so_and_how_to_begin(viewer: Client) -> None:
+    remote(headers={"x-team": "evals", "x-org": {"env": "ORG_ID"}}, extra_body={"user": "<b>"})
+    page = words(viewer, "/endpoints/theirs/")
+    assert "Nothing has been asked of it yet." in page
+    assert "gpt-paint at https://api.example.com/v1" in page
+    assert "never checked" in page
+    assert "evalboard endpoint check theirs --wait" in page
+    assert "evalboard run <suite> --endpoint theirs --profile pinned --wait" in page
+    assert "key read from PAINT_KEY on the worker" in page
+    assert 'headers x-org from ORG_ID, x-team: evals in every body {"user": "<b>"}' in page
+
+
+def test_what_answered_is_shown_by_its_shares_with_speed_and_errors(viewer: Client) -> None:
+    one, other = bucket(), bucket("bfloat16")
+    run = served(0, one)
+    served(2, other)
+    Response.objects.filter(repeat__run=run).update(decode_seconds=2.0)
+    Response.objects.exclude(repeat__run=run).update(decode_seconds=4.0)
+    page = words(viewer, "/endpoints/local/")
+    names = [f"fp {each.fingerprint.digest[:4]}" for each in (one, other)]
+    assert page.count("2 stacks answer: fp ") == 1
+    assert all(name in page for name in names)
+    assert "the last 6 responses, of 2 repeats" in page
+    assert "Decoding, median 3.0 s" in page
+    assert "95 of 100 within 4.0 s" in page
+    assert "Missing 0 of 6" in page
+    assert "2026-11-18 09:00 UTC, pinned" in page  # where one took over
+
+
+def test_missing_responses_are_counted_by_their_reason(viewer: Client) -> None:
+    run = build.finished_run(["blue", None, None], by=build.process(bucket()))
+    code = Response.objects.filter(repeat__run=run).exclude(error_code="").values_list("error_code", flat=True)[0]
+    report = endpoint_report("local")
+    assert [(each.code, each.n) for each in report.last.errors] == [(code, 2)]
+    assert (report.last.n_responses, len(report.last.backends)) == (3, 1)
+    page = words(viewer, "/endpoints/local/")
+    assert "One stack answers" in page
+    assert "Missing 2 of 3" in page
+    assert code in page
+
+
+def test_a_resting_endpoint_says_until_when(viewer: Client) -> None:
+    build.endpoint("local")
+    until = timezone.now() + timedelta(minutes=7)
+    Endpoint.objects.update(rests_until=until, rest_reason="Five calls in a row failed with <503>.")
+    clock = f"{until:%H:%M:%S}"
+    page = words(viewer, "/endpoints/local/")
+    assert f"It rests until {clock} UTC. Five calls in a row failed with <503>." in page
+    Endpoint.objects.update(rests_until=timezone.now() - timedelta(seconds=1))
+    assert "rests until" not in words(viewer, "/endpoints/local/")
+
+
+def test_a_check_is_a_table_of_words_beside_that_of_the_direct_endpoint(viewer: Client) -> None:
+    direct = remote("direct")
+    gateway = remote("gateway", bypass="direct")
+    check(gateway, ROWS)
+    alone = words(viewer, "/endpoints/gateway/")
+    for said in ("temperature honoured", "seed ignored", "top_k refused", "no <top_k> here", "min_p not asked"):
+        assert said in alone
+    assert "ignore_eos could not tell" in alone
+    check(direct, [row | {"state": "honoured"} if row["parameter"] == "top_k" else row for row in ROWS])
+    html = viewer.get("/endpoints/gateway/").content.decode()
+    assert html.count('class="hops-part"') == 1
+    assert "top_k refused honoured" in words(viewer, "/endpoints/gateway/")
+
+
+def test_an_engineer_starts_a_check_by_a_button_and_a_viewer_has_none(engineer: Client, viewer: Client) -> None:
+    remote()
+    build.profile()
+    assert "Check it now" in words(engineer, "/endpoints/theirs/")
+    assert "Check it now" not in words(viewer, "/endpoints/theirs/")
+    assert viewer.post("/endpoints/theirs/").status_code == 403
+    started = engineer.post("/endpoints/theirs/")
+    [probe] = Probe.objects.filter(kind="capability")
+    assert started["Location"] == f"/probes/{probe.pk}/"
+
+
+def test_what_rests_on_it_is_linked(viewer: Client) -> None:
+    run = served(0, bucket())
+    person = build.user("mira", "admin")
+    suite = run.suite_version.suite
+    key = {"suite": suite, "line": "paint", "profile_slug": "pinned"}
+    Baseline.objects.create(**key, run=run, reason="As shipped.", set_by=person)
+    order = {"endpoint": "local", "kind": "canary", "parameters": {}}
+    create_schedule(slug="weekly", cron="0 4 * * 1", kind="probe", order=order, user=person)
+    probes.ask("seed", parameters={"prompts": 1, "calls_per_group": 2})
+    probe = probes.served(probes.honoured)
+    html = viewer.get("/endpoints/local/").content.decode()
+    for path in (f"/probes/{probe.pk}/", f"/runs/{run.pk}/", f"#schedule-{Schedule.objects.get().pk}"):
+        assert path in html
+    for path in ("/fingerprints/", "/probes/", "/runs/", f"/runs/{run.pk}/", f"/probes/{probe.pk}/", "/schedules/"):
+        assert 'href="/endpoints/local/"' in viewer.get(path).content.decode(), path
+
+
+def test_an_endpoint_that_is_not_there_is_not_found(viewer: Client) -> None:
+    assert viewer.get("/endpoints/nobody/").status_code == 404
+
+
+def test_the_page_asks_as_much_for_many_runs_and_stacks_as_for_one(viewer: Client) -> None:
+    def n_statements() -> int:
+        viewer.get("/endpoints/local/")
+        with CaptureQueriesContext(connection) as queries:
+            assert viewer.get("/endpoints/local/").status_code == 200
+        return len(queries)
+
+    served(0, bucket())
+    served(1, bucket("bfloat16"))
+    few = n_statements()
+    for day in range(2, 12):
+        served(day, bucket(vllm=f"0.3{day}.0"))
+    assert n_statements() <= few <= 30
+
+
+def test_the_settings_list_endpoints_by_kind(viewer: Client) -> None:
+    build.endpoint("ours")
+    remote()
+    page = words(viewer, "/settings/")
+    assert "Your own: a worker loads the model" in page
+    assert "Servers that others run" in page
+    assert "theirs gpt-paint https://api.example.com/v1 PAINT_KEY gpt-paint default" in page
+
+
+FORM = {
+    "slug": "theirs",
+    "base_url": "https://api.example.com/v1/",
+    "model_name": "gpt-paint",
+    "auth": "PAINT_KEY",
+    "api": "chat",
+    "concurrency": "4",
+    "pool": "default",
+    "headers": "x-team: evals\nx-org: $ORG_ID\n",
+    "extra_body": "",
+    "rescores": "on",
+}
+ADDRESS = "/settings/endpoints/new/?kind=openai"
+
+
+def test_an_admin_adds_a_server_of_others_by_the_form(admin: Client) -> None:
+    made = admin.post(ADDRESS, FORM)
+    assert (made.status_code, made["Location"]) == (302, "/endpoints/theirs/")
+    row = Endpoint.objects.get()
+    assert (row.base_url, row.auth, row.concurrency) == ("https://api.example.com/v1", "PAINT_KEY", 4)
+    assert row.headers == {"x-team": "evals", "x-org": {"env": "ORG_ID"}}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"auth": SECRET}, {"headers": f"Authorization: Bearer {SECRET}"}, {"headers": f"no colon {SECRET}"}],
+)
+def test_the_form_does_not_repeat_a_key(admin: Client, changes: dict[str, str]) -> None:
+    refused = admin.post(ADDRESS, FORM | changes)
+    assert refused.status_code == 422
+    assert SECRET not in unescape(refused.content.decode())
+    assert not Endpoint.objects.exists()
+
+
+def test_the_form_for_ones_own_stays_and_each_leads_to_the_other(admin: Client) -> None:
+    for address in ("/settings/endpoints/new/", ADDRESS):
+        html = admin.get(address).content.decode()
+        assert 'href="?kind=openai"' in html
+        assert 'href="?kind="' in html
+    assert "dtype" in admin.get("/settings/endpoints/new/").content.decode()
+    assert "dtype" not in admin.get(ADDRESS).content.decode().partition("<form")[2]

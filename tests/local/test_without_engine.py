@@ -1,0 +1,112 @@
+"""`ENGINE=none make up`: database, page and worker of a machine that has no engine, and what can be done there."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from evalboard.local import engine
+from evalboard.local.children import wait_until
+from evalboard.local.report import CannotStart
+from evalboard.local.up import Options
+from tests.importers import batch_log
+from tests.local.test_lifecycle import Machine, is_running
+from tests.local.test_up import assert_refused, free_port, run_up
+
+PATIENCE = 180.0
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    up = Machine(tmp_path / "data", port=free_port(), engine={"ENGINE": "none"})
+    yield up
+    if up.process.poll() is None:
+        up.process.terminate()
+        up.process.wait(60)
+    if up.process.stdout:
+        up.process.stdout.close()
+
+
+def evalboard(machine: Machine, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    token = (machine.data_dir / "token").read_text().strip()
+    return subprocess.run(
+        [sys.executable, "-m", "evalboard", *arguments],
+        env={"PATH": "/usr/bin:/bin", "EVALBOARD_URL": machine.url, "EVALBOARD_TOKEN": token, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+def rows(machine: Machine, path: str) -> list[dict[str, Any]]:
+    token = (machine.data_dir / "token").read_text().strip()
+    headers = {"Authorization": f"Bearer {token}"}
+    answer = httpx.get(f"{machine.url}/api/v1/{path}/", headers=headers, timeout=60)
+    return list(answer.raise_for_status().json()["results"])
+
+
+def test_a_machine_without_an_engine_is_useful_with_endpoints_and_imports(machine: Machine, tmp_path: Path) -> None:
+    machine.wait_for(lambda said: "url" in said)
+    said = machine.wait_for(lambda said: "No engine is started here (ENGINE=none)" in str(said))
+    assert "no sample run" in str(said)
+    assert (rows(machine, "runs"), rows(machine, "endpoints")) == ([], [])
+    assert [row["slug"] for row in rows(machine, "suites")] == ["sample"]
+    assert wait_for_a_worker(machine)["state"] == "idle"
+    where = ("--base-url", "https://api.example.com/v1", "--model", "gpt-mini", "--key-env", "EXAMPLE_KEY")
+    added = evalboard(machine, "endpoint", "add", "mini", *where)
+    assert (added.returncode, added.stderr) == (0, "")
+    assert "mini" in evalboard(machine, "endpoint", "list").stdout
+    log = tmp_path / "output.jsonl"
+    log.write_bytes(batch_log.output({"sea": "green"}))
+    read = evalboard(machine, "import", str(log))
+    assert read.returncode == 0, read.stderr
+    assert len(rows(machine, "runs")) == 1
+    family = machine.family()
+    machine.process.send_signal(signal.SIGINT)
+    assert machine.process.wait(60) == 0
+    assert wait_until(lambda: not any(is_running(process) for process in family), 60)
+
+
+def wait_for_a_worker(machine: Machine) -> dict[str, Any]:
+    deadline = time.monotonic() + PATIENCE
+    while not (there := rows(machine, "workers")):
+        assert time.monotonic() < deadline, machine.said
+        time.sleep(0.5)
+    return there[0]
+
+
+def test_another_word_for_the_engine_is_refused(tmp_path: Path) -> None:
+    assert_refused(run_up(tmp_path, ENGINE="gpu"), "ENGINE=gpu", "ENGINE=none")
+
+
+@pytest.mark.parametrize(
+    ("system", "processor", "variables", "reason"),
+    [
+        ("Linux", "x86_64", {}, None),
+        ("Linux", "x86_64", {"ENGINE": ""}, None),
+        ("Linux", "x86_64", {"ENGINE": "none"}, "ENGINE=none"),
+        ("Linux", "aarch64", {}, "this is Linux aarch64"),
+        ("Linux", "aarch64", {"EVALBOARD_VLLM_PYTHON": "/opt/vllm/bin/python"}, None),
+        ("Darwin", "arm64", {}, "this is Darwin arm64"),
+    ],
+)
+def test_where_there_is_no_build_of_the_engine_none_is_started(
+    monkeypatch: pytest.MonkeyPatch, system: str, processor: str, variables: dict[str, str], reason: str | None
+) -> None:
+    monkeypatch.setattr("platform.system", lambda: system)
+    monkeypatch.setattr("platform.machine", lambda: processor)
+    options = Options.read(variables, port=8800)
+    assert (options.without_engine is None) == (reason is None)
+    assert reason is None or reason in str(options.without_engine)
+
+
+def test_an_unknown_choice_is_no_platform() -> None:
+    with pytest.raises(CannotStart, match="ENGINE=cpu"):
+        engine.missing_reason({"ENGINE": "cpu"})
