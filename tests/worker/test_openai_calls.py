@@ -165,6 +165,12 @@ FAULTS: dict[str, tuple[Reply, str, int, str]] = {
         1,
         "4096",
     ),
+    "too long an answer": (
+        status(400, words="max_tokens=5000 cannot be greater than max_model_len=1024.", param="max_tokens"),
+        "call_refused",
+        1,
+        "max_model_len=1024",
+    ),
     "a moderated prompt": (status(403, words="Your input was flagged."), "call_refused", 1, "flagged"),
     "429 for ever": (status(429, {"Retry-After": "0"}), "call_failed", 4, "Tried 4 times. It answered 429"),
     "503 for ever": (status(503), "call_failed", 4, "Tried 4 times. It answered 503"),

@@ -27,7 +27,7 @@ from worker.engines.openai_wire import CallFailed, Reply, TryFailed
 WHOLE_REFUSALS = frozenset({401, 402, 403, 404, 405})
 # A 403 that is about this prompt alone, as OpenRouter's moderation says it.
 ABOUT_THE_PROMPT = ("moderation", "flagged", "content policy", "content_policy", "safety")
-TOO_LONG = ("context_length", "context length", "maximum context", "prompt is too long", "max_model_len")
+TOO_LONG = ("context_length", "context length", "maximum context", "prompt is too long")
 MAX_DETAIL_CHARS = 1000
 MAX_ID_CHARS = 200
 REQUEST_IDS = ("x-request-id", "request-id", "apim-request-id", "x-litellm-call-id")
