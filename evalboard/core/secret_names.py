@@ -11,7 +11,7 @@ ONLY_ITS_NAME = (
 )
 VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,99}")
 # What else on a worker is secret and none of any provider's business.
-RESERVED_VARIABLE = re.compile(r"EVALBOARD_.*|DATABASE_URL|REDIS_URL|PG[A-Z]*|DJANGO_.*|SECRET_KEY|CELERY_.*")
+RESERVED_VARIABLE = re.compile(r"EVALBOARD_.*|DATABASE_URL.*|REDIS_URL.*|PG[A-Z]*|DJANGO_.*|SECRET_KEY|CELERY_.*")
 # Begins as keys of well-known providers do, and tokens of their kind.
 KEY_PREFIX = re.compile(
     r"[Bb]earer |[Bb]asic |sk[-_]|pk[-_]|gsk_|hf_|xai-|ghp_|github_pat_|glpat-|AIza|eyJ|evb_|AKIA[A-Z0-9]{16}$"

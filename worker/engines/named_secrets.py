@@ -13,10 +13,10 @@ from typing import Any
 
 from django.conf import settings
 
+from evalboard.core.secret_names import variable_problem
 from worker.engines.base import EndpointRefused
 
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-OWN = re.compile(r"(?i)EVALBOARD_|DJANGO_|PG|DATABASE_URL|REDIS_URL")
+OWN_FILE_VARIABLES = re.compile(r"(EVALBOARD_|PG|DATABASE_URL|REDIS_URL).*(FILE|KEY)")
 OWN_FILES = re.compile(r"(?i)evalboard|database_url|redis_url|secret_key|oidc_client_secret")  # as in compose.yaml
 MAX_SECRET_BYTES = 16_384
 HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -80,10 +80,8 @@ def _read_secret(name: str) -> str:
         secret, where = _read_file(name, worker), f"The file {name}"
     else:
         where = f"The environment variable {name}"
-        if not VARIABLE.fullmatch(name):
-            raise EndpointRefused(f"{name[:80]!r} names no environment variable and no absolute path of a file.")
-        if OWN.match(name):
-            raise EndpointRefused(f"{where} is Evalboard's own and is sent to no endpoint. Name another one.")
+        if problem := variable_problem(name):
+            raise EndpointRefused(f"The endpoint's key cannot be read. {problem}")
         secret = os.environ.get(name, "").strip()
         if not secret:
             raise EndpointRefused(f"{where} is not set {worker}. Set it there, and start the worker again.")
@@ -96,7 +94,8 @@ def _read_file(name: str, worker: str) -> str:
     folder, path = settings.SECRETS_DIR.resolve(), Path(name).resolve()
     if not path.is_relative_to(folder) or path == folder:
         raise EndpointRefused(f"The file {name} is not under {settings.SECRETS_DIR} (EVALBOARD_SECRETS_DIR).")
-    own = {Path(value).resolve() for variable, value in os.environ.items() if _names_own_file(variable)}
+    named = (value for variable, value in os.environ.items() if OWN_FILE_VARIABLES.fullmatch(variable))
+    own = {Path(value).resolve() for value in named}
     if path in own or OWN_FILES.match(path.name):
         raise EndpointRefused(f"The file {name} is Evalboard's own and is sent to no endpoint. Name another one.")
     try:
@@ -108,10 +107,6 @@ def _read_file(name: str, worker: str) -> str:
     if not secret or len(content) > MAX_SECRET_BYTES:
         raise EndpointRefused(f"The file {name} {worker} is empty or holds more than a key.")
     return secret
-
-
-def _names_own_file(variable: str) -> bool:
-    return bool(OWN.match(variable)) and variable.upper().endswith(("_FILE", "PASSFILE", "SSLKEY"))
 
 
 def _is_plain(words: str) -> bool:
