@@ -109,7 +109,7 @@ def _need_somebody() -> "QuerySet[Run]":
     """
     newest = Run.objects.filter(ran_at__gt=Now() - ATTENTION_FOR).order_by(*NEWEST_FIRST)[:RUNS_LOOKED_AT]
     processes = Repeat.engine_processes.through.objects.filter(repeat__run=OuterRef("pk"))
-    is_broken = Q(source=None) & Exists(processes.filter(ANY_PIN_BROKEN))
+    is_broken = Q(is_reported=False) & Exists(processes.filter(ANY_PIN_BROKEN))
     is_torn = Q(strays__isnull=False) & ~Q(strays=[]) | Q(unsteady__isnull=False) & ~Q(unsteady=[])
     among_newest = Run.objects.filter(pk__in=newest.values("pk"))
     wanting = among_newest.filter(Q(status__in=(Run.Status.FAILED, Run.Status.INCOMPLETE)) | is_broken | is_torn)

@@ -31,6 +31,7 @@ def main() -> int:
 def _work(pool: str) -> int:
     from django.conf import settings
 
+    from evalboard.core.profile import NO_ENGINE
     from worker.engines.base import EngineFailure
     from worker.engines.vllm import VllmEngine, describe
     from worker.runner import Runner
@@ -38,8 +39,9 @@ def _work(pool: str) -> int:
     try:
         hardware = describe(settings.VLLM_PYTHON)
     except EngineFailure as problem:
-        logging.error("No engine can be started by %s: %s", settings.VLLM_PYTHON, problem)
-        return 1
+        logging.warning("No engine can be started by %s: %s", settings.VLLM_PYTHON, problem)
+        logging.warning("This worker serves endpoints that others run, and no others.")
+        hardware = {"kind": NO_ENGINE}
     make_engine = partial(
         VllmEngine,
         python=settings.VLLM_PYTHON,

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from evalboard.core.profile import find_profile_refusal, parse_profile
 from runs.models import Worker
 from runs.work import Beat, CaseToDecode, Lease, Serving, beat, leave_alone, self_test_result
+from worker.calls import Calls
 from worker.engines.base import DecodeRequest, EngineFailure
 from worker.heartbeat import Heartbeat
 from worker.session import EngineSession
@@ -46,11 +47,12 @@ class Job(Protocol):
 
 
 class Station:
-    """A worker with its one engine session, at which its jobs work in turn."""
+    """A worker with its one engine session and its clients of servers of others, at which its jobs work in turn."""
 
-    def __init__(self, *, worker: Worker, hardware: Mapping[str, Any], session: EngineSession) -> None:
+    def __init__(self, *, worker: Worker, hardware: Mapping[str, Any], session: EngineSession, calls: Calls) -> None:
         self.worker = worker
         self.session = session
+        self.calls = calls
         self.is_stopping = False  # no Event: a signal handler sets it, and may not wait for an Event's lock
         self.rests_until = float("-inf")  # monotonic
         self._hardware = hardware
@@ -65,13 +67,20 @@ class Station:
             raise Interrupted
 
     def find_refusal(self, serving: Serving) -> str | None:
-        """Say why this worker cannot honour the profile; None where it can."""
+        """Say why this worker cannot honour the profile; None where it can. A call needs no hardware."""
+        if serving.endpoint.is_remote:
+            return None
         return find_profile_refusal(
             parse_profile(serving.profile_settings),
             self._hardware,
             host=self.worker.host,
             self_test_result=self_test_result(self.worker.pk),
         )
+
+    def abort(self) -> None:
+        """Make what is under way end early; callable from another thread."""
+        self.session.abort()
+        self.calls.abort()
 
     def note(self, text: str) -> None:
         """Say what the worker does."""

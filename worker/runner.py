@@ -18,7 +18,9 @@ from runs.models import Worker
 from runs.store import own_process
 from runs.sweep import reconcile, release_dead_workers
 from runs.work import Lease, beat, count_fenced, register_worker, stop_worker
+from worker.calls import Calls, Client
 from worker.engines.base import Engine, EngineSpec
+from worker.engines.openai import OpenAIEngine
 from worker.heartbeat import AWAY, Heartbeat
 from worker.jobs import Interrupted, Job, Station
 from worker.probe import ProbeJob
@@ -42,6 +44,7 @@ class Runner:
         pool: str,
         hardware: Mapping[str, Any],
         make_engine: Callable[[EngineSpec], Engine],
+        make_client: Callable[..., Client] = OpenAIEngine,
         jobs: Sequence[Callable[[Station], Job]] = JOBS,
     ) -> None:
         host, place = socket.gethostname(), own_process.own_place()
@@ -57,7 +60,8 @@ class Runner:
             versions=hardware.get("versions", {}),
         )
         self._session = EngineSession(worker=self.worker, hardware=hardware, make_engine=make_engine)
-        self._station = Station(worker=self.worker, hardware=hardware, session=self._session)
+        calls = Calls(make_client)
+        self._station = Station(worker=self.worker, hardware=hardware, session=self._session, calls=calls)
         self._jobs = [make_job(self._station) for make_job in jobs]
         self._beaten_at = self._reconciled_at = float("-inf")
         self._may_have_a_row = False  # the database went away, with the answer to a claim or in the middle of a job
@@ -67,7 +71,7 @@ class Runner:
     def stop(self) -> None:
         """Stop soon: what is under way goes back to the queue. Callable from a signal handler."""
         self._station.is_stopping = True
-        self._session.abort()
+        self._station.abort()
 
     @property
     def is_stopping(self) -> bool:
@@ -135,7 +139,7 @@ class Runner:
         if lease is None:
             return False
         with Heartbeat(
-            lease=lease, worker=self.worker, on_stop=self._session.abort, claimed_at=claimed_at, renew=job.renew
+            lease=lease, worker=self.worker, on_stop=self._station.abort, claimed_at=claimed_at, renew=job.renew
         ) as heartbeat:
             try:
                 _work(job, lease, heartbeat)
@@ -152,6 +156,7 @@ class Runner:
 
     def _leave(self) -> None:
         try:
+            self._station.calls.close()
             self._session.close()
             stop_worker(worker=self.worker)
         except (DatabaseError, EvalboardError) as problem:

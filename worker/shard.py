@@ -7,8 +7,7 @@ from itertools import groupby
 
 from django.conf import settings
 
-from evalboard.core.trace import Failed, Outcome
-from runs.models import EngineProcess
+from evalboard.core.trace import Failed
 from runs.work import (
     CRASHES_BEFORE_ISOLATION,
     SHARDS,
@@ -17,7 +16,6 @@ from runs.work import (
     Lease,
     ShardWork,
     bind_bucket,
-    cancel_shard,
     claim_shard,
     count_engine_failure,
     fail_start,
@@ -25,7 +23,6 @@ from runs.work import (
     forget_engine_failures,
     mark_in_flight,
     others_work,
-    record_outcomes,
     record_pace,
     release_shard,
     renew_shard,
@@ -33,12 +30,11 @@ from runs.work import (
 )
 from worker.engines.base import EngineFailure
 from worker.heartbeat import Heartbeat
-from worker.jobs import Interrupted, Station, describe_failure, make_request
+from worker.jobs import Station, describe_failure, make_request
+from worker.remote_shard import RemoteShards
 from worker.session import Opened
+from worker.shard_steps import Recorder, end_if_cancelled
 
-BATCH = 64  # two trace blocks; more would save little of what a transaction costs
-# An outcome that comes this long after the last storing is stored at once; sooner ones wait for the next outcome.
-LONGEST_WAIT_SECONDS = 0.2
 # After so many shards on one engine the lane that has waited longest goes first, whatever engine it needs.
 WARM_CLAIMS = 8
 
@@ -51,6 +47,7 @@ class ShardJob:
     def __init__(self, station: Station) -> None:
         self._station = station
         self._session = station.session
+        self._calls = RemoteShards(station)
         self._warm_for: int | None = None  # the run that was decoded last
         self._n_starts = 0  # of the session, up to the engine that decoded it
         self._n_warm = 0  # shards that this engine has had
@@ -77,6 +74,9 @@ class ShardJob:
 
     def work(self, lease: Lease, heartbeat: Heartbeat) -> None:
         work = shard_work(lease.id)
+        if work.serving.endpoint.is_remote:
+            self._calls.work(lease, work, heartbeat)
+            return
         refusal = self._station.find_refusal(work.serving)
         if refusal is not None:
             self._leave_alone(lease, work, refusal)
@@ -124,13 +124,7 @@ class ShardJob:
             forget_engine_failures(worker=self._station.worker)
 
     def _is_cancelled(self, lease: Lease, heartbeat: Heartbeat) -> bool:
-        """End the shard where its run is being cancelled. Raises Interrupted where the work must end otherwise."""
-        if not self._station.must_end(heartbeat):
-            return False
-        if heartbeat.is_lost or not heartbeat.is_cancel_wanted:
-            raise Interrupted
-        cancel_shard(lease=lease)
-        return True
+        return end_if_cancelled(self._station, lease, heartbeat)
 
     def _decode_together(self, units: Units, opened: Opened, heartbeat: Heartbeat) -> None:
         recorder = Recorder(heartbeat=heartbeat, process=opened.process)
@@ -188,34 +182,3 @@ def _units(cases: Iterable[CaseToDecode], group_size: int | None) -> Units:
     size = group_size or 1
     groups = [list(members) for _, members in groupby(cases, key=lambda case: case.index // size)]
     return [group for group in groups if not all(case.is_done for case in group)]
-
-
-class Recorder:
-    """One attempt's outcomes on their way to the database.
-
-    What waits when a worker is killed is decoded again by the next attempt. A timer would store it sooner, and would
-    need a thread with a connection and a lock of its own; the cost of doing without is at most one batch.
-    """
-
-    def __init__(self, *, heartbeat: Heartbeat, process: EngineProcess | None) -> None:
-        self._heartbeat = heartbeat
-        self._process = process
-        self._waiting: list[Outcome] = []
-        self._flushed_at = float("-inf")
-
-    def add(self, outcome: Outcome) -> None:
-        """Take an outcome, storing what waits when it is due. Raises LeaseLost."""
-        self._waiting.append(outcome)
-        if len(self._waiting) >= BATCH or time.monotonic() - self._flushed_at > LONGEST_WAIT_SECONDS:
-            self.flush()
-
-    def flush(self) -> None:
-        """Store what waits. Raises LeaseLost; then nothing of it was stored."""
-        if not self._waiting:
-            return
-        outcomes = tuple(self._waiting)
-        self._heartbeat.persist(
-            partial(record_outcomes, lease=self._heartbeat.lease, process=self._process, outcomes=outcomes)
-        )
-        self._waiting.clear()
-        self._flushed_at = time.monotonic()

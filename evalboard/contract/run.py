@@ -312,6 +312,7 @@ class Run(RunHead):
     waiting: str = page_only  # why nobody works at it, "" where nothing needs saying
     is_cancel_wanted: bool = page_only
     source: LogOfRun | None = page_only
+    is_reported: bool = page_only  # who served it is what a log or a server of others says
 
     @property
     def points_per_case(self) -> float:

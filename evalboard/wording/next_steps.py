@@ -95,6 +95,10 @@ STEPS: dict[str, str | Callable[[Facts], str]] = {
     "draw_again": "Run both sides again: each repeat of a new run is drawn by seeds of its own.",
     "run_uncached": "Run the eval again with every cache off, the tool's and the gateway's, and import that log.",
     "pin_backend": "Run the eval again pinned to one backend, with no fallback, and import that log.",
+    "pin_endpoint": "Have one backend answer, which the endpoint's extra body or headers can name, and run both sides "
+    "again.",
+    "call_uncached": "Have the gateway's cache left out, which the endpoint's extra body or headers can ask for, and "
+    "run both sides again.",
     "add_repeats": lambda facts: f"Run both sides up to {facts['repeats']} repeats.",
     "import_again": _import_again,
     "decide_by_hand": "Decide by hand: waive with a reason and an end date.",

@@ -12,6 +12,11 @@ if TYPE_CHECKING:
 Facts = Mapping[str, Any]
 
 PINS_NAMED = 3
+MARKED = {
+    "cached": "came out of a cache",
+    "fallback": "came from another model or backend than asked for",
+    "retried": "came after a failed try",
+}
 
 
 def warning(code: str, facts: Facts) -> str:
@@ -85,6 +90,18 @@ def clock(at: datetime) -> str:
     return f"{at.astimezone(UTC):%H:%M:%S} UTC"
 
 
+def without_tokens(who: str, n: int, n_there: int) -> str:
+    """Say how many responses have texts alone; who: "The log" or "The server"."""
+    return f"{who} has no tokens of {n} of {n_there} responses: their texts alone can be compared."
+
+
+def unclean_responses(n_marked: Mapping[str, int], n_there: int) -> str:
+    """Say how many responses carry each mark of `core.stats.live_answers`."""
+    parts = ", ".join(f"{n:,} {MARKED[mark]}" for mark, n in sorted(n_marked.items()))
+    rule = "Noise, ranges and verdicts leave out what a cache or a fallback answered."
+    return f"Of {n_there:,} responses, {parts}. {rule}"
+
+
 def _fill(sentence: str | Callable[[Facts], str], facts: Facts) -> str:
     return sentence.format(**facts) if isinstance(sentence, str) else sentence(facts)
 
@@ -124,6 +141,12 @@ def _resting(facts: Facts) -> str:
     who = f"The worker of pool {pool} rests" if n == 1 else f"{n} workers of pool {pool} rest"
     text = f"{who} after failures of the engine, until {until}"
     return f"{text}; the others leave this run alone. {_reasons(facts)}" if facts["reasons"] else f"{text}."
+
+
+def _endpoint_rests(facts: Facts) -> str:
+    return (
+        f"The endpoint failed too often in a row; it is called again from {clock(facts['until'])} on. {facts['reason']}"
+    )
 
 
 def _queued(facts: Facts) -> str:
@@ -200,8 +223,10 @@ Table = Mapping[str, str | Callable[[Facts], str]]
 
 WAITING: Table = {
     "nobody": "No worker of pool {pool} is there; start one with `evalboard worker --pool {pool}`.",
+    "no_engine": "No worker of pool {pool} has an engine; start one where vLLM is: `evalboard worker --pool {pool}`.",
     "left_alone": _left_alone,
     "resting": _resting,
+    "endpoint_rests": _endpoint_rests,
     "paused": lambda facts: f"The engine did not start; it is tried again at {clock(facts['until'])}.",
     "queued": _queued,
 }
@@ -218,10 +243,20 @@ WARNINGS: Table = {
     "unsteady": _unsteady,
     "self_check_differs": "Engine processes of one bucket gave different self-checks: something moves bits that no "
     "fingerprint shows.",
-    "unknown_stack": "The log does not say what served some responses, so they are comparable with no other run.",
+    "unknown_stack": lambda facts: (
+        f"{'The server' if facts.get('is_remote') else 'The log'} does not say what served some responses, so they are "
+        "comparable with no other run."
+    ),
     "text_only": "{text}",  # as its import said
     "unclean_responses": "{text}",
     "imported": "Read from a log of {tool}, which does not say how the responses were batched.",
+    "reported": "A server of others answered: who served is what it says itself, and it does not say how the responses "
+    "were batched.",
+    "endpoint_rests": _endpoint_rests,
+    "few_draws": lambda facts: (
+        f"{counted(facts['n'], 'answer')} of {facts['n_total']:,} came out of a cache or from a fallback, which are no "
+        "draws of this model; no score is given."
+    ),
     "no_matching_worker": lambda facts: waiting(facts["why"], facts),
     "queue_delayed": "The queue is delayed. {why}",
     "rough_profile": "Profile {profile} batches cases as they come: a rough signal, never a release decision.",

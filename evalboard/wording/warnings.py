@@ -180,6 +180,10 @@ def _imported(facts: Facts) -> str:
     return f"{_who(facts)} was read from another tool's log, which does not say how it was batched."
 
 
+def _reported(facts: Facts) -> str:
+    return f"{_who(facts)} was served by others: who answered is what their server says, and not how it was batched."
+
+
 def _rough_profile(facts: Facts) -> str:
     return f"{_who(facts)} was batched as cases came: a rough signal, and no repeat is like another."
 
@@ -249,6 +253,7 @@ WARNINGS: dict[str, Callable[[Facts], str]] = {
     "two_computations": _two_computations,
     "unsteady": _unsteady,
     "imported": _imported,
+    "reported": _reported,
     "rough_profile": _rough_profile,
     "repeats_left_out": _repeats_left_out,
     "noise_unmeasured": _noise_unmeasured,

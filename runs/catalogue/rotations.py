@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC
 
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 
-from evalboard.core.profile import find_moved_fields
+from evalboard.core.profile import NAMELESS, find_moved_fields, is_serving_known
 from evalboard.wording.manifest import render_moved
 from runs.models import Baseline, Endpoint, Event, Rotation, Run
 from runs.store import history
@@ -31,9 +31,10 @@ def note_rotation(*, run: Run) -> Rotation | None:
     """Date it where the bucket that a run was just bound to has another fingerprint than what served before.
 
     Belongs in the transaction that binds the run, so that no run is served by a new stack while a baseline of the
-    old one still holds. Two runs bound at the same moment take turns at their endpoint's row.
+    old one still holds. Two runs bound at the same moment take turns at their endpoint's row. Where nobody knows what
+    served, nothing is said: it is equal to nothing, and other than nothing.
     """
-    if run.bucket is None:
+    if run.bucket is None or not is_serving_known(run.bucket.fingerprint.manifest):
         return None
     Endpoint.objects.select_for_update(no_key=True).get(pk=run.endpoint_id)
     before = _serving(run, Run.objects.exclude(pk=run.pk))
@@ -70,20 +71,30 @@ def newer_stacks(runs: Iterable[Run]) -> dict[int, Stack]:
         if run.source_id is None and key not in serving:
             serving[key] = _serving(run, Run.objects.all())
         now = serving.get(key) if run.source_id is None else None
-        if now is not None and run.bucket is not None and now.fingerprint_id != run.bucket.fingerprint_id:
+        if now is None or run.bucket is None or not is_serving_known(run.bucket.fingerprint.manifest):
+            continue
+        if now.fingerprint_id != run.bucket.fingerprint_id:
             newer[run.pk] = now
     return newer
+
+
+def known_serving(fingerprint: str) -> Q:
+    """Return the condition that somebody knows what served; fingerprint: the lookup that leads to it."""
+    source = f"{fingerprint}__manifest__source"
+    return Q(**{f"{source}__isnull": True}) | ~Q(**{f"{source}__has_any_keys": list(NAMELESS)})
 
 
 def _serving(run: Run, among: "QuerySet[Run]") -> Stack | None:
     """Return what serves the run's (endpoint, profile): what the newest rotation led to.
 
-    Where none was noted, it is what served the last of the runs `among` which to look; None where nothing has yet.
+    Where none was noted, it is what served the last of the runs `among` which to look that is known; None where nothing
+    has yet.
     """
     newest = Rotation.objects.filter(endpoint=run.endpoint_id, profile_slug=run.profile.slug).order_by("-id").first()
     if newest is not None:
         return Stack(newest.after_id, newest)
     bound = among.filter(endpoint=run.endpoint_id, profile__slug=run.profile.slug, bucket__isnull=False)
+    bound = bound.filter(known_serving("bucket__fingerprint"))
     last = bound.order_by(F("started_at").desc(nulls_last=True), "-id")
     fingerprint = last.values_list("bucket__fingerprint", flat=True).first()
     return None if fingerprint is None else Stack(fingerprint, None)

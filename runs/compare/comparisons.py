@@ -319,7 +319,7 @@ def _has_logprobs(inputs: Inputs) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return bool[m], whether the baseline's response of a pair has a trace; the candidate's, where nothing differs."""
     side, pairs = inputs.baseline, inputs.matched.pairing
     has_trace = side.is_there
-    if side.key.run.source_id is not None:  # what is decoded here always has one
+    if side.key.run.is_reported:  # what an engine of ours decodes always has one
         for at, repeat_id in enumerate(side.key.repeat_ids):
             texts = Response.objects.filter(repeat=repeat_id, trace_block=None)
             has_trace[np.isin(side.case_indexes, list(texts.values_list("case_index", flat=True))), at] = False

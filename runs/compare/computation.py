@@ -116,7 +116,7 @@ def _read(chosen: Chosen, cases: Indexes) -> list[list[TracedText]]:
     responses = read_responses(chosen.side, cases[rows], repeats, np.zeros(len(rows), np.bool_))
     traced = [response for response in responses if response.place is not None]
     traces = iter(stored_traces.read(response.place for response in traced if response.place is not None))
-    is_logged = chosen.side.key.run.source_id is not None
+    is_logged = chosen.side.key.run.is_reported
     by_case: list[list[TracedText]] = [[] for _ in cases]
     for row, response in zip(rows.tolist(), responses, strict=True):
         trace = next(traces) if response.place is not None else None

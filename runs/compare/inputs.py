@@ -184,12 +184,12 @@ class _Stored:
         light = scored.defer("scores", "reasons", "answers").order_by("pk")
         self._scores = {(row.repeat_id, row.scorer_id): row for row in light}
         self._names = OneNames()
-        self._models = self._read_models([run.pk for run in runs if run.source_id is not None])
+        self._models = self._read_models([run.pk for run in runs if run.is_reported])
 
-    def _read_models(self, logged: list[int]) -> dict[int, tuple[str, str]]:
-        """Return bucket id → name and revision of its model, of the runs that were read from logs."""
+    def _read_models(self, reported: list[int]) -> dict[int, tuple[str, str]]:
+        """Return bucket id → name and revision of its model, of the runs whose weights nobody knows."""
         ids = {
-            bucket for run in logged for repeat in self.repeats[run] for bucket in self.bucket_ids.get(repeat.pk, ())
+            bucket for run in reported for repeat in self.repeats[run] for bucket in self.bucket_ids.get(repeat.pk, ())
         }
         rows = Bucket.objects.filter(pk__in=ids).values_list("pk", "model__name", "model__revision") if ids else ()
         return {pk: (name, revision) for pk, name, revision in rows}
@@ -233,7 +233,7 @@ def _side_key(run: Run, only: int | None, scorers: set[int], stored: _Stored) ->
         "columns": {str(row.index): packed_as[row.index] for row in ended},
         "scores": {f"{row.index} {scorer}": stored.score_digest(row, scorer) for row in ended for scorer in scorers},
     }
-    if run.source_id is not None:  # what counts as one model there is a person's word, which may change
+    if run.is_reported:  # what counts as one model there is a person's word, which may change
         digests["models"] = stored.models(known)
     return SideKey(
         run=run,

@@ -203,7 +203,7 @@ def _load(comparison_id: int) -> _Stored:
         summary=row.summary,
         letters=letters(row.summary),
         is_finished=row.status == Comparison.Status.FINISHED,
-        are_logged=(row.baseline.source_id is not None, row.candidate.source_id is not None),
+        are_logged=(row.baseline.is_reported, row.candidate.is_reported),
     )
 
 

@@ -52,8 +52,8 @@ class Half(NamedTuple):
 
     @property
     def is_logged(self) -> bool:
-        """Whether the response was read from another tool's log."""
-        return self.run.source_id is not None
+        """Whether a log or a server of others has it, so that no engine here decodes it again."""
+        return bool(self.run.is_reported)
 
     @property
     def bucket(self) -> Any:

@@ -133,7 +133,7 @@ class _SideFacts:
 
     @property
     def is_logged(self) -> bool:
-        return self._side.key.run.source_id is not None
+        return bool(self._side.key.run.is_reported)
 
     def traced_text(self, row: Read) -> TracedText:
         """Return what tells whose words a response's tokens are."""

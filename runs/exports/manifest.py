@@ -71,7 +71,7 @@ def _suite(run: Run) -> Json:
 
 def _endpoint(endpoint: Endpoint) -> Json:
     names = ("slug", "engine", "model_path", "model_repo", "model_revision", "dtype", "quantization", "line")
-    return {name: getattr(endpoint, name) for name in (*names, "max_model_len", "pool")}
+    return {name: getattr(endpoint, name) for name in (*names, "max_model_len", "pool", "base_url", "api")}
 
 
 def _profile(run: Run) -> Json:

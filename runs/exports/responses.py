@@ -28,6 +28,7 @@ PLAIN = (  # fields of a response that say how it was decoded
     "queued_seconds",
     "prefill_seconds",
     "decode_seconds",
+    "call",
 )
 FIELDS = (
     *PLAIN,

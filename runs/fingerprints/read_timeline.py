@@ -14,6 +14,7 @@ from django.db.models.functions import Coalesce, FirstValue, Greatest, Lag
 from evalboard.contract.baseline import RotationSeen
 from evalboard.contract.parts import FingerprintNamed, ModelServed
 from evalboard.core.profile import find_moved_fields
+from runs.catalogue import rotations
 from runs.models import Bucket, Fingerprint, Repeat
 
 # By the clock of the database: a run is served once its first shard and its engine process have started.
@@ -21,6 +22,7 @@ BEGUN = Greatest(Coalesce("repeat__run__started_at", "repeat__run__ran_at"), "en
 SEEN = Greatest(BEGUN, Coalesce("repeat__finished_at", BEGUN))
 FINGERPRINT = "engineprocess__bucket__fingerprint"
 TURNS_READ = 1000  # on the page of all endpoints; an endpoint that rotates more often has a page of its own
+SERVED_MOST = Q(engineprocess__bucket=F("repeat__run__bucket"))
 ENDPOINT, PROFILE = "repeat__run__endpoint__slug", "repeat__run__profile__slug"
 
 
@@ -137,13 +139,15 @@ def _turns(where: Q, *, limit: int, about: int | None = None) -> list[dict[str, 
     """Rotations among the runs of `where`, newest first, as rows.
 
     A run that several fingerprints served stands once for each, in the order in which they began. Logs note none: they
-    come in any order, and several backends of one are shares of it.
+    come in any order. Several backends of one log, or of a server of others, are shares of it: of those runs only what
+    served most counts, where it is known.
     """
     order = [F("at"), F("repeat__run"), F(FINGERPRINT)]
     itself = [F("repeat__run"), F(FINGERPRINT)]
     rows = (
         _links()
-        .filter(where, repeat__run__source=None)
+        .filter(where, Q(repeat__run__is_reported=False) | SERVED_MOST, repeat__run__source=None)
+        .filter(rotations.known_serving(FINGERPRINT))
         .order_by()
         .values(ENDPOINT, PROFILE, "repeat__run", FINGERPRINT)
         .annotate(at=Min(BEGUN))

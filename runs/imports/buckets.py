@@ -8,27 +8,16 @@ from django.db.models import Max
 from django.db.models.functions import Now
 
 from evalboard.core.digest import digest_json
-from evalboard.core.profile import OBSERVED, identify_log
-from runs.importers.records import LoggedResponse, LoggedRun, ServedBy
+from evalboard.core.profile import OBSERVED
+from runs.importers.records import LoggedResponse, LoggedRun
 from runs.imports.import_suites import slug_of, stops_of
 from runs.imports.times import Times
-from runs.models import Bucket, Endpoint, EngineProcess, Fingerprint, Import, Model, Profile, Vocabulary, Worker
+from runs.models import Endpoint, EngineProcess, Import, Model, Profile, Vocabulary, Worker
+from runs.served import Known, bucket_of, known_parts, read_backend
 from runs.store import imported, storable
 
-UNNAMED = "unnamed model"
-# Where a key says no more than these, it names no backend: the one is kept by itself, the other is only a place.
-NO_BACKEND = ("system_fingerprint", "base_url")
 REALS = ("temperature", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty")
 MAX_SETTINGS, MAX_SETTING_CHARS = 40, 200
-
-Known = tuple[tuple[str, str], ...]
-
-
-def model_of(logged: LoggedRun) -> Model:
-    """Return the model by its name and declared revision, which is all that a log has of it."""
-    name, revision = storable(logged.model)[:200] or UNNAMED, storable(logged.revision)[:100]
-    known = {"name": name, "line": name[:80], "revision": revision}
-    return Model.objects.get_or_create(digest=imported.model_digest(name, revision), defaults=known)[0]
 
 
 def endpoint_of(model: Model) -> Endpoint:
@@ -68,60 +57,36 @@ class Served:
         self._processes: dict[Known, EngineProcess] = {}
 
     def by(self, response: LoggedResponse) -> EngineProcess:
-        known = _known(response.served_by)
+        known = known_parts(response.served_by)
         if known not in self._processes:
-            self._processes[known] = self._open(dict(known))
+            self._processes[known] = self._open(known)
         return self._processes[known]
 
     @property
     def processes(self) -> list[EngineProcess]:
         return list(self._processes.values())
 
-    def _open(self, known: Mapping[str, str]) -> EngineProcess:
-        identity = identify_log(known, log=self._source.digest)
-        print_, _ = Fingerprint.objects.get_or_create(
-            digest=identity.digest, defaults={"label": identity.label, "manifest": identity.manifest}
-        )
-        bucket, _ = Bucket.objects.get_or_create(model=self._model, fingerprint=print_, batch_class=OBSERVED)
+    def _open(self, known: Known) -> EngineProcess:
+        theirs = [
+            response.served_by
+            for response in self._logged.responses
+            if not response.error and known_parts(response.served_by) == known
+        ]
+        about = {"tool": self._logged.tool, "base_url": self._logged.base_url}
         return EngineProcess.objects.create(
             worker=self._worker,
-            bucket=bucket,
+            bucket=bucket_of(self._model, known, log=self._source.digest),
             vocabulary=self._words,
-            manifest={"source": {**known, **self._parts(known)}},
+            manifest=read_backend(theirs).manifest(**about),
             start_seconds=0.0,
             started_at=self._times.ran_at,
             stopped_at=self._times.ended_at,
         )
 
-    def _parts(self, known: Mapping[str, str]) -> dict[str, str]:
-        """What the log says of all responses of a backend alike; the base URL is a place, and no identity."""
-        theirs = [
-            response.served_by.parts
-            for response in self._logged.responses
-            if not response.error and dict(_known(response.served_by)) == known
-        ]
-        first = theirs[0] if theirs else {}
-        alike = {name: value for name, value in first.items() if all(parts.get(name) == value for parts in theirs)}
-        place = {"base_url": self._logged.base_url} if self._logged.base_url else {}
-        about = {"tool": self._logged.tool, **place, **alike}
-        return {storable(name): storable(str(value))[:MAX_SETTING_CHARS] for name, value in about.items()}
-
 
 def _worker() -> Worker:
     stopped = {"host": "", "pid": 0, "pool": imported.POOL, "seen_at": Now(), "stopped_at": Now()}
     return Worker.objects.get_or_create(name=imported.WORKER, defaults=stopped)[0]
-
-
-def _known(served: ServedBy) -> Known:
-    """What of a backend is part of its fingerprint, by name; what the log does not say is not there."""
-    has_backend = bool(served.key) and served.key_from not in NO_BACKEND
-    parts = {
-        "system_fingerprint": served.system_fingerprint,
-        "backend": served.key if has_backend else "",
-        "backend_from": served.key_from if has_backend else "",
-        "model_reported": served.model,
-    }
-    return tuple((name, storable(value)[:300]) for name, value in parts.items() if value)
 
 
 def _sampling(sent: Mapping[str, Any]) -> dict[str, Any]:

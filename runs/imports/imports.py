@@ -11,18 +11,19 @@ from django.db import connection, transaction
 from evalboard.core.digest import digest_json
 from evalboard.core.errors import InvalidInput
 from evalboard.core.profile import is_one_draw
+from evalboard.wording import run as wording
 from evalboard.wording.numbers import counted
 from runs.importers import formats
 from runs.importers.files import LogFile
 from runs.importers.records import LoggedRun
 from runs.imports import identity, import_reading, responses
-from runs.imports.buckets import Served, endpoint_of, model_of, profile_of
+from runs.imports.buckets import Served, endpoint_of, profile_of
 from runs.imports.import_suites import Placed, place
 from runs.imports.responses import Responses
 from runs.imports.times import Times, times_of
-from runs.imports.tokens import Words
-from runs.models import Bucket, CaseColumns, Event, Import, Repeat, Run, Shard
+from runs.models import CaseColumns, Event, Import, Repeat, Run, Shard
 from runs.run import MAX_LABELS, MAX_REPEATS, label_problems
+from runs.served import Words, model_of
 from runs.store import history, imported, storable, take_as_long_as_it_takes
 from runs.webhooks import news
 from runs.work import look_through, rollup
@@ -31,11 +32,6 @@ TURN = int.from_bytes(hashlib.sha256(b"imports").digest()[:8], signed=True)
 NO_TIME = "The log does not say when it ran, or no clock that can be right: the run stands at the time of its import."
 MAX_LABEL_NAME_CHARS, MAX_LABEL_CHARS = 40, 200
 SHARD_STATUS = {Run.Status.FAILED: Shard.Status.FAILED, Run.Status.CANCELLED: Shard.Status.CANCELLED}
-MARKED = {
-    "cached": "came out of a cache",
-    "fallback": "came from another model or backend than asked for",
-    "retried": "came after a failed try",
-}
 
 
 def import_logs(
@@ -111,13 +107,14 @@ def store_log(*, logged: LoggedRun, source: Import, suite: str | None, user: Any
     """
     _refuse_unfit(logged)
     placed = place(logged, suite)
-    model, times = model_of(logged), times_of(logged, imported_at=source.created_at)
+    model, times = model_of(logged.model, logged.revision), times_of(logged, imported_at=source.created_at)
     run = Run.objects.create(
         suite_version=placed.version,
         endpoint=endpoint_of(model),
         profile=profile_of(logged),
         labels=_labels(logged),
         source=source,
+        is_reported=True,
         is_one_draw=is_one_draw(logged.sampling, _sent(logged)),
         log_ids=identity.ids_of(logged),
         log_digest=identity.content_of(logged),
@@ -128,7 +125,7 @@ def store_log(*, logged: LoggedRun, source: Import, suite: str | None, user: Any
         started_at=times.started_at,
     )
     answers = {(each.repeat, placed.indexes[each.case_id]): each for each in logged.responses}
-    words = Words.from_logs_of(model)
+    words = Words.locked(model)
     decoded = {
         key: trace for key, each in answers.items() if not each.error and (trace := words.trace(each)) is not None
     }
@@ -214,18 +211,9 @@ def _end_run(run: Run, repeats: Sequence[Repeat], logged: LoggedRun) -> None:
     is_whole = all(repeat.status == Run.Status.FINISHED for repeat in repeats)
     run.status = logged.status if logged.status != "finished" or is_whole else Run.Status.INCOMPLETE
     run.finished_at = repeats[0].finished_at
-    run.bucket = _largest_bucket(run)
+    run.bucket = rollup.largest_bucket(run)
     look_through(run)
     run.save(update_fields=["status", "finished_at", "bucket", "strays", "unsteady"])
-
-
-def _largest_bucket(run: Run) -> Bucket | None:
-    n_responses = Counter(
-        run.repeats.filter(responses__engine_process__isnull=False).values_list(
-            "responses__engine_process__bucket", flat=True
-        )
-    )
-    return Bucket.objects.get(pk=n_responses.most_common(1)[0][0]) if n_responses else None
 
 
 def _tell(run: Run, source: Import, logged: LoggedRun, placed: Placed, times: Times, *, n_odd: int) -> None:
@@ -249,10 +237,7 @@ def _unclean(logged: LoggedRun) -> Iterator[tuple[str, str]]:
     there = [each for each in logged.responses if not each.error]
     n_without = sum(not each.positions for each in there)
     if n_without:
-        text = f"The log has no tokens of {n_without} of {len(there)} responses: their texts alone can be compared."
-        yield imported.TEXT_ONLY, text
+        yield imported.TEXT_ONLY, wording.without_tokens("The log", n_without, len(there))
     marked = Counter(mark for each in there for mark in each.flags)
     if marked:
-        listed = ", ".join(f"{n:,} {MARKED[mark]}" for mark, n in sorted(marked.items()))
-        rule = "Noise, ranges and verdicts leave out what a cache or a fallback answered."
-        yield imported.UNCLEAN, f"Of {len(there):,} responses, {listed}. {rule}"
+        yield imported.UNCLEAN, wording.unclean_responses(marked, len(there))

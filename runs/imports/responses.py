@@ -7,19 +7,18 @@ from datetime import datetime
 
 import numpy as np
 
-from evalboard.core import digest, scoring
-from evalboard.core.stats import make_mark
-from evalboard.core.trace import Trace, is_truncated
+from evalboard.core import scoring
+from evalboard.core.trace import Trace
 from runs.importers.records import LoggedResponse, LoggedRun, LoggedScore
 from runs.imports.buckets import Served
 from runs.imports.import_suites import recorded_scorer
 from runs.imports.times import Times, believed
 from runs.models import EngineProcess, Repeat, Response, Run, Scorer
+from runs.served import answer_fields
 from runs.store import NOT_IN_LOG, Key, Place, bulk, storable, traces
 from runs.work import rollup
 
 ROWS_AT_ONCE = 2000
-CUT = ("max_tokens", "model_length")  # what Inspect calls an answer that ran out of tokens
 
 Responses = Mapping[tuple[int, int], LoggedResponse]  # (repeat, case index) → what the log has
 Traces = Mapping[tuple[int, int], Trace]
@@ -28,11 +27,7 @@ Traces = Mapping[tuple[int, int], Trace]
 def store_responses(
     run: Run, repeats: Sequence[Repeat], answers: Responses, decoded: Traces, served: Served, times: Times
 ) -> dict[int, set[int]]:
-    """Store a response for every case and repeat; those that the log lacks are missing. Repeat id → engine processes.
-
-    Where the log has no tokens, the text's digest stands in the trace's place: such responses are the same where their
-    texts are.
-    """
+    """Store a response for every case and repeat, missing where the log lacks one. Repeat id → engine processes."""
     places = _store_traces(run, decoded)
     rows: list[Response] = []
     links: dict[int, set[int]] = defaultdict(set)
@@ -99,29 +94,13 @@ def _row(
     place: Place | None,
     times: Times,
 ) -> Response:
-    text_digest = digest.text_digest(response.text)
-    reasoning = None if response.reasoning is None else storable(response.reasoning)
-    finish_reason = "length" if response.finish_reason in CUT else response.finish_reason
     return Response(
         repeat=repeat,
         case_index=index,
         engine_process=process,
         attempt=1,
-        text=storable(response.text),
-        reasoning=reasoning,
-        is_truncated=is_truncated(text=response.text, reasoning=reasoning, finish_reason=finish_reason),
-        finish_reason=storable(response.finish_reason)[:20],
-        trace_block_id=place and place.block_id,
-        trace_slot=place and place.slot,
-        text_digest=text_digest,
-        trace_digest=text_digest if trace is None else trace.digest,
-        prompt_digest=_prompt_digest(response.prompt_token_ids),
-        n_tokens=response.n_tokens if trace is None else len(trace),
-        n_prompt_tokens=_n_prompt_tokens(response),
-        seed_sent=response.seed if response.seed is None or abs(response.seed) < 2**63 else None,
-        request_id=storable(response.request_id)[:100],
         recorded_at=_recorded_at(response, times),
-        marks=make_mark(response.flags),
+        **answer_fields(response, trace, place),
     )
 
 
@@ -141,11 +120,3 @@ def _recorded_at(response: LoggedResponse | None, times: Times) -> datetime:
     """When the answer came as far as the log says, else when it was imported."""
     answered_at = None if response is None else believed(response.answered_at, now=times.imported_at)
     return answered_at or times.imported_at
-
-
-def _prompt_digest(ids: Sequence[int] | None) -> bytes | None:
-    return None if ids is None else digest.short_digest(np.asarray(ids, dtype="<i4").tobytes())
-
-
-def _n_prompt_tokens(response: LoggedResponse) -> int | None:
-    return response.n_prompt_tokens if response.prompt_token_ids is None else len(response.prompt_token_ids)

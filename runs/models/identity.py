@@ -5,6 +5,8 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from evalboard.core.profile import NO_ENGINE
+
 
 class Model(models.Model):
     """Weights, tokenizer and chat template, by content. `files` maps a file's name to size and SHA-256.
@@ -149,6 +151,11 @@ class Worker(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def has_engine(self) -> bool:
+        """Whether it can start an engine; one that cannot serves endpoints that others run, and no others."""
+        return bool(self.hardware.get("kind") != NO_ENGINE)
 
 
 class EngineProcess(models.Model):

@@ -128,14 +128,14 @@ def fingerprint_of(bucket: Bucket) -> str | None:
 def served_beside(run: Run, other: Run, buckets: Iterable[Bucket]) -> dict[int, ServingFacts]:
     """Return bucket id → what these buckets of two runs say of their responses. Reads model and fingerprint of each.
 
-    Where one run was read from a log and the other decoded, nothing is known of the log's: its names say nothing
+    Where only one of them is reported, by a log or a server of others, nothing is known of it: its names say nothing
     beside digests.
     """
-    is_one_log = (run.source_id is None) != (other.source_id is None)
+    is_one_reported = run.is_reported != other.is_reported
     names = OneNames()
     return {
         bucket.pk: UNKNOWN_SERVING
-        if is_one_log and is_known_by_log(bucket.fingerprint.manifest)
+        if is_one_reported and is_known_by_log(bucket.fingerprint.manifest)
         else _served_by(bucket, names)
         for bucket in buckets
     }

@@ -55,7 +55,7 @@ class PairNoise:
 
     def __init__(self, baseline: Run, candidate: Run) -> None:
         self._baseline, self._candidate = (
-            _measure(_ended(run), _strays(run), is_logged=run.source_id is not None) for run in (baseline, candidate)
+            _measure(_ended(run), _strays(run), is_logged=run.is_reported) for run in (baseline, candidate)
         )
         self._are_batches_equal = baseline.suite_version_id == candidate.suite_version_id and not any(
             is_sampled(run.profile.settings["sampling"]) for run in (baseline, candidate)

@@ -17,7 +17,7 @@ from runs.models import Vocabulary as VocabularyRow
 class TracedText:
     """What shows where a response parts from another. trace, vocabulary_id: None where nobody stored one.
 
-    is_logged: read from another tool's log, whose numbers are decimals.
+    is_logged: as a log or a server of others has it, whose numbers are decimals.
     """
 
     text: str
@@ -70,7 +70,7 @@ def _distances(pairs: Sequence[tuple[TracedText, TracedText]]) -> list[float]:
 def vocabularies(baseline: TracedText, candidate: TracedText) -> tuple[Vocabulary, Vocabulary] | None:
     """Return both sides' words where they differ: then only bytes can be compared. None where ids can be.
 
-    The words of logs of one model go on from one import to the next, so that their ids are the same ones.
+    Words that logs and servers of others have of one model go on from one run to the next, so that ids are the same.
     """
     ours, theirs = baseline.vocabulary_id, candidate.vocabulary_id
     if ours is None or theirs is None or ours == theirs:

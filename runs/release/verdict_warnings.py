@@ -76,13 +76,15 @@ def _warn_of_side(side: SideInputs, columns: Side, inputs: Inputs) -> Iterator[W
         yield "unsteady", {name: bucket[name] for name in ("batch_class", "n_cases", "n_apart")}
     if side.run.source_id is not None:
         yield "imported", {}
+    elif side.run.is_reported:
+        yield "reported", {}
     if any(inputs.buckets[bucket].batch_class == MIXED for bucket, _, _ in served):
         yield "rough_profile", {}
     if side.n_left_out:
         yield "repeats_left_out", {"n": side.n_left_out}
     if side.n_repeats < 2:
         yield "noise_unmeasured", {}
-    elif side.n_processes == 1 and side.run.source_id is None:
+    elif side.n_processes == 1 and not side.run.is_reported:
         yield "one_process", {"n_repeats": side.n_repeats}
 
 

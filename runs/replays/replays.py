@@ -37,13 +37,18 @@ def create_replay(
     batch_sizes, dtypes: each of one with each of the other; none: as the run decoded it.
     neighbours: so many different choices of the cases that fill a batch, at each size.
     Raises NotFound for a run or case that is not there, InvalidInput with fields, Conflict for a run that was read
-    from a log, and ProfileRefused when every worker seen lately says that its hardware cannot honour the run's profile.
+    from a log or that others served, and ProfileRefused when every worker seen lately says that its hardware cannot
+    honour the run's profile.
     """
     run = Run.objects.select_related("suite_version", "endpoint", "profile").filter(pk=run_id).first()
     if run is None:
         raise NotFound(f"There is no run {run_id}.")
     if run.source_id is not None:
         raise Conflict(f"Run {run_id} was read from a log, and nothing here decodes it; replay a run made here.")
+    if run.is_reported:
+        raise Conflict(
+            f"Run {run_id} was served by others, and no engine here decodes it again; replay a run of an own endpoint."
+        )
     case = Case.objects.filter(suite_version=run.suite_version_id, case_id=case_id).first()
     if case is None:
         raise NotFound(f"The suite of run {run_id} has no case {case_id}.")

@@ -75,10 +75,10 @@ def read_packed(run: Run) -> tuple[Packed, ...]:
 def read_twin(run: Run, row: models.RunFigures) -> Twin | None:
     """Compare a run with the newest earlier finished one of the same suite version, endpoint, profile, seed and bucket.
 
-    Where nothing is drawn the seed is the profile's, whether the run has it or not. A log has too little to call two
-    runs twins.
+    Where nothing is drawn the seed is the profile's, whether the run has it or not. A log, or a server of others, says
+    too little to call two runs twins.
     """
-    if run.bucket_id is None or run.source_id is not None:
+    if run.bucket_id is None or run.is_reported:
         return None
     earlier = Run.objects.filter(
         pk__lt=run.pk,

@@ -88,6 +88,7 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         waiting=waiting(facts),
         is_cancel_wanted=run.is_cancel_wanted,
         source=_source(run),
+        is_reported=run.is_reported,
     )
 
 
@@ -293,7 +294,7 @@ def _pins(facts: RunFacts) -> contract.Pins:
                 pins[pin.name] = pin
     every = tuple(sorted(pins.values(), key=lambda pin: (pin.held, pin.name)))
     broken = tuple(pin for pin in every if not pin.held)
-    is_attested = bool(facts.processes) and facts.run.source_id is None
+    is_attested = bool(facts.processes) and not facts.run.is_reported
     return contract.Pins(held=not broken if is_attested else None, broken=broken, every=every)
 
 

@@ -235,7 +235,7 @@ def _row(run: Run, parts: _Parts) -> RunRow:
         points=tuple(parts.points.get(index) for index in parts.repeats),
         left_out=tuple(parts.left_out),
         bucket_ids=parts.bucket_ids,
-        pins_held=parts.pins_held if run.source_id is None else None,
+        pins_held=parts.pins_held if not run.is_reported else None,
     )
 
 

@@ -48,11 +48,17 @@ def _warnings(facts: RunFacts, broken: tuple[Pin, ...]) -> Iterator[tuple[str, F
         yield "unsteady", bucket
     if _self_checks_differ(facts):
         yield "self_check_differs", {}
-    if source is not None:
+    if run.is_reported:
         if any(not is_serving_known(bucket.fingerprint.manifest) for bucket in facts.buckets.values()):
-            yield "unknown_stack", {}
-        yield from ((event.code, {"text": event.text}) for event in facts.events if event.code in imported.WARNED_OF)
+            yield "unknown_stack", {"is_remote": source is None}
+        if source is None:
+            yield "reported", {}
+        newest = {event.code: event.text for event in facts.events if event.code in imported.WARNED_OF}
+        yield from ((code, {"text": text}) for code, text in newest.items())
+    if source is not None:
         yield "imported", {"tool": source.tool}
+    if not run.is_terminal and (rest := _endpoint_rest(facts)) is not None:
+        yield "endpoint_rests", rest
     why = _waiting(facts)
     if why is not None and _is_deserted(facts):
         yield "no_matching_worker", {"why": why[0], **why[1]}
@@ -74,7 +80,11 @@ def _ended_badly(facts: RunFacts) -> Iterator[tuple[str, Facts]]:
         yield "cancelled", {"n_done": facts.n_decoded - errors.total(), "n_total": facts.n_total}
     elif run.status == Run.Status.INCOMPLETE:
         n_never, is_log = facts.n_total - facts.n_decoded, run.source_id is not None
-        yield "incomplete", {"by_code": errors, "n_never": n_never, "n_total": facts.n_total, "is_log": is_log}
+        if n_never or errors.total():
+            yield "incomplete", {"by_code": errors, "n_never": n_never, "n_total": facts.n_total, "is_log": is_log}
+        else:
+            n_no_draws = sum(repeat.n_left_out for repeat in facts.every)
+            yield "few_draws", {"n": n_no_draws, "n_total": facts.n_total}
 
 
 def _self_checks_differ(facts: RunFacts) -> bool:
@@ -86,9 +96,9 @@ def _self_checks_differ(facts: RunFacts) -> bool:
 
 
 def _shares_one_process(facts: RunFacts) -> bool:
-    """A start is part of what repeats measure, so repeats of one process say less. Of a log nobody knows."""
+    """A start is part of what repeats measure, so repeats of one process say less. Of other servers nobody knows."""
     decoded = {process for repeat in facts.repeats for process in repeat.process_ids}
-    is_finished = facts.run.status == Run.Status.FINISHED and facts.run.source is None
+    is_finished = facts.run.status == Run.Status.FINISHED and not facts.run.is_reported
     return is_finished and len(facts.repeats) > 1 and len(decoded) == 1
 
 
@@ -99,20 +109,33 @@ def _waiting(facts: RunFacts) -> tuple[str, Facts] | None:
     pool, alive = facts.run.endpoint.pool, facts.alive
     if not alive:
         return "nobody", {"pool": pool}
+    if not (facts.run.endpoint.is_remote or any(worker.has_engine for worker in alive)):
+        return "no_engine", {"pool": pool}
     reasons, resting = _reasons(facts), _resting(facts)
     known = {"pool": pool, "reasons": reasons.most_common()}
     if reasons.total() == len(alive):
         return "left_alone", known
     if reasons.total() + len(resting) == len(alive):
         return "resting", {**known, "n_resting": len(resting), "until": min(resting)}
+    if (rest := _endpoint_rest(facts)) is not None:
+        return "endpoint_rests", rest
     if (first := _paused_until(facts)) is not None:
         return "paused", {"until": first}
     are_busy = all(each.pk in facts.busy_ids for each in alive)
     return "queued", {"pool": pool, "n_alive": len(alive), "are_busy": are_busy, "ahead": facts.ahead}
 
 
+def _endpoint_rest(facts: RunFacts) -> Facts | None:
+    endpoint = facts.run.endpoint
+    if endpoint.rests_until is None or endpoint.rests_until <= facts.now:
+        return None
+    return {"until": endpoint.rests_until, "reason": endpoint.rest_reason}
+
+
 def _is_deserted(facts: RunFacts) -> bool:
     """Nobody is there who would take the run if it were told of it."""
+    if not (facts.run.endpoint.is_remote or any(worker.has_engine for worker in facts.alive)):
+        return is_waiting(facts.run, facts.every)
     free = len(facts.alive) - _reasons(facts).total() - len(_resting(facts))
     return is_waiting(facts.run, facts.every) and free == 0
 

@@ -96,6 +96,8 @@ def find_order(
     decoding = newest_profile(profile)
     sampling = read_sampling(decoding.settings)
     fields = label_problems(labels or {}) | _model_problems(model) | _known_from_logs(version, target, decoding)
+    if target.is_remote:
+        fields |= _not_of_others(decoding, model)
     fields |= _seed_problems(seed, sampling)
     if priority not in Priority.values:
         fields["priority"] = f"Must be one of: {', '.join(Priority.values)}."
@@ -130,6 +132,7 @@ def store_order(order: Order, *, user: Any) -> Run:
         seed=order.seed,
         model_override=order.model,
         labels=order.labels,
+        is_reported=order.endpoint.is_remote,
         priority=order.priority,
         created_by=user,
     )
@@ -326,6 +329,20 @@ def _known_from_logs(version: SuiteVersion, target: Endpoint, decoding: Profile)
         fields["endpoint"] = "It stands for what answered according to logs, and nothing here decodes it."
     if decoding.settings.get("batch_class") == OBSERVED:
         fields["profile"] = "It says what logs were sampled with, as far as they tell; choose one that says everything."
+    return fields
+
+
+def _not_of_others(decoding: Profile, model: Mapping[str, Any] | None) -> dict[str, str]:
+    """What nobody can promise or change on a server that others run."""
+    fields: dict[str, str] = {}
+    if model is not None:
+        fields["model"] = "Others run this endpoint and choose what it serves; create an endpoint for the other model."
+    batch_class = decoding.settings.get("batch_class")
+    if batch_class in ("invariant", "fixed"):
+        fields["profile"] = (
+            f"It promises the batch class {batch_class}, and nobody can promise that of a server of others: what else "
+            "it decodes at the same time is not known. Choose a profile of the class alone or mixed."
+        )
     return fields
 
 

@@ -1,10 +1,11 @@
 """Many rows, or many bytes, in one statement: for the few places where the ORM takes longer than PostgreSQL."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from django.db import connection
-from django.db.models import Model
+from django.db.models import JSONField, Model
 from django.db.models.expressions import DatabaseDefault
 from psycopg import Cursor
 
@@ -13,8 +14,7 @@ def copy_rows(rows: Sequence[Model]) -> None:
     """Insert new records of one model with COPY, as `bulk_create` would; their keys are not read back.
 
     Every constraint of the table holds. What the database has a default for is left to it, unless the first of them
-    has a value of its own, as all then do. Values go to PostgreSQL
-    as they are, so a model with JSON columns is not for this. Raises the errors of django.db.
+    has a value of its own, as all then do. Raises the errors of django.db.
     """
     if not rows:
         return
@@ -22,7 +22,15 @@ def copy_rows(rows: Sequence[Model]) -> None:
     given = [field for field in table.concrete_fields if not field.primary_key]
     fields = [field for field in given if not isinstance(getattr(rows[0], field.attname), DatabaseDefault)]
     names, columns = zip(*(field.get_attname_column() for field in fields), strict=True)
-    copy_values(type(rows[0]), columns, ([getattr(row, name) for name in names] for row in rows))
+    in_json = [at for at, field in enumerate(fields) if isinstance(field, JSONField)]
+    copy_values(type(rows[0]), columns, (_values(row, names, in_json) for row in rows))
+
+
+def _values(row: Model, names: Sequence[str], in_json: Sequence[int]) -> list[Any]:
+    values = [getattr(row, name) for name in names]
+    for at in in_json:
+        values[at] = None if values[at] is None else json.dumps(values[at])
+    return values
 
 
 def copy_values(model: type[Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

@@ -1,12 +1,14 @@
 """Work and who does it: claims, requests, shards, responses, the end of repeats and runs, workers."""
 
 from runs.work import dispatch, queue, requests, responses, rollup, workers
+from runs.work.answered import Answered, CallOutcome
 from runs.work.claims import Beat, Lease, lease_end, lost
 from runs.work.read import CaseToDecode, Serving, ShardWork, case_to_decode, shard_work
 from runs.work.read_queue import shards_ahead
 from runs.work.read_workers import PoolRow, pool_rows, run_left_alone, self_test_result, worker_rows
 from runs.work.requests import Requests
 from runs.work.responses import record_outcomes
+from runs.work.rests import end_rest, fail_refused, rest_endpoint, wait_for_endpoint
 from runs.work.shards import (
     CRASHES_BEFORE_ISOLATION,
     SHARDS,
@@ -42,7 +44,9 @@ from runs.work.workers import (
 __all__ = [
     "CRASHES_BEFORE_ISOLATION",
     "SHARDS",
+    "Answered",
     "Beat",
+    "CallOutcome",
     "CaseToDecode",
     "Lease",
     "PoolRow",
@@ -58,6 +62,8 @@ __all__ = [
     "count_engine_failure",
     "count_fenced",
     "dispatch",
+    "end_rest",
+    "fail_refused",
     "fail_start",
     "finish_shard",
     "forget_engine_failures",
@@ -81,6 +87,7 @@ __all__ = [
     "renew_shard",
     "requests",
     "responses",
+    "rest_endpoint",
     "rollup",
     "run_left_alone",
     "self_test_result",
@@ -88,6 +95,7 @@ __all__ = [
     "shards_ahead",
     "stop_worker",
     "store_vocabulary",
+    "wait_for_endpoint",
     "worker_rows",
     "workers",
 ]

@@ -17,7 +17,7 @@ from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 
 from evalboard.core.errors import LeaseLost
-from runs.models import Worker
+from runs.models import Endpoint, Worker
 from runs.models.claimed import Claimed
 
 Row = TypeVar("Row", bound=Claimed)
@@ -74,6 +74,8 @@ class Claims(Generic[Row]):
     def claim(self, rows: QuerySet[Row], *, worker: Worker) -> Lease | None:
         """Claim the oldest of these rows that waits for the worker's pool, in one statement; None without any."""
         waiting = rows.filter(**{"status": "queued", "next_at__lte": Now(), self.pool: worker.pool})
+        if not worker.has_engine:
+            waiting = waiting.filter(**{f"{self.serving}endpoint__engine": Endpoint.Engine.OPENAI})
         with transaction.atomic(savepoint=False):
             locking = waiting.order_by("pk").only("pk").select_for_update(skip_locked=True, of=("self",))
             return self.claim_chosen(*locking[:1].query.sql_with_params(), worker=worker)

@@ -34,6 +34,7 @@ _OLDEST = """
   FROM runs_shard shard
  WHERE shard.lane_id = lane.id AND shard.status = 'queued' AND shard.next_at <= statement_timestamp()
    AND (SELECT NOT run.is_cancel_wanted AND run.status IN ('queued', 'running') AND run.id <> ALL(%s)
+               AND (%s OR (SELECT engine = 'openai' FROM runs_endpoint WHERE id = run.endpoint_id))
           FROM runs_repeat repeat JOIN runs_run run ON run.id = repeat.run_id WHERE repeat.id = shard.repeat_id)
  ORDER BY shard.id + 0
  LIMIT 1
@@ -76,15 +77,17 @@ class QueueFull(Conflict):
     title = "Too much waits in the queue already"
 
 
-def next_shard(*, pool: str, left_alone: frozenset[int], warm_for: int | None) -> tuple[str, list[Any]]:
+def next_shard(
+    *, pool: str, left_alone: frozenset[int], warm_for: int | None, has_engine: bool = True
+) -> tuple[str, list[Any]]:
     """Return the query that chooses and locks the next shard of a pool, and its parameters, for `Claims.claim_chosen`.
 
     left_alone: runs to leave out. warm_for: the run that a warm engine was started for; None where it is to count for
-    nothing.
+    nothing. has_engine: without one, only shards of endpoints that others run are chosen.
     """
-    left = list(left_alone)
+    left = [list(left_alone), has_engine]
     in_order = [PASSED_OVER, PATIENCE_SECONDS, list(Priority.values), warm_for]
-    return _NEXT_SHARD, [pool, left, *in_order, left]
+    return _NEXT_SHARD, [pool, *left, *in_order, *left]
 
 
 def take_turn(*, shard: Shard) -> None:

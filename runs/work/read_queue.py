@@ -44,6 +44,9 @@ def shards_ahead(run: Run) -> Ahead:
     with connection.cursor() as cursor:
         cursor.execute(_AHEAD, {"run": run.pk, "order": list(Priority.values)})
         n_shards, n_runs, n_responses = cursor.fetchone()
-    paces = [pace or 0.0 for pace in able(run.endpoint.pool).values_list("pace", flat=True)]
+    paces = [
+        pace or 0.0
+        for pace in able(run.endpoint.pool, needs_engine=not run.endpoint.is_remote).values_list("pace", flat=True)
+    ]
     seconds = n_responses / sum(paces) if paces and all(paces) else None
     return Ahead(n_shards=n_shards, n_runs=n_runs, n_responses=n_responses, seconds=seconds)

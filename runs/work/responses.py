@@ -2,38 +2,65 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from django.db.models import F
 
 from evalboard.core import digest
-from evalboard.core.trace import Decoded, Failed, Outcome, is_truncated
+from evalboard.core.trace import Decoded, Failed, Trace, is_truncated
 from runs.models import Case, EngineProcess, Event, Repeat, Response, Shard
+from runs.served import LiveServing, answer_fields
 from runs.store import Key, Place, bulk, history, storable, traces
 from runs.work import flip_chances
-from runs.work.claims import Lease, lease_end
+from runs.work.answered import Answered, CallOutcome
+from runs.work.claims import Lease, lease_end, lost
 from runs.work.shards import SHARDS
 
 RELATED = ("repeat__run__profile", "repeat__run__suite_version")
+NO_ANSWER = "no_answer"
 FAILURES_TOLD = 20  # of each code in a run's history; the run's page counts them all
 
 
-def record_outcomes(*, lease: Lease, process: EngineProcess | None, outcomes: Sequence[Outcome]) -> int:
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An answer of a server of others, with who gave it and its trace, None where the server gave no tokens."""
+
+    answered: Answered
+    process: EngineProcess
+    trace: Trace | None
+
+    @property
+    def case_index(self) -> int:
+        return self.answered.case_index
+
+
+Stored = Decoded | Failed | Placed
+
+
+def record_outcomes(
+    *,
+    lease: Lease,
+    process: EngineProcess | None,
+    outcomes: Sequence[CallOutcome],
+    serving: LiveServing | None = None,
+) -> int:
     """Store what came back for some cases of a shard; how many were new. Raises LeaseLost.
 
     One transaction: the shard's row is locked, so no other attempt can write beside it, and a
     case that has a response already keeps the first one. Recording renews the lease.
+    serving: who answers the run's calls, where a server of others does; `process` is then None.
     """
+    ready = _placed(lease, outcomes, serving)
     with SHARDS.locked(lease=lease, related=RELATED) as shard:
         run_id, repeat_id = shard.repeat.run_id, shard.repeat_id
-        indexes = [outcome.case_index for outcome in outcomes]
+        indexes = [outcome.case_index for outcome in ready]
         stored = traces.stored(run_id=run_id, repeat_id=repeat_id, indexes=indexes)
-        fresh = [outcome for outcome in outcomes if outcome.case_index not in stored.case_indexes]
+        fresh = [outcome for outcome in ready if outcome.case_index not in stored.case_indexes]
         _insert(shard, process, fresh, stored.final)
-        if process is not None and fresh:
-            decoded = [outcome.trace for outcome in fresh if isinstance(outcome, Decoded)]
-            flip_chances.remember(shard.repeat, process.bucket, decoded)
+        for served_by, theirs in _by_process(process, fresh).items():
+            flip_chances.remember(shard.repeat, served_by.bucket, theirs)
             links = Repeat.engine_processes.through
-            link = links(repeat_id=repeat_id, engineprocess_id=process.pk)
+            link = links(repeat_id=repeat_id, engineprocess_id=served_by.pk)
             links.objects.bulk_create([link], ignore_conflicts=True)
         SHARDS.write(lease=lease, n_done=F("n_done") + len(fresh), lease_until=lease_end(), in_flight=None)
         _note_failures(run_id, [outcome for outcome in fresh if isinstance(outcome, Failed)])
@@ -49,23 +76,81 @@ def record_crash(*, shard: Shard, failed: Failed) -> None:
     _note_failures(shard.repeat.run_id, [failed])
 
 
+def _placed(lease: Lease, outcomes: Sequence[CallOutcome], serving: LiveServing | None) -> list[Stored]:
+    """The outcomes, of each answer who gave it. An answer that is none has failed, with the reader's words."""
+    read = [_failed(each) if isinstance(each, Answered) and each.response.error else each for each in outcomes]
+    answers = [each for each in read if isinstance(each, Answered)]
+    if not answers:
+        return [each for each in read if not isinstance(each, Answered)]
+    if serving is None:
+        raise ValueError("Answers of a server of others need who serves them.")
+    repeat_id = SHARDS.held_row(lease).values_list("repeat", flat=True).first()
+    if repeat_id is None:
+        raise lost(lease)
+    placed = serving.place([each.response for each in answers], repeat_id=repeat_id)
+    by_case = {
+        each.case_index: Placed(each, answer.process, answer.trace)
+        for each, answer in zip(answers, placed, strict=True)
+    }
+    return [by_case[each.case_index] if isinstance(each, Answered) else each for each in read]
+
+
+def _failed(answered: Answered) -> Failed:
+    return Failed(answered.case_index, NO_ANSWER, answered.response.error)
+
+
+def _by_process(process: EngineProcess | None, fresh: Sequence[Stored]) -> dict[EngineProcess, list[Trace]]:
+    """The engine processes that gave these, failures included, with the traces of each."""
+    by_process: dict[EngineProcess, list[Trace]] = {process: []} if process is not None and fresh else {}
+    for outcome in fresh:
+        if isinstance(outcome, Failed):
+            continue
+        served_by = outcome.process if isinstance(outcome, Placed) else process
+        if served_by is None:
+            continue
+        theirs = by_process.setdefault(served_by, [])
+        if outcome.trace is not None:
+            theirs.append(outcome.trace)
+    return by_process
+
+
 def _insert(
-    shard: Shard, process: EngineProcess | None, outcomes: Sequence[Outcome], final: Mapping[Key, Place]
+    shard: Shard, process: EngineProcess | None, outcomes: Sequence[Stored], final: Mapping[Key, Place]
 ) -> None:
     """Store responses; a trace that the run already holds for good is referred to, the others make loose blocks."""
-    decoded = [(_key(outcome), outcome) for outcome in outcomes if isinstance(outcome, Decoded)]
-    loose = [(key, outcome.trace) for key, outcome in decoded if key not in final]
+    decoded = [outcome for outcome in outcomes if not isinstance(outcome, Failed)]
+    traced = [((each.case_index, each.trace.digest), each.trace) for each in decoded if each.trace is not None]
+    loose = [(key, trace) for key, trace in traced if key not in final]
     places = {**final, **traces.store_blocks(shard.repeat.run_id, loose, is_final=False)}
-    rows = [_row(shard, process, outcome, places[key]) for key, outcome in decoded]
+    rows = [_row(shard, process, outcome, places) for outcome in decoded]
     rows += [_missing_row(shard, process, outcome) for outcome in outcomes if isinstance(outcome, Failed)]
     bulk.copy_rows(rows)
 
 
-def _key(outcome: Decoded) -> Key:
-    return outcome.case_index, outcome.trace.digest
+def _row(
+    shard: Shard, process: EngineProcess | None, outcome: Decoded | Placed, places: Mapping[Key, Place]
+) -> Response:
+    place = None if outcome.trace is None else places[outcome.case_index, outcome.trace.digest]
+    if isinstance(outcome, Placed):
+        return _called_row(shard, outcome, place)
+    assert place is not None  # noqa: S101  for the type checker: what is decoded here always has a trace
+    return _decoded_row(shard, process, outcome, place)
 
 
-def _row(shard: Shard, process: EngineProcess | None, outcome: Decoded, place: Place) -> Response:
+def _called_row(shard: Shard, placed: Placed, place: Place | None) -> Response:
+    call = placed.answered.call
+    return Response(
+        repeat_id=shard.repeat_id,
+        case_index=placed.case_index,
+        engine_process=placed.process,
+        attempt=shard.attempt,
+        decode_seconds=max((call.ended_at - call.started_at).total_seconds(), 0.0),
+        call=call.to_json(),
+        **answer_fields(placed.answered.response, placed.trace, place),
+    )
+
+
+def _decoded_row(shard: Shard, process: EngineProcess | None, outcome: Decoded, place: Place) -> Response:
     return Response(
         repeat_id=shard.repeat_id,
         case_index=outcome.case_index,

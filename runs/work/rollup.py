@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 from django.db import transaction
+from django.db.models import Count, Sum
 from django.db.models.functions import Now
 from numpy.typing import NDArray
 
 from evalboard.core import scoring
 from evalboard.core.scoring import Score
-from evalboard.core.stats import is_left_out, run_points
+from evalboard.core.stats import has_enough_draws, is_left_out, list_mark_names, run_points
 from evalboard.core.trace import (
     pack_answers,
     pack_buckets,
@@ -21,8 +22,10 @@ from evalboard.core.trace import (
     pack_scores,
     unpack_selection,
 )
-from runs.models import Case, CaseColumns, Event, Repeat, RepeatScore, Response, Run, Scorer, Shard
-from runs.store import changes, history, packed_digest
+from evalboard.wording import run as wording
+from runs.catalogue import rotations
+from runs.models import Bucket, Case, CaseColumns, Event, Repeat, RepeatScore, Response, Run, Scorer, Shard
+from runs.store import changes, history, imported, packed_digest
 from runs.webhooks import news
 from runs.work import flip_chances
 from runs.work.strays import look_through
@@ -169,20 +172,67 @@ def _ended_status(shards: Counter[str], n_missing: int) -> str:
     return Repeat.Status.INCOMPLETE if n_missing else Repeat.Status.FINISHED
 
 
+def _has_enough_draws(run: Run) -> bool:
+    """Whether the answers are those of the model that was asked; an engine of ours gives no others."""
+    if not run.is_reported:
+        return True
+    n_left_out = CaseColumns.objects.filter(repeat__run=run).aggregate(n=Sum("n_left_out"))["n"] or 0
+    n_answers = Response.objects.filter(repeat__run=run, error_code="").count() if n_left_out else 0
+    return has_enough_draws(n_left_out, n_answers)
+
+
+def _bind_largest(run: Run) -> None:
+    """Bind a run that others served to the bucket that served most of it, which its endpoint may never have had."""
+    bucket = largest_bucket(run)
+    if bucket is None or bucket.pk == run.bucket_id:
+        return
+    run.bucket = bucket
+    run.save(update_fields=["bucket"])
+    rotations.note_rotation(run=run)
+
+
+def _note_what_was_served(run: Run) -> None:
+    """Tell the run's history which answers are no draws, and which came without tokens."""
+    there = Response.objects.filter(repeat__run=run, error_code="")
+    marks = there.filter(marks__gt=0).order_by().values_list("marks").annotate(n=Count("pk"))
+    marked: Counter[str] = Counter()
+    for mark, n in marks:
+        marked.update(dict.fromkeys(list_mark_names(mark), n))
+    n_without, n_there = there.filter(trace_block=None).count(), there.count()
+    if n_without:
+        text = wording.without_tokens("The server", n_without, n_there)
+        history.note_once(run.pk, imported.TEXT_ONLY, text, level=Event.Level.WARNING)
+    if marked:
+        text = wording.unclean_responses(marked, n_there)
+        history.note_once(run.pk, imported.UNCLEAN, text, level=Event.Level.WARNING)
+
+
+def largest_bucket(run: Run) -> Bucket | None:
+    """Return the bucket that served most of a run's responses; None where none has any."""
+    by_bucket = Response.objects.filter(repeat__run=run, engine_process__isnull=False, error_code="")
+    counted = by_bucket.order_by().values_list("engine_process__bucket").annotate(n=Count("pk"))
+    largest = counted.order_by("-n", "engine_process__bucket").first()
+    return None if largest is None else Bucket.objects.get(pk=largest[0])
+
+
 def _finish_run(run_id: int) -> None:
-    run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
+    run = Run.objects.select_for_update(no_key=True, of=("self",)).select_related("endpoint", "profile").get(pk=run_id)
     statuses = Counter(run.repeats.values_list("status", flat=True))
     if run.is_terminal or statuses[Repeat.Status.QUEUED] or statuses[Repeat.Status.RUNNING]:
         return
     if set(statuses) == {Repeat.Status.FINISHED}:
-        run.status = Run.Status.FINISHED  # even if cancelling was asked for: it came too late
+        # Even if cancelling was asked for: it came too late.
+        run.status = Run.Status.FINISHED if _has_enough_draws(run) else Run.Status.INCOMPLETE
     elif run.is_cancel_wanted:
         run.status = Run.Status.CANCELLED
-    elif set(statuses) == {Repeat.Status.FAILED}:
+    elif set(statuses) == {Repeat.Status.FAILED} or run.failure:  # whatever was stored before
         run.status = Run.Status.FAILED
     else:
         run.status = Run.Status.INCOMPLETE
     run.finished_at = Now()
+    if run.is_reported:
+        _bind_largest(run)
+        _note_what_was_served(run)
     look_through(run)
     run.save(update_fields=["status", "finished_at", "strays", "unsteady"])
     level = Event.Level.INFO if run.status == Run.Status.FINISHED else Event.Level.WARNING

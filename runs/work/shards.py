@@ -30,7 +30,9 @@ def claim_shard(
     it would rather go on with that engine.
     """
     with transaction.atomic():
-        chosen = queue.next_shard(pool=worker.pool, left_alone=left_alone, warm_for=warm_for)
+        chosen = queue.next_shard(
+            pool=worker.pool, left_alone=left_alone, warm_for=warm_for, has_engine=worker.has_engine
+        )
         lease = SHARDS.claim_chosen(*chosen, worker=worker)
         if lease is not None:
             shard = Shard.objects.select_related("repeat__run").get(pk=lease.id)
@@ -134,6 +136,11 @@ def fail_start(*, lease: Lease, reason: str) -> None:
         pause = timedelta(seconds=n_failed * settings.START_PAUSE_SECONDS)
         Shard.objects.claimable().filter(repeat__run=run_id).update(next_at=Now() + pause)
         return
+    fail_run(run_id=run_id, code="engine_start_failed", reason=reason)
+
+
+def fail_run(*, run_id: int, code: str, reason: str) -> None:
+    """End a run that no further try can help; what it has stored stays. code: of the line in its history."""
     words = storable(reason)
     with transaction.atomic():
         # Shards before their run, in the order of those who record: the other way round both could wait for ever.
@@ -141,7 +148,7 @@ def fail_start(*, lease: Lease, reason: str) -> None:
             status=Shard.Status.FAILED, error=words, lease_until=None, in_flight=None
         )
         Run.objects.filter(pk=run_id).update(failure=words)
-        history.note(run_id, "engine_start_failed", words, level=Event.Level.ERROR)
+        history.note(run_id, code, words, level=Event.Level.ERROR)
     for repeat_id in Repeat.objects.filter(run=run_id).values_list("id", flat=True):
         rollup.finish_repeat(repeat_id=repeat_id)
 

@@ -6,11 +6,12 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 
 from evalboard.core.errors import ProfileRefused
 from evalboard.core.profile import (
+    NO_ENGINE,
     attest_pins,
     check_self_test,
     digest_model,
@@ -92,14 +93,22 @@ def others_work(*, worker: Worker) -> bool:
     return able(worker.pool).exclude(pk=worker.pk).exists()
 
 
-def able(pool: str) -> QuerySet[Worker]:
-    """Select the workers of a pool that can take work: heard of within a lease, not stopped, not resting."""
+def able(pool: str, *, needs_engine: bool = True) -> QuerySet[Worker]:
+    """Select the workers of a pool that can take work: heard of within a lease, not stopped, not resting.
+
+    needs_engine: those without an engine are left out, which serve endpoints that others run alone.
+    """
     living = Worker.objects.filter(pool=pool, stopped_at=None, seen_at__gt=Now() - lease_span())
-    return living.exclude(rests_until__gt=Now())
+    resting_or_not_able = Q(rests_until__gt=Now()) | (
+        Q(hardware__contains={"kind": NO_ENGINE}) if needs_engine else Q()
+    )
+    return living.exclude(resting_or_not_able)
 
 
 def refuse_if_nobody_can(endpoint: Endpoint, decoding: Profile) -> None:
     """Raise ProfileRefused when every worker of the pool seen lately says that it cannot honour the profile."""
+    if endpoint.is_remote:
+        return  # a call needs no hardware
     settings_of_profile = parse_profile(decoding.settings)
     alive = Worker.objects.filter(pool=endpoint.pool, stopped_at=None, seen_at__gt=Now() - lease_span())
     refusals = [

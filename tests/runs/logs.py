@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+from django.db import transaction
+
 from evalboard.core.digest import digest_json
 from runs.importers.records import (
     LoggedCase,
@@ -86,4 +88,5 @@ def source(name: str = "one") -> Import:
 
 
 def stored(logged: LoggedRun, name: str = "one", suite: str | None = None) -> Run:
-    return imports.store_log(logged=logged, source=source(name), suite=suite, user=None)
+    with transaction.atomic():
+        return imports.store_log(logged=logged, source=source(name), suite=suite, user=None)

@@ -21,11 +21,12 @@ from runs.compare import compare, trace_pair
 from runs.health import metrics
 from runs.importers.files import LogFile
 from runs.importers.records import LoggedPosition, LoggedPositions, LoggedScore
-from runs.imports import import_logs, tokens
+from runs.imports import import_logs
 from runs.models import Comparison, Divergence, Endpoint, Import, Response, Run, Suite, SuiteVersion
 from runs.release import create_release, release_report
 from runs.replays import create_replay
 from runs.run import add_repeats, case_rows, create_run, delete_run, response_page, response_trace, run_report
+from runs.served import Words
 from runs.suites import push_suite, rescore_run
 from runs.work import worker_rows
 from tests import build
@@ -358,7 +359,7 @@ def test_an_imported_run_leaves_as_an_archive_that_can_be_read(transactional_db:
 
 
 def test_half_a_character_has_no_bytes_and_is_seen_all_the_same() -> None:
-    words = tokens.Words()
+    words = Words()
     halves = (b"", b"", "🎨".encode(), b"<|im_end|>")
     pieces = LoggedPositions.from_positions(LoggedPosition(token, -0.5) for token in halves)
     found = words.trace(logs.response("sky", text="🎨", positions=pieces))

@@ -9,7 +9,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
@@ -94,7 +94,7 @@ class OpenAIEngine:
             raise
         self._wire = wire
 
-    def decode(self, requests: Iterable[DecodeRequest]) -> Iterator[CallOutcome]:
+    def decode(self, requests: Iterable[DecodeRequest]) -> Generator[CallOutcome, None, None]:
         """Yield each outcome as its call ends; after `abort` it ends early.
 
         Raises EndpointRefused or EndpointRests; what was yielded before stands, and what was not is still to be asked.

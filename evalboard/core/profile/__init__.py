@@ -13,6 +13,7 @@ from evalboard.core.profile.draws import (
 )
 from evalboard.core.profile.fields import SAMPLING_FIELDS, THINKING_FIELDS, FieldCheck, check_number, check_whole
 from evalboard.core.profile.fingerprint import (
+    NAMELESS,
     ManifestDifference,
     MovedField,
     compare_manifests,
@@ -29,6 +30,7 @@ from evalboard.core.profile.fingerprint import (
 from evalboard.core.profile.profile import (
     DTYPES,
     MAX_GROUP_SIZE,
+    NO_ENGINE,
     OBSERVED,
     EnginePlan,
     ProfileSettings,
@@ -60,6 +62,8 @@ __all__ = [
     "MAX_GROUP_SIZE",
     "MAX_SEED",
     "MAX_TESTED_BATCH",
+    "NAMELESS",
+    "NO_ENGINE",
     "OBSERVED",
     "SAMPLING_FIELDS",
     "SELF_TEST_VERSION",

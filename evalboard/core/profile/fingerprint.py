@@ -27,6 +27,8 @@ PLACEMENT = re.compile(
 DTYPE_UNKNOWN = "dtype unknown"
 # What in a log names the stack that answered, the most exact first.
 NAMED_BY = ("system_fingerprint", "backend")
+# What an identity covers instead where neither is known: whose answers they are.
+NAMELESS = ("log", "run")
 UNKNOWN_STACK = "unknown stack"
 MAX_LABEL_CHARS = 120
 # Which field people ask for first, where two manifests differ; the longest name that a field begins with counts.
@@ -100,15 +102,16 @@ def identify_manifest(manifest: Mapping[str, Any]) -> Identity:
     return Identity(manifest=covered, digest=digest.digest_json(covered), label=make_label(covered))
 
 
-def identify_log(source: Mapping[str, str], *, log: str) -> Identity:
-    """Return the identity of what answered according to a log.
+def identify_log(source: Mapping[str, str], *, log: str = "", run: str = "") -> Identity:
+    """Return the identity of what answered according to a log, or to a server that others run.
 
-    `source` holds what the log knows of {"system_fingerprint", "backend", "backend_from", "model_reported"}. Without
-    the first two nobody knows what answered: the identity then covers the name of the `log`, so that no other has it.
+    `source` holds what is known of {"system_fingerprint", "backend", "backend_from", "model_reported"}. Without
+    the first two nobody knows what answered: the identity then covers the name of the `log`, or of the `run` that made
+    the calls, so that no other has it.
     """
     covered = {"source": dict(source)}
     if not is_serving_known(covered):
-        covered["source"]["log"] = log
+        covered["source"] |= {"run": run} if run else {"log": log}
     return Identity(manifest=covered, digest=digest.digest_json(covered), label=name_stack(source))
 
 
@@ -126,13 +129,13 @@ def select_stack(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def name_stack(source: Mapping[str, str]) -> str:
-    """Name the stack that a log knows of for people, by the most exact part that it has."""
+    """Name the stack that is reported for people, by the most exact part that it has."""
     label = next((source[name] for name in NAMED_BY if name in source), UNKNOWN_STACK)
     return label if len(label) <= MAX_LABEL_CHARS else f"{label[: MAX_LABEL_CHARS - 1]}…"
 
 
 def is_known_by_log(manifest: Mapping[str, Any]) -> bool:
-    """Tell whether only a log says what served."""
+    """Tell whether only a log, or a server that others run, says what served."""
     return "source" in manifest
 
 

@@ -22,7 +22,9 @@ from evalboard.core.profile.fields import (
 )
 
 BATCH_CLASSES = ("alone", "invariant", "fixed", "mixed")
-OBSERVED = "observed"  # of runs read from a log, which does not say how they were batched; no profile can ask for it
+# Of logs and of calls to a server of others: nobody says how they were batched. No profile can ask for it.
+OBSERVED = "observed"
+NO_ENGINE = "none"  # the kind of hardware of a worker that starts no engine and only calls servers of others
 DTYPES = ("float32", "bfloat16", "float16")
 INVARIANT_CAPABILITY = 8.0  # vLLM 0.32 says so in its documentation, and does not check it
 MAX_GROUP_SIZE = 256
@@ -137,6 +139,8 @@ def find_profile_refusal(
     `hardware` is what worker.engines.vllm.describe returns, `self_test_result` what core.profile.self_test reads: the
     newest of this host's as it is now, None where it was not tested.
     """
+    if hardware.get("kind") == NO_ENGINE:
+        return "This worker has no engine of its own: it serves endpoints that others run, and no others."
     needed = profile.cuda_capability
     gpus = hardware.get("gpus", [])
     if needed is not None and hardware.get("kind") != "cuda":

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 MARKS = ("cached", "fallback", "retried")
 NO_DRAW_MARKS = ("cached", "fallback")
 
+MIN_DRAW_SHARE = 0.99  # below this the answers of a run are not those of the model that was asked
+
 Bools = NDArray[np.bool_]
 Marks = NDArray[np.uint8]
 Scores = NDArray[np.float64]
@@ -36,6 +38,11 @@ def is_left_out(marks: Marks) -> Bools:
     """Tell which answers are no draws: bool, of the shape of the marks."""
     flags: Bools = (marks & _LEFT_OUT) != 0
     return flags
+
+
+def has_enough_draws(n_left_out: int, n_answers: int) -> bool:
+    """Tell whether a run may count as one of the model that was asked, of so many answers that are no draws."""
+    return n_left_out <= (1 - MIN_DRAW_SHARE) * n_answers
 
 
 def count_left_out(scores: Scores, marks: Marks | None) -> dict[str, int]:

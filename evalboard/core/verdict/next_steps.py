@@ -16,6 +16,12 @@ TO_THE_BLOCKS = {
     "unknown_stack": "log_more",
 }
 TO_THE_LEFT_OUT = {"cached": "run_uncached", "fallback": "pin_backend"}
+# What helps in place of these where a server of others was called: how it batches and caches is for it to choose.
+FOR_OTHERS = {
+    "pin_batch": "pin_endpoint",
+    "pin_backend": "pin_endpoint",
+    "run_uncached": "call_uncached",
+}
 RUN_IN_TURN = "run_in_turn"
 # Steps that decode responses. Those of a log were decoded elsewhere, and only the tool that made it can do so again.
 DECODING = frozenset(
@@ -89,6 +95,14 @@ def with_logs(
     others = [step for step in steps if step.code not in DECODING]
     again = VerdictLine("import_again", {"logged": list(logged), "repeats": repeats})
     return (*others[:first], again, *others[first:])
+
+
+def with_others(steps: Sequence[VerdictLine], *, are_called: bool) -> tuple[VerdictLine, ...]:
+    """Return the steps with those in place that help where a server of others was called, each once."""
+    if not are_called:
+        return tuple(steps)
+    renamed = [VerdictLine(FOR_OTHERS[step.code], step.facts) if step.code in FOR_OTHERS else step for step in steps]
+    return tuple(step for at, step in enumerate(renamed) if step.code not in [before.code for before in renamed[:at]])
 
 
 def list_several_steps(look: int | None) -> tuple[VerdictLine, ...]:

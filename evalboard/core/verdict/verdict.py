@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from evalboard.core.compare import BLOCK_ORDER, BLOCK_WARNINGS, MODEL_TREATMENT, Block, allows_comparing, find_blocks
+from evalboard.core.profile import OBSERVED
 from evalboard.core.stats import benjamini_hochberg, expected_range_points, holm
 from evalboard.core.suite import PolicySettings
 from evalboard.core.verdict import next_steps, settle
@@ -53,7 +54,8 @@ def judge_gate(question: GateQuestion, policy: PolicySettings) -> GateVerdict:
     sides = (("baseline", question.setup_baseline), ("candidate", question.setup_candidate))
     logged = tuple(name for name, setup in sides if setup.is_logged)
     wanted = None if ruling.repeats_needed is None else evidence.k + ruling.repeats_needed
-    steps = next_steps.with_load(ruling.next, evidence)
+    are_called = any(served.batch_class == OBSERVED for _, setup in sides for served in setup.served) and not logged
+    steps = next_steps.with_others(next_steps.with_load(ruling.next, evidence), are_called=are_called)
     ruling = replace(ruling, next=next_steps.with_logs(steps, logged, wanted))
     warnings = [VerdictLine(block.code, block.facts) for block in blocks if block.code in BLOCK_WARNINGS]
     if question.expired is not None and expired is None:

@@ -45,6 +45,7 @@ SITUATIONS: Situations = {
         "unsteady", **WHO, batch_class="alone", n_cases=200, n_apart=2
     ),
     "A side was read from a log": lambda: read_warning("imported", **WHO),
+    "A side was served by others": lambda: read_warning("reported", **WHO),
     "A side was batched as cases came": lambda: read_warning("rough_profile", **WHO),
     "A repeat was cancelled": lambda: read_warning("repeats_left_out", **WHO, n=1),
     "Three repeats were cancelled": lambda: read_warning("repeats_left_out", **WHO, n=3),

@@ -27,6 +27,12 @@ SITUATIONS: Situations = {
     "Answers of a log cut inside their thinking": lambda: read_run_warning("truncated", n=31, is_log=True),
     "Processes of one bucket check themselves differently": lambda: read_run_warning("self_check_differs"),
     "A log that does not say what served": lambda: read_run_warning("unknown_stack"),
+    "A server that does not say what served": lambda: read_run_warning("unknown_stack", is_remote=True),
+    "A server of others": lambda: read_run_warning("reported"),
+    "A server of others rests": lambda: read_run_warning(
+        "endpoint_rests", until=UNTIL, reason="Answered 503, 5 times."
+    ),
+    "Answers out of a cache": lambda: read_run_warning("few_draws", n=120, n_total=4000),
     "A log": lambda: read_run_warning("imported", tool="lm-evaluation-harness"),
     "A log of texts": lambda: read_run_warning("text_only", text="The log has no logprobs."),
     "A log with unclean responses": lambda: read_run_warning("unclean_responses", text="3 responses were truncated."),
@@ -43,6 +49,8 @@ SITUATIONS: Situations = {
     "Two workers rest, and another leaves the run alone": lambda: read_waiting(
         "resting", pool="gpu", n_resting=2, until=UNTIL, reasons=[["no GPU is there.", 1]]
     ),
+    "Its endpoint rests": lambda: read_waiting("endpoint_rests", until=UNTIL, reason="Answered 503, 5 times."),
+    "No worker has an engine": lambda: read_waiting("no_engine", pool="gpu"),
     "The engine did not start": lambda: read_waiting("paused", until=UNTIL),
     "A busy pool": lambda: read_waiting("queued", pool="gpu", n_alive=2, are_busy=True, ahead=None),
     "A run that was just made": lambda: read_waiting("queued", pool="gpu", n_alive=1, are_busy=False, ahead=None),

@@ -17,6 +17,7 @@ NAN = float("nan")
 N_CASES = 800
 FIVE = (1, 2, 3, 4, 5)
 MIXED = served(batch_class="mixed")
+OBSERVED = served(batch_class="observed")
 REPORTED = {
     "weights_digest": "",
     "named": "paint-1b",
@@ -195,6 +196,9 @@ SITUATIONS: Situations = {
     # Answers that are no draws.
     "Four repeats of five out of a cache": lambda: read_gate(marked("cached", np.s_[:, 1:])),
     "Answers out of a cache in some cases": lambda: read_gate(marked("cached", np.s_[:40, 1])),
+    "Four repeats of five that a server of others gave out of a cache": lambda: read_gate(
+        replace(marked("cached", np.s_[:, 1:]), setup_baseline=OBSERVED, setup_candidate=OBSERVED)
+    ),
     "One answer out of a cache": lambda: read_gate(marked("cached", np.s_[0, 1])),
     "Nine cases answered by a fallback alone": lambda: read_gate(marked("fallback", np.s_[:9, :])),
     "One case answered by a fallback alone": lambda: read_gate(marked("fallback", np.s_[:1, :])),
@@ -217,6 +221,14 @@ SITUATIONS: Situations = {
     "Two buckets served the candidate": lambda: read_gate(
         asked_otherwise(
             served=[replace(SERVED, share=0.94), replace(SERVED, share=0.06, fingerprint="f" * 64, batch_class="mixed")]
+        )
+    ),
+    "Two backends of a server of others served the candidate": lambda: read_gate(
+        asked_otherwise(
+            served=[
+                replace(SERVED, share=0.93, batch_class="observed"),
+                replace(SERVED, share=0.07, fingerprint="f" * 64, batch_class="observed"),
+            ]
         )
     ),
     "Another engine served the same model": lambda: read_gate(served_otherwise(**NEWER)),

@@ -1,0 +1,19 @@
+"""What others served, in a log or when called: who answered, which tokens, and the row that an answer becomes."""
+
+from runs.served.backends import Known, bucket_of, known_parts, model_of, read_backend
+from runs.served.live import LiveServing, PlacedAnswer, close_processes
+from runs.served.rows import answer_fields
+from runs.served.words import Words
+
+__all__ = [
+    "Known",
+    "LiveServing",
+    "PlacedAnswer",
+    "Words",
+    "answer_fields",
+    "bucket_of",
+    "close_processes",
+    "known_parts",
+    "model_of",
+    "read_backend",
+]

@@ -1,0 +1,138 @@
+"""Answers of a server of others while a run calls it: an engine process for each backend, and traces of their tokens.
+
+Several workers may store answers of one model at once. Whoever meets a new token or a new backend takes the lock of the
+model's row for that alone, before any shard is locked and never while one is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from evalboard.core.digest import digest_json
+from evalboard.core.trace import Trace
+from runs.importers.records import LoggedResponse
+from runs.models import Bucket, EngineProcess, Model, Repeat, Run, Vocabulary, Worker
+from runs.served.backends import Backend, Known, bucket_of, known_parts, model_of, read_backend
+from runs.served.words import Words, remove_unneeded
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedAnswer:
+    """Who gave an answer, and its trace; None where the server gave no tokens."""
+
+    process: EngineProcess
+    trace: Trace | None
+
+
+class LiveServing:
+    """The engine processes that stand for the backends of one run, as one worker hears of them."""
+
+    def __init__(self, *, worker: Worker, run_id: int) -> None:
+        self._run = Run.objects.select_related("endpoint").get(pk=run_id)
+        self._worker = worker
+        self._model = _model_served(self._run)
+        self._words: Words | None = None
+        self._processes: dict[Known, EngineProcess] = {}
+        self._backends: dict[Known, Backend] = {}
+
+    @property
+    def run_id(self) -> int:
+        return self._run.pk
+
+    def place(self, answers: Sequence[LoggedResponse], *, repeat_id: int) -> list[PlacedAnswer]:
+        """Return who gave each of these answers of a repeat, with its trace; what is new is stored first.
+
+        No answer may be an error. May not be called with a shard's row locked.
+        """
+        by_backend: dict[Known, list[LoggedResponse]] = {}
+        for answer in answers:
+            by_backend.setdefault(known_parts(answer.served_by), []).append(answer)
+        words = self._words
+        if words is None or not (by_backend.keys() <= self._processes.keys() and all(map(words.has_all, answers))):
+            words = self._extend(by_backend, repeat_id)
+        self._narrow_parts(by_backend)
+        return [PlacedAnswer(self._processes[known_parts(answer.served_by)], words.trace(answer)) for answer in answers]
+
+    def close(self) -> None:
+        """Say that these backends were heard of until now."""
+        close_processes([process.pk for process in self._processes.values()])
+
+    def _extend(self, by_backend: dict[Known, list[LoggedResponse]], repeat_id: int) -> Words:
+        """Take the tokens of these answers among the model's, and open the processes of new backends."""
+        run_key = digest_json({"run": self._run.pk, "created_at": self._run.created_at.isoformat()})
+        # Before the lock: an import that has made one of these rows, and wants the model next, is waited for here.
+        buckets = {known: bucket_of(self._model, known, run=run_key) for known in by_backend}
+        known_words, self._words = self._words, None  # what is not stored in the end is not known either
+        with transaction.atomic():
+            words = Words.locked(self._model, known=known_words)
+            every = [answer for answers in by_backend.values() for answer in answers]
+            before = words.row_id
+            if not all(map(words.has_all, every)):
+                for answer in every:
+                    words.trace(answer)
+                words.store()
+            vocabulary = None if words.row_id is None else Vocabulary.objects.only("pk").get(pk=words.row_id)
+            opened = {
+                known: self._process_of(buckets[known], read_backend([each.served_by for each in theirs]))
+                for known, theirs in by_backend.items()
+                if known not in self._processes
+            }
+            links = Repeat.engine_processes.through
+            links.objects.bulk_create(
+                (links(repeat_id=repeat_id, engineprocess_id=process.pk) for process in opened.values()),
+                ignore_conflicts=True,
+            )
+            if vocabulary is not None and (words.row_id != before or opened):
+                _point_to(vocabulary, self._run)
+        for known, process in opened.items():
+            self._processes[known] = process
+            self._backends[known] = read_backend([each.served_by for each in by_backend[known]])
+        self._words = words
+        return words
+
+    def _process_of(self, bucket: Bucket, backend: Backend) -> EngineProcess:
+        """The process of this worker, run and bucket: the one that it had before, or a new one."""
+        mine = EngineProcess.objects.filter(worker=self._worker, bucket=bucket, repeats__run=self._run)
+        return mine.order_by("id").first() or EngineProcess.objects.create(
+            worker=self._worker,
+            bucket=bucket,
+            manifest=backend.manifest(base_url=self._run.endpoint.base_url),
+            start_seconds=0.0,
+        )
+
+    def _narrow_parts(self, by_backend: dict[Known, list[LoggedResponse]]) -> None:
+        """Take out of a process's manifest what not all of its answers say alike."""
+        for known, answers in by_backend.items():
+            before = self._backends[known]
+            parts = {
+                name: value
+                for name, value in before.parts.items()
+                if all(each.served_by.parts.get(name) == value for each in answers)
+            }
+            if len(parts) < len(before.parts):
+                after = self._backends[known] = Backend(known, parts)
+                process = self._processes[known]
+                process.manifest = after.manifest(base_url=self._run.endpoint.base_url)
+                process.save(update_fields=["manifest"])
+
+
+def close_processes(process_ids: Sequence[int]) -> None:
+    """Say that these were heard of until now: no process of ours stands behind them, which would run on."""
+    EngineProcess.objects.filter(pk__in=process_ids).update(stopped_at=Now())
+
+
+def _model_served(run: Run) -> Model:
+    endpoint = run.endpoint
+    return model_of(endpoint.model_repo, endpoint.model_revision, line=endpoint.line)
+
+
+def _point_to(vocabulary: Vocabulary, run: Run) -> None:
+    """Have all processes of a run name the vocabulary that holds the tokens of each."""
+    theirs = EngineProcess.objects.filter(repeats__run=run).distinct()
+    named = dict(theirs.values_list("pk", "vocabulary"))
+    EngineProcess.objects.filter(pk__in=list(named)).update(vocabulary=vocabulary)
+    superseded = {pk for pk in named.values() if pk not in (None, vocabulary.pk)}
+    if superseded:
+        remove_unneeded(superseded)

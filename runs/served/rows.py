@@ -1,0 +1,49 @@
+"""A response's row out of an answer that others served: the same for one in a log and for one that was called."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from evalboard.core import digest
+from evalboard.core.stats import make_mark
+from evalboard.core.trace import Trace, is_truncated
+from runs.importers.records import LoggedResponse
+from runs.store import Place, storable
+
+CUT = ("max_tokens", "model_length")  # what Inspect calls an answer that ran out of tokens
+
+
+def answer_fields(response: LoggedResponse, trace: Trace | None, place: Place | None) -> dict[str, Any]:
+    """Return the fields of `Response` that an answer fills; `place` is where its trace stands.
+
+    Where there are no tokens, the text's digest stands in the trace's place: such responses are the same where their
+    texts are.
+    """
+    text_digest = digest.text_digest(response.text)
+    reasoning = None if response.reasoning is None else storable(response.reasoning)
+    finish_reason = "length" if response.finish_reason in CUT else response.finish_reason
+    return {
+        "text": storable(response.text),
+        "reasoning": reasoning,
+        "is_truncated": is_truncated(text=response.text, reasoning=reasoning, finish_reason=finish_reason),
+        "finish_reason": storable(response.finish_reason)[:20],
+        "trace_block_id": place and place.block_id,
+        "trace_slot": place and place.slot,
+        "text_digest": text_digest,
+        "trace_digest": text_digest if trace is None else trace.digest,
+        "prompt_digest": _prompt_digest(response.prompt_token_ids),
+        "n_tokens": response.n_tokens if trace is None else len(trace),
+        "n_prompt_tokens": _n_prompt_tokens(response),
+        "seed_sent": response.seed if response.seed is None or abs(response.seed) < 2**63 else None,
+        "request_id": storable(response.request_id)[:100],
+        "marks": make_mark(response.flags),
+    }
+
+
+def _prompt_digest(ids: Sequence[int] | None) -> bytes | None:
+    return None if ids is None else digest.short_digest(np.asarray(ids, dtype="<i4").tobytes())
+
+
+def _n_prompt_tokens(response: LoggedResponse) -> int | None:
+    return response.n_prompt_tokens if response.prompt_token_ids is None else len(response.prompt_token_ids)

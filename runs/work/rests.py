@@ -1,0 +1,77 @@
+"""Servers of others that failed too often in a row: they rest, and what waits for them waits as long."""
+
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import F, Subquery
+from django.db.models.functions import Greatest, Now
+
+from evalboard.core.errors import LeaseLost
+from runs.models import Endpoint, Event, Run, Shard
+from runs.store import history, storable
+from runs.work.claims import Lease
+from runs.work.shards import SHARDS, fail_run, let_go
+
+
+def rest_endpoint(*, lease: Lease, reason: str, seconds: float, n_failures: int) -> None:
+    """Give a shard back because its endpoint rests, and let everything that waits for the endpoint wait as long.
+
+    n_failures: calls that failed in a row. The attempt does not count against the shard.
+    """
+    endpoint = _endpoint(lease)
+    if endpoint is None:
+        return
+    words = storable(reason)
+    until = Now() + timedelta(seconds=seconds)
+    # First: whoever claims the shard before the pause sees it, and waits as well.
+    Endpoint.objects.filter(pk=endpoint.pk).update(n_failures=n_failures, rests_until=until, rest_reason=words)
+    _give_back(lease, words)
+
+
+def wait_for_endpoint(*, lease: Lease) -> bool:
+    """Give a shard back whose endpoint rests at present; whether it does."""
+    endpoint = _endpoint(lease)
+    if endpoint is None or not Endpoint.objects.filter(pk=endpoint.pk, rests_until__gt=Now()).exists():
+        return False
+    _give_back(lease, endpoint.rest_reason)
+    return True
+
+
+def end_rest(*, endpoint_id: int) -> None:
+    """Forget failed calls: one has come through."""
+    rested = Endpoint.objects.filter(pk=endpoint_id).exclude(n_failures=0, rests_until=None, rest_reason="")
+    rested.update(n_failures=0, rests_until=None, rest_reason="")
+
+
+def fail_refused(*, lease: Lease, reason: str) -> None:
+    """End the run of a shard whose endpoint takes no call of it. A lease that is lost changes nothing."""
+    run_id = SHARDS.held_row(lease).values_list("repeat__run", flat=True).first()
+    if run_id is not None:
+        fail_run(run_id=run_id, code="endpoint_refused", reason=reason)
+
+
+def _endpoint(lease: Lease) -> Endpoint | None:
+    return Endpoint.objects.filter(runs__repeats__shards__in=SHARDS.held_row(lease)).first()
+
+
+def _give_back(lease: Lease, reason: str) -> None:
+    try:
+        with SHARDS.locked(lease=lease, related=["repeat__run__endpoint"]) as shard:
+            let_go(shard, reason=reason, may_fail=False)
+    except LeaseLost:
+        return
+    run = shard.repeat.run
+    _pause(run.endpoint)
+    text = f"Endpoint {run.endpoint} failed too often in a row and rests; the run goes on by itself: {reason}"
+    history.note_once(run.pk, "endpoint_rests", text, level=Event.Level.WARNING)
+
+
+def _pause(endpoint: Endpoint) -> None:
+    """Queued shards of an endpoint wait until it has rested; those that somebody is claiming are seen to there."""
+    with transaction.atomic():
+        waiting = Shard.objects.claimable().filter(repeat__run__in=Run.objects.filter(endpoint=endpoint))
+        shard_ids = list(
+            waiting.select_for_update(of=("self",), skip_locked=True).order_by("pk").values_list("pk", flat=True)
+        )
+        until = Endpoint.objects.filter(pk=endpoint.pk).values("rests_until")
+        Shard.objects.filter(pk__in=shard_ids).update(next_at=Greatest(F("next_at"), Subquery(until)))

@@ -1,0 +1,324 @@
+"""Runs on a server of others: a real worker's loop calls it over real sockets."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.models.functions import Now
+
+from evalboard.core.profile import DEFAULT_PROFILES
+from runs.baselines import set_baseline
+from runs.catalogue import create_profile
+from runs.models import Baseline, Endpoint, EngineProcess, Response, Rotation, Run, Shard, Worker
+from runs.run import add_repeats, cancel_run, create_run, run_report
+from runs.suites import push_suite
+from runs.sweep import reconcile
+from runs.work import record_outcomes
+from tests import build
+from tests.scripted import Received, Reply, ScriptedServer, hang, ok, status
+from worker import shard_steps
+from worker.engines.base import Engine, EngineSpec
+from worker.runner import Runner
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PATIENCE_SECONDS = 120.0
+BACKEND = "X-Evalboard-Backend"
+
+
+def by(backend: str, **more: str) -> Reply:
+    return ok(headers={BACKEND: backend, **more})
+
+
+def no_engine(spec: EngineSpec) -> Engine:
+    raise AssertionError("no engine of ours has anything to do here")
+
+
+@pytest.fixture
+def server(settings: Any) -> Iterator[ScriptedServer]:
+    settings.ENDPOINT_HOSTS = frozenset({"127.0.0.1"})
+    settings.RESPONSE_SECONDS = 30.0
+    with ScriptedServer(by("a")) as started:
+        yield started
+
+
+@pytest.fixture
+def endpoint(server: ScriptedServer) -> Endpoint:
+    return Endpoint.objects.create(
+        slug="hosted",
+        engine=Endpoint.Engine.OPENAI,
+        model_repo="lab/paint-1b",
+        base_url=server.base_url,
+        dtype="",
+        line="paint",
+        max_model_len=None,
+    )
+
+
+@pytest.fixture
+def new_run(endpoint: Endpoint) -> Callable[..., Run]:
+    def create(n_cases: int = 100, *, under: str = "fast", **changes: Any) -> Run:
+        cases = [{"id": f"case-{n}", "prompt": f"Say {n}.", "target": "blue"} for n in range(n_cases)]
+        push_suite(document={"slug": "words", "title": "Words", "scorer": {"kind": "exact"}, "cases": cases})
+        create_profile(slug=under, title="", settings=DEFAULT_PROFILES[under]["settings"])
+        known = {"suite": "words", "endpoint": endpoint.slug, "profile": under, "repeats": 1}
+        return create_run(**{**known, **changes})
+
+    return create
+
+
+@pytest.fixture
+def new_runner() -> Iterator[Callable[..., Runner]]:
+    started: list[Runner] = []
+
+    def start(kind: str = "none") -> Runner:
+        started.append(Runner(pool="default", hardware={"kind": kind}, make_engine=no_engine))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.stop()
+        each.run_forever()  # which leaves, and closes what is open
+
+
+@pytest.fixture
+def runner(new_runner: Callable[..., Runner]) -> Runner:
+    return new_runner()
+
+
+def worked(runner: Runner, run: Run) -> Run:
+    """Work until the run has ended."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        runner.work()
+        run.refresh_from_db()
+        if run.is_terminal:
+            return run
+        time.sleep(0.05)
+    raise AssertionError(f"run {run.pk} is {run.status} after {PATIENCE_SECONDS} s: {run.failure}")
+
+
+def number(received: Received) -> int:
+    return int(received.prompt.removeprefix("Say ").removesuffix("."))
+
+
+def test_two_backends_are_two_buckets_with_scores_of_their_own(
+    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner
+) -> None:
+    server.script = lambda received: by("bf16-b" if number(received) < 7 else "fp16-a")
+    run = worked(runner, new_run())
+    assert run.status == Run.Status.FINISHED
+    report = run_report(run.pk)
+    shares = {bucket.share: bucket for bucket in report.buckets}
+    assert set(shares) == {0.93, 0.07}
+    assert report.bucket == shares[0.93].id
+    assert all(bucket.repeats[0].score is not None for bucket in report.buckets)
+    assert report.range is None
+    assert all(repeat.score is None for repeat in report.repeats)
+    codes = {warning.code for warning in report.warnings}
+    assert {"several_buckets", "reported"} <= codes
+    assert "imported" not in codes
+    assert report.pins.held is None
+    assert server.most_at_once > 1
+    stored = Response.objects.filter(repeat__run=run)
+    assert stored.exclude(call=None).count() == 100
+    assert set(stored.values_list("engine_process__bucket__batch_class", flat=True)) == {"observed"}
+    assert EngineProcess.objects.filter(stopped_at=None).count() == 0
+
+
+def test_a_run_that_is_asked_one_by_one_has_one_call_in_flight(
+    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner
+) -> None:
+    run = worked(runner, new_run(20, under="pinned"))
+    assert run.status == Run.Status.FINISHED
+    assert server.most_at_once == 1
+
+
+def test_another_backend_rotates_the_endpoint_and_expires_its_baseline(
+    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner
+) -> None:
+    first = worked(runner, new_run(20))
+    set_baseline(suite="words", run=first.pk, reason="It is good.", user=build.user())
+    again = worked(runner, new_run(20))
+    assert not Rotation.objects.exists()
+    server.script = by("b")
+    second = worked(runner, new_run(20))
+    rotation = Rotation.objects.get()
+    assert (rotation.run, rotation.before, rotation.after) == (
+        second,
+        again.bucket and again.bucket.fingerprint,
+        second.bucket and second.bucket.fingerprint,
+    )
+    assert Baseline.objects.get().rotation == rotation
+
+
+def test_a_backend_that_nobody_names_rotates_nothing(
+    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner
+) -> None:
+    server.script = ok(system_fingerprint=None)
+    first, second = worked(runner, new_run(12)), worked(runner, new_run(12))
+    assert first.bucket != second.bucket
+    server.script = by("a")
+    worked(runner, new_run(12))
+    server.script = ok(system_fingerprint=None)
+    worked(runner, new_run(12))
+    assert not Rotation.objects.exists()
+    assert "unknown_stack" in {warning.code for warning in run_report(second.pk).warnings}
+
+
+def test_a_refusal_ends_the_run_at_once_with_the_providers_words(
+    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner
+) -> None:
+    server.script = lambda received: by("a") if received.number <= 30 else status(401, words="The key has expired.")
+    run = worked(runner, new_run(100, under="pinned"))
+    assert run.status == Run.Status.FAILED
+    assert "The key has expired." in run.failure
+    assert len(server.requests) < 40
+    assert Response.objects.filter(repeat__run=run, error_code="").count() == 30
+    assert run.events.filter(code="endpoint_refused").count() == 1
+
+
+def test_an_endpoint_that_fails_rests_and_the_run_goes_on_by_itself(
+    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner, endpoint: Endpoint
+) -> None:
+    is_broken = threading.Event()
+    server.script = lambda received: (
+        status(503, {"Retry-After": "0"}, words="Overloaded.") if is_broken.is_set() else by("a")
+    )
+    is_broken.set()
+    run = new_run(24)
+    assert runner.claim_and_run()
+    endpoint.refresh_from_db()
+    assert endpoint.rests_until is not None
+    assert endpoint.n_failures >= 5
+    assert "Overloaded." in endpoint.rest_reason
+    run.refresh_from_db()
+    assert run.status == Run.Status.RUNNING
+    assert not runner.claim_and_run()  # every shard waits
+    assert {shard.n_crashes for shard in Shard.objects.all()} == {0}
+    assert Shard.objects.filter(next_at__lte=Now()).count() == 0
+    (told,) = run.events.filter(code="endpoint_rests")
+    assert "Overloaded." in told.text
+    assert "endpoint_rests" in {warning.code for warning in run_report(run.pk).warnings}
+    is_broken.clear()
+    _end_rest(endpoint)
+    worked(runner, run)
+    assert run.status == Run.Status.FINISHED
+    endpoint.refresh_from_db()
+    assert (endpoint.rests_until, endpoint.n_failures, endpoint.rest_reason) == (None, 0, "")
+
+
+def test_a_run_that_is_asked_for_while_its_endpoint_rests_waits_as_well(
+    new_run: Callable[..., Run], runner: Runner, endpoint: Endpoint, server: ScriptedServer
+) -> None:
+    Endpoint.objects.filter(pk=endpoint.pk).update(rests_until=Now() + timedelta(hours=1), rest_reason="It was down.")
+    new_run(12)
+    assert runner.claim_and_run()
+    assert not runner.claim_and_run()
+    assert not server.requests
+
+
+def test_a_worker_that_ends_between_two_batches_loses_nothing_and_doubles_nothing(
+    new_run: Callable[..., Run],
+    runner: Runner,
+    new_runner: Callable[..., Runner],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It ends at the worst moment: a batch is stored, and nothing else is."""
+    n_stored = 0
+
+    def store(**outcome: Any) -> int:
+        nonlocal n_stored
+        n_stored += 1
+        stored = record_outcomes(**outcome)
+        if n_stored == 3:
+            raise SystemExit
+        return stored
+
+    monkeypatch.setattr(shard_steps, "record_outcomes", store)
+    run = new_run(40, under="pinned")
+    with pytest.raises(SystemExit):
+        runner.work()
+    monkeypatch.undo()
+    n_before = Response.objects.filter(repeat__run=run).count()
+    assert 0 < n_before < 40
+    Shard.objects.filter(status=Shard.Status.RUNNING).update(lease_until=Now() - timedelta(seconds=1))
+    Worker.objects.update(stopped_at=Now())
+    assert reconcile() == 1
+    assert worked(new_runner(), run).status == Run.Status.FINISHED
+    assert Response.objects.filter(repeat__run=run).count() == 40
+    assert sum(Shard.objects.filter(repeat__run=run).values_list("n_done", flat=True)) == 40
+
+
+def test_answers_out_of_a_gateways_cache_are_marked_and_no_draws(
+    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner
+) -> None:
+    server.script = lambda received: by("a", **{"x-litellm-cache-key": "k"}) if number(received) == 5 else by("a")
+    run = worked(runner, new_run(100))
+    assert run.status == Run.Status.FINISHED  # 99 of 100 are draws
+    assert list(Response.objects.filter(marks__gt=0).values_list("case_index", flat=True)) == [5]
+    (repeat,) = run_report(run.pk).repeats
+    assert repeat.n_left_out == 1
+
+
+def test_a_worker_without_an_engine_leaves_our_own_endpoints_to_others(
+    new_run: Callable[..., Run], runner: Runner, settings: Any
+) -> None:
+    remote = new_run(12)
+    path = str(settings.MODEL_ROOTS[0] / "paint-1b")
+    own = Endpoint.objects.create(slug="own", model_path=path, dtype="float32", line="paint")
+    Run.objects.filter(pk=remote.pk).update(endpoint=own)  # of the queue's oldest shards none can be taken
+    second = create_run(suite="words", endpoint="hosted", profile="fast", repeats=1)
+    worked(runner, second)
+    assert second.status == Run.Status.FINISHED
+    assert Run.objects.get(pk=remote.pk).status == Run.Status.QUEUED
+
+
+def test_cancelling_reaches_the_calls(
+    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner, settings: Any
+) -> None:
+    settings.HEARTBEAT_SECONDS = 0.1
+    server.script = hang()
+    run = new_run(12)
+
+    def cancel() -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not server.requests and time.monotonic() < deadline:
+            time.sleep(0.02)
+        cancel_run(run_id=run.pk)
+        connection.close()
+
+    canceller = threading.Thread(target=cancel)
+    canceller.start()
+    began = time.monotonic()
+    worked(runner, run)
+    canceller.join()
+    assert run.status == Run.Status.CANCELLED
+    assert time.monotonic() - began < settings.RESPONSE_SECONDS
+    server.script = by("a")  # the client that was called off serves the next run
+    assert worked(runner, new_run(12)).status == Run.Status.FINISHED
+
+
+def test_the_warm_engine_is_let_be(new_run: Callable[..., Run], new_runner: Callable[..., Runner]) -> None:
+    assert worked(new_runner("cpu"), new_run(12)).status == Run.Status.FINISHED
+
+
+def test_further_repeats_are_called_like_the_first_ones(
+    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner
+) -> None:
+    run = worked(runner, new_run(20))
+    add_repeats(run_id=run.pk, n=2)
+    assert worked(runner, run).status == Run.Status.FINISHED
+    assert run.repeats.count() == 3
+    assert Response.objects.filter(repeat__run=run).count() == 60
+    assert EngineProcess.objects.filter(repeats__run=run).distinct().count() == 1
+
+
+def _end_rest(endpoint: Endpoint) -> None:
+    """As if the time had passed."""
+    Endpoint.objects.filter(pk=endpoint.pk).update(rests_until=Now() - timedelta(seconds=1))
+    Shard.objects.filter(status=Shard.Status.QUEUED).update(next_at=Now())

@@ -1,0 +1,92 @@
+"""The clients by which a worker calls servers of others: each is open between two pieces of work on its endpoint."""
+
+from collections.abc import Callable, Generator, Iterable
+from contextlib import suppress
+from typing import Protocol
+
+from django.conf import settings
+
+from evalboard.core.digest import digest_json
+from runs.models import Endpoint
+from runs.work import CallOutcome
+from worker.engines.base import DecodeRequest
+
+MAX_OPEN = 4  # endpoints that a worker goes to and fro between
+
+
+class Client(Protocol):
+    """What makes the calls to one endpoint. Every method but `abort` belongs to one thread."""
+
+    @property
+    def n_failures(self) -> int:
+        """Calls that failed in a row up to now."""
+
+    def open(self) -> None:
+        """Read the secret and check the address. Raises EndpointRefused."""
+
+    def decode(self, requests: Iterable[DecodeRequest]) -> Generator[CallOutcome, None, None]:
+        """Yield what each request came to as it ends; after `abort` it ends early.
+
+        Raises EndpointRefused or EndpointRests; what was yielded before stands.
+        """
+
+    def abort(self) -> None:
+        """Make a decode that is under way end early; another one may follow. Callable from any thread."""
+
+    def stop(self) -> None:
+        """Close all connections; harmless when there are none."""
+
+
+class Calls:
+    """The open clients of a worker, the one that was used last at the end."""
+
+    def __init__(self, make_client: Callable[..., Client]) -> None:
+        self._make_client = make_client
+        self._open: dict[tuple[int, str], Client] = {}
+        self._current: Client | None = None
+
+    def open_for(self, endpoint: Endpoint, *, concurrency: int) -> Client:
+        """Return the endpoint's client, opened where none is. Raises EndpointRefused.
+
+        concurrency: calls in flight at most.
+        """
+        key = endpoint.pk, _digest(endpoint, concurrency)
+        for other in [one for one in self._open if one[0] == endpoint.pk and one != key]:
+            self._close(other)  # the endpoint was changed since
+        client = self._open.pop(key, None)
+        if client is None:
+            client = self._make_client(endpoint, response_seconds=settings.RESPONSE_SECONDS, concurrency=concurrency)
+            client.open()
+        self._open[key] = self._current = client
+        for oldest in list(self._open)[:-MAX_OPEN]:
+            self._close(oldest)
+        return client
+
+    def n_failures(self, endpoint: Endpoint) -> int:
+        """Return how many calls to an endpoint failed in a row; 0 where none of its clients is open."""
+        return max((client.n_failures for key, client in self._open.items() if key[0] == endpoint.pk), default=0)
+
+    def discard(self, client: Client) -> None:
+        """Close a client, so that the next piece of work has another one."""
+        for key in [key for key, one in self._open.items() if one is client]:
+            self._close(key)
+
+    def abort(self) -> None:
+        """Call off the calls that are under way; callable from another thread."""
+        client = self._current  # read once: the other thread may let it go meanwhile
+        if client is not None:
+            client.abort()
+
+    def close(self) -> None:
+        for key in list(self._open):
+            self._close(key)
+
+    def _close(self, key: tuple[int, str]) -> None:
+        with suppress(OSError):
+            self._open.pop(key).stop()
+
+
+def _digest(endpoint: Endpoint, concurrency: int) -> str:
+    """What a client is made of: an endpoint that was changed gets another one."""
+    fields = ("base_url", "api", "auth", "headers", "extra_body", "model_repo")
+    return digest_json({name: getattr(endpoint, name) for name in fields} | {"concurrency": concurrency})

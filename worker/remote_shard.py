@@ -1,0 +1,90 @@
+"""A shard of an endpoint that others run: its cases are called, and what comes back is stored as it comes."""
+
+import time
+from contextlib import closing
+from functools import partial
+
+from evalboard.core.profile import parse_profile
+from runs.served import LiveServing
+from runs.work import (
+    Answered,
+    Lease,
+    ShardWork,
+    end_rest,
+    fail_refused,
+    finish_shard,
+    record_pace,
+    rest_endpoint,
+    wait_for_endpoint,
+)
+from worker.engines.base import DecodeRequest, EndpointRefused, EndpointRests
+from worker.heartbeat import Heartbeat
+from worker.jobs import Station, make_request
+from worker.shard_steps import Recorder, end_if_cancelled
+
+
+class RemoteShards:
+    """Works on shards that need no engine: the one that is warm stays so."""
+
+    def __init__(self, station: Station) -> None:
+        self._station = station
+        self._serving: LiveServing | None = None
+
+    def work(self, lease: Lease, work: ShardWork, heartbeat: Heartbeat) -> None:
+        """Call what is left of a shard and end it, or end its run where the endpoint refuses it. Raises LeaseLost."""
+        if wait_for_endpoint(lease=lease):
+            return
+        requests = _requests(work)
+        began = time.monotonic()
+        try:
+            has_answer = self._call(work, requests, heartbeat)
+        except EndpointRefused as refusal:
+            if not end_if_cancelled(self._station, lease, heartbeat):
+                heartbeat.persist(partial(fail_refused, lease=lease, reason=refusal.detail))
+            return
+        except EndpointRests as rest:
+            if not end_if_cancelled(self._station, lease, heartbeat):
+                n_failures = self._station.calls.n_failures(work.serving.endpoint)
+                step = partial(rest_endpoint, reason=rest.detail, seconds=rest.seconds, n_failures=n_failures)
+                heartbeat.persist(partial(step, lease=lease))
+            return
+        if not end_if_cancelled(self._station, lease, heartbeat):
+            heartbeat.persist(partial(finish_shard, lease=lease))
+            if has_answer:
+                end_rest(endpoint_id=work.serving.endpoint.pk)
+            record_pace(worker=self._station.worker, n_responses=len(requests), seconds=time.monotonic() - began)
+
+    def _call(self, work: ShardWork, requests: list[DecodeRequest], heartbeat: Heartbeat) -> bool:
+        """Store what each call came to; whether any was answered. Raises EndpointRefused or EndpointRests."""
+        calls, endpoint = self._station.calls, work.serving.endpoint
+        is_alone = parse_profile(work.serving.profile_settings).batch_class == "alone"
+        serving = self._serving_of(work.run_id)
+        recorder = Recorder(heartbeat=heartbeat, serving=serving)
+        client = calls.open_for(endpoint, concurrency=1 if is_alone else endpoint.concurrency)
+        has_answer = False
+        try:
+            with closing(client.decode(requests)) as outcomes:
+                for outcome in outcomes:
+                    recorder.add(outcome)
+                    has_answer = has_answer or isinstance(outcome, Answered)
+                    if self._station.must_end(heartbeat):
+                        break  # where the abort came before the calls had begun
+        except EndpointRefused:
+            calls.discard(client)
+            raise
+        finally:
+            recorder.flush()
+            serving.close()
+        return has_answer
+
+    def _serving_of(self, run_id: int) -> LiveServing:
+        if self._serving is None or self._serving.run_id != run_id:
+            self._serving = LiveServing(worker=self._station.worker, run_id=run_id)
+        return self._serving
+
+
+def _requests(work: ShardWork) -> list[DecodeRequest]:
+    serving = work.serving
+    sampling = parse_profile(serving.profile_settings).sampling
+    complete = {**sampling, "max_tokens": serving.max_tokens, "stop": list(serving.stop)}
+    return [make_request(case, complete) for case in work.cases if not case.is_done]
