@@ -1,13 +1,36 @@
 """The pages of probes in a real browser: what is drawn fits and has no barrier, and a probe is followed to its end."""
 
+from dataclasses import replace
+from itertools import count
+
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+from runs.models import Endpoint, Probe
 from tests import probes
+from tests.capability import EVERYTHING, answer_calls
 
 pytestmark = pytest.mark.browser
 SERIOUS = ("serious", "critical")
+
+
+def ask_others() -> list[Probe]:
+    """Probes of servers of others: a gateway's capabilities and around it, and who answered among sixty calls."""
+    probes.remote("litellm", bypass=Endpoint.objects.get(slug=probes.remote("vllm-a")))
+    through = probes.ask("capability", on="litellm")
+    refused = (
+        "Unknown parameter: 'min_p'. This server takes the parameters that its documentation names, and no others."
+    )
+    for how in ({"honours": EVERYTHING - {"seed"}, "refuses": {"min_p": refused}, "largest": 5}, {}):
+        scripted = iter(answer_calls(**how))
+        probes.served_by_others(lambda call, scripted=scripted: replace(next(scripted), round=call.round))
+    routing = probes.ask("routing", on=probes.remote("hosted"))
+    names = count()
+    probes.served_by_others(
+        lambda call: replace(call, text="Tuesday", backend=f"http://gpu-{next(names) % 2}.internal:8000/v1/chat")
+    )
+    return [through, *Probe.objects.filter(bypass_of=through), routing]
 
 
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
@@ -22,6 +45,7 @@ def test_every_page_of_probes_is_quiet_fits_and_has_no_serious_barrier(stage, wa
         probes.served(probes.listing(logprob, -1.5, -2.5))
     asked += [canary, probes.ask("routing")]
     probes.served(probes.alike)
+    asked += ask_others()
     watched = watch(theme=theme, width=width)
     barriers = []
     for address in ["/probes/", *(f"/probes/{probe.pk}/?against={asked[1].pk}" for probe in asked)]:
