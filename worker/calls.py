@@ -45,17 +45,19 @@ class Calls:
         self._open: dict[tuple[int, str], Client] = {}
         self._current: Client | None = None
 
-    def open_for(self, endpoint: Endpoint, *, concurrency: int) -> Client:
+    def open_for(self, endpoint: Endpoint, *, concurrency: int, learns: bool = True) -> Client:
         """Return the endpoint's client, opened where none is. Raises EndpointRefused.
 
-        concurrency: calls in flight at most.
+        concurrency: calls in flight at most. learns: what the server refuses by name is left out from then on.
         """
-        key = endpoint.pk, _digest(endpoint, concurrency)
+        key = endpoint.pk, _digest(endpoint, concurrency, learns=learns)
         for other in [one for one in self._open if one[0] == endpoint.pk and one != key]:
             self._close(other)  # the endpoint was changed since
         client = self._open.pop(key, None)
         if client is None:
-            client = self._make_client(endpoint, response_seconds=settings.RESPONSE_SECONDS, concurrency=concurrency)
+            client = self._make_client(
+                endpoint, response_seconds=settings.RESPONSE_SECONDS, concurrency=concurrency, learns=learns
+            )
             client.open()
         self._open[key] = self._current = client
         for oldest in list(self._open)[:-MAX_OPEN]:
@@ -86,7 +88,9 @@ class Calls:
             self._open.pop(key).stop()
 
 
-def _digest(endpoint: Endpoint, concurrency: int) -> str:
+def _digest(endpoint: Endpoint, concurrency: int, *, learns: bool) -> str:
     """What a client is made of: an endpoint that was changed gets another one."""
     fields = ("base_url", "api", "auth", "headers", "extra_body", "model_repo")
-    return digest_json({name: getattr(endpoint, name) for name in fields} | {"concurrency": concurrency})
+    return digest_json(
+        {name: getattr(endpoint, name) for name in fields} | {"concurrency": concurrency, "learns": learns}
+    )

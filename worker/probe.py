@@ -14,6 +14,7 @@ from runs.work import Beat, Lease, others_work
 from worker.engines.base import DecodeRequest, EngineFailure
 from worker.heartbeat import Heartbeat
 from worker.jobs import Station, describe_failure
+from worker.remote_probe import RemoteProbes
 from worker.session import Opened
 
 LEFT_OUT = "engine_error: The engine left the call out."
@@ -25,6 +26,7 @@ class ProbeJob:
     def __init__(self, station: Station) -> None:
         self._station = station
         self._session = station.session
+        self._remote = RemoteProbes(station)
 
     def claim(self) -> Lease | None:
         return claim_probe(worker=self._station.worker, left_alone=self._station.left_alone("probe"))
@@ -44,6 +46,9 @@ class ProbeJob:
     def work(self, lease: Lease, heartbeat: Heartbeat) -> None:
         """Ask what is left of a probe, or leave it to others."""
         work = probe_work(lease.id, worker_id=self._station.worker.pk)
+        if work.serving.endpoint.is_remote:
+            self._remote.work(lease, work, heartbeat)
+            return
         refusal = self._station.find_refusal(work.serving)
         if refusal is not None:
             PROBES.refuse(lease=lease, reason=refusal)

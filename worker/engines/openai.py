@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 
@@ -51,6 +52,7 @@ class OpenAIEngine:
     """Calls one server of others. Every method but `abort` belongs to one thread.
 
     `n_failures`: failed tries in a row, from the endpoint's own number on; whoever stores answers stores it.
+    learns: a parameter that the server refuses by name is left out of the calls that follow; else such a call fails.
     randomness, sleep: for tests; `sleep` takes seconds in place of a wait that `abort` ends.
     """
 
@@ -60,12 +62,14 @@ class OpenAIEngine:
         *,
         response_seconds: float,
         concurrency: int,
+        learns: bool = True,
         randomness: random.Random | None = None,
         sleep: Callable[[float], None] | None = None,
     ) -> None:
         self._endpoint = endpoint
         self._response_seconds = response_seconds
         self._concurrency = max(concurrency, 1)
+        self._learns = learns
         self._randomness = randomness or random.Random()  # noqa: S311  of waits, not of secrets
         self._sleep = sleep
         self._circuit = Circuit(endpoint.n_failures)
@@ -225,6 +229,9 @@ class OpenAIEngine:
         """Take up what a refusal says of the parameters; False where it says nothing of them."""
         with self._dialect_lock:
             learnt = learn(self._dialect, built, words)
+            if learnt is not None and not self._learns:
+                is_renamed = learnt.is_completion_limit and not self._dialect.is_completion_limit
+                learnt = replace(learnt, refused=frozenset()) if is_renamed else None
             if learnt is not None:
                 self._dialect = learnt
                 logger.info("The endpoint %s does not take all parameters: %s", self._endpoint, learnt)

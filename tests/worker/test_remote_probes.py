@@ -1,0 +1,268 @@
+"""Probes of servers of others: a real worker's loop calls scripted servers over real sockets, and a gateway of them."""
+
+import itertools
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from typing import Any
+
+import httpx
+import pytest
+from django.db.models.functions import Now
+
+from runs.models import Endpoint, Probe
+from runs.probes import create_probe
+from runs.probes.read import probe_calls, probe_detail
+from tests import build
+from tests.scripted import Received, Reply, Script, ScriptedServer, ok, refusing, status
+from tests.scripted_answers import EVERYTHING, Answerer
+from worker.engines.base import Engine, EngineSpec
+from worker.runner import Runner
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PATIENCE_SECONDS = 120.0
+BACKEND = "X-Evalboard-Backend"
+EXTRAS = ("top_k", "min_p", "repetition_penalty", "min_tokens", "ignore_eos")
+SEEDS = {"prompts": 3, "calls_per_group": 4}
+
+
+class Heeding(Answerer):
+    """Answers that heed vLLM's parameters too; a question for one word is answered in one."""
+
+    def answer(self, path: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        changed = dict(request)
+        if request.get("top_k") == 1 or request.get("min_p") == 1:
+            changed["temperature"] = 0.0
+        if request.get("repetition_penalty", 1) > 1:
+            changed["messages"] = [*request["messages"], {"role": "user", "content": "otherwise"}]
+        goes_on = bool(request.get("min_tokens") or request.get("ignore_eos"))
+        self.n_tokens = 30 if goes_on or "one word" not in str(request["messages"]) else 1
+        return super().answer(path, changed)
+
+
+Start = Callable[..., ScriptedServer]
+
+
+@pytest.fixture
+def start(settings: Any) -> Iterator[Start]:
+    """Start a scripted server, and store an endpoint at it."""
+    settings.ENDPOINT_HOSTS = frozenset({"127.0.0.1"})
+    settings.RESPONSE_SECONDS = 30.0
+    build.profile("pinned")
+    build.profile("fast")
+    with ExitStack() as servers:
+
+        def begin(
+            script: Script | None = None, *, slug: str = "hosted", answerer: Answerer | None = None, **fields: Any
+        ) -> ScriptedServer:
+            server = servers.enter_context(ScriptedServer(script, answerer=answerer or Heeding()))
+            known = {"engine": "openai", "model_repo": "lab/paint-1b", "dtype": "", "line": "paint"}
+            Endpoint.objects.create(slug=slug, base_url=server.base_url, max_model_len=None, **known, **fields)
+            return server
+
+        yield begin
+
+
+def no_engine(spec: EngineSpec) -> Engine:
+    raise AssertionError("no engine of ours has anything to do here")
+
+
+@pytest.fixture
+def runner() -> Iterator[Runner]:
+    working = Runner(pool="default", hardware={"kind": "none"}, make_engine=no_engine)
+    yield working
+    working.stop()
+    working.run_forever()  # which closes what is open, and leaves
+
+
+def worked(runner: Runner, probe: Probe) -> Probe:
+    """Work until the probe has ended."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        runner.work()
+        probe.refresh_from_db()
+        if probe.status in ("finished", "failed"):
+            return probe
+        time.sleep(0.05)
+    raise AssertionError(f"probe {probe.pk} is {probe.status} after {PATIENCE_SECONDS} s: {probe.error}")
+
+
+def ask(kind: str, *, on: str = "hosted", **parameters: Any) -> Probe:
+    return create_probe(endpoint=on, kind=kind, parameters=parameters)
+
+
+def states(probe: Probe) -> dict[str, str]:
+    assert probe.finding is not None, probe.error
+    return {row["parameter"]: row["state"] for row in probe.finding["numbers"]["rows"]}
+
+
+def forwarding(
+    to: ScriptedServer, *, without: tuple[str, ...] = (), headers: Mapping[str, str] | None = None
+) -> Script:
+    """A gateway's script: a call goes on to another server without some of its parameters, and 200 comes back."""
+
+    def script(received: Received) -> Reply:
+        body = {name: value for name, value in received.body.items() if name not in without}
+        answer = httpx.post(f"{to.origin}{received.path}", json=body, timeout=60)
+        return Reply(answer.json(), status=answer.status_code, headers=headers or {})
+
+    return script
+
+
+def test_a_server_that_honours_everything_has_nothing_in_its_table_but_that(start: Start, runner: Runner) -> None:
+    server = start(answerer=Heeding(is_vllm=True))
+    probe = worked(runner, ask("capability"))
+    assert set(states(probe).values()) == {"honoured"}, probe.finding
+    assert (probe.finding["state"], len(server.requests)) == ("checked", 12)
+    assert all("profile" not in request.body and "presence_penalty" not in request.body for request in server.requests)
+
+
+@pytest.mark.parametrize("name", sorted(EVERYTHING))
+def test_what_a_server_ignores_is_seen(start: Start, runner: Runner, name: str) -> None:
+    start(answerer=Heeding(honours=EVERYTHING - {name}))
+    probe = worked(runner, ask("capability"))
+    assert (states(probe)[name], probe.finding["state"]) == ("ignored", "ignores"), probe.finding
+
+
+def test_what_a_server_of_openais_parameters_ignores_of_vllms_is_seen(start: Start, runner: Runner) -> None:
+    start(answerer=Answerer(fingerprint=None))
+    found_states = states(worked(runner, ask("capability")))
+    assert {name: found_states[name] for name in EXTRAS} == {
+        "top_k": "ignored",
+        "min_p": "ignored",
+        "repetition_penalty": "ignored",
+        "min_tokens": "ignored",
+        "ignore_eos": "ignored",
+    }
+    assert (found_states["system_fingerprint"], found_states["token_ids"]) == ("ignored", "ignored")
+
+
+@pytest.mark.parametrize("name", ["seed", "stop", "logprobs", *EXTRAS])
+def test_what_a_server_refuses_is_told_in_its_words(start: Start, runner: Runner, name: str) -> None:
+    start(refusing(name))
+    probe = worked(runner, ask("capability"))
+    [row] = [row for row in probe.finding["numbers"]["rows"] if row["parameter"] == name]
+    assert row["state"] == "refused", probe.finding
+    assert f"Unknown parameter: '{name}'." in row["detail"]["words"]
+
+
+def test_a_limit_by_another_name_is_no_refusal(start: Start, runner: Runner) -> None:
+    start(refusing("max_tokens"))
+    assert states(worked(runner, ask("capability")))["max_tokens"] == "honoured"
+
+
+def test_the_largest_number_of_logprobs_is_found(start: Start, runner: Runner) -> None:
+    def script(received: Received) -> Reply:
+        is_many = received.body.get("top_logprobs", 0) > 5
+        return status(400, words="top_logprobs must be at most 5.", param="top_logprobs") if is_many else ok()
+
+    start(script)
+    probe = worked(runner, ask("capability"))
+    [row] = [row for row in probe.finding["numbers"]["rows"] if row["parameter"] == "logprobs"]
+    assert (row["state"], row["detail"]["given"]) == ("honoured", 5)
+    assert "must be at most 5" in row["detail"]["words"]
+
+
+def test_a_gateway_that_strips_the_seed_is_the_hop_that_drops_it(start: Start, runner: Runner) -> None:
+    server = start(slug="vllm-a")
+    direct = Endpoint.objects.get(slug="vllm-a")
+    start(forwarding(server, without=("seed",)), slug="litellm", bypass=direct)
+    check = ask("capability", on="litellm")
+    through = ask("seed", on="litellm", **SEEDS)
+    for probe in (through, check, *Probe.objects.exclude(bypass_of=None)):
+        worked(runner, probe)
+    assert (through.finding["state"], through.finding["numbers"]["compared"]) == ("ignored", "character")
+    hop = probe_detail(through.pk).hop
+    assert hop.sentence == "Honoured at vllm-a, ignored through litellm: the gateway drops it."
+    assert (
+        probe_detail(check.pk).hop.sentence
+        == "Honoured at vllm-a, ignored through litellm: seed: the gateway drops it."
+    )
+    assert {state for name, state in states(check).items() if name not in ("seed", "token_ids")} == {"honoured"}
+
+
+def test_a_server_that_refuses_seeds_is_not_said_to_ignore_them(start: Start, runner: Runner) -> None:
+    start(refusing("seed"))
+    probe = worked(runner, ask("seed", **SEEDS))
+    assert probe.finding["state"] == "incomplete"
+    assert "The server refuses a seed" in probe.finding["sentence"]
+
+
+def test_routing_counts_who_answered_among_sixty_calls(start: Start, runner: Runner) -> None:
+    numbers = itertools.count()
+    start(lambda received: ok(headers={BACKEND: "b" if next(numbers) % 15 == 14 else "a"}))
+    probe = worked(runner, ask("routing"))
+    assert probe.finding["sentence"].startswith("2 backends answer: a 56, b 4 of 60 answers.")
+    assert probe_detail(probe.pk).progress.n_done == 60
+
+
+def test_routing_of_one_backend_has_its_certificate(start: Start, runner: Runner) -> None:
+    start(lambda received: ok(headers={BACKEND: "a"}))
+    sentence = worked(runner, ask("routing")).finding["sentence"]
+    assert (
+        "60 answers came from a. They rule out a second one with more than 4.9 % of the calls, 95 % sure." in sentence
+    )
+
+
+def test_answers_of_a_cache_are_left_out_and_shown(start: Start, runner: Runner) -> None:
+    numbers = itertools.count()
+    start(lambda received: ok(headers={BACKEND: "a"} | ({"x-litellm-cache-key": "k"} if next(numbers) < 5 else {})))
+    probe = worked(runner, ask("routing", calls=20))
+    assert (probe.finding["state"], probe.finding["numbers"]["n_marked"]) == ("one", 5)
+    assert "5 answers came from a cache" in probe.finding["sentence"]
+    assert sum(call.marks == ("cached",) for call in probe_calls(probe.pk)) == 5
+
+
+def test_copies_and_load_are_in_flight_together_and_no_more_than_the_endpoint_takes(
+    start: Start, runner: Runner
+) -> None:
+    server = start(lambda received: ok(seconds=0.02), concurrency=4)
+    probe = worked(runner, ask("batch", prompts=1, copies=12, load=4, max_tokens=4))
+    assert probe.finding["state"] == "invariant"
+    assert "is its own business, and not known" in probe.finding["sentence"]
+    assert 2 <= server.most_at_once <= 4
+
+
+def test_a_canary_by_texts_has_too_few_before_it(start: Start, runner: Runner) -> None:
+    start()
+    probe = worked(runner, ask("canary", prompts=3))
+    assert (probe.finding["state"], probe.finding["numbers"]["n_values"]) == ("too_few", 15)
+    assert all(isinstance(token, str) for call in probe.answers for token, _ in call["top"])
+
+
+def test_an_endpoint_that_refuses_the_key_fails_the_probe_with_its_words(start: Start, runner: Runner) -> None:
+    server = start(status(401, words="Incorrect API key provided."))
+    probe = worked(runner, ask("capability"))
+    assert (probe.status, probe.finding, probe.attempt) == ("failed", None, 1)
+    assert "Incorrect API key provided." in probe.error
+    assert len(server.requests) <= 2
+
+
+def test_an_endpoint_that_rests_has_its_probe_wait_and_go_on(start: Start, runner: Runner) -> None:
+    server = start(lambda received: status(503) if received.number <= 6 else ok())
+    probe = ask("routing", calls=3)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not Endpoint.objects.filter(rests_until__gt=Now()).exists() and time.monotonic() < deadline:
+        runner.work()
+    probe.refresh_from_db()
+    assert (probe.status, probe.owner_id) == ("queued", None)
+    assert "503" in probe.error
+    while probe.status != "finished" and time.monotonic() < deadline:
+        Endpoint.objects.update(rests_until=Now())
+        Probe.objects.filter(pk=probe.pk, status="queued").update(next_at=Now())
+        runner.work()
+        probe.refresh_from_db()
+    assert (probe.status, probe_detail(probe.pk).progress.n_done) == ("finished", 3)
+    assert Endpoint.objects.get().n_failures == 0
+    assert len(server.requests) >= 8  # a call of which four tries failed is one without an answer
+
+
+def test_a_worker_without_an_engine_leaves_the_probes_of_engines_alone(start: Start, runner: Runner) -> None:
+    start()
+    build.endpoint("local")
+    build.worker("with an engine")
+    ours = ask("canary", on="local", prompts=1)
+    worked(runner, ask("canary", prompts=1))
+    ours.refresh_from_db()
+    assert (ours.status, ours.attempt) == ("queued", 0)

@@ -1,0 +1,134 @@
+"""Asks a server of others what a probe has planned: no engine, but calls, each of which says who answered it."""
+
+import math
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from evalboard.core.probe_kinds import ProbeKind
+from evalboard.core.probes import ProbeCall, choose_sampling, select_needed_calls
+from evalboard.core.profile import parse_profile
+from evalboard.core.trace import Failed
+from runs.importers.records import LoggedPositions, LoggedResponse
+from runs.probes import ProbeWork, fail_probe, finish_probe, let_probe_rest, record_calls
+from runs.work import Answered, CallOutcome, Lease, end_rest
+from worker.calls import Client
+from worker.engines.base import DecodeRequest, EndpointRefused, EndpointRests
+from worker.heartbeat import Heartbeat
+from worker.jobs import Station
+
+LEFT_OUT = "call_failed: The call was left out."
+NO_SEED = "call_refused: The server refuses a seed, so that the call went without one."
+ADDRESS = "base_url"  # from which every answer is the same, whoever gave it
+
+
+class RemoteProbes:
+    """Works on probes that need no engine: the one that is warm stays so."""
+
+    def __init__(self, station: Station) -> None:
+        self._station = station
+
+    def work(self, lease: Lease, work: ProbeWork, heartbeat: Heartbeat) -> None:
+        """Ask what is left of a probe. Raises LeaseLost, and Interrupted where the work must end."""
+        endpoint = work.serving.endpoint
+        self._station.note(f"Probes endpoint {endpoint.slug} ({work.kind}).")
+        try:
+            self._ask(lease, work, heartbeat)
+        except EndpointRefused as refusal:
+            self._station.check(heartbeat)
+            heartbeat.persist(partial(fail_probe, lease=lease, reason=refusal.detail))
+        except EndpointRests as rest:
+            self._station.check(heartbeat)
+            n_failures = self._station.calls.n_failures(endpoint)
+            step = partial(let_probe_rest, reason=rest.detail, seconds=rest.seconds, n_failures=n_failures)
+            heartbeat.persist(partial(step, lease=lease))
+        else:
+            heartbeat.persist(partial(finish_probe, lease=lease))
+        self._station.note("")
+
+    def _ask(self, lease: Lease, work: ProbeWork, heartbeat: Heartbeat) -> None:
+        """Store the answers round by round. Raises EndpointRefused or EndpointRests."""
+        calls, endpoint = self._station.calls, work.serving.endpoint
+        is_check = work.kind == ProbeKind.CAPABILITY
+        is_alone = parse_profile(work.serving.profile_settings).batch_class == "alone"
+        answered = list(work.answered)
+        client = calls.open_for(endpoint, concurrency=1 if is_alone else endpoint.concurrency, learns=not is_check)
+        try:
+            for planned in work.rounds:
+                wanted = select_needed_calls(planned, answered) if is_check else list(planned)
+                answers = _answers(client, work, wanted, answered, worker=self._station.worker.pk)
+                self._station.check(heartbeat)
+                heartbeat.persist(partial(record_calls, lease=lease, calls=answers))
+                answered += answers
+        except EndpointRefused:
+            calls.discard(client)
+            raise
+        if not all(call.error for call in answered):
+            end_rest(endpoint_id=endpoint.pk)
+
+
+def _answers(
+    client: Client, work: ProbeWork, wanted: Sequence[ProbeCall], answered: Sequence[ProbeCall], *, worker: int
+) -> list[ProbeCall]:
+    requests = [_request(place, call, work, answered) for place, call in enumerate(wanted)]
+    with closing(client.decode(requests)) as outcomes:
+        by_place = {outcome.case_index: outcome for outcome in outcomes}
+    called = [replace(call, worker=worker, is_remote=True) for call in wanted]
+    return [_with_answer(call, by_place.get(place), kind=work.kind) for place, call in enumerate(called)]
+
+
+def _request(place: int, call: ProbeCall, work: ProbeWork, answered: Sequence[ProbeCall]) -> DecodeRequest:
+    # A capability check says by itself all that it asks; what is neutral in a profile would be asked as well.
+    from_profile = {} if work.kind == ProbeKind.CAPABILITY else parse_profile(work.serving.profile_settings).sampling
+    sampling: dict[str, Any] = {
+        **from_profile,
+        **choose_sampling(work.kind, work.parameters, call.group, answered),
+    }
+    sampling.pop("reasoning_tags", None)
+    if call.seed is not None:
+        sampling["seed"] = call.seed
+    return DecodeRequest(case_index=place, messages=work.prompts[call.prompt], sampling=sampling)
+
+
+def _with_answer(call: ProbeCall, outcome: CallOutcome | None, *, kind: str) -> ProbeCall:
+    if isinstance(outcome, Failed):
+        return replace(call, error=f"{outcome.code}: {outcome.detail}")
+    if not isinstance(outcome, Answered):
+        return replace(call, error=LEFT_OUT)
+    response, facts = outcome.response, outcome.call
+    if response.error:
+        return replace(call, error=f"no_answer: {response.error}")
+    if kind == ProbeKind.SEED and call.seed is not None and "seed" in facts.left_out:
+        return replace(call, error=NO_SEED)
+    positions, served_by = response.positions, response.served_by
+    retried = ("retried",) if facts.n_tries > 1 else ()
+    return replace(
+        call,
+        token_ids=tuple(positions.token_ids.tolist()) if positions and positions.has_ids else (),
+        text=_whole_text(response),
+        finish_reason=response.finish_reason,
+        top=_top(positions) if positions else (),
+        backend="" if served_by.key_from == ADDRESS else served_by.key,
+        system_fingerprint=served_by.system_fingerprint,
+        n_tokens=facts.n_tokens,
+        n_prompt_tokens=facts.n_prompt_tokens,
+        left_out=facts.left_out,
+        marks=tuple(dict.fromkeys((*response.flags, *retried))),
+    )
+
+
+def _whole_text(response: LoggedResponse) -> str:
+    """A probe reads whole responses: what a model thinks is part of what it was asked for."""
+    return f"{response.reasoning or ''}{response.text}"
+
+
+def _top(positions: LoggedPositions) -> tuple[tuple[str, float], ...]:
+    """The alternatives of the first position, by their text, whose logprob is a number; JSON has no others."""
+    alternatives = positions[0].alternatives
+    return tuple(
+        (token.decode("utf-8", "backslashreplace"), logprob)
+        for token, logprob in alternatives
+        if math.isfinite(logprob)
+    )
