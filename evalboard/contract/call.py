@@ -14,7 +14,7 @@ class CallFacts(Contract):
     status: Annotated[Number | None, says(description="of HTTP; null where no answer came")]
     response_id: Annotated[str, says(description="the body's `id`")]
     request_id: Annotated[str, says(description="of the header `x-request-id`")]
-    seed_echoed: Annotated[Number | None, says(description="where the body has one")]
+    seed_echoed: Annotated[Count | None, says(description="where the body has one")]
     system_fingerprint: str
     backend: Annotated[str, says(description="what names the backend; empty where nothing does")]
     backend_from: Annotated[str, says(description="which header or field named it")]
