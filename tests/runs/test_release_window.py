@@ -30,7 +30,7 @@ def unknown(model: str, *, of: str) -> Bucket:
 
 
 def remote(slug: str) -> str:
-    named = {"base_url": "https://models.example/v1", "model_repo": slug, "line": slug, "max_model_len": 2048}
+    named = {"base_url": "https://models.example/v1", "model_repo": slug, "line": slug, "max_model_len": None}
     return Endpoint.objects.create(slug=slug, engine=Endpoint.Engine.OPENAI, **named).slug
 
 
