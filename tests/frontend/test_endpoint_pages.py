@@ -105,6 +105,15 @@ def test_a_resting_endpoint_says_until_when(viewer: Client) -> None:
     assert "rests until" not in words(viewer, "/endpoints/local/")
 
 
+def test_a_run_that_waits_for_a_resting_endpoint_leads_to_it(viewer: Client) -> None:
+    build.suite()
+    run = build.run()
+    Endpoint.objects.update(rests_until=timezone.now() + timedelta(minutes=7), rest_reason="Five calls failed.")
+    for path in (f"/runs/{run.pk}/", f"/runs/{run.pk}/?part=progress"):
+        banner = viewer.get(path).content.decode().partition('data-code="endpoint_rests"')[2].partition("</div>")[0]
+        assert 'href="/endpoints/local/"' in banner
+
+
 def test_a_check_is_a_table_of_words_beside_that_of_the_direct_endpoint(viewer: Client) -> None:
     direct = remote("direct")
     gateway = remote("gateway", bypass="direct")
