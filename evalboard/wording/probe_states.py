@@ -64,13 +64,14 @@ STATES: dict[str, dict[str, StateWords]] = {
         "several": StateWords(
             "Several stacks",
             "bad",
-            "Bring the pool's workers to one version and one kind of hardware, or give each kind its own pool.",
+            "Bring the pool's workers to one version and one kind of hardware, or give each kind its own pool. A "
+            "gateway of others may be told to use one backend alone.",
         ),
         "rotated": StateWords("Rotated", "bad", "Run the baselines of this endpoint again before the next release."),
         "unknown": StateWords(
             "Stack not known",
             "unsettled",
-            "See which worker sends no fingerprint; what it serves can be compared with nothing.",
+            "See which worker or server does not say who answers; what it serves can be compared with nothing.",
         ),
         "incomplete": INCOMPLETE,
     },

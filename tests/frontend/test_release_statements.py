@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
-from runs.models import Release
-from tests import build
+from runs.models import Release, Verdict
+from tests import build, probes
 from tests.frontend import release_runs
 
 MAX_OF_PAGE, MAX_OF_POLL = 40, 15
@@ -43,3 +44,19 @@ def test_a_page_of_runs_that_may_not_be_compared(client_of: Any, django_assert_m
     manager.get(f"/releases/{made.pk}/")
     with django_assert_max_num_queries(MAX_OF_PAGE):
         manager.get(f"/releases/{made.pk}/")
+
+
+@pytest.mark.django_db
+def test_a_page_says_what_its_endpoints_were_like_when_it_was_decided(client_of: Any) -> None:
+    manager, made = client_of("release manager"), release(1)
+    endpoint = made.gates.get().candidate_run.endpoint.slug
+    assert "What the endpoints were like" not in manager.get(f"/releases/{made.pk}/").content.decode()
+    probe = probes.ask("seed", on=endpoint, parameters={"prompts": 2, "calls_per_group": 4})
+    probes.served(probes.honoured)
+    Verdict.objects.update(decided_at=timezone.now())
+    page = manager.get(f"/releases/{made.pk}/").content.decode()
+    assert "What the endpoints were like" in page
+    assert f'href="/probes/{probe.pk}/">seed probe {probe.pk}</a>' in page
+    assert "<b>Seed honoured</b>" in page
+    Verdict.objects.update(decided_at=probe.created_at)
+    assert "What the endpoints were like" not in manager.get(f"/releases/{made.pk}/").content.decode()
