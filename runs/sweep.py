@@ -19,6 +19,7 @@ from runs.replays import REPLAYS
 from runs.run import idempotency
 from runs.schedules import due_schedules, start_due
 from runs.store import history
+from runs.suites import run_reference_sets, unattended_rotations
 from runs.work import CRASHES_BEFORE_ISOLATION, SHARDS, dispatch, let_go, responses, rollup
 from runs.work.requests import Requests
 
@@ -50,6 +51,8 @@ def reconcile() -> int:
         _guarded(_decide, release_id)
     for schedule_id in due_schedules():
         _guarded(start_due, schedule_id)
+    for rotation_id in unattended_rotations():
+        _guarded(run_reference_sets, rotation_id)
     _stop_silent_workers()
     idempotency.forget_old_keys()
     _ring_again()

@@ -20,6 +20,7 @@ class RotationSeen(Contract):
     id: int = page_only
     n_expired: int = page_only  # baselines that it made expire
     moved: tuple[MovedField, ...] = page_only  # in the manifest
+    reference_runs: tuple[int, ...] = page_only  # of reference sets, started by themselves after it
 
     @property
     def run_id(self) -> int:

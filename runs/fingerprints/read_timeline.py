@@ -4,6 +4,7 @@ Read from the runs and the engine processes that decoded their repeats; no respo
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,7 +16,7 @@ from evalboard.contract.baseline import RotationSeen
 from evalboard.contract.parts import FingerprintNamed, ModelServed
 from evalboard.core.profile import find_moved_fields
 from runs.catalogue import rotations
-from runs.models import Bucket, Fingerprint, Repeat
+from runs.models import Bucket, Fingerprint, Repeat, Rotation
 
 # By the clock of the database: a run is served once its first shard and its engine process have started.
 BEGUN = Greatest(Coalesce("repeat__run__started_at", "repeat__run__ran_at"), "engineprocess__started_at")
@@ -167,7 +168,13 @@ def _turns(where: Q, *, limit: int, about: int | None = None) -> list[dict[str, 
 
 def _make_turns(rows: list[dict[str, Any]]) -> tuple[RotationSeen, ...]:
     manifests = Fingerprint.objects.in_bulk({pk for row in rows for pk in (row["before"], row["after"])})
-    return tuple(_turn(row, manifests[row["before"]], manifests[row["after"]]) for row in rows)
+    started: dict[int, list[int]] = defaultdict(list)
+    links = Rotation.reference_runs.through.objects.filter(rotation__run__in=[row["repeat__run"] for row in rows])
+    for run_id, reference_id in links.order_by("run").values_list("rotation__run", "run"):
+        started[run_id].append(reference_id)
+    return tuple(
+        _turn(row, manifests[row["before"]], manifests[row["after"]], started[row["repeat__run"]]) for row in rows
+    )
 
 
 def _newest_of_each(rows: list[dict[str, Any]], n: int) -> list[dict[str, Any]]:
@@ -180,7 +187,7 @@ def _newest_of_each(rows: list[dict[str, Any]], n: int) -> list[dict[str, Any]]:
     return newest
 
 
-def _turn(row: dict[str, Any], before: Fingerprint, after: Fingerprint) -> RotationSeen:
+def _turn(row: dict[str, Any], before: Fingerprint, after: Fingerprint, reference_runs: Sequence[int]) -> RotationSeen:
     return RotationSeen(
         at=row["at"],
         endpoint=row[ENDPOINT],
@@ -189,6 +196,7 @@ def _turn(row: dict[str, Any], before: Fingerprint, after: Fingerprint) -> Rotat
         before=_named(before),
         after=_named(after),
         moved=find_moved_fields(before.manifest, after.manifest),
+        reference_runs=tuple(reference_runs),
     )
 
 

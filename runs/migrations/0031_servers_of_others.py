@@ -111,6 +111,16 @@ class Migration(migrations.Migration):
             name='treatment',
             field=models.CharField(choices=[('model', 'the model: both sides must be served alike'), ('stack', 'the serving stack: an engine upgrade or a quantisation of one model'), ('service', 'the service: model and stack together, as a hosted model is bought')], default='model', max_length=20),
         ),
+        migrations.AddField(
+            model_name='rotation',
+            name='attended_at',
+            field=models.DateTimeField(help_text='when the reference sets of its baselines were started; null: not yet, or not wanted', null=True),
+        ),
+        migrations.AddField(
+            model_name='rotation',
+            name='reference_runs',
+            field=models.ManyToManyField(help_text='started by themselves after it', related_name='+', to='runs.run'),
+        ),
         migrations.RunSQL(
             "UPDATE runs_run SET is_reported = true WHERE source_id IS NOT NULL",
             migrations.RunSQL.noop,

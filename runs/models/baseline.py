@@ -14,6 +14,10 @@ class Rotation(models.Model):
     after = models.ForeignKey("runs.Fingerprint", on_delete=models.PROTECT, related_name="rotations_here")
     run = models.OneToOneField("runs.Run", on_delete=models.CASCADE, related_name="rotation")
     at = models.DateTimeField(db_default=Now())
+    attended_at = models.DateTimeField(
+        null=True, help_text="when the reference sets of its baselines were started; null: not yet, or not wanted"
+    )
+    reference_runs = models.ManyToManyField("runs.Run", related_name="+", help_text="started by themselves after it")
 
     class Meta:
         ordering = ["-id"]
