@@ -1,7 +1,7 @@
 """One response: its text beside its tokens, its provenance and its score."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -351,4 +351,22 @@ def provenance_of(response: Response) -> dict[str, Any]:
         "queued_seconds": response.queued_seconds,
         "prefill_seconds": response.prefill_seconds,
         "decode_seconds": response.decode_seconds,
+        **(call_facts(response.call) if response.call is not None else {}),
+    }
+
+
+def call_facts(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Say how a call to a server of others went, by name, out of a stored `CallFacts`; what is unknown is None."""
+    return {
+        "called_at": call["started_at"],
+        "answered_at": call["ended_at"],
+        "tries": call["n_tries"],
+        "http_status": call["status"],
+        "seed_echoed": call["seed_echoed"],
+        "system_fingerprint": call["system_fingerprint"] or None,
+        "backend": call["backend"] or None,
+        "backend_named_by": call["backend_from"] or None,
+        "model_reported": call["model_reported"] or None,
+        "request_id_in_header": call["request_id"] or None,
+        "settings_not_sent": ", ".join(call["left_out"]) or "none",
     }

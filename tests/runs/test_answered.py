@@ -28,10 +28,11 @@ from runs.models import (
     Vocabulary,
     Worker,
 )
+from runs.run.read_response import response_page
 from runs.served import LiveServing
 from runs.store import stored_traces
 from runs.work import Answered, Lease, claim_shard, finish_shard, record_outcomes
-from tests import outcomes
+from tests import build, outcomes
 from tests.runs import logs
 
 MODEL = "lab/paint-1b"
@@ -291,3 +292,16 @@ def test_what_nobody_can_promise_of_a_server_of_others_is_refused(
 
 def test_an_answer_may_be_longer_than_any_context_that_is_known(new_run: Callable[..., Run], hosted: str) -> None:
     assert new_run(endpoint=hosted).endpoint.max_model_len is None
+
+
+def test_a_response_shows_how_its_call_went_and_others_do_not_speak_of_calls(run: Run, worker: Worker) -> None:
+    serve(run, worker)
+    case_id = run.suite_version.cases.get(index=0).case_id
+    shown = response_page(run.pk, repeat=1, case_id=case_id).response.provenance
+    assert (shown["called_at"], shown["answered_at"]) == ("2026-11-23T04:00:00Z", "2026-11-23T04:00:01.500000Z")
+    assert (shown["backend"], shown["backend_named_by"]) == ("a", "x-evalboard-backend")
+    assert (shown["seed_sent"], shown["seed_echoed"], shown["http_status"], shown["tries"]) == (7, None, 200, 1)
+    assert (shown["model_reported"], shown["settings_not_sent"]) == (MODEL, "top_k")
+    assert (shown["request_id"], shown["request_id_in_header"]) == ("chatcmpl-0", "req-0")
+    ours = build.finished_run(["blue"] * run.suite_version.n_cases)
+    assert "called_at" not in response_page(ours.pk, repeat=1, case_id=case_id).response.provenance
