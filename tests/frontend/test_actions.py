@@ -99,7 +99,7 @@ def test_an_admin_adds_an_endpoint_and_a_profile(stage, admin, settings):
         "max_model_len": 512,
         "pool": "default",
     }
-    assert admin.post("/settings/endpoints/new/", asked).headers["Location"] == "/settings/"
+    assert admin.post("/settings/endpoints/new/", asked).headers["Location"] == "/endpoints/other/"
     assert Endpoint.objects.get(slug="other").dtype == "bfloat16"
     taken = admin.post("/settings/endpoints/new/", asked)
     assert taken.status_code == 422
