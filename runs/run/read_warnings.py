@@ -64,7 +64,7 @@ def _warnings(facts: RunFacts, broken: tuple[Pin, ...]) -> Iterator[tuple[str, F
         yield "no_matching_worker", {"why": why[0], **why[1]}
     if facts.doorbell_problem:
         yield "queue_delayed", {"why": facts.doorbell_problem}
-    if run.profile.settings.get("batch_class") == "mixed":
+    if run.profile.settings.get("batch_class") == "mixed" and not run.is_reported:  # of others it is said above
         yield "rough_profile", {"profile": run.profile.slug}
     if _shares_one_process(facts):
         yield "one_process", {"n": len(facts.repeats)}

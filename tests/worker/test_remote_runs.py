@@ -121,7 +121,7 @@ def test_two_backends_are_two_buckets_with_scores_of_their_own(
     assert all(repeat.score is None for repeat in report.repeats)
     codes = {warning.code for warning in report.warnings}
     assert {"several_buckets", "reported"} <= codes
-    assert "imported" not in codes
+    assert not codes & {"imported", "rough_profile"}  # how calls are batched is not the profile's to say
     assert report.pins.held is None
     assert server.most_at_once > 1
     stored = Response.objects.filter(repeat__run=run)
