@@ -88,6 +88,19 @@ def test_there_is_never_more_than_one_primary_step_and_it_comes_first(kind):
     assert len({step.url for step in steps}) == len(steps)
 
 
+@pytest.mark.parametrize(
+    ("code", "is_offered"), [("stack_changed", True), ("model_changed", True), ("mixed_fingerprint", False)]
+)
+def test_judging_the_service_is_offered_where_model_or_stack_stand_in_the_way(code, is_offered):
+    reason = staged.note(code, "Both changed.")
+    blocked = staged.report(staged.gate(interval=None, verdict="not_comparable", reasons=(reason,)))
+    (step,) = [each for each in release_steps.steps(blocked, EVERYTHING) if "service" in each.label] or [None]
+    assert (step is not None) == is_offered
+    assert step is None or "treatment=service" in step.url
+    judged = blocked.model_copy(update={"treatment": "service"})
+    assert not any("service" in each.label for each in release_steps.steps(judged, EVERYTHING))
+
+
 def test_what_was_signed_has_no_primary_step():
     assert not any(step.is_primary for step in release_steps.steps(staged.of_kind("ship"), EVERYTHING))
 

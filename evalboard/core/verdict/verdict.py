@@ -95,7 +95,7 @@ def decide_from_gates(gates: Sequence[GateInput]) -> Json:
 def _find_window(question: GateQuestion, policy: PolicySettings) -> dict[str, Any] | None:
     """Return the facts of the time in which both sides took turns, where the policy lets it stand for an identity."""
     hours = question.span_hours
-    if policy.rule != "paired" or not question.is_in_turn or hours is None or hours > policy.window_hours:
+    if policy.is_guarded or not question.is_in_turn or hours is None or hours > policy.window_hours:
         return None
     return {"hours": hours, "canaries": list(question.canaries)}
 
