@@ -1,0 +1,137 @@
+"""Forced re-scoring: the answers of a run scored on another stack, token by token."""
+
+from typing import Annotated, Any
+
+from evalboard.contract.base import Contract, Count, Id, Instant, PageAddress, says
+
+STATUSES = ("queued", "running", "finished", "failed")
+TOKENS = ("same", "by_bytes", "retokenised")
+
+
+class ForcedCost(Contract):
+    """What scoring the answers of a run takes; equal answers of a case are scored once."""
+
+    n_answers: Count
+    n_tokens: Annotated[int, says(minimum=0, description="of the answers, each of which is given a logprob")]
+    n_prompt_tokens: Annotated[int, says(minimum=0, description="that are read before them")]
+    n_uncounted: Annotated[int, says(minimum=0, description="answers of which no number of tokens is known")]
+
+
+class Estimate(Contract):
+    """A number with its interval at 95 %, null where there are too few answers for one."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+class WorstToken(Contract):
+    """The token furthest from its likelihood on the other stack."""
+
+    answer: Annotated[Id, says(description="of the scored answer that it stands in")]
+    position: Count
+    log_ratio: Annotated[float, says(description="its logprob on the stack that scores minus that of the run")]
+
+
+class ForcedFigures(Contract):
+    """How far the stack that scores is from the one that answered; docs/forced.md has each number. Null: not known."""
+
+    n_responses: Annotated[int, says(minimum=0, description="scored answers that these figures are of")]
+    n_positions: Count
+    n_compared: Annotated[int, says(minimum=0, description="tokens with a logprob on both sides")]
+    n_ranked: Annotated[
+        int, says(minimum=0, description="tokens of which the stack that scores names its first choice")
+    ]
+    n_not_top: Annotated[int, says(minimum=0, description="of these, those that it would not have chosen")]
+    is_identical: Annotated[bool, says(description="no logprob differs by one bit")]
+    clip_range: Annotated[float, says(description="what beyond_clip counts ratios outside of, around 1")]
+    match_rate: Estimate | None
+    deficit_mean: Estimate | None
+    deficit_p99: Estimate | None
+    gap_mean: Estimate | None
+    gap_median: Estimate | None
+    gap_p99: Estimate | None
+    kl_k1: Estimate | None
+    kl_k3: Estimate | None
+    sequence_kl: Estimate | None
+    beyond_clip: Estimate | None
+    weight_ess: Estimate | None
+    sequence_ess: Estimate | None
+    worst: WorstToken | None
+
+
+class AnswerFigures(Contract):
+    """The same of one answer, which has no intervals."""
+
+    n_positions: Count
+    n_compared: Count
+    n_ranked: Count
+    n_not_top: Count
+    is_identical: bool
+    deficit_mean: float | None
+    gap_mean: float | None
+    kl_k1: float | None
+    kl_k3: float | None
+    n_beyond_clip: Count
+    worst_at: Annotated[int | None, says(description="the position of its token that is furthest off")]
+    worst_log_ratio: float | None
+
+
+class ForcedScoring(Contract):
+    """The answers of a run, scored on another stack."""
+
+    id: Id
+    run: Id
+    endpoint: Annotated[str, says(description="whose engine scores them; its slug")]
+    profile: str
+    model: Annotated[dict[str, Any] | None, says(description="another checkpoint of the endpoint's line")]
+    status: Annotated[str, says(enum=STATUSES)]
+    repeats: Annotated[tuple[int, ...], says(description="whose answers are scored")]
+    n_cases: Annotated[int | None, says(description="how many cases were chosen; null: all of the suite")]
+    n_answers: Annotated[int, says(minimum=0, description="different answers to score")]
+    n_tokens: Annotated[int, says(minimum=0, description="of these answers, as far as the run counted them")]
+    n_done: Count
+    errors: Annotated[dict[str, int], says(description="answers that could not be scored, by code")]
+    tokens: Annotated[dict[str, int], says(description="scored answers by where their tokens are from")]
+    n_rendered: Annotated[int, says(minimum=0, description="answers whose prompt the target's template was asked for")]
+    bucket: Annotated[Id | None, says(description="of the stack that scores them; null before the first")]
+    is_sampled: Annotated[bool, says(description="whether the answers were drawn; of greedy ones no KL is known")]
+    figures: Annotated[ForcedFigures | None, says(description="once it has ended")]
+    reading: Annotated[tuple[str, ...], says(description="sentences on what was scored; none until it has ended")]
+    error: Annotated[str | None, says(description="why it failed, or was given back last")]
+    created_by: str | None
+    created_at: Instant
+    finished_at: Instant | None
+    url: PageAddress
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.status in ("finished", "failed")
+
+
+class ForcedError(Contract):
+    """Why an answer could not be scored."""
+
+    code: str
+    detail: str
+
+
+class ForcedAnswer(Contract):
+    """One answer of a case, scored."""
+
+    id: Id
+    case: str
+    repeat: Annotated[int, says(minimum=1, description="the first whose response to the case is this answer")]
+    n_tokens: int | None
+    tokens: Annotated[str | None, says(enum=(*TOKENS, None), description="where its tokens are from")]
+    is_rendered: Annotated[bool, says(description="whether the target's template made the prompt")]
+    engine_process: Id | None
+    figures: AnswerFigures | None
+    error: ForcedError | None
+
+
+class ForcedPair(Contract):
+    """Both sides of a comparison, each scored on the other's stack; null where nothing here serves that stack."""
+
+    baseline: Annotated[ForcedScoring | None, says(description="the baseline's answers on the candidate's stack")]
+    candidate: Annotated[ForcedScoring | None, says(description="the candidate's answers on the baseline's stack")]

@@ -1,0 +1,37 @@
+"""Score one stack's tokens on another: what a reference holds of responses, and what follows (docs/forced.md)."""
+
+from evalboard.core.forced.figures import (
+    CLIP_RANGE,
+    ForcedFigures,
+    ResponseFigures,
+    measure_forced,
+    measure_responses,
+)
+from evalboard.core.forced.on_policy import OnPolicyCheck, check_on_policy, judge_kl
+from evalboard.core.forced.positions import ForcedPositions, WorstPosition, list_worst, measure_positions
+from evalboard.core.forced.resampling import Estimate
+from evalboard.core.forced.rollouts import Rollout, join_trainer, parse_rollouts
+from evalboard.core.forced.verification import Band, Verification, choose_statistic, verify_endpoint
+
+__all__ = [
+    "CLIP_RANGE",
+    "Band",
+    "Estimate",
+    "ForcedFigures",
+    "ForcedPositions",
+    "OnPolicyCheck",
+    "ResponseFigures",
+    "Rollout",
+    "Verification",
+    "WorstPosition",
+    "check_on_policy",
+    "choose_statistic",
+    "join_trainer",
+    "judge_kl",
+    "list_worst",
+    "measure_forced",
+    "measure_positions",
+    "measure_responses",
+    "parse_rollouts",
+    "verify_endpoint",
+]

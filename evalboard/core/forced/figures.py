@@ -1,0 +1,175 @@
+"""Say in numbers how far a reference is from the stack that sampled some responses (docs/forced.md).
+
+r is the chosen token's probability on the reference divided by the sampler's. Over tokens that the sampler drew from
+its own distribution, −log r and r − 1 − log r both estimate KL(sampler ‖ reference) without bias; the second is never
+negative and scatters less (Schulman, 2020). Over greedy answers neither is a KL, and the deficit is what counts.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.core.forced.positions import ForcedPositions, Numbers, WorstPosition, list_worst
+from evalboard.core.forced.resampling import Estimate, Resampler
+
+CLIP_RANGE = 0.2  # of r around 1, as PPO clips it by default
+MAX_EXPONENT = 700.0  # e to a larger one is no float64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForcedFigures:
+    """What the positions of some responses come to; None where no position tells.
+
+    n_positions: all tokens. n_compared: those with a logprob on both sides. n_ranked: those of which the reference says
+    whether it would have chosen them; n_not_top: those that it would not. is_identical: every logprob is known on both
+    sides and none differs by one bit. clip_range: what `beyond_clip` counts r outside of, around 1.
+    match_rate: share of n_ranked that are the reference's top-1. deficit_*: of top-1 minus chosen. gap_*: of |log r|.
+    kl_k1, kl_k3: per token. sequence_kl: per response, the sum of −log r over it. beyond_clip: share of n_compared.
+    weight_ess: effective sample size of the weights r, as a share of n_compared; sequence_ess: of their product over
+    each response, as a share of the responses. worst: the largest |log r|.
+    """
+
+    n_responses: int
+    n_positions: int
+    n_compared: int
+    n_ranked: int
+    n_not_top: int
+    is_identical: bool
+    clip_range: float
+    match_rate: Estimate | None
+    deficit_mean: Estimate | None
+    deficit_p99: Estimate | None
+    gap_mean: Estimate | None
+    gap_median: Estimate | None
+    gap_p99: Estimate | None
+    kl_k1: Estimate | None
+    kl_k3: Estimate | None
+    sequence_kl: Estimate | None
+    beyond_clip: Estimate | None
+    weight_ess: Estimate | None
+    sequence_ess: Estimate | None
+    worst: WorstPosition | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseFigures:
+    """What the positions of one response come to, as ForcedFigures has it of all; a response has no interval."""
+
+    n_positions: int
+    n_compared: int
+    n_ranked: int
+    n_not_top: int
+    is_identical: bool
+    deficit_mean: float | None
+    gap_mean: float | None
+    kl_k1: float | None
+    kl_k3: float | None
+    n_beyond_clip: int
+    worst_at: int | None
+    worst_log_ratio: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Sums over each response, float64[m] each; of positions where a number is unknown nothing is added."""
+
+    compared: Numbers
+    ranked: Numbers
+    not_top: Numbers
+    deficit: Numbers
+    gap: Numbers
+    k1: Numbers
+    k3: Numbers
+    beyond: Numbers
+    weight: Numbers
+    weight_squares: Numbers
+
+
+def measure_forced(
+    positions: ForcedPositions, *, clip_range: float = CLIP_RANGE, random_seed: int = 0
+) -> ForcedFigures:
+    """Measure all positions together, each number with its interval from drawing responses again by a seed."""
+    sums = _sum_up(positions, clip_range)
+    again = Resampler(positions.n_responses, random_seed)
+    n_compared, n_ranked = int(sums.compared.sum()), int(sums.ranked.sum())
+    is_whole = (sums.compared == np.diff(positions.starts)) & (sums.compared > 0)  # a sequence lacks no factor
+    sequence = np.where(is_whole, sums.k1, 0.0)
+    weight = np.where(is_whole, np.exp(np.minimum(-sums.k1, MAX_EXPONENT / 2)), 0.0)
+    return ForcedFigures(
+        n_responses=positions.n_responses,
+        n_positions=len(positions),
+        n_compared=n_compared,
+        n_ranked=n_ranked,
+        n_not_top=int(sums.not_top.sum()),
+        is_identical=0 < n_compared == len(positions) and not positions.log_ratios.any(),
+        clip_range=clip_range,
+        match_rate=again.bound_share(sums.ranked - sums.not_top, sums.ranked),
+        deficit_mean=again.bound_mean(sums.deficit, sums.ranked, lowest=0.0),
+        deficit_p99=again.bound_quantile(positions.deficits, positions.owners, 0.99),
+        gap_mean=again.bound_mean(sums.gap, sums.compared, lowest=0.0),
+        gap_median=again.bound_quantile(positions.gaps, positions.owners, 0.5),
+        gap_p99=again.bound_quantile(positions.gaps, positions.owners, 0.99),
+        kl_k1=again.bound_mean(sums.k1, sums.compared),
+        kl_k3=again.bound_mean(sums.k3, sums.compared, lowest=0.0),
+        sequence_kl=again.bound_mean(sequence, is_whole.astype(np.float64)),
+        beyond_clip=again.bound_share(sums.beyond, sums.compared),
+        weight_ess=again.bound_ess(sums.weight, sums.weight_squares, sums.compared),
+        sequence_ess=again.bound_ess(weight, weight**2, is_whole.astype(np.float64)),
+        worst=next(iter(list_worst(positions, 1)), None),
+    )
+
+
+def measure_responses(positions: ForcedPositions, *, clip_range: float = CLIP_RANGE) -> tuple[ResponseFigures, ...]:
+    """Measure each response by itself, in their order."""
+    sums = _sum_up(positions, clip_range)
+    return tuple(_measure_response(positions, sums, index) for index in range(positions.n_responses))
+
+
+def _measure_response(positions: ForcedPositions, sums: _Sums, index: int) -> ResponseFigures:
+    own = slice(*positions.starts[index : index + 2].tolist())
+    ratios, gaps = positions.log_ratios[own], positions.gaps[own]
+    n_compared, n_ranked = int(sums.compared[index]), int(sums.ranked[index])
+    worst = int(np.nanargmax(gaps)) if n_compared else None
+
+    def mean(column: Numbers, n: int) -> float | None:
+        return float(column[index]) / n if n else None
+
+    return ResponseFigures(
+        n_positions=len(ratios),
+        n_compared=n_compared,
+        n_ranked=n_ranked,
+        n_not_top=int(sums.not_top[index]),
+        is_identical=0 < n_compared == len(ratios) and not ratios.any(),
+        deficit_mean=mean(sums.deficit, n_ranked),
+        gap_mean=mean(sums.gap, n_compared),
+        kl_k1=mean(sums.k1, n_compared),
+        kl_k3=mean(sums.k3, n_compared),
+        n_beyond_clip=int(sums.beyond[index]),
+        worst_at=worst,
+        worst_log_ratio=None if worst is None else float(ratios[worst]),
+    )
+
+
+def _sum_up(positions: ForcedPositions, clip_range: float) -> _Sums:
+    is_compared, is_ranked = ~np.isnan(positions.log_ratios), ~np.isnan(positions.deficits)
+    log_ratios, deficits = (np.where(mask, values, 0.0) for mask, values in _known(positions))
+    excess = np.expm1(np.minimum(log_ratios, MAX_EXPONENT / 2))  # r − 1, exact where r is nearly 1
+    ratios = np.where(is_compared, 1 + excess, 0.0)
+    add = positions.sum_by_response
+    return _Sums(
+        compared=add(is_compared.astype(np.float64)),
+        ranked=add(is_ranked.astype(np.float64)),
+        not_top=add((deficits > 0).astype(np.float64)),
+        deficit=add(deficits),
+        gap=add(np.abs(log_ratios)),
+        k1=add(-log_ratios),
+        k3=add(np.maximum(excess - log_ratios, 0.0)),  # rounding alone makes it negative
+        beyond=add((np.abs(excess) > clip_range).astype(np.float64)),
+        weight=add(ratios),
+        weight_squares=add(ratios**2),
+    )
+
+
+def _known(positions: ForcedPositions) -> list[tuple[NDArray[np.bool_], Numbers]]:
+    return [(~np.isnan(values), values) for values in (positions.log_ratios, positions.deficits)]

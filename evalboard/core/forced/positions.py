@@ -1,0 +1,102 @@
+"""Lay the tokens of responses beside what another stack gives them, position by position (docs/forced.md).
+
+The other stack, the reference, read the same prompt and the same tokens and said how likely it held each of them: a
+*forced* trace. So every position answers one question on both sides, past the first token that it would have chosen
+otherwise as well. Logprobs are in nats.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.core.trace import IMPOSSIBLE, TraceColumns
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ForcedPositions:
+    """The n positions of m responses, one response after the other.
+
+    starts: int64[m + 1], response i has the positions starts[i] to starts[i + 1].
+    log_ratios: float64[n], log r: the chosen token's logprob on the reference minus its logprob on the sampler; NaN
+    where either side gave none.
+    deficits: float64[n], d: the reference's largest logprob minus the chosen token's, 0 where that is its top-1 (or as
+    likely); NaN where the reference lists no alternatives.
+    """
+
+    starts: NDArray[np.int64]
+    log_ratios: Numbers
+    deficits: Numbers
+
+    def __len__(self) -> int:
+        return len(self.log_ratios)
+
+    @property
+    def n_responses(self) -> int:
+        """How many responses there are, those without a position included."""
+        return len(self.starts) - 1
+
+    @cached_property
+    def owners(self) -> NDArray[np.int64]:
+        """int64[n]: the index of the response that each position belongs to."""
+        return np.repeat(np.arange(self.n_responses), np.diff(self.starts))
+
+    @cached_property
+    def gaps(self) -> Numbers:
+        """float64[n], g: how far the chosen token's two logprobs lie apart, NaN where either is unknown."""
+        return np.abs(self.log_ratios)
+
+    def sum_by_response(self, values: Numbers) -> Numbers:
+        """Return float64[m]: the sum of some values of the positions over each response; 0 for one without any."""
+        summed: Numbers = np.bincount(self.owners, values, self.n_responses).astype(np.float64, copy=False)
+        return summed
+
+
+@dataclass(frozen=True, slots=True)
+class WorstPosition:
+    """A position far from its likelihood on the other side: a response's index, a position in it, and log r there."""
+
+    response: int
+    position: int
+    log_ratio: float
+
+
+def measure_positions(sampled: TraceColumns, forced: TraceColumns) -> ForcedPositions:
+    """Compare each response as it was sampled with the same tokens as the reference scored them, trace by trace.
+
+    Raises ValueError where the two do not have the same tokens.
+    """
+    if not np.array_equal(sampled.starts, forced.starts) or not np.array_equal(sampled.token_ids, forced.token_ids):
+        raise ValueError("a forced trace has the tokens of the response that it scores")
+    on_sampler, on_reference = sampled.logprobs.astype(np.float64), forced.logprobs.astype(np.float64)
+    return ForcedPositions(sampled.starts, find_log_ratios(on_sampler, on_reference), _deficits(on_reference, forced))
+
+
+def find_log_ratios(on_sampler: Numbers, on_reference: Numbers) -> Numbers:
+    """Return log r of each token from its logprobs on both sides, NaN where one is unknown.
+
+    A token that was sampled was possible: a sampler that says otherwise did not say how likely it was.
+    """
+    return np.maximum(on_reference, IMPOSSIBLE) - np.where(on_sampler <= IMPOSSIBLE, np.nan, on_sampler)
+
+
+def list_worst(positions: ForcedPositions, n: int) -> tuple[WorstPosition, ...]:
+    """Return the n positions with the largest |log r|, the largest first and equal ones in their order."""
+    known = np.flatnonzero(~np.isnan(positions.gaps))
+    order = known[np.argsort(-positions.gaps[known], kind="stable")[:n]]
+    owners = positions.owners[order]
+    places = order - positions.starts[owners]
+    rows = zip(owners.tolist(), places.tolist(), positions.log_ratios[order].tolist(), strict=True)
+    return tuple(WorstPosition(*row) for row in rows)
+
+
+def _deficits(on_reference: Numbers, forced: TraceColumns) -> Numbers:
+    listed = forced.alternative_logprobs
+    top = np.full(len(on_reference), np.nan)
+    for column in listed.T:  # n is large and k is small
+        np.fmax(top, column, out=top)
+    # An engine lists the chosen token beside its top k, so that the largest may be the chosen one's own.
+    return np.where(np.isnan(top), np.nan, np.maximum(top, on_reference) - np.maximum(on_reference, IMPOSSIBLE))

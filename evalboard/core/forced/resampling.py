@@ -1,0 +1,143 @@
+"""Bound numbers by drawing responses again: the positions of one response hang together, so they are drawn as one.
+
+A mean is bounded by the studentised bootstrap (Efron and Tibshirani, 1993, chapter 12): KL estimates are skewed, and
+plain percentiles miss the truth more often than they say. A quantile or a share has no standard error worth dividing by
+and is bounded by the percentiles.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.core.stats import SEEN_IN_NONE
+
+Numbers = NDArray[np.float64]
+
+LEVEL = 0.95  # of every interval here
+N_DRAWS = 999
+MIN_RESPONSES = 5  # fewer say nothing of how much responses differ
+CELLS = 1 << 22  # numbers of responses in a drawing that are in memory at once
+WITH_SPREAD = 0.99  # of the drawings, for which a standard error must be known
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number with its interval at LEVEL, None on both sides where there are fewer than MIN_RESPONSES."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+class Resampler:
+    """Draws of m responses out of m, the same ones for each number that is bounded."""
+
+    def __init__(self, n_responses: int, random_seed: int) -> None:
+        self.n_responses = n_responses
+        self._random_seed = random_seed
+
+    def bound_mean(self, sums: Numbers, counts: Numbers, *, lowest: float = -np.inf) -> Estimate | None:
+        """Return the mean over positions, of which response i has counts[i] that add up to sums[i]; None for none.
+
+        lowest: what the mean cannot be below.
+        """
+        n = counts.sum()
+        if not n:
+            return None
+        mean = float(sums.sum() / n)
+        if self.n_responses < MIN_RESPONSES:
+            return Estimate(mean, None, None)
+        parts = np.stack([sums, counts, sums**2, sums * counts, counts**2], axis=1)
+        total, number, squares, products, lengths = np.concatenate([drawn @ parts for drawn in self._draws()]).T
+        with np.errstate(invalid="ignore", divide="ignore"):  # a drawing of responses without any position
+            means = total / number
+            errors = _error(squares, products, lengths, means, number)
+            steps = (means - mean) / errors
+        has_error = errors > 0
+        if has_error.mean() < WITH_SPREAD:
+            return Estimate(mean, *_percentiles(means))
+        error = math.sqrt(((sums - mean * counts) ** 2).sum()) / float(n)
+        low, high = _percentiles(steps[has_error])
+        return Estimate(mean, max(mean - high * error, lowest), mean - low * error)
+
+    def bound_share(self, hits: Numbers, counts: Numbers) -> Estimate | None:
+        """Return the share of the positions that are hits, of which response i has hits[i] among counts[i].
+
+        What no position, or every one, showed is bounded by the rule of three.
+        """
+        n = counts.sum()
+        if not n:
+            return None
+        share = float(hits.sum() / n)
+        if self.n_responses < MIN_RESPONSES:
+            return Estimate(share, None, None)
+        parts = np.stack([hits, counts], axis=1)
+        drawn = np.concatenate([chosen @ parts for chosen in self._draws()])
+        with np.errstate(invalid="ignore"):  # a drawing of responses without any position
+            low, high = _percentiles(drawn[:, 0] / drawn[:, 1])
+        unseen = min(SEEN_IN_NONE / float(n), 1.0)
+        return Estimate(share, 1 - unseen if share == 1 else low, unseen if share == 0 else high)
+
+    def bound_ess(self, weights: Numbers, squares: Numbers, counts: Numbers) -> Estimate | None:
+        """Return the effective sample size of importance weights as a share of their number, by Kish: (Σw)² / n Σw².
+
+        The sums of each response's weights, of their squares, and how many it has. None where every weight is 0.
+        """
+        if not squares.sum():
+            return None
+        value = float(weights.sum() ** 2 / (counts.sum() * squares.sum()))
+        if self.n_responses < MIN_RESPONSES:
+            return Estimate(value, None, None)
+        parts = np.stack([weights, squares, counts], axis=1)
+        total, square, number = np.concatenate([drawn @ parts for drawn in self._draws()]).T
+        with np.errstate(invalid="ignore"):  # a drawing of responses whose every weight is 0
+            return Estimate(value, *_percentiles(total**2 / (number * square)))
+
+    def bound_quantile(self, values: Numbers, owners: NDArray[np.int64], level: float) -> Estimate | None:
+        """Return a quantile of the values that are not NaN, each of which belongs to the response owners[i].
+
+        It is one of the values, the first one that the share `level` of all does not exceed.
+        """
+        known = np.flatnonzero(~np.isnan(values))
+        if not len(known):
+            return None
+        order = known[np.argsort(values[known], kind="stable")]
+        ranked, ranked_owners = values[order], owners[order]
+        value = float(ranked[_rank(len(ranked), level)])
+        if self.n_responses < MIN_RESPONSES:
+            return Estimate(value, None, None)
+        drawn = []
+        for chosen in self._draws():
+            for row in chosen.astype(np.int64):
+                ends = np.cumsum(row[ranked_owners])
+                if ends[-1]:
+                    drawn.append(ranked[np.searchsorted(ends, _rank(int(ends[-1]), level), side="right")])
+        return Estimate(value, *_percentiles(np.array(drawn)))
+
+    def _draws(self) -> Iterator[Numbers]:
+        """Yield float64[draws, m]: how often each response comes in each drawing; N_DRAWS in all."""
+        rng = np.random.default_rng(self._random_seed)
+        n = self.n_responses
+        most = max(CELLS // n, 1)
+        for first in range(0, N_DRAWS, most):
+            size = min(most, N_DRAWS - first)
+            chosen = rng.integers(0, n, (size, n)) + n * np.arange(size)[:, None]
+            yield np.bincount(chosen.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
+
+
+def _error(squares: Numbers, products: Numbers, lengths: Numbers, mean: Numbers, number: Numbers) -> Numbers:
+    """Return the standard error of a ratio of sums, Σ (sum − mean · count)² written out; 0 where rounding is left."""
+    spread = squares - 2 * mean * products + mean**2 * lengths
+    return np.where(spread > 1e-12 * squares, np.sqrt(np.maximum(spread, 0)), 0.0) / number
+
+
+def _rank(n: int, level: float) -> int:
+    return min(max(int(np.ceil(level * n - 1e-9)) - 1, 0), n - 1)
+
+
+def _percentiles(drawn: Numbers) -> tuple[float, float]:
+    low, high = np.nanpercentile(drawn, [50 * (1 - LEVEL), 50 * (1 + LEVEL)])
+    return float(low), float(high)
