@@ -1,0 +1,48 @@
+"""What an arm costs, from what earlier runs took: engine starts, tokens, minutes of engines."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long one pass over the suite takes on an engine, with how many tokens, and how long an engine's start.
+
+    None where nothing has been measured yet.
+    """
+
+    pass_seconds: float | None = None
+    pass_tokens: float | None = None
+    start_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of arms that decode: passes over the suite, engine starts, tokens and minutes; None where it is not known."""
+
+    n_runs: int = 0
+    n_starts: int = 0
+    tokens: float | None = 0.0
+    minutes: float | None = 0.0
+
+
+def estimate_cost(n_runs: int, *, pace: Pace, is_restarted: bool, has_engine: bool) -> Cost:
+    """Estimate what n passes take. Without an engine of ours a pass starts none, and its minutes are those of calls."""
+    n_starts = 0 if not (has_engine and n_runs) else n_runs if is_restarted else min(n_runs, 2)
+    seconds: float | None = None
+    if pace.pass_seconds is not None and (pace.start_seconds is not None or not n_starts):
+        seconds = n_runs * pace.pass_seconds + n_starts * (pace.start_seconds or 0.0)
+    tokens = None if pace.pass_tokens is None else n_runs * pace.pass_tokens
+    return Cost(n_runs, n_starts, tokens, None if seconds is None else seconds / 60)
+
+
+def add_costs(costs: Iterable[Cost]) -> Cost:
+    """Return what several arms cost together; a number that one of them lacks is not known."""
+    n_runs = n_starts = 0
+    tokens: float | None = 0.0
+    minutes: float | None = 0.0
+    for cost in costs:
+        n_runs, n_starts = n_runs + cost.n_runs, n_starts + cost.n_starts
+        tokens = None if tokens is None or cost.tokens is None else tokens + cost.tokens
+        minutes = None if minutes is None or cost.minutes is None else minutes + cost.minutes
+    return Cost(n_runs, n_starts, tokens, minutes)

@@ -1,0 +1,92 @@
+"""What the passes of an arm come to, and the row of the table that one or several arms make."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median_low
+from typing import Any
+
+from evalboard.core.lab.spread import Spread, measure_spread
+from evalboard.core.lab_kinds import CHOICES, Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmFigures:
+    """The passes of one arm, each held against the control's first one.
+
+    points: by pass, None where it has no score. repeats: the passes' numbers in their run; names: of what each point
+    stands for, where that is no pass of a run.
+    n_same: passes that are the same to the bit, None where nothing was decoded. n_responses: those that both have;
+    n_flipped: of them those whose text is another; first_flips: where some of these part, in tokens from 0.
+    seconds: of engines, without their starts.
+    """
+
+    points: tuple[float | None, ...]
+    repeats: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+    n_same: int | None = None
+    n_responses: int = 0
+    n_flipped: int = 0
+    first_flips: tuple[int, ...] = ()
+    n_tokens: int = 0
+    seconds: float = 0.0
+    n_starts: int = 0
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> "ArmFigures":
+        """Return what `dataclasses.asdict` made, after it was JSON."""
+        lists = {name: tuple(stored[name]) for name in ("points", "repeats", "names", "first_flips")}
+        return cls(**{**stored, **lists})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """One row of the table.
+
+    spread: of the scores that are known, None without any; of a choice, and not a draw, with the control's score among
+    them and without intervals. reach: half of the range from the lowest to the highest, the control's score among them.
+    shift: how far all of them are from the control's score, where they have one score. n_runs: passes, or computed
+    points.
+    """
+
+    is_sampled: bool
+    n_runs: int
+    spread: Spread | None
+    reach: float | None
+    shift: float | None
+    n_same: int | None
+    n_responses: int
+    n_flipped: int
+    first_flip: int | None
+    tokens_per_second: float | None
+
+    @property
+    def at_most(self) -> float | None:
+        """Half of the widest range that the runs leave possible; None where nothing was sampled."""
+        interval = None if self.spread is None else self.spread.range_interval
+        return None if interval is None else interval[1] / 2
+
+
+def combine_arms(source: Source, arms: Sequence[ArmFigures], *, control: float | None, step: float) -> Figures:
+    """Return the row of the arms of a source. control: the control's score in points; step: what a case is worth."""
+    known = [value for arm in arms for value in arm.points if value is not None]
+    is_sampled = source not in CHOICES
+    beside = known if control is None else [*known, control]
+    spread = None
+    if known:
+        sampled = measure_spread(known if is_sampled else beside, step=step)
+        spread = sampled if is_sampled else Spread(sampled.n, sampled.low, sampled.high, None, None, None)
+    same = [arm.n_same for arm in arms if arm.n_same is not None]
+    flips = [place for arm in arms for place in arm.first_flips]
+    seconds = sum(arm.seconds for arm in arms)
+    return Figures(
+        is_sampled=is_sampled,
+        n_runs=sum(len(arm.points) for arm in arms),
+        spread=spread,
+        reach=(max(beside) - min(beside)) / 2 if known else None,
+        shift=known[0] - control if control is not None and len(set(known)) == 1 else None,
+        n_same=sum(same) if same else None,
+        n_responses=sum(arm.n_responses for arm in arms),
+        n_flipped=sum(arm.n_flipped for arm in arms),
+        first_flip=median_low(flips) if flips else None,
+        tokens_per_second=sum(arm.n_tokens for arm in arms) / seconds if seconds else None,
+    )

@@ -1,0 +1,222 @@
+"""The plan of a variance experiment: what this installation can let go of, and why the rest is not measured here."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from evalboard.core.lab_kinds import SOURCES, Source
+from evalboard.core.profile import is_sampled
+
+MIN_RUNS = 5
+STEADY_RUNS = 2  # of another dtype: enough to see whether it is as steady as the control
+MAX_CASES_PARSED = 20_000
+BATCH_SEATS, BATCH_SEATS_CPU = 64, 8  # as many as the profiles invariant and fast have
+
+Settings = Mapping[str, Any]
+Facts = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Another endpoint that serves the same weights, with its dtype."""
+
+    endpoint: str
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What an installation has for an experiment on an endpoint.
+
+    settings: of the profile that everything is pinned by. is_remote: others run the endpoint. dtypes: other endpoints
+    of the same weights. gateways: endpoints that lead to this one. temperature: at which the suite's cases are drawn;
+    None: nobody draws them. hardware: the kinds of the pool's living workers; n_gpus: the most that one of them has.
+    is_recorded: scores were read from logs, and no text can be scored again.
+    """
+
+    endpoint: str
+    settings: Settings
+    is_remote: bool = False
+    dtype: str = ""
+    dtypes: tuple[Choice, ...] = ()
+    gateways: tuple[str, ...] = ()
+    temperature: float | None = None
+    hardware: frozenset[str] = frozenset()
+    n_gpus: int = 0
+    n_cases: int = 0
+    is_recorded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedArm:
+    """One ordinary run, or with no runs what is computed from stored texts.
+
+    name: what tells it from other arms of its source. settings: of its profile; None: the experiment's own.
+    """
+
+    source: Source
+    endpoint: str
+    name: str = ""
+    n_runs: int
+    settings: Settings | None = None
+    is_shuffled: bool = False
+    is_restarted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A source that is not measured, with the code of the reason and its facts."""
+
+    source: Source
+    code: str
+    facts: Facts = field(default_factory=dict)
+
+
+Planned = tuple[PlannedArm, ...] | LeftOut
+
+
+def plan_variance(
+    around: Surroundings, *, n_runs: int, wanted: frozenset[Source] = frozenset(SOURCES)
+) -> tuple[tuple[PlannedArm, ...], tuple[LeftOut, ...]]:
+    """Return the arms in the order in which they are run, the control first, and what is left out, with the reason.
+
+    n_runs: passes of an arm, MIN_RUNS or more. wanted: the control is there whether it is named or not.
+    """
+    arms: list[PlannedArm] = []
+    left: list[LeftOut] = []
+    for source in SOURCES:
+        planned = _PLANS[source](around, n_runs)
+        if isinstance(planned, LeftOut):
+            left.append(planned)
+        elif source in wanted or source is Source.CONTROL:
+            arms.extend(planned)
+        else:
+            left.append(LeftOut(source, "not_asked"))
+    return tuple(arms), tuple(left)
+
+
+def _plan_control(around: Surroundings, n_runs: int) -> Planned:
+    return (_arm(Source.CONTROL, around, n_runs, is_restarted=not around.is_remote),)
+
+
+def _plan_order(around: Surroundings, n_runs: int) -> Planned:
+    return (_arm(Source.ORDER, around, n_runs, is_shuffled=True),)
+
+
+def _plan_batch(around: Surroundings, n_runs: int) -> Planned:
+    engine, cpu = around.settings.get("engine", {}), around.settings.get("cpu", {})
+    settings = {
+        **around.settings,
+        "batch_class": "mixed",
+        "engine": {**engine, "max_num_seqs": BATCH_SEATS},
+        "cpu": {**cpu, "engine": {**cpu.get("engine", {}), "max_num_seqs": BATCH_SEATS_CPU}},
+    }
+    return (_arm(Source.BATCH, around, n_runs, settings=settings, is_shuffled=True),)
+
+
+def _plan_graphs(around: Surroundings, n_runs: int) -> Planned:
+    if not around.is_remote and around.hardware == {"cpu"}:
+        return LeftOut(Source.GRAPHS, "eager_only")
+    return _plan_setting(Source.GRAPHS, around, n_runs, "enforce_eager", pinned=True)
+
+
+def _plan_prefix_cache(around: Surroundings, n_runs: int) -> Planned:
+    return _plan_setting(Source.PREFIX_CACHE, around, n_runs, "enable_prefix_caching", pinned=False)
+
+
+def _plan_setting(source: Source, around: Surroundings, n_runs: int, name: str, *, pinned: bool) -> Planned:
+    """Let go of one flag of the engine."""
+    if around.is_remote:
+        return LeftOut(source, "not_ours")
+    own = around.settings.get("engine", {}).get(name)
+    overlays = {kind: around.settings[kind] for kind in ("cpu", "cuda") if kind in around.settings}
+    if own is not pinned or any(name in overlay.get("engine", {}) for overlay in overlays.values()):
+        return LeftOut(source, "not_pinned", {"setting": name})
+    settings = {**around.settings, "engine": {**around.settings["engine"], name: not pinned}}
+    return (_arm(source, around, n_runs, settings=settings),)
+
+
+def _plan_dtype(around: Surroundings, n_runs: int) -> Planned:
+    if around.is_remote:
+        return LeftOut(Source.DTYPE, "not_ours")
+    if not around.dtypes:
+        return LeftOut(Source.DTYPE, "one_dtype", {"dtype": around.dtype})
+    n_each = min(n_runs, STEADY_RUNS)
+    return tuple(
+        PlannedArm(source=Source.DTYPE, endpoint=each.endpoint, name=each.dtype, n_runs=n_each)
+        for each in around.dtypes
+    )
+
+
+def _plan_routing(around: Surroundings, n_runs: int) -> Planned:
+    if not around.gateways:
+        return LeftOut(Source.ROUTING, "no_gateway", {"endpoint": around.endpoint})
+    return tuple(
+        PlannedArm(source=Source.ROUTING, endpoint=gateway, name=gateway, n_runs=n_runs) for gateway in around.gateways
+    )
+
+
+def _plan_sampler(around: Surroundings, n_runs: int) -> Planned:
+    if around.temperature is None:
+        return LeftOut(Source.SAMPLER, "greedy")
+    sampling = {**around.settings["sampling"], "temperature": around.temperature}
+    arm = _arm(Source.SAMPLER, around, n_runs, settings={**around.settings, "sampling": sampling})
+    return (arm,) if is_sampled(sampling) else LeftOut(Source.SAMPLER, "greedy")
+
+
+def _plan_parser(around: Surroundings, n_runs: int) -> Planned:
+    if around.is_recorded:
+        return LeftOut(Source.PARSER, "recorded")
+    if around.n_cases > MAX_CASES_PARSED:
+        return LeftOut(Source.PARSER, "too_large", {"limit": MAX_CASES_PARSED})
+    return (_arm(Source.PARSER, around, 0),)
+
+
+def _leave_out_kernels(source: Source, around: Surroundings) -> Planned:
+    if around.is_remote:
+        return LeftOut(source, "not_ours")
+    return LeftOut(source, "no_gpu" if around.hardware == {"cpu"} else "not_varied")
+
+
+def _plan_kv_cache(around: Surroundings, n_runs: int) -> Planned:
+    return _leave_out_kernels(Source.KV_CACHE, around)
+
+
+def _plan_attention(around: Surroundings, n_runs: int) -> Planned:
+    return _leave_out_kernels(Source.ATTENTION, around)
+
+
+def _plan_tensor_parallel(around: Surroundings, n_runs: int) -> Planned:
+    if not around.is_remote and "cuda" in around.hardware and around.n_gpus < 2:
+        return LeftOut(Source.TENSOR_PARALLEL, "one_gpu")
+    return _leave_out_kernels(Source.TENSOR_PARALLEL, around)
+
+
+def _plan_build(around: Surroundings, n_runs: int) -> Planned:
+    return LeftOut(Source.BUILD, "others_decide" if around.is_remote else "own_build")
+
+
+def _plan_judge(around: Surroundings, n_runs: int) -> Planned:
+    return LeftOut(Source.JUDGE, "no_model_judges")
+
+
+def _arm(source: Source, around: Surroundings, n_runs: int, **more: Any) -> PlannedArm:
+    return PlannedArm(source=source, endpoint=around.endpoint, n_runs=n_runs, **more)
+
+
+_PLANS: Mapping[Source, Callable[[Surroundings, int], Planned]] = {
+    Source.CONTROL: _plan_control,
+    Source.ORDER: _plan_order,
+    Source.BATCH: _plan_batch,
+    Source.GRAPHS: _plan_graphs,
+    Source.PREFIX_CACHE: _plan_prefix_cache,
+    Source.DTYPE: _plan_dtype,
+    Source.ROUTING: _plan_routing,
+    Source.SAMPLER: _plan_sampler,
+    Source.PARSER: _plan_parser,
+    Source.KV_CACHE: _plan_kv_cache,
+    Source.ATTENTION: _plan_attention,
+    Source.TENSOR_PARALLEL: _plan_tensor_parallel,
+    Source.BUILD: _plan_build,
+    Source.JUDGE: _plan_judge,
+}

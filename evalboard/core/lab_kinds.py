@@ -1,0 +1,58 @@
+"""Where variance may come from, and what is said of each source. Contracts and words need these, and no numpy.
+
+The order of sources is that of a plan: the control first, what costs no run last.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Source(StrEnum):
+    """One thing that a condition lets go of, with all else pinned; `control` lets go of nothing."""
+
+    CONTROL = "control"
+    ORDER = "order"
+    BATCH = "batch"
+    GRAPHS = "graphs"
+    PREFIX_CACHE = "prefix_cache"
+    DTYPE = "dtype"
+    ROUTING = "routing"
+    SAMPLER = "sampler"
+    PARSER = "parser"
+    KV_CACHE = "kv_cache"
+    ATTENTION = "attention"
+    TENSOR_PARALLEL = "tensor_parallel"
+    BUILD = "build"
+    JUDGE = "judge"
+
+
+CONTROL = Source.CONTROL
+SOURCES = tuple(Source)
+# What is chosen and not drawn: another choice moves the score by as much every time, so its range is not sampled.
+CHOICES = frozenset({Source.DTYPE, Source.PARSER})
+
+
+class State(StrEnum):
+    """What a row says. Of the control: it holds, its bits move, its answers or its score move."""
+
+    HOLDS = "holds"
+    HOLDS_IN_ANSWERS = "holds_in_answers"
+    MOVED = "moved"
+    SOURCE = "source"
+    ANSWERS_ONLY = "answers_only"
+    BITS_ONLY = "bits_only"
+    NONE_SEEN = "none_seen"
+    NOT_BLAMED = "not_blamed"
+    NOT_SCORED = "not_scored"
+    NOT_MEASURED = "not_measured"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A state. reach: by how many points the score moved either way; at_most: by how many it may yet, None if not
+    sampled.
+    """
+
+    state: State
+    reach: float | None = None
+    at_most: float | None = None

@@ -1,0 +1,236 @@
+"""What is put in words of an experiment of the lab: its sources, its findings, its one sentence."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from evalboard.core.lab_kinds import Finding, Source, State
+from evalboard.wording.numbers import capital, counted, listed, points
+
+if TYPE_CHECKING:
+    from evalboard.contract.lab import LabCost
+
+
+@dataclass(frozen=True, slots=True)
+class SourceWords:
+    """label: as a row has it. subject: as a sentence has it. condition: what is let go. fixed_by: what mends it."""
+
+    label: str
+    subject: str
+    condition: str
+    fixed_by: str
+
+
+SOURCE_WORDS: Mapping[Source, SourceWords] = {
+    Source.CONTROL: SourceWords("nothing (control)", "the control", "pinned, engine restarted", "must be 0"),
+    Source.ORDER: SourceWords("order of cases", "the order of cases", "pinned, cases shuffled", "nothing to fix"),
+    Source.BATCH: SourceWords(
+        "batch composition", "batching", "mixed batches, arrival shuffled", "pinned, or invariant kernels"
+    ),
+    Source.GRAPHS: SourceWords("graphs and compilation", "compilation", "eager off, all else pinned", "enforce_eager"),
+    Source.PREFIX_CACHE: SourceWords("prefix cache", "the prefix cache", "on, cold and warm", "prefix caching off"),
+    Source.DTYPE: SourceWords("dtype", "the dtype", "the same weights in another dtype", "the endpoint"),
+    Source.ROUTING: SourceWords("routing", "routing", "through a gateway", "pin the backend"),
+    Source.SAMPLER: SourceWords("sampler", "the sampler", "drawn, another seed each run", "T = 0, or more samples"),
+    Source.PARSER: SourceWords(
+        "parser", "the parser", "the same texts, other scorers and spacing", "normalisation in the scorer"
+    ),
+    Source.KV_CACHE: SourceWords("KV-cache dtype", "the KV cache", "another dtype of the KV cache", "the profile"),
+    Source.ATTENTION: SourceWords("attention backend", "the attention backend", "another backend", "the profile"),
+    Source.TENSOR_PARALLEL: SourceWords(
+        "tensor parallel size", "the tensor parallel size", "spread over other GPUs", "the profile"
+    ),
+    Source.BUILD: SourceWords("provider build", "the provider's build", "over its buckets", "expire and rebaseline"),
+    Source.JUDGE: SourceWords("judge", "the judge", "the same texts judged again", "pin the judge"),
+}
+# Of a server of others, which nothing here restarts.
+REMOTE_CONTROL = "one call at a time"
+
+REASONS: Mapping[str, str] = {
+    "not_asked": "it was not chosen.",
+    "not_ours": "others run the server, and say how it is set.",
+    "not_pinned": "the profile does not pin {setting}, so there is nothing to let go.",
+    "one_dtype": "no other endpoint serves these weights in another dtype than {dtype}; add one in the settings.",
+    "no_gateway": "no endpoint names {endpoint} as its bypass or its reference.",
+    "greedy": "the suite was never drawn; give a temperature to draw it.",
+    "recorded": "scores were read from logs, and no text can be scored again.",
+    "too_large": "more than {limit:,} cases are not scored again in one sitting.",
+    "eager_only": "vLLM's CPU build (0.32) does not start with eager mode off.",
+    "no_gpu": "a worker that decodes on a CPU has no other.",
+    "one_gpu": "each worker of this pool has one GPU.",
+    "not_varied": "the lab does not vary it; run the suite under a profile with another one, and compare.",
+    "others_decide": "others decide when it changes; the endpoint's page has its rotations.",
+    "own_build": "the engine is ours, and its build is in the fingerprint.",
+    "no_model_judges": "no scorer of this suite is a model.",
+}
+
+FINDINGS: Mapping[State, str] = {
+    State.HOLDS: "holds",
+    State.HOLDS_IN_ANSWERS: "holds, though bits move",
+    State.MOVED: "has moved",
+    State.SOURCE: "a source",
+    State.ANSWERS_ONLY: "moves answers, not the score",
+    State.BITS_ONLY: "moves bits, no answer",
+    State.NONE_SEEN: "none seen",
+    State.NOT_BLAMED: "not to be blamed",
+    State.NOT_SCORED: "no score to hold against",
+    State.NOT_MEASURED: "not measured yet",
+}
+NOTHING_TO_FIX = (State.NONE_SEEN, State.BITS_ONLY)
+SPACING_WORDS: Mapping[str, str] = {  # by the names of core.lab.SPACINGS
+    "leading_newline": "a line before the text",
+    "trailing_newline": "a line after the text",
+    "doubled_lines": "each line break doubled",
+    "one_line": "all on one line",
+}
+
+
+def describe_source(source: str, name: str = "", *, is_remote: bool = False, temperature: Any = None) -> SourceWords:
+    """Return the words of a source; name: what tells an arm from others of its source."""
+    words = SOURCE_WORDS[Source(source)]
+    if source == Source.CONTROL and is_remote:
+        return SourceWords(words.label, words.subject, REMOTE_CONTROL, words.fixed_by)
+    if source == Source.ROUTING and name:
+        return SourceWords(words.label, f"routing through {name}", f"through {name}", words.fixed_by)
+    if source == Source.DTYPE and name:
+        return SourceWords(words.label, words.subject, f"the same weights in {name}", words.fixed_by)
+    if source == Source.SAMPLER and temperature is not None:
+        return SourceWords(words.label, words.subject, f"T = {temperature:g}, another seed each run", words.fixed_by)
+    return words
+
+
+def describe_reason(code: str, facts: Mapping[str, Any]) -> str:
+    """Return why a source is not measured, as a sentence goes on after its name."""
+    return REASONS[code].format(**facts)
+
+
+def describe_finding(finding: Finding) -> str:
+    """Return a state in words, with its bound where nothing was seen: "none seen (at most ±0.2)"."""
+    words = FINDINGS[finding.state]
+    if finding.state in NOTHING_TO_FIX and finding.at_most is not None:
+        return f"{words} (at most ±{bound_points(finding.at_most)})"
+    return words
+
+
+def describe_unmeasured(status: str) -> str:
+    """Return what is said of a source whose arm has no figures, by the arm's status."""
+    words = {"failed": "could not be measured", "missing": "left out when it ended early", "running": "at work"}
+    return words.get(status, FINDINGS[State.NOT_MEASURED])
+
+
+def describe_fix(words: SourceWords, state: State) -> str:
+    """Return what keeps a source from moving the score; where it moves nothing there is nothing to fix."""
+    return "nothing to fix" if state in NOTHING_TO_FIX else words.fixed_by
+
+
+def small_points(value: float) -> str:
+    """Write a number of points that may be small, with one decimal or as many as its first digit takes."""
+    for digits in range(1, 4):
+        if round(value, digits) or not value:
+            return points(value, digits)
+    return f"{value:.1g}"
+
+
+def bound_points(value: float) -> str:
+    """Write a bound in points, rounded up: 0.121 is "0.2", and never less than it is."""
+    digits = next((digits for digits in (1, 2, 3) if value >= 10**-digits / 2 or not value), 3)
+    return points(ceil(value * 10**digits - 1e-9) / 10**digits, digits)
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceRow:
+    """What the sentence needs of a row. n_same: of n_runs; None where nothing was decoded."""
+
+    source: str
+    name: str
+    finding: Finding
+    n_runs: int
+    n_same: int | None
+    n_flipped: int = 0
+    n_responses: int = 0
+
+
+def describe_experiment(rows: Sequence[SentenceRow], *, status: str, n_missing: int, problem: str = "") -> str:
+    """Return the one sentence of an experiment, or a few: sources by size, what moves nothing, the control.
+
+    n_missing: arms that were not measured because it ended early.
+    """
+    if status == "planned":
+        return "Nothing has been decoded yet: this is the plan."
+    begin = _describe_end(status, n_missing, problem)
+    control = next((row for row in rows if row.source == Source.CONTROL), None)
+    if control is None or control.finding.state is State.NOT_MEASURED:
+        return begin or "The control is at work; everything is held against it."
+    is_void = control.finding.state in (State.MOVED, State.NOT_SCORED)
+    sentence = _describe_control(control) if is_void else _describe(rows)
+    return f"{begin} {sentence}".strip()
+
+
+def _describe_end(status: str, n_missing: int, problem: str) -> str:
+    missing = f" {counted(n_missing, 'arm')} of it is missing." if n_missing == 1 else ""
+    missing = f" {counted(n_missing, 'arm')} of it are missing." if n_missing > 1 else missing
+    match status:
+        case "stopped":
+            return f"Stopped by its budget.{missing}"
+        case "cancelled":
+            return f"Cancelled.{missing}"
+        case "failed":
+            return f"{problem}{missing}"
+        case _:
+            return ""
+
+
+def _describe_control(control: SentenceRow) -> str:
+    if control.finding.state is State.NOT_SCORED:
+        return "The control has no two runs with a score, so nothing below can be held against it."
+    if control.finding.reach:
+        moved = f"moved by ±{small_points(control.finding.reach)}"
+    else:
+        moved = f"gave another answer {control.n_flipped:,} of {control.n_responses:,} times"
+    return f"The control {moved}, so nothing below can be blamed on its source."
+
+
+def _describe(rows: Sequence[SentenceRow]) -> str:
+    control = next(row for row in rows if row.source == Source.CONTROL)
+    sources = [row for row in rows if row.finding.state is State.SOURCE]
+    sources.sort(key=lambda row: -(row.finding.reach or 0.0))
+    quiet = [row for row in rows if row.finding.state in (State.NONE_SEEN, State.BITS_ONLY, State.ANSWERS_ONLY)]
+    parts = [f"{_subject(row)} ±{small_points(row.finding.reach or 0.0)}" for row in sources[1:]]
+    sentence = ""
+    if sources:
+        most = small_points(sources[0].finding.reach or 0.0)
+        degree = " most" if parts else ""
+        sentence = ", ".join([f"{capital(_subject(sources[0]))} moves this score{degree} (±{most})", *parts])
+    if quiet:
+        bounds = [row.finding.at_most for row in quiet if row.finding.at_most is not None]
+        bound = f" (at most ±{bound_points(max(bounds))})" if bounds else ""
+        names = listed([_subject(row) for row in quiet])
+        alone = f"{capital(names)} {'does' if len(quiet) == 1 else 'do'} not move this score{bound}"
+        sentence = f"{sentence}; {names} not at all{bound}" if sentence else alone
+    end = f"With nothing let go, {control.n_same} of {control.n_runs} runs were equal to the bit."
+    return f"{sentence}. {end}" if sentence else end
+
+
+def _subject(row: SentenceRow) -> str:
+    return describe_source(row.source, row.name).subject
+
+
+def describe_spacing(name: str) -> str:
+    """Return what a way to score is called: a spacing in words, a scorer by its name."""
+    return SPACING_WORDS.get(name, name)
+
+
+def describe_arm(source: str, name: str) -> str:
+    """Return what an arm is called in a plan: "dtype, bfloat16"."""
+    label = SOURCE_WORDS[Source(source)].label
+    return f"{label}, {name}" if name else label
+
+
+def describe_cost(cost: "LabCost") -> str:
+    """Return what arms take, in a line: "20 runs, 20 engine starts, 3.3 M tokens, 126 min"."""
+    if not cost.n_runs:
+        return "no run: stored texts are scored again"
+    tokens = "tokens not known" if cost.tokens is None else f"{counted(cost.tokens, 'token')}"
+    minutes = "minutes not known: no run before says them" if cost.minutes is None else f"{cost.minutes:.1f} min"
+    return f"{counted(cost.n_runs, 'run')}, {counted(cost.n_starts, 'engine start')}, {tokens}, {minutes}"
