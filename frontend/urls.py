@@ -11,12 +11,16 @@ from frontend.badges import views as badges
 from frontend.board import views as board
 from frontend.compare import choice_views as compare_choice
 from frontend.compare import pair_views as trace_diff
+from frontend.compare import replay_views as pair_replays
 from frontend.compare import views as compare
 from frontend.endpoints import endpoint_views as endpoints
 from frontend.endpoints import fingerprint_views as fingerprints
 from frontend.endpoints import setting_views as settings
 from frontend.endpoints import worker_views as workers
+from frontend.find import views as find
+from frontend.forced import views as forced
 from frontend.imports import views as imports
+from frontend.lab import views as lab
 from frontend.probes import views as probes
 from frontend.release import action_views as release_actions
 from frontend.release import views as releases
@@ -49,13 +53,19 @@ urlpatterns = [
     path("runs/<int:run_id>/repeats/", run_actions.add_repeats, name="run_repeats"),
     path("runs/<int:run_id>/rescore/", run_actions.rescore, name="run_rescore"),
     path("runs/<int:run_id>/repeats/<int:repeat>/cases/<path:case>/", responses.response, name="response"),
+    path("find/", find.find, name="find"),
+    path("runs/<int:run_id>/forced/", forced.run_scorings, name="run_forced"),
+    path("forced/<int:forced_id>/", forced.forced, name="forced"),
     path("imports/", imports.imports, name="imports"),
+    path("endpoints/", endpoints.endpoints, name="endpoints"),
     path("endpoints/<str:endpoint>/", endpoints.endpoint, name="endpoint"),
     path("fingerprints/", fingerprints.fingerprints, name="fingerprints"),
     path("fingerprints/<int:fingerprint_id>/", fingerprints.fingerprint, name="fingerprint"),
     path("fingerprints/<int:fingerprint_id>/diff/<int:other>/", fingerprints.difference, name="fingerprint_diff"),
     path("compare/", compare_choice.choose, name="compare_chosen"),
     path("compare/<int:baseline>/<int:candidate>/", compare.compare, name="compare"),
+    path("compare/<int:baseline>/<int:candidate>/replay/", pair_replays.replay, name="pair_replay"),
+    path("compare/<int:baseline>/<int:candidate>/forced/", forced.score_both, name="forced_pair"),
     path("compare/<int:baseline>/<int:candidate>/cases/<path:case>/", trace_diff.trace_diff, name="trace_diff"),
     path("releases/", releases.releases, name="releases"),
     path("releases/new/", releases.new_release, name="release_new"),
@@ -66,6 +76,12 @@ urlpatterns = [
     path("releases/<int:release_id>/rerun/", release_actions.rerun, name="release_rerun"),
     path("probes/", probes.probes, name="probes"),
     path("probes/<int:probe_id>/", probes.probe, name="probe"),
+    path("lab/", lab.experiments, name="experiments"),
+    path("lab/<int:experiment_id>/", lab.experiment, name="experiment"),
+    path("lab/<int:experiment_id>/start/", lab.start, name="experiment_start"),
+    path("lab/<int:experiment_id>/cancel/", lab.cancel, name="experiment_cancel"),
+    path("lab/<int:experiment_id>/resume/", lab.resume, name="experiment_resume"),
+    path("lab/<int:experiment_id>/delete/", lab.delete, name="experiment_delete"),
     path("schedules/", schedules.schedules, name="schedules"),
     path("schedules/<int:schedule_id>/delete/", schedules.delete, name="schedule_delete"),
     path("schedules/<int:schedule_id>/pause/", schedules.pause, name="schedule_pause"),

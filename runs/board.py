@@ -1,58 +1,69 @@
 """The board: what needs somebody."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import chain
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from evalboard.contract.baseline import Baseline, RotationSeen
 from evalboard.contract.probe import ProbeRow
-from evalboard.contract.release import ReleaseRow
 from evalboard.contract.run import RunRow
 from evalboard.contract.schedule import Schedule
 from evalboard.contract.stack import Worker
-from evalboard.contract.suite import SuiteRow
 from runs.baselines import current_baselines, rotation_rows
-from runs.models import Release, Repeat, Run
+from runs.models import Release, Repeat, Run, SignOff
 from runs.probes import probes_to_mind
-from runs.release import rows_of as release_rows_of
-from runs.release import with_outcome
+from runs.release import WaitingRelease, waiting_releases, with_outcome
 from runs.run import ANY_PIN_BROKEN, NEWEST_FIRST, rows_of
 from runs.schedules import schedule_rows
-from runs.suites import newest_runs, suite_rows
 from runs.work import PoolRow, pool_rows, worker_rows
 
 # What nobody minded for two weeks does not need somebody; the list of runs still has it.
 ATTENTION_FOR = timedelta(days=14)
-ROTATIONS_FOR = timedelta(days=7)
+NEWS_FOR = timedelta(days=7)
 STANDING = ("approved", "rejected", "waived")  # the outcomes of a release that wait for nobody
 RUNS_LOOKED_AT = 100
-ATTENTION_SHOWN, IN_PROGRESS_SHOWN, RECENT_SHOWN = 20, 20, 10
-RELEASES_SHOWN, ROTATIONS_SHOWN = 20, 10
+ATTENTION_SHOWN, IN_PROGRESS_SHOWN = 20, 20
+RELEASES_SHOWN, ROTATIONS_SHOWN, SIGNED_SHOWN, RUNS_NAMED = 40, 10, 5, 3
 OPEN = (Run.Status.QUEUED, Run.Status.RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
+class SignedRelease:
+    """A decision on a release that stands for what its verdict was. word: that verdict."""
+
+    release: int
+    word: str
+    decision: str
+    person: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Board:
-    """Runs that need somebody (failed, incomplete, broken pins, repeats that one computation does not give), those in
-    progress, the newest finished ones.
+    """Runs that need somebody (failed, incomplete, broken pins, repeats that one computation does not give) and those
+    in progress, the newest first.
 
     `deserted_pools` have work and nobody to do it; of their workers some may be among the silent or resting ones.
-    `open_releases` have no sign-off that stands, newest first; `expired_baselines` are current ones that a rotation
-    made expire; `rotations` are those of a week; `probes` failed or found what somebody must act on.
+    `waiting` have no sign-off that stands; `expired_baselines` are current ones that a rotation made expire;
+    `rotations`, `signed` and the numbers of runs that ended are those of a week, `last_signed` is the newest of all;
+    `probes` failed or found what somebody must act on.
     """
 
     attention: tuple[RunRow, ...]
     in_progress: tuple[RunRow, ...]
-    recent: tuple[RunRow, ...]
     silent_workers: tuple[Worker, ...]
     resting_workers: tuple[Worker, ...]
     deserted_pools: tuple[PoolRow, ...]
-    suites: tuple[SuiteRow, ...]
-    open_releases: tuple[ReleaseRow, ...] = ()
+    n_finished: int
+    n_incomplete: int
+    newest_finished: tuple[int, ...] = ()
+    waiting: tuple[WaitingRelease, ...] = ()
+    signed: tuple[SignedRelease, ...] = ()
+    last_signed: datetime | None = None
     expired_baselines: tuple[Baseline, ...] = ()
     rotations: tuple[RotationSeen, ...] = ()
     probes: tuple[ProbeRow, ...] = ()
@@ -76,31 +87,51 @@ class Board:
 
 def board() -> Board:
     at_work = Run.objects.filter(status__in=OPEN).order_by("-id")[:IN_PROGRESS_SHOWN]
-    finished = Run.objects.filter(status=Run.Status.FINISHED).order_by("-finished_at", "-id")[:RECENT_SHOWN]
-    lists = [list(runs.values_list("pk", flat=True)) for runs in (_need_somebody(), at_work, finished)]
-    newest = newest_runs()
-    rows = {int(row.id): row for row in rows_of(Run.objects.filter(pk__in={*newest, *chain(*lists)}))}
-    attention, in_progress, recent = (tuple(rows[pk] for pk in of if pk in rows) for of in lists)
+    lists = [list(runs.values_list("pk", flat=True)) for runs in (_need_somebody(), at_work)]
+    rows = {int(row.id): row for row in rows_of(Run.objects.filter(pk__in={*chain(*lists)}))}
+    attention, in_progress = (tuple(rows[pk] for pk in of if pk in rows) for of in lists)
+    signed = _signed()
     workers = worker_rows()
     return Board(
         attention=attention,
         in_progress=in_progress,
-        recent=recent,
         silent_workers=tuple(worker for worker in workers if worker.state == "silent"),
         resting_workers=tuple(worker for worker in workers if worker.state == "resting"),
         deserted_pools=tuple(pool for pool in pool_rows(workers) if pool.is_deserted),
-        suites=suite_rows({pk: rows[pk] for pk in newest if pk in rows}),
-        open_releases=_open_releases(),
+        **_ended_this_week(),
+        newest_finished=_newest_finished(),
+        waiting=_waiting(),
+        signed=tuple(each for each in signed if each.at > timezone.now() - NEWS_FOR),
+        last_signed=signed[0].at if signed else None,
         expired_baselines=tuple(row for row in current_baselines() if row.is_expired),
-        rotations=rotation_rows(since=timezone.now() - ROTATIONS_FOR, limit=ROTATIONS_SHOWN),
+        rotations=rotation_rows(since=timezone.now() - NEWS_FOR, limit=ROTATIONS_SHOWN),
         probes=probes_to_mind(since=timezone.now() - ATTENTION_FOR),
         schedules=schedule_rows(),
     )
 
 
-def _open_releases() -> tuple[ReleaseRow, ...]:
+def _waiting() -> tuple[WaitingRelease, ...]:
     newest = with_outcome(Release.objects.filter(created_at__gt=Now() - ATTENTION_FOR))
-    return release_rows_of(newest.exclude(outcome__in=STANDING).order_by("-id")[:RELEASES_SHOWN])
+    return waiting_releases(newest.exclude(outcome__in=STANDING).order_by("-id")[:RELEASES_SHOWN])
+
+
+def _signed() -> tuple[SignedRelease, ...]:
+    """Return the newest decisions of all, newest first."""
+    rows = SignOff.objects.order_by("-id").values_list(
+        "release", "verdict__word", "decision", "person_name", "created_at"
+    )
+    return tuple(SignedRelease(*row) for row in rows[:SIGNED_SHOWN])
+
+
+def _newest_finished() -> tuple[int, ...]:
+    finished = Run.objects.filter(status=Run.Status.FINISHED, finished_at__gt=Now() - NEWS_FOR)
+    return tuple(finished.order_by("-finished_at", "-id").values_list("pk", flat=True)[:RUNS_NAMED])
+
+
+def _ended_this_week() -> dict[str, int]:
+    ended = Run.objects.filter(finished_at__gt=Now() - NEWS_FOR)
+    n_finished, n_incomplete = Q(status=Run.Status.FINISHED), Q(status=Run.Status.INCOMPLETE)
+    return ended.aggregate(n_finished=Count("pk", filter=n_finished), n_incomplete=Count("pk", filter=n_incomplete))
 
 
 def _need_somebody() -> "QuerySet[Run]":

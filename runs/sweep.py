@@ -12,12 +12,14 @@ from django.db.models.functions import Now
 
 from evalboard.core.profile import parse_profile
 from evalboard.core.trace import Failed
+from runs.forced import FORCED
+from runs.lab import advance, open_experiments
 from runs.models import Event, Repeat, Run, Shard, Worker
 from runs.probes import PROBES, probes
 from runs.release import verdicts
 from runs.replays import REPLAYS
 from runs.run import idempotency
-from runs.schedules import due_schedules, start_due
+from runs.schedules import due_schedules, endpoints_without_check, schedule_check, start_due
 from runs.store import history
 from runs.suites import run_reference_sets, unattended_rotations
 from runs.work import CRASHES_BEFORE_ISOLATION, SHARDS, dispatch, let_go, responses, rollup
@@ -27,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 RING_AGAIN = timedelta(seconds=30)
 WAIT_BEFORE_SAYING_SO = timedelta(minutes=10)
-REQUESTS: tuple[Requests[Any], ...] = (REPLAYS, PROBES)
+REQUESTS: tuple[Requests[Any], ...] = (REPLAYS, PROBES, FORCED)
 NEXT: dict[str, str] = {
     Shard.Status.QUEUED: "Back in the queue.",
     Shard.Status.CANCELLED: "Cancelled with its run.",
@@ -49,8 +51,12 @@ def reconcile() -> int:
         _guarded(_finish_repeat, repeat_id)
     for release_id in verdicts.undecided():
         _guarded(_decide, release_id)
+    for endpoint_id in endpoints_without_check():
+        _guarded(schedule_check, endpoint_id)
     for schedule_id in due_schedules():
         _guarded(start_due, schedule_id)
+    for experiment_id in open_experiments():
+        _guarded(advance, experiment_id)
     for rotation_id in unattended_rotations():
         _guarded(run_reference_sets, rotation_id)
     _stop_silent_workers()

@@ -6,6 +6,7 @@ EVALBOARD_REQUIRE_SERVICES=1 a skipped test has failed, whatever skipped it.
 """
 
 import functools
+import gc
 import importlib.util
 import ipaddress
 import os
@@ -65,6 +66,17 @@ def _one_after_another(first: Callable[[], None], then: Callable[[], None] | Non
             then()
 
     return call
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Read the tests without looking for garbage: what is imported stays, and looking takes a third of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 # Their tests wait for processes more than they compute; the longest come first.

@@ -7,6 +7,7 @@ settings out of that environment and imports the product under them; a process i
 Everybody in this tree dies with the parent, and the nursery with the session of tests.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -36,15 +37,24 @@ PACKAGES = (
     "django.core.management",
     "django.db.backends.postgresql.base",
     "django.test",
+    "environs",
+    "evalboard.core.archive",
+    "evalboard.core.compare",
+    "evalboard.core.probes",
+    "evalboard.core.verdict",
+    "evalboard.contract.release",
+    "evalboard.contract.run",
     "re2",
     "gunicorn.app.wsgiapp",
     "gunicorn.workers.gthread",
     "httpx",
     "jsonschema",
     "kombu.transport.redis",
+    "msgspec",
     "numpy",
     "psycopg.types.json",
     "redis",
+    "requests",
     "zstandard",
 )
 PRODUCT = ("worker.team", "worker.engines.vllm", "worker.sending", "worker.tasks", "evalboard.urls")
@@ -141,6 +151,7 @@ def main() -> None:
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # a process with threads is not to be forked
     for name in PACKAGES:
         importlib.import_module(name)
+    _share_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the session of tests, which ends this one
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for seedlings and keepers
     wire = socket.socket(fileno=int(sys.argv[1]))
@@ -189,6 +200,16 @@ def _import_product() -> None:
     django.setup()
     for name in PRODUCT:
         importlib.import_module(name)
+    _share_memory()
+
+
+def _share_memory() -> None:
+    """Keep the garbage collector of forked processes off what was imported, which each would copy as it ends.
+
+    Measured: 0.2 s of the processor from the fork of `manage check` to its end, in place of 0.8.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _keep(request: dict[str, Any], status: int, out: int, err: int) -> None:

@@ -87,12 +87,12 @@ class Station:
         beat(worker=self.worker, note=text)
 
     def leave_alone(self, noun: str, key: int, why: str) -> None:
-        """Leave a run, or a probe, to others for a while, and say why."""
+        """Leave a run, a probe or a forced scoring to others for a while, and say why."""
         self.skip(noun, key)
         leave_alone(worker=self.worker, noun=noun, key=key, why=why)
 
     def skip(self, noun: str, key: int) -> None:
-        """Claim nothing of a run, or of a probe, for a while."""
+        """Claim nothing of a run, a probe or a forced scoring for a while."""
         self._left_alone[noun, key] = time.monotonic() + LEFT_ALONE_SECONDS
 
     def left_alone(self, noun: str) -> frozenset[int]:

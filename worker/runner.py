@@ -21,6 +21,7 @@ from runs.work import Lease, beat, count_fenced, register_worker, stop_worker
 from worker.calls import Calls, Client
 from worker.engines.base import Engine, EngineSpec
 from worker.engines.openai import OpenAIEngine
+from worker.force import ForceJob
 from worker.heartbeat import AWAY, Heartbeat
 from worker.jobs import Interrupted, Job, Station
 from worker.probe import ProbeJob
@@ -31,8 +32,8 @@ from worker.shard import ShardJob
 logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 1.0
-# In this order they are claimed: replays and probes are short, and a person waits for them.
-JOBS: tuple[Callable[[Station], Job], ...] = (ReplayJob, ProbeJob, ShardJob)
+# In this order they are claimed: what comes before shards is short, and a person waits for it.
+JOBS: tuple[Callable[[Station], Job], ...] = (ReplayJob, ProbeJob, ForceJob, ShardJob)
 
 
 class Runner:

@@ -112,7 +112,12 @@ class EngineSession:
         close_engine_process(process=opened.process, last_words=opened.engine.last_words())
 
     def _must_be_fresh(self, work: ShardWork) -> bool:
-        """One process never serves both halves of a run's repeats: a start is part of what repeats measure."""
+        """One process never serves both halves of a run's repeats: a start is part of what repeats measure.
+
+        Of a run that is restarted it never serves two repeats.
+        """
+        if work.is_restarted:
+            return bool(self._served.get(work.run_id, set()) - {work.repeat_index})
         half = (work.n_repeats + 1) // 2
         is_late = work.repeat_index > half
         return any((index > half) != is_late for index in self._served.get(work.run_id, ()))

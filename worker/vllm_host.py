@@ -10,6 +10,7 @@ The process dies with its parent: by the kernel's signal, and when its stdin end
 
 import base64
 import ctypes
+import gc
 import hashlib
 import json
 import os
@@ -24,7 +25,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import vllm_manifest  # beside this file: a script's own folder is on its path
+import vllm_forced  # beside this file: a script's own folder is on its path
+import vllm_manifest
 import vllm_start
 import vllm_tokens
 from vllm_tokens import RequestRefused
@@ -81,6 +83,7 @@ class Host:
         self._seats: int | None = None  # how many requests the engine has at a time; None: all of a group
         self._names: dict[str, str] = {}  # internal id -> the id that the parent gave
         self._tags: dict[str, vllm_tokens.Tags | None] = {}  # internal id -> between which texts its model thinks
+        self._given: dict[str, int] = {}  # internal id -> how many tokens of an answer are scored and not decoded
         self._tokenizer_digest = ""
         self._life = (time.monotonic(), 0)  # when a sign of life was given last, and how many tokens there were
 
@@ -90,6 +93,7 @@ class Host:
             "start": self.start,
             "describe": lambda _: self._emit({"event": "described", **vllm_manifest.describe()}),
             "decode": self.decode,
+            "force": self.decode,  # requests with an answer, which is scored
             "self_check": self.self_check,
             "vocabulary": lambda _: self.vocabulary(),
             "abort": lambda _: None,  # of a decode that had already ended
@@ -136,7 +140,7 @@ class Host:
         self._emit({"event": "ready", "manifest": manifest, "seconds": time.monotonic() - started})
 
     def decode(self, request: Event) -> None:
-        """Decode groups of requests, each group only when the one before is drained."""
+        """Decode groups of requests, or score given answers, each group only when the one before is drained."""
         for group in request["groups"]:
             for event in self._run(group, serial=request["serial"]):
                 if event["event"] == "aborted":
@@ -200,31 +204,35 @@ class Host:
                 engine.abort_request(list(self._names.values()))
                 self._names.clear()
                 self._tags.clear()
+                self._given.clear()
                 self._batches.sizes.clear()
                 yield {"event": "aborted"}
                 return
             for output in engine.step():
                 if output.finished:
-                    yield self._response(output)
+                    yield self._finished(output)
             self._give_life_sign()
 
     def _add(self, request: Event) -> None:
         from vllm import exceptions
         from vllm.sampling_params import RequestOutputKind, SamplingParams
 
-        ids = request.get("prompt_token_ids")
+        tokenizer, ids = self._engine.get_tokenizer(), request.get("prompt_token_ids")
         if ids is None:
-            tokenizer = self._engine.get_tokenizer()
             ids = vllm_tokens.render(tokenizer, request["messages"], request["tools"], request["switches"])
+        is_forced = "answer_token_ids" in request
+        given = vllm_forced.answer_ids(tokenizer, request, ids) if is_forced else []
+        settings = vllm_forced.sampling(request) if is_forced else request["sampling"]
         try:
-            sampling = SamplingParams(
-                **request["sampling"], n=1, flat_logprobs=True, output_kind=RequestOutputKind.FINAL_ONLY
-            )
-            internal_id = self._engine.add_request(request["id"], {"prompt_token_ids": ids}, sampling)
+            sampling = SamplingParams(**settings, n=1, flat_logprobs=True, output_kind=RequestOutputKind.FINAL_ONLY)
+            internal_id = self._engine.add_request(request["id"], {"prompt_token_ids": ids + given}, sampling)
         except (getattr(exceptions, "VLLMClientError", ValueError), ValueError) as problem:  # 0.25 has no such class
-            raise RequestRefused(self._refusal_code(ids), str(problem)) from problem
+            raise RequestRefused(self._refusal_code(ids + given), str(problem)) from problem
         self._names[internal_id] = request["id"]
-        self._tags[internal_id] = request.get("reasoning_tags")
+        if is_forced:
+            self._given[internal_id] = len(given)
+        else:
+            self._tags[internal_id] = request.get("reasoning_tags")
 
     def _refusal_code(self, ids: list[int]) -> str:
         if not ids:
@@ -256,28 +264,32 @@ class Host:
                 self._waiting.append(request)
         return False
 
-    def _response(self, output: Any) -> Event:
-        """Turn a finished request into a `response` event."""
-        answer = output.outputs[0]
+    def _finished(self, output: Any) -> Event:
+        """Turn a finished request into a `response` or a `forced` event."""
         internal_id = next(key for key, name in self._names.items() if name == output.request_id)
         del self._names[internal_id]
-        thought = vllm_tokens.split_reasoning(self._engine.get_tokenizer(), self._tags.pop(internal_id), output)
         smallest, largest = self._batches.sizes.pop(internal_id, (None, None))
-        stats = output.metrics
-        return {
-            "event": "response",
+        served = {
             "id": output.request_id,
             "request_id": internal_id,
-            **thought,
+            "n_cached_tokens": output.num_cached_tokens,
+            "batch_min": smallest,
+            "batch_max": largest,
+        }
+        if internal_id in self._given:
+            return {"event": "forced", **served, **vllm_forced.trace(output, self._given.pop(internal_id))}
+        return {"event": "response", **served, **self._response(output, self._tags.pop(internal_id))}
+
+    def _response(self, output: Any, tags: vllm_tokens.Tags | None) -> Event:
+        answer, stats = output.outputs[0], output.metrics
+        return {
+            **vllm_tokens.split_reasoning(self._engine.get_tokenizer(), tags, output),
             "finish_reason": str(answer.finish_reason),
             "stop_reason": answer.stop_reason,
             "prompt_token_ids": vllm_tokens.ints(output.prompt_token_ids),
             **vllm_tokens.trace(answer),
-            "n_cached_tokens": output.num_cached_tokens,
             "n_preemptions": getattr(stats, "num_preemptions", None),  # 0.25 does not count them: unknown
             "is_corrupted": stats.is_corrupted,
-            "batch_min": smallest,
-            "batch_max": largest,
             "queued_seconds": stats.scheduled_ts - stats.queued_ts,
             "prefill_seconds": stats.first_token_ts - stats.scheduled_ts,
             "decode_seconds": stats.last_token_ts - stats.first_token_ts,
@@ -321,6 +333,7 @@ def listen(requests: Any, inbox: "queue.Queue[Event]") -> None:
 
 
 if __name__ == "__main__":
+    gc.disable()  # imports leave no garbage, and looking for it is a quarter of their time; start_engine enables it
     if sys.argv[1:] == ["--describe"]:
         print(json.dumps(vllm_manifest.describe()))
     else:

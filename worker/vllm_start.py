@@ -1,5 +1,6 @@
 """Starting vLLM: which folder is loaded, with which settings. Part of `vllm_host.py`."""
 
+import gc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,8 @@ def start_engine(folder: Path, settings: dict[str, Any]) -> Any:
     from vllm.engine.arg_utils import EngineArgs
     from vllm.v1.engine.llm_engine import LLMEngine
 
+    gc.freeze()  # what was imported stays: vLLM collects garbage five times as it starts
+    gc.enable()
     if settings.get("load_format") == "dummy":
         raise ValueError("load_format dummy means random weights: no response of such an engine is evidence")
     wanted = {**settings, **COMMON_ENGINE}

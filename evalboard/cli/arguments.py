@@ -18,10 +18,22 @@ Environment = Mapping[str, str]
 
 
 def parse_id(text: str, option: str) -> str:
-    """Return the id of a run, a release, a probe, a replay."""
+    """Return the id of a run, a release, a probe, a replay, a forced scoring."""
     if not ID.fullmatch(text):
         raise typer.BadParameter(f"{text or 'Nothing'} is no id; an id is a number.", param_hint=option)
     return text
+
+
+def parse_number(text: str, option: str) -> int:
+    """Return one whole number of a list."""
+    if not text.isascii() or not text.isdigit():
+        raise typer.BadParameter(f"{text or 'Nothing'} is not a whole number.", param_hint=option)
+    return int(text[:18])
+
+
+def split(text: str) -> list[str]:
+    """Return the parts of a list that is written with commas."""
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def parse_pair(text: str, form: str, option: str) -> tuple[str, str]:

@@ -7,7 +7,23 @@ from typing import Any
 import typer
 from typer.core import TyperGroup, TyperOption
 
-from evalboard.cli import baseline, compare, endpoint, export, importing, probe, release, replay, run, suite, wait
+from evalboard.cli import (
+    baseline,
+    compare,
+    endpoint,
+    experiment,
+    export,
+    force,
+    importing,
+    on_policy,
+    probe,
+    release,
+    replay,
+    run,
+    suite,
+    verify,
+    wait,
+)
 from evalboard.cli.errors import INTERRUPTED, WRONG_USE, exit_code
 from evalboard.cli.machine import scheduler, signin, up, worker
 from evalboard.core.errors import EvalboardError
@@ -23,6 +39,12 @@ class Commands(TyperGroup):
             option.default = False
         return option
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the first sentence of every command, and none of them cut off at the line's end."""
+        rows = [(name, self.commands[name].get_short_help_str(limit=200)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
 
 app = typer.Typer(
     name="evalboard",
@@ -31,6 +53,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # drawing help with rich takes as long to load as all the rest
 )
 app.command()(up)
 app.command()(signin)
@@ -39,13 +62,17 @@ app.command()(wait.wait)
 app.command()(compare.compare)
 app.command()(release.release)
 app.command()(replay.replay)
+app.command()(force.force)
 app.command()(probe.probe)
+app.command("on-policy")(on_policy.on_policy)
+app.command()(verify.verify)
 app.command()(export.export)
 app.command("import")(importing.import_logs)
 app.command()(worker)
 app.command()(scheduler)
 app.add_typer(suite.app, name="suite", cls=Commands)
 app.add_typer(endpoint.app, name="endpoint", cls=Commands)
+app.add_typer(experiment.app, name="experiment", cls=Commands)
 app.add_typer(baseline.app, name="baseline", cls=Commands)
 
 

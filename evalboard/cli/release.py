@@ -15,6 +15,7 @@ from evalboard.cli.reports import CommentFile, JunitFile, SummaryFile, parse_rep
 from evalboard.cli.wait import follow_run
 from evalboard.client.access import connect
 from evalboard.client.waiting import GIVE_UP_SECONDS
+from evalboard.core.treatments import TREATMENTS
 from evalboard.wording.results import NO_VERDICT, describe_lean, describe_verdict, render_change
 
 if TYPE_CHECKING:
@@ -105,8 +106,8 @@ def build_body(*, policy: str, treatment: str, labelled: dict[str, str]) -> dict
 
 
 def check_treatment(treatment: str) -> None:
-    if treatment not in ("model", "stack", "service"):
-        raise typer.BadParameter("Must be model, stack or service.", param_hint="--treatment")
+    if treatment not in TREATMENTS:
+        raise typer.BadParameter(f"Must be one of: {', '.join(TREATMENTS)}.", param_hint="--treatment")
 
 
 def _wait_for(client: "RestClient", gates: list[GateRequest], *, give_up_after: float) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evalboard.cli.arguments import parse_id
+from evalboard.cli.arguments import parse_id, parse_number, split
 from evalboard.cli.errors import FAILED
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
@@ -32,8 +32,8 @@ def replay(
 ) -> None:
     """Decode a case again under the run's profile, and say whether it is identical, drifted or flipped, and where."""
     body: dict[str, Any] = {"case": case, "repeat": repeat, "neighbours": neighbours}
-    body["batch_sizes"] = [_parse_number(part, "--batch-sizes") for part in _split(batch_sizes)]
-    body["dtypes"] = _split(dtype)
+    body["batch_sizes"] = [parse_number(part, "--batch-sizes") for part in split(batch_sizes)]
+    body["dtypes"] = split(dtype)
     if show:
         if run or case:
             raise typer.BadParameter("It names the replay by itself, without RUN and CASE.", param_hint="--show")
@@ -63,13 +63,3 @@ def _render_result(replay: "Replay") -> str:
     table = [f"  {name:<{width}}  {phrase}" for name, phrase in rows] if len(rows) > 1 else []
     closing = replay.reading or [" ".join((replay.error or "").split())]
     return "\n".join([f"{title} {replay.url}", *table, *closing])
-
-
-def _split(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _parse_number(text: str, name: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise typer.BadParameter(f"{text or 'Nothing'} is not a whole number.", param_hint=name)
-    return int(text[:18])

@@ -45,6 +45,12 @@ def run(
             metavar="normal|bulk", help="Bulk waits for all that is normal; default: normal, of --against a release's."
         ),
     ] = "",
+    shuffle: Annotated[
+        bool, typer.Option("--shuffle", help="Decode the cases of each repeat in an order of its own.")
+    ] = False,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Start a fresh engine for each repeat, not for each half of them.")
+    ] = False,
     key: Annotated[
         str, typer.Option(metavar="TEXT", help="With the same key, within a day, no second run is made.")
     ] = "",
@@ -95,6 +101,8 @@ def run(
     body["labels"] = collect_labels(label or [])
     if seed is not None:
         body["seed"] = seed
+    body |= {"is_shuffled": True} if shuffle else {}
+    body |= {"is_restarted": True} if restart else {}
     if model:
         body["model"] = {"path": model}
     if against or priority:

@@ -18,7 +18,9 @@ from evalboard.contract.baseline import Baseline
 from evalboard.contract.catalogue import Endpoint, Policy, Profile
 from evalboard.contract.comparison import ComparedCase, Comparison
 from evalboard.contract.endpoint import EndpointReport
+from evalboard.contract.forced import ForcedCost, ForcedScoring
 from evalboard.contract.imports import Import
+from evalboard.contract.lab import Experiment
 from evalboard.contract.probe import Probe
 from evalboard.contract.release import Release, ReleaseRow
 from evalboard.contract.replay import Replay
@@ -26,6 +28,7 @@ from evalboard.contract.response import CaseOfRun, Response
 from evalboard.contract.run import Run, RunPair, RunRow
 from evalboard.contract.suite import SuiteRow, SuiteVersion
 from evalboard.contract.upload import Upload, UploadPart
+from evalboard.contract.verification import Verification
 
 PAGE_SIZE = 200  # rows; the most that the server gives at a time
 
@@ -84,11 +87,44 @@ class RestClient:
     def replay(self, replay_id: str) -> Answer[Replay]:
         return self._poll(Replay, f"/replays/{replay_id}/")
 
+    def create_forced(self, run_id: str, body: Mapping[str, Any]) -> Answer[ForcedScoring]:
+        return self._post(ForcedScoring, f"/runs/{run_id}/forced/", body)
+
+    def forced(self, forced_id: str) -> Answer[ForcedScoring]:
+        return self._poll(ForcedScoring, f"/forced/{forced_id}/")
+
+    def forced_of_run(self, run_id: str) -> Iterator[Answer[ForcedScoring]]:
+        """Yield the forced scorings of a run, newest first."""
+        return self._list(ForcedScoring, f"/runs/{run_id}/forced/", {})
+
+    def forced_cost(self, run_id: str) -> Answer[ForcedCost]:
+        return self._get(ForcedCost, f"/runs/{run_id}/forced/cost/")
+
+    def verification(self, forced_id: str, known: Mapping[str, str]) -> Answer[Verification]:
+        """Judge a forced scoring beside those of known origin: `control`, `numerics` and perhaps `planted`."""
+        return self._get(Verification, f"/forced/{forced_id}/verification/", known)
+
     def create_probe(self, body: Mapping[str, Any]) -> Answer[Probe]:
         return self._post(Probe, "/probes/", body)
 
     def probe(self, probe_id: str) -> Answer[Probe]:
         return self._poll(Probe, f"/probes/{probe_id}/")
+
+    def create_experiment(self, body: Mapping[str, Any]) -> Answer[Experiment]:
+        """Plan an experiment of the lab; nothing is decoded before it is started."""
+        return self._post(Experiment, "/experiments/", body)
+
+    def experiment(self, experiment_id: str) -> Answer[Experiment]:
+        return self._poll(Experiment, f"/experiments/{experiment_id}/")
+
+    def start_experiment(self, experiment_id: str, body: Mapping[str, Any]) -> Answer[Experiment]:
+        return self._post(Experiment, f"/experiments/{experiment_id}/start/", body)
+
+    def cancel_experiment(self, experiment_id: str) -> Answer[Experiment]:
+        return self._post(Experiment, f"/experiments/{experiment_id}/cancel/", {})
+
+    def resume_experiment(self, experiment_id: str, body: Mapping[str, Any]) -> Answer[Experiment]:
+        return self._post(Experiment, f"/experiments/{experiment_id}/resume/", body)
 
     def create_release(self, body: Mapping[str, Any]) -> Answer[Release]:
         return self._post(Release, "/releases/", body)

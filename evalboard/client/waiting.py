@@ -18,6 +18,8 @@ from evalboard.wording.run import describe_ahead
 if TYPE_CHECKING:
     from evalboard.client.answers import Answer
     from evalboard.contract.comparison import Comparison
+    from evalboard.contract.forced import ForcedScoring
+    from evalboard.contract.lab import Experiment
     from evalboard.contract.probe import Probe
     from evalboard.contract.replay import Replay
     from evalboard.contract.run import Run
@@ -74,10 +76,23 @@ def probe_progress(answer: "Answer[Probe]") -> Progress:
     return Progress(f"probe {probe.id}", "calls", probe.status, calls.n_done, calls.n_total, probe.is_terminal)
 
 
+def experiment_progress(answer: "Answer[Experiment]") -> Progress:
+    experiment = answer.value
+    n_done, n_total = experiment.n_done, experiment.cost.n_runs
+    name = f"experiment {experiment.id}"
+    return Progress(name, "runs", experiment.status, n_done, n_total, experiment.is_terminal)
+
+
 def replay_progress(answer: "Answer[Replay]") -> Progress:
     replay = answer.value
     n_done, n_total = len(replay.results), len(replay.variants)
     return Progress(f"replay {replay.id}", "variants", replay.status, n_done, n_total, replay.is_terminal)
+
+
+def forced_progress(answer: "Answer[ForcedScoring]") -> Progress:
+    scoring = answer.value
+    name, unit = f"forced scoring {scoring.id}", "answers"
+    return Progress(name, unit, scoring.status, scoring.n_done, scoring.n_answers, scoring.is_terminal)
 
 
 class Transfer(Protocol):

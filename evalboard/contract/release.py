@@ -22,6 +22,7 @@ from evalboard.contract.base import (
 )
 from evalboard.contract.parts import ByChance, name_version
 from evalboard.core.profile import Draws
+from evalboard.core.treatments import TREATMENTS
 
 Span = tuple[float, float]  # low and high, in points
 
@@ -31,7 +32,7 @@ OUTCOMES = ("unsigned", "approved", "rejected", "waived", "expired", "void")
 
 Word = Annotated[str, says(enum=VERDICTS)]
 Outcome = Annotated[str, says(enum=OUTCOMES)]
-Treatment = Annotated[str, says(enum=("model", "stack", "service"))]
+Treatment = Annotated[str, says(enum=TREATMENTS)]
 Side = Annotated[str, says(enum=("baseline", "candidate"))]
 Tier = Annotated[str, says(enum=("critical", "advisory"))]
 

@@ -56,6 +56,8 @@ class CaseOfRun(Contract):
     prompt: str = page_only  # the last message, cut to what a list has room for
     n_traces: int = page_only  # different ones
     is_likely_to_flip: bool = page_only
+    answer: str | None = page_only  # the start of the response that `url` shows; None where missing, or not read
+    served_by: tuple[str, ...] = page_only  # a bucket's letter by repeat, where several served the run
 
     @property
     def marked(self) -> dict[str, int]:

@@ -285,7 +285,9 @@ class Run(RunHead):
     progress: Progress
     ahead: Annotated[Ahead | None, says(description="null unless it has shards in the queue and none at work")]
     repeats: Annotated[tuple[Repeat, ...], says(description="of all cases")]
-    targeted: tuple[TargetedRepeat, ...] = ()  # an older server does not answer it
+    targeted: tuple[TargetedRepeat, ...] = ()  # an older server does not answer it, nor the next two
+    is_shuffled: Annotated[bool, says(description="each repeat has its cases in an order of its own")] = False
+    is_restarted: Annotated[bool, says(description="each repeat has an engine process of its own")] = False
     buckets: tuple[Bucket, ...]
     noise: Noise
     pins: Pins

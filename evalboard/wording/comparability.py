@@ -43,7 +43,8 @@ def _mixed_fingerprint(facts: Facts) -> str:
 
 def _share(served: Facts) -> str:
     share = percent(served["share"], 0 if served["share"] >= 0.02 else 1)
-    return f"{served['fingerprint'][:8] or 'an unknown stack'} ({served['batch_class']}) {share}"
+    fingerprint = served.get("shown", served["fingerprint"])  # comparisons of before have the one that was compared
+    return f"{fingerprint[:8] or 'an unknown stack'} ({served['batch_class']}) {share}"
 
 
 def _model_changed(facts: Facts) -> str:

@@ -36,10 +36,15 @@ def _one(facts: Facts) -> str:
             "One computation, as far as can be seen: repeats of either side and the sides themselves are the same to "
             f"the bit in {counted(facts['n_cases'], 'case')}."
         )
-    noise = f" ({nats_rounded(facts['noise'])})" if facts["noise"] else ""
+    cases = f"over {counted(facts['n_cases'], 'case')} with any difference the sides lie"
+    if not facts["noise"]:  # what rounding is assumed to do stood in for it
+        return (
+            f"No sign of more than rounding: {cases} no further apart than rounding of their dtype is assumed to move "
+            "logprobs. Repeats of either side are the same to the bit."
+        )
     return (
-        f"No sign of two computations: over {counted(facts['n_cases'], 'case')} with any difference the sides lie "
-        f"no further apart than repeats of one side{noise}."
+        f"No sign of two computations: {cases} no further apart than repeats of one side "
+        f"({nats_rounded(facts['noise'])})."
     )
 
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from decimal import Decimal
+from string import ascii_uppercase
 
 MINUS = "−"
 MAX_DIGITS = 3
@@ -70,7 +71,12 @@ def nats(value: float) -> str:
 
 def nats_rounded(value: float, digits: int = 2) -> str:
     """Write a number of nats with so many digits and no exponent: "0.047 nats", "0.0000035 nats"."""
-    return f"{Decimal(f'{value:.{digits}g}'):f} nats".replace("-", MINUS)
+    return f"{rounded(value, digits)} nats"
+
+
+def rounded(value: float, digits: int = 2) -> str:
+    """Write a number with so many digits and no exponent: "0.047", "−0.0000035"."""
+    return f"{Decimal(f'{value:.{digits}g}'):f}".replace("-", MINUS)
 
 
 def counted(n: int, noun: str) -> str:
@@ -100,3 +106,9 @@ def digits_beside(values: Sequence[float], line: float | None) -> int:
         if all(points(value, digits) != points(line or 0.0, digits) for value in beside):
             return digits
     return MAX_DIGITS
+
+
+def letter(place: int) -> str:
+    """Return what the bucket at a place from 0 is called beside others: A to Z, then A2 and so on."""
+    again, at = divmod(place, len(ascii_uppercase))
+    return ascii_uppercase[at] + (str(again + 1) if again else "")

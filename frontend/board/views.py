@@ -1,43 +1,55 @@
-"""The board: what needs somebody."""
+"""The board: what waits for a decision, what needs somebody, what is under way."""
+
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from evalboard.wording.numbers import counted
-from frontend.endpoints.words import describe_desertion
-from frontend.shell.findings import Finding
+from evalboard.core.digest import short_digest
+from frontend.board import rows
+from frontend.board.words import describe_board
 from runs import board as board_slice
-from runs.access import READ, requires
-from runs.board import Board
+from runs.access import READ, requires, scopes_of
+
+BANDS_PART = "bands"
+AGES_FOR = 600  # seconds: so long a page may go on saying how old its rows are
 
 
 @requires(READ)
 @require_safe
 def board(request: HttpRequest) -> HttpResponse:
+    page = _page(request)
+    if request.GET.get("part") != BANDS_PART:
+        return render(request, "board/page.html", page)
+    if request.GET.get("seen") == page["seen"]:
+        return _not_stored(HttpResponse(status=204))
+    return _not_stored(render(request, "board/_bands.html", page))
+
+
+def _page(request: HttpRequest) -> dict[str, Any]:
     board = board_slice.board()
     page = {
         "board": board,
         "finding": describe_board(board),
-        "deserted": tuple((pool, describe_desertion(pool)) for pool in board.deserted_pools),
+        "lines": rows.release_lines(board, scopes_of(request.user)),
+        "needs": rows.needs(board),
+        "work": rows.work_lines(board),
+        "now": timezone.now(),
     }
-    return render(request, "board/page.html", page)
-
-
-def describe_board(board: Board) -> Finding:
-    """Say what needs somebody, each kind counted, and how much is under way."""
-    n_deserted = len(board.deserted_pools)
-    kinds = (
-        (len(board.open_releases), "verdict is open", "verdicts are open"),
-        (len(board.expired_baselines), "baseline has expired", "baselines have expired"),
-        (len(board.attention), "run needs somebody", "runs need somebody"),
-        (len(board.probes), "probe needs somebody", "probes need somebody"),
-        (len(board.failing_schedules), "schedule is refused", "schedules are refused"),
-        (n_deserted, "pool has work and nobody to do it", "pools have work and nobody to do it"),
-        (len(board.silent_workers), "worker fell silent", "workers fell silent"),
-        (len(board.resting_workers), "worker rests", "workers rest"),
+    shown = (
+        page["finding"],
+        page["lines"],
+        page["needs"],
+        page["work"],
+        board.signed,
+        board.rotations,
+        board.schedules,
     )
-    parts = [f"{n} {one if n == 1 else many}" for n, one, many in kinds if n]
-    n_open = len(board.in_progress)
-    progress = f"{counted(n_open, 'run')} in progress." if n_open else "No run is in progress."
-    return Finding(f"{', '.join(parts)}." if parts else "Nothing needs you.", progress)
+    return page | {"seen": short_digest(repr(shown).encode()).hex()}
+
+
+def _not_stored(answer: HttpResponse) -> HttpResponse:
+    answer.headers["Cache-Control"] = "no-store"
+    return answer

@@ -8,7 +8,7 @@ from django.urls import reverse
 from evalboard.contract.comparison import Comparison, OutcomeCounts
 from evalboard.core.stats import CASE_OUTCOMES
 from frontend.compare import pair_address
-from frontend.compare.causes import MARKS, CauseMark
+from frontend.compare.causes import MARKS, PART_MARKS, CauseMark
 from frontend.shell.addresses import Export, filtered_url
 
 CHANGED = {"yes": "1", "no": "0"}  # as pages and as the API say it
@@ -32,7 +32,8 @@ def list_filters(
     report: Comparison, active: Mapping[str, str], outcomes: OutcomeCounts | None
 ) -> tuple[CaseFilter, ...]:
     """Return cases by what became of them, then pairs of responses by what differs."""
-    lasting = {name: active[name] for name in KEPT if name in active}
+    lasting = {name: active[name] for name in KEPT if name in active and "outcome" not in active}
+    lasting |= {"show": "pairs"}
     is_all = not {"outcome", *OF_PAIRS} & active.keys()
     n_all = sum(count.n_pairs for count in report.causes)
     changed = active.get("changed") == "yes" and "cause" not in active
@@ -42,12 +43,25 @@ def list_filters(
     filters.append(
         CaseFilter("pairs whose score changed", list_url(report, lasting | {"changed": "yes"}), changed, n_changed)
     )
-    for count in report.causes:
+    for count in report.causes if "outcome" not in active else ():
         url = list_url(report, lasting | {"cause": count.cause})
         mark = MARKS[count.cause]
         filters.append(CaseFilter(mark.label, url, active.get("cause") == count.cause, count.n_pairs, mark))
     if "cluster" in active:
         filters.append(CaseFilter("one cluster", list_url(report, lasting | {"cluster": active["cluster"]}), True))
+    return tuple(filters)
+
+
+def look_filters(report: Comparison, active: Mapping[str, str], counts: Mapping[str, int]) -> tuple[CaseFilter, ...]:
+    """Return what the numbers of an outcome's cases say, each with how many of them; the one that is on goes off."""
+    filters = []
+    for look, n in counts.items():
+        is_on = active.get("cause") == look
+        others = {name: value for name, value in active.items() if name != "cause"}
+        mark = PART_MARKS.get(look, MARKS["unknown"])
+        filters.append(
+            CaseFilter(mark.label, list_url(report, others if is_on else {**others, "cause": look}), is_on, n, mark)
+        )
     return tuple(filters)
 
 
@@ -66,7 +80,7 @@ def list_url(report: Comparison, active: Mapping[str, str], *, page: int = 1) ->
 
 
 def _outcome_filters(report: Comparison, active: Mapping[str, str], outcomes: OutcomeCounts) -> list[CaseFilter]:
-    look = {"look": active["look"]} if "look" in active else {}
+    look = {name: active[name] for name in ("look", "q", "compact") if name in active and "outcome" in active}
     return [
         CaseFilter(
             f"{outcome} cases",

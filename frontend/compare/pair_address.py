@@ -11,7 +11,8 @@ from frontend.shell.addresses import BEFORE_DOTS
 from runs.compare import DivergenceFilter
 
 CHANGED = {"yes": True, "no": False}
-FILTERS = ("outcome", "look", "cause", "changed", "tag", "backend", "cluster", "q")
+FILTERS = ("show", "outcome", "look", "cause", "changed", "tag", "backend", "cluster", "q", "compact")
+PAIRS = "pairs"  # of `show`: pairs of responses, not cases
 MAX_DIGITS = 9
 
 Filters = Mapping[str, str]  # filters of the address, as `asked_filter` gives them
@@ -25,6 +26,8 @@ def parse_filters(request: HttpRequest) -> dict[str, str]:
         values["changed"] = ""
     if values["outcome"] not in CASE_OUTCOMES:
         values["outcome"] = values["look"] = ""
+    if values["show"] != PAIRS:
+        values["show"] = ""
     if parse_look(values) is None:
         values["look"] = ""
     return {name: value for name, value in values.items() if value}

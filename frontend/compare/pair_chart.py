@@ -11,6 +11,8 @@ from frontend.templatetags.numbers import nats
 ZERO = 0.7  # decades below the axis where a true zero stands, on a line of its own
 HATCH_REACH, HATCH_STEP = 0.12, 0.007  # of the chart's width: about 45° and 8 px at 1200 px
 CLOSE = 0.18  # of the chart's width: the room that the words of a mark take
+ROOM = 0.13  # of the chart's width: what the words beside the flip take
+CLOSE_DECADES = 0.8  # of the margin's scale: the height that the words of a mark take
 MANY = 300  # points; more are drawn smaller
 SMALLEST = -6  # power of ten; what is smaller is drawn there
 
@@ -63,8 +65,8 @@ def figure(pair: TracePair) -> dict[str, Any] | None:
             "yaxis": scales[0].axis | {"domain": [0.55, 1]},
             "yaxis2": scales[1].axis | {"domain": [0, 0.42]},
             "margin": {"b": 52},
-            "shapes": [*_zone(pair, scales), *_lines(pair)],
-            "annotations": [*_titles(), *_mark_words(pair)],
+            "shapes": [*_zone(pair, scales), *_noise_line(pair, scales[1]), *_lines(pair)],
+            "annotations": [*_titles(), *_noise_words(pair, scales), *_flip_words(pair, scales[0]), *_mark_words(pair)],
         },
     }
 
@@ -154,6 +156,18 @@ def _zone(pair: TracePair, scales: tuple[LogScale, LogScale]) -> list[dict[str, 
     return [zone | {"y0": scales[0].axis["range"][0], "y1": scales[0].y(near), "name": "noise", "layer": "below"}]
 
 
+def _noise_line(pair: TracePair, scale: LogScale) -> list[dict[str, Any]]:
+    near = near_of(pair)
+    if not near:
+        return []
+    line = {"type": "line", "xref": "x", "yref": "y2", "x0": -0.5, "x1": _end_of_comparable(pair), "name": "noise-line"}
+    return [line | {"y0": scale.y(near), "y1": scale.y(near)}]
+
+
+def _end_of_comparable(pair: TracePair) -> float:
+    return pair.last_at + 0.5 if pair.parts_at is None else float(pair.parts_at)
+
+
 def _lines(pair: TracePair) -> list[dict[str, Any]]:
     across = {"type": "line", "xref": "x", "yref": "paper", "y0": 0, "y1": 1}
     lines = (
@@ -168,9 +182,57 @@ def _titles() -> list[dict[str, Any]]:
     at = {"xref": "paper", "yref": "paper", "x": 0, "xanchor": "left", "yanchor": "bottom", "name": "title"}
     end = {"xref": "paper", "yref": "paper", "x": 1, "xanchor": "right", "y": 0, "yanchor": "top", "yshift": -18}
     return [
-        at | {"y": 1.0, "text": "Margin, log scale"},
-        at | {"y": 0.42, "text": "Gap, log scale"},
+        at | {"y": 1.0, "text": "Margin, nats, log scale", "narrow": "Margin, nats"},
+        at | {"y": 0.42, "text": "Gap, nats, log scale; same token, same position", "narrow": "Gap, nats"},
         end | {"text": "position", "name": "axis"},
+    ]
+
+
+def _noise_words(pair: TracePair, scales: tuple[LogScale, LogScale]) -> list[dict[str, Any]]:
+    """Name the zone of the margins and the line of the gaps by their value, before the flip.
+
+    Where that leaves no room, the line's words stand past it and the zone, whose value is the same, has none.
+    """
+    near, end = near_of(pair), max(pair.last_at, 1)
+    words: list[dict[str, Any]] = []
+    stop = _end_of_comparable(pair)
+    if near:
+        has_room = stop > CLOSE * end
+        place = {"xref": "x", "x": stop, "xanchor": "right" if has_room else "left", "xshift": -6 if has_room else 6}
+        line = {"yref": "y2", "y": scales[1].y(near), "yanchor": "bottom", "yshift": 2, "name": "noise"}
+        words.append(place | line | {"text": f"noise of these buckets, {nats(near)}", "narrow": f"noise {nats(near)}"})
+        if has_room:
+            zone = {"yref": "y", "y": scales[0].y(near), "yanchor": "top", "yshift": -2, "name": "zone"}
+            words.append(place | zone | {"text": f"within noise, {nats(near)} nats", "narrow": "within noise"})
+    if pair.parts_at is not None and pair.last_at - pair.parts_at > CLOSE * end:
+        middle = {"xref": "x", "x": (pair.parts_at + pair.last_at) / 2, "xanchor": "center", "name": "past"}
+        text = {"text": "past the flip, texts differ", "narrow": "texts differ"}
+        words.append(middle | {"yref": "paper", "y": 0.21, "yanchor": "middle"} | text)
+    return words
+
+
+def _flip_words(pair: TracePair, scale: LogScale) -> list[dict[str, Any]]:
+    """Write both margins at the flip beside their marks; one above the other where they are close."""
+    flip = next((point for point in pair.points if point.at == pair.parts_at), None) if pair.has_flip else None
+    if flip is None:
+        return []
+    known = [("baseline", flip.margin_baseline), ("candidate", flip.margin_candidate)]
+    values = sorted(((side, value) for side, value in known if value is not None), key=lambda each: each[1])
+    is_close = len(values) == 2 and abs(scale.y(values[0][1]) - scale.y(values[1][1])) < CLOSE_DECADES
+    is_right = flip.at > (1 - ROOM) * max(pair.last_at, 1)
+    place = {"xref": "x", "x": flip.at, "yref": "y", "yanchor": "middle"}
+    place |= {"xanchor": "right", "xshift": -9} if is_right else {"xanchor": "left", "xshift": 9}
+    shifts = (-8, 8) if is_close else (0, 0)
+    return [
+        place
+        | {
+            "y": scale.y(value),
+            "yshift": shift,
+            "text": f"{nats(value)} {side}",
+            "narrow": nats(value),
+            "name": f"at-flip-{side}",
+        }
+        for (side, value), shift in zip(values, shifts, strict=False)
     ]
 
 

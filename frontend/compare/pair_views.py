@@ -1,5 +1,6 @@
 """Two responses to one case side by side, token by token: the position where they parted, and the evidence."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,15 +11,17 @@ from django.views.decorators.http import require_safe
 
 from evalboard.contract.pair import TracePair
 from evalboard.wording.replay import replay_command
-from frontend.compare import pair_address, pair_chart, pair_words, words
+from frontend.compare import outcomes, pair_address, pair_chart, pair_words, replay_views, words
 from frontend.compare.causes import MARKS
 from frontend.compare.pair_lines import pair_lines
+from frontend.forced import sides
 from frontend.shell import addresses
 from runs.access import READ, requires
 from runs.compare import CaseLink, DivergenceFilter, neighbours, trace_pair
 
 PARTS = {"at": "compare/_pair_at.html"}
 FIRST = (1, 1)
+SHORT = 12  # positions; of fewer a table says more than charts
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +40,17 @@ def trace_diff(request: HttpRequest, baseline: int, candidate: int, case: str) -
     pair = trace_pair(baseline, candidate, case_id=case, repeats=repeats, at=at)
     active = pair_address.parse_filters(request)
     address = _Address(pair, repeats, active)
+    strips = sides.strips(pair, address.at)
     part = request.GET.get("part")
     if part is not None:
         if part not in PARTS:
             raise Http404
-        return render(request, PARTS[part], _selected(pair, address))
+        return render(request, PARTS[part], _selected(pair, address, strips))
     figure = pair_chart.figure(pair)
     # Of a side that was read from a log nothing can be decoded again here.
     decoded = next((side for side in (pair.candidate, pair.baseline) if not side.is_logged), None)
-    page = _selected(pair, address) | {
+    page = _selected(pair, address, strips) | {
+        "strips": strips,
         "lines": pair_lines(pair),
         "cause": MARKS[pair.cause],
         "around": _around(pair, repeats, active),
@@ -53,6 +58,8 @@ def trace_diff(request: HttpRequest, baseline: int, candidate: int, case: str) -
         "before_url": address.at(pair.positions[0].at - 1) if pair.positions and pair.positions[0].at > 0 else "",
         "after_url": address.at(pair.positions[-1].at + 1) if _goes_on(pair) else "",
         "figure": figure,
+        **replay_views.describe_last(pair, decoded.run if decoded else None),
+        "is_short": pair.last_at + 1 < SHORT,
         "caption": pair_words.describe_chart(pair),
         "settings_moved": words.moved_lines(pair.moved),
         "facts_differ": tuple(fact for fact in pair.provenance if not fact.is_same),
@@ -83,22 +90,31 @@ class _Address:
         return f"{self._base}&at={key}"
 
 
-def _selected(pair: TracePair, address: _Address) -> dict[str, Any]:
+def _selected(pair: TracePair, address: _Address, strips: Sequence[sides.Strip]) -> dict[str, Any]:
     """Return what the fragment for one position needs; the page holds it too."""
+    marks = {tick.position for strip in strips for tick in strip.ticks}
+    at = -1 if pair.at is None else pair.at
+    earlier = max({mark for mark in (*marks, pair.earlier) if mark is not None and mark < at}, default=None)
+    later = min({mark for mark in (*marks, pair.later) if mark is not None and mark > at}, default=None)
     return {
         "pair": pair,
         "selected": pair.selected,
         "token_url": address.at,
-        "earlier_url": "" if pair.earlier is None else address.at(pair.earlier),
-        "later_url": "" if pair.later is None else address.at(pair.later),
+        "earlier": earlier,
+        "later": later,
+        "earlier_url": "" if earlier is None else address.at(earlier),
+        "later_url": "" if later is None else address.at(later),
     }
 
 
 def _around(pair: TracePair, repeats: tuple[int, int], active: dict[str, str]) -> Around:
     if pair.comparison is None:
         return Around("", "")
-    wanted: DivergenceFilter = pair_address.divergence_filter(active)
-    neighbour = neighbours(pair.comparison, case_id=pair.case, repeats=repeats, wanted=wanted)
+    if "outcome" in active:
+        neighbour = outcomes.find_neighbours(pair, active)
+    else:
+        wanted: DivergenceFilter = pair_address.divergence_filter(active)
+        neighbour = neighbours(pair.comparison, case_id=pair.case, repeats=repeats, wanted=wanted)
     return Around(_link(pair, neighbour.previous, active), _link(pair, neighbour.next, active))
 
 

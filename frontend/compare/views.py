@@ -13,6 +13,8 @@ from evalboard.contract.comparison import BucketOfSide, ComparedCase, Comparison
 from evalboard.wording.outcomes import compare_with_chance
 from frontend.compare import charts, filters, flip_chart, outcomes, pair_address, words
 from frontend.compare.causes import MARKS
+from frontend.compare.mixed import mixed_lines
+from frontend.forced import sides
 from frontend.shell.lists import parse_number
 from runs import compare as compare_slice
 from runs.access import READ, requires
@@ -68,6 +70,7 @@ def _page(report: Comparison) -> dict[str, Any]:
     return {
         "comparison": report,
         "finding": words.describe_comparison(report),
+        "forced": sides.offer(*report.run_ids),
         "spread": tuple(words.describe_side(report, side) for side in ("baseline", "candidate")),
         "count_parts": charts.count_parts(report.counts),
         "outcome_links": filters.outcome_links(report),
@@ -80,6 +83,8 @@ def _page(report: Comparison) -> dict[str, Any]:
         "scatter_marks": tuple(MARKS[cause] for cause in sorted({flip.cause for flip in flips})),
         "moved": words.moved_lines(report.moved),
         "fingerprints_url": _fingerprints_url(report),
+        **outcomes.clusters_of_broken(report),
+        "mixed_lines": mixed_lines(report),
         "swapped_url": pair_address.comparison_url(
             *report.run_ids[::-1], repeats=report.repeats and report.repeats[::-1]
         ),
@@ -106,7 +111,7 @@ def _chart(report: Comparison, what: str) -> dict[str, Any] | None:
 
 
 def _cases(request: HttpRequest, report: Comparison) -> dict[str, Any]:
-    active = pair_address.parse_filters(request)
+    active = _active(request, report)
     page_number = parse_number(request.GET.get("page", ""), digits=8) or 1
     if "outcome" in active:
         return outcomes.part(report, active, page_number)
@@ -120,12 +125,23 @@ def _cases(request: HttpRequest, report: Comparison) -> dict[str, Any]:
         "filters": filters.list_filters(report, active, report.outcomes),
         "previous_url": filters.list_url(report, active, page=page.page - 1) if page.page > 1 else "",
         "next_url": filters.list_url(report, active, page=page.page + 1) if page.page < page.n_pages else "",
-        "all_url": filters.list_url(report, {}),
+        "all_url": filters.list_url(report, {"show": "pairs"}),
         "exports": filters.exports(report, active) if page.rows else (),
         "buckets": tuple(_by_letter(report).values()),
-        "kept_by_form": tuple((name, active[name]) for name in ("cause", "changed", "cluster") if name in active),
+        "kept_by_form": tuple(
+            (name, active[name]) for name in ("show", "cause", "changed", "cluster") if name in active
+        ),
         "backends": tuple("-".join(pair) for pair in report.backends),
     }
+
+
+def _active(request: HttpRequest, report: Comparison) -> dict[str, str]:
+    """Return the filters of the address; where it has none, the broken cases come first."""
+    active = pair_address.parse_filters(request)
+    is_open = not set(active) - {"compact"}
+    if is_open and report.outcomes and report.outcomes.broken and report.progress.is_finished:
+        return {"outcome": "broken", **active}
+    return active
 
 
 def _by_letter(report: Comparison) -> dict[str, BucketOfSide]:

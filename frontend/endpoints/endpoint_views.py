@@ -1,22 +1,24 @@
-"""One endpoint: who answers it lately, what it honours, and what rests on it."""
+"""Endpoints, and one by itself: who answers it lately, what it honours, and what rests on it."""
 
 import json
+from collections.abc import Sequence
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_safe
 
+from evalboard.contract.catalogue import Endpoint as EndpointRow
 from evalboard.contract.probe import Probe as ProbeAnswer
 from evalboard.contract.probe import ProbeRow
 from evalboard.core.errors import EvalboardError
 from evalboard.core.trace import ERROR_CODES
 from frontend.endpoints.timeline import lanes
-from frontend.endpoints.words import API_WORDS, ENGINE_WORDS, describe_endpoint, render_check_rows
+from frontend.endpoints.words import API_WORDS, ENGINE_TITLES, ENGINE_WORDS, describe_endpoint, render_check_rows
 from frontend.probes.words import mark
 from runs.access import READ, RUN, requires
 from runs.baselines import baselines_on
-from runs.catalogue import ENGINES
+from runs.catalogue import ENGINES, read
 from runs.fingerprints import EndpointTimeline, endpoint_report, newest_check, timelines
 from runs.models import Probe
 from runs.probes import create_probe, newest_probes
@@ -25,6 +27,18 @@ from runs.schedules import describe_times, schedule_rows
 
 FINGERPRINTS_SHOWN, TURNS_SHOWN, BASELINES_SHOWN, PROBES_SHOWN = 6, 5, 10, 8
 CHECK = Probe.Kind.CAPABILITY
+
+
+@requires(READ)
+@require_safe
+def endpoints(request: HttpRequest) -> HttpResponse:
+    return render(request, "endpoints/endpoints.html", {"endpoint_kinds": _by_kind(read.endpoint_rows())})
+
+
+def _by_kind(rows: Sequence[EndpointRow]) -> tuple[tuple[str, str, tuple[EndpointRow, ...]], ...]:
+    """Return (engine, words, its endpoints) of each kind that there is."""
+    kinds = ((engine, tuple(row for row in rows if row.engine == engine)) for engine in ENGINE_TITLES)
+    return tuple((engine, ENGINE_TITLES[engine], endpoints) for engine, endpoints in kinds if endpoints)
 
 
 @requires(READ, post=RUN)
@@ -45,6 +59,7 @@ def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
     line = lines[0] if lines else None
     shown = line.fingerprints[:FINGERPRINTS_SHOWN] if line else ()
     direct = newest_check(report.bypass) if report.bypass else None
+    scheduled = schedule_rows(endpoint=endpoint)
     page = {
         "endpoint": report,
         "engine_words": ENGINE_WORDS[report.engine],
@@ -65,7 +80,10 @@ def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
         "turns": line.turns if line else (),
         "n_more": len(line.fingerprints) - len(shown) if line else 0,
         "probes": tuple((row, mark(row)) for row in probes if row.kind != CHECK)[:PROBES_SHOWN],
-        "schedules": tuple((row, describe_times(row.cron)) for row in schedule_rows(endpoint=endpoint)),
+        "schedules": tuple((row, describe_times(row.cron)) for row in scheduled),
+        "next_check_at": min(
+            (row.next_at for row in scheduled if row.probe and row.probe.kind == CHECK and row.next_at), default=None
+        ),
         "baselines": baselines_on(endpoint, limit=BASELINES_SHOWN),
     }
     return render(request, "endpoints/endpoint.html", page)

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 from evalboard.contract.stack import FingerprintRow
 from evalboard.core.profile import ManifestDifference, list_fields
 from evalboard.wording.manifest import render_field_name, render_sides, render_value
-from frontend.endpoints.timeline import Lanes, lanes
+from frontend.endpoints.timeline import Lanes, Stretch, lanes, stretch_of
 from frontend.endpoints.words import describe_difference, describe_timelines
 from frontend.shell.lists import parse_number, parse_offset, slice_page
 from runs.access import READ, requires
@@ -81,12 +81,21 @@ def fingerprints(request: HttpRequest) -> HttpResponse:
     offset = parse_offset(request)
     if endpoint:
         shown = slice_page(lines[0].fingerprints if lines else (), offset=offset, limit=FINGERPRINTS_PER_PAGE)
-        sections = tuple(_section(line, offset=offset, limit=FINGERPRINTS_PER_PAGE) for line in lines if shown.rows)
+        sections = tuple(
+            _section(line, None, offset=offset, limit=FINGERPRINTS_PER_PAGE) for line in lines if shown.rows
+        )
     else:
         shown = slice_page(lines, offset=offset, limit=ENDPOINTS_PER_PAGE)
-        sections = tuple(_section(line, offset=0, limit=FINGERPRINTS_SHOWN) for line in shown.rows)
+        own = [line for line in shown.rows if not line.is_imported]
+        # A log may be of years ago, which would leave no room for what serves now.
+        stretch = stretch_of(own or shown.rows) if shown.rows else None
+        sections = tuple(
+            _section(line, None if line.is_imported else stretch, offset=0, limit=FINGERPRINTS_SHOWN)
+            for line in shown.rows
+        )
     page = {
-        "sections": sections,
+        "sections": tuple(section for section in sections if endpoint or not section.line.is_imported),
+        "imported": tuple(section for section in sections if section.line.is_imported and not endpoint),
         "page": shown,
         "query_string": urlencode({"endpoint": endpoint}) if endpoint else "",
         "endpoint": endpoint,
@@ -150,10 +159,10 @@ def _chosen(lines: Sequence[EndpointTimeline], offered: Sequence[FingerprintRow]
     return (offered[1].id, offered[0].id) if len(offered) > 1 else None
 
 
-def _section(line: EndpointTimeline, *, offset: int, limit: int) -> EndpointSection:
+def _section(line: EndpointTimeline, stretch: Stretch | None, *, offset: int, limit: int) -> EndpointSection:
     shown = line.fingerprints[offset : offset + limit]
     n_more = len(line.fingerprints) - offset - len(shown)
-    return EndpointSection(line, lanes(EndpointTimeline(line.endpoint, shown, line.turns)), n_more)
+    return EndpointSection(line, lanes(EndpointTimeline(line.endpoint, shown, line.turns), stretch), n_more)
 
 
 def _parts(manifest: dict[str, object]) -> tuple[Part, ...]:

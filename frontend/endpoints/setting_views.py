@@ -7,7 +7,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from evalboard.contract.catalogue import Endpoint as EndpointRow
 from evalboard.core.errors import EvalboardError
 from evalboard.core.suite import DEFAULT_POLICIES, DEFAULT_POLICY
 from frontend.endpoints.forms import (
@@ -19,7 +18,6 @@ from frontend.endpoints.forms import (
     RemoteEndpointForm,
     SameModelForm,
 )
-from frontend.endpoints.words import ENGINE_TITLES
 from frontend.shell.forms import PlainForm, blame
 from frontend.templatetags.drawing import as_json
 from runs import fingerprints
@@ -41,19 +39,12 @@ ABOUT_REMOTE = (
 @require_safe
 def settings(request: HttpRequest) -> HttpResponse:
     page = {
-        "endpoint_kinds": _by_kind(read.endpoint_rows()),
         "profiles": read.profile_rows(),
         "policies": read.policy_rows(),
         "same_models": same_model_rows(),
         "has_logged_models": len(logged_names()) > 1,
     }
     return render(request, "endpoints/settings.html", page)
-
-
-def _by_kind(rows: Sequence[EndpointRow]) -> tuple[tuple[str, str, tuple[EndpointRow, ...]], ...]:
-    """Return (engine, words, its endpoints) of each kind that there is."""
-    kinds = ((engine, tuple(row for row in rows if row.engine == engine)) for engine in ENGINE_TITLES)
-    return tuple((engine, ENGINE_TITLES[engine], endpoints) for engine, endpoints in kinds if endpoints)
 
 
 @requires(ADMIN)
@@ -151,5 +142,11 @@ def _form(
     """Show a form. kinds: (query, words, whether it is this one) of each form that the page has."""
     form.mark_problems()
     status = 422 if form.errors else 200
-    page = {"form": form, "title": title, "about": about, "kinds": kinds}
+    page = {
+        "form": form,
+        "title": title,
+        "about": about,
+        "kinds": kinds,
+        "section": "endpoints" if kinds else "settings",
+    }
     return render(request, "endpoints/setting_new.html", page, status=status)

@@ -1,5 +1,6 @@
 """An endpoint's fingerprints on one stretch of time: x in percent, colours left to the stylesheet."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -32,9 +33,18 @@ class Lanes:
     end: str
 
 
-def lanes(line: EndpointTimeline) -> Lanes:
-    low = min(served.first_at for served in line.fingerprints)
-    high = max(served.last_at for served in line.fingerprints)
+Stretch = tuple[datetime, datetime]
+
+
+def stretch_of(lines: Sequence[EndpointTimeline]) -> Stretch:
+    """Return the time from the first to the last response of all endpoints: one scale for lanes that stand together."""
+    served = [each for line in lines for each in line.fingerprints]
+    return min(each.first_at for each in served), max(each.last_at for each in served)
+
+
+def lanes(line: EndpointTimeline, stretch: Stretch | None = None) -> Lanes:
+    """Draw an endpoint's fingerprints on a stretch of time, on its own where none is given."""
+    low, high = stretch or stretch_of([line])
     rows = tuple(
         _lane(served, [turn for turn in line.turns if turn.after == served.fingerprint], low, high)
         for served in line.fingerprints

@@ -16,8 +16,10 @@ from evalboard.wording.manifest import render_field_name, render_sides
 from evalboard.wording.outcomes import compare_with_chance
 from frontend.release import ruler as release_ruler
 from frontend.release import words
+from frontend.release.notes import notes
 from frontend.release.ruler import Bar
 from frontend.release.verdicts import VERDICTS
+from frontend.release.worst import worst
 
 GAP = 0.6  # percent between the parts of the bar of who served what
 MOVED_SHOWN = 4
@@ -116,6 +118,7 @@ def context(
     `buckets`, `changes`: of all runs that the gates name. `between`: the two fingerprints of `stacks_of`, if any.
     """
     gate = report.headline
+    support = tuple(_support(report))
     scale = release_ruler.rows_scale((each.difference, each.interval, each.tolerance_points) for each in report.gates)
     lines = tuple(
         GateLine(
@@ -132,13 +135,14 @@ def context(
         "plate": release_ruler.plate(gate),
         "plate_claim": words.describe_plate(gate),
         "served": served(gate, buckets, comparison, between) if gate.verdict == "not_comparable" else None,
-        "support": tuple(line.text for line in report.next if line.gate in (None, report.headline_gate)),
+        "support": support[:1],
+        "more_support": support[1:],
         "other_reasons": tuple(_other_reasons(report)),
         "lines": lines,
         "gates_note": words.describe_gates(report),
         "outcome_links": words.outcome_links(gate),
         "by_chance": compare_with_chance(gate.changed),
-        "notes": words.notes(report),
+        "notes": notes(report),
         "bucket_lines": tuple(bucket_lines(report, buckets)),
         "metric_lines": tuple(line for each in report.gates for line in metric_lines(each, buckets)),
         "treatment": words.describe_treatment(report.treatment),
@@ -147,8 +151,16 @@ def context(
             (line, words.describe_void(line, report, changes) if line.void else "") for line in report.signoffs
         ),
         "standing": tuple(line for line in report.signoffs if not line.void),
+        "worst": worst(gate, comparison),
         "scorer_digest": comparison.sides.candidate.scorer.digest if comparison else "",
     }
+
+
+def _support(report: Release) -> list[str]:
+    """Return what to do next in words; not that the broken cases be looked at, which the first button says."""
+    lines = [line for line in report.next if line.gate in (None, report.headline_gate)]
+    is_shown = report.verdict == "no_ship" and report.headline.changed.n_broken
+    return [line.text for line in lines if not (is_shown and line.code == "sign")]
 
 
 def _other_reasons(report: Release) -> list[str]:

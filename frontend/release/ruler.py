@@ -17,6 +17,7 @@ PITCH = 54.0  # pixels from row to row of the plate: its words, and under them i
 TOP = 18.0  # above the plot: the names of the lines
 BAR_TOP, BAR_HEIGHT = 31.0, 16.0
 FOOT = 24.0
+WORDS_ABOVE, WORDS_BELOW = 13.0, 5.0  # pixels around the line on which a row's words stand
 MAX_REACH = 2.0  # how much wider than what decides the plate gets to show the reach; the rest is cut with an arrow
 MAX_TOLERANCES = 8.0  # to either side of zero in rows, so that one suite of few cases does not flatten the others
 MAX_ZERO = 0.7  # of the plot's width is left of zero: the numbers of each row stand to the right of it
@@ -62,8 +63,19 @@ class PlateRow:
 
 
 @dataclass(frozen=True, slots=True)
+class LinePart:
+    """A part of the tolerance line and of the zero line, in pixels."""
+
+    top: float
+    bottom: float
+
+
+@dataclass(frozen=True, slots=True)
 class Plate:
-    """`worse` is the part of the deciding bar beyond the tolerance; `are_close`: the lines' names would touch."""
+    """`worse` is the part of the deciding bar beyond the tolerance; `are_close`: the lines' names would touch.
+
+    lines: the parts of both lines; they leave out where the words of a row stand, so that neither strikes a text.
+    """
 
     rows: tuple[PlateRow, ...]
     worse: Bar | None
@@ -74,6 +86,7 @@ class Plate:
     axis_y: float
     height: float
     are_close: bool
+    lines: tuple[LinePart, ...]
     label: str
 
 
@@ -106,8 +119,16 @@ def plate(gate: Gate) -> Plate | None:
         axis_y=axis_y,
         height=axis_y + FOOT,
         are_close=zero_x - tolerance_x < CLOSE,
+        lines=_line_parts(rows, axis_y),
         label=f"{label}; tolerance {signed_points(-gate.tolerance_points)}{reach}",
     )
+
+
+def _line_parts(rows: Sequence[PlateRow], axis_y: float) -> tuple[LinePart, ...]:
+    """Return what is drawn of a line from the top to the axis between the words of the rows."""
+    tops = [TOP - 2, *(row.words_y + WORDS_BELOW for row in rows)]
+    ends = [*(row.words_y - WORDS_ABOVE for row in rows), axis_y]
+    return tuple(LinePart(top, end) for top, end in zip(tops, ends, strict=True) if end > top)
 
 
 def _plate_scale(gate: Gate) -> Scale:

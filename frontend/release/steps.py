@@ -7,29 +7,36 @@ from django.urls import reverse
 
 from evalboard.contract.release import ALL_CASES, Gate, Release, SettlePlan
 from evalboard.wording.numbers import counted
+from frontend.release.words import describe_outcome
 from frontend.templatetags.numbers import roughly
 from runs.access import RUN, SIGN
 
 TO_SIGN = "#sign"
+N_SHOWN = 2  # buttons, so that the first screen has one thing to do
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A button; `cost` stands beside its words."""
+    """A button; `cost` stands beside its words. is_for_all: whoever may read may follow it."""
 
     label: str
     url: str
     cost: str = ""
     is_primary: bool = False
+    is_for_all: bool = False
 
 
 def steps(report: Release, scopes: frozenset[str], *, newer_baseline: int | None = None) -> tuple[Step, ...]:
     """Return what this person may do about it, in the order in which it helps; nothing twice.
 
+    A no-ship is looked at first: the cases that broke lead.
+
     newer_baseline: a run that was made the baseline since; the candidate may be judged against it.
     """
     may_run, may_sign = RUN in scopes, SIGN in scopes
     lines: list[Step] = []
+    if report.verdict == "no_ship" and report.headline.changed.n_broken:
+        lines.append(_broken_step(report.headline))
     if may_run and newer_baseline is not None and report.verdict == "not_comparable":
         lines.append(Step(f"Judge against run {newer_baseline}", _again(report, is_current=True), "the new baseline"))
     for line in () if report.settling else report.next:
@@ -45,8 +52,21 @@ def steps(report: Release, scopes: frozenset[str], *, newer_baseline: int | None
         lines.append(Step("Sign off…", TO_SIGN))
     is_signed = report.outcome in ("approved", "rejected", "waived")
     may_act = bool({RUN, SIGN} & scopes)
+    may_act = may_act or (bool(lines) and lines[0].is_for_all)
     leads = bool(lines) and may_act and not report.settling and not (is_signed and lines[0].url == TO_SIGN)
     return (replace(lines[0], is_primary=True), *lines[1:]) if leads else tuple(lines)
+
+
+def split_steps(lines: tuple[Step, ...]) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
+    """Return the buttons that stand on the page, signing among them, and those that a menu holds."""
+    first = tuple(step for place, step in enumerate(lines) if place < N_SHOWN or step.url == TO_SIGN)
+    return first, tuple(step for step in lines if step not in first)
+
+
+def _broken_step(gate: Gate) -> Step:
+    n = gate.changed.n_broken
+    label = "See the case that broke" if n == 1 else f"See the {n:,} cases that broke"
+    return Step(label, describe_outcome(gate, "broken"), is_for_all=True)
 
 
 def _step(code: str, report: Release, gate: Gate, *, may_run: bool, may_sign: bool) -> Step | None:

@@ -1,23 +1,16 @@
 """What a release says in words: its plate, its gates, what nobody may overlook. For a reader with two minutes."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from evalboard.contract import release as contract
-from evalboard.contract.release import Gate, GateSide, PolicyOfRelease, Release, SignOff, StoryLine
+from evalboard.contract.release import Gate, PolicyOfRelease, Release, SignOff, StoryLine
 from evalboard.contract.run import EventOfRun
 from evalboard.core.suite import PolicySettings
-from evalboard.wording.numbers import listed, percent
 from frontend.compare.pair_address import comparison_url
-from frontend.shell.findings import Finding
-from frontend.templatetags.numbers import points, signed_points
+from frontend.templatetags.numbers import points
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-LEAD = re.compile(r"^(.{16,}?(?:[.!?:;]|,(?= so )))\s+(.+)$", re.S)  # up to the first stop, for bold type alone
-COARSE_POINTS = 0.5  # a case that is worth more than this is said
-WIDE_REACH = 2  # tolerances; a reach that goes lower is a warning
 PLATE_CLAIMS = {
     "noisy": "repeats spread by more than the guard",
     "suite_too_small": "too few cases to settle it",
@@ -34,17 +27,6 @@ TREATMENTS = {
     "stack": "the serving stack, on one model",
     "service": "the service: model and stack together",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Remark:
-    """Something to read before deciding; `level` is warning or info."""
-
-    level: str
-    claim: str
-    rest: str = ""
-    url: str = ""
-    link: str = ""
 
 
 def describe_plate(gate: Gate) -> str:
@@ -91,111 +73,6 @@ def describe_outcome(gate: Gate, outcome: str) -> str:
     """Return the address of the gate's cases with an outcome, by the repeats that were judged."""
     query = {"outcome": outcome} | ({} if gate.look is None else {"look": str(gate.look)})
     return f"{comparison_url(gate.baseline.run_id, gate.candidate.run_id, filters=query)}#cases"
-
-
-def set_lead(text: str) -> Finding:
-    """Return a sentence in two parts, its opening for bold type. Typography alone: nothing is known from it."""
-    match = LEAD.match(text)
-    return Finding(*match.groups()) if match else Finding(text)
-
-
-def group_alike(warnings: Sequence[contract.Finding], report: Release) -> tuple[str, ...]:
-    """Return each warning once, with the other runs or suites of which the very same holds."""
-    alike: dict[str, list[contract.Finding]] = {}
-    for warning in warnings:
-        alike.setdefault(warning.alike, []).append(warning)
-    return tuple(f"{first.text}{_same_holds(rest, report)}" for first, *rest in alike.values())
-
-
-def _same_holds(rest: Sequence[contract.Finding], report: Release) -> str:
-    if not rest:
-        return ""
-    runs = [warning.run for warning in rest if warning.run is not None]
-    if len(runs) == len(rest):
-        return f" The same holds for run{'' if len(runs) == 1 else 's'} {listed(runs)}."
-    return f" The same holds for {listed([report.gates[warning.gate or 0].suite for warning in rest])}."
-
-
-def notes(report: Release) -> tuple[Remark, ...]:
-    """Return every warning, then what is known of spread and reach; nothing of it is ever folded away."""
-    gate = report.headline
-    warnings = [line for line in report.warnings if line.code != "reach_wide"]  # said below, with both its ends
-    codes = {line.code for line in warnings}
-    lines = [Remark("warning", lead.claim, lead.rest) for lead in map(set_lead, group_alike(warnings, report))]
-    own = (
-        None if "candidates_tried" in codes else _note_candidates(report.candidates_tried),
-        _note_unstable(gate),
-        _note_reach(gate),
-        None if "noise_unmeasured" in codes else _note_noise(gate),
-        _note_resolution(gate),
-        None if "few_cases" in codes else _note_cases(gate),
-    )
-    lines += [note for note in own if note is not None]
-    return tuple(sorted(lines, key=lambda note: note.level != "warning"))
-
-
-def _note_candidates(n: int) -> Remark:
-    if n <= 1:
-        return Remark("info", "The first candidate against this baseline.")
-    return Remark(
-        "warning",
-        f"{n:,} candidates were judged against this baseline.",
-        "Each further one makes a lucky pass likelier.",
-    )
-
-
-def _note_unstable(gate: Gate) -> Remark | None:
-    if not gate.changed.n_unstable:
-        return None
-    if gate.candidate.draws.is_sampled:
-        return None  # draws differ; that is the model's own doing and no alarm
-    cases = "1 unstable case" if gate.changed.n_unstable == 1 else f"{gate.changed.n_unstable:,} unstable cases"
-    url = describe_outcome(gate, "unstable")
-    return Remark("warning", f"{cases} of {gate.suite}", "scored differently between repeats of one side.", url, "List")
-
-
-def _note_reach(gate: Gate) -> Remark | None:
-    if gate.reach is None:
-        return None
-    low, high = gate.reach.interval
-    level = "" if gate.reach.level is None else f" ({percent(gate.reach.level)} interval)"
-    claim = f"For other cases like these: [{signed_points(low)}, {signed_points(high)}]{level}."
-    if low < -WIDE_REACH * gate.tolerance_points:
-        return Remark("warning", claim, f"This suite cannot rule out a drop of {points(-low)} there.")
-    return Remark("info", claim, "The verdict holds for the cases of the suite alone.")
-
-
-def _note_noise(gate: Gate) -> Remark:
-    sides = {"baseline": gate.baseline, "candidate": gate.candidate}
-    unmeasured = [name for name, side in sides.items() if side.noise.sd_points is None]
-    if unmeasured:
-        both = "either side" if len(unmeasured) == 2 else f"the {unmeasured[0]}"
-        return Remark(
-            "warning", f"The noise floor of {both} is not measured.", "One bucket's repeats would measure it."
-        )
-    floors = [points(side.noise.sd_points) for side in sides.values()]
-    known = floors[0] if floors[0] == floors[1] else f"{floors[0]} and {floors[1]}"
-    return Remark("info", f"Noise floor {known} points,", f"measured from {_repeats(gate.baseline, gate.candidate)}.")
-
-
-def _repeats(baseline: GateSide, candidate: GateSide) -> str:
-    if baseline.n_repeats == candidate.n_repeats:
-        return f"{baseline.n_repeats} repeats in each bucket"
-    return f"{baseline.n_repeats} and {candidate.n_repeats} repeats"
-
-
-def _note_resolution(gate: Gate) -> Remark | None:
-    if gate.resolution_points is None or gate.look is None:
-        return None
-    claim = f"{gate.look} repeats resolve a change of {points(gate.resolution_points)} points on these cases"
-    elsewhere = gate.resolution_elsewhere_points
-    return Remark("info", f"{claim},", f"of {points(elsewhere)} on others like these.") if elsewhere else None
-
-
-def _note_cases(gate: Gate) -> Remark | None:
-    if gate.points_per_case <= COARSE_POINTS:
-        return None
-    return Remark("info", f"One case is worth {points(gate.points_per_case)} points here.")
 
 
 def describe_policy(settings: PolicySettings) -> str:

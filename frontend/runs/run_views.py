@@ -1,52 +1,26 @@
 """One run: what happened, and whether it can be trusted."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
-from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from evalboard.contract.response import CaseOfRun
 from evalboard.contract.run import Run
 from evalboard.core.verdict import has_enough_cases
 from frontend.compare import comparing
-from frontend.runs import noise_table, progress, words
+from frontend.runs import case_list, folds, looking_at, noise_table, progress, result, words
 from frontend.runs.charts import shard_row
 from frontend.runs.forms import RepeatsForm, RescoreForm
 from frontend.shell import charts
-from frontend.shell.addresses import Export, filtered_url
-from frontend.shell.lists import OffsetPage, parse_offset, window_page
 from runs.access import READ, requires
-from runs.baselines import baselines_with
-from runs.run import Pick, judged, live_report, run_page, run_rows
+from runs.baselines import baseline_of, baselines_with
+from runs.run import CaseLists, judged, live_report, run_page, run_rows
 
-AT_WORK = ("queued", "running")
-CASES_PER_PAGE = 25
-UNSTABLE, LIKELY = Pick(only="unstable", limit=12), Pick(only="likely", limit=6)
 SHARDS_NAMED = 6
 RUNS_LOOKED_AT = 20  # of the suite, for the runs that this one may be compared with
-SAID_IN_THE_FINDING = "coarse_suite"
-FILTERS = (
-    ("", "all"),
-    ("unstable", "unstable"),
-    ("likely", "likely to flip"),
-    ("failed", "failed"),
-    ("missing", "missing"),
-    ("left_out", "cached or rerouted"),
-    ("passed", "passed"),
-)
+JUDGED_SHOWN = 1  # releases; the others are folded
 PARTS = {"progress": "runs/_live.html"}
-
-
-@dataclass(frozen=True, slots=True)
-class CaseFilter:
-    label: str
-    url: str
-    is_on: bool
 
 
 @requires(READ)
@@ -54,9 +28,10 @@ class CaseFilter:
 def run(request: HttpRequest, run_id: int) -> HttpResponse:
     part = request.GET.get("part")
     if part is None:
-        pick = _pick(request)
-        report, lists = run_page(run_id, (pick, UNSTABLE, LIKELY))
-        return render(request, "runs/page.html", _live(report) | _rest(request, report, pick, lists))
+        pick = case_list.parse_pick(request)
+        report, lists = run_page(run_id, [pick])
+        shown = _live(report) | case_list.part(report, pick, lists) | _rest(request, report, lists)
+        return render(request, "runs/page.html", shown)
     if part not in PARTS:
         raise Http404
     report = live_report(run_id)
@@ -90,7 +65,7 @@ def _live(run: Run) -> dict[str, object]:
         "stage": stage(run),
         "finding": words.describe_run(run),
         "is_deserted": any(warning.code == words.DESERTED for warning in run.warnings),
-        "banners": tuple(warning for warning in run.warnings if warning.code != SAID_IN_THE_FINDING),
+        "banners": tuple(warning for warning in run.warnings if warning.code not in looking_at.SAID_ELSEWHERE),
         "has_strays": any(bucket.strays for bucket in run.buckets),
         "at_work": under_way[:SHARDS_NAMED],
         "n_at_work": len(under_way),
@@ -108,36 +83,19 @@ def _live(run: Run) -> dict[str, object]:
     }
 
 
-def _pick(request: HttpRequest) -> Pick:
-    """Return which cases the page is to list, one more than it shows."""
-    only = request.GET.get("only", "")
-    return Pick(
-        query=request.GET.get("q", "").strip(),
-        only=only if only in dict(FILTERS) else "",
-        offset=parse_offset(request),
-        limit=CASES_PER_PAGE + 1,
-    )
-
-
-def _rest(request: HttpRequest, run: Run, pick: Pick, lists: Sequence[tuple[CaseOfRun, ...]]) -> dict[str, object]:
-    rows, unstable, likely = lists
-    query, only = pick.query, pick.only
-    has_more = len(rows) > CASES_PER_PAGE
-    cases: OffsetPage = window_page(rows, offset=pick.offset, limit=CASES_PER_PAGE, has_more=has_more)
+def _rest(request: HttpRequest, run: Run, lists: CaseLists) -> dict[str, object]:
+    backends = result.draw_backends(run, lists.letters)
+    noise_rows = noise_table.rows(run.buckets)
     return {
-        "unstable": unstable,
-        "likely": likely,
-        "likely_finding": words.describe_likely_flips(run),
+        "result": result.draw_result(run, baseline_of(run.row)),
+        "backends": backends,
+        "axis": result.draw_axis(backends, run),
+        "banner": looking_at.describe_banner(backends) if backends else "",
+        "items": looking_at.list_items(run, backends, lists.counts.get("differ", 0)),
+        "folds": folds.summarise(run, backends, len(noise_rows)),
         "noise_finding": words.describe_noise(run),
         "draws_finding": words.describe_draws(run),
-        "noise_rows": noise_table.rows(run.buckets),
-        "cases": cases,
-        "cases_query": urlencode({name: value for name, value in (("q", query), ("only", only)) if value}),
-        "query": query,
-        "only": only,
-        "exports": _exports(run, query=query, only=only),
-        "only_words": dict(FILTERS)[only],
-        "filters": tuple(_filter(value, label, query, only) for value, label in FILTERS),
+        "noise_rows": noise_rows,
         "processes": words.describe_processes(run),
         "curl": curl(request, run),
         **_standing(run),
@@ -154,17 +112,14 @@ def _standing(run: Run) -> dict[str, object]:
     baselines = baselines_with(run.row)
     is_fit = run.status == "finished" and run.n_buckets == 1
     has_ended = run.status in ("finished", "incomplete")
+    lines = judged([int(run.id)]).get(int(run.id), ())
     return {
         "baselines": baselines,
-        "judged": judged([int(run.id)]).get(int(run.id), ()),
+        "judged": lines[:JUDGED_SHOWN],
+        "judged_before": lines[JUDGED_SHOWN:],
         "may_be_judged": has_ended and has_enough_cases(run.n_cases_unscored, run.suite.n_cases),
         "may_be_baseline": is_fit and not any(line.is_current and not line.is_expired for line in baselines),
     }
-
-
-def _filter(value: str, label: str, query: str, only: str) -> CaseFilter:
-    query_string = urlencode({name: part for name, part in (("q", query), ("only", value)) if part})
-    return CaseFilter(label, f"?{query_string}#cases", value == only)
 
 
 def curl(request: HttpRequest, run: Run) -> str:
@@ -177,16 +132,3 @@ def curl(request: HttpRequest, run: Run) -> str:
         f"-d '{quoted}'",
     )
     return " \\\n  ".join(lines)
-
-
-def _exports(run: Run, *, query: str, only: str) -> tuple[Export, ...]:
-    """Return the run whole, and the cases that its list shows; nothing before a repeat has ended."""
-    if all(line.status in AT_WORK for line in run.repeats):
-        return ()
-    run_id = int(run.id)
-    filters = {"query": query, "only": only}
-    return (
-        Export("run with its traces", reverse("api:run_export", args=[run_id])),
-        Export("these cases as CSV", filtered_url(reverse("api:cases_csv", args=[run_id]), filters)),
-        Export("as JSONL", filtered_url(reverse("api:cases_jsonl", args=[run_id]), filters)),
-    )

@@ -13,6 +13,7 @@ DESERTED = "no_matching_worker"  # the code of the warning that nobody is there 
 
 
 def describe_run(run: Run) -> Finding:
+    """Say what a run came to, and what one case of it is worth; what its cases did is in the lists of them."""
     worth = f"One of {run.suite.n_cases:,} cases is worth {points(run.points_per_case)} points."
     if run.status == "queued":
         if any(warning.code == DESERTED for warning in run.warnings):
@@ -40,7 +41,6 @@ def describe_run(run: Run) -> Finding:
             f"Served by {n} buckets, so no score is given for the whole.", "Each bucket is scored by itself."
         )
     n_repeats = len(run.drawn_points)
-    n_unstable = run.noise.n_unstable
     if any(run.n_left_out):
         worth = f"{_describe_left_out(run)} {worth}"
     if run.draws.is_one:
@@ -48,16 +48,8 @@ def describe_run(run: Run) -> Finding:
     if n_repeats == 1:
         return Finding(f"{points(run.range_so_far[0])} points in one repeat.", f"One repeat has no spread yet. {worth}")
     if run.range_so_far[0] == run.range_so_far[1]:
-        claim = f"Every one of {n_repeats} repeats scored {points(run.range_so_far[0])} points."
-    else:
-        claim = f"{span(run.range_so_far)} points over {n_repeats} repeats."
-    if run.draws.is_sampled:
-        cases = "1 case differs" if n_unstable == 1 else f"{n_unstable or 0:,} cases differ"
-        return Finding(claim, f"{cases} between draws, which is the model’s own doing. {worth}")
-    if not n_unstable:
-        return Finding(claim, f"No case changed its score between repeats. {worth}")
-    cases = "1 case changed its" if n_unstable == 1 else f"{n_unstable} cases changed their"
-    return Finding(claim, f"{cases} score between repeats. {worth}")
+        return Finding(f"Every one of {n_repeats} repeats scored {points(run.range_so_far[0])} points.", worth)
+    return Finding(f"{span(run.range_so_far)} points over {n_repeats} repeats.", worth)
 
 
 def _describe_left_out(run: Run) -> str:
@@ -103,18 +95,13 @@ def describe_draws(run: Run) -> Finding | None:
     return Finding(claim, f"Of {k} draws of a case at least one is right {one} times in 100, and all of them {every}.")
 
 
-def describe_likely_flips(run: Run) -> Finding:
+def describe_likely_flips(run: Run) -> str:
     """Say how many cases the first repeat's margins let flip, and how that came out where others have ended."""
-    n = run.noise.n_likely_to_flip
-    if n is None:
-        return Finding("Not predicted.", "Only margins of greedy decoding say which case is likely to flip.")
-    if not n:
-        return Finding("No case is likely to flip.", "In the first repeat every choice was wide.")
+    n = run.noise.n_likely_to_flip or 0
     claim = f"{n:,} case{' is' if n == 1 else 's are'} likely to flip."
-    basis = "Predicted from the margins of the first repeat, for numbers that move as under other batching."
     if run.noise.texts_alike == 1:
-        return Finding(claim, f"{basis} These repeats were batched alike, and none did.")
-    return Finding(claim, basis)
+        return f"{claim} These repeats were batched alike, and none did."
+    return f"{claim} Under other batching, by their margins."
 
 
 def describe_processes(run: Run) -> tuple[str, ...]:

@@ -20,12 +20,13 @@ SECTIONS = (
     ("suites", "Suites"),
     ("runs", "Runs"),
     ("compare_chosen", "Compare"),
-    ("fingerprints", "Fingerprints"),
-    ("probes", "Probes"),
+    ("endpoints", "Endpoints"),
+    ("experiments", "Lab"),
     ("workers", "Workers"),
     ("settings", "Settings"),
 )
-ALSO_UNDER = {"/settings/": ("/endpoints/",)}  # what a section's page lists, and what has addresses of its own
+# What is reached from a section's page, and has addresses of its own.
+ALSO_UNDER = {"/endpoints/": ("/fingerprints/", "/probes/"), "/settings/": ("/schedules/",), "/runs/": ("/imports/",)}
 
 
 @dataclass(frozen=True, slots=True)

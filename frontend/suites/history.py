@@ -31,6 +31,9 @@ MAX_TICKS = 7
 TICK_ROOM = 0.07  # of the axis: the number stands above its line, the topmost too
 CLEAR = 0.012  # of the axis: what a rotation keeps clear of the run that it brought
 SHORT_SPAN = timedelta(days=4)
+PLOT_HEIGHT = 256  # pixels between the ends of the axis
+BEYOND_WIDTH = 0.2  # of the plot: as much as the name of a run at its edge takes
+NAME_WIDTH, NAME_HEIGHT = 0.06, 14 / PLOT_HEIGHT  # what a run's name takes of the plot
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +50,15 @@ class Stretch:
         return at.strftime("%m-%d %H:%M" if self.high - self.low < SHORT_SPAN else "%m-%d")
 
 
-def figure(report: SuiteReport, standing: SuiteStanding | None = None) -> dict[str, Any] | None:
-    """Return `data` and `layout` for Plotly, plain JSON; None where no run has points."""
-    drawn = [point for bucket in report.buckets for point in bucket.runs if point.points]
+def figure(
+    report: SuiteReport, standing: SuiteStanding | None = None, *, only: BucketHistory | None = None
+) -> dict[str, Any] | None:
+    """Return `data` and `layout` for Plotly, plain JSON; None where no run has points.
+
+    only: the one bucket that is drawn, with the baselines that its runs are held against.
+    """
+    buckets = report.buckets if only is None else (only,)
+    drawn = [point for bucket in buckets for point in bucket.runs if point.points]
     if not drawn:
         return None
     standing = standing or SuiteStanding()
@@ -59,10 +68,11 @@ def figure(report: SuiteReport, standing: SuiteStanding | None = None) -> dict[s
     zones = bands(report.buckets, standing)
     shapes = choose_shapes(report.buckets, standing)
     data = [part(band, places, stretch) for part in (_zone, _mean_line) for band in zones]
-    for bucket in report.buckets:
+    for bucket in buckets:
         data += _bucket_traces(bucket, shapes[bucket.bucket_id] % N_SHAPES)
-    values = [value for point in drawn for value in point.points]
-    values += [end for band in zones for end in (band.low, band.high)]
+    usual = [value for point in _current(buckets, standing) for value in point.points]
+    usual += [end for band in zones if not band.is_expired for end in (band.low, band.high)]
+    axis = _upright(usual, least=report.suite.points_per_case)
     return {
         "data": data,
         "layout": {
@@ -72,13 +82,62 @@ def figure(report: SuiteReport, standing: SuiteStanding | None = None) -> dict[s
                 "range": [_date(stretch.low), _date(stretch.high)],
                 "tickformat": "%m-%d" if stretch.high - stretch.low > SHORT_SPAN else "%m-%d %H:%M",
             },
-            "yaxis": _upright(values, least=report.suite.points_per_case),
+            "yaxis": axis,
             "shapes": [_turn_line(at) for at in places.values()],
             "annotations": _turn_words(places, stretch)
             + [_band_words(band, zones, drawn, places, stretch) for band in zones]
-            + _named_runs(report.buckets, zones, stretch),
+            + _named_runs(buckets, zones, stretch, axis["range"])
+            + _beyond(drawn, stretch, axis["range"]),
         },
     }
+
+
+def _current(buckets: Sequence[BucketHistory], standing: SuiteStanding) -> list[HistoryRow]:
+    """Return the runs that set the range of the points: of one bucket each, and of none whose baseline has expired.
+
+    All of them, where that leaves none.
+    """
+    expired = {row.bucket_id for row in standing.baselines if row.is_expired}
+    holding = {row.bucket_id for row in standing.baselines if row.is_current and not row.is_expired}
+    drawn = [(bucket.bucket_id, point) for bucket in buckets for point in bucket.runs if point.points]
+    set_aside = expired - holding
+    current = [point for bucket_id, point in drawn if bucket_id not in set_aside and point.n_buckets == 1]
+    return current or [point for _, point in drawn]
+
+
+def _beyond(drawn: Sequence[HistoryRow], stretch: Stretch, ends: Sequence[float]) -> list[dict[str, Any]]:
+    """Name the runs of which repeats lie outside the plot, at the edge where they left it, the newest first.
+
+    One whose name would touch another's is counted with that one.
+    """
+    newest_first = sorted(drawn, key=lambda point: (point.date, point.run_id), reverse=True)
+    low = [(point, min(point.points)) for point in newest_first if min(point.points) < ends[0]]
+    high = [(point, max(point.points)) for point in newest_first if max(point.points) > ends[1]]
+    named: list[dict[str, Any]] = []
+    for outside, y, edge, arrow in ((low, ends[0], "bottom", "↓"), (high, ends[1], "top", "↑")):
+        named += _names_at_edge(outside, stretch, {"y": y, "yanchor": edge, "name": "beyond"}, arrow)
+    return named
+
+
+def _names_at_edge(
+    outside: Sequence[tuple[HistoryRow, float]], stretch: Stretch, place: dict[str, Any], arrow: str
+) -> list[dict[str, Any]]:
+    groups: list[list[tuple[HistoryRow, float]]] = []
+    for point, value in outside:
+        x = stretch.share(point.date)
+        beside = next((group for group in groups if abs(stretch.share(group[0][0].date) - x) < BEYOND_WIDTH), None)
+        if beside is None:
+            groups.append([(point, value)])
+        else:
+            beside.append((point, value))
+    named = []
+    for group in groups:
+        point, value = group[0]
+        more = f" and {len(group) - 1} more" if len(group) > 1 else ""
+        is_right = stretch.share(point.date) > 0.8
+        own = {"x": _date(point.date), "xanchor": "right" if is_right else "left", "xshift": -4 if is_right else 4}
+        named.append(place | own | {"text": f"run {point.run_id} {arrow} {points(value)}{more}"})
+    return named
 
 
 def _upright(values: Sequence[float], *, least: float) -> dict[str, Any]:
@@ -223,17 +282,28 @@ def _fitting(x: float, low: float, limit: float, choices: Sequence[str], letter:
     return "", "center", limit
 
 
-def _named_runs(buckets: tuple[BucketHistory, ...], zones: Sequence[Band], stretch: Stretch) -> list[dict[str, Any]]:
-    """The newest run and the current baselines are named in the plot."""
+def _named_runs(
+    buckets: tuple[BucketHistory, ...], zones: Sequence[Band], stretch: Stretch, ends: Sequence[float]
+) -> list[dict[str, Any]]:
+    """The newest run and the current baselines are named in the plot, one under the other where they would touch."""
     drawn = [point for bucket in buckets for point in bucket.runs if point.points]
     newest = max(drawn, key=lambda point: (point.date, point.run_id))
     current = {band.baseline.run_id for band in zones if not band.is_expired}
-    named = []
-    for point in drawn:
-        if point is newest or point.run_id in current:
-            place = {"x": _date(point.date), "y": min(point.points), "yanchor": "top", "yshift": -6}
-            anchor = "right" if stretch.share(point.date) > 0.95 else "center"
-            named.append(place | {"text": f"run {point.run_id}", "name": "run", "xanchor": anchor})
+    named: list[dict[str, Any]] = []
+    taken: list[tuple[float, float]] = []  # x as a part of the plot, y likewise, of what is named already
+    for point in sorted(drawn, key=lambda point: point is not newest):
+        y = max(min(point.points), ends[0])
+        if not (point is newest or point.run_id in current) or y > ends[1]:
+            continue
+        text, x, part = f"run {point.run_id}", stretch.share(point.date), (y - ends[0]) / (ends[1] - ends[0])
+        if min(point.points) < ends[0]:
+            continue  # named at the edge
+        while any(abs(x - at) < NAME_WIDTH and abs(part - height) < NAME_HEIGHT for at, height in taken):
+            part -= NAME_HEIGHT
+        taken.append((x, part))
+        shift = round((part - (y - ends[0]) / (ends[1] - ends[0])) * PLOT_HEIGHT)
+        place = {"x": _date(point.date), "y": y, "yanchor": "top", "yshift": shift - 6}
+        named.append(place | {"text": text, "name": "run", "xanchor": "right" if x > 0.95 else "center"})
     return named
 
 

@@ -1,7 +1,7 @@
 """Suites, how their scores moved and against what, and their cases."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
@@ -21,6 +21,7 @@ from runs.suites import SuiteReport, SuiteStanding, cases_report, suite_report, 
 from runs.uploads import uploads_of
 
 CASES_PER_PAGE = 100
+LIST_PART = "list"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,17 @@ class BucketRows:
 @requires(READ)
 @require_safe
 def suites(request: HttpRequest) -> HttpResponse:
-    return render(request, "suites/list.html", {"suites": suite_rows(), "uploads": uploads_of()})
+    uploads = uploads_of()
+    page = {
+        "suites": suite_rows(),
+        "uploads": uploads,
+        "is_moving": any(upload.status != "failed" for upload in uploads),
+    }
+    if request.GET.get("part") == LIST_PART:
+        answer = render(request, "suites/_list.html", page)
+        answer.headers["Cache-Control"] = "no-store"
+        return answer
+    return render(request, "suites/list.html", page)
 
 
 @requires(READ)
@@ -61,9 +72,11 @@ def suite_page(request: HttpRequest, slug: str, *, form: BaselineForm | None = N
     """Return the page of a suite; `form` is one that asks for a baseline and was refused."""
     report = suite_report(slug)
     standing = suite_standing(report)
+    focused = _focused(request, report)
+    shown = report if focused is None else replace(report, buckets=(focused,))
     zones = baselines.bands(report.buckets, standing)
     eligible = baselines.list_eligible(report, standing)
-    scale = charts.scale_for(_shown(report, zones), least=4 * report.suite.points_per_case)
+    scale = charts.scale_for(_shown(shown, zones), least=4 * report.suite.points_per_case)
     page = {
         "suite": report.suite,
         "versions": report.versions,
@@ -71,17 +84,25 @@ def suite_page(request: HttpRequest, slug: str, *, form: BaselineForm | None = N
         "finding": words.describe_suite(report, standing),
         "caption": words.describe_history(report, standing),
         "scorer": words.describe_scorer(report.suite),
-        "figure": history.figure(report, standing),
+        "figure": history.figure(report, standing, only=focused),
+        "focused": focused,
+        "all_buckets": _bucket_rows(report, standing, zones, scale),
         "bands": zones,
         "rotations": baselines.rotations(report.buckets, standing),
         "scale": scale,
-        "buckets": _bucket_rows(report, standing, zones, scale),
+        "buckets": _bucket_rows(shown, standing, zones, scale),
         "baselines": baselines.group_baselines(standing, eligible),
         "form": form or BaselineForm(runs=eligible, initial={"run": request.GET.get("run", "")}),
         "is_setting": "run" in request.GET,
         "eligible": eligible,
     }
     return render(request, "suites/page.html", page, status=status)
+
+
+def _focused(request: HttpRequest, report: SuiteReport) -> BucketHistory | None:
+    """Return the bucket of `?bucket=`, by its id; None of all, and where the suite has none of that id."""
+    wanted = request.GET.get("bucket", "")
+    return next((bucket for bucket in report.buckets if str(bucket.bucket_id) == wanted), None)
 
 
 def _shown(report: SuiteReport, zones: Sequence[Band]) -> list[float]:

@@ -4,10 +4,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from evalboard.contract.suite import BucketHistory, HistoryRow, SuiteVersion
+from evalboard.wording.numbers import listed
 from frontend.shell.findings import Finding
 from frontend.suites.baselines import Band, bands, find_band, is_served_alike, rotations
 from frontend.templatetags.numbers import points, span
 from runs.suites import REPEATS, SuiteReport, SuiteStanding
+
+RUNS_NAMED = 3
 
 Scored = tuple[HistoryRow, BucketHistory]
 
@@ -114,12 +117,11 @@ def describe_history(report: SuiteReport, standing: SuiteStanding | None = None)
     rest = "Buckets are never pooled or joined."
     if turns:
         rest = "Nothing is joined across a rotation: before and after are different measurements."
-    n_out, n_held = _outside(report, zones)
-    if n_held:
-        whose = "The run" if n_held == 1 else f"{n_out} of {n_held} runs"
-        lies = "lies" if n_held == 1 or n_out == 1 else "lie"
-        where = "outside" if n_out or n_held > 1 else "inside"
-        return Finding(f"{whose} {lies} {where} the noise floor of the baseline.", rest)
+    outside, n_judged = _outside(report, zones)
+    if n_judged:
+        runs = sorted({band.baseline.run_id for band in zones if not band.is_expired})
+        whose = f"baseline, run {runs[0]}" if len(runs) == 1 else "baseline that each is held against"
+        return Finding(f"{_which(outside, n_judged)} the noise floor of the {whose}.", rest)
     if turns:
         return Finding(f"A fingerprint rotated {_times(len(turns))}.", rest)
     if n_buckets == 1:
@@ -127,17 +129,30 @@ def describe_history(report: SuiteReport, standing: SuiteStanding | None = None)
     return Finding(f"Score range of each run, in {n_buckets} buckets.", rest)
 
 
-def _outside(report: SuiteReport, zones: Sequence[Band]) -> tuple[int, int]:
-    """Return how many runs have their mean outside the noise floor they are held against, and how many are held so."""
-    outside = []
+def _which(outside: Sequence[int], n_judged: int) -> str:
+    """Name the runs that lie outside, the newest few of many."""
+    if not outside:
+        return "The run since lies inside" if n_judged == 1 else f"All {n_judged} runs since lie inside"
+    shown = sorted(outside, reverse=True)[:RUNS_NAMED]
+    more = f" and {len(outside) - len(shown)} more" if len(outside) > len(shown) else ""
+    named = [str(run) for run in shown]
+    names = f"{', '.join(named)}{more}" if more else listed(named)
+    one = len(outside) == 1
+    share = f", of {n_judged} runs," if n_judged > len(outside) else ""
+    return f"Run{'' if one else 's'} {names}{share} {'lies' if one else 'lie'} outside"
+
+
+def _outside(report: SuiteReport, zones: Sequence[Band]) -> tuple[list[int], int]:
+    """Return the runs whose mean lies outside the noise floor they are held against, and how many are held so."""
+    outside: list[tuple[int, bool]] = []
     for bucket in report.buckets:
         for point in bucket.runs:
             band = find_band(zones, point, bucket)
             if band is None or band.is_expired or band.noise is None or point.mean is None:
                 continue
             if point.run_id != band.baseline.run_id:
-                outside.append(band.low <= point.mean <= band.high)
-    return outside.count(False), len(outside)
+                outside.append((point.run_id, not band.low <= point.mean <= band.high))
+    return [run for run, is_outside in outside if is_outside], len(outside)
 
 
 def _times(n: int) -> str:

@@ -148,6 +148,16 @@ def ago(value: float | None) -> str:
 
 
 @register.filter
+def age(value: datetime, now: datetime) -> str:
+    """Format how long ago something was: `4 h ago`, `yesterday`, `3 days ago`."""
+    days = (now.astimezone(UTC).date() - value.astimezone(UTC).date()).days
+    seconds_ago = max((now - value).total_seconds(), 0.0)
+    if days == 1 and seconds_ago >= 43200:
+        return "yesterday"
+    return f"{days}{NARROW}days{NARROW}ago" if days > 1 else ago(seconds_ago)
+
+
+@register.filter
 def roughly(value: float | None) -> str:
     """Format an estimate of time: no finer than it can be known."""
     if value is None:

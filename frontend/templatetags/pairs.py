@@ -2,6 +2,7 @@
 as long for the hundreds of tokens that a page holds.
 """
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -10,6 +11,7 @@ from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from evalboard.contract.comparison import Moved
+from evalboard.contract.excerpt import AnswerExcerpt
 from evalboard.contract.pair import MarginPoint
 from evalboard.core.compare import CauseFacts
 from evalboard.wording.cause import name_changes
@@ -17,12 +19,14 @@ from frontend.compare.causes import LOOKS, MARKS, PART_MARKS, CauseMark
 from frontend.compare.flip_chart import Flip
 from frontend.compare.pair_lines import PairCell
 from frontend.shell import tokens
-from frontend.templatetags.drawing import drawn, glyph, score_mark, token
+from frontend.templatetags.drawing import drawn, drawn_plain, glyph, score_mark, token
 from frontend.templatetags.facts import provenance_value, spoken
 from frontend.templatetags.numbers import nats
+from frontend.templatetags.numbers import points as points_of
 
 register = template.Library()
 
+NEAR = 14  # characters before the token that stay on a narrow screen
 OVER = {"flip": "◆ flip", "onset": "◇ drift onset"}
 SAID = {"flip": ", flip", "onset": ", drift onset", "": ""}
 
@@ -95,6 +99,44 @@ def boxed(text: str, side: str) -> SafeString:
         '<span class="boxed {}">{}</span>',
         side,
         token(text) if text else mark_safe('<span class="drawn">nothing</span>'),
+    )
+
+
+@register.simple_tag
+def answer_excerpt(of: AnswerExcerpt | None) -> SafeString:
+    """Draw an answer's window on one line: the text before, which is the same on both sides, so that the outlined
+    tokens of two lines stand under each other; the token; what follows, which the stylesheet fades out.
+
+    `far` is what a narrow screen leaves out of the text before.
+    """
+    if of is None:
+        return format_html('<span class="excerpt faint">{}</span>', "no answer came")
+    far, near = of.before[:-NEAR], of.before[-NEAR:]
+    token_ = format_html('<b class="parts-here">{}</b>', token(of.token)) if of.token else ""
+    return format_html(
+        '<span class="excerpt{}">{}{}{}<span class="after">{}</span></span>',
+        " is-cut" if of.is_cut else "",
+        format_html('<span class="far">{}</span>', drawn_plain(far)) if far else "",
+        format_html('<span class="near">{}</span>', drawn_plain(near)) if near else "",
+        token_,
+        drawn_plain(of.after),
+    )
+
+
+@register.simple_tag
+def passes(points: Sequence[float | None]) -> SafeString:
+    """Draw how many of a case's repeats were right: a tick only where all were, a cross only where none was, a wave
+    between; the mean in points where scores are graded.
+    """
+    known = [value for value in points if value is not None]
+    if not known:
+        return format_html('<span class="passes faint">{}</span>', "not scored")
+    if not set(known) <= {0.0, 100.0}:
+        return format_html('<span class="passes"><b>{}</b> points</span>', points_of(sum(known) / len(known)))
+    n = known.count(100.0)
+    ink, mark = ("pass", "pass") if n == len(known) else ("fail", "fail") if n == 0 else ("partly", "partly")
+    return format_html(
+        '<span class="passes"><span class="{}">{}</span> <b>{}</b> of {}</span>', ink, glyph(mark), n, len(known)
     )
 
 

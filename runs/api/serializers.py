@@ -51,6 +51,15 @@ class Whole(serializers.IntegerField):
         return super().to_internal_value(data)
 
 
+class Flag(serializers.BooleanField):
+    """True or false; text and numbers that look like one are refused."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            self.fail("invalid", input=data)
+        return data
+
+
 class Object(serializers.Field[Any, Any, Any, Any]):
     """A JSON object, whatever it holds."""
 

@@ -40,6 +40,11 @@ class Jsonl(_File):
     format = "jsonl"
 
 
+class Markdown(_File):
+    media_type = "text/markdown"
+    format = "md"
+
+
 def described(kind: type[_File]) -> dict[str, Any]:
     """Return what `describe` says of an answer of this kind."""
     return {"answer": {kind.media_type: BINARY if kind is Zip else TEXT}}
@@ -49,7 +54,7 @@ def answer(kind: type[_File], parts: Iterator[bytes], *, name: str, n_rows: int 
     """Send the parts as they come. Whatever can be refused must be refused before: once sending has begun, an error
     can only break the connection, which the client sees.
     """
-    charset = "; charset=utf-8" if kind is Csv else ""
+    charset = "; charset=utf-8" if kind in (Csv, Markdown) else ""
     headers = {
         "Content-Type": f"{kind.media_type}{charset}",
         "Content-Disposition": f'attachment; filename="{name}"',

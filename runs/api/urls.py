@@ -7,9 +7,12 @@ from runs.baselines import api as baselines
 from runs.catalogue import api as catalogue
 from runs.compare import api as compare
 from runs.exports import api as exports
+from runs.find import api as find
 from runs.fingerprints import api as fingerprints
+from runs.forced import api as forced
 from runs.health import api as health
 from runs.imports import api as imports
+from runs.lab import api as lab
 from runs.probes import api as probes
 from runs.release import api as release
 from runs.replays import api as replays
@@ -52,12 +55,25 @@ urlpatterns = [
     path("runs/<int:run_id>/cases.jsonl", exports.cases_jsonl, name="cases_jsonl"),
     path("runs/<int:run_id>/replays/", replays.replay_list, name="run_replays"),
     path("replays/<int:replay_id>/", replays.replay_detail, name="replay"),
+    path("runs/<int:run_id>/forced/", forced.forced_list, name="run_forced"),
+    path("runs/<int:run_id>/forced/cost/", forced.cost, name="forced_cost"),
+    path("forced/<int:forced_id>/", forced.forced_detail, name="forced"),
+    path("forced/<int:forced_id>/verification/", forced.verification, name="forced_verification"),
+    path("forced/<int:forced_id>/responses/", forced.answer_list, name="forced_answers"),
+    path("forced/<int:forced_id>/responses/<int:repeat>/<path:case>/trace/", forced.trace, name="forced_trace"),
     path("imports/", imports.import_list, name="imports"),
     path("imports/<int:import_id>/", imports.import_detail, name="import"),
     path("probes/", probes.probe_list, name="probes"),
     path("probes/<int:probe_id>/", probes.probe_detail, name="probe"),
     path("probes/<int:probe_id>/calls/", probes.call_list, name="probe_calls"),
     path("probes/<int:probe_id>/against/<int:other>/", probes.against, name="probes_held"),
+    path("experiments/", lab.experiment_list, name="experiments"),
+    path("experiments/<int:experiment_id>/", lab.experiment_detail, name="experiment"),
+    path("experiments/<int:experiment_id>/start/", lab.start, name="experiment_start"),
+    path("experiments/<int:experiment_id>/cancel/", lab.cancel, name="experiment_cancel"),
+    path("experiments/<int:experiment_id>/resume/", lab.resume, name="experiment_resume"),
+    path("experiments/<int:experiment_id>/table.csv", lab.table_csv, name="experiment_csv"),
+    path("experiments/<int:experiment_id>/report.md", lab.report_markdown, name="experiment_markdown"),
     path("schedules/", schedules.schedule_list, name="schedules"),
     path("schedules/<int:schedule_id>/", schedules.schedule_detail, name="schedule"),
     path("schedules/<int:schedule_id>/pause/", schedules.pause, name="schedule_pause"),
@@ -65,6 +81,7 @@ urlpatterns = [
     path("compare/", compare.comparison, name="comparison"),
     path("compare/cases.csv", exports.pairs_csv, name="pairs_csv"),
     path("compare/cases.jsonl", exports.pairs_jsonl, name="pairs_jsonl"),
+    path("compare/forced/", forced.pair, name="forced_pair"),
     path("compare/cases/", compare.case_list, name="compared_cases"),
     path("compare/outcomes/", compare.outcome_list, name="compared_outcomes"),
     path("compare/cases/<path:case>/", compare.case_detail, name="compared_case"),
@@ -73,6 +90,7 @@ urlpatterns = [
     path("releases/<int:release_id>/signoffs/", release.sign, name="release_sign_offs"),
     path("releases/<int:release_id>/settle/", release.settle, name="release_settle"),
     path("signoffs/", release.sign_off_export, name="sign_offs"),
+    path("find/", find.search, name="find"),
     path("fingerprints/", fingerprints.fingerprint_list, name="fingerprints"),
     path("fingerprints/<int:fingerprint_id>/", fingerprints.fingerprint_detail, name="fingerprint"),
     path(

@@ -2,6 +2,7 @@
 
 from runs.baselines.baselines import current_baseline, set_baseline
 from runs.baselines.read import (
+    baseline_of,
     baseline_row,
     baseline_rows,
     baseline_runs,
@@ -12,6 +13,7 @@ from runs.baselines.read import (
 )
 
 __all__ = [
+    "baseline_of",
     "baseline_row",
     "baseline_rows",
     "baseline_runs",

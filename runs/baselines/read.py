@@ -9,7 +9,7 @@ from evalboard.contract import baseline as contract
 from evalboard.contract.parts import FingerprintNamed
 from evalboard.contract.run import RunRow
 from evalboard.core.errors import NotFound
-from runs.models import Baseline, Fingerprint, Rotation, Run
+from runs.models import Baseline, Endpoint, Fingerprint, Rotation, Run
 from runs.run import rows_of
 from runs.store import newest_page
 
@@ -29,6 +29,16 @@ def baseline_rows(
 def baselines_with(run: RunRow) -> tuple[contract.Baseline, ...]:
     """Return the baselines that a run was set as, newest first."""
     return _rows(Baseline.objects.filter(run=int(run.id)).order_by("-id"), runs={int(run.id): run})
+
+
+def baseline_of(run: RunRow) -> contract.Baseline | None:
+    """Return the current baseline that a run stands against, None where there is none or it is the run itself."""
+    endpoint = Endpoint.objects.filter(slug=run.endpoint)
+    alike = Baseline.objects.filter(
+        suite__slug=run.suite.slug, profile_slug=run.profile, line__in=endpoint.values("line")
+    )
+    rows = _rows(Baseline.objects.filter(pk__in=alike.order_by("-id").values("pk")[:1]))
+    return next((row for row in rows if row.run.id != run.id), None)
 
 
 def baselines_on(endpoint: str, *, limit: int) -> tuple[contract.Baseline, ...]:

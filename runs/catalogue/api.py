@@ -1,8 +1,5 @@
 """Endpoints, profiles and policies: what a run or a release may name."""
 
-from typing import Any
-
-from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -12,7 +9,7 @@ from runs.access import ADMIN, READ
 from runs.api import pages, query, wire
 from runs.api.access import resource
 from runs.api.describe import JSON, Answer, describe
-from runs.api.serializers import ModelIn, Object, Strict, Text, Whole, read_body
+from runs.api.serializers import Flag, ModelIn, Object, Strict, Text, Whole, read_body
 from runs.catalogue import read
 from runs.catalogue.endpoints import create_endpoint, create_profile
 from runs.catalogue.policies import create_policy
@@ -20,15 +17,6 @@ from runs.catalogue.policies import create_policy
 
 class NamedModelIn(ModelIn):
     name = Text(required=False)
-
-
-class Flag(serializers.BooleanField):
-    """True or false; text and numbers that look like one are refused."""
-
-    def to_internal_value(self, data: Any) -> bool:
-        if not isinstance(data, bool):
-            self.fail("invalid", input=data)
-        return data
 
 
 class EndpointIn(Strict):

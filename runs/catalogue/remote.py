@@ -13,7 +13,7 @@ from django.conf import settings
 from evalboard.core.profile import SAMPLING_FIELDS, THINKING_FIELDS
 from evalboard.core.secret_names import ONLY_ITS_NAME, looks_like_key, variable_problem
 from runs.models import Endpoint
-from runs.store import endpoint_host_problem
+from runs.store import endpoint_host_problem, plain_http_problem
 
 MAX_URL_CHARS = 500
 MAX_NAME_CHARS = 200
@@ -23,7 +23,6 @@ MAX_HEADER_CHARS = 1000
 MAX_BODY_BYTES = 8 * 1024
 MAX_CONCURRENCY = 64
 DEFAULT_CONCURRENCY = 8
-LOOPBACK = ipaddress.IPv4Address("127.0.0.1")
 
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 HEADER_VALUE = re.compile(r"[\x20-\x7e]*")
@@ -237,7 +236,4 @@ def _host_problem(scheme: str, host: str, port: int | None) -> str | None:
     port = port or (443 if scheme == "https" else 80)
     if problem := endpoint_host_problem(host, addresses, port=port):
         return problem
-    # Who may be at an address of this machine is a host that the list names, and no other is asked in the clear.
-    if scheme == "http" and endpoint_host_problem(host, [LOOPBACK], port=port):
-        return "Must begin with https://, because the key goes with every call; EVALBOARD_ENDPOINT_HOSTS may name it."
-    return None
+    return plain_http_problem(host, port=port) if scheme == "http" else None

@@ -3,23 +3,29 @@
 from runs.compare import comparisons, inputs
 from runs.compare.comparisons import compare, work_on_comparison
 from runs.compare.inputs import Inputs, Side, SideKey
-from runs.compare.outcomes import case_outcomes
-from runs.compare.read import case_ids, comparison_report
+from runs.compare.outcomes import case_outcomes, leading_outcomes
+from runs.compare.read import case_ids, comparison_report, drawn
 from runs.compare.read_divergences import (
     CaseLink,
     DivergenceFilter,
+    Neighbours,
     divergence_page,
     divergence_rows,
     n_divergences,
     neighbours,
     outcome_rows,
 )
+from runs.compare.read_excerpts import pair_excerpts, telling_pairs
+from runs.compare.read_outcomes import OutcomeRow, outcome_clusters, outcome_neighbours, outcome_page
 from runs.compare.read_pair import trace_pair
+from runs.compare.read_worst import worst_cases
 
 __all__ = [
     "CaseLink",
     "DivergenceFilter",
     "Inputs",
+    "Neighbours",
+    "OutcomeRow",
     "Side",
     "SideKey",
     "case_ids",
@@ -29,10 +35,18 @@ __all__ = [
     "comparisons",
     "divergence_page",
     "divergence_rows",
+    "drawn",
     "inputs",
+    "leading_outcomes",
     "n_divergences",
     "neighbours",
+    "outcome_clusters",
+    "outcome_neighbours",
+    "outcome_page",
     "outcome_rows",
+    "pair_excerpts",
+    "telling_pairs",
     "trace_pair",
     "work_on_comparison",
+    "worst_cases",
 ]

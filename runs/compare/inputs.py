@@ -26,7 +26,7 @@ from runs.pairs import pair_facts
 from runs.store import NO_BUCKET, Digests, Indexes, bulk, columns_digest, score_digest, stored_columns
 
 # Changed whenever the same inputs would give another answer: a stored comparison is then not found again.
-METHOD = f"comparison {COMPARISON_VERSION}.14"
+METHOD = f"comparison {COMPARISON_VERSION}.15"
 RELATED = ("suite_version__suite", "suite_version__scorer", "profile", "endpoint")
 
 # By what is asked and what is right: a case whose tags or scorer changed is still the same case.
@@ -331,6 +331,7 @@ def _served(bucket: Bucket, known: pair_facts.ServingFacts, share: float) -> Ser
         weights_digest=known.weights_digest or "",
         template_digest=known.template_digest or "",
         fingerprint=known.fingerprint or "",
+        shown=bucket.fingerprint.digest if known.fingerprint else "",
         manifest=select_stack(bucket.fingerprint.manifest) if known.fingerprint else {},
         named=" ".join(filter(None, (known.model_name, known.model_revision))),
         batch_class=bucket.batch_class,

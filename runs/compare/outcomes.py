@@ -1,6 +1,6 @@
 """Which cases broke, were fixed or are unstable between two runs: the ones that a verdict counts, by the same rule."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from runs.models import Comparison
 from runs.pairs import pair_facts
 
 UNKNOWN_CHANCE = (None, False)
+LEADING = 200  # cases of each outcome that are kept with their scores, so that a page reads no column for them
 
 CaseScores = tuple[float | None, ...]  # by repeat, None where there is no draw
 
@@ -60,13 +61,31 @@ def case_outcomes(
     if judged is None:
         judged = _judge(inputs, sides)
         _keep(input_digest, look, judged)
-    cases = []
-    for place in judged.get(outcome, ()):
-        chance, is_beyond = judged["chances"].get(str(place), UNKNOWN_CHANCE)
-        case_index = int(inputs.baseline.case_indexes[place])
-        scores, scores_too = (_listed(side.scores[place]) for side in sides)
-        cases.append(JudgedCase(case_index, scores, scores_too, chance, is_beyond))
-    return CaseOutcomes(tuple(cases), judged.get("counts", {}))
+    cases = tuple(_judged_case(judged, place, inputs, sides) for place in judged.get(outcome, ()))
+    return CaseOutcomes(cases, judged.get("counts", {}))
+
+
+def leading_outcomes(comparison_id: int, *, outcome: str, look: int | None = None) -> tuple[JudgedCase, ...]:
+    """Return the first LEADING cases that `case_outcomes` has of all repeats, or of a look at fewer than there are.
+
+    What is not kept yet is judged now. Raises Comparison.DoesNotExist.
+    """
+    path = KeyTransform(outcome, KeyTransform("leading", KeyTransform(_name(look), "outcomes")))
+    rows = Comparison.objects.values_list(path, flat=True).get(pk=comparison_id)
+    if rows is None:
+        row = Comparison.objects.defer("summary", "outcomes").get(pk=comparison_id)
+        repeats = None if row.baseline_repeat is None else (row.baseline_repeat, row.candidate_repeat or 0)
+        judged = case_outcomes(
+            outcome=outcome, baseline=row.baseline_id, candidate=row.candidate_id, repeats=repeats, look=look
+        )
+        return judged.cases[:LEADING]
+    return tuple(JudgedCase(index, tuple(ours), tuple(theirs), *chance) for index, ours, theirs, *chance in rows)
+
+
+def _judged_case(judged: dict[str, Any], place: int, inputs: Inputs, sides: tuple[SideDraws, SideDraws]) -> JudgedCase:
+    chance, is_beyond = judged["chances"].get(str(place), UNKNOWN_CHANCE)
+    scores, scores_too = (_listed(side.scores[place]) for side in sides)
+    return JudgedCase(int(inputs.baseline.case_indexes[place]), scores, scores_too, chance, is_beyond)
 
 
 def keep_outcomes(row: Comparison, inputs: Inputs) -> dict[str, Any] | None:
@@ -83,9 +102,9 @@ def keep_outcomes(row: Comparison, inputs: Inputs) -> dict[str, Any] | None:
 def _judge(inputs: Inputs, sides: tuple[SideDraws, SideDraws]) -> dict[str, Any]:
     """Return what `Comparison.outcomes` keeps of a look; nothing where several buckets served a side.
 
-    {"counts", "chances": {place: [chance, is_beyond_chance]} of what is known}, and by outcome the places of its cases
-    in the inputs, in their order. Dealing the chances of 20,000 graded cases takes a tenth of a second, so that no page
-    does it anew.
+    {"counts", "chances": {place: [chance, is_beyond_chance]} of what is known}, by outcome the places of its cases
+    in the inputs, in their order, and in "leading" the first of them as JudgedCase has them. Dealing the chances of
+    20,000 graded cases takes a tenth of a second, so that no page does it anew.
     """
     if inputs.matched.is_mixed:
         return {}
@@ -96,7 +115,12 @@ def _judge(inputs: Inputs, sides: tuple[SideDraws, SideDraws]) -> dict[str, Any]
         str(has_both[case]): [float(judged.chances[case]), bool(judged.is_beyond_chance[case])]
         for case in np.flatnonzero(~np.isnan(judged.chances)).tolist()
     }
-    return {**places, "chances": chances, "counts": _counts(judged)}
+    stored = {**places, "chances": chances, "counts": _counts(judged)}
+    leading = {
+        outcome: [astuple(_judged_case(stored, place, inputs, sides)) for place in places[outcome][:LEADING]]
+        for outcome in CASE_OUTCOMES
+    }
+    return {**stored, "leading": leading}
 
 
 def _find_judged(input_digest: str, look: int | None) -> dict[str, Any] | None:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from string import ascii_uppercase
 from typing import Any
 from urllib.parse import urlencode
 
@@ -21,6 +20,7 @@ from evalboard.core.stats import NOISE_LEVEL, find_beyond
 from evalboard.wording.cause import count_larger_shifts, explain_noise
 from evalboard.wording.computation import write_computation
 from evalboard.wording.noise_share import write_noise_share
+from evalboard.wording.numbers import letter
 from runs.models import Bucket, Case, Comparison, Repeat, RepeatScore, Run
 from runs.pairs import stored_words
 from runs.run import draw, drawn_points, span
@@ -145,13 +145,7 @@ def letters(summary: dict[str, Any]) -> dict[int, str]:
     """Return bucket id → its letter: the baseline's first, each side's by their share."""
     sides = summary.get("sides", NO_SIDES)
     ids = dict.fromkeys(bucket for name in SIDES for bucket, _, _ in sides[name]["buckets"])
-    return {bucket: _letter(place) for place, bucket in enumerate(ids)}
-
-
-def _letter(place: int) -> str:
-    """Return A to Z, then A2 and so on."""
-    again, at = divmod(place, len(ascii_uppercase))
-    return ascii_uppercase[at] + (str(again + 1) if again else "")
+    return {bucket: letter(place) for place, bucket in enumerate(ids)}
 
 
 def _side(run_id: int, stored: _Stored, name: str) -> contract.ComparedSide:

@@ -1,6 +1,6 @@
 """The pairs of a comparison that differ, the gravest first; the neighbours of one; cases by what became of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -112,15 +112,21 @@ def n_divergences(comparison_id: int, wanted: DivergenceFilter) -> int:
 def neighbours(
     comparison_id: int, *, case_id: str, repeats: tuple[int, int], wanted: DivergenceFilter | None = None
 ) -> Neighbours:
-    """Find the differing cases before and after one in the list's order: each link leads to another case.
+    """Find the differing cases before and after one in the list's order: each link leads to another case's first pair.
 
-    Where the pair itself does not differ, the list's first case is the next one. Raises NotFound.
+    Cases stand by their first pairs, so that the next one's previous one is this case again; in a list of more than
+    COUNTED pairs, by the nearest pairs. Where the pair itself does not differ, the list's first case is the next one.
+    Raises NotFound.
     """
     stored = _load(comparison_id)
     matches = _matching(stored, wanted or DivergenceFilter())
     own = _rows_of_pair(stored, case_id, repeats).values_list(*ORDER).first()
     if own is None:
         return Neighbours(None, _link(stored, matches.order_by(*ORDER)))
+    if matches.order_by()[: COUNTED + 1].count() <= COUNTED:
+        firsts = matches.order_by("case_index", *ORDER).distinct("case_index")
+        matches = Divergence.objects.filter(pk__in=firsts.values("pk"))
+        own = matches.filter(case_index=own[1]).values_list(*ORDER).first() or own
     others = matches.exclude(case_index=own[1])
     backwards = [f"-{name}" for name in ORDER]
     return Neighbours(
@@ -129,12 +135,18 @@ def neighbours(
     )
 
 
-def outcome_rows(comparison_id: int, judged: Sequence[JudgedCase]) -> tuple[CaseOutcome, ...]:
-    """Read cases of the baseline's suite version, each with the gravest of its pairs. Raises NotFound."""
+def outcome_rows(
+    comparison_id: int, judged: Sequence[JudgedCase], *, chosen: Mapping[int, int] | None = None
+) -> tuple[CaseOutcome, ...]:
+    """Read cases of the baseline's suite version, each with the gravest of its pairs. Raises NotFound.
+
+    chosen: by case index the key of the pair's row to show in its place; a case without one has no pair then.
+    """
     stored = _load(comparison_id)
     indexes = [case.case_index for case in judged]
-    pairs = _gravest_pairs(stored, indexes)
     cases = {case.index: case for case in stored.cases.filter(index__in=indexes)}
+    shown = _gravest_pairs(stored, indexes) if chosen is None else Divergence.objects.filter(pk__in=chosen.values())
+    pairs = {row.case_index: _row(stored, row, cases[row.case_index]) for row in shown}
     rows = []
     for each in judged:
         case, pair = cases[each.case_index], pairs.get(each.case_index)
@@ -156,15 +168,20 @@ def outcome_rows(comparison_id: int, judged: Sequence[JudgedCase]) -> tuple[Case
     return tuple(rows)
 
 
+def rows_by_id(comparison_id: int, ids: Sequence[int]) -> dict[int, ComparedCase]:
+    """Read pairs by the keys of their rows. Raises NotFound."""
+    rows = list(Divergence.objects.filter(pk__in=list(ids)))
+    return dict(zip((row.pk for row in rows), _rows(_load(comparison_id), rows), strict=True))
+
+
 def _points(scores: CaseScores) -> CaseScores:
     return tuple(map(to_points, scores))
 
 
-def _gravest_pairs(stored: "_Stored", case_indexes: Sequence[int]) -> dict[int, ComparedCase]:
-    """Return by case index the gravest of the case's pairs; a case whose pairs are all the same is not there."""
+def _gravest_pairs(stored: "_Stored", case_indexes: Sequence[int]) -> QuerySet[Divergence]:
+    """Return the gravest of each case's pairs; a case whose pairs are all the same has none."""
     rows = Divergence.objects.filter(comparison=stored.id, case_index__in=case_indexes)
-    gravest = rows.order_by("case_index", *ORDER).distinct("case_index")
-    return {row.case_index: row for row in _rows(stored, list(gravest))}
+    return rows.order_by("case_index", *ORDER).distinct("case_index")
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from evalboard.contract.baseline import RotationSeen
 from evalboard.contract.parts import FingerprintNamed, ModelServed
 from evalboard.core.profile import find_moved_fields
 from runs.catalogue import rotations
-from runs.models import Bucket, Fingerprint, Repeat, Rotation
+from runs.models import Bucket, Endpoint, Fingerprint, Repeat, Rotation
 
 # By the clock of the database: a run is served once its first shard and its engine process have started.
 BEGUN = Greatest(Coalesce("repeat__run__started_at", "repeat__run__ran_at"), "engineprocess__started_at")
@@ -60,6 +60,7 @@ class EndpointTimeline:
     endpoint: str
     fingerprints: tuple[ServedFingerprint, ...]
     turns: tuple[RotationSeen, ...]
+    is_imported: bool = False  # known only from logs of other tools
 
 
 def timelines(*, endpoint: str = "", turns: int) -> tuple[EndpointTimeline, ...]:
@@ -73,9 +74,13 @@ def timelines(*, endpoint: str = "", turns: int) -> tuple[EndpointTimeline, ...]
     where = Q(**{ENDPOINT: endpoint}) if endpoint else Q()
     for turn in _make_turns(_newest_of_each(_turns(where, limit=TURNS_READ), turns)):
         rotated[turn.endpoint].append(turn)
+    imported = set(
+        Endpoint.objects.filter(slug__in=places, engine=Endpoint.Engine.IMPORTED).values_list("slug", flat=True)
+    )
     lines = [
         EndpointTimeline(
             endpoint=slug,
+            is_imported=slug in imported,
             fingerprints=_newest_first(_served(fingerprints[pk], rows) for pk, rows in by_fingerprint.items()),
             turns=tuple(rotated[slug]),
         )

@@ -4,6 +4,8 @@ from runs.models.access import IdempotencyKey, Token
 from runs.models.baseline import Baseline, Rotation
 from runs.models.comparison import Comparison, Divergence
 from runs.models.endpoint import Endpoint, Profile
+from runs.models.experiment import Experiment, ExperimentArm
+from runs.models.forced import ForcedAnswer, ForcedScoring
 from runs.models.identity import Bucket, EngineProcess, Fingerprint, Model, SameModel, SelfTest, Vocabulary, Worker
 from runs.models.imported import Import
 from runs.models.lane import Lane, Priority
@@ -29,7 +31,11 @@ __all__ = [
     "Endpoint",
     "EngineProcess",
     "Event",
+    "Experiment",
+    "ExperimentArm",
     "Fingerprint",
+    "ForcedAnswer",
+    "ForcedScoring",
     "Gate",
     "IdempotencyKey",
     "Import",

@@ -30,8 +30,12 @@ class Claimed(models.Model):
 
 
 class Requested(Claimed):
-    """Work that a person asked for by itself, as replays and probes are; it ends once (`runs.work.requests`)."""
+    """Work that a person asked for by itself, as replays and probes are; it ends once (`runs.work.requests`).
 
+    `n_crashes` counts attempts that ended badly; one that was given back, as while an endpoint rests, is none.
+    """
+
+    n_crashes = models.PositiveIntegerField(default=0, db_default=0)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True)
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True)

@@ -1,5 +1,6 @@
 """A baseline held against a candidate: what was computed, and of the pairs only those that differ."""
 
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 
 
@@ -37,6 +38,15 @@ class Comparison(models.Model):
         indexes = [
             models.Index(fields=["baseline", "candidate", "-id"], name="comparison_of_two_runs"),
             models.Index(fields=["id"], condition=models.Q(status="queued"), name="comparison_waiting"),
+            GinIndex(
+                models.Func(
+                    models.F("summary"),
+                    models.Value("$.clusters[*].tokens[*][*]"),
+                    function="jsonb_path_query_array",
+                    output_field=models.JSONField(),
+                ),
+                name="comparison_by_token",
+            ),
         ]
 
     def __str__(self) -> str:

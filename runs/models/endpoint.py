@@ -41,6 +41,9 @@ class Endpoint(models.Model):
         "self", on_delete=models.PROTECT, null=True, related_name="+", help_text="the same model without the gateway"
     )
     rescores = models.BooleanField(default=True, help_text="runs the reference set by itself after a rotation")
+    has_daily_check = models.BooleanField(
+        default=False, db_default=False, help_text="a schedule that checks it was made once, at its first use"
+    )
     n_failures = models.PositiveIntegerField(default=0, help_text="failed calls in a row, as workers told last")
     rests_until = models.DateTimeField(null=True, help_text="no call is made before; null: it is not resting")
     rest_reason = models.TextField(blank=True)

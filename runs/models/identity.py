@@ -137,7 +137,7 @@ class Worker(models.Model):
     versions = models.JSONField(default=dict)
     self_test = models.ForeignKey(SelfTest, on_delete=models.SET_NULL, null=True, related_name="workers")
     note = models.CharField(max_length=500, blank=True)
-    left_alone = models.JSONField(null=True, help_text='{"noun": "run" or "probe", "id", "why"}')
+    left_alone = models.JSONField(null=True, help_text='{"noun": "run", "probe" or "forced scoring", "id", "why"}')
     n_engine_failures = models.PositiveIntegerField(default=0)
     rests_until = models.DateTimeField(null=True, help_text="degraded: it claims nothing before")
     pace = models.FloatField(null=True, help_text="responses a second over the last shard that it finished")

@@ -4,14 +4,16 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
+from evalboard.core.treatments import MODEL_TREATMENT, SERVICE_TREATMENT, STACK_TREATMENT
+
 
 class Release(models.Model):
     """What the ship/no-ship page shows. `verdict` is the one on the present inputs; earlier ones stay beside it."""
 
     class Treatment(models.TextChoices):
-        MODEL = "model", "the model: both sides must be served alike"
-        STACK = "stack", "the serving stack: an engine upgrade or a quantisation of one model"
-        SERVICE = "service", "the service: model and stack together, as a hosted model is bought"
+        MODEL = MODEL_TREATMENT, "the model: both sides must be served alike"
+        STACK = STACK_TREATMENT, "the serving stack: an engine upgrade or a quantisation of one model"
+        SERVICE = SERVICE_TREATMENT, "the service: model and stack together, as a hosted model is bought"
 
     policy = models.ForeignKey("runs.Policy", on_delete=models.PROTECT, related_name="releases")
     treatment = models.CharField(max_length=20, choices=Treatment.choices, default=Treatment.MODEL)

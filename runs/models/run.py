@@ -36,6 +36,12 @@ class Run(models.Model):
     is_one_draw = models.BooleanField(
         default=False, help_text="sampled, and repeats of a case were sent the same seed: all of them are one draw"
     )
+    is_shuffled = models.BooleanField(
+        default=False, db_default=False, help_text="each repeat has its cases in an order of its own"
+    )
+    is_restarted = models.BooleanField(
+        default=False, db_default=False, help_text="each repeat has an engine process of its own, not each half of them"
+    )
     labels = models.JSONField(default=dict)
     priority = models.CharField(
         max_length=10, choices=Priority.choices, default=Priority.NORMAL, db_default=Priority.NORMAL

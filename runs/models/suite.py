@@ -1,5 +1,6 @@
 """Suites, their immutable versions and cases, and scorers."""
 
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 
 
@@ -86,6 +87,9 @@ class Case(models.Model):
         indexes = [
             models.Index(fields=["suite_version"], condition=models.Q(is_reference=True), name="case_reference"),
             models.Index(fields=["suite_version"], condition=~models.Q(group=""), name="case_grouped"),
+            models.Index(fields=["case_id"], opclasses=["varchar_pattern_ops"], name="case_by_id"),
+            models.Index(fields=["digest"], opclasses=["varchar_pattern_ops"], name="case_by_digest"),
+            GinIndex(models.Func(models.F("case_id"), models.F("content"), function="case_words"), name="case_by_word"),
         ]
 
     def __str__(self) -> str:

@@ -4,6 +4,7 @@ from runs.release import verdicts
 from runs.release.read import ReleaseStage, release_report, release_stage, shown_stage
 from runs.release.read_list import ReleaseFilter, SuiteBadge, release_rows, rows_of, suite_badge, with_outcome
 from runs.release.read_sign_offs import SignOffRecord, sign_off_records
+from runs.release.read_waiting import WaitingRelease, waiting_releases
 from runs.release.releases import create_release
 from runs.release.settling import settle_plans, settle_release
 from runs.release.sign_offs import sign_release
@@ -16,6 +17,7 @@ __all__ = [
     "ReleaseStage",
     "SignOffRecord",
     "SuiteBadge",
+    "WaitingRelease",
     "compare_gate",
     "create_release",
     "decide",
@@ -32,5 +34,6 @@ __all__ = [
     "suite_badge",
     "verdict_change",
     "verdicts",
+    "waiting_releases",
     "with_outcome",
 ]

@@ -12,6 +12,7 @@ from rest_framework.response import Response
 
 from evalboard.contract.base import Page
 from evalboard.contract.release import ALL_CASES, CASES, OUTCOMES, Release, ReleaseRow, Settle, SignOff
+from evalboard.core.treatments import MODEL_TREATMENT, TREATMENTS
 from runs import exports
 from runs.access import READ, RUN, SIGN, credential
 from runs.api import pages, query, wire
@@ -57,7 +58,7 @@ class ReleaseIn(Strict):
     baseline = IdOrCurrent(required=False)
     gates = serializers.ListField(child=GateIn(), required=False, allow_empty=False, max_length=MAX_GATES)
     policy = Text(required=False)
-    treatment = serializers.ChoiceField(["model", "stack", "service"], default="model")
+    treatment = serializers.ChoiceField(TREATMENTS, default=MODEL_TREATMENT)
     labels = Object(required=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:

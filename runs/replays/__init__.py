@@ -7,6 +7,7 @@ from runs.replays.read import (
     count_prompt_tokens,
     list_case_replays,
     load_vocabulary,
+    newest_replay,
     replay_work,
 )
 from runs.replays.replays import (
@@ -27,6 +28,7 @@ __all__ = [
     "finish_replay",
     "list_case_replays",
     "load_vocabulary",
+    "newest_replay",
     "record_result",
     "replay_work",
     "replays",

@@ -70,6 +70,13 @@ def list_case_replays(run_id: int, case_index: int, *, limit: int = 20) -> tuple
     return _rows(Replay.objects.filter(run=run_id, case_index=case_index).order_by("-id")[:limit])
 
 
+def newest_replay(run_id: int, case_id: str) -> contract.Replay | None:
+    """Read the newest replay of a case of a run, None where it was never decoded again."""
+    index = Case.objects.filter(suite_version__runs=run_id, case_id=case_id).values("index")[:1]
+    rows = _rows(Replay.objects.filter(run=run_id, case_index=index).order_by("-id")[:1])
+    return next(iter(rows), None)
+
+
 def replay_rows(
     run_id: int, *, after: int | None = None, before: int | None = None, limit: int
 ) -> tuple[contract.Replay, ...]:

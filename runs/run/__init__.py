@@ -5,7 +5,16 @@ from runs.run.figures import keep_figures
 from runs.run.idempotency import create_run_once, forget_old_keys
 from runs.run.in_turn import create_pair, store_in_turn
 from runs.run.read import bucket_reports, event_lines, live_report, run_page, run_report
-from runs.run.read_cases import Pick, case_indexes, case_page, case_rows, prompt_of, search_cases
+from runs.run.read_cases import (
+    CaseLists,
+    Pick,
+    case_indexes,
+    case_page,
+    case_rows,
+    prompt_of,
+    search_case_indexes,
+    search_cases,
+)
 from runs.run.read_judged import JudgedLine, judged
 from runs.run.read_list import (
     ANY_PIN_BROKEN,
@@ -23,7 +32,7 @@ from runs.run.read_response import (
     TraceWindow,
     draw,
     response_page,
-    response_trace,
+    show_trace,
     stored_trace,
     token_at,
     tokens_at,
@@ -53,6 +62,7 @@ __all__ = [
     "MAX_REPEATS",
     "NEWEST_FIRST",
     "PLACE_DIGITS",
+    "CaseLists",
     "JudgedLine",
     "Pick",
     "Range",
@@ -92,13 +102,14 @@ __all__ = [
     "put_to_work",
     "response_page",
     "response_rows",
-    "response_trace",
     "rows_of",
     "run_page",
     "run_report",
     "run_rows",
+    "search_case_indexes",
     "search_cases",
     "several_buckets",
+    "show_trace",
     "span",
     "store_in_turn",
     "stored_trace",

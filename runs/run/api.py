@@ -1,34 +1,30 @@
 """Runs: asked for, followed, extended, cancelled, scored again, deleted."""
 
 from functools import partial
-from typing import Any
 
 from django.urls import reverse
 from rest_framework.decorators import renderer_classes
-from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from evalboard.contract import response as contract
 from evalboard.contract.base import Page
 from evalboard.contract.run import Rescored, Run, RunPair, RunRow, ScorerNamed
-from evalboard.contract.trace import Trace
 from evalboard.core.errors import InvalidInput
 from evalboard.core.profile import MAX_SEED
-from evalboard.core.trace import encode_block
 from runs import models
 from runs import run as run_slice
 from runs.access import ADMIN, READ, RUN
-from runs.api import etags, pages, query, wire
+from runs.api import etags, pages, query, traces, wire
 from runs.api.access import resource
-from runs.api.describe import JSON, WHOLE, describe, one_of, text, whole
-from runs.api.serializers import ModelIn, Nothing, Object, Strict, Text, Whole, read_body
+from runs.api.describe import WHOLE, describe, one_of, text, whole
+from runs.api.serializers import Flag, ModelIn, Nothing, Object, Strict, Text, Whole, read_body
 from runs.run.idempotency import HEADER, create_pair_once, create_run_once
 from runs.run.in_turn import create_pair
 from runs.run.read import run_report
 from runs.run.read_cases import case_page
 from runs.run.read_list import PLACE_DIGITS, RunFilter, place_of, run_page
-from runs.run.read_response import response_trace, stored_trace
+from runs.run.read_response import show_trace, stored_trace
 from runs.run.read_responses import response_rows
 from runs.run.read_state import run_state
 from runs.run.runs import cancel_run, create_run, delete_run
@@ -57,6 +53,8 @@ class RunIn(Strict):
     model = ModelIn(required=False)
     labels = Object(required=False)
     priority = Text(required=False)
+    is_shuffled = Flag(required=False)
+    is_restarted = Flag(required=False)
 
 
 class RunPairIn(Strict):
@@ -190,8 +188,8 @@ def rescore(request: Request, run_id: int) -> Response:
     return wire.answer(Rescored(scorer=named, run=run_report(run_id)), request)
 
 
-ONLY = ("unstable", "likely", "failed", "passed", "missing", "left_out")
-CASE_FILTERS = {"only": one_of(ONLY), "query": text("part of a case's id, prompt or tags")}
+ONLY = ("unstable", "likely", "failed", "failed_alike", "passed", "incomplete", "missing", "left_out")
+CASE_FILTERS = {"only": one_of(ONLY), "query": text("part of a case's id, prompt or tags, or of an answer to it")}
 
 
 @resource(GET=READ)
@@ -211,22 +209,6 @@ def case_list(request: Request, run_id: int) -> Response:
 
 
 RESPONSE_FILTERS = {"case": text("a case id"), "repeat": WHOLE}
-TRACE_RANGE = {
-    "start": whole("the first position to answer; 0 if not given"),
-    "limit": whole("how many positions to answer at most; all if not given"),
-}
-
-
-class PackedTrace(BaseRenderer):
-    """The bytes of docs/trace-format.md, as they are."""
-
-    media_type = "application/octet-stream"
-    format = "packed"
-    charset = None
-    render_style = "binary"
-
-    def render(self, data: bytes, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
-        return data
 
 
 @resource(GET=READ)
@@ -249,18 +231,10 @@ def response_list(request: Request, run_id: int) -> Response:
     "GET",
     "The trace of one response, position by position or packed",
     name="trace",
-    query=TRACE_RANGE,
-    answer={JSON: Trace, PackedTrace.media_type: {"type": "string", "format": "binary"}},
+    query=traces.RANGE,
+    answer=traces.ANSWER,
 )
-@renderer_classes([JSONRenderer, PackedTrace])
+@renderer_classes(traces.RENDERERS)
 def trace(request: Request, run_id: int, repeat: int, case: str) -> Response:
     """Position by position as JSON, or packed as a block of one whole trace where `Accept` asks for bytes."""
-    sent = query.read(request, TRACE_RANGE, is_paged=False)
-    start, limit = query.number(sent, "start"), query.number(sent, "limit")
-    if isinstance(request.accepted_renderer, PackedTrace):
-        if sent:
-            fields = dict.fromkeys(sent, "A packed trace is answered whole.")
-            raise InvalidInput("The query is not valid.", fields=fields)
-        stored, _ = stored_trace(run_id, repeat=repeat, case_id=case)
-        return Response(encode_block([stored]), content_type=PackedTrace.media_type)
-    return wire.answer(response_trace(run_id, repeat=repeat, case_id=case, start=start, limit=limit), request)
+    return traces.answer(request, partial(stored_trace, run_id, repeat=repeat, case_id=case), show=show_trace)

@@ -100,7 +100,7 @@ def make_table(columns: RunColumns) -> CaseTable:
         if repeat.flip_chances is not None:
             chances = repeat.flip_chances
     flags = {
-        UNSTABLE: _is_unstable(scores, marks),
+        UNSTABLE: find_unstable(scores, marks),
         MISSING: is_missing,
         FAILED: (scores < 1).any(axis=1),
         PASSED: (scores == 1).any(axis=1),
@@ -119,7 +119,7 @@ def make_table(columns: RunColumns) -> CaseTable:
     )
 
 
-def _is_unstable(scores: NDArray[np.float64], marks: NDArray[np.uint8]) -> NDArray[np.bool_]:
+def find_unstable(scores: NDArray[np.float64], marks: NDArray[np.uint8]) -> NDArray[np.bool_]:
     """Find cases of which two draws or more have scores that differ."""
     drawn = select_draws(scores, marks)
     first = np.where(np.isnan(drawn), np.inf, drawn).min(axis=1, initial=np.inf)

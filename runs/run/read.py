@@ -8,13 +8,12 @@ from evalboard.contract import run as contract
 from evalboard.contract.bucket import Bucket, BucketRepeat, Noise, StrayResponse, Strays
 from evalboard.contract.figures import BucketFigures
 from evalboard.contract.parts import FingerprintNamed, ModelServed
-from evalboard.contract.response import CaseOfRun
 from evalboard.core.profile import read_seats
 from runs import models
 from runs.models import EngineProcess, Event, Priority, Run
 from runs.pairs import pair_facts
 from runs.run import read_facts
-from runs.run.read_cases import Pick, case_lists
+from runs.run.read_cases import CaseLists, Pick, case_lists
 from runs.run.read_facts import RepeatFacts, RunFacts, ServedFacts
 from runs.run.read_list import row_of
 from runs.run.read_scores import drawn_points, run_range
@@ -34,7 +33,7 @@ def live_report(run_id: int) -> contract.Run:
     return _run(facts, _read_lines(facts))
 
 
-def run_page(run_id: int, picks: Sequence[Pick]) -> tuple[contract.Run, tuple[tuple[CaseOfRun, ...], ...]]:
+def run_page(run_id: int, picks: Sequence[Pick]) -> tuple[contract.Run, CaseLists]:
     """Read a run with its shards and several lists of its cases. Raises NotFound."""
     facts = read_facts.read(run_id)
     return _run(facts, _read_lines(facts)), case_lists(facts, picks)
@@ -89,6 +88,8 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         is_cancel_wanted=run.is_cancel_wanted,
         source=_source(run),
         is_reported=run.is_reported,
+        is_shuffled=run.is_shuffled,
+        is_restarted=run.is_restarted,
     )
 
 
@@ -166,6 +167,7 @@ def _request_body(run: Run, *, n_repeats: int) -> dict[str, Any]:
         body["labels"] = run.labels
     if run.priority == Priority.BULK:  # that of a release follows from what asks for the run
         body["priority"] = run.priority
+    body |= {name: True for name in ("is_shuffled", "is_restarted") if getattr(run, name)}
     return body
 
 

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from django.db.models import F, Func, Q, QuerySet, TextField, Value
@@ -16,6 +16,7 @@ from evalboard.core.stats import LIKELY_FLIP, UNKNOWN_CHANCE, list_mark_names
 from evalboard.core.trace import unpack_chances
 from runs.models import Case, CaseColumns, CaseFrame, Response, Run, RunFigures
 from runs.run import figures
+from runs.run.case_answers import is_searched, read_answers, search_answers
 from runs.run.case_table import (
     FAILED,
     FRAME,
@@ -31,39 +32,66 @@ from runs.run.case_table import (
     unpack_bits,
     unpack_frame,
 )
+from runs.run.mixed_cases import MixedCases, read_mixed_cases
 from runs.run.read_columns import read_columns
 from runs.run.read_facts import RunFacts
 
 PROMPT_SHOWN = 400  # characters; the case's own page has the whole
-ONLY = {"unstable": UNSTABLE, "likely": LIKELY, "missing": MISSING, "failed": FAILED, "left_out": LEFT_OUT}
+ONLY = {"likely": LIKELY, "failed": FAILED, "missing": MISSING, "left_out": LEFT_OUT}
+# Each case is one of these: the first that it is. Failed alike is below 1 without being unstable; what is incomplete
+# lacks a response or a score.
+KINDS = ("unstable", "failed_alike", "passed", "incomplete")
 
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """Which cases a list shows: unstable first, then missing, then failed, then the rest by index.
+    """Which cases a list shows: unstable first, then missing, then failed, then the rest by index; where several
+    buckets served the run, those first that they scored differently.
 
-    `query` is looked for in case ids, prompts and tags; `only` is "", "unstable", "likely", "failed", "passed",
-    "missing" or "left_out". Failed is scored below 1 in some repeat, passed is 1 in every repeat; left out has answers
-    that are no draws; those likely to flip come the likeliest first.
+    `query` is looked for in case ids, prompts and tags, and in the answers of runs that are not too large
+    (case_answers.MAX_SEARCHED). `only` is "", one of KINDS, "likely", "failed", "left_out" or, of a run that several
+    buckets served, "differ" by them. Failed is scored below 1 in some repeat, passed is 1 in every repeat; left out has
+    answers that are no draws; those likely to flip come the likeliest first. `bucket`: those cases alone that one
+    bucket answered, by its responses alone.
     """
 
     query: str = ""
     only: str = ""
     offset: int = 0
     limit: int = 100
+    bucket: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CaseLists:
+    """Several lists of a run's cases. counts: for each value of `Pick.only` how many cases the first pick would list,
+    of those that differ by bucket without regard to its own. is_searched: whether a search looks into answers.
+    letters: bucket id → its letter, of a run that several served; n_answered: how many cases each answered.
+    """
+
+    rows: tuple[tuple[CaseOfRun, ...], ...]
+    counts: dict[str, int]
+    letters: dict[int, str]
+    n_answered: dict[int, int]
+    n_cases: int
+    is_searched: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
     """What is kept of a run's cases: the digest of its figures, the bits of each case, and how many repeats it has.
 
-    error_codes: by index, of cases that some repeat has no answer of.
+    error_codes: by index, of cases that some repeat has no answer of. mixed: None where one bucket served the run.
     """
 
     digest: str
     bits: Bits
     n_repeats: int
     error_codes: dict[int, tuple[str, ...]]
+    mixed: MixedCases | None = None
+
+    def bits_of(self, pick: Pick) -> Bits:
+        return self.bits if self.mixed is None or pick.bucket is None else self.mixed.read_bits(pick.bucket)
 
 
 def case_rows(
@@ -71,21 +99,43 @@ def case_rows(
 ) -> tuple[CaseOfRun, ...]:
     """Read cases of a run as `Pick` has them. Raises NotFound."""
     run = _run(run_id)
-    [rows] = _picked(run, _read(run), (Pick(query, only, offset, limit),))
+    [rows] = _picked(run, _read(run), [Pick(query, only, offset, limit)])
     return rows
 
 
-def case_lists(facts: RunFacts, picks: Sequence[Pick]) -> tuple[tuple[CaseOfRun, ...], ...]:
-    """Read several lists of the cases of a run out of its facts."""
-    run = facts.run
-    return _picked(run, _from_row(run, facts.stored_figures, n_repeats=len(facts.repeats)), picks)
+def case_lists(facts: RunFacts, picks: Sequence[Pick]) -> CaseLists:
+    """Read several lists of the cases of a run out of its facts, with the answers that they show."""
+    run, is_mixed = facts.run, len(facts.buckets) > 1
+    mixed = read_mixed_cases(run) if is_mixed else None
+    stored = _from_row(run, facts.stored_figures, n_repeats=len(facts.repeats), mixed=mixed)
+    return CaseLists(
+        rows=_picked(run, stored, picks, with_answers=True),
+        counts=_count(run, stored, picks[0]),
+        letters=dict(mixed.letters) if mixed else {},
+        n_answered={bucket: int(mixed.answered_by(bucket).sum()) for bucket in mixed.letters} if mixed else {},
+        n_cases=len(stored.bits),
+        is_searched=is_searched(len(stored.bits), stored.n_repeats),
+    )
 
 
-def _picked(run: Run, stored: _Stored, picks: Sequence[Pick]) -> tuple[tuple[CaseOfRun, ...], ...]:
-    wanted = [_wanted(run, stored, each.query, each.only)[each.offset : each.offset + each.limit] for each in picks]
+def _count(run: Run, stored: _Stored, pick: Pick) -> dict[str, int]:
+    listed = _match(run, stored, pick)
+    counts = {name: int((listed & _is(stored, replace(pick, only=name))).sum()) for name in ("", *KINDS, *ONLY)}
+    if stored.mixed is not None:
+        counts["differ"] = len(_wanted(run, stored, replace(pick, only="differ", bucket=None)))
+    return counts
+
+
+def _picked(
+    run: Run, stored: _Stored, picks: Sequence[Pick], *, with_answers: bool = False
+) -> tuple[tuple[CaseOfRun, ...], ...]:
+    wanted = [_wanted(run, stored, each)[each.offset : each.offset + each.limit] for each in picks]
     lists = [indexes.tolist() for indexes in wanted]
     shown = sorted({index for indexes in lists for index in indexes})
     rows = dict(zip(shown, _rows(run, stored, shown), strict=True))
+    if with_answers:
+        answers = read_answers(run, {index: _lowest(row.scores) for index, row in rows.items()})
+        rows = {index: row.model_copy(update={"answer": answers.get(index)}) for index, row in rows.items()}
     return tuple(tuple(rows[index] for index in indexes) for indexes in lists)
 
 
@@ -101,7 +151,7 @@ def case_page(
     """Read cases in the suite's order: those beyond the index `after`, or the nearest ones before `before`."""
     run = _run(run_id)
     stored = _read(run)
-    matches = np.sort(_wanted(run, stored, query, only))
+    matches = np.sort(_wanted(run, stored, Pick(query, only)))
     if before is not None:
         shown = matches[matches < before][-limit:]
     else:
@@ -112,7 +162,7 @@ def case_page(
 def case_indexes(run: Run, *, query: str = "", only: str = "") -> list[int]:
     """Return the indexes of the cases that `case_rows` has for the same filters, in its order."""
     run = _run(run.pk)
-    indexes: list[int] = _wanted(run, _read(run), query, only).tolist()
+    indexes: list[int] = _wanted(run, _read(run), Pick(query, only)).tolist()
     return indexes
 
 
@@ -129,10 +179,10 @@ def _read(run: Run) -> _Stored:
     return _from_row(run, row, n_repeats=len(repeats))
 
 
-def _from_row(run: Run, row: RunFigures, *, n_repeats: int) -> _Stored:
+def _from_row(run: Run, row: RunFigures, *, n_repeats: int, mixed: MixedCases | None = None) -> _Stored:
     error_codes, bits = _error_codes(run), unpack_bits(bytes(row.cases)).copy()
     bits[list(error_codes)] |= MISSING
-    return _Stored(row.digest, bits, n_repeats, error_codes)
+    return _Stored(row.digest, bits, n_repeats, error_codes, mixed)
 
 
 def _error_codes(run: Run) -> dict[int, tuple[str, ...]]:
@@ -147,25 +197,43 @@ def _error_codes(run: Run) -> dict[int, tuple[str, ...]]:
     return {index: tuple(names) for index, names in codes.items()}
 
 
-def _wanted(run: Run, stored: _Stored, query: str, only: str) -> NDArray[np.int64]:
+def _wanted(run: Run, stored: _Stored, pick: Pick) -> NDArray[np.int64]:
     """Return the indexes of the cases to show, in the order in which they are shown."""
-    bits = stored.bits
-    if only == "passed":
-        keep = (bits & (PASSED | FAILED | MISSING)) == PASSED
-    else:
-        keep = (bits & ONLY[only]) != 0 if only in ONLY else np.ones(len(bits), bool)
-    if query:
-        matches = np.zeros_like(keep)
-        cases = Case.objects.filter(suite_version=run.suite_version_id)
-        matches[list(search_cases(cases, query).values_list("index", flat=True))] = True
-        keep &= matches
-    shown = np.flatnonzero(keep)
-    if only == "likely" and len(shown):
+    bits = stored.bits_of(pick)
+    shown = np.flatnonzero(_match(run, stored, pick) & _is(stored, pick))
+    if pick.only == "likely" and len(shown):
         rank = -_flip_chances(run)[shown]
+    elif stored.mixed is not None and pick.bucket is None:
+        rank = np.where(stored.mixed.find_differing()[shown], 0, 1).astype(np.uint8)
     else:
         kinds = [(bits[shown] & bit) != 0 for bit in (UNSTABLE, MISSING, FAILED)]
         rank = np.select(kinds, [0, 1, 2], default=3).astype(np.uint8)
     return np.asarray(shown[np.argsort(rank, kind="stable")])
+
+
+def _match(run: Run, stored: _Stored, pick: Pick) -> NDArray[np.bool_]:
+    """Return bool[n_cases]: what the search holds, of the cases that the bucket answered."""
+    n_cases = len(stored.bits)
+    keep = np.ones(n_cases, bool)
+    if stored.mixed is not None and pick.bucket is not None:
+        keep = stored.mixed.answered_by(pick.bucket)
+    if pick.query:
+        matches = np.zeros(n_cases, bool)
+        matches[list(search_case_indexes(run, pick.query, n_repeats=stored.n_repeats))] = True
+        keep &= matches
+    return keep
+
+
+def _is(stored: _Stored, pick: Pick) -> NDArray[np.bool_]:
+    """Return bool[n_cases]: whether each case is what `pick.only` names."""
+    bits = stored.bits_of(pick)
+    if pick.only == "differ":
+        return np.zeros(len(bits), bool) if stored.mixed is None else stored.mixed.find_differing()
+    if pick.only in KINDS:
+        is_so = [(bits & UNSTABLE) != 0, (bits & FAILED) != 0, (bits & (PASSED | MISSING)) == PASSED]
+        kinds = np.select(is_so, range(3), default=3)
+        return np.asarray(kinds == KINDS.index(pick.only))
+    return np.asarray((bits & ONLY[pick.only]) != 0) if pick.only in ONLY else np.ones(len(bits), bool)
 
 
 def _flip_chances(run: Run) -> NDArray[np.float32]:
@@ -174,6 +242,15 @@ def _flip_chances(run: Run) -> NDArray[np.float32]:
     packed = columns.values_list("flip_chances", flat=True).first()
     n_cases = run.suite_version.n_cases
     return np.full(n_cases, UNKNOWN_CHANCE, np.float32) if packed is None else unpack_chances(bytes(packed), n_cases)
+
+
+def search_case_indexes(run: Run, query: str, *, n_repeats: int | None = None) -> frozenset[int]:
+    """Return the indexes of a run's cases that `Pick.query` lists. n_repeats: of all cases, where that is known."""
+    cases = Case.objects.filter(suite_version=run.suite_version_id)
+    indexes = frozenset(search_cases(cases, query).values_list("index", flat=True))
+    if n_repeats is None:
+        n_repeats = run.repeats.filter(cases=None).count()
+    return indexes | search_answers(run, query) if is_searched(run.suite_version.n_cases, n_repeats) else indexes
 
 
 def search_cases(cases: QuerySet[Case], query: str) -> QuerySet[Case]:
@@ -212,7 +289,6 @@ def _row(run: Run, case: Case, stored: _Stored, frame: Frame) -> CaseOfRun:
     bits, chance = int(stored.bits[index]), float(frame.flip_chances[at])
     scores = tuple(finite(value) for value in frame.scores[at].tolist())
     known = [value for value in scores if value is not None]
-    lowest = scores.index(min(known)) if known else 0
     return CaseOfRun(
         case=case.case_id,
         case_index=index,
@@ -225,11 +301,18 @@ def _row(run: Run, case: Case, stored: _Stored, frame: Frame) -> CaseOfRun:
         n_texts=int(frame.n_texts[at]),
         is_unstable=bool(bits & UNSTABLE),
         flip_chance=finite(chance),
-        url=reverse("response", args=[run.pk, lowest + 1, case.case_id]),
+        url=reverse("response", args=[run.pk, _lowest(scores), case.case_id]),
         prompt=prompt_of(case),
         n_traces=int(frame.n_traces[at]),
         is_likely_to_flip=chance > LIKELY_FLIP,
+        served_by=stored.mixed.name_servers(index) if stored.mixed else (),
     )
+
+
+def _lowest(scores: Sequence[float | None]) -> int:
+    """Return the first repeat with the lowest score, from 1; the first of all where none is scored."""
+    known = [value for value in scores if value is not None]
+    return scores.index(min(known)) + 1 if known else 1
 
 
 def prompt_of(case: Case) -> str:

@@ -174,14 +174,13 @@ def stored_trace(run_id: int, *, repeat: int, case_id: str) -> tuple[Trace, Voca
     return trace, words_of(response)
 
 
-def response_trace(
-    run_id: int, *, repeat: int, case_id: str, start: int | None = None, limit: int | None = None
+def show_trace(
+    trace: Trace, words: Vocabulary | None, *, start: int | None = None, limit: int | None = None
 ) -> TraceAnswer:
-    """Read a trace from position `start` on, `limit` positions at most; not given, from the first on and all.
+    """Return a trace from position `start` on, `limit` positions at most; not given, from the first on and all.
 
-    Non-finite logprobs are null. Raises NotFound.
+    Non-finite logprobs are null.
     """
-    trace, words = stored_trace(run_id, repeat=repeat, case_id=case_id)
     texts = functools.cache(functools.partial(_texts, words=words))  # thousands of tokens, few different ones
 
     def token(token_id: int, logprob: float) -> dict[str, Any]:

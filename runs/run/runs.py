@@ -1,6 +1,6 @@
 """Runs: asked for, extended, cancelled, deleted."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +10,13 @@ from django.db.models import Q, QuerySet, Sum
 
 from evalboard.core import scoring
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
-from evalboard.core.profile import MAX_SEED, OBSERVED, is_sampled, parse_profile, read_sampling
+from evalboard.core.profile import MAX_SEED, OBSERVED, is_sampled, order_key, parse_profile, read_sampling
 from evalboard.core.trace import unpack_selection
 from evalboard.wording.numbers import counted
 from runs.catalogue import model_problems
 from runs.models import (
     Endpoint,
+    ForcedAnswer,
     Gate,
     Priority,
     Profile,
@@ -51,6 +52,8 @@ class Order:
     model: dict[str, Any] | None
     labels: dict[str, Any]
     priority: str
+    is_shuffled: bool
+    is_restarted: bool
 
     @property
     def n_responses(self) -> int:
@@ -82,11 +85,14 @@ def find_order(
     model: Mapping[str, Any] | None = None,
     labels: Mapping[str, Any] | None = None,
     priority: str = Priority.NORMAL,
+    is_shuffled: bool = False,
+    is_restarted: bool = False,
 ) -> Order:
     """Return the run that these names ask for, with nothing stored.
 
     seed: what the seeds of all calls follow from where the profile samples; without one it is the profile's.
     priority: `release` is for runs that a release is to judge.
+    is_shuffled: each repeat has its cases in an order of its own. is_restarted: each has an engine process of its own.
 
     Raises NotFound for names that do not exist, InvalidInput with fields, and ProfileRefused when
     every worker seen lately says that its hardware cannot honour the profile.
@@ -98,6 +104,10 @@ def find_order(
     fields = label_problems(labels or {}) | _model_problems(model) | _known_from_logs(version, target, decoding)
     if target.is_remote:
         fields |= _not_of_others(decoding, model)
+        if is_restarted:
+            fields["is_restarted"] = "Others run this endpoint, and nothing here can start its engine afresh."
+    if is_shuffled and decoding.settings["batch_class"] == "fixed":
+        fields["is_shuffled"] = "The batch class fixed promises that the same cases share each batch; leave it out."
     fields |= _seed_problems(seed, sampling)
     if priority not in Priority.values:
         fields["priority"] = f"Must be one of: {', '.join(Priority.values)}."
@@ -120,6 +130,8 @@ def find_order(
         model=dict(model) if model else None,
         labels=dict(labels or {}),
         priority=priority,
+        is_shuffled=is_shuffled,
+        is_restarted=is_restarted,
     )
 
 
@@ -131,6 +143,8 @@ def store_order(order: Order, *, user: Any) -> Run:
         profile=order.profile,
         seed=order.seed,
         model_override=order.model,
+        is_shuffled=order.is_shuffled,
+        is_restarted=order.is_restarted,
         labels=order.labels,
         is_reported=order.endpoint.is_remote,
         priority=order.priority,
@@ -142,6 +156,8 @@ def announce(run: Run, with_whom: str = "") -> None:
     """Tell a new run's history what was asked for, and its pool that it is there."""
     sampled = draws_of(run).words
     how = f"{run.profile} ({sampled})" if sampled else str(run.profile)
+    how += ", in shuffled order" if run.is_shuffled else ""
+    how += ", each on a fresh engine" if run.is_restarted else ""
     asked_for = f"{run.suite_version}, {counted(run.repeats.count(), 'repeat')}, {how} on {run.endpoint}{with_whom}"
     history.note(run.pk, "created", f"Asked for: {asked_for}.")
     dispatch.ring_after_commit(run)
@@ -221,6 +237,7 @@ def delete_run(*, run_id: int) -> None:
         list(run.repeats.select_for_update().order_by("pk").values_list("pk"))  # waits for who scores them again
         # First, and without loading a row: a run may hold half a million. The rest goes with the run, by key.
         Response.objects.filter(repeat__run=run).delete()
+        ForcedAnswer.objects.filter(scoring__run=run).delete()
         source = run.source
         run.delete()
         if source is not None and not source.runs.exists():
@@ -276,10 +293,17 @@ def store_repeats(run: Run, indexes: Iterable[int], cases: bytes | None = None) 
         (
             Shard(repeat=repeat, lane=lane, first=part[0], last=part[-1], n_chosen=None if cases is None else len(part))
             for repeat in repeats
-            for part in slices
+            for part in _in_order(run, repeat, slices)
         ),
         batch_size=2000,
     )
+
+
+def _in_order(run: Run, repeat: Repeat, slices: Sequence[Sequence[int]]) -> Sequence[Sequence[int]]:
+    """Return a repeat's slices in the order in which they are to be claimed; each is shuffled in itself too."""
+    if not run.is_shuffled:
+        return slices
+    return sorted(slices, key=lambda part: order_key(run.pk, repeat=repeat.index, case_index=part[0]))
 
 
 def named_suite_version(slug: str, number: int | None) -> SuiteVersion:

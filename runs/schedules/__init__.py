@@ -1,5 +1,6 @@
 """Schedules: runs and probes that are started at set times."""
 
+from runs.schedules.daily_checks import endpoints_without_check, schedule_check
 from runs.schedules.read import schedule_rows
 from runs.schedules.schedules import (
     FAILURES_BEFORE_ALARM,
@@ -18,8 +19,10 @@ __all__ = [
     "delete_schedule",
     "describe_times",
     "due_schedules",
+    "endpoints_without_check",
     "pause_schedule",
     "resume_schedule",
+    "schedule_check",
     "schedule_rows",
     "start_due",
 ]

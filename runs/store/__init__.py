@@ -8,7 +8,7 @@ from runs.store.statements import limit_statements, newest_page, storable, take_
 from runs.store.stored_columns import NO_BUCKET, Digests, Indexes, columns_digest, packed_digest, score_digest
 from runs.store.stored_traces import BLOCKS, TracePair, TracePlace
 from runs.store.traces import Key, Place
-from runs.store.web_addresses import Address, endpoint_host_problem, is_public
+from runs.store.web_addresses import Address, endpoint_host_problem, is_public, plain_http_problem
 
 __all__ = [
     "BLOCKS",
@@ -33,6 +33,7 @@ __all__ = [
     "own_place",
     "own_process",
     "packed_digest",
+    "plain_http_problem",
     "score_digest",
     "storable",
     "stored_columns",

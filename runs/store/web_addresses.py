@@ -49,6 +49,16 @@ def endpoint_host_problem(host: str, addresses: Iterable[Address], *, port: int 
     return None
 
 
+def plain_http_problem(host: str, *, port: int) -> str | None:
+    """Return why no call may go to a host in the clear; None where the list names it, since it says who that is."""
+    if _is_named(host, port):
+        return None
+    return (
+        "Its address must begin with https://, because the key goes with every call; EVALBOARD_ENDPOINT_HOSTS may name "
+        "the host."
+    )
+
+
 def is_public(address: Address) -> bool:
     """Tell whether an address, and every address that it stands for, is on the open internet."""
     if isinstance(address, ipaddress.IPv6Address):

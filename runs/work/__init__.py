@@ -3,7 +3,7 @@
 from runs.work import dispatch, queue, requests, responses, rollup, workers
 from runs.work.answered import Answered, CallOutcome
 from runs.work.claims import Beat, Lease, lease_end, lost
-from runs.work.read import CaseToDecode, Serving, ShardWork, case_to_decode, shard_work
+from runs.work.read import CaseToDecode, Serving, ShardWork, case_to_decode, serving_of, shard_work
 from runs.work.read_queue import shards_ahead
 from runs.work.read_workers import PoolRow, pool_rows, run_left_alone, self_test_result, worker_rows
 from runs.work.requests import Requests
@@ -91,6 +91,7 @@ __all__ = [
     "rollup",
     "run_left_alone",
     "self_test_result",
+    "serving_of",
     "shard_work",
     "shards_ahead",
     "stop_worker",

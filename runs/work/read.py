@@ -1,13 +1,15 @@
 """What a worker needs to know of a shard it has claimed, and of what an engine is to serve."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from django.db.models import QuerySet
 
-from evalboard.core.profile import call_seed
+from evalboard.core.profile import call_seed, order_key
 from evalboard.core.trace import unpack_selection
-from runs.models import Case, Endpoint, Repeat, Response, Run, Shard
+from runs.models import Case, Endpoint, Profile, Repeat, Response, Shard
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +41,15 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class ShardWork:
-    """One shard's cases, and what they are decoded with."""
+    """One shard's cases in the order in which they are decoded, and what with.
+
+    is_restarted: each repeat of the run has an engine process of its own.
+    """
 
     run_id: int
     repeat_index: int
     n_repeats: int
+    is_restarted: bool
     serving: Serving
     n_crashes: int
     cases: tuple[CaseToDecode, ...]
@@ -67,10 +73,25 @@ def shard_work(shard_id: int) -> ShardWork:
         run_id=run.pk,
         repeat_index=shard.repeat.index,
         n_repeats=run.repeats.count(),
-        serving=_serving(run),
+        is_restarted=run.is_restarted,
+        serving=serving_of(
+            run.endpoint,
+            run.profile,
+            run.model_override,
+            max_tokens=run.suite_version.max_tokens,
+            stop=run.suite_version.stop,
+        ),
         n_crashes=shard.n_crashes,
-        cases=tuple(case_to_decode(case, shard.repeat, is_done=case.index in done) for case in cases.order_by("index")),
+        cases=tuple(case_to_decode(case, shard.repeat, is_done=case.index in done) for case in _in_order(cases, shard)),
     )
+
+
+def _in_order(cases: QuerySet[Case], shard: Shard) -> list[Case]:
+    repeat, run = shard.repeat, shard.repeat.run
+    ordered = list(cases.order_by("index"))
+    if run.is_shuffled:
+        ordered.sort(key=lambda case: order_key(run.pk, repeat=repeat.index, case_index=case.index))
+    return ordered
 
 
 def case_to_decode(case: Case, repeat: Repeat, *, is_done: bool = False) -> CaseToDecode:
@@ -85,14 +106,16 @@ def case_to_decode(case: Case, repeat: Repeat, *, is_done: bool = False) -> Case
     )
 
 
-def _serving(run: Run) -> Serving:
-    other = run.model_override or {}
+def serving_of(
+    endpoint: Endpoint, decoding: Profile, model: dict[str, Any] | None, *, max_tokens: int, stop: Sequence[str] = ()
+) -> Serving:
+    """Return what serves an endpoint under a profile; model: another checkpoint of its line, as a run has it."""
     return Serving(
-        endpoint=run.endpoint,
-        model_path=other.get("path", "") if other else run.endpoint.model_path,
-        model_repo=other.get("repo", "") if other else run.endpoint.model_repo,
-        model_revision=other.get("revision", "") if other else run.endpoint.model_revision,
-        profile_settings=run.profile.settings,
-        max_tokens=run.suite_version.max_tokens,
-        stop=tuple(run.suite_version.stop),
+        endpoint=endpoint,
+        model_path=model.get("path", "") if model else endpoint.model_path,
+        model_repo=model.get("repo", "") if model else endpoint.model_repo,
+        model_revision=model.get("revision", "") if model else endpoint.model_revision,
+        profile_settings=decoding.settings,
+        max_tokens=max_tokens,
+        stop=tuple(stop),
     )

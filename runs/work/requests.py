@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
 from evalboard.core.errors import ProfileRefused
@@ -20,7 +20,7 @@ from runs.work import dispatch
 from runs.work.claims import Claims, Lease
 from runs.work.workers import refuse_if_nobody_can
 
-MAX_ATTEMPTS = 3
+CRASHES_BEFORE_FAILURE = 3
 SILENT = "Its worker was not heard of for the length of a lease."
 GONE = "Its worker's process is gone."
 
@@ -44,7 +44,7 @@ class Requests(Claims[Request], Generic[Request]):
     def release(self, *, lease: Lease, reason: str, may_fail: bool) -> None:
         """Give a row back to the queue with what it has so far; nothing where the lease is lost.
 
-        may_fail: the attempt ended badly; after MAX_ATTEMPTS the row has failed.
+        may_fail: the attempt ended badly; after CRASHES_BEFORE_FAILURE of them the row has failed.
         """
         if may_fail:
             self._take(self.held_row(lease), reason, may_fail=True)
@@ -80,12 +80,14 @@ class Requests(Claims[Request], Generic[Request]):
 
         The pools of those in the queue are told.
         """
-        n_failed = 0
+        n_failed, counted = 0, {}
         if may_fail:
-            words = f"It was begun {MAX_ATTEMPTS} times and never came to an end. {reason}"
-            n_failed = self._fail(rows.filter(attempt__gte=MAX_ATTEMPTS), words)
+            counted = {"n_crashes": F("n_crashes") + 1}
+            words = f"It was begun {CRASHES_BEFORE_FAILURE} times and never came to an end. {reason}"
+            n_failed = self._fail(rows.filter(n_crashes__gte=CRASHES_BEFORE_FAILURE - 1), words, **counted)
         pools = set(rows.values_list(self.pool, flat=True))
-        n_queued = rows.update(status="queued", owner=None, lease_until=None, next_at=Now(), error=storable(reason))
+        waiting = {"status": "queued", "owner": None, "lease_until": None, "next_at": Now(), "error": storable(reason)}
+        n_queued = rows.update(**waiting, **counted)
         for pool in pools:
             ring_after_commit(pool)
         return n_failed + n_queued
@@ -95,8 +97,8 @@ class Requests(Claims[Request], Generic[Request]):
         n_going_on, others = self.go_on(rows, reason)
         return n_going_on + self.let_go(others, reason, may_fail=may_fail)
 
-    def _fail(self, rows: QuerySet[Request], reason: str) -> int:
-        return rows.update(status="failed", error=storable(reason), lease_until=None, finished_at=Now())
+    def _fail(self, rows: QuerySet[Request], reason: str, **changes: Any) -> int:
+        return rows.update(status="failed", error=storable(reason), lease_until=None, finished_at=Now(), **changes)
 
 
 def ring_after_commit(pool: str, *, n_workers: int = 1) -> None:

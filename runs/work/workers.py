@@ -79,7 +79,7 @@ def beat(*, worker: Worker, note: str | None = None) -> None:
 
 
 def leave_alone(*, worker: Worker, noun: str, key: int, why: str) -> None:
-    """Say that the worker is alive, and leaves a run or a probe to others; noun: "run" or "probe"."""
+    """Say that the worker is alive, and leaves a run, a probe or a forced scoring, which the noun names, to others."""
     left = {"noun": noun, "id": key, "why": storable(why[:MAX_NOTE])}
     Worker.objects.filter(pk=worker.pk).update(seen_at=Now(), stopped_at=None, note="", left_alone=left)
 

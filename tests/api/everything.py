@@ -19,8 +19,10 @@ from runs.baselines import set_baseline
 from runs.catalogue import store_default_policies
 from runs.catalogue.rotations import note_rotation
 from runs.fingerprints import say_same_model
+from runs.forced import create_forced
 from runs.importers.files import LogFile
 from runs.imports import import_logs
+from runs.lab import plan_experiment
 from runs.models import Fingerprint, Model, Probe, Replay, Run
 from runs.release import create_release
 from runs.replays import claim_replay, create_replay, finish_replay, record_result
@@ -29,7 +31,7 @@ from runs.store import imported
 from runs.webhooks import create_webhook
 from runs.webhooks.webhooks import EVENTS
 from runs.work import record_self_test, register_worker
-from tests import build, judged, probes, self_tests
+from tests import build, forced, judged, probes, self_tests
 from tests.api.conftest import SCOPES
 from tests.frontend import stage, two_runs
 from tests.importers import batch_log
@@ -82,6 +84,7 @@ class Rows:
     open_release: int
     webhook: int
     schedule: int
+    experiment: int
     token: int
 
 
@@ -105,15 +108,21 @@ def make(person: Any) -> Rows:
     rotated = _rotated(person)
     webhook, _ = create_webhook(url="https://example.com/told", events=list(EVENTS), user=person)
     schedule = create_schedule(slug="nightly", cron="0 3 * * *", kind="run", order=_scheduled(), user=person)
+    experiment = plan_experiment(suite=stage.SLUG, endpoint="local", runs=5, user=person)
     for name in ("lab/a", "lab/b", "lab/c"):
         Model.objects.create(name=name, line=name, digest=imported.model_digest(name))
     said = say_same_model(name="lab/a", other_name="lab/b", reason="One file.", user=person)
     until = timezone.now() + timedelta(days=1)
     token, _ = create_token(user=person, name="other", scopes=("read",), expires_at=until)
     first, second = Fingerprint.objects.order_by("id").values_list("id", flat=True)[:2]
+    scored, control, numerics = (
+        forced.scored(create_forced(run_id=run.pk, endpoint="local")).pk for run in (baseline, candidate, reference)
+    )
     known = {
         "run_id": baseline.pk,
         "replay_id": replay.pk,
+        "forced_id": scored,
+        "known_forced": {"control": control, "numerics": numerics},
         "probe_id": _probed("seed", prompts=1, calls_per_group=2).pk,
         "batch": _probed("batch", prompts=1, copies=4).pk,
         "other_batch": _probed("batch", prompts=1, copies=4).pk,
@@ -127,6 +136,7 @@ def make(person: Any) -> Rows:
         "slug": stage.SLUG,
         "webhook_id": webhook.pk,
         "schedule_id": schedule.pk,
+        "experiment_id": experiment.pk,
         "same_model_id": said.pk,
         "token_id": token.pk,
     }
@@ -142,6 +152,7 @@ def make(person: Any) -> Rows:
         open_release=unsettled.pk,
         webhook=webhook.pk,
         schedule=schedule.pk,
+        experiment=experiment.pk,
         token=token.pk,
     )
 
@@ -209,6 +220,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("baselines", take("slug")),
         Good("set_baseline", take("slug"), body={"run": str(rows.rotated), "reason": "Better."}),
         Good("endpoints"),
+        Good("find", query={"q": "colours"}),
         Good("create_endpoint", body=endpoint | {"dtype": "float32", "line": "paint"}),
         Good("create_endpoint", body=REMOTE),
         Good("endpoint", take("endpoint")),
@@ -243,9 +255,19 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("replays", run),
         Good("create_replay", run, body={"case": CASE, "batch_sizes": [1, 2]}),
         Good("replay", take("replay_id")),
+        Good("run_forced", run),
+        Good("create_forced", run, body={"endpoint": "local", "cases": [CASE], "repeats": [1]}),
+        Good("forced_cost", run),
+        Good("forced", take("forced_id")),
+        Good("forced_answers", take("forced_id"), query={"page_size": 2}),
+        Good("forced_trace", take("forced_id", "repeat", "case")),
+        Good("forced_trace", take("forced_id", "repeat", "case"), headers={"Accept": "application/octet-stream"}),
+        Good("forced_verification", take("forced_id"), query=of["known_forced"]),
+        Good("create_forced_pair", body={name: str(run) for name, run in pair.items()}),
         Good("probes", query={"endpoint": "local", "kind": "seed"}),
         Good("create_probe", body={"endpoint": "local", "kind": "canary", "parameters": {"prompts": 3}}),
         Good("probe", take("probe_id")),
+        Good("experiment", take("experiment_id")),
         Good("probe_calls", take("probe_id"), query={"page_size": 2}),
         Good("probes_held", {"probe_id": of["batch"], "other": of["other_batch"]}),
         Good("imported_logs"),
@@ -283,12 +305,21 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("pause_schedule", {"schedule_id": rows.schedule}),
         Good("resume_schedule", {"schedule_id": rows.schedule}),
         Good("delete_schedule", {"schedule_id": rows.schedule}),
+        Good("experiments"),
+        Good("create_experiment", body={"suite": stage.SLUG, "endpoint": "local", "runs": 5, "sources": ["order"]}),
+        Good("start_experiment", {"experiment_id": rows.experiment}),
+        Good("cancel_experiment", {"experiment_id": rows.experiment}),
+        Good("resume_experiment", {"experiment_id": rows.experiment}, body={"budget_minutes": 30}),
+        Good("export_experiment_csv", {"experiment_id": rows.experiment}),
+        Good("export_experiment_markdown", {"experiment_id": rows.experiment}),
+        Good("cancel_experiment", {"experiment_id": rows.experiment}),
+        Good("delete_experiment", {"experiment_id": rows.experiment}),
     ]
 
     def as_is(each: Good) -> Callable[[], Good]:
         return lambda: each
 
-    read_again = [unchanged(name, take(f"{name}_id")) for name in ("replay", "probe")]
+    read_again = [unchanged(name, take(f"{name}_id")) for name in ("replay", "forced", "probe", "experiment")]
     read_again += [as_is(Good("run", queued)), unchanged("run", queued)]
     return [*map(as_is, plain), *uploaded, signed, settled, *read_again, *map(as_is, last)]
 

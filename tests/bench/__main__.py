@@ -8,6 +8,7 @@ Machines are noisy: what is compared is run in turn within one call, and medians
 """
 
 import argparse
+import io
 import json
 import os
 import platform
@@ -30,8 +31,21 @@ from tests.bench.stored_figures import Figure, Standing
 from tests.bench.yardstick import read_yardstick
 
 ROOT = Path(__file__).resolve().parents[2]
-WITH_DATABASE = ("run", "store", "size", "team", "compare", "browser", "imports", "peers", "api", "pages", "sign_in")
-WITHOUT_DATABASE = ("cli", "sampled", "verdict", "probes", "truth", "endpoints")
+WITH_DATABASE = (
+    "run",
+    "store",
+    "size",
+    "team",
+    "compare",
+    "browser",
+    "imports",
+    "peers",
+    "api",
+    "pages",
+    "sign_in",
+    "find",
+)
+WITHOUT_DATABASE = ("cli", "sampled", "verdict", "probes", "truth", "endpoints", "forced")
 PARTS = (*WITH_DATABASE, *WITHOUT_DATABASE)
 
 
@@ -86,6 +100,7 @@ def _measure_here(part: str) -> list[Row]:
 
         django.setup()
         call_command("migrate", verbosity=0)
+        call_command("load_profiles", stdout=io.StringIO())
         return _rows(part)
 
 

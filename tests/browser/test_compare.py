@@ -16,7 +16,7 @@ SERIOUS = ("serious", "critical")
 @pytest.fixture
 def runs(stage):
     """Another stack answered: two near ties, one of which cost a point, and some drift."""
-    pairs = {case: two_runs.near_tie(case) for case in (5, 8)}
+    pairs = {case: two_runs.near_tie(case, n_more=8) for case in (5, 8)}
     ours = {case: pair[0] for case, pair in pairs.items()} | {6: said(6, [tie(1, 10), sure(0)])}
     theirs = {case: pair[1] for case, pair in pairs.items()} | {6: said(6, [tie(10, 1), sure(0)])}
     ours |= {7: said(7, [sure(1), sure(0)])}
@@ -52,8 +52,9 @@ def test_both_pages_are_quiet_fit_and_have_no_serious_barrier(runs, watch, theme
     barriers = []
     for address in (pair_address.comparison_url(runs[0].pk, runs[1].pk), diff_of(runs), diff_of(runs, "case-007")):
         page = watched.open(address)
-        page.locator(".plot").first.scroll_into_view_if_needed()
-        expect(page.locator(".plot .main-svg").first).to_be_visible()
+        if page.locator(".plot").count():  # a short answer has a table in its place
+            page.locator(".plot").first.scroll_into_view_if_needed()
+            expect(page.locator(".plot .main-svg").first).to_be_visible()
         assert watched.overflow() == 0, address
         watched.check()
         barriers += [
@@ -106,7 +107,7 @@ def test_a_click_on_a_mark_of_the_chart_chooses_its_token(runs, watch):
 
 def test_going_back_after_a_filter_shows_the_whole_page_again(runs, watch):
     watched = watch()
-    page = watched.open(pair_address.comparison_url(runs[0].pk, runs[1].pk))
+    page = watched.open(pair_address.comparison_url(runs[0].pk, runs[1].pk, filters={"show": "pairs"}))
     n_rows = page.locator("table.divergences tbody tr").count()
     page.locator(".filters a", has_text="score changed").click()
     expect(page.locator("table.divergences tbody tr")).to_have_count(1)
@@ -172,11 +173,10 @@ def test_without_scripts_every_position_and_number_can_be_reached(runs, watch):
     page.get_by_role("link", name="Open the table").click()
     expect(page.get_by_role("region", name="Flips, margin and movement").locator("tbody tr")).to_have_count(3)
     page.go_back()
-    page.locator("table.divergences tbody a").first.click()
+    page.locator("table.changed tbody a").first.click()
     page.locator(".candidate [data-position]").first.click()
     assert page.url.endswith("&at=0")
     expect(page.locator("#alternatives h2")).to_have_text("At 0")
-    page.get_by_text("The same numbers as a table").click()
     expect(page.get_by_role("region", name="Margins and gaps by position")).to_be_visible()
 
 

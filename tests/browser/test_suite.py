@@ -127,7 +127,7 @@ def test_a_release_manager_sets_the_baseline_from_the_head_of_the_page(made, wat
 def test_a_run_is_set_as_the_baseline_from_its_own_page(made, watch_as):
     watched = watch_as("release manager", width=390)
     page = watched.open(f"/runs/{made.candidate.pk}/")
-    page.get_by_text("Set as baseline…").click()
+    page.get_by_text("More…").click()
     page.get_by_label("Reason").fill("It shipped.")
     page.get_by_role("button", name=f"Set run {made.candidate.pk} as the baseline").click()
     expect(page.get_by_text(f"Run {made.candidate.pk} is the baseline now.")).to_be_visible()

@@ -219,7 +219,7 @@ def test_the_ci_says_which_commit_it_was(evalboard: Call, baseline: Run) -> None
         ((*PINNED, "--policy", "strict"), "--policy: It needs --against"),
         ((*PINNED, "--treatment", "stack"), "--treatment: It needs --against"),
         ((*PINNED, "--against", "newest"), "newest is no id"),
-        ((*PINNED, "--against", "1", "--treatment", "weather"), "Must be model, stack or service"),
+        ((*PINNED, "--against", "1", "--treatment", "weather"), "Must be one of: model, stack, service"),
         ((*PINNED, "--junit", "no/such/folder/out.xml"), "no/such/folder/out.xml cannot be written"),
         (("wait", "1", "--summary", "."), ". cannot be written"),
         (("release", "1", "--comment", "no/such/folder/x.md"), "cannot be written"),

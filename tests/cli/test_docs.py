@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from evalboard.cli import errors
-from evalboard.cli.main import app
+from evalboard.cli.main import app, main
 from evalboard.contract.probe import KINDS
 from evalboard.core.probes import complete_parameters
 from evalboard.wording import probe_states
@@ -38,6 +38,14 @@ def test_every_command_is_documented(name: str, command: Any) -> None:
     assert "--json" in options
     if name != "evalboard up":  # docs/install.md
         assert not {option for option in options - COMMON if option not in PAGE}
+
+
+def test_the_list_of_commands_says_what_each_does_in_a_whole_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    words = " ".join(capsys.readouterr().out.split())
+    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        assert f"{name} {command.help.partition('. ')[0].partition(chr(10) * 2)[0]}" in words, name
 
 
 VERDICTS = [errors.NO_SHIP, errors.INCONCLUSIVE, errors.NOT_COMPARABLE]

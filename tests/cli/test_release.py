@@ -171,7 +171,7 @@ def test_a_server_that_does_not_answer_is_4(evalboard: Call) -> None:
         (("release",), "Nothing is no id"),
         (("release", "newest"), "newest is no id"),
         (("release", "1", "--baseline", "newest"), "newest is no id"),
-        (("release", "1", "--treatment", "weather"), "Must be model, stack or service"),
+        (("release", "1", "--treatment", "weather"), "Must be one of: model, stack, service"),
         (("release", "1", "--label", "commit"), "commit is not KEY=VALUE"),
         (("release", "--gate", "colours"), "is not SUITE:CANDIDATE"),
         (("release", "--gate", "colours:x"), "x is no id"),

@@ -10,12 +10,10 @@ from evalboard.core.compare import comparability
 from evalboard.core.compare.comparability import (
     BLOCK_ORDER,
     BLOCK_WARNINGS,
-    MODEL_TREATMENT,
-    SERVICE_TREATMENT,
-    STACK_TREATMENT,
     Block,
     SideSetup,
 )
+from evalboard.core.treatments import MODEL_TREATMENT, SERVICE_TREATMENT, STACK_TREATMENT
 from evalboard.wording.comparability import BLOCKS, explain_block
 from tests.core.questions import ASKED, NEWER, SERVED, served
 
@@ -147,6 +145,19 @@ def test_two_buckets_of_one_service_are_not_pooled() -> None:
     blocks = found(routed, SERVICE_TREATMENT)
     assert codes(blocks)[0] == "mixed_fingerprint"
     assert not comparability.allows_comparing(blocks)
+
+
+def test_what_served_is_named_as_pages_name_it() -> None:
+    routed = replace(ASKED, served=[replace(SERVED, shown="1" * 64), replace(SERVED, fingerprint="f" * 64)])
+    [mixed] = found(routed)
+    assert [each["fingerprint"][:1] for each in mixed.facts["served"]] == ["c", "f"]
+    assert "11111111 (alone)" in words_of(mixed)
+    assert "ffffffff (alone)" in words_of(mixed)
+    of_before = {
+        **mixed.facts,
+        "served": [{k: v for k, v in each.items() if k != "shown"} for each in mixed.facts["served"]],
+    }
+    assert "cccccccc (alone)" in explain_block(mixed.code, of_before)
 
 
 @pytest.mark.parametrize("treatment", [MODEL_TREATMENT, SERVICE_TREATMENT])

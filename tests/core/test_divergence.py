@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from evalboard.core.compare import alignment, divergence, drift
 from evalboard.core.compare.divergence import Divergence, find_divergence, find_divergences, find_text_divergence
 from evalboard.core.trace import codec, join_traces, vocabulary
-from evalboard.core.trace.trace import NO_TOKEN, Trace, make_trace
+from evalboard.core.trace.trace import IMPOSSIBLE, NO_TOKEN, Trace, make_trace
 from evalboard.core.trace.vocabulary import Vocabulary
 from tests import make
 from tests.core.pairs import Written, corpus
@@ -186,7 +186,7 @@ def slow_onset(one: Trace, other: Trace) -> int | None:
         both = [(ours[token], theirs[token]) for token in ours.keys() & theirs.keys()]
         for left, right in [*both, (one.logprobs[position], other.logprobs[position])]:
             is_known = not (np.isnan(left) or np.isnan(right))
-            are_forbidden = left <= drift.IMPOSSIBLE and right <= drift.IMPOSSIBLE
+            are_forbidden = left <= IMPOSSIBLE and right <= IMPOSSIBLE
             if is_known and not are_forbidden and left.tobytes() != right.tobytes():
                 return position
     return None

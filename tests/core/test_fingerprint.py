@@ -13,6 +13,7 @@ from evalboard.core.profile.fingerprint import (
     compare_manifests,
     digest_model,
     find_moved_fields,
+    identify_log,
     identify_manifest,
     list_fields,
 )
@@ -114,6 +115,21 @@ def test_the_digest_covers_exactly_what_is_kept_with_it() -> None:
 )
 def test_the_label_tells_people_what_it_is(manifest: dict[str, Any], label: str) -> None:
     assert identify_manifest(manifest).label == label
+
+
+@pytest.mark.parametrize(
+    ("source", "label"),
+    [
+        ({"system_fingerprint": "fp-a"}, "fp-a"),
+        ({"system_fingerprint": "fp-a", "backend": "east", "backend_from": "x-backend"}, "fp-a · east"),
+        ({"backend": "west", "model_reported": "paint-1b"}, "west"),
+        ({"system_fingerprint": "fp-a", "backend": "fp-a"}, "fp-a"),
+        ({"system_fingerprint": "fp-a", "backend": "0a1b2c3d" * 8}, "fp-a · 0a1b2c3d"),
+        ({"model_reported": "paint-1b"}, "unknown stack"),
+    ],
+)
+def test_two_backends_of_one_fingerprint_have_two_labels(source: dict[str, str], label: str) -> None:
+    assert identify_log(source, log="log").label == label
 
 
 def test_a_model_is_its_files_and_not_their_order() -> None:

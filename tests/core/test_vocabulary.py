@@ -97,3 +97,13 @@ def test_two_agree_where_one_goes_on_from_the_other() -> None:
     assert longer.agrees_with(first)
     assert not longer.agrees_with(other), "the same bytes, cut otherwise"
     assert not first.agrees_with(unknown)
+
+
+def test_ids_beginning_looks_past_spaces_and_into_no_neighbour() -> None:
+    words = [b"red", b" red", b"\n red", b"redder", b" ", None, b"bored", b"re", b"d red", b"Red"]
+    vocabulary = Vocabulary.unpack(pack_vocabulary(words))
+    assert vocabulary.ids_beginning(b"red") == [0, 1, 2, 3]
+    assert vocabulary.ids_beginning(b"redde") == [3]
+    assert vocabulary.ids_beginning(b"redred") == vocabulary.ids_beginning(b"nothing") == []
+    with pytest.raises(ValueError, match="Every token"):
+        vocabulary.ids_beginning(b"")

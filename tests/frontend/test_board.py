@@ -7,15 +7,17 @@ from html import unescape
 import pytest
 from django.utils import timezone
 
+from frontend.board.words import describe_release
 from runs.baselines import set_baseline
 from runs.catalogue import store_default_policies
 from runs.models import Release, Rotation
-from runs.release import create_release, release_report, sign_release
-from tests import probes
-from tests.frontend import history_stage
+from runs.release import create_release, release_report, sign_release, waiting_releases, with_outcome
+from tests import build, probes
+from tests.frontend import history_stage, release_runs
 from tests.frontend.history_stage import SLUG
 
 pytestmark = pytest.mark.django_db
+MAX_STATEMENTS = 30
 
 
 def words_of(response) -> str:
@@ -37,18 +39,25 @@ def released(settings, client_of, django_user_model):
 
 def test_a_quiet_board_says_so_in_one_line(viewer):
     words = words_of(viewer.get("/"))
-    assert "Nothing needs you. No run is in progress." in words
-    for heading in ("Open verdicts", "Expired baselines", "Rotations this week", "Needs somebody", "Probes that need"):
+    assert "Nothing waits for you." in words
+    for heading in ("Waiting for a decision", "Needs somebody", "In progress"):
         assert heading not in words
+    assert "evalboard run" in words  # the first run
 
 
-def test_a_verdict_without_a_sign_off_is_open_and_links_to_its_release(released, viewer):
+def test_a_release_without_a_sign_off_waits_with_its_ruler_a_reason_and_one_act(released, client_of, viewer):
     release, _ = released
-    page = viewer.get("/")
+    report = release_report(release.pk)
+    page = client_of("release manager").get("/")
     words = words_of(page)
-    assert "1 verdict is open." in words
+    assert "One release waits for a decision" in words
     assert f'href="/releases/{release.pk}/"' in page.content.decode()
-    assert "not signed" in words
+    assert report.verdict == "inconclusive"
+    assert "Crosses the accepted 1.0." in words or "Too few cases" in words
+    row = page.content.decode().split("<tbody>")[1].split("</tbody>")[0]
+    assert row.count('class="chart ruler') == 1
+    assert row.count('class="button') == 1
+    assert '<a class="button primary" href="/releases/' in row
 
 
 def test_a_rejected_release_no_longer_waits_and_a_void_one_does_again(released, viewer):
@@ -56,48 +65,124 @@ def test_a_rejected_release_no_longer_waits_and_a_void_one_does_again(released, 
     digest = release_report(release.pk).input_digest
     asked = {"release_id": release.pk, "decision": "reject", "note": "Not this one.", "user": user}
     sign_release(**asked, input_digest=digest)
-    assert "Open verdicts" not in words_of(viewer.get("/"))
+    words = words_of(viewer.get("/"))
+    assert "Waiting for a decision" not in words
+    assert f"release {release.pk} Inconclusive, rejected by release manager" in words
     verdict = Release.objects.get(pk=release.pk).verdict
     verdict.pk, verdict.input_digest = None, "0" * 64
     verdict.save()
     Release.objects.filter(pk=release.pk).update(verdict=verdict)
     words = words_of(viewer.get("/"))
-    assert "Open verdicts" in words
-    assert "sign-off void" in words
+    assert "Waiting for a decision" in words
+    assert "Its sign-off is void." in words
 
 
 def test_what_nobody_signed_for_two_weeks_does_not_wait_on_the_board(released, viewer):
     Release.objects.update(created_at=timezone.now() - timedelta(days=15))
-    assert "Open verdicts" not in words_of(viewer.get("/"))
+    assert "Waiting for a decision" not in words_of(viewer.get("/"))
+
+
+def test_a_newer_release_of_the_same_folds_the_older(released, viewer):
+    release, user = released
+    gate = {"suite": SLUG, "candidate": release.gates.get().candidate_run_id, "baseline": "current", "tier": "critical"}
+    newer = create_release(gates=[gate], policy="paired", user=user)
+    assert [(int(each.row.id), [int(row.id) for row in each.earlier]) for each in waiting()] == [
+        (newer.pk, [release.pk])
+    ]
+    words = words_of(viewer.get("/"))
+    assert "One release waits for a decision" in words
+    assert f"release {newer.pk} +1 earlier release {release.pk} , inconclusive" in words
+
+
+def waiting():
+    return waiting_releases(with_outcome(Release.objects.all()))
+
+
+def test_the_worst_comes_first_and_within_a_word_the_oldest():
+    by = build.process()
+    for slug in ("one", "two", "three", "four"):
+        release_runs.suite(slug)
+    release_runs.policies()
+    made = []
+    for slug, changes in (
+        ("one", {}),
+        ("two", {"unstable": [3]}),
+        ("three", {"n_failed": 10}),
+        ("four", {"n_failed": 12}),
+    ):
+        of = release_runs.suite(slug)
+        gate = release_runs.gate(release_runs.run(of, by=by), release_runs.run(of, by=by, **changes))
+        made.append(release_runs.release(gate).pk)
+    rows = waiting()
+    assert [each.row.verdict for each in rows] == ["no_ship", "no_ship", "inconclusive", "ship"]
+    assert [int(each.row.id) for each in rows] == [made[2], made[3], made[1], made[0]]
+    clauses = [describe_release(each) for each in rows]
+    assert clauses[0].claim == "10 cases broke in three."
+    assert f"{clauses[3].claim} {clauses[3].rest}" == "one ships. Waits for a sign-off."
+    for clause in clauses:
+        assert len(f"{clause.claim} {clause.rest}".split()) <= 12
 
 
 def test_an_expired_baseline_needs_somebody_until_there_is_a_new_one(settings, viewer, django_user_model):
     expired, noticed = history_stage.rotated()
-    words = words_of(viewer.get("/"))
-    assert "1 baseline has expired." in words
-    assert re.search(rf"{SLUG} , acme-7b-ft , fast : run {expired.run_id} , .* expired 2026-09-06", words)
-    assert f'href="/suites/{SLUG}/#baselines"' in viewer.get("/").content.decode()
+    page = viewer.get("/")
+    words = words_of(page)
+    assert "A baseline expired" in words
+    assert re.search(rf"Baseline expired {SLUG} on acme-7b-ft, fast: run {expired.run_id}, .* since 2026-09-06", words)
+    assert f"/runs/new/?suite={SLUG}&amp;endpoint=" in page.content.decode()
     user = django_user_model.objects.get(username="mira")
     set_baseline(suite=SLUG, run=noticed.pk, reason="Held.", user=user)
-    assert "Expired baselines" not in words_of(viewer.get("/"))
+    assert "Baseline expired" not in words_of(viewer.get("/"))
 
 
 @pytest.mark.parametrize(("days", "is_shown"), [(6.9, True), (7.1, False)])
 def test_rotations_are_news_for_a_week(settings, viewer, days, is_shown):
     history_stage.rotated()
     Rotation.objects.update(at=timezone.now() - timedelta(days=days))
-    words = words_of(viewer.get("/"))
-    assert ("Rotations this week" in words) is is_shown
-    assert ("1 baseline expired." in words) is is_shown
+    assert ("1 baseline expired." in words_of(viewer.get("/"))) is is_shown
 
 
 def test_a_probe_that_found_something_bad_stands_here_until_a_newer_one_does_not(viewer):
     probes.ask("seed")
     bad = probes.served(probes.ignored())
     page = viewer.get("/")
-    assert "1 probe needs somebody." in words_of(page)
+    assert "A probe found something." in words_of(page)
     assert bad.finding["sentence"] in words_of(page)
     assert f'href="/probes/{bad.pk}/"' in page.content.decode()
     probes.ask("seed")
     probes.served(probes.honoured)
-    assert "Probes that need somebody" not in words_of(viewer.get("/"))
+    assert "Needs somebody" not in words_of(viewer.get("/"))
+
+
+def test_a_run_under_way_says_what_it_waits_for(viewer):
+    run = build.run()
+    words = words_of(viewer.get("/"))
+    assert f"run {run.pk} colours" in words
+    assert "no worker in pool default" in words
+    assert "One run is under way." in words
+    build.worker()
+    assert "waits in the queue" in words_of(viewer.get("/"))
+
+
+def test_an_open_board_is_drawn_anew_only_where_it_has_changed(viewer):
+    page = viewer.get("/").content.decode()
+    poll = unescape(re.search(r'hx-get="([^"]*)"', page)[1])
+    assert viewer.get(poll).status_code == 204
+    build.run()
+    changed = viewer.get(poll)
+    assert changed.status_code == 200
+    assert changed.content.decode().lstrip().startswith('<div id="bands"')
+    assert changed.headers["Cache-Control"] == "no-store"
+
+
+def test_the_board_asks_as_often_for_many_releases_as_for_one(released, viewer, django_assert_max_num_queries):
+    release, user = released
+    gate = release.gates.get()
+    for _ in range(4):
+        create_release(
+            gates=[{"suite": SLUG, "candidate": gate.candidate_run_id, "baseline": "current", "tier": "critical"}],
+            policy="paired",
+            user=user,
+        )
+    with django_assert_max_num_queries(MAX_STATEMENTS):
+        viewer.get("/")

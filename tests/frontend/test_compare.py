@@ -18,7 +18,7 @@ from tests.frontend import two_runs
 from tests.frontend.stage import HOSTILE, HOSTILE_ID, SLUG
 from tests.frontend.two_runs import said, sure, tie
 
-MAX_QUERIES = 40
+MAX_QUERIES = 44  # five of them say what scoring both sides on each other's stacks takes
 
 
 def page_of(client: Client, runs, query: str = "") -> str:
@@ -113,7 +113,7 @@ def test_counts_are_parts_of_one_bar_and_none_vanishes(moved, viewer):
 
 
 def test_cases_come_by_consequence_and_lead_to_their_flip(moved, viewer):
-    page = page_of(viewer, moved)
+    page = page_of(viewer, moved, "?show=pairs")
     table = re.findall(r'<table class="divergences">.*?</table>', page, re.S)[0]
     rows = [(words_of(row), row) for row in re.findall(r"<tr>(.*?)</tr>", table, re.S)[1:]]
     cases = [words.split()[0] for words, _ in rows]
@@ -121,7 +121,7 @@ def test_cases_come_by_consequence_and_lead_to_their_flip(moved, viewer):
     assert all("→" in words for words, _ in rows[:3])
     flip = next(row for words, row in rows if words.startswith("case-007"))
     link = unescape(re.findall(r'href="([^"]*)"', flip)[0])
-    assert link.endswith("?repeat=1,1&at=1")
+    assert link.endswith("?repeat=1,1&show=pairs&at=1")
     assert "flip at <b>1</b>" in viewer.get(link).content.decode()
 
 
@@ -149,7 +149,7 @@ def test_the_state_of_the_list_is_in_the_address(moved, viewer, query, expected)
 
 def test_equal_repeats_of_a_case_are_one_line(stage, viewer):
     runs = two_runs.make({5: said(5, [tie(1, 10), sure(0)])}, {5: said(5, [tie(10, 1), sure(0)])}, repeats=3)
-    page = page_of(viewer, runs)
+    page = page_of(viewer, runs, "?show=pairs")
     assert page.count("3 repeats alike") == 1
     assert len(re.findall(r'<a class="mono" href="[^"]*case-005', page)) == 1
 
@@ -171,7 +171,7 @@ def test_a_repeat_is_held_against_another_of_the_same_run(stage, viewer):
     assert "repeat 2: 73.3" in page
     link = re.findall(r'<a class="mono" href="([^"]*case-002[^"]*)"', page)[0]
     diff = viewer.get(unescape(link)).content.decode()
-    assert f'href="/compare/{run.pk}/{run.pk}/?repeat=1,2"' in unescape(diff)
+    assert f'href="/compare/{run.pk}/{run.pk}/?repeat=1,2&outcome=broken"' in unescape(diff)
 
 
 def test_a_comparison_under_way_polls_and_one_that_ended_does_not(moved, viewer):
@@ -191,13 +191,12 @@ def test_a_comparison_under_way_polls_and_one_that_ended_does_not(moved, viewer)
 def test_hostile_words_are_drawn(stage, viewer):
     by = stage.engine(stage.worker("other"), dtype="bfloat16")
     runs = two_runs.make({1: said(1, [tie(1, 8)])}, {1: said(1, [tie(8, 1)])}, by=by)
-    page = page_of(viewer, runs)
-    assert "<script>alert" not in page
-    assert not {"\u202e", "\x07"} & set(page)
-    assert (
-        f'href="{unescape(pair_address.pair_url(runs[0].pk, runs[1].pk, HOSTILE_ID, repeats=(1, 1), at=0))}"'
-        in unescape(page)
-    )
+    for query, filters in (("?show=pairs", {"show": "pairs"}), ("", {"outcome": "broken"})):
+        page = page_of(viewer, runs, query)
+        assert "<script>alert" not in page
+        assert not {"\u202e", "\x07"} & set(page)
+        url = pair_address.pair_url(runs[0].pk, runs[1].pk, HOSTILE_ID, repeats=(1, 1), at=0, filters=filters)
+        assert f'href="{unescape(url)}"' in unescape(page)
 
 
 def test_the_cost_does_not_grow_with_what_differs(stage, viewer):

@@ -1,6 +1,6 @@
-"""The page of one endpoint, the settings list by kind, and the form for a server that others run."""
+"""The page of one endpoint, the list by kind, and the form for a server that others run."""
 
-from datetime import timedelta
+from datetime import UTC, timedelta
 from html import unescape
 from typing import Any
 
@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from runs.catalogue import create_endpoint
 from runs.fingerprints import endpoint_report
-from runs.models import Baseline, Endpoint, Probe, Profile, Response, Schedule
+from runs.models import Baseline, Endpoint, Probe, Profile, Response, Rotation, Schedule
 from runs.schedules import create_schedule
 from tests import build, probes
 from tests.frontend.test_fingerprints import bucket, served, words
@@ -128,6 +128,17 @@ def test_a_check_is_a_table_of_words_beside_that_of_the_direct_endpoint(viewer: 
     assert "top_k refused honoured" in words(viewer, "/endpoints/gateway/")
 
 
+def test_the_page_says_when_it_is_checked_again(viewer: Client) -> None:
+    remote()
+    build.profile()
+    order = {"endpoint": "theirs", "kind": "capability", "parameters": {}}
+    made = create_schedule(slug="daily", cron="0 4 * * *", kind="probe", order=order, user=build.user("mira", "admin"))
+    assert made.next_at is not None
+    assert f"asked again {made.next_at.astimezone(UTC):%Y-%m-%d} 04:00 UTC" in words(viewer, "/endpoints/theirs/")
+    Schedule.objects.update(next_at=None)
+    assert "asked again" not in words(viewer, "/endpoints/theirs/")
+
+
 def test_an_engineer_starts_a_check_by_a_button_and_a_viewer_has_none(engineer: Client, viewer: Client) -> None:
     remote()
     build.profile()
@@ -156,6 +167,25 @@ def test_what_rests_on_it_is_linked(viewer: Client) -> None:
         assert 'href="/endpoints/local/"' in viewer.get(path).content.decode(), path
 
 
+def test_a_baseline_that_expired_is_hatched_and_may_be_run_again(engineer: Client, viewer: Client) -> None:
+    run = served(0, bucket())
+    suite = run.suite_version.suite
+    key = {"suite": suite, "line": "paint", "profile_slug": "pinned", "run": run, "set_by": build.user("mira")}
+    baselines = [Baseline.objects.create(**key, reason="As shipped.") for _ in range(2)]
+    again = f'action="/suites/{suite.slug}/baselines/{baselines[1].pk}/again/"'
+    html = engineer.get("/endpoints/local/").content.decode()
+    assert again not in html
+    assert 'class="number expired"' not in html
+    prints = [build.bucket(dtype).fingerprint for dtype in ("float32", "bfloat16")]
+    place = {"endpoint": run.endpoint, "profile_slug": "pinned", "run": run}
+    Baseline.objects.update(rotation=Rotation.objects.create(**place, before=prints[0], after=prints[1]))
+    html = engineer.get("/endpoints/local/").content.decode()
+    assert html.count('class="number expired"') == 2
+    assert html.count("Run it again") == html.count(again) == 1  # of the current one
+    assert "Run it again" not in viewer.get("/endpoints/local/").content.decode()
+    assert engineer.post(f"/suites/{suite.slug}/baselines/{baselines[1].pk}/again/").status_code == 302
+
+
 def test_an_endpoint_that_is_not_there_is_not_found(viewer: Client) -> None:
     assert viewer.get("/endpoints/nobody/").status_code == 404
 
@@ -175,10 +205,10 @@ def test_the_page_asks_as_much_for_many_runs_and_stacks_as_for_one(viewer: Clien
     assert n_statements() <= few <= 30
 
 
-def test_the_settings_list_endpoints_by_kind(viewer: Client) -> None:
+def test_endpoints_are_listed_by_kind(viewer: Client) -> None:
     build.endpoint("ours")
     remote()
-    page = words(viewer, "/settings/")
+    page = words(viewer, "/endpoints/")
     assert "Your own: a worker loads the model" in page
     assert "Servers that others run" in page
     assert "theirs gpt-paint https://api.example.com/v1 PAINT_KEY gpt-paint default" in page

@@ -15,7 +15,7 @@ from evalboard.core.profile import identify_manifest
 from frontend.endpoints import fingerprint_views as views
 from frontend.endpoints import timeline
 from runs.fingerprints import timelines
-from runs.models import Bucket, EngineProcess, Fingerprint, Repeat, Run
+from runs.models import Bucket, Endpoint, EngineProcess, Fingerprint, Repeat, Run
 from tests import build, outcomes
 from tests.frontend.stage import HOSTILE
 
@@ -217,6 +217,25 @@ def test_lanes_lie_on_the_endpoints_own_stretch_of_time() -> None:
     assert newest.turns == (pytest.approx(newest.x, abs=1),)
     assert oldest.turns == ()
     assert newest.label == "From 2026-11-20 09:00 to 2026-11-20 10:00 UTC, took over 1 time"
+
+
+def test_endpoints_that_stand_together_lie_on_one_stretch_of_time_and_those_of_logs_are_folded(viewer: Client) -> None:
+    served(0, bucket())
+    served(8, bucket("bfloat16"), on=build.endpoint("later"))
+    served(-400, bucket("float16"), on=build.endpoint("logged"))
+    Endpoint.objects.filter(slug="logged").update(engine=Endpoint.Engine.IMPORTED)
+    lines = {line.endpoint: line for line in timelines(turns=5)}
+    assert [line.is_imported for line in lines.values()] == [False, False, True]
+    stretch = timeline.stretch_of([lines["local"], lines["later"]])
+    [early], [late] = (timeline.lanes(lines[slug], stretch).rows for slug in ("local", "later"))
+    assert early.x == pytest.approx(timeline.PAD)
+    assert late.x + late.width == pytest.approx(100 - timeline.PAD)
+    page = viewer.get("/fingerprints/").content.decode()
+    own, _, folded = page.partition("1 endpoint known from logs of other tools")
+    ends = re.findall(r'class="ends"><span>(.*?)</span> <span>(.*?) UTC', own)
+    assert ends == [("11-16", "11-24")] * 2
+    assert "logged</bdi>" in folded
+    assert "logged</bdi>" not in own
 
 
 def test_one_instant_is_drawn_as_a_mark_that_can_be_seen() -> None:

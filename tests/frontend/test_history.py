@@ -88,6 +88,45 @@ def test_buckets_differ_in_shape():
     assert len({trace["meta"]["symbol"] for trace in made["data"]}) == 2
 
 
+def stray(run_id, day, points):
+    """A run that two buckets served: this one only a little of it."""
+    return point(run_id, day, points).model_copy(update={"n_buckets": 2})
+
+
+def test_a_share_of_a_mixed_run_does_not_stretch_the_axis_and_is_named_where_it_leaves_it():
+    usual = bucket(1, "5be2", point(1, 0, (80.0, 82.0)), point(2, 1, (81.0, 81.5)), stray(3, 2, (81.0, 81.2)))
+    torn = bucket(2, "a81c", stray(3, 2, (20.0, 100.0)))
+    layout = history.figure(report(usual, torn))["layout"]
+    low, high = layout["yaxis"]["range"]
+    assert (low < 80, low > 70, high < 90) == (True, True, True)
+    beyond = [words for words in layout["annotations"] if words["name"] == "beyond"]
+    assert [(words["text"], words["y"]) for words in beyond] == [("run 3 ↓ 20.0", low), ("run 3 ↑ 100.0", high)]
+
+
+def test_where_all_runs_are_mixed_they_set_the_axis():
+    layout = history.figure(report(bucket(1, "5be2", stray(1, 0, (20.0, 90.0)))))["layout"]
+    assert layout["yaxis"]["range"][0] < 20
+    assert not [words for words in layout["annotations"] if words["name"] == "beyond"]
+
+
+def test_names_at_an_edge_never_touch():
+    usual = bucket(1, "5be2", point(1, 0, (80.0, 82.0)), point(2, 30, (81.0, 81.5)))
+    torn = bucket(2, "a81c", *(stray(10 + n, n, (10.0, 20.0)) for n in range(30)))
+    layout = history.figure(report(usual, torn))["layout"]
+    beyond = [words for words in layout["annotations"] if words["name"] == "beyond"]
+    assert beyond[0]["text"].startswith("run 39 ↓ 10.0 and ")
+    assert len(beyond) <= 5
+    named = sum(1 + int(words["text"].rpartition("and ")[2].split()[0]) for words in beyond if "more" in words["text"])
+    assert named + sum("more" not in words["text"] for words in beyond) == 30
+
+
+def test_one_bucket_alone_is_drawn_on_its_own_axis():
+    one, other = bucket(1, "5be2", point(1, 0, (80.0, 82.0))), bucket(2, "a81c", point(2, 1, (40.0, 41.0)))
+    figure = history.figure(report(one, other), only=other)
+    assert len(figure["data"]) == 2
+    assert figure["layout"]["yaxis"]["range"][1] < 50
+
+
 def test_without_scores_there_is_no_figure():
     assert history.figure(report(bucket(1, "5be2", point(1, 0, ())))) is None
 

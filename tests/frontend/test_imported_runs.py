@@ -58,6 +58,7 @@ def pages_of(run: Run, other: Run) -> list[str]:
         f"/fingerprints/{first}/",
         f"/fingerprints/{first}/diff/{last}/",
         "/workers/",
+        "/endpoints/",
         "/settings/",
         "/runs/new/",
     ]

@@ -9,7 +9,7 @@ from django.test import Client
 
 from frontend.shell import addresses
 from runs.compare import trace_pair
-from runs.run import response_page, response_trace
+from runs.run import response_page, show_trace, stored_trace
 from tests.frontend import two_runs
 from tests.frontend.two_runs import said, sure, tie
 
@@ -81,7 +81,7 @@ def test_the_page_of_a_response_begins_at_its_narrowest_margin(runs, viewer):
 
 
 def test_the_windows_of_a_response_hold_what_the_trace_holds(runs):
-    trace = response_trace(runs[0].pk, repeat=1, case_id=CASE, start=FLIP - 3, limit=6)
+    trace = show_trace(*stored_trace(runs[0].pk, repeat=1, case_id=CASE), start=FLIP - 3, limit=6)
     assert (trace.start, trace.length, len(trace.positions)) == (FLIP - 3, N, 6)
     page = response_page(runs[0].pk, repeat=1, case_id=CASE, at=FLIP)
     assert page.trace is not None

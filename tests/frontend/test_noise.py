@@ -14,7 +14,7 @@ def page_of(client: Any, run: Any, query: str = "") -> str:
 
 def rows(page: str) -> dict[str, list[str]]:
     """The measures of the noise table, each with its values by bucket."""
-    section = page[page.index('id="noise"') : page.index('id="cases"')]
+    section = page[page.index('id="noise"') :].partition("</details>")[0]
     found = {}
     for line in re.findall(r"<tr>(.*?)</tr>", section, re.S)[1:]:
         name = re.search(r'<th scope="row">(.*?)</th>', line)[1]
@@ -44,7 +44,7 @@ def test_one_repeat_says_what_it_can_and_asks_for_another(stage, viewer):
     page = page_of(viewer, run)
     assert set(rows(page)) == {"Range", "On cases like these", "Likely to flip"}
     assert "Not known from fewer than two repeats." in page
-    assert "Known once two repeats are complete." in page
+    assert "Which cases are unstable is known once two repeats are complete." in page
     assert "6 cases are likely to flip." in page
 
 
@@ -76,7 +76,7 @@ def test_cases_likely_to_flip_are_marked_by_a_glyph_and_a_word_and_can_be_shown_
     assert len(re.findall(r'#cause-near-tie"/></svg> likely to flip <span class="quiet">50\u00a0%', table)) == 6
     assert table.index("case-004") < table.index("case-029")
     assert "case-003" not in table
-    assert '<a href="?only=likely#cases" aria-current="true">likely to flip</a>' in listed
+    assert '<a href="?only=likely#cases" aria-current="true">likely to flip <b>6</b></a>' in listed
 
 
 def test_no_prediction_is_no_promise(stage, viewer):

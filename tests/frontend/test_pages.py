@@ -17,7 +17,8 @@ from runs.run import cancel_run
 from runs.work import claim_shard, release_shard
 from tests.frontend.stage import HOSTILE_ID, SLUG, STATES
 
-PAGES = ("/", "/suites/", f"/suites/{SLUG}/", f"/suites/{SLUG}/versions/1/", "/runs/", "/workers/", "/settings/")
+SUITE_PAGES = ("/suites/", f"/suites/{SLUG}/", f"/suites/{SLUG}/versions/1/")
+PAGES = ("/", "/endpoints/", *SUITE_PAGES, "/runs/", "/workers/", "/settings/")
 
 
 def text_of(response) -> str:
@@ -62,7 +63,8 @@ def test_a_finished_run_says_its_range_and_what_was_unstable(stage, viewer):
     assert "73.3–76.7 points over 2 repeats." in page
     assert "1 case changed its score between repeats." in page
     assert "One of 30 cases is worth 3.3 points." in page
-    assert re.search(r"Unstable cases.*?case-002", page, re.S)
+    assert re.search(r'href="\?only=unstable#cases">List<', page)
+    assert re.search(r'class="cases".*?<tbody>.*?case-002', page, re.S)
 
 
 def test_an_incomplete_run_shows_no_plain_score(stage, viewer):
@@ -79,7 +81,7 @@ def test_a_broken_pin_is_a_warning_on_the_page(stage, viewer):
     by = stage.worker()
     stage.serve(by, stage.engine(by, max_num_seqs=64))
     page = text_of(viewer.get(f"/runs/{run.pk}/"))
-    assert re.search(r'class="banner"[^>]*data-code="[^"]*pin', page)
+    assert re.search(r'class="warning" data-code="[^"]*pin', page)
     assert re.search(r'<tr class="broken">\s*<th scope="row"><bdi>max_num_seqs', page)
 
 

@@ -2,10 +2,8 @@
 
 import pytest
 
-from evalboard.contract.release import Finding
 from frontend.release import page, ruler
 from frontend.release import steps as release_steps
-from frontend.release import words as release_words
 from frontend.release.verdicts import VERDICTS, decisions_on
 from runs.access.roles import SCOPES
 from tests.frontend import release_stage as staged
@@ -101,6 +99,23 @@ def test_judging_the_service_is_offered_where_model_or_stack_stand_in_the_way(co
     assert not any("service" in each.label for each in release_steps.steps(judged, EVERYTHING))
 
 
+def test_a_no_ship_leads_to_the_cases_that_broke_whoever_reads_it():
+    for scopes in (EVERYTHING, frozenset({"read"})):
+        first, *rest = release_steps.steps(staged.of_kind("no_ship"), scopes)
+        assert (first.label, first.is_primary) == ("See the 16 cases that broke", True)
+        assert first.url == "/compare/61/62/?outcome=broken&look=5#cases"
+        assert [step.label for step in rest if step.url == "#sign"] == (["Sign off…"] if len(scopes) > 1 else [])
+
+
+def test_two_buttons_and_the_one_to_sign_stand_on_the_page_and_the_others_in_a_menu():
+    lines = tuple(
+        release_steps.Step(name, url) for name, url in (("a", "/a"), ("b", "/b"), ("c", "/c"), ("s", "#sign"))
+    )
+    shown, menu = release_steps.split_steps(lines)
+    assert [step.label for step in shown] == ["a", "b", "s"]
+    assert [step.label for step in menu] == ["c"]
+
+
 def test_what_was_signed_has_no_primary_step():
     assert not any(step.is_primary for step in release_steps.steps(staged.of_kind("ship"), EVERYTHING))
 
@@ -117,39 +132,14 @@ def test_the_cost_stands_beside_the_button():
     assert release_steps.steps(unknown, EVERYTHING)[0].cost == ""
 
 
-def test_the_same_warning_of_several_suites_is_said_once_and_names_them_all():
-    report = staged.of_kind("several")
-    worth = "One case is worth 3.3 points here."
-    warnings = [
-        Finding(code="few_cases", text=f"{gate.suite}: {worth}", gate=gate.position, alike=worth)
-        for gate in report.gates
-    ]
-    assert release_words.group_alike(warnings, report) == (
-        "toolcalls: One case is worth 3.3 points here. The same holds for refusals, json-extract and long-context.",
-    )
-
-
-def test_the_same_warning_of_several_runs_names_the_runs():
-    words = (
-        "Run {}, the {}, has 5 repeats by one engine process, so its noise does not show what a fresh start changes."
-    )
-    warnings = [
-        Finding(code="one_process", text=words.format(run, side), gate=0, run=run, alike="5 repeats")
-        for run, side in (("61", "baseline"), ("62", "candidate"))
-    ]
-    assert release_words.group_alike(warnings, staged.report()) == (
-        f"{words.format(61, 'baseline')} The same holds for run 62.",
-    )
-
-
-def test_several_candidates_and_a_wide_reach_are_warnings():
-    notes = release_words.notes(staged.of_kind("suite_too_small"))
-    assert notes[0].level == "warning"
-    assert "cannot rule out a drop of 9.3" in notes[0].rest
-    tried = [note for note in release_words.notes(staged.report()) if "candidates" in note.claim]
-    assert [(note.level, note.claim) for note in tried] == [
-        ("warning", "3 candidates were judged against this baseline.")
-    ]
+def test_no_word_of_the_plate_is_struck_by_the_limit():
+    for kind in staged.KINDS:
+        plate = ruler.plate(staged.of_kind(kind).gates[0])
+        for row in plate.rows if plate else ():
+            above, below = row.words_y - 11, row.words_y + 3  # of 12 px type on its line
+            assert not any(line.top < below and line.bottom > above for line in plate.lines), (kind, row.name)
+            middle = row.bar_y + ruler.BAR_HEIGHT / 2
+            assert any(line.top < middle < line.bottom for line in plate.lines)
 
 
 def test_a_mixed_side_is_shown_bucket_by_bucket():

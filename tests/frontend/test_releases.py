@@ -46,7 +46,7 @@ def primary(page: str) -> list[str]:
     ("kind", "word", "step"),
     [
         ("ship", "Ship", "Sign off…"),
-        ("no_ship", "No-ship", "Sign off…"),
+        ("no_ship", "No-ship", "See the 10 cases that broke"),
         ("inconclusive", "Inconclusive", "Run 5 more repeats"),
         ("noisy", "Inconclusive", "Judge under paired"),
         ("too_few_repeats", "Inconclusive", "Run 4 more repeats"),
@@ -100,13 +100,13 @@ def test_every_warning_of_the_verdict_stands_open_on_the_page(manager, kind):
     made = release_runs.of_kind(kind)
     page = page_of(manager, made)
     report = release_report(made.pk)
-    shown = words_of(part(page, r"Read before deciding.*?</ul>"))
+    shown = words_of(part(page, r"Read before deciding.*?</div>\s*</section>"))
     assert report.warnings
     for line in report.warnings:
         is_whole = " ".join(line.text.split()) in shown
         # Of the candidate what was said of the baseline; and the reach is said with both its ends.
         assert is_whole or line.code == "reach_wide" or f"The same holds for run {line.run}." in shown
-    assert "<details" not in part(page, r"Read before deciding.*?</ul>")
+    assert "<details" not in part(page, r"Read before deciding.*?</div>\s*</section>")
     assert "candidate" in shown  # how many were tried is never left out
 
 
@@ -129,6 +129,36 @@ def test_why_it_moved_ends_in_the_difference_and_leads_to_the_comparison(manager
     assert words_of(part(table, r"<tfoot>.*?</tfoot>")).split()[-1] == "−33.3"
     assert f'href="/compare/{gate.baseline.run_id}/{gate.candidate.run_id}/"' in page
     assert '?outcome=broken&amp;look=5#cases">10 broken</a>' in page
+
+
+@pytest.mark.django_db
+def test_five_of_the_broken_cases_show_both_answers_and_lead_to_where_they_part(manager):
+    made = release_runs.of_kind("no_ship")
+    page = page_of(manager, made)
+    gate = release_report(made.pk).gates[0]
+    section = part(page, r'<ol class="worst".*?</ol>')
+    items = re.findall(r"<li .*?</li>", section, re.S)
+    assert len(items) == 5
+    assert "The five worst cases" in page
+    assert '#cases">All 10 that broke</a>' in page
+    for item in items:
+        assert re.search(r"baseline 5 of 5 blue.*candidate 0 of 5 ·red", words_of(item))
+        url = unescape(part(item, r'href="([^"]*)"'))
+        assert url.startswith(f"/compare/{gate.baseline.run_id}/{gate.candidate.run_id}/cases/")
+        assert manager.get(url).status_code == 200
+
+
+@pytest.mark.django_db
+def test_a_few_broken_cases_are_all_shown_and_where_none_broke_the_fixed_ones(manager):
+    release_runs.policies()
+    of, by = release_runs.suite(), build.process()
+    good, bad = release_runs.run(of, by=by), release_runs.run(of, by=by, n_failed=2)
+    broke = page_of(manager, release_runs.release(release_runs.gate(good, bad)))
+    assert "The 2 cases that broke" in broke
+    fixed = page_of(manager, release_runs.release(release_runs.gate(bad, good)))
+    assert "What changed in colours" in fixed
+    assert len(re.findall(r"<li .*?</li>", part(fixed, r'<ol class="worst".*?</ol>'), re.S)) == 2
+    assert "All 2 that were fixed" in fixed
 
 
 @pytest.mark.django_db

@@ -76,7 +76,7 @@ def test_the_board_has_the_last_the_next_and_the_failing(engineer: Client) -> No
     start_due(schedule.pk)
     page = engineer.get("/").content.decode()
     assert f"run {Run.objects.get().pk}" in page
-    assert "Next:" in page
+    assert "Next by schedule:" in page
     assert "starts in a row were refused" not in page
     Schedule.objects.update(n_failures=3)
     assert "3 starts in a row were refused" in engineer.get("/").content.decode()

@@ -261,13 +261,13 @@ def test_only_what_a_person_may_do_is_offered(made, client_of, role):
     client = client_of(role)
     suite, run = html_of(client.get(PAGE)), html_of(client.get(f"/runs/{made.candidate.pk}/"))
     assert ('id="set-baseline"' in suite) is ("sign" in ROLES[role])
-    assert ("Set as baseline…" in run) is ("sign" in ROLES[role])
+    assert ("Set as baseline</h2>" in run) is ("sign" in ROLES[role])
     assert (f'href="/releases/new/?candidate={made.candidate.pk}"' in run) is ("run" in ROLES[role])
 
 
 def test_the_current_baseline_is_not_offered_as_one_on_its_own_page(made, manager):
     page = html_of(manager.get(f"/runs/{made.current.run_id}/"))
-    assert "Set as baseline…" not in page
+    assert "Set as baseline</h2>" not in page
     assert "Baseline of" in page
 
 
@@ -311,3 +311,28 @@ def test_the_list_says_how_far_a_suite_in_parts_is_and_what_was_wrong_with_it(vi
     assert f"of whole: all {size} are there, and wait to be read." in words
     assert read_next_part()
     assert f"of whole: 1 case is read, {size} of {size}" in words_of(viewer.get("/suites/"))
+
+
+def test_a_bucket_of_the_key_focuses_the_page_on_it(made, viewer):
+    bucket = made.candidate.bucket_id
+    whole, alone = (viewer.get(f"{PAGE}{query}").content.decode() for query in ("", f"?bucket={bucket}"))
+    assert f'href="?bucket={bucket}"' in whole
+    assert f"run {made.current.run_id}</a></th>" in whole
+    assert "all buckets</a>" in alone
+    assert alone.count('class="bucket-link"') == whole.count('class="bucket-link"')
+    rows = [page.split('id="by-bucket"')[1].split('id="baselines"')[0] for page in (whole, alone)]
+    assert f"/runs/{made.candidate.pk}/" in rows[1]
+    assert f"/runs/{made.old.run_id}/" in rows[0]
+    assert f"/runs/{made.old.run_id}/" not in rows[1]
+    assert viewer.get(f"{PAGE}?bucket=nonsense").status_code == 200
+
+
+def test_the_list_of_suites_is_drawn_anew_while_an_upload_is_read(made, engineer):
+    assert "part=list" not in engineer.get("/suites/").content.decode()
+    open_upload(slug="coming")
+    page = engineer.get("/suites/").content.decode()
+    assert 'hx-get="/suites/?part=list"' in page
+    part = engineer.get("/suites/?part=list")
+    assert part.headers["Cache-Control"] == "no-store"
+    assert part.content.decode().lstrip().startswith('<div id="suite-list" hx-get')
+    assert "<html" not in part.content.decode()

@@ -1,5 +1,6 @@
 """The trace diff page: the outlined tokens are those whose stored ids differ, and nothing on it can hide or run."""
 
+import json
 import re
 from html import unescape
 
@@ -19,7 +20,7 @@ from tests.frontend.two_runs import END_ROW, said, sure, tie
 
 TOKEN = re.compile(r'<a class="token([^"]*)" href="[^"]*" data-position="(\d+)" aria-label="([^"]*)"([^>]*)>(.*?)</a>')
 CASE = "case-005"
-MAX_QUERIES = 18  # the pair, its comparison's row, the neighbours, and who looks
+MAX_QUERIES = 20  # the pair, its comparison’s row, the neighbours, the newest replay, and who looks
 
 
 def page_of(client: Client, runs, case=CASE, *, query="") -> str:
@@ -214,6 +215,27 @@ def test_a_long_trace_is_shown_around_its_position_with_links_to_the_rest(stage,
     assert max(drawn) == 1500  # nothing past the flip is drawn
     assert len(drawn) < 500 < report.n_points  # some stand for all
     assert report.points[-1].at == 1500
+
+
+def test_the_charts_name_the_noise_by_its_value_the_margins_at_the_flip_and_what_is_past_it(stage, viewer):
+    ours, theirs = two_runs.near_tie(5, n_more=6)
+    page = page_of(viewer, two_runs.make({5: ours}, {5: theirs}))
+    layout = json.loads(re.search(r'<script id="margins"[^>]*>(.*?)</script>', page, re.S)[1])["layout"]
+    words = {each["name"]: each["text"] for each in layout["annotations"]}
+    assert re.fullmatch(r"within noise, \d\.\d{3} nats", words["zone"])
+    assert words["noise"] == f"noise of these buckets, {words['zone'].split()[2]}"
+    assert words["at-flip-baseline"].endswith(" baseline")
+    assert words["at-flip-candidate"].endswith(" candidate")
+    assert words["past"] == "past the flip, texts differ"
+    [line] = [shape for shape in layout["shapes"] if shape["name"] == "noise-line"]
+    assert line["x1"] == 3
+    assert line["y0"] == line["y1"]
+
+
+def test_a_short_answer_has_its_table_in_place_of_the_charts(near_tie, viewer):
+    page = page_of(viewer, near_tie)
+    assert 'class="plot' not in page
+    assert re.search(r"<details[^>]* open>\s*<summary>Margins and gaps, position by position", page)
 
 
 def test_zero_has_a_line_of_its_own_below_every_other_margin():

@@ -34,10 +34,14 @@ def tie(token: int, other: int, *, by: float = 0.0) -> Row:
 END_ROW = sure(stage.END, -0.5)
 
 
-def near_tie(case: int) -> tuple[Decoded, Decoded]:
-    """Four shared tokens, drift from the second on, and a flip at 3: "blue" against " red"."""
-    ours = [sure(4), sure(5), sure(6), tie(1, 10), sure(9), END_ROW]
-    theirs = [sure(4), sure(5, -0.2501), sure(6, -0.2499), tie(10, 1, by=0.00001), sure(7), sure(9), END_ROW]
+def near_tie(case: int, *, n_more: int = 0) -> tuple[Decoded, Decoded]:
+    """Four shared tokens, drift from the second on, and a flip at 3: "blue" against " red".
+
+    n_more: so many further tokens after it, for what only longer answers have.
+    """
+    more = [sure(9)] * n_more
+    ours = [sure(4), sure(5), sure(6), tie(1, 10), sure(9), *more, END_ROW]
+    theirs = [sure(4), sure(5, -0.2501), sure(6, -0.2499), tie(10, 1, by=0.00001), sure(7), sure(9), *more, END_ROW]
     return said(case, ours), said(case, theirs)
 
 

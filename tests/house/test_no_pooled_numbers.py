@@ -10,7 +10,7 @@ import json
 import re
 import zipfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from html import unescape
 from itertools import product
 from pathlib import Path
@@ -27,13 +27,16 @@ from evalboard.client import Client as Notebook
 from evalboard.core.stats import CASE_OUTCOMES
 from runs import models
 from runs.baselines import set_baseline
+from runs.forced import create_forced
+from runs.lab import plan_experiment
+from runs.lab.run_figures import measure_run, whole_passes
 from runs.release import create_release
 from runs.replays import create_replay
 from runs.schedules import create_schedule
 from runs.suites import rescore_run
 from runs.webhooks import create_webhook
 from runs.webhooks.webhooks import EVENTS
-from tests import build, judged, probes
+from tests import build, forced, judged, probes
 from tests.api.conftest import SCOPES
 from tests.runs import logs
 
@@ -54,12 +57,26 @@ POOLED = re.compile(
 # Where a mark is drawn: no number that anybody reads.
 DRAWN = re.compile(r' (?:x|y|x1|x2|y1|y2|cx|cy|dx|dy|d|width|height|transform)="[^"]*"')
 
+SEARCHED = ("colours", "run: 1", "release: lenient", "case-10", "blue")
+
 # What answers nothing that could be a score of a run.
 WITHOUT_SCORES = {"login", "logout", "signin", "api:unknown"}
 # `run` and `baseline` end with what `wait` and `release` print; the others say nothing of a run's score.
-WITHOUT_REPORTS = {"up", "signin", "worker", "scheduler", "replay", "probe", "suite", "import", "run", "baseline"} | {
-    "endpoint"
-}
+WITHOUT_REPORTS = {
+    "up",
+    "signin",
+    "worker",
+    "scheduler",
+    "replay",
+    "force",
+    "on-policy",
+    "verify",
+    "probe",
+    "suite",
+    "import",
+    "run",
+    "baseline",
+} | {"endpoint", "experiment"}
 
 
 @dataclass(frozen=True)
@@ -81,12 +98,16 @@ class Stored:
         pairs = [f"?baseline={one}&candidate={other}" for one, other in self.pairs]
         mixed, turned = self.runs["mixed"].pk, self.runs["turned"].pk
         repeats = [f"?baseline={run}&candidate={run}&repeat=1,{last}" for run, last in ((mixed, 2), (turned, 4))]
+        _, control, numerics, _ = self.known["forced_id"]
         compared = ("comparison", "compared_cases", "compared_case", "pairs_csv", "pairs_jsonl")
         return {
             **{f"api:{name}": [*pairs, *repeats] for name in compared},
             "api:compared_outcomes": [f"{pair}&outcome={outcome}" for pair in pairs for outcome in CASE_OUTCOMES],
+            "api:forced_verification": [f"?control={control}&numerics={numerics}"],
             "compare_chosen": ["", *pairs],
             "compare": ["", "?repeat=1,2", "?part=cases", "?outcome=broken"],
+            "find": ["", *(f"?q={text}" for text in SEARCHED), *(f"?part=list&q={text}" for text in SEARCHED)],
+            "api:find": [f"?q={text}" for text in SEARCHED],
             "run": ["", "?part=progress", "?only=unstable"],
             "release_new": ["", *(f"?candidate={run.pk}" for run in self.runs.values())],
         }
@@ -126,9 +147,14 @@ def stored(transactional_db: None) -> Stored:
         "fingerprint_id": prints[:1],
         "import_id": [runs["logged"].source_id],
         "probe_id": [_probed()],
+        "forced_id": [
+            *(_scored(run) for run in (mixed, turned, whole)),
+            create_forced(run_id=mixed.pk, endpoint="local").pk,
+        ],
         "replay_id": [create_replay(run_id=mixed.pk, case_id=CASES[10]).pk],
         "webhook_id": [models.Webhook.objects.get().pk],
         "schedule_id": [models.Schedule.objects.get().pk],
+        "experiment_id": [_experimented(turned, mixed)],
         "upload_id": [],
         "offset": [0],
         "token_id": [],
@@ -151,6 +177,22 @@ def _logged() -> models.Run:
         for case, text, served in zip(CASES, MIXED, by, strict=True)
     ]
     return logs.stored(logs.log(*answers, slug="logged", cases=tuple(map(logs.case, CASES))))
+
+
+def _experimented(*runs: models.Run) -> int:
+    """An experiment whose control moved to another bucket, and whose order of cases two buckets served."""
+    sent = {"suite": "colours", "endpoint": runs[0].endpoint.slug, "profile": runs[0].profile.slug}
+    experiment = plan_experiment(**sent, runs=5, sources=["order"], user=None)
+    for arm, run in zip(experiment.arms.order_by("position"), runs, strict=True):
+        arm.run, arm.status, arm.figures = run, "finished", asdict(measure_run(run, whole_passes(runs[0])[0]))
+        arm.save()
+    models.Experiment.objects.filter(pk=experiment.pk).update(status="finished")
+    return int(experiment.pk)
+
+
+def _scored(run: models.Run) -> int:
+    """A forced scoring in which no logprob reads like a pooled score."""
+    return int(forced.scored(create_forced(run_id=run.pk, endpoint="local"), shift=0.125).pk)
 
 
 def _probed() -> int:

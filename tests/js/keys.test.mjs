@@ -4,10 +4,17 @@ import { meaning } from "../../frontend/shell/static/shell/keys.js";
 
 test("keys have a meaning outside of fields only", () => {
   assert.equal(meaning({ key: "?" }, false), "help");
-  assert.equal(meaning({ key: "/" }, false), "search");
+  assert.equal(meaning({ key: "/" }, false), "find");
   assert.equal(meaning({ key: "n" }, false), "link");
   assert.equal(meaning({ key: "]" }, false), "link");
   assert.equal(meaning({ key: "n" }, true), null);
+});
+
+test("Ctrl-K and ⌘K find from anywhere, from within a field too", () => {
+  assert.equal(meaning({ key: "k", ctrlKey: true }, true), "find");
+  assert.equal(meaning({ key: "K", metaKey: true }, false), "find");
+  assert.equal(meaning({ key: "k", ctrlKey: true, altKey: true }, false), null);
+  assert.equal(meaning({ key: "k" }, true), null);
 });
 
 test("combinations belong to the browser", () => {

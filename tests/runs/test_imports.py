@@ -17,7 +17,7 @@ from evalboard.core.trace import Vocabulary
 from runs import exports
 from runs.baselines import set_baseline
 from runs.catalogue import create_profile
-from runs.compare import compare, trace_pair
+from runs.compare import compare, comparison_report, trace_pair
 from runs.health import metrics
 from runs.importers.files import LogFile
 from runs.importers.records import LoggedPosition, LoggedPositions, LoggedScore
@@ -25,7 +25,7 @@ from runs.imports import import_logs
 from runs.models import Comparison, Divergence, Endpoint, Import, Response, Run, Suite, SuiteVersion
 from runs.release import create_release, release_report
 from runs.replays import create_replay
-from runs.run import add_repeats, case_rows, create_run, delete_run, response_page, response_trace, run_report
+from runs.run import add_repeats, case_rows, create_run, delete_run, response_page, run_report, show_trace, stored_trace
 from runs.served import Words
 from runs.suites import push_suite, rescore_run
 from runs.work import worker_rows
@@ -282,6 +282,20 @@ def test_two_backends_in_one_log_are_two_buckets() -> None:
     assert codes(compare(baseline=other.pk, candidate=run.pk)) == ["mixed_fingerprint"]
 
 
+def test_buckets_of_one_side_are_named_by_the_fingerprints_that_pages_show() -> None:
+    """A log that names the model too: what is compared is the stack without it, what is shown its fingerprint."""
+    one, other = (replace(served, model="paint-1b-0324") for served in (logs.FLOAT32, logs.BFLOAT16))
+    run = logs.stored(
+        logs.log(
+            *(logs.response(case, served_by=one) for case in logs.CASES[:2]), logs.response("sun", served_by=other)
+        )
+    )
+    [block] = comparison_report(compare(baseline=logs.stored(logs.log(), "two").pk, candidate=run.pk).pk).blocks
+    digests = [bucket.fingerprint.digest[:8] for bucket in run_report(run.pk).buckets]
+    assert len(set(digests)) == 2
+    assert all(f"{digest} (observed)" in block.text for digest in digests)
+
+
 def test_a_changed_backend_is_the_cause_and_a_last_decimal_is_none() -> None:
     baseline = logs.stored(logs.log(*(logs.response(case) for case in logs.CASES)))
     moved = [
@@ -315,7 +329,7 @@ def test_without_tokens_texts_are_compared_and_nothing_is_said_of_numbers(has_to
     assert report.trace is None
     assert "text_only" in [warning.code for warning in run_report(candidate.pk).warnings]
     with pytest.raises(NotFound, match="a log without tokens"):
-        response_trace(candidate.pk, repeat=1, case_id="sun")
+        show_trace(*stored_trace(candidate.pk, repeat=1, case_id="sun"))
 
 
 def test_a_logs_names_say_nothing_beside_what_was_decoded_here() -> None:

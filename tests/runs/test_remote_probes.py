@@ -11,7 +11,7 @@ from django.utils import timezone
 from evalboard.core.errors import InvalidInput
 from evalboard.core.probes import ProbeCall
 from runs.models import Endpoint, Probe
-from runs.probes import claim_probe, create_probe, fail_probe, let_probe_rest, probes_before, record_calls
+from runs.probes import PROBES, claim_probe, create_probe, fail_probe, let_probe_rest, probes_before, record_calls
 from runs.probes.read import probe_calls, probe_detail, probe_work
 from runs.probes.read import probe_state as state_of
 from runs.schedules import create_schedule, start_due
@@ -185,6 +185,23 @@ def test_an_endpoint_that_rests_lets_its_probe_wait_and_loses_it_no_attempt() ->
         Endpoint.objects.update(rests_until=Now())
     ended = probes.served_by_others(lambda call: replace(call, text="blue", top=(("blue", -0.5),)))
     assert ended.status == "finished"
+
+
+def test_a_probe_that_waited_for_its_endpoint_is_lost_as_often_as_any_other_before_it_has_failed() -> None:
+    probe = probes.ask("canary", on=probes.remote(), parameters={"prompts": 2})
+    worker = build.worker("prober")
+    for n_lost in range(3):
+        for _ in range(3):
+            lease = claim_probe(worker=worker)
+            assert lease is not None, n_lost
+            let_probe_rest(lease=lease, reason="503", seconds=30, n_failures=5)
+            Probe.objects.update(next_at=Now())
+            Endpoint.objects.update(rests_until=None)
+        assert claim_probe(worker=worker) is not None
+        PROBES.take_back_from([worker.pk])
+    probe.refresh_from_db()
+    assert (probe.status, probe.n_crashes, probe.attempt) == ("failed", 3, 12)
+    assert probe.error.startswith("It was begun 3 times and never came to an end.")
 
 
 def test_an_endpoint_that_refuses_every_call_fails_its_probe_with_the_providers_words() -> None:

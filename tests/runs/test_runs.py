@@ -9,13 +9,13 @@ from django.test.utils import CaptureQueriesContext
 
 from evalboard.core.errors import Conflict, InvalidInput, NotFound, ProfileRefused
 from evalboard.core.profile import DEFAULT_PROFILES
-from runs.catalogue import create_profile
+from runs.catalogue import create_endpoint, create_profile
 from runs.models import Endpoint, EngineProcess, Repeat, Response, Run, Shard, TraceBlock, Worker
-from runs.run import add_repeats, cancel_run, delete_run
+from runs.run import add_repeats, cancel_run, create_run, delete_run
 from runs.run.runs import shard_size
 from runs.sweep import reconcile
 from runs.work import cancel_shard, claim_shard, record_outcomes, renew_shard
-from tests import outcomes
+from tests import build, outcomes
 
 
 def test_a_run_is_written_with_repeats_and_shards_that_cover_every_case_once(run: Run) -> None:
@@ -164,3 +164,12 @@ def test_a_run_that_does_not_exist_is_said_to_be_missing(db: None) -> None:
     for act in (cancel_run, delete_run):
         with pytest.raises(NotFound, match="no run 77"):
             act(run_id=77)
+
+
+def test_others_servers_are_not_restarted(db: None) -> None:
+    build.suite()
+    build.profile()
+    create_endpoint(slug="theirs", engine="openai", base_url="http://127.0.0.1:1/v1", model_name="m", line="m")
+    with pytest.raises(InvalidInput) as refused:
+        create_run(suite="colours", endpoint="theirs", profile="pinned", is_restarted=True)
+    assert list(refused.value.fields) == ["is_restarted"]

@@ -11,7 +11,7 @@ from evalboard.core.errors import NotFound
 from runs.fingerprints import fingerprint_report
 from runs.health import what_is_missing
 from runs.models import Case, Run
-from runs.run import case_rows, response_page, response_rows, response_trace
+from runs.run import case_rows, response_page, response_rows, show_trace, stored_trace
 from runs.suites import cases_report, push_suite, suite_report
 from runs.suites.read_history import histories
 from tests import build
@@ -138,7 +138,7 @@ def test_a_missing_response_has_no_token_and_says_why() -> None:
     assert report.same_trace_repeats == ()
     assert report.scores[0].score is None
     with pytest.raises(NotFound, match="prompt_too_long"):
-        response_trace(run.pk, repeat=1, case_id="sky")
+        show_trace(*stored_trace(run.pk, repeat=1, case_id="sky"))
 
 
 @pytest.mark.parametrize(("repeat", "case_id"), [(9, "sky"), (1, "no such case"), (10**12, "sky")])
@@ -150,14 +150,14 @@ def test_a_response_that_is_not_there_is_said_to_be_missing(repeat: int, case_id
 
 def test_positions_carry_exact_texts_and_no_infinity() -> None:
     run = build.finished_run(("red", "blue", "blue"))
-    first, last = response_trace(run.pk, repeat=1, case_id="sky").positions
+    first, last = show_trace(*stored_trace(run.pk, repeat=1, case_id="sky")).positions
     assert (first.token, first.drawn, first.logprob) == (" red", "·red", -0.25)
     assert last.alternatives[1].to_json() == {"token_id": 3, "token": "\n", "drawn": "⏎", "logprob": None}
 
 
 def test_part_of_a_character_is_no_text_but_can_be_drawn() -> None:
     run = build.finished_run(("grey", "blue", "blue"))
-    first = response_trace(run.pk, repeat=1, case_id="sky").positions[0]
+    first = show_trace(*stored_trace(run.pk, repeat=1, case_id="sky")).positions[0]
     assert (first.token, first.drawn) == (None, "⟨0xE2⟩⟨0x9C⟩")
 
 

@@ -50,6 +50,8 @@ ADDED: tuple[str, ...] = (
     "hop",
     "is_beyond_chance",
     "is_in_turn",
+    "is_restarted",
+    "is_shuffled",
     "is_truncated",
     "length",
     "marks",

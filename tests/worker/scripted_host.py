@@ -7,6 +7,9 @@ stands between the tags that were sent. The variable SCRIPTED_SECONDS is how lon
 the manifest reports, SCRIPTED_DRIFT makes self-checks differ from the second on, and while the file SCRIPTED_BROKEN
 exists no engine starts. To the file SCRIPTED_JOURNAL it appends the time at which each answer was begun.
 
+A given answer is scored as it would have been decoded; one to a prompt that ends with SCRIPTED_FORCE_DIES ends the
+process.
+
 SCRIPTED_RECORDED is JSON, what was recorded for each batch size and dtype: `{"2": {"drift": 1}, "4": {"word": "bled"}}`
 moves the logprob at position 1 of every answer that shares its steps with one other, and makes it "bled" with three
 others; `{"dies": 1}` ends the process. Whoever shares a batch with a prompt that holds the word SCRIPTED_LEAK has its
@@ -47,6 +50,8 @@ def main() -> None:
             emit({"event": "ready", "manifest": manifest(request), "seconds": 0.0})
         elif request["op"] == "decode":
             decode(request, asked, engine)
+        elif request["op"] == "force":
+            force(request, asked, engine)
         elif request["op"] == "self_check":
             n_checks += 1
             drift = n_checks if os.environ.get("SCRIPTED_DRIFT") else 0
@@ -91,6 +96,57 @@ def decode(request: dict[str, Any], asked: "queue.SimpleQueue[dict[str, Any]]", 
             | ended(case, verb)
         )
     emit({"event": "done", "serial": request["serial"], "aborted": False})
+
+
+def force(request: dict[str, Any], asked: "queue.SimpleQueue[dict[str, Any]]", engine: dict[str, Any]) -> None:
+    """Score the letters that are given; a text is cut into letters, a prompt that is rendered is [7, 7]."""
+    for case in [case for group in request["groups"] for case in group]:
+        if not asked.empty():
+            emit({"event": "done", "serial": asked.get()["serial"], "aborted": True})
+            return
+        emit({"event": "begun", "id": case["id"]})
+        fatal = os.environ.get("SCRIPTED_FORCE_DIES")
+        if fatal and case["messages"][-1]["content"].endswith(fatal):
+            print("scripted: killed by an answer", file=sys.stderr, flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(float(os.environ.get("SCRIPTED_SECONDS", "0")))
+        ids = case["answer_token_ids"]
+        if ids is None:
+            ids = [TOKENS.index(letter) for letter in case["answer_text"] if letter in TOKENS]
+        if not ids:
+            emit({"event": "error", "id": case["id"], "code": "not_rebuilt", "detail": "scripted: no letter"})
+            continue
+        prompt = case["prompt_token_ids"]
+        emit(forced(case, [7, 7] if prompt is None else prompt, ids, engine))
+    emit({"event": "done", "serial": request["serial"], "aborted": False})
+
+
+def forced(case: dict[str, Any], prompt: list[int], ids: list[int], engine: dict[str, Any]) -> dict[str, Any]:
+    """As the letters were decoded, in float32; in another dtype less likely, and the second is no first choice."""
+    logprobs = [-0.125 * (position + 1) for position in range(len(ids))]
+    others = [(token + 1) % len(TOKENS) for token in ids]
+    pairs = [((own, value), (other, value - 2.0)) for own, other, value in zip(ids, others, logprobs, strict=True)]
+    if engine["dtype"] != "float32":
+        logprobs = [value - 0.25 for value in logprobs]
+        pairs = [((own, value), (other, value - 2.0)) for own, other, value in zip(ids, others, logprobs, strict=True)]
+        if len(pairs) > 1:
+            pairs[1] = ((others[1], logprobs[1] + 0.5), pairs[1][0])
+    listed = [each for pair in pairs for each in pair]
+    return {
+        "event": "forced",
+        "id": case["id"],
+        "request_id": f"{case['id']}-scripted",
+        "prompt_token_ids": ints(prompt),
+        "token_ids": ints(ids),
+        "logprobs": floats(logprobs),
+        "k": 2,
+        "alternative_ids": ints([token for token, _ in listed]),
+        "alternative_logprobs": floats([value for _, value in listed]),
+        "is_corrupted": False,
+        "n_cached_tokens": 0,
+        "batch_min": 1,
+        "batch_max": 1,
+    }
 
 
 def ended(case: dict[str, Any], verb: str) -> dict[str, str]:

@@ -55,7 +55,7 @@ def test_a_name_that_moves_inside_later_is_refused_at_the_next_connection(
     settings.ENDPOINT_HOSTS = frozenset({"*"})
     with ScriptedServer() as server:
         name_server(monkeypatch, [PUBLIC], ["10.0.0.7"])
-        server.base_url = f"http://models.example:{server.port}/v1"
+        server.base_url = f"https://models.example:{server.port}/v1"
         with pytest.raises(EndpointRefused, match=r"models\.example is 10\.0\.0\.7"):
             decode(server)
     assert (server.requests, server.looks) == ([], [])
@@ -66,7 +66,7 @@ def test_the_connection_goes_where_was_checked(monkeypatch: pytest.MonkeyPatch) 
     """The look at the name and the connection are one: the guard of tests/conftest.py says where it was to go."""
     name_server(monkeypatch, [PUBLIC], [PUBLIC], ["127.0.0.1"])
     with ScriptedServer() as server:
-        server.base_url = f"http://models.example:{server.port}/v1"
+        server.base_url = f"https://models.example:{server.port}/v1"
         with pytest.raises(RuntimeError, match=PUBLIC):
             decode(server)
     assert (server.requests, server.looks) == ([], [])
@@ -79,6 +79,22 @@ def test_a_host_that_nobody_named_is_not_called(settings: Any) -> None:
             decode(server)
         settings.ENDPOINT_HOSTS = frozenset({f"127.0.0.1:{server.port}"})
         answered(decode(server)[0])
+
+
+def test_a_key_does_not_go_in_the_clear_to_a_host_that_nobody_named(
+    key: str, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    """Also where the list was another one when the endpoint was added."""
+    settings.ENDPOINT_HOSTS = frozenset({"*"})
+    with ScriptedServer() as server:
+        name_server(monkeypatch, [PUBLIC])
+        server.base_url = f"http://models.example:{server.port}/v1"
+        with pytest.raises(EndpointRefused, match="must begin with https://") as refused:
+            decode(server, auth="THEIR_KEY")
+        assert KEY not in str(refused.value)
+        settings.ENDPOINT_HOSTS = frozenset({"*", "models.example"})
+        name_server(monkeypatch, ["127.0.0.1"])
+        answered(decode(server, auth="THEIR_KEY")[0])
 
 
 @pytest.mark.parametrize(

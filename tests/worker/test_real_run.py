@@ -1,4 +1,4 @@
-"""Runs, a probe and replays on the real engine and the real model, one after the other by one worker.
+"""Runs, a probe, forced scorings and replays on the real engine and the real model, one after the other by one worker.
 
 A start of vLLM costs more than what it decodes here, so an engine that is warm serves whatever may be served by it, as
 it does in production: four starts serve all. How each kind of work is claimed, in each set-up, is tested with the
@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 
+from evalboard.contract import forced as contract_forced
 from evalboard.contract import replay as contract
 from evalboard.core.profile import DEFAULT_PROFILES
 from evalboard.core.trace import read_trace
 from runs.catalogue import create_endpoint, create_profile
-from runs.models import EngineProcess, Response, Run
+from runs.forced import create_forced
+from runs.forced.read import forced_row
+from runs.models import EngineProcess, ForcedAnswer, Response, Run
 from runs.probes import create_probe
 from runs.probes.read import probe_calls, probe_detail
 from runs.replays import create_replay
@@ -72,8 +75,10 @@ def test_what_the_real_engine_gives_is_the_same_to_the_bit_wherever_nothing_was_
     assert_runs_repeat_to_the_byte(first, second)
     assert_seeds_are_honoured(wait_until)
     assert_replays_of_the_same_stack_are_the_same(second, wait_until)
+    assert_the_same_stack_prefers_its_own_tokens(first, wait_until)
     other = decode("too-long", "bfloat16", 1)
     assert_another_dtype_lands_in_another_bucket(first, other)
+    assert_another_dtype_holds_the_tokens_otherwise(first, other, wait_until)
     assert_a_replay_in_another_dtype_is_another_model_s(second, wait_until)
 
     second.refresh_from_db()
@@ -115,6 +120,41 @@ def assert_another_dtype_lands_in_another_bucket(first: Run, other: Run) -> None
     [ours], [theirs] = run_report(first.pk).buckets, partial.buckets
     assert ours.id != theirs.id
     assert ours.model.digest == theirs.model.digest
+
+
+def assert_the_same_stack_prefers_its_own_tokens(run: Run, wait_until: Wait) -> None:
+    """Read in one pass where it was decoded token by token: float32's rounding apart nothing moves."""
+    row = forced(run, "float32", wait_until)
+    assert (row.status, row.tokens, row.n_rendered, row.errors) == ("finished", {"same": 4}, 0, {})
+    assert row.bucket == str(run.bucket_id)
+    assert row.figures is not None
+    assert (row.figures.n_positions, row.figures.n_not_top) == (row.n_tokens, 0)
+    assert row.figures.worst is not None
+    assert abs(row.figures.worst.log_ratio) < 1e-3
+    again = forced(run, "float32", wait_until)
+    assert digests(row) == digests(again)
+
+
+def assert_another_dtype_holds_the_tokens_otherwise(run: Run, other: Run, wait_until: Wait) -> None:
+    row = forced(run, "bfloat16", wait_until)
+    assert row.bucket == str(other.bucket_id)
+    assert row.figures is not None
+    assert row.figures.gap_median is not None
+    assert 1e-4 < row.figures.gap_median.value < 0.5
+
+
+def forced(run: Run, endpoint: str, wait_until: Wait) -> contract_forced.ForcedScoring:
+    scoring = create_forced(run_id=run.pk, endpoint=endpoint)
+    wait_until(lambda: forced_row(scoring.pk).is_terminal, "the scoring has ended")
+    return forced_row(scoring.pk)
+
+
+def digests(row: contract_forced.ForcedScoring) -> list[bytes]:
+    """Of the forced traces of a scoring, in the order of its answers."""
+    answers = ForcedAnswer.objects.filter(scoring=int(row.id)).select_related("trace_block").order_by("pk")
+    return [
+        read_trace(bytes(each.trace_block.data), each.trace_slot or 0).digest for each in answers if each.trace_block
+    ]
 
 
 def assert_seeds_are_honoured(wait_until: Wait) -> None:

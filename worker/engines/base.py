@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from evalboard.core.profile import EnginePlan
-from evalboard.core.trace import Outcome
+from evalboard.core.trace import Failed, Forced, Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,23 @@ class DecodeRequest:
     sampling: Mapping[str, Any]
     tools: list[Any] | None = None
     prompt_token_ids: list[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ForceRequest:
+    """One answer to score after its prompt, by its tokens or, where these are not known, by its text.
+
+    place: what its outcome is found by. Without `prompt_token_ids` the messages are rendered; of `sampling`, logprobs
+    says how many alternatives are listed, and the template's switches how the messages are rendered.
+    """
+
+    place: int
+    messages: Sequence[Mapping[str, Any]]
+    sampling: Mapping[str, Any]
+    tools: list[Any] | None = None
+    prompt_token_ids: list[int] | None = None
+    answer_token_ids: list[int] | None = None
+    answer_text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +112,13 @@ class Engine(Protocol):
         """Start, or raise EngineDied or EngineTimeout."""
 
     def decode(self, requests: Iterable[DecodeRequest]) -> Iterator[Outcome]:
-        """Yield each outcome as it finishes; after `abort` it ends early.
+        """Yield each outcome as it finishes, begun in the order given; after `abort` it ends early.
 
         Raises EngineDied or EngineTimeout; what was yielded before stands.
         """
+
+    def force(self, requests: Iterable[ForceRequest]) -> Iterator[Forced | Failed]:
+        """Score given answers instead of decoding; else as `decode`."""
 
     def self_check(self) -> str:
         """Decode four fixed prompts of eight tokens; return the digest of token ids and logprob bits."""

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 import httpcore
 
-from runs.store import Address, endpoint_host_problem
+from runs.store import Address, endpoint_host_problem, plain_http_problem
 from worker.engines.base import EndpointRefused
 
 CONNECT_SECONDS = 10.0
@@ -84,7 +84,7 @@ class Wire:
             ("User-Agent", "Evalboard"),
             *headers.items(),
         ]
-        self._backend = _Backend()
+        self._backend = _Backend(is_plain=parts.scheme == "http")
         self._pool = httpcore.ConnectionPool(
             ssl_context=ssl.create_default_context() if parts.scheme == "https" else None,
             max_connections=n_connections,
@@ -97,7 +97,7 @@ class Wire:
         """Resolve the name and check its addresses. Raises EndpointRefused; that nobody knows the name is none."""
         _, host, port = self._origin
         with contextlib.suppress(httpcore.ConnectError):
-            _checked_addresses(host.decode(), port)
+            self._backend.check(host.decode(), port)
 
     def post(self, path: str, body: bytes, *, seconds: float) -> Reply:
         """Send a JSON body and return the answer, whatever its status, within `seconds` in all.
@@ -154,10 +154,21 @@ class _Backend(httpcore.NetworkBackend):
     A name server that answers otherwise a moment later changes nothing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_plain: bool) -> None:
+        self._is_plain = is_plain  # http, without TLS
         self._calls = threading.local()
         self.sockets: set[socket.socket] = set()
         self.is_cut = False
+
+    def check(self, host: str, port: int) -> list[Address]:
+        """Return the addresses of a host. Raises as `_checked_addresses` does.
+
+        EndpointRefused too where the key would go in the clear to a host that nobody names any more.
+        """
+        addresses = _checked_addresses(host, port)
+        if self._is_plain and (refusal := plain_http_problem(host, port=port)):
+            raise EndpointRefused(refusal)
+        return addresses
 
     def set_deadline(self, seconds: float) -> float:
         """Set when this thread's call ends, and return it."""
@@ -192,7 +203,7 @@ class _Backend(httpcore.NetworkBackend):
     ) -> httpcore.NetworkStream:
         last: OSError | None = None
         until = time.monotonic() + (timeout or CONNECT_SECONDS)
-        for address in _checked_addresses(host, port):
+        for address in self.check(host, port):
             wire = socket.socket(socket.AF_INET if address.version == 4 else socket.AF_INET6, socket.SOCK_STREAM)
             self.sockets.add(wire)
             try:

@@ -7,25 +7,31 @@ import re
 import subprocess
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from evalboard.core.digest import short_digest
 from evalboard.core.profile import split_sampling
-from evalboard.core.trace import Decoded, Failed, Outcome, Timings, Trace
-from worker.engines.base import DecodeRequest, EngineDied, EngineSpec, EngineTimeout, Started, TokenListing
+from evalboard.core.trace import Failed, Forced, Outcome
+from worker.engines.base import (
+    DecodeRequest,
+    EngineDied,
+    EngineSpec,
+    EngineTimeout,
+    ForceRequest,
+    Started,
+    TokenListing,
+)
 from worker.engines.process import DeadlinePassed, Interrupted, LineProcess, ProcessEnded
+from worker.engines.vllm_wire import read_forced, read_ints, read_outcome, write_decode, write_force
+
+Answer = TypeVar("Answer")
 
 HOST = Path(__file__).resolve().parent.parent / "vllm_host.py"
 DESCRIBE_SECONDS = 180.0  # the first import of torch from a slow disk
 ABORT_SECONDS = 15.0  # a step that is under way must end first
 STOP_SECONDS = 15.0
-ANSWERS = frozenset({"stop", "length", "repetition"})  # the finish reasons of a whole answer
 # The engine's interpreter is not ours, and it needs none of our secrets.
 WITHHELD = re.compile(r"PYTHON|VIRTUAL_ENV|DJANGO|EVALBOARD_|PG|DATABASE_URL|REDIS_URL|.*(KEY|TOKEN|SECRET|PASSW)")
 HUB_TOKEN = "HF_TOKEN"  # noqa: S105  the name of a variable; gated models cannot be fetched without it
@@ -80,17 +86,28 @@ class VllmEngine:
 
     def decode(self, requests: Iterable[DecodeRequest]) -> Iterator[Outcome]:
         """Yield each outcome as it finishes; after `abort` it ends early. Raises EngineDied or EngineTimeout."""
-        waiting = {str(request.case_index): request for request in requests}
-        if not waiting:
+        by_id = {str(request.case_index): request for request in requests}
+        groups = self._groups(by_id.values())
+        yield from self._answers("decode", groups, lambda event: read_outcome(event, by_id[event["id"]]))
+
+    def force(self, requests: Iterable[ForceRequest]) -> Iterator[Forced | Failed]:
+        """Yield each given answer's trace as it is scored; else as `decode`."""
+        messages = [write_force(request) for request in requests]
+        size = self._spec.plan.group_size or max(len(messages), 1)
+        groups = [messages[begin : begin + size] for begin in range(0, len(messages), size)]
+        yield from self._answers("force", groups, read_forced)
+
+    def _answers(
+        self, operation: str, groups: list[list[dict[str, Any]]], read: Callable[[dict[str, Any]], Answer]
+    ) -> Iterator[Answer]:
+        """Yield what the host answers to each request of the groups, as it is read; after `abort` it ends early."""
+        if not any(groups):
             return
         self._serial += 1
         self._open_to_abort()
         is_done = False
         try:
-            self._send(
-                {"op": "decode", "serial": self._serial, "groups": self._groups(waiting.values())},
-                seconds=self._response_seconds,
-            )
+            self._send({"op": operation, "serial": self._serial, "groups": groups}, seconds=self._response_seconds)
             while True:
                 event = self._receive(deadline=time.monotonic() + self._response_seconds)
                 if event["event"] == "alive":
@@ -101,9 +118,8 @@ class VllmEngine:
                     is_done = True
                     return
                 else:
-                    request = waiting.pop(event["id"])
-                    self._in_flight.discard(request.case_index)
-                    yield _outcome(event, request)
+                    self._in_flight.discard(int(event["id"]))
+                    yield read(event)
         except Interrupted:
             pass
         except (EngineDied, EngineTimeout):
@@ -127,7 +143,7 @@ class VllmEngine:
         self._send({"op": "vocabulary"})
         event = self._receive("vocabulary")
         data, tokens, begin = base64.b64decode(event["bytes"]), list[bytes | None](), 0
-        for length in _ints(event["lengths"]).tolist():
+        for length in read_ints(event["lengths"]).tolist():
             tokens.append(None if length < 0 else data[begin : begin + length])
             begin += max(length, 0)
         return TokenListing(tokens=tokens, end_ids=tuple(event["end_ids"]), digest=event["digest"])
@@ -172,14 +188,15 @@ class VllmEngine:
     def _groups(self, requests: Iterable[DecodeRequest]) -> list[list[dict[str, Any]]]:
         """Cut the requests into what may be decoded together.
 
-        With a fixed composition a case's neighbours follow from its index alone, whatever else is asked for.
+        With a fixed composition a case's neighbours follow from its index alone, whatever else is asked for; otherwise
+        requests keep the order in which they come.
         """
-        ordered = sorted(requests, key=lambda request: request.case_index)
         size = self._spec.plan.group_size
         if size is None:
-            return [[_request(request) for request in ordered]]
+            return [[write_decode(request) for request in requests]]
+        ordered = sorted(requests, key=lambda request: request.case_index)
         groups = groupby(ordered, key=lambda request: request.case_index // size)
-        return [[_request(request) for request in group] for _, group in groups]
+        return [[write_decode(request) for request in group] for _, group in groups]
 
     def _drain(self) -> None:
         """Call off the decode under way and read away what still comes of it, so that the engine stays usable."""
@@ -275,64 +292,3 @@ def describe(python: str | Path) -> dict[str, Any]:
 def child_environment() -> dict[str, str]:
     """Return our environment without our secrets and without what would bend another interpreter."""
     return {name: value for name, value in os.environ.items() if name == HUB_TOKEN or not WITHHELD.match(name)}
-
-
-def _request(request: DecodeRequest) -> dict[str, Any]:
-    sampling, switches = split_sampling(request.sampling)
-    tags = request.sampling.get("reasoning_tags")
-    message: dict[str, Any] = {"id": str(request.case_index), "sampling": sampling, "reasoning_tags": tags}
-    if request.prompt_token_ids is not None:
-        return message | {"prompt_token_ids": list(request.prompt_token_ids)}
-    messages = [dict(part) for part in request.messages]
-    return message | {"messages": messages, "tools": request.tools, "switches": switches}
-
-
-def _outcome(event: Mapping[str, Any], request: DecodeRequest) -> Outcome:
-    if event["event"] == "error":
-        return Failed(request.case_index, event["code"], event["detail"])
-    if event["finish_reason"] not in ANSWERS:
-        return Failed(request.case_index, "engine_error", f"vLLM ended the response with {event['finish_reason']!r}.")
-    if event["is_corrupted"]:
-        return Failed(request.case_index, "engine_error", "vLLM marks the response as corrupted: NaN in its logits.")
-    prompt = _ints(event["prompt_token_ids"])
-    return Decoded(
-        case_index=request.case_index,
-        text=event["text"],
-        reasoning=event["reasoning"],
-        n_reasoning_tokens=event["n_reasoning_tokens"],
-        finish_reason=event["finish_reason"],
-        trace=_trace(event, prompt),
-        n_prompt_tokens=len(prompt),
-        prompt_digest=short_digest(prompt.tobytes()),
-        seed_sent=request.sampling.get("seed"),
-        request_id=event["request_id"],
-        n_cached_tokens=event["n_cached_tokens"],
-        n_preemptions=event["n_preemptions"],
-        batch_min=event["batch_min"],
-        batch_max=event["batch_max"],
-        timings=Timings(
-            queued_seconds=event["queued_seconds"],
-            prefill_seconds=event["prefill_seconds"],
-            decode_seconds=event["decode_seconds"],
-        ),
-    )
-
-
-def _trace(event: Mapping[str, Any], prompt: NDArray[np.int32]) -> Trace:
-    token_ids = _ints(event["token_ids"])
-    shape = (len(token_ids), event["k"])
-    return Trace(
-        token_ids=token_ids,
-        logprobs=_floats(event["logprobs"]),
-        alternative_ids=_ints(event["alternative_ids"]).reshape(shape),
-        alternative_logprobs=_floats(event["alternative_logprobs"]).reshape(shape),
-        prompt_token_ids=prompt,
-    )
-
-
-def _ints(text: str) -> NDArray[np.int32]:
-    return np.frombuffer(base64.b64decode(text), dtype="<i4")
-
-
-def _floats(text: str) -> NDArray[np.float32]:
-    return np.frombuffer(base64.b64decode(text), dtype="<f4")

@@ -6,7 +6,6 @@ from evalboard.core.compare.comparability import (
     BLOCK_ORDER,
     BLOCK_WARNINGS,
     LOADED_BATCHES,
-    MODEL_TREATMENT,
     Block,
     ServedShare,
     SideSetup,
@@ -30,6 +29,7 @@ from evalboard.core.compare.comparison import (
 )
 from evalboard.core.compare.divergence import Divergence, find_divergence, find_divergences, find_text_divergence
 from evalboard.core.compare.drift import measure_distances, measure_drift
+from evalboard.core.compare.excerpt import Excerpt, cut_text, cut_tokens
 from evalboard.core.compare.known_pair import CHOOSING, CauseFacts, KnownResponse, Pair
 from evalboard.core.compare.ledger import find_look, round_to_tenths
 from evalboard.core.compare.paired_rows import Vocabularies
@@ -52,7 +52,6 @@ __all__ = [
     "CHOOSING",
     "COMPARISON_VERSION",
     "LOADED_BATCHES",
-    "MODEL_TREATMENT",
     "NO_POSITION",
     "PAIR_KINDS",
     "REPLAY_OUTCOMES",
@@ -63,6 +62,7 @@ __all__ = [
     "CauseFacts",
     "DifferingPairs",
     "Divergence",
+    "Excerpt",
     "KnownResponse",
     "MatchedRuns",
     "Pair",
@@ -77,6 +77,8 @@ __all__ = [
     "begin_summary",
     "choose_shifts",
     "complete_summary",
+    "cut_text",
+    "cut_tokens",
     "find_blocks",
     "find_cause",
     "find_divergence",

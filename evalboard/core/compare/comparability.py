@@ -5,11 +5,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from evalboard.core.profile import MovedField, find_moved_fields, is_known_by_log, name_stack
+from evalboard.core.treatments import MODEL_TREATMENT, SERVICE_TREATMENT, STACK_TREATMENT
 
-# What a release judges: a model, both sides being served alike; what serves one and the same model; or both together,
-# as a hosted model is bought.
-MODEL_TREATMENT, STACK_TREATMENT, SERVICE_TREATMENT = "model", "stack", "service"
-TREATMENTS = (MODEL_TREATMENT, STACK_TREATMENT, SERVICE_TREATMENT)
 # Said beside a comparison that holds all the same: the template came with the weights that are judged, the stack or the
 # service is what is judged, or what served is known from reports alone, or assumed to have stayed.
 BLOCK_WARNINGS = frozenset(
@@ -58,7 +55,9 @@ class Block:
 class ServedShare:
     """What served some of a side's responses: a bucket, and its share of them. Digests are hexadecimal, "" unknown.
 
-    manifest: what served, the model apart. named: what tells a model from others whose weights nobody knows.
+    fingerprint: of what served, the model apart, by which two are compared. shown: of all that the bucket's fingerprint
+    covers, by which pages know it; the two differ where a report names the model too. manifest: what served, the model
+    apart. named: what tells a model from others whose weights nobody knows.
     """
 
     model_name: str
@@ -69,6 +68,7 @@ class ServedShare:
     batch_class: str
     share: float
     named: str = ""
+    shown: str = ""
 
     @property
     def model(self) -> str:
@@ -165,7 +165,12 @@ def _find_side_blocks(baseline: SideSetup, candidate: SideSetup) -> list[Block]:
     for name, side in (("baseline", baseline), ("candidate", candidate)):
         if len(side.served) > 1:
             shares = [
-                {"fingerprint": each.fingerprint, "batch_class": each.batch_class, "share": each.share}
+                {
+                    "fingerprint": each.fingerprint,
+                    "shown": each.shown or each.fingerprint,
+                    "batch_class": each.batch_class,
+                    "share": each.share,
+                }
                 for each in side.served
             ]
             moved = _moved_stack(side.served[0], side.served[1])
@@ -271,7 +276,7 @@ def _moved_stack(ours: ServedShare, theirs: ServedShare) -> tuple[MovedField, ..
 
 def _fingerprints(ours: ServedShare, theirs: ServedShare) -> tuple[MovedField, ...]:
     """Return the fingerprints as a field: what is left to name where no field of theirs is known to differ."""
-    return (MovedField("fingerprint", ours.fingerprint, theirs.fingerprint),)
+    return (MovedField("fingerprint", ours.shown or ours.fingerprint, theirs.shown or theirs.fingerprint),)
 
 
 def _batch_classes(ours: ServedShare, theirs: ServedShare) -> tuple[MovedField, ...]:

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from evalboard.core.compare.alignment import Alignment, Bools, Ids, Positions
 from evalboard.core.compare.paired_rows import PairedRows, Vocabularies, lay_pairs
 from evalboard.core.stats import MIN_POSITIONS
-from evalboard.core.trace import NO_TOKEN, Trace, TraceColumns
+from evalboard.core.trace import IMPOSSIBLE, NO_TOKEN, Trace, TraceColumns
 
 DECIMAL_STEP = 1e-4  # a log of decimals keeps four or more: a smaller difference may be one of writing
-IMPOSSIBLE = -1000.0  # no float32 softmax reaches it: engines write -inf, -9999 or -1e30 for a forbidden token
 
 Numbers = NDArray[np.float64]
 Cells = NDArray[np.float32]

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.core.compare.alignment import Bools, Ids
-from evalboard.core.compare.drift import IMPOSSIBLE, Numbers
-from evalboard.core.trace import NO_TOKEN, TraceColumns
+from evalboard.core.compare.drift import Numbers
+from evalboard.core.trace import IMPOSSIBLE, NO_TOKEN, TraceColumns
 
 Rows = NDArray[np.int64]
 

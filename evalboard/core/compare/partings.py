@@ -15,10 +15,10 @@ from evalboard.core.compare.alignment import NEVER, SIDES, Bools, Ids, find_firs
 from evalboard.core.compare.drift import Drift, Numbers
 from evalboard.core.compare.listed import Listed, are_disjoint, are_top_two_equal, find_largest_gap, list_rows
 from evalboard.core.compare.paired_rows import Indexes, PairedRows
-from evalboard.core.trace import TraceColumns
+from evalboard.core.trace import IMPOSSIBLE, TraceColumns
 
 NOT_GREEDY = 1e-6  # nats below top-1; logprobs of equal logits may differ by float32 rounding
-MAX_MOVEMENT = -drift.IMPOSSIBLE  # a movement across a forbidden token has no number: it is at least this
+MAX_MOVEMENT = -IMPOSSIBLE  # a movement across a forbidden token has no number: it is at least this
 
 Columns = dict[str, Sequence[Any]]
 Sides = tuple[TraceColumns, TraceColumns]

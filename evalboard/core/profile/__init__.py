@@ -27,6 +27,7 @@ from evalboard.core.profile.fingerprint import (
     name_stack,
     select_stack,
 )
+from evalboard.core.profile.order import order_key
 from evalboard.core.profile.profile import (
     DTYPES,
     MAX_GROUP_SIZE,
@@ -100,6 +101,7 @@ __all__ = [
     "list_fields",
     "list_operation_findings",
     "name_stack",
+    "order_key",
     "parse_profile",
     "plan_engine",
     "read_sampling",

@@ -25,12 +25,13 @@ PLACEMENT = re.compile(
     r"|VLLM_DIST_IDENT|OMP_WAIT_POLICY|VLLM_CONFIGURE_LOGGING|CUDA_VISIBLE_DEVICES|CUDA_DEVICE_ORDER|NCCL_DEBUG.*"
 )
 DTYPE_UNKNOWN = "dtype unknown"
-# What in a log names the stack that answered, the most exact first.
+# What in a log names the stack that answered, the most exact first. Backends of one fingerprint are told apart by both.
 NAMED_BY = ("system_fingerprint", "backend")
 # What an identity covers instead where neither is known: whose answers they are.
 NAMELESS = ("log", "run")
 UNKNOWN_STACK = "unknown stack"
 MAX_LABEL_CHARS = 120
+LONG_DIGEST = re.compile(r"\b([0-9a-f]{8})[0-9a-f]{24,}\b")  # gateways name a backend so; its beginning tells it
 # Which field people ask for first, where two manifests differ; the longest name that a field begins with counts.
 ORDER = (
     "model",
@@ -129,8 +130,9 @@ def select_stack(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def name_stack(source: Mapping[str, str]) -> str:
-    """Name the stack that is reported for people, by the most exact part that it has."""
-    label = next((source[name] for name in NAMED_BY if name in source), UNKNOWN_STACK)
+    """Name the stack that is reported for people, by all that names it: "fp_44709d6fcb · eu-west"."""
+    named = [LONG_DIGEST.sub(r"\1", source[name]) for name in NAMED_BY if name in source]
+    label = " · ".join(dict.fromkeys(named)) or UNKNOWN_STACK
     return label if len(label) <= MAX_LABEL_CHARS else f"{label[: MAX_LABEL_CHARS - 1]}…"
 
 

@@ -19,19 +19,22 @@ from evalboard.core.trace.case_columns import (
     unpack_selection,
 )
 from evalboard.core.trace.codec import BLOCK_VERSION, encode_block, read_block, read_trace, read_traces
-from evalboard.core.trace.provenance import ERROR_CODES, Decoded, Failed, Outcome, Timings, is_truncated
+from evalboard.core.trace.provenance import ERROR_CODES, Decoded, Failed, Forced, Outcome, Timings, is_truncated
 from evalboard.core.trace.reading import Piece, Reading, start_size
 from evalboard.core.trace.stretches import lowest_of_stretches
-from evalboard.core.trace.trace import NO_TOKEN, Trace, make_trace
+from evalboard.core.trace.trace import IMPOSSIBLE, NO_TOKEN, Trace, make_trace
 from evalboard.core.trace.trace_columns import TraceColumns, join_traces
-from evalboard.core.trace.vocabulary import Vocabulary, VocabularyDamaged, pack_vocabulary
+from evalboard.core.trace.vocabulary import END, Vocabulary, VocabularyDamaged, pack_vocabulary
 
 __all__ = [
     "BLOCK_VERSION",
+    "END",
     "ERROR_CODES",
+    "IMPOSSIBLE",
     "NO_TOKEN",
     "Decoded",
     "Failed",
+    "Forced",
     "Outcome",
     "Piece",
     "Reading",

@@ -23,6 +23,7 @@ ERROR_CODES = {
     "too_large": "The endpoint's answer was longer than 32 MiB.",
     "no_answer": "The endpoint's answer holds no text and no reason why it ended.",
     "source_error": "The tool whose log was imported recorded an error here.",
+    "not_rebuilt": "The answer's tokens cannot be made again of what is stored, so they cannot be scored.",
     "not_in_log": "The imported log has no response of this case.",
 }
 
@@ -67,6 +68,21 @@ class Decoded:
 def is_truncated(*, text: str, reasoning: str | None, finish_reason: str) -> bool | None:
     """Tell whether a response was cut while the model thought, so that it has no answer; None: nothing is apart."""
     return None if reasoning is None else finish_reason == "length" and not text.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Forced:
+    """A given answer, scored by an engine in one pass: nothing was decoded.
+
+    place: which of those that were wanted. trace: the given tokens as the chosen ones, with the engine's own top k
+    beside them, and the prompt that they followed. batch_min, batch_max, n_cached_tokens: as of a decoded response.
+    """
+
+    place: int
+    trace: Trace
+    n_cached_tokens: int | None
+    batch_min: int | None
+    batch_max: int | None
 
 
 @dataclass(frozen=True, slots=True)

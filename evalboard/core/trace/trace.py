@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from evalboard.core import digest
 
 NO_TOKEN = -1  # fills a row whose engine listed fewer alternatives than its neighbours
+IMPOSSIBLE = -1000.0  # no float32 softmax reaches it: engines write -inf, -9999 or -1e30 for a forbidden token
 
 
 @dataclass(frozen=True, slots=True)

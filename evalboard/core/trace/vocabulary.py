@@ -9,7 +9,7 @@ import struct
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import zstandard
@@ -85,6 +85,37 @@ class Vocabulary:
             and np.array_equal(self.known[:n], other.known[:n])
             and self.data[: self.offsets[n]] == other.data[: other.offsets[n]]
         )
+
+    @cached_property
+    def _ids(self) -> dict[bytes, int | None]:
+        """Bytes → id; None where several ids stand for them."""
+        ids: dict[bytes, int | None] = {}
+        for token_id in np.flatnonzero(self.known).tolist():
+            token = self.data[self.offsets[token_id] : self.offsets[token_id + 1]]
+            ids[token] = None if token in ids else token_id
+        return ids
+
+    def find_ids(self, tokens: Iterable[bytes | None]) -> list[int] | None:
+        """Return the ids that stand for these bytes, token by token; None where one has no id, or several."""
+        ids = [self._ids.get(token) if token else None for token in tokens]
+        return None if None in ids else [token_id for token_id in ids if token_id is not None]
+
+    def ids_beginning(self, text: bytes) -> list[int]:
+        """Return the ids of tokens whose bytes, spaces and line ends before them aside, begin with `text`, ascending.
+
+        Raises ValueError for an empty text, which every token begins with.
+        """
+        if not text:
+            raise ValueError("Every token begins with nothing.")
+        ids: list[int] = []
+        at = self.data.find(text)
+        while at >= 0:
+            token = int(np.searchsorted(self.offsets, at, side="right")) - 1
+            first, end = int(self.offsets[token]), int(self.offsets[token + 1])
+            if at + len(text) <= end and not self.data[first:at].strip():
+                ids.append(token)
+            at = self.data.find(text, at + 1)
+        return sorted(set(ids))
 
     def draw(self, ids: Iterable[int]) -> list[str]:
         """Return one text for each token, in which everything can be seen.

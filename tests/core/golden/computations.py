@@ -22,10 +22,10 @@ def steady(n_cases: int, n_apart: int) -> OneComputation:
     return judge_steady(np.arange(n_cases) < n_apart)
 
 
-def far(n_cases: int) -> OneComputation:
-    """Two sides whose repeats show no noise and that lie 0.3 nats apart in so many cases."""
+def apart(n_cases: int, nats: float) -> OneComputation:
+    """Two sides whose repeats show no noise and that lie so far apart in so many cases."""
     zero = np.zeros(n_cases)
-    return judge_distances(np.full(n_cases, 0.09), (zero, zero), floor=FLOOR)
+    return judge_distances(np.full(n_cases, nats**2), (zero, zero), floor=FLOOR)
 
 
 def read_strays(
@@ -52,6 +52,9 @@ SITUATIONS: Situations = {
     "Pinned sides of which one case differs": lambda: read_computation(steady(200, 1)),
     "Pinned sides of one case": lambda: read_computation(steady(1, 1)),
     "Pinned sides without logprobs": lambda: read_computation(steady(0, 0)),
+    "Sides of two dtypes whose repeats are the same to the bit": lambda: read_computation(
+        apart(24, FLOOR / 2), is_one_bucket=False
+    ),
     "Noise alone": lambda: read_computation(compare(noise=(0.03, 0.03))),
     "Logits that are off everywhere, under one fingerprint": lambda: read_computation(
         compare(noise=(0.03, 0.03), shift=0.03)
@@ -59,9 +62,9 @@ SITUATIONS: Situations = {
     "Logits that are off everywhere, under two fingerprints": lambda: read_computation(
         compare(noise=(0.03, 0.03), shift=0.03), is_one_bucket=False
     ),
-    "Far apart, and repeats agree to the bit": lambda: read_computation(far(40)),
-    "Nine cases": lambda: read_computation(far(9)),
-    "One case": lambda: read_computation(far(1)),
+    "Far apart, and repeats agree to the bit": lambda: read_computation(apart(40, 0.3)),
+    "Nine cases": lambda: read_computation(apart(9, 0.3)),
+    "One case": lambda: read_computation(apart(1, 0.3)),
     "Six in a hundred responses were routed elsewhere": lambda: read_strays(
         tables(Stack(0.03), 5, np.random.default_rng(SEED), routed=0.06, n_cases=200), far_nats=FAR_FLOORS * FLOOR
     ),

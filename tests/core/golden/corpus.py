@@ -5,12 +5,15 @@ from pathlib import Path
 from tests.core.golden import (
     causes,
     computations,
+    experiments,
     noise_shares,
+    on_policy,
     outcomes,
     probes,
     releases,
     run_warnings,
     verdicts,
+    verifications,
 )
 from tests.core.golden.readers import Sentence, Situations
 
@@ -29,6 +32,9 @@ SUBJECTS: dict[str, Situations] = {
     "One computation, or two": computations.SITUATIONS,
     "How much is noise": noise_shares.SITUATIONS,
     "Probes": probes.SITUATIONS,
+    "Training on-policy": on_policy.SITUATIONS,
+    "Does an endpoint serve these weights?": verifications.SITUATIONS,
+    "Experiments of the lab": experiments.SITUATIONS,
     "Runs": run_warnings.SITUATIONS,
 }
 

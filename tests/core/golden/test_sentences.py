@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from evalboard.core.compare import CAUSES
-from evalboard.wording import cause, comparability, next_steps, noise_share, probe, run, verdict, warnings
+from evalboard.wording import cause, comparability, lab, next_steps, noise_share, probe, run, verdict, warnings
 from tests.core.golden.corpus import PAGE, read_all, render
 from tests.core.golden.readers import Sentence
 
@@ -41,6 +41,8 @@ def test_every_code_has_a_situation(corpus: Corpus) -> None:
         "noise share": noise_share.REASONS,
         "run warning": run.WARNINGS,
         "waiting": run.WAITING,
+        "experiment finding": lab.FINDINGS,
+        "left out": lab.REASONS,
         **{f"{kind} probe": [*states, "incomplete"] for kind, states in probe.SENTENCES.items()},
     }
     lacking = [f"{table} {code}" for table, codes in coded.items() for code in codes if (table, code) not in read]

@@ -9,10 +9,13 @@ const SHAPES = {
   rotation: { ink: "setup", width: 1.5, dash: "dash" },
   onset: { ink: "numeric", width: 1.5, dash: "dash" },
   flip: { ink: "text", width: 2, dash: "solid" },
+  "noise-line": { ink: "margin-ink", width: 1.5, dash: "dot" },
 };
 const ZONES = { noise: "margin-2" };
 /** Words in a plot stand in the ink of what they name. */
-const WORDS = { rotation: "setup", baseline: "text", expired: "text-2", onset: "numeric", flip: "text", title: "text-2" };
+const WORDS = { rotation: "setup", baseline: "text", expired: "text-2", onset: "numeric", flip: "text", title: "text-2", zone: "text-2", noise: "text-2", past: "text-2", "at-flip-baseline": "text", "at-flip-candidate": "text" };
+/** Words that stand among marks have a halo: the ground that they stand on. */
+const HALOS = { title: "page", zone: "margin-2", noise: "page", past: "page", "at-flip-baseline": "page", "at-flip-candidate": "page" };
 
 const CLEAR = "rgba(0,0,0,0)";
 const NARROW = 600; // pixels; a plot below it has room for short words only
@@ -95,6 +98,7 @@ export function inkedLayout(layout, ink, width = Infinity) {
       ...words,
       text: width < NARROW ? narrow ?? words.text : words.text,
       showarrow: false,
+      ...(words.name in HALOS ? { bgcolor: ink(HALOS[/** @type {"zone"} */ (words.name)]), borderpad: 1 } : {}),
       font: { size: 12, color: ink(WORDS[/** @type {"flip"} */ (words.name)] ?? "text-2") },
     })),
   };

@@ -1,21 +1,22 @@
 // @ts-check
-/** Keys of a page: `?` help, `/` search, and links that name a key of their own by `data-key`. */
+/** Keys of a page: `?` help, `/` and Ctrl-K the search, and links that name a key of their own by `data-key`. */
 
 /**
  * What a key does here, or null where it belongs to the browser or to a field.
  * @param {{key: string, ctrlKey?: boolean, metaKey?: boolean, altKey?: boolean}} event
  * @param {boolean} isTyping
- * @returns {"help" | "search" | "link" | null}
+ * @returns {"help" | "find" | "link" | null}
  */
 export function meaning(event, isTyping) {
+  if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !event.altKey) return "find";
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return null;
   if (event.key === "?") return "help";
-  if (event.key === "/") return "search";
+  if (event.key === "/") return "find";
   return /^[a-z[\]]$/.test(event.key) ? "link" : null;
 }
 
-/** @param {Document} page */
-export function mount(page) {
+/** @param {Document} page @param {() => void} openFind */
+export function mount(page, openFind) {
   const help = /** @type {HTMLDialogElement | null} */ (page.getElementById("help"));
   page.querySelector("[data-open-help]")?.addEventListener("click", () => help?.showModal());
   page.addEventListener("keydown", (event) => {
@@ -25,12 +26,9 @@ export function mount(page) {
     if (what === "help" && help) {
       event.preventDefault();
       help.showModal();
-    } else if (what === "search") {
-      const field = /** @type {HTMLInputElement | null} */ (page.querySelector("[data-search]"));
-      if (!field) return;
+    } else if (what === "find" && !help?.open) {
       event.preventDefault();
-      field.focus();
-      field.select();
+      openFind();
     } else if (what === "link") {
       /** @type {HTMLAnchorElement | null} */ (page.querySelector(`a[data-key="${event.key}"]`))?.click();
     }

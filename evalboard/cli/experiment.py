@@ -1,0 +1,190 @@
+"""`evalboard experiment`: plan what the lab lets go of, confirm what it costs, and read where variance comes from."""
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evalboard.cli.arguments import parse_id
+from evalboard.cli.errors import FAILED
+from evalboard.cli.wait import GiveUpAfter, follow_to_end
+from evalboard.client.access import connect
+from evalboard.client.waiting import GIVE_UP_SECONDS, experiment_progress
+
+if TYPE_CHECKING:
+    from evalboard.client.answers import Answer
+    from evalboard.client.rest import RestClient
+    from evalboard.contract.lab import Experiment
+
+app = typer.Typer(help="Experiments of the lab.", no_args_is_help=True)
+FORMS = ("text", "markdown", "csv")
+
+Form = Annotated[str, typer.Option("--format", metavar="text|markdown|csv", help="How the result is printed.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the experiment as JSON.")]
+Budget = Annotated[
+    float | None,
+    typer.Option(
+        metavar="MINUTES", help="Of engines; nothing is begun once they are spent. Default: 1.5 times the estimate."
+    ),
+]
+
+
+@app.callback()
+def experiment() -> None:
+    """Experiments of the lab."""
+
+
+@app.command()
+def variance(
+    suite: Annotated[str, typer.Argument(metavar="SUITE", help="The suite's slug.")],
+    endpoint: Annotated[str, typer.Option(help="The endpoint's slug; of a gateway its bypass is what is pinned.")],
+    profile: Annotated[str, typer.Option(help="What all else is pinned by; it decodes cases alone.")] = "pinned",
+    runs: Annotated[int, typer.Option(min=5, max=100, help="Passes over the suite in each condition.")] = 20,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SOURCE", help="One to let go of, such as batch; several times. Default: all that can be."
+        ),
+    ] = None,
+    temperature: Annotated[
+        float | None, typer.Option(help="At which the sampler is let go; default: as the suite was last drawn.")
+    ] = None,
+    budget: Budget = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Confirm the plan without being asked.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it has ended, and print what was found.")] = False,
+    form: Form = "text",
+    give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
+    as_json: AsJson = False,
+) -> None:
+    """Measure where a score's variance comes from: everything pinned, and one thing let go at a time."""
+    _check_form(form)
+    body: dict[str, Any] = {"kind": "variance", "suite": suite, "endpoint": endpoint, "profile": profile, "runs": runs}
+    optional = {"sources": source, "temperature": temperature, "budget_minutes": budget}
+    body |= {name: value for name, value in optional.items() if value}
+    is_asked = sys.stdin.isatty()
+    if wait and not (yes or is_asked):
+        raise typer.BadParameter("Nobody is there to confirm the plan; add --yes.", param_hint="--wait")
+    with connect() as client:
+        planned = client.create_experiment(body).value
+        typer.echo(render_plan(planned), err=True)
+        if not (yes or (is_asked and typer.confirm(f"Start experiment {planned.id}?", err=True))):
+            typer.echo(f"Nothing is started. Confirm the plan with: evalboard experiment start {planned.id}", err=True)
+            raise typer.Exit(0)
+        answer = client.start_experiment(planned.id, {})
+        if wait:
+            answer = _follow(client, planned.id, give_up_after=give_up_after)
+        _print(answer, form, as_json=as_json)
+    raise typer.Exit(_exit_code(answer.value) if wait else 0)
+
+
+@app.command()
+def show(
+    experiment: Annotated[str, typer.Argument(metavar="ID", help="The experiment's id.")],
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it has ended.")] = False,
+    form: Form = "text",
+    give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
+    as_json: AsJson = False,
+) -> None:
+    """Come back to an experiment: its sentence and its table, as far as they are."""
+    _check_form(form)
+    parse_id(experiment, "ID")
+    with connect() as client:
+        answer = _follow(client, experiment, give_up_after=give_up_after) if wait else client.experiment(experiment)
+        _print(answer, form, as_json=as_json)
+    raise typer.Exit(_exit_code(answer.value) if wait else 0)
+
+
+@app.command()
+def start(
+    experiment: Annotated[str, typer.Argument(metavar="ID", help="The experiment's id.")],
+    budget: Budget = None,
+    as_json: AsJson = False,
+) -> None:
+    """Confirm a plan that was made before: its runs begin."""
+    parse_id(experiment, "ID")
+    with connect() as client:
+        _print(client.start_experiment(experiment, _budget(budget)), as_json=as_json)
+
+
+@app.command()
+def cancel(
+    experiment: Annotated[str, typer.Argument(metavar="ID", help="The experiment's id.")], as_json: AsJson = False
+) -> None:
+    """Stop an experiment, with the run that it is at; what has ended stays."""
+    parse_id(experiment, "ID")
+    with connect() as client:
+        _print(client.cancel_experiment(experiment), as_json=as_json)
+
+
+@app.command()
+def resume(
+    experiment: Annotated[str, typer.Argument(metavar="ID", help="The experiment's id.")],
+    budget: Budget = None,
+    as_json: AsJson = False,
+) -> None:
+    """Go on with what an experiment left out when it was stopped, cancelled or failed."""
+    parse_id(experiment, "ID")
+    with connect() as client:
+        _print(client.resume_experiment(experiment, _budget(budget)), as_json=as_json)
+
+
+def render_plan(experiment: "Experiment") -> str:
+    """Return what will be run, an arm a line, what it costs, and what is not measured here."""
+    from evalboard.wording.lab import describe_arm, describe_cost
+
+    arms = [(describe_arm(arm.source, arm.name), describe_cost(arm.cost)) for arm in experiment.arms]
+    arms.append(("all", f"{describe_cost(experiment.cost)}; {experiment.budget_minutes:g} min are allowed"))
+    width = max(len(name) for name, _ in arms)
+    lines = [f"Experiment {experiment.id}, {experiment.suite.slug} on {experiment.endpoint}: {experiment.url}"]
+    lines += [f"  {name:<{width}}  {cost}" for name, cost in arms]
+    lines += [f"  not measured: {each.label}: {each.reason}" for each in experiment.not_measured]
+    return "\n".join(lines)
+
+
+def _budget(minutes: float | None) -> dict[str, float]:
+    return {} if minutes is None else {"budget_minutes": minutes}
+
+
+def _follow(client: "RestClient", experiment_id: str, *, give_up_after: float) -> "Answer[Experiment]":
+    return follow_to_end(
+        lambda: client.experiment(experiment_id),
+        experiment_progress,
+        sentence=f"Experiment {experiment_id} goes on.",
+        come_back=f"evalboard experiment show {experiment_id} --wait",
+        give_up_after=give_up_after,
+    )
+
+
+def _print(answer: "Answer[Experiment]", form: str = "text", *, as_json: bool) -> None:
+    # Here, as no other command waits for them.
+    from evalboard.core import table
+    from evalboard.wording.lab_report import render_report
+    from evalboard.wording.lab_table import NAMES, render_table, table_rows
+
+    experiment = answer.value
+    if as_json:
+        typer.echo(json.dumps(answer.json, ensure_ascii=False))
+        return
+    match form:
+        case "markdown":
+            typer.echo(render_report(experiment), nl=False)
+        case "csv":
+            typer.echo(b"".join(table.write("csv", NAMES, table_rows(experiment))).decode(), nl=False)
+        case _:
+            typer.echo(_line(experiment))
+            for line in render_table(experiment):
+                typer.echo(line)
+
+
+def _line(experiment: "Experiment") -> str:
+    return f"Experiment {experiment.id} is {experiment.status}. {experiment.sentence} {experiment.url}"
+
+
+def _exit_code(experiment: "Experiment") -> int:
+    return 0 if experiment.status == "finished" else FAILED
+
+
+def _check_form(form: str) -> None:
+    if form not in FORMS:
+        raise typer.BadParameter(f"Must be one of {', '.join(FORMS)}.", param_hint="--format")

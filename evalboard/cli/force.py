@@ -1,0 +1,58 @@
+"""`evalboard force`: score the answers of a run on another stack, and say how far it is."""
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evalboard.cli.arguments import parse_id, parse_number, split
+from evalboard.cli.errors import FAILED
+from evalboard.cli.wait import GiveUpAfter, follow_to_end
+from evalboard.client.access import connect
+from evalboard.client.waiting import GIVE_UP_SECONDS, forced_progress
+
+if TYPE_CHECKING:
+    from evalboard.contract.forced import ForcedScoring
+
+
+def force(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The run's id.")] = "",
+    on: Annotated[str, typer.Option("--on", metavar="ENDPOINT", help="Whose engine scores the answers.")] = "",
+    profile: Annotated[str, typer.Option(help="The profile that it is started by, in place of the run's.")] = "",
+    as_run: Annotated[str, typer.Option("--as", metavar="RUN", help="On the stack of this run, without --on.")] = "",
+    cases: Annotated[str, typer.Option(metavar="ID,ID", help="Answers of these cases alone.")] = "",
+    repeats: Annotated[str, typer.Option(metavar="1,2", help="Answers of these repeats alone.")] = "",
+    show: Annotated[str, typer.Option(metavar="ID", help="Come back to a scoring that was asked for before.")] = "",
+    give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the scoring as JSON when it has ended.")] = False,
+) -> None:
+    """Give the tokens of a run's answers to another stack, and say how likely it holds them."""
+    body: dict[str, Any] = {}
+    if show:
+        if run or on or as_run:
+            raise typer.BadParameter("It names the scoring by itself, without RUN, --on and --as.", param_hint="--show")
+        parse_id(show, "--show")
+    else:
+        parse_id(run, "RUN")
+        if bool(on) == bool(as_run):
+            raise typer.BadParameter("Give either --on or --as.", param_hint="--on")
+        body |= {"endpoint": on} if on else {"as_run": parse_id(as_run, "--as")}
+        body |= {"profile": profile} if profile else {}
+        body |= {"cases": split(cases)} if cases else {}
+        body |= {"repeats": [parse_number(part, "--repeats") for part in split(repeats)]} if repeats else {}
+    with connect() as client:
+        forced_id = show or client.create_forced(run, body).value.id
+        answer = follow_to_end(
+            lambda: client.forced(forced_id),
+            forced_progress,
+            sentence=f"Forced scoring {forced_id} goes on.",
+            come_back=f"evalboard force --show {forced_id}",
+            give_up_after=give_up_after,
+        )
+    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render(answer.value))
+    raise typer.Exit(0 if answer.value.status == "finished" else FAILED)
+
+
+def _render(scoring: "ForcedScoring") -> str:
+    title = f"Forced scoring {scoring.id} of run {scoring.run} on {scoring.endpoint}: {scoring.status}. {scoring.url}"
+    return "\n".join([title, *(scoring.reading or [" ".join((scoring.error or "").split())])])

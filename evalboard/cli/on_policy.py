@@ -1,0 +1,127 @@
+"""`evalboard on-policy`: hold a sampler's logprobs against the trainer's, and fail where they part."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from evalboard.cli.arguments import parse_id
+from evalboard.cli.errors import FAILED, INCONCLUSIVE, NO_SHIP
+from evalboard.cli.wait import GiveUpAfter, follow_to_end
+from evalboard.client.access import connect
+from evalboard.client.errors import WrongUse
+from evalboard.client.waiting import GIVE_UP_SECONDS, forced_progress
+from evalboard.core.errors import InvalidInput
+from evalboard.wording.on_policy import describe_figures, describe_on_policy, describe_worst, note_on_sampling
+
+if TYPE_CHECKING:
+    from evalboard.core.forced import Rollout
+    from evalboard.wording.on_policy import Figures
+
+CODES = {"bit_identical": 0, "on_policy": 0, "off_policy": NO_SHIP, "too_few_tokens": INCONCLUSIVE}
+N_SHOWN = 5  # of the worst positions
+
+
+def on_policy(
+    rollouts: Annotated[
+        str, typer.Argument(metavar="ROLLOUTS|RUN", help="Rollouts with the sampler's logprobs, JSONL; or a run's id.")
+    ],
+    trainer: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The trainer's logprobs of the same tokens, where ROLLOUTS has none; JSONL."),
+    ] = None,
+    on: Annotated[
+        str, typer.Option("--on", metavar="ENDPOINT", help="Of a run: whose engine takes the trainer's place.")
+    ] = "",
+    profile: Annotated[
+        str, typer.Option(help="With --on: the profile that it is started by, in place of the run's.")
+    ] = "",
+    max_kl: Annotated[float, typer.Option(min=0, help="The KL that may be, in nats a token.")] = 0.001,
+    clip: Annotated[float, typer.Option(min=0, max=1, help="Of rollouts: the clip range of the ratio around 1.")] = 0.2,
+    give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the check as JSON.")] = False,
+) -> None:
+    """Find out whether training is on-policy: how far a sampler's logprobs lie from the trainer's."""
+    if on:
+        if trainer is not None:
+            raise typer.BadParameter("A run is scored by --on, rollouts are held against --trainer.", param_hint="--on")
+        _check_run(parse_id(rollouts, "RUN"), on, profile, max_kl, give_up_after=give_up_after, as_json=as_json)
+    if profile:
+        raise typer.BadParameter("It needs --on.", param_hint="--profile")
+    _check_files(Path(rollouts), trainer, max_kl, clip, as_json=as_json)
+
+
+def _check_files(rollouts: Path, trainer: Path | None, max_kl: float, clip: float, *, as_json: bool) -> NoReturn:
+    """Judge two files, or one that has both sides; no server takes part."""
+    # Here, as it brings numpy, which no other command waits for.
+    from evalboard.core.forced import check_on_policy, join_trainer
+
+    try:
+        sampled = _read(rollouts, "ROLLOUTS")
+        if trainer is not None:
+            sampled = join_trainer(sampled, _read(trainer, "--trainer"), field="--trainer")
+        elif all(each.trainer is None for each in sampled):
+            raise WrongUse("ROLLOUTS has no logprobs of a trainer: give them with --trainer FILE.")
+        check = check_on_policy(sampled, max_kl=max_kl, clip_range=clip)
+    except InvalidInput as problem:
+        name, what = next(iter(problem.fields.items()), ("", problem.detail))
+        raise WrongUse(f"{name}: {what}" if name else what) from problem
+    worst = [
+        describe_worst(f"response {each.response + 1}", each.position, each.log_ratio) for each in check.worst[:N_SHOWN]
+    ]
+    _conclude(check.state, check.figures, max_kl, worst, as_json=asdict(check) if as_json else None)
+
+
+def _check_run(run: str, on: str, profile: str, max_kl: float, *, give_up_after: float, as_json: bool) -> NoReturn:
+    """Have a run's answers scored on an engine in the trainer's place, and judge that."""
+    from evalboard.core.forced import judge_kl
+
+    with connect() as client:
+        sampled = client.run(run).value.sampled
+        body = {"endpoint": on, **({"profile": profile} if profile else {})}
+        forced_id = client.create_forced(run, body).value.id
+        answer = follow_to_end(
+            lambda: client.forced(forced_id),
+            forced_progress,
+            sentence=f"Forced scoring {forced_id} goes on.",
+            come_back=f"evalboard force --show {forced_id}",
+            give_up_after=give_up_after,
+        )
+    figures = answer.value.figures
+    if answer.value.status != "finished" or figures is None:
+        typer.echo(f"Forced scoring {forced_id}: {answer.value.status}. {' '.join((answer.value.error or '').split())}")
+        raise typer.Exit(FAILED)
+    state = judge_kl(figures.kl_k3, is_identical=figures.is_identical, max_kl=max_kl)
+    token = figures.worst
+    worst = [] if token is None else [describe_worst(f"answer {token.answer}", token.position, token.log_ratio)]
+    note = note_on_sampling(None if sampled is None else sampled.temperature)
+    lines = [("note", note)] if note else []
+    lines += [("see", f"{answer.value.url}, forced scoring {forced_id}")]
+    plain = {"state": state, "max_kl": max_kl, "forced": answer.json} if as_json else None
+    _conclude(state, figures, max_kl, [*worst, *lines], as_json=plain)
+
+
+def _conclude(
+    state: str, figures: "Figures", max_kl: float, lines: Iterable[tuple[str, str]], *, as_json: dict[str, Any] | None
+) -> NoReturn:
+    """Print the state in a sentence and a line for each number, or JSON, and exit with its code."""
+    if as_json is not None:
+        typer.echo(json.dumps(as_json, ensure_ascii=False))
+    else:
+        typer.echo(describe_on_policy(state, figures, max_kl))
+        for name, value in (*describe_figures(figures), *lines):
+            typer.echo(f"  {name}: {value}")
+    raise typer.Exit(CODES[state])
+
+
+def _read(path: Path, field: str) -> "tuple[Rollout, ...]":
+    from evalboard.core.forced import parse_rollouts
+
+    try:
+        with path.open(encoding="utf-8") as lines:
+            return parse_rollouts(lines, field=field)
+    except (OSError, UnicodeDecodeError) as problem:
+        raise WrongUse(f"{path} cannot be read: {problem}.") from problem

@@ -1,0 +1,98 @@
+"""`evalboard verify`: find out whether an endpoint serves the weights of a reference, and fail where it does not."""
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evalboard.cli.arguments import parse_id
+from evalboard.cli.errors import FAILED, INCONCLUSIVE, NO_SHIP
+from evalboard.cli.wait import GiveUpAfter, follow_to_end
+from evalboard.client.access import connect
+from evalboard.client.waiting import GIVE_UP_SECONDS, forced_progress
+from evalboard.wording.verification import describe_numbers
+
+if TYPE_CHECKING:
+    from evalboard.client.rest import RestClient
+    from evalboard.contract.forced import ForcedCost, ForcedScoring
+    from evalboard.contract.verification import Verification
+
+CODES = {"same_stack": 0, "same_model_other_numerics": 0, "other_model": NO_SHIP, "too_few_tokens": INCONCLUSIVE}
+
+
+def verify(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run of the endpoint in question.")],
+    on: Annotated[str, typer.Option("--on", metavar="ENDPOINT", help="The reference, whose engine scores them all.")],
+    control: Annotated[str, typer.Option(metavar="RUN", help="A run of the reference itself.")],
+    numerics: Annotated[str, typer.Option(metavar="RUN", help="A run of the same weights in a second dtype.")],
+    planted: Annotated[str, typer.Option(metavar="RUN", help="A run of weights that were changed a little.")] = "",
+    profile: Annotated[
+        str, typer.Option(help="The profile that the engine is started by, in place of the control's.")
+    ] = "",
+    again: Annotated[bool, typer.Option("--again", help="Score all answers anew, whatever was scored before.")] = False,
+    give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the verification as JSON.")] = False,
+) -> None:
+    """Find out whether an endpoint serves the weights of a reference, beside answers of known origin."""
+    known = {"--control": control, "--numerics": numerics, **({"--planted": planted} if planted else {})}
+    run_ids = {option: parse_id(text, option) for option, text in {"RUN": run, **known}.items()}
+    if len(set(run_ids.values())) < len(run_ids):
+        raise typer.BadParameter("Each of them is a run of its own.", param_hint="RUN")
+    with connect() as client:
+        profile = profile or client.run(control).value.profile
+        forced_ids = {name: _score(client, each, on, profile, is_new=again) for name, each in run_ids.items()}
+        options = [word for option, text in known.items() for word in (option, text)]
+        come_back = shlex.join(["evalboard", "verify", run, "--on", on, *options, "--profile", profile])
+        for forced_id in forced_ids.values():
+            _follow(client, forced_id, come_back, give_up_after)
+        others = {option.removeprefix("--"): forced_ids[option] for option in known}
+        answer = client.verification(forced_ids["RUN"], others)
+    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render(answer.value))
+    raise typer.Exit(CODES[answer.value.state])
+
+
+def _score(client: "RestClient", run: str, on: str, profile: str, *, is_new: bool) -> str:
+    """Return the id of the newest forced scoring of all that a run has to score, asking for one where there is none."""
+    if not is_new:
+        cost, name = client.forced_cost(run).value, _newest(client, profile)
+        for answer in client.forced_of_run(run):
+            if _is_of_all(answer.value, cost) and (answer.value.endpoint, answer.value.profile) == (on, name):
+                return answer.value.id
+    return client.create_forced(run, {"endpoint": on, "profile": profile}).value.id
+
+
+def _newest(client: "RestClient", profile: str) -> str:
+    """Return what the newest version of a profile is called, as a scoring has it."""
+    # Here, as it brings pydantic, which no help waits for.
+    from evalboard.contract.parts import name_version
+
+    versions = {each.value.slug: each.value.version for each in client.profiles()}
+    return name_version(profile, versions.get(profile, 1))
+
+
+def _is_of_all(scoring: "ForcedScoring", cost: "ForcedCost") -> bool:
+    """Whether it is of every answer that the run has by now, and will come to an end or has done so."""
+    is_whole = scoring.n_cases is None and scoring.model is None
+    same_size = (scoring.n_answers, scoring.n_tokens) == (cost.n_answers, cost.n_tokens)
+    return is_whole and same_size and scoring.status != "failed"
+
+
+def _follow(client: "RestClient", forced_id: str, come_back: str, give_up_after: float) -> None:
+    """Wait for a scoring; exits where nothing of it could be scored."""
+    scoring = follow_to_end(
+        lambda: client.forced(forced_id),
+        forced_progress,
+        sentence="The forced scorings go on.",
+        come_back=come_back,
+        give_up_after=give_up_after,
+    ).value
+    if scoring.status != "finished":
+        typer.echo(f"Forced scoring {forced_id}: {scoring.status}. {' '.join((scoring.error or '').split())}")
+        raise typer.Exit(FAILED)
+
+
+def _render(verification: "Verification") -> str:
+    numbers = [f"  {name}: {value}" for name, value in describe_numbers(verification)]
+    warnings = [f"  warning: {warning.text}" for warning in verification.warnings]
+    return "\n".join([verification.sentence, *numbers, *warnings, f"  see: {verification.url}"])

@@ -1,0 +1,47 @@
+"""Two answers around the place where they part, cut to a line each: for lists of cases that changed."""
+
+from evalboard.contract.base import Contract, Count
+from evalboard.contract.comparison import CaseOutcome, ComparedCase
+
+
+class AnswerExcerpt(Contract):
+    """A window of an answer. before, after: its text on either side, with ⏎ for a line's end; `before` is the same of
+    both answers. token: what stands where they part, drawn as tokens are; "" where they do not part.
+    """
+
+    before: str
+    is_cut: bool  # whether more stands before
+    token: str
+    after: str
+
+
+class PairExcerpt(Contract):
+    """Both answers of a pair. reason: what the candidate's scorer said of it, "" where it said nothing."""
+
+    baseline: AnswerExcerpt
+    candidate: AnswerExcerpt
+    reason: str
+
+
+class TellingPair(Contract):
+    """The pair that stands for a case: of those with the gravest consequence one that parts as most of them do.
+
+    n_alike: pairs of the case that part at the same tokens, of n_pairs that differ.
+    """
+
+    pair: ComparedCase
+    n_alike: Count
+    n_pairs: Count
+
+
+class ShownCase(Contract):
+    """A case that changed; `outcome.pair` is the one that stands for it, null where no pair differs.
+
+    n_alike: pairs of the case that part at the same tokens, of n_pairs that differ. excerpt: null where an answer never
+    came.
+    """
+
+    outcome: CaseOutcome
+    n_alike: Count
+    n_pairs: Count
+    excerpt: PairExcerpt | None

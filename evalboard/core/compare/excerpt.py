@@ -1,0 +1,54 @@
+"""Cut a window out of an answer, around the token or the character where it parts from another."""
+
+from dataclasses import dataclass
+
+from evalboard.core.trace import END, Trace, Vocabulary
+
+BEFORE = 30  # characters: so much of what both answers say
+AFTER = 120  # more than a line has room for; the page fades it out
+TOKENS_AROUND = 60  # tokens that are read to either side; a window of single bytes is cut shorter
+WORD = 16  # characters outlined where there are texts and no tokens
+
+LINE_END = "⏎"
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """before, after: text with ⏎ for a line's end. token: as Vocabulary.draw draws it; "" where nothing parts."""
+
+    before: str
+    is_cut: bool
+    token: str
+    after: str
+
+
+def cut_tokens(trace: Trace, words: Vocabulary, at: int) -> Excerpt:
+    """Cut around the token at a position; a position past the last one is the answer's end."""
+    first, last = max(at - TOKENS_AROUND, 0), at + 1 + TOKENS_AROUND
+    before = _join(trace, words, range(first, min(at, len(trace))))
+    token = words.draw([int(trace.token_ids[at])])[0] if at < len(trace) else END
+    after = _join(trace, words, range(at + 1, min(last, len(trace))))
+    return Excerpt(_line(before[-BEFORE:]), first > 0 or len(before) > BEFORE, token, _line(after[:AFTER]))
+
+
+def cut_text(text: str, at: int | None) -> Excerpt:
+    """Cut around the word that starts at a character; None: nothing parts, and the end of the text is shown."""
+    if at is None:
+        return Excerpt(_line(text[-AFTER:]), len(text) > AFTER, "", "")
+    before, rest = text[max(at - BEFORE, 0) : at], text[at:]
+    n = 1 + next((place for place, char in enumerate(rest[1:WORD]) if not char.isalnum()), min(len(rest), WORD) - 1)
+    if rest and not (rest[0].isalnum() or rest[0] == " "):
+        n = 1  # a quote or a bracket by itself
+    token = _line(rest[:n]).replace(" ", "·") if rest else END
+    return Excerpt(_line(before), at > BEFORE, token, _line(rest[n : n + AFTER]))
+
+
+def _join(trace: Trace, words: Vocabulary, places: range) -> str:
+    """Return the text of tokens in a row; half a character at either end is left out."""
+    ids = trace.token_ids[places.start : places.stop].tolist()
+    parts = [END.encode() if token in words.end_ids else words.token_bytes(token) or b"" for token in ids]
+    return b"".join(parts).decode("utf-8", "replace").strip("\ufffd")
+
+
+def _line(text: str) -> str:
+    return text.replace("\r\n", LINE_END).replace("\n", LINE_END).replace("\t", " ")

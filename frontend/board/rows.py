@@ -1,0 +1,187 @@
+"""The rows of the board: releases with their ruler and one act, and what needs somebody with one link each."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from evalboard.contract.baseline import Baseline
+from evalboard.contract.run import RunRow
+from evalboard.wording.numbers import counted
+from frontend.board.words import describe_release
+from frontend.compare.pair_address import comparison_url
+from frontend.endpoints.words import describe_desertion
+from frontend.release import ruler
+from frontend.shell.findings import Finding
+from runs.access import RUN, SIGN
+from runs.board import Board
+from runs.release import WaitingRelease
+from runs.work import PoolRow
+
+REASONS_OF_RUN = {
+    "failed": "failed",
+    "incomplete": "lacks {n_missing:,} of {n_total:,} responses",
+    "two_computations": "was answered by two computations",
+    "unsteady": "has repeats that are not the same to the bit",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """A button; `cost` stands beside its words."""
+
+    label: str
+    url: str
+    cost: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseLine:
+    """A release that waits; the ruler is None where nothing may be compared."""
+
+    of: WaitingRelease
+    ruler: ruler.RowRuler | None
+    clause: Finding
+    act: Act
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Something that somebody must look after. kind: in a word or two; since: None where that is not one moment."""
+
+    glyph: str
+    kind: str
+    what: str
+    link: str
+    url: str
+    since: datetime | None = None
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkLine:
+    """A run under way. waits_for: why nothing of it has come yet, "" where something has."""
+
+    run: RunRow
+    waits_for: str
+
+    @property
+    def share(self) -> float:
+        return self.run.progress.n_done / max(self.run.progress.n_total, 1)
+
+    @property
+    def n_left(self) -> int:
+        return self.run.progress.n_total - self.run.progress.n_done
+
+
+def release_lines(board: Board, scopes: frozenset[str]) -> tuple[ReleaseLine, ...]:
+    """Return the releases that wait, on one scale of changes."""
+    rows = [each.row for each in board.waiting]
+    scale = ruler.rows_scale((row.difference, row.interval, row.tolerance_points) for row in rows)
+    return tuple(
+        ReleaseLine(
+            each,
+            None
+            if each.row.verdict in ("not_comparable", None)
+            else ruler.row_ruler(each.row.difference, each.row.interval, each.row.tolerance_points, scale),
+            describe_release(each),
+            _act(each, scopes),
+        )
+        for each in board.waiting
+    )
+
+
+def _act(each: WaitingRelease, scopes: frozenset[str]) -> Act:
+    """Return the one thing that helps and that this person may do; to open the release where there is none."""
+    row = each.row
+    if row.verdict == "no_ship" and each.n_broken:
+        runs = int(row.baseline.run), int(row.candidate.run)
+        filters = {"outcome": "broken"} | ({} if each.look is None else {"look": str(each.look)})
+        return Act(f"See the {each.n_broken:,}", f"{comparison_url(*runs, filters=filters)}#cases")
+    if row.verdict == "inconclusive" and each.n_more and each.step == "settle" and RUN in scopes:
+        cost = counted(2 * each.n_more * each.n_cases, "response")
+        return Act(f"Run {each.n_more} more", reverse("release_settle", args=[row.id]), cost)
+    side = {"rebaseline": "baseline", "draw_again": "baseline", "pin_batch": "candidate"}.get(each.step)
+    if row.verdict == "not_comparable" and side is not None and RUN in scopes:
+        query = urlencode({"gate": each.headline_gate, "side": side})
+        return Act(f"Run the {side} again", f"{reverse('release_rerun', args=[row.id])}?{query}")
+    if row.verdict == "ship" and SIGN in scopes:
+        return Act("Sign off…", f"{row.url}#sign")
+    return Act("Open", row.url)
+
+
+def needs(board: Board) -> tuple[Need, ...]:
+    """Return what needs somebody, in the order in which it stands in the way of releases."""
+    return tuple(_needs(board))
+
+
+def _needs(board: Board) -> Iterator[Need]:
+    yield from map(_expired, board.expired_baselines)
+    for pool in board.deserted_pools:
+        yield _deserted(pool)
+    for run in board.attention:
+        yield _run(run)
+    for probe in board.probes:
+        sentence = probe.finding.sentence if probe.finding else "it failed."
+        what = f"{probe.kind} of {probe.endpoint}, {probe.profile_name}: {sentence}"
+        yield Need("warning", "Probe", what, f"Probe {probe.id}", reverse("probe", args=[probe.id]), probe.finished_at)
+    for schedule in board.failing_schedules:
+        problem = schedule.starts[0].problem if schedule.starts else ""
+        what = f"{schedule.slug}: {schedule.n_failures} starts in a row were refused. {problem or ''}".strip()
+        yield Need("warning", "Schedule refused", what, "Schedule", schedule.url)
+    workers = reverse("workers")
+    for worker in board.silent_workers:
+        what = f"{worker.name} of pool {worker.pool}. What it held goes to others when its lease ends."
+        yield Need("silent", "Worker silent", what, "Worker", f"{workers}#worker-{worker.id}", worker.seen_at)
+    for worker in board.resting_workers:
+        what = f"{worker.name} of pool {worker.pool}, until {worker.rests_until:%H:%M} UTC. {worker.note}"
+        yield Need("resting", "Worker rests", what, "Worker", f"{workers}#worker-{worker.id}")
+
+
+def _expired(row: Baseline) -> Need:
+    expired = row.expired
+    turned = f", as {expired.before.digest[:4]} became {expired.after.digest[:4]}" if expired else ""
+    what = f"{row.suite} on {row.line}, {row.profile}: run {row.run.id}, {_score(row.run)}{turned}."
+    query = urlencode({"suite": row.suite, "endpoint": row.run.endpoint, "profile": row.profile})
+    at = expired.at if expired else None
+    return Need("rotation", "Baseline expired", what, "Run it again", f"{reverse('run_new')}?{query}", at)
+
+
+def _score(run: RunRow) -> str:
+    known = [value for value in run.drawn_points if value is not None]
+    return f"{sum(known) / len(known):.1f}" if known and run.n_buckets == 1 else "without a score"
+
+
+def _deserted(pool: PoolRow) -> Need:
+    words = describe_desertion(pool)
+    return Need(
+        "warning", "No worker", f"{words.claim} {words.rest}", "Workers", reverse("workers"),
+        command=f"evalboard worker --pool {pool.name}",
+    )  # fmt: skip
+
+
+def _run(run: RunRow) -> Need:
+    codes = [run.status, *(warning.code for warning in run.warnings)]
+    reasons = [REASONS_OF_RUN[code] for code in codes if code in REASONS_OF_RUN]
+    if run.pins.held is False:
+        reasons.append("broke a pin")
+    n_total = run.progress.n_total
+    text = " and ".join(dict.fromkeys(reasons)).format(n_missing=n_total - run.progress.n_done, n_total=n_total)
+    what = f"{run.suite.slug} on {run.endpoint}, {run.profile_name}: {text}."
+    return Need("error" if run.status == "failed" else "warning", "Run", what, f"Run {run.id}", run.url, run.ran_at)
+
+
+def work_lines(board: Board) -> tuple[WorkLine, ...]:
+    """Return the runs under way, and of those without a response yet what they wait for."""
+    deserted = {run_id: pool.name for pool in board.deserted_pools for run_id in pool.waiting_run_ids}
+    return tuple(WorkLine(run, _waits_for(run, deserted.get(int(run.id)))) for run in board.in_progress)
+
+
+def _waits_for(run: RunRow, deserted_pool: str | None) -> str:
+    if deserted_pool is not None:
+        return f"no worker in pool {deserted_pool}"
+    if run.progress.n_done:
+        return ""
+    return "an engine starts" if run.status == "running" else "waits in the queue"

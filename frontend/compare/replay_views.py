@@ -1,0 +1,81 @@
+"""Decode a response of a pair again from its page: the last replay's finding, and a form for another."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from evalboard.contract.pair import TracePair
+from evalboard.core.errors import EvalboardError, NotFound
+from frontend.compare import pair_address
+from frontend.shell.forms import PlainForm
+from runs.access import RUN, requires
+from runs.replays import create_replay, newest_replay
+
+USUAL_SIZES = "1, 2, 4, 8, 16"
+
+
+class ReplayForm(PlainForm):
+    case = forms.CharField(widget=forms.HiddenInput)
+    run = forms.IntegerField(widget=forms.HiddenInput)
+    batch_sizes = forms.CharField(
+        initial=USUAL_SIZES, label="Batch sizes", help_text="The case alone and among others of its suite."
+    )
+
+    def clean_batch_sizes(self) -> list[int]:
+        parts = self.cleaned_data["batch_sizes"].replace(",", " ").split()
+        if not parts or not all(part.isascii() and part.isdigit() and len(part) < 5 for part in parts):
+            raise forms.ValidationError("Batch sizes are whole numbers, such as 1, 2, 4.")
+        return [int(part) for part in parts]
+
+
+def describe_last(pair: TracePair, run: str | None) -> dict[str, Any]:
+    """Return what the page says of the newest replay of the side that can be decoded again; nothing of two logs.
+
+    A running one is told by how many of its variants are done, so that loading the page again shows how far it is.
+    """
+    if run is None:
+        return {}
+    replay = newest_replay(int(run), pair.case)
+    took = None
+    if replay is not None and replay.finished_at is not None:
+        took = (replay.finished_at - replay.created_at).total_seconds()
+    form = ReplayForm(initial={"case": pair.case, "run": run, "batch_sizes": USUAL_SIZES})
+    return {"replay": replay, "replay_took": took, "replay_form": form}
+
+
+@requires(RUN)
+@require_POST
+def replay(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse:
+    repeats = pair_address.parse_repeats(request) or (1, 1)
+    form = ReplayForm(request.POST)
+    if not form.is_valid() or form.cleaned_data["run"] not in (baseline, candidate):
+        problems = [str(problem) for each in form.errors.values() for problem in each]
+        messages.error(request, " ".join(problems) or "That run is no side of this pair.")
+        case = request.POST.get("case", "")
+        return redirect(_page(baseline, candidate, case, repeats) if case else f"/compare/{baseline}/{candidate}/")
+    sent: Mapping[str, Any] = form.cleaned_data
+    repeat = repeats[1] if sent["run"] == candidate else repeats[0]
+    try:
+        made = create_replay(
+            run_id=sent["run"],
+            case_id=sent["case"],
+            repeat=repeat,
+            batch_sizes=sent["batch_sizes"],
+            user=request.user,
+        )
+    except NotFound:
+        raise
+    except EvalboardError as problem:
+        messages.error(request, " ".join((problem.detail, *problem.fields.values())))
+    else:
+        messages.success(request, f"Replay {made.pk} is queued; load this page again to see how far it is.")
+    return redirect(_page(baseline, candidate, sent["case"], repeats))
+
+
+def _page(baseline: int, candidate: int, case: str, repeats: tuple[int, int]) -> str:
+    return pair_address.pair_url(baseline, candidate, case, repeats=repeats)

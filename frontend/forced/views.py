@@ -1,0 +1,104 @@
+"""Forced scorings: asked for of a run or of both sides of a comparison, and each by itself."""
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from evalboard.contract.forced import ForcedAnswer, ForcedScoring
+from evalboard.core.errors import EvalboardError, NotFound
+from frontend.forced import words
+from frontend.shell import addresses
+from frontend.shell.findings import Finding
+from runs.access import READ, RUN, requires
+from runs.catalogue import read as catalogue
+from runs.forced import create_forced, create_forced_pair
+from runs.forced import read as selector
+from runs.run import run_report
+
+SHOWN = 25  # scorings of a run, and answers of a scoring
+PARTS = {"progress": "forced/_live.html"}
+
+
+@requires(READ, post=RUN)
+@require_http_methods(["GET", "HEAD", "POST"])
+def run_scorings(request: HttpRequest, run_id: int) -> HttpResponse:
+    """The scorings of a run, what another takes, and asking for it."""
+    if request.method == "POST":
+        try:
+            scoring = create_forced(
+                run_id=run_id,
+                endpoint=request.POST.get("endpoint", ""),
+                profile=request.POST.get("profile") or None,
+                user=request.user,
+            )
+        except NotFound:
+            raise
+        except EvalboardError as problem:
+            messages.error(request, _words(problem))
+            return redirect("run_forced", run_id=run_id)
+        messages.success(request, f"Forced scoring {scoring.pk} is queued; this page follows it.")
+        return redirect("forced", forced_id=scoring.pk)
+    page = {
+        "run": run_report(run_id),
+        "cost": selector.forced_cost(run_id),
+        "scorings": selector.forced_rows(run_id, limit=SHOWN),
+        "endpoints": [row for row in catalogue.endpoint_rows() if row.engine == "vllm"],
+        "profiles": catalogue.profile_rows(),
+    }
+    return render(request, "forced/of_run.html", page)
+
+
+@requires(RUN)
+@require_POST
+def score_both(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse:
+    try:
+        create_forced_pair(baseline_id=baseline, candidate_id=candidate, user=request.user)
+    except NotFound:
+        raise
+    except EvalboardError as problem:
+        messages.error(request, _words(problem))
+    else:
+        messages.success(
+            request, "Both sides are scored on each other’s stacks; what that gives stands here at the end."
+        )
+    return redirect("compare", baseline=baseline, candidate=candidate)
+
+
+@requires(READ)
+@require_safe
+def forced(request: HttpRequest, forced_id: int) -> HttpResponse:
+    scoring = selector.forced_row(forced_id)
+    part = request.GET.get("part")
+    if part is not None:
+        if part not in PARTS:
+            raise Http404
+        response = render(request, PARTS[part], {**_live(scoring), "is_part": True})
+        if scoring.is_terminal:
+            response["HX-Refresh"] = "true"  # the numbers and the answers are there now
+        response["Cache-Control"] = "no-store"
+        return response
+    page = {
+        **_live(scoring),
+        "numbers": words.list_numbers(scoring.figures, are_drawn=scoring.is_sampled) if scoring.figures else (),
+        "worst": [_row(scoring, each) for each in selector.worst_answers(forced_id, limit=SHOWN)],
+        "failed": [_row(scoring, each) for each in selector.failed_answers(forced_id, limit=SHOWN)],
+    }
+    return render(request, "forced/page.html", page)
+
+
+def _live(scoring: ForcedScoring) -> dict[str, object]:
+    finding = Finding(" ".join(scoring.reading[:2]), " ".join(scoring.reading[2:])) if scoring.reading else None
+    return {"scoring": scoring, "finding": finding}
+
+
+def _row(scoring: ForcedScoring, answer: ForcedAnswer) -> dict[str, object]:
+    """An answer with the address of its response's page, at the token that is furthest off."""
+    at = answer.figures.worst_at if answer.figures else None
+    url = addresses.response_url(int(scoring.run), answer.repeat, answer.case)
+    return {"of": answer, "url": url if at is None else f"{url}?at={at}"}
+
+
+def _words(problem: EvalboardError) -> str:
+    unsaid = (f"{name}: {text}" for name, text in problem.fields.items() if text not in problem.detail)
+    return " ".join((problem.detail, *unsaid))

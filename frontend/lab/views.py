@@ -1,0 +1,169 @@
+"""The lab: experiments planned and listed, and each with its table, its plan and what is not measured."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from evalboard.contract.lab import Experiment
+from evalboard.core.errors import EvalboardError, NotFound
+from evalboard.wording.lab import describe_arm
+from evalboard.wording.lab_report import describe_range, describe_sd, describe_shift, render_report
+from frontend.lab.charts import draw_strips
+from frontend.lab.forms import ExperimentForm
+from frontend.shell.forms import blame
+from frontend.shell.lists import newest_first, parse_number
+from runs import lab
+from runs.access import READ, RUN, may, requires
+from runs.catalogue import read
+from runs.suites import suite_rows
+
+EXPERIMENTS_PER_PAGE = 25
+# A status of the lab that no other page has: whose glyph and ink it takes.
+MARKS = {"planned": "idle", "waiting": "queued", "cut": "incomplete", "missing": "cancelled"}
+PARTS = {"progress": "lab/_live.html"}
+
+
+@requires(READ, post=RUN)
+@require_http_methods(["GET", "HEAD", "POST"])
+def experiments(request: HttpRequest) -> HttpResponse:
+    sent = request.POST if request.method == "POST" else None
+    choices = {"suites": suite_rows(), "endpoints": read.endpoint_rows(), "profiles": read.profile_rows()}
+    form = ExperimentForm(sent, **choices)
+    if form.is_bound and form.is_valid():
+        try:
+            planned = lab.plan_experiment(**form.cleaned_data, user=request.user)
+        except EvalboardError as problem:
+            blame(form, problem)
+        else:
+            return redirect("experiment", experiment_id=planned.pk)
+    form.mark_problems()
+    before = parse_number(request.GET.get("before", "")) if request.method != "POST" else None
+    rows = lab.experiment_rows(after=before, limit=EXPERIMENTS_PER_PAGE + 1)
+    shown = newest_first(rows, limit=EXPERIMENTS_PER_PAGE, active={}, since=before)
+    page = {
+        "rows": tuple((row, _mark(row.status)) for row in shown.rows),
+        "list": shown,
+        "form": form,
+        "may_run": may(request.user, RUN),
+    }
+    return render(request, "lab/list.html", page, status=422 if form.errors else 200)
+
+
+@requires(READ)
+@require_safe
+def experiment(request: HttpRequest, experiment_id: int) -> HttpResponse:
+    answer = lab.experiment_detail(experiment_id)
+    part = request.GET.get("part")
+    if part is None:
+        return render(request, "lab/page.html", _page(request, answer))
+    if part not in PARTS:
+        raise Http404
+    response = render(request, PARTS[part], _page(request, answer) | {"is_part": True})
+    if answer.is_terminal:
+        response["HX-Refresh"] = "true"
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+@requires(RUN)
+@require_POST
+def start(request: HttpRequest, experiment_id: int) -> HttpResponse:
+    return _act(request, lab.start_experiment, experiment_id, "The experiment has begun; this page follows it.")
+
+
+@requires(RUN)
+@require_POST
+def cancel(request: HttpRequest, experiment_id: int) -> HttpResponse:
+    return _act(request, lab.cancel_experiment, experiment_id, "The experiment is cancelled; what has ended stays.")
+
+
+@requires(RUN)
+@require_POST
+def resume(request: HttpRequest, experiment_id: int) -> HttpResponse:
+    budget = request.POST.get("budget_minutes", "")
+    more = {"budget_minutes": float(budget)} if _is_number(budget) else {}
+    return _act(request, lab.resume_experiment, experiment_id, "The experiment goes on.", **more)
+
+
+@requires(RUN)
+@require_POST
+def delete(request: HttpRequest, experiment_id: int) -> HttpResponse:
+    try:
+        lab.delete_experiment(experiment_id=experiment_id)
+    except NotFound:
+        raise
+    except EvalboardError as problem:
+        messages.error(request, problem.detail)
+        return redirect("experiment", experiment_id=experiment_id)
+    messages.success(request, f"Experiment {experiment_id} was deleted; its runs stay.")
+    return redirect("experiments")
+
+
+def _act(request: HttpRequest, act: Callable[..., None], experiment_id: int, words: str, **more: float) -> HttpResponse:
+    try:
+        act(experiment_id=experiment_id, **more)
+    except NotFound:
+        raise
+    except EvalboardError as problem:
+        messages.error(request, " ".join([problem.detail, *problem.fields.values()]))
+    else:
+        messages.success(request, words)
+    return redirect("experiment", experiment_id=experiment_id)
+
+
+def _page(request: HttpRequest, answer: Experiment) -> dict[str, Any]:
+    strips = draw_strips(answer)
+    lines = [
+        {
+            "row": row,
+            "strip": strips.rows.get(at) if strips else None,
+            "range": describe_range(row),
+            "sd": describe_sd(row),
+            "shift": describe_shift(row),
+        }
+        for at, row in enumerate(answer.rows)
+    ]
+    claim, rest = _cut(answer.sentence)
+    address = reverse("api:experiment", args=[answer.id])
+    return {
+        "experiment": answer,
+        "claim": claim,
+        "rest": rest,
+        "strips": strips,
+        "lines": lines,
+        "is_blameless": any(row.source == "control" and row.state == "moved" for row in answer.rows),
+        "mark": _mark(answer.status),
+        "arms": [(describe_arm(arm.source, arm.name), arm, _mark(arm.status)) for arm in answer.arms],
+        "report": render_report(answer, address=request.build_absolute_uri("/").rstrip("/")),
+        "exports": (
+            {"label": "CSV", "url": f"{address}table.csv"},
+            {"label": "Markdown", "url": f"{address}report.md"},
+        ),
+        "command": f"evalboard experiment variance {answer.suite.slug} --endpoint {answer.endpoint}"
+        f" --runs {answer.runs}",
+        "announced_percent": 10 * (10 * answer.n_done // max(answer.cost.n_runs, 1)),
+    }
+
+
+def _cut(sentence: str) -> tuple[str, str]:
+    """Return what is set in bold, up to the first stop or semicolon, and the rest."""
+    stops = [at for at in (sentence.find("; "), sentence.find(". ")) if at >= 0]
+    end = min(stops) + 1 if stops else len(sentence)
+    return sentence[:end], sentence[end:].strip()
+
+
+def _mark(status: str) -> str:
+    return MARKS.get(status, status)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,229 @@
+"""What to read before deciding, in two weights: what could change the word, and what is good to know.
+
+No warning is left out or folded. One could change the word only where removing its cause could: a warning of noise does
+not, as long as the verdict has more points to spare than noise moves, nor does one of a gate that does not decide.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.urls import reverse
+
+from evalboard.contract import release as contract
+from evalboard.contract.release import Gate, GateSide, Release
+from evalboard.wording.numbers import listed, percent
+from frontend.release.words import describe_outcome
+from frontend.shell.findings import Finding
+from frontend.templatetags.numbers import points, signed_points
+
+LEAD = re.compile(r"^(.{16,}?(?:[.!?:;]|,(?= so )))\s+(.+)$", re.S)  # up to the first stop, for bold type alone
+COARSE_POINTS = 0.5  # a case that is worth more than this is said
+WIDE_REACH = 2  # tolerances; a reach that goes lower is said of a ship with a triangle
+NOISE_Z = 1.96  # standard deviations: 95 % of what noise does
+
+# Of warnings by what removing their cause would do. All others change which answers are judged, or by what limit.
+NOISE = {
+    "coarse",
+    "few_cases",
+    "noise_unmeasured",
+    "noisy_bucket",
+    "one_process",
+    "overdispersed",
+    "rough_profile",
+    "unsteady",
+}
+LUCK = {"candidates_tried", "concentrated", "reach_wide", "worth_a_look"}  # what may be wrong with a good word alone
+FACTS = {"imported", "repeats_kept", "repeats_left_out", "reported", "sampled", "targeted"}  # how it was done
+RUN_LINKS = {"pins_broken", "several_buckets", "truncated", "two_computations", "unsteady", "unvouched"}
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something to read before deciding. size: what it could do or would take, in points; "" where it has none."""
+
+    claim: str
+    rest: str = ""
+    size: str = ""
+    url: str = ""
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """could_change: the word; good_to_know: a line each."""
+
+    could_change: tuple[Remark, ...]
+    good_to_know: tuple[Remark, ...]
+
+
+def notes(report: Release) -> Notes:
+    """Return every warning and what is known of spread and reach."""
+    gate = report.headline
+    warnings = [line for line in report.warnings if line.code != "reach_wide"]  # said below, with both its ends
+    codes = {line.code for line in warnings}
+    weighty = [line for line in warnings if could_change(line, report)]
+    light = [line for line in warnings if line not in weighty]
+    reach = _note_reach(gate)
+    is_wide = report.verdict == "ship" and reach is not None and _is_wide(gate)
+    own = (
+        None if "candidates_tried" in codes else _note_candidates(report.candidates_tried),
+        _note_unstable(gate),
+        None if is_wide else reach,
+        None if "noise_unmeasured" in codes else _note_noise(gate),
+        _note_resolution(gate),
+        None if "few_cases" in codes else _note_cases(gate),
+    )
+    heavy = [_remark(lines, report, has_size=True) for lines in group_alike(weighty)]
+    return Notes(
+        could_change=(*heavy, *([reach] if is_wide and reach else ())),
+        good_to_know=(
+            *(note for note in own if note is not None),
+            *(_remark(lines, report, has_size=False) for lines in group_alike(light)),
+        ),
+    )
+
+
+def could_change(line: contract.Finding, report: Release) -> bool:
+    """Tell whether the word could be another one without the cause of a warning."""
+    gate = report.headline if line.gate is None else report.gates[line.gate]
+    if line.code in FACTS or gate.tier != "critical":
+        return False
+    if line.code in LUCK:
+        return report.verdict == "ship"
+    if gate.verdict != report.verdict:
+        return False  # another gate has decided it
+    spare, noise = points_to_spare(gate), points_of_noise(gate)
+    return line.code not in NOISE or spare is None or noise is None or noise >= spare
+
+
+def points_to_spare(gate: Gate) -> float | None:
+    """Return how far the interval lies beyond the limit, 0 where it crosses it; None where no change was measured."""
+    if gate.low is None or gate.high is None:
+        return None
+    limit = -gate.tolerance_points
+    return max(gate.low - limit, limit - gate.high, 0.0)
+
+
+def points_of_noise(gate: Gate) -> float | None:
+    """Return by how much noise alone moves the change, 95 % of the time; None where a side's is not measured."""
+    parts = [(side.noise.sd_points, side.n_repeats) for side in (gate.baseline, gate.candidate)]
+    if any(sd is None or not n for sd, n in parts):
+        return None
+    return NOISE_Z * math.sqrt(math.fsum((sd or 0.0) ** 2 / n for sd, n in parts))
+
+
+def set_lead(text: str) -> Finding:
+    """Return a sentence in two parts, its opening for bold type. Typography alone: nothing is known from it."""
+    match = LEAD.match(text)
+    return Finding(*match.groups()) if match else Finding(text)
+
+
+def group_alike(warnings: Sequence[contract.Finding]) -> tuple[tuple[contract.Finding, ...], ...]:
+    """Return warnings that say the very same of other runs or suites together."""
+    alike: dict[str, list[contract.Finding]] = {}
+    for warning in warnings:
+        alike.setdefault(warning.alike, []).append(warning)
+    return tuple(map(tuple, alike.values()))
+
+
+def same_holds(rest: Sequence[contract.Finding], report: Release) -> str:
+    """Say of which other runs or suites a warning holds too; "" of none."""
+    if not rest:
+        return ""
+    runs = [warning.run for warning in rest if warning.run is not None]
+    if len(runs) == len(rest):
+        return f" The same holds for run{'' if len(runs) == 1 else 's'} {listed(runs)}."
+    return f" The same holds for {listed([report.gates[warning.gate or 0].suite for warning in rest])}."
+
+
+def _remark(lines: Sequence[contract.Finding], report: Release, *, has_size: bool) -> Remark:
+    first, *rest = lines
+    lead = set_lead(f"{first.text}{same_holds(rest, report)}")
+    gate = report.headline if first.gate is None else report.gates[first.gate]
+    url, link = _link(first, gate)
+    return Remark(lead.claim, lead.rest, _size(first, gate) if has_size else "", url, link)
+
+
+def _size(line: contract.Finding, gate: Gate) -> str:
+    """Say what it would take to change the word, and what noise does."""
+    spare, noise = points_to_spare(gate), points_of_noise(gate)
+    if spare is None or gate.verdict == "inconclusive":
+        return ""
+    takes = f"It would take {points(spare)} to change the word"
+    moves = line.code in NOISE and noise is not None
+    return f"{takes}; noise moves {gate.suite} by up to {points(noise)}." if moves else f"{takes}."
+
+
+def _link(line: contract.Finding, gate: Gate) -> tuple[str, str]:
+    if line.run is not None and line.code in RUN_LINKS:
+        return reverse("run", args=[line.run]), f"Run {line.run}"
+    if line.code == "missing":
+        return f"{reverse('run', args=[gate.candidate.run_id])}?only=missing#cases", "The cases"
+    if line.code in ("coarse", "few_cases", "concentrated", "noisy_bucket"):
+        return reverse("suite", args=[gate.suite]), gate.suite
+    if line.code == "candidates_tried":
+        return f"{reverse('releases')}?suite={gate.suite}", "Its releases"
+    return "", ""
+
+
+def _note_candidates(n: int) -> Remark:
+    if n <= 1:
+        return Remark("The first candidate against this baseline.")
+    return Remark(f"{n:,} candidates were judged against this baseline.", "Each makes a lucky pass likelier.")
+
+
+def _note_unstable(gate: Gate) -> Remark | None:
+    if not gate.changed.n_unstable:
+        return None
+    if gate.candidate.draws.is_sampled:
+        return None  # draws differ; that is the model's own doing and no alarm
+    cases = "1 unstable case" if gate.changed.n_unstable == 1 else f"{gate.changed.n_unstable:,} unstable cases"
+    rest = "scored differently between repeats of one side."
+    return Remark(f"{cases} of {gate.suite}", rest, "", describe_outcome(gate, "unstable"), "List")
+
+
+def _note_reach(gate: Gate) -> Remark | None:
+    if gate.reach is None:
+        return None
+    low, high = gate.reach.interval
+    level = "" if gate.reach.level is None else f" ({percent(gate.reach.level)} interval)"
+    claim = f"For other cases like these: [{signed_points(low)}, {signed_points(high)}]{level}."
+    if _is_wide(gate):
+        return Remark(claim, f"This suite cannot rule out a drop of {points(-low)} there.")
+    return Remark(claim, "The verdict holds for the cases of the suite alone.")
+
+
+def _is_wide(gate: Gate) -> bool:
+    return gate.reach is not None and gate.reach.low < -WIDE_REACH * gate.tolerance_points
+
+
+def _note_noise(gate: Gate) -> Remark:
+    sides = {"baseline": gate.baseline, "candidate": gate.candidate}
+    unmeasured = [name for name, side in sides.items() if side.noise.sd_points is None]
+    if unmeasured:
+        both = "either side" if len(unmeasured) == 2 else f"the {unmeasured[0]}"
+        return Remark(f"The noise floor of {both} is not measured.", "One bucket's repeats would measure it.")
+    floors = [points(side.noise.sd_points) for side in sides.values()]
+    known = floors[0] if floors[0] == floors[1] else f"{floors[0]} and {floors[1]}"
+    return Remark(f"Noise floor {known} points,", f"measured from {_repeats(gate.baseline, gate.candidate)}.")
+
+
+def _repeats(baseline: GateSide, candidate: GateSide) -> str:
+    if baseline.n_repeats == candidate.n_repeats:
+        return f"{baseline.n_repeats} repeats in each bucket"
+    return f"{baseline.n_repeats} and {candidate.n_repeats} repeats"
+
+
+def _note_resolution(gate: Gate) -> Remark | None:
+    elsewhere = gate.resolution_elsewhere_points
+    if gate.resolution_points is None or gate.look is None or not elsewhere:
+        return None
+    return Remark(f"{gate.look} repeats resolve {points(elsewhere)} points on others like these.")
+
+
+def _note_cases(gate: Gate) -> Remark | None:
+    if gate.points_per_case <= COARSE_POINTS:
+        return None
+    return Remark(f"One case is worth {points(gate.points_per_case)} points here.")

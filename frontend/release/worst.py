@@ -1,0 +1,92 @@
+"""The five worst cases of a verdict, each a line of its prompt and both answers where they part."""
+
+from dataclasses import dataclass
+
+from evalboard.contract.comparison import CaseOutcome, Comparison
+from evalboard.contract.excerpt import AnswerExcerpt, PairExcerpt, ShownCase
+from evalboard.contract.release import Gate
+from evalboard.wording.numbers import counted
+from frontend.compare.pair_address import pair_url
+from frontend.release.words import NUMBERS, describe_outcome
+from runs.compare import worst_cases
+
+Scores = tuple[float | None, ...]
+Answers = tuple[tuple[str, Scores, AnswerExcerpt | None, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WorstLine:
+    """A case; `url` is the place where its two answers part. cause: what the numbers say, "" where no pair differs.
+
+    here: "4 of 5 here" where its repeats part differently.
+    """
+
+    case: CaseOutcome
+    url: str
+    cause: str
+    excerpt: PairExcerpt | None
+    here: str
+
+    @property
+    def answers(self) -> Answers:
+        """Return (side, scores, answer, the scorer's reason) of the baseline, then of the candidate."""
+        ours, theirs = (self.excerpt.baseline, self.excerpt.candidate) if self.excerpt else (None, None)
+        reason = self.excerpt.reason if self.excerpt else ""
+        return (
+            ("baseline", self.case.scores_baseline, ours, ""),
+            ("candidate", self.case.scores_candidate, theirs, reason),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Worst:
+    """`url` lists all of the cases, as many as `n`."""
+
+    title: str
+    lines: tuple[WorstLine, ...]
+    n: int
+    outcome: str
+    url: str
+
+    @property
+    def link(self) -> str:
+        return f"All {self.n:,} that broke" if self.outcome == "broken" else f"All {self.n:,} that were fixed"
+
+
+def worst(gate: Gate, comparison: Comparison | None) -> Worst | None:
+    """Return the cases that broke, or where none did those that were fixed; None of neither, or while it is at work."""
+    if comparison is None or not comparison.progress.is_finished or gate.verdict == "not_comparable":
+        return None
+    n, outcome = gate.changed.n_broken, "broken"
+    if not n:
+        n, outcome = gate.changed.n_fixed, "fixed"
+    if not n:
+        return None
+    look = _look(gate)
+    shown = worst_cases(comparison.id, comparison.run_ids, outcome=outcome, look=look)
+    filters = {"outcome": outcome} | ({} if gate.look is None else {"look": str(gate.look)})
+    lines = tuple(_line(gate, each, filters) for each in shown)
+    return Worst(_title(gate, outcome, len(lines), n), lines, n, outcome, describe_outcome(gate, outcome))
+
+
+def _look(gate: Gate) -> int | None:
+    """Return the look, None where it takes all the repeats there are."""
+    n_most = max(gate.baseline.n_repeats, gate.candidate.n_repeats)
+    return None if gate.look is None or gate.look >= n_most else gate.look
+
+
+def _title(gate: Gate, outcome: str, n_shown: int, n: int) -> str:
+    if outcome == "fixed":
+        return f"What changed in {gate.suite}"
+    if n_shown < n:
+        return f"The {NUMBERS[n_shown]} worst cases"
+    return f"The {counted(n, 'case')} that broke" if n > 1 else "The case that broke"
+
+
+def _line(gate: Gate, shown: ShownCase, filters: dict[str, str]) -> WorstLine:
+    runs, case, pair = (gate.baseline.run_id, gate.candidate.run_id), shown.outcome.case, shown.outcome.pair
+    if pair is None:
+        return WorstLine(shown.outcome, pair_url(*runs, case, repeats=(1, 1), filters=filters), "", None, "")
+    url = pair_url(*runs, case, repeats=pair.repeats, at=pair.at, filters=filters)
+    here = "" if shown.n_alike == shown.n_pairs else f"{shown.n_alike} of {shown.n_pairs} here"
+    return WorstLine(shown.outcome, url, pair.numeric or pair.cause, shown.excerpt, here)

@@ -1,0 +1,129 @@
+"""The list of a run's cases: what its filters choose, and what stands beside it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+from django.urls import reverse
+
+from evalboard.contract.run import Run
+from frontend.shell.addresses import Export, filtered_url
+from frontend.shell.lists import OffsetPage, parse_number, parse_offset, window_page
+from runs.run import CaseLists, Pick
+
+AT_WORK = ("queued", "running")
+CASES_PER_PAGE = 25
+# Each case is one of the first, so that their counts add up; what a case may be beside that comes after the hairline.
+KINDS = {"unstable": "unstable", "failed_alike": "failed", "passed": "passed", "incomplete": "incomplete"}
+OTHERS = {"likely": "likely to flip", "missing": "missing", "left_out": "cached or rerouted", "failed": "failed at all"}
+FILTERS = {"": "all", **KINDS, **OTHERS, "differ": "differ by backend"}
+SAMPLED = {**FILTERS, "unstable": "differ between draws"}
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFilter:
+    """One choice; `n` is how many cases it lists under the search, `is_apart` whether a hairline goes before it."""
+
+    label: str
+    n: int
+    url: str
+    is_on: bool
+    is_apart: bool = False
+
+
+def parse_pick(request: HttpRequest) -> Pick:
+    """Return which cases the page is to list, one more than it shows."""
+    only = request.GET.get("only", "")
+    return Pick(
+        query=request.GET.get("q", "").strip()[:200],
+        only=only if only in FILTERS else "",
+        offset=parse_offset(request),
+        limit=CASES_PER_PAGE + 1,
+        bucket=parse_number(request.GET.get("bucket", ""), digits=9),
+    )
+
+
+def part(run: Run, pick: Pick, lists: CaseLists) -> dict[str, object]:
+    """Return what the list shows; `lists` has it first."""
+    rows = lists.rows[0]
+    active = _active(pick)
+    cases: OffsetPage = window_page(rows, offset=pick.offset, limit=CASES_PER_PAGE, has_more=len(rows) > CASES_PER_PAGE)
+    return {
+        "cases": cases,
+        "n_listed": lists.counts[pick.only],
+        "cases_query": urlencode(active),
+        "query": pick.query,
+        "only": pick.only,
+        "bucket": pick.bucket,
+        "exports": _exports(run, pick),
+        "only_words": FILTERS[pick.only],
+        "filters": tuple(_filters(pick, lists, SAMPLED if run.draws.is_sampled else FILTERS)),
+        "is_searched": lists.is_searched,
+    }
+
+
+def _active(pick: Pick) -> dict[str, str]:
+    values = {"q": pick.query, "only": pick.only, "bucket": "" if pick.bucket is None else str(pick.bucket)}
+    return {name: value for name, value in values.items() if value}
+
+
+def _filters(pick: Pick, lists: CaseLists, labels: Mapping[str, str]) -> Iterator[CaseFilter]:
+    """Yield what a case is, one of them, then what it may be beside that; what no case is is left out.
+
+    Of a run that several buckets served nothing is counted over all of them but whose scores differ.
+    """
+    if lists.letters:
+        yield from _filters_by_backend(pick, lists)
+    else:
+        yield _filter(pick, "", FILTERS[""], lists.counts)
+    if lists.letters and pick.bucket is None:
+        return
+    on = f" on {lists.letters.get(pick.bucket or 0, '?')}" if lists.letters else ""
+    for name in KINDS:
+        if lists.counts[name] or pick.only == name:
+            yield _filter(pick, name, f"{labels[name]}{on}", lists.counts)
+    is_apart = True
+    for name in OTHERS if not lists.letters else ():
+        if pick.only == name or (lists.counts[name] and name != "failed"):  # which the kinds say better
+            yield _filter(pick, name, labels[name], lists.counts, is_apart=is_apart)
+            is_apart = False
+
+
+def _filters_by_backend(pick: Pick, lists: CaseLists) -> Iterator[CaseFilter]:
+    whole = replace(pick, only="", bucket=None)
+    n_all = lists.n_cases
+    yield _filter(replace(whole, only=pick.only), "differ", FILTERS["differ"], lists.counts)
+    yield CaseFilter(FILTERS[""], n_all, _url(whole), pick.only == "" and pick.bucket is None)
+    for bucket, letter in lists.letters.items():
+        own = replace(whole, bucket=bucket)
+        is_on = pick.bucket == bucket and not pick.only
+        n = lists.n_answered[bucket]
+        yield CaseFilter(f"answered by {letter}", n, _url(own), is_on, is_apart=bucket == next(iter(lists.letters)))
+
+
+def _filter(pick: Pick, only: str, label: str, counts: Mapping[str, int], *, is_apart: bool = False) -> CaseFilter:
+    return CaseFilter(label, counts[only], _url(replace(pick, only=only)), only == pick.only, is_apart)
+
+
+def _url(pick: Pick) -> str:
+    return f"?{urlencode(_active(pick))}#cases"
+
+
+def _exports(run: Run, pick: Pick) -> tuple[Export, ...]:
+    """Return the run whole, and the cases that its list shows; nothing before a repeat has ended.
+
+    A list by bucket is of the page alone.
+    """
+    if all(line.status in AT_WORK for line in run.repeats):
+        return ()
+    run_id = int(run.id)
+    whole = Export("run with its traces", reverse("api:run_export", args=[run_id]))
+    if pick.bucket is not None or pick.only == "differ":
+        return (whole,)
+    filters = {"query": pick.query, "only": pick.only}
+    return (
+        whole,
+        Export("these cases as CSV", filtered_url(reverse("api:cases_csv", args=[run_id]), filters)),
+        Export("as JSONL", filtered_url(reverse("api:cases_jsonl", args=[run_id]), filters)),
+    )

@@ -1,0 +1,115 @@
+"""The folded parts of a run's page, each in one line that says its result already."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from evalboard.contract.run import Run
+from evalboard.wording.numbers import capital, counted, listed
+from frontend.runs.result import BackendPart
+from frontend.templatetags.numbers import points, seconds, share
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """text: its result; note: what stands at the end of its line."""
+
+    text: str
+    note: str = ""
+
+
+def summarise(run: Run, backends: tuple[BackendPart, ...], n_measures: int) -> dict[str, Fold]:
+    """Return each part's line by the part's name."""
+    return {
+        "noise": Fold(_noise(run, backends), counted(n_measures, "measure") if n_measures else ""),
+        "shards": Fold(_shards(run), f"{run.progress.n_done:,} of {run.progress.n_total:,} responses"),
+        "environment": Fold(_environment(run), "manifest" if run.manifest else ""),
+        "pins": Fold(_pins(run)),
+        "scores": Fold(_scores(run), str(len(run.scores)) if run.scores else ""),
+        "history": Fold(_history(run), counted(len(run.events), "line")),
+    }
+
+
+def _noise(run: Run, backends: tuple[BackendPart, ...]) -> str:
+    if backends:
+        floors = [
+            f"{points(part.bucket.noise.sd_points)} on {part.letter}"
+            if part.bucket.noise.sd_points is not None
+            else f"not known on {part.letter}"
+            for part in backends
+        ]
+        return f"Per backend: noise floor {listed(floors)}."
+    noise = run.noise
+    if run.draws.is_one:
+        return "Not known from one draw."
+    if noise.sd_points is None:
+        return "Not known from fewer than two repeats."
+    parts = [f"Noise floor {points(noise.sd_points)} points"]
+    if noise.resolution is not None:
+        here, elsewhere = points(noise.resolution.points), points(noise.resolution.elsewhere_points)
+        parts.append(f"resolves {here} here, {elsewhere} on other cases like these")
+    if noise.disagreement_rate is not None:
+        parts.append(f"{share(noise.disagreement_rate)} of pairs disagree")
+    return f"{'; '.join(parts)}."
+
+
+def _shards(run: Run) -> str:
+    shards = [shard for line in run.every_repeat for shard in line.shards]
+    n, n_finished, n_retried = (
+        sum(getattr(shard, name) for shard in shards) for name in ("n_shards", "n_finished", "n_retried")
+    )
+    if run.source is not None:
+        return "Read from a log; nothing was decoded here."
+    took = _took(run.started_at, run.finished_at)
+    retried = f"; {n_retried:,} on another attempt" if n_retried else ""
+    return f"{n_finished:,} of {n:,} finished{took}{retried}."
+
+
+def _took(since: datetime | None, until: datetime | None) -> str:
+    return f" in {seconds((until - since).total_seconds())}" if since and until else ""
+
+
+def _environment(run: Run) -> str:
+    known = [
+        f"fp {bucket.fingerprint.digest[:4]} {bucket.fingerprint.label} · {bucket.batch_class}"
+        for bucket in run.buckets
+    ]
+    if len(known) > 1:
+        return f"{len(known)} buckets: {'; '.join(known)}."
+    return f"{known[0]}." if known else "Known once an engine has started."
+
+
+def _pins(run: Run) -> str:
+    named = {"temperature": "temperature {}", "seed": "seed {}", "max_tokens": "at most {} tokens"}
+    known = {name: run.sampling.get(name) for name in named}
+    sampling = [named[name].format(f"{value:g}") for name, value in known.items() if isinstance(value, int | float)]
+    pins = run.pins
+    if pins.broken:
+        attested = f"{len(pins.broken)} of {len(pins.every)} pins broken"
+    elif pins.every:
+        attested = f"all {counted(len(pins.every), 'pin')} read back as wanted"
+    else:
+        attested = "its profile wants no pin" if pins.held else "pins are not attested"
+    return f"{', '.join(sampling)}; {attested}." if sampling else f"{capital(attested)}."
+
+
+def _scores(run: Run) -> str:
+    own = next((line for line in run.scores if line.scorer.is_own), None)
+    if own is None:
+        return "No repeat is scored yet."
+    n_more = len(run.scores) - 1
+    more = f"; {counted(n_more, 'other scorer')}" if n_more else "; score again with another scorer"
+    return f"{own.scorer.digest[:8]}, the suite’s own{more}."
+
+
+def _history(run: Run) -> str:
+    by = f" by {run.created_by}" if run.created_by else ""
+    parts = [f"{'Imported' if run.source else 'Requested'}{by}, {_at(run.created_at)}"]
+    if run.started_at and not run.source:
+        parts.append(f"started {_at(run.started_at)}")
+    if run.finished_at:
+        parts.append(f"ended {_at(run.finished_at)}")
+    return f"{'; '.join(parts)} UTC."
+
+
+def _at(value: datetime) -> str:
+    return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M")

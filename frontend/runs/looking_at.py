@@ -1,0 +1,112 @@
+"""What of a run needs looking at, worst first: its warnings, and the lists of cases that its own numbers point to."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.urls import reverse
+
+from evalboard.contract.run import Run
+from evalboard.wording.numbers import counted, listed
+from frontend.runs import words
+from frontend.runs.result import BackendPart
+from frontend.templatetags.numbers import share
+
+SAID_ELSEWHERE = frozenset({"coarse_suite", "several_buckets"})  # in the result; in the banner of several buckets
+# What limits what the numbers mean and voids none of them.
+GOOD_TO_KNOW = frozenset({"rough_profile", "one_process", "imported", "reported", "text_only"})
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """kind: "warning", "info" or "fine". code: the warning's, "" of what is no warning. link: (label, address)."""
+
+    kind: str
+    claim: str
+    rest: str = ""
+    code: str = ""
+    link: tuple[str, str] | None = None
+
+
+def list_items(run: Run, backends: tuple[BackendPart, ...], n_differ: int) -> tuple[Item, ...]:
+    """Return what needs looking at; n_differ: cases that backends scored differently."""
+    warnings = [warning for warning in run.warnings if warning.code not in SAID_ELSEWHERE]
+    grave = [warning for warning in warnings if warning.code not in GOOD_TO_KNOW]
+    minor = [warning for warning in warnings if warning.code in GOOD_TO_KNOW]
+    return (
+        *(Item("warning", note.text, code=note.code, link=_link(run, note.code)) for note in grave),
+        *_list_backends(run, backends, n_differ),
+        *_list_cases(run),
+        *(Item("info", "", note.text, code=note.code) for note in minor),
+        *_list_what_holds(run),
+    )
+
+
+def _link(run: Run, code: str) -> tuple[str, str] | None:
+    return {
+        "two_computations": ("These responses", "#strays"),
+        "endpoint_rests": ("The endpoint", reverse("endpoint", args=[run.endpoint])),
+        "no_matching_worker": ("Workers", reverse("workers")),
+        "pins_broken": ("Which", "#pins"),
+        "unsteady": ("List", "?only=unstable#cases"),
+    }.get(code)
+
+
+def _list_backends(run: Run, backends: tuple[BackendPart, ...], n_differ: int) -> Iterator[Item]:
+    for part in backends[1:]:
+        first = backends[0].bucket.fingerprint.label
+        own = part.bucket.fingerprint.label
+        claim = f"{part.bucket.n_responses:,} of {run.progress.n_done:,} responses came from backend {part.letter}."
+        runs_on = f"It runs {own}; {backends[0].letter} runs {first}." if own != first else f"Both say {own}."
+        yield Item(
+            "warning", claim, runs_on, link=(f"Cases that {part.letter} answered", f"?bucket={part.bucket.id}#cases")
+        )
+    if n_differ:
+        claim = f"{counted(n_differ, 'case')} scored differently by backend."
+        noise = backends[0].bucket.noise_so_far
+        alone = "" if noise.n_unstable is None else f"On {backends[0].letter} alone {noise.n_unstable:,} are unstable."
+        yield Item("warning", claim, alone, link=("List", "?only=differ#cases"))
+
+
+def _list_cases(run: Run) -> Iterator[Item]:
+    noise = run.noise
+    if noise.n_unstable is None and run.n_buckets == 1 and not run.draws.is_one:
+        yield Item("info", "", "Which cases are unstable is known once two repeats are complete.")
+    if noise.n_unstable and not run.draws.is_one:
+        link = ("List", "?only=unstable#cases")
+        if run.draws.is_sampled:
+            cases = counted(noise.n_unstable, "case")
+            differ = "differs" if noise.n_unstable == 1 else "differ"
+            yield Item("info", "", f"{cases} {differ} between draws, which is the model’s own doing.", link=link)
+        else:
+            their = "its" if noise.n_unstable == 1 else "their"
+            claim = f"{counted(noise.n_unstable, 'case')} changed {their} score between repeats."
+            yield Item("warning", claim, link=link)
+    if noise.n_likely_to_flip:
+        link = ("List", "?only=likely#cases")
+        yield Item("info", "", words.describe_likely_flips(run), link=link)
+
+
+def _list_what_holds(run: Run) -> Iterator[Item]:
+    """Yield what holds: pins, one bucket, every response."""
+    parts = []
+    if run.pins.held and run.pins.every:
+        n = len(run.processes)
+        parts.append("pins held" if n < 2 else f"pins held in {'both' if n == 2 else f'all {n}'} engine processes")
+    if run.n_buckets == 1:
+        parts.append("one bucket")
+    if run.progress.n_done == run.progress.n_total:
+        parts.append(f"{run.progress.n_done:,} of {run.progress.n_total:,} responses")
+    if run.noise.n_unstable == 0 and not run.draws.is_one and run.noise.n_repeats > 1:
+        parts.append("no case changed its score between repeats")
+    if parts:
+        text = listed(parts)
+        yield Item("fine", "", f"{text[0].upper()}{text[1:]}.")
+
+
+def describe_banner(backends: tuple[BackendPart, ...]) -> str:
+    """Say what stands beside a run that several served: "80.9 without the 7 % that backend B answered."."""
+    first, others = backends[0], backends[1:]
+    if not first.scored:
+        return "Nothing on this page mixes them."
+    rest = listed([f"the {share(part.bucket.share)} that backend {part.letter} answered" for part in others])
+    return f"{first.scored} without {rest}. Nothing on this page mixes them."

@@ -1,0 +1,6 @@
+"""Search over everything that has a page: by ids, names, words, tokens, digests, request ids and labels."""
+
+from runs.find.read import HITS_OF_ALL, HITS_OF_ONE, count_responses, search
+from runs.find.wanted import NARROWING, Wanted, parse_wanted
+
+__all__ = ["HITS_OF_ALL", "HITS_OF_ONE", "NARROWING", "Wanted", "count_responses", "parse_wanted", "search"]

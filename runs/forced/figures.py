@@ -1,0 +1,106 @@
+"""What a scoring's traces come to beside those of the run: of each answer when it is stored, of all when it ends."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from django.db.models import QuerySet
+from numpy.typing import NDArray
+
+from evalboard.core.forced import ForcedPositions, measure_forced, measure_positions, measure_responses
+from evalboard.core.trace import Trace, join_traces
+from runs.models import ForcedAnswer, Response
+from runs.store import TracePlace, stored_traces
+
+ROWS_AT_ONCE = 1024
+# More of them would take minutes and gigabytes, and move no interval that anybody reads.
+MAX_ANSWERS = 20_000
+MAX_POSITIONS = 2_000_000
+
+Pair = tuple[Trace | None, Trace]  # an answer as its run has it, and as it was scored
+
+
+def answer_figures(pairs: Sequence[Pair], kinds: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the figures of each scored answer (`core.forced.ResponseFigures`) as they are stored.
+
+    kinds: where the tokens of each are from, as `ForcedAnswer.tokens` has it.
+    """
+    return [asdict(figures) for figures in measure_responses(_positions(pairs, kinds))] if pairs else []
+
+
+def deficits(trace: Trace) -> NDArray[np.float64]:
+    """Return float64[n]: by how much the other stack's first choice is likelier than each token, 0 where it is it."""
+    return _positions([(None, trace)], [ForcedAnswer.Tokens.SAME]).deficits
+
+
+def scoring_figures(scoring_id: int) -> dict[str, Any] | None:
+    """Return what all scored answers come to (`core.forced.ForcedFigures`) as it is stored; None without any.
+
+    Of a scoring too large to be read as a whole, of its first answers: `n_responses` says of how many. `worst` has the
+    id of its answer.
+    """
+    rows, positions = read_positions(scoring_id, max_answers=MAX_ANSWERS, max_positions=MAX_POSITIONS)
+    if not rows:
+        return None
+    figures = asdict(measure_forced(positions))
+    if figures["worst"] is not None:
+        figures["worst"]["response"] = rows[figures["worst"]["response"]].pk
+    return figures
+
+
+def read_positions(
+    scoring_id: int, *, max_answers: int, max_positions: int
+) -> tuple[list[ForcedAnswer], ForcedPositions]:
+    """Return the first scored answers and their positions: at most so many of both, but one answer at the least."""
+    scored = ForcedAnswer.objects.filter(scoring=scoring_id, error_code="").order_by("pk")
+    lengths = list(scored.values_list("n_tokens", flat=True)[:max_answers])
+    n_within = sum(end <= max_positions for end in accumulate(n or 0 for n in lengths))
+    rows: list[ForcedAnswer] = []
+    pairs: list[Pair] = []
+    for part in _stretches(scored, min(max(n_within, 1), len(lengths))):
+        rows += part
+        pairs += _read(part)
+    return rows, _positions(pairs, [row.tokens for row in rows])
+
+
+def _positions(pairs: Sequence[Pair], kinds: Sequence[str]) -> ForcedPositions:
+    sampled = [_aligned(ours, forced, kind) for (ours, forced), kind in zip(pairs, kinds, strict=True)]
+    return measure_positions(join_traces(sampled), join_traces([forced for _, forced in pairs]))
+
+
+def _aligned(sampled: Trace | None, forced: Trace, kind: str) -> Trace:
+    """The answer in the tokens of its forced trace, with the run's logprobs; NaN where it gave none for these."""
+    if sampled is None or kind == ForcedAnswer.Tokens.RETOKENISED:
+        return replace(forced, logprobs=np.full(len(forced), np.nan, np.float32))
+    return replace(forced, logprobs=sampled.logprobs)
+
+
+def _stretches(scored: "QuerySet[ForcedAnswer]", n_rows: int) -> Iterator[list[ForcedAnswer]]:
+    """The first rows, in their order, so many at a time."""
+    for first in range(0, n_rows, ROWS_AT_ONCE):
+        yield list(scored[first : min(first + ROWS_AT_ONCE, n_rows)])
+
+
+def _read(rows: Sequence[ForcedAnswer]) -> list[Pair]:
+    keys = {(row.repeat_id, row.case_index) for row in rows}
+    responses = Response.objects.filter(
+        repeat__in={repeat for repeat, _ in keys}, case_index__in={index for _, index in keys}
+    ).exclude(trace_block=None)
+    own: dict[tuple[int, int], TracePlace] = {
+        (repeat, index): (block, slot or 0)
+        for repeat, index, block, slot in responses.values_list(
+            "repeat_id", "case_index", "trace_block_id", "trace_slot"
+        )
+    }
+    sampled = {key: place for key, place in own.items() if key in keys}
+    traces = dict(zip(sampled, stored_traces.read(sampled.values()), strict=True))
+    forced = stored_traces.read([_place(row) for row in rows])
+    return [(traces.get((row.repeat_id, row.case_index)), trace) for row, trace in zip(rows, forced, strict=True)]
+
+
+def _place(row: ForcedAnswer) -> TracePlace:
+    assert row.trace_block_id is not None  # noqa: S101  for the type checker: a scored answer has a trace
+    assert row.trace_slot is not None  # noqa: S101
+    return row.trace_block_id, row.trace_slot

@@ -1,0 +1,215 @@
+"""Forced scorings as they are shown, and what a worker needs to know of one that it has claimed."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from django.db.models import Count, F, FloatField, QuerySet
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Abs, Cast
+from django.urls import reverse
+
+from evalboard.contract import forced as contract
+from evalboard.core.errors import NotFound
+from evalboard.core.profile import is_sampled, read_sampling
+from evalboard.core.trace import Trace, Vocabulary, read_trace, unpack_selection
+from evalboard.wording.forced import explain_forced
+from runs.forced.answers import answers_of, cost_of
+from runs.forced.scorings import ended_repeats
+from runs.models import Case, ForcedAnswer, ForcedScoring, Response, Run
+from runs.pairs import stored_words
+from runs.store import newest_page
+from runs.work import Serving, serving_of
+
+RELATED = ("run__suite_version", "run__profile", "endpoint", "profile", "created_by")
+
+
+@dataclass(frozen=True, slots=True)
+class ForcedWork:
+    """What scores a run's answers. bucket_id: of what is stored already, None before the first."""
+
+    run_id: int
+    serving: Serving
+    bucket_id: int | None
+
+
+def forced_work(scoring_id: int) -> ForcedWork:
+    scoring = ForcedScoring.objects.select_related("endpoint", "profile").get(pk=scoring_id)
+    return ForcedWork(
+        run_id=scoring.run_id,
+        serving=serving_of(scoring.endpoint, scoring.profile, scoring.model_override, max_tokens=1),
+        bucket_id=scoring.bucket_id,
+    )
+
+
+def forced_cost(run_id: int) -> contract.ForcedCost:
+    """Count what scoring all answers of a run takes, of the repeats that have ended. Raises NotFound."""
+    run = _existing(run_id)
+    return cost_of(answers_of(run.pk, repeats=ended_repeats(run), case_indexes=None))
+
+
+def forced_row(scoring_id: int) -> contract.ForcedScoring:
+    """Return a scoring, as far as it is. Raises NotFound."""
+    rows = _rows(ForcedScoring.objects.filter(pk=scoring_id))
+    if not rows:
+        raise NotFound(f"There is no forced scoring {scoring_id}.")
+    return rows[0]
+
+
+def forced_state(scoring_id: int) -> str:
+    """Return what `forced_row` is made of, in short: equal texts, equal rows. Raises NotFound."""
+    row = ForcedScoring.objects.filter(pk=scoring_id).values_list("status", "n_done", "error", "finished_at").first()
+    if row is None:
+        raise NotFound(f"There is no forced scoring {scoring_id}.")
+    return "|".join(map(str, (scoring_id, *row)))
+
+
+def forced_rows(
+    run_id: int, *, after: int | None = None, before: int | None = None, limit: int
+) -> tuple[contract.ForcedScoring, ...]:
+    """Return up to `limit` scorings of a run, newest first: older than `after`, or the nearest newer than `before`."""
+    run = _existing(run_id)
+    return newest_page(ForcedScoring.objects.filter(run=run), _rows, after=after, before=before, limit=limit)
+
+
+def forced_answers(
+    scoring_id: int, *, after: int | None = None, before: int | None = None, limit: int
+) -> tuple[contract.ForcedAnswer, ...]:
+    """Return up to `limit` scored answers, in the order of their cases: those after the id `after`, or before `before`.
+
+    Raises NotFound.
+    """
+    scoring = ForcedScoring.objects.select_related("run").filter(pk=scoring_id).first()
+    if scoring is None:
+        raise NotFound(f"There is no forced scoring {scoring_id}.")
+    rows = ForcedAnswer.objects.filter(scoring=scoring)
+    if before is not None:
+        return _answers(scoring, rows.filter(pk__lt=before).order_by("-pk")[:limit])[::-1]
+    later = rows if after is None else rows.filter(pk__gt=after)
+    return _answers(scoring, later.order_by("pk")[:limit])
+
+
+def worst_answers(scoring_id: int, *, limit: int) -> tuple[contract.ForcedAnswer, ...]:
+    """Return the answers with the tokens furthest off, the furthest first; by deficit where the run has no logprobs."""
+    scoring = ForcedScoring.objects.select_related("run").get(pk=scoring_id)
+    rows = ForcedAnswer.objects.filter(scoring=scoring, error_code="").annotate(
+        ratio=Abs(Cast(KeyTextTransform("worst_log_ratio", "figures"), FloatField())),
+        deficit=Cast(KeyTextTransform("deficit_mean", "figures"), FloatField()),
+    )
+    order = F("ratio").desc(nulls_last=True), F("deficit").desc(nulls_last=True), "pk"
+    return _answers(scoring, rows.order_by(*order)[:limit])
+
+
+def failed_answers(scoring_id: int, *, limit: int) -> tuple[contract.ForcedAnswer, ...]:
+    """Return the first answers that could not be scored."""
+    scoring = ForcedScoring.objects.select_related("run").get(pk=scoring_id)
+    return _answers(scoring, ForcedAnswer.objects.filter(scoring=scoring).exclude(error_code="").order_by("pk")[:limit])
+
+
+def _answers(scoring: ForcedScoring, rows: "QuerySet[ForcedAnswer]") -> tuple[contract.ForcedAnswer, ...]:
+    answers = list(rows.select_related("repeat"))
+    cases = Case.objects.filter(
+        suite_version=scoring.run.suite_version_id, index__in={answer.case_index for answer in answers}
+    )
+    names = dict(cases.values_list("index", "case_id"))
+    return tuple(_answer(answer, names[answer.case_index]) for answer in answers)
+
+
+def stored_forced_trace(scoring_id: int, *, repeat: int, case_id: str) -> tuple[Trace, Vocabulary | None]:
+    """Return the trace of a response's answer on the other stack, and the words of that. Raises NotFound."""
+    scoring = ForcedScoring.objects.select_related("run").filter(pk=scoring_id).first()
+    if scoring is None:
+        raise NotFound(f"There is no forced scoring {scoring_id}.")
+    response = Response.objects.filter(
+        repeat__run=scoring.run,
+        repeat__index=repeat,
+        case_index__in=Case.objects.filter(suite_version=scoring.run.suite_version_id, case_id=case_id).values("index"),
+    ).first()
+    if response is None:
+        raise NotFound(f"Run {scoring.run_id} has no response to case {case_id} in repeat {repeat}.")
+    answer = (
+        ForcedAnswer.objects.filter(scoring=scoring, case_index=response.case_index, trace_digest=response.trace_digest)
+        .select_related("trace_block", "engine_process")
+        .first()
+    )
+    if answer is None or answer.trace_block is None or answer.trace_slot is None:
+        why = "has not been scored" if answer is None else f"could not be scored ({answer.error_code})"
+        raise NotFound(f"This response {why}, so it has no forced trace.")
+    trace = read_trace(bytes(answer.trace_block.data), answer.trace_slot)
+    process = answer.engine_process
+    words = None if process is None or process.vocabulary_id is None else stored_words(process.vocabulary_id)
+    return trace, words
+
+
+def _existing(run_id: int) -> Run:
+    run = Run.objects.filter(pk=run_id).first()
+    if run is None:
+        raise NotFound(f"There is no run {run_id}.")
+    return run
+
+
+def _rows(scorings: "QuerySet[ForcedScoring]") -> tuple[contract.ForcedScoring, ...]:
+    return tuple(_row(scoring) for scoring in scorings.select_related(*RELATED))
+
+
+def _row(scoring: ForcedScoring) -> contract.ForcedScoring:
+    alike = ForcedAnswer.objects.filter(scoring=scoring).values_list("error_code", "tokens", "is_rendered")
+    errors: Counter[str] = Counter()
+    tokens: Counter[str] = Counter()
+    n_rendered = 0
+    for code, kind, is_rendered, n in alike.annotate(n=Count("pk")).order_by("error_code", "tokens"):
+        if code:
+            errors[code] += n
+        else:
+            tokens[kind] += n
+            n_rendered += n if is_rendered else 0
+    n_cases = scoring.run.suite_version.n_cases
+    row = contract.ForcedScoring(
+        id=str(scoring.pk),
+        run=str(scoring.run_id),
+        endpoint=scoring.endpoint.slug,
+        profile=str(scoring.profile),
+        model=scoring.model_override,
+        status=scoring.status,
+        repeats=tuple(scoring.repeats),
+        n_cases=None if scoring.cases is None else int(unpack_selection(bytes(scoring.cases), n_cases).sum()),
+        n_answers=scoring.n_answers,
+        n_tokens=scoring.n_tokens,
+        n_done=scoring.n_done,
+        errors=dict(errors),
+        tokens=dict(tokens),
+        n_rendered=n_rendered,
+        bucket=None if scoring.bucket_id is None else str(scoring.bucket_id),
+        is_sampled=is_sampled(read_sampling(scoring.run.profile.settings)),
+        figures=_figures(scoring),
+        error=scoring.error or None,
+        created_by=scoring.created_by.get_username() if scoring.created_by else None,
+        created_at=scoring.created_at,
+        finished_at=scoring.finished_at,
+        url=reverse("forced", args=[scoring.pk]),
+        reading=(),
+    )
+    return row.model_copy(update={"reading": explain_forced(row)}) if row.status == "finished" else row
+
+
+def _figures(scoring: ForcedScoring) -> contract.ForcedFigures | None:
+    stored = scoring.figures
+    if stored is None:
+        return None
+    worst = stored["worst"]
+    token = worst and {"answer": str(worst["response"]), "position": worst["position"], "log_ratio": worst["log_ratio"]}
+    return contract.ForcedFigures.from_stored({**stored, "worst": token})
+
+
+def _answer(answer: ForcedAnswer, case_id: str) -> contract.ForcedAnswer:
+    error = contract.ForcedError(code=answer.error_code, detail=answer.error_detail) if answer.error_code else None
+    return contract.ForcedAnswer(
+        id=str(answer.pk),
+        case=case_id,
+        repeat=answer.repeat.index,
+        n_tokens=answer.n_tokens,
+        tokens=answer.tokens or None,
+        is_rendered=answer.is_rendered,
+        engine_process=None if answer.engine_process_id is None else str(answer.engine_process_id),
+        figures=None if answer.figures is None else contract.AnswerFigures.from_stored(answer.figures),
+        error=error,
+    )

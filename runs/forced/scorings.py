@@ -1,0 +1,271 @@
+"""Forced scorings: asked for, claimed by one statement, recorded block by block behind the attempt's fence, ended.
+
+One is claimed after replays and probes and before any shard, and it changes nothing of its run.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from django.db import transaction
+from django.db.models import F
+
+from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.core.profile import OBSERVED
+from evalboard.core.trace import Failed, Forced, pack_selection
+from runs.forced.answers import AnswerToForce, answers_of, cost_of
+from runs.forced.figures import answer_figures, scoring_figures
+from runs.models import (
+    Case,
+    Endpoint,
+    EngineProcess,
+    ForcedAnswer,
+    ForcedScoring,
+    Profile,
+    Run,
+    Worker,
+)
+from runs.run import named_endpoint, newest_profile
+from runs.store import storable, traces
+from runs.work import Lease, Requests, lease_end, refuse_if_nobody_can, requests
+
+DEFAULT_PROFILE = "pinned"
+
+FORCED = Requests(ForcedScoring, serving="")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The stack that scores: an endpoint of ours under a profile, with another checkpoint where a run had one."""
+
+    endpoint: Endpoint
+    profile: Profile
+    model_override: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ForcedOutcome:
+    """What came of one answer: its kind of tokens as `GivenTokens` has it, "" where none could be given.
+
+    process: the engine that scored it, or failed; None where none was asked.
+    """
+
+    answer: AnswerToForce
+    tokens: str
+    is_rendered: bool
+    process: EngineProcess | None
+    outcome: Forced | Failed
+
+
+def create_forced(
+    *,
+    run_id: int,
+    endpoint: str | None = None,
+    profile: str | None = None,
+    as_run: int | None = None,
+    cases: Sequence[str] | None = None,
+    repeats: Sequence[int] | None = None,
+    user: Any = None,
+) -> ForcedScoring:
+    """Ask for the answers of a run to be scored on a stack of ours; a worker of the endpoint's pool finds the row.
+
+    endpoint, profile: that stack; without a profile it is the run's own, or `pinned` where that says what a log was
+    sampled with. as_run: the stack of another run in their place. cases: ids; None for all. repeats: of those that
+    have ended; None for all of them.
+
+    Raises NotFound for names that do not exist, InvalidInput with fields, Conflict where the run has nothing to score
+    yet, and ProfileRefused when every worker seen lately says that its hardware cannot honour the profile.
+    """
+    run = _named_run(run_id)
+    if (endpoint is None) == (as_run is None):
+        raise InvalidInput("The scoring is not valid.", fields={"endpoint": "Give either an endpoint or as_run."})
+    if as_run is not None and profile is not None:
+        raise InvalidInput("The scoring is not valid.", fields={"profile": "as_run has a profile of its own."})
+    target = _stack_named(run, endpoint, profile) if endpoint is not None else stack_of(_named_run(as_run or 0))
+    if fields := _target_problems(target):
+        raise InvalidInput("The scoring is not valid.", fields=fields)
+    refuse_if_nobody_can(target.endpoint, target.profile)
+    return _store(run, target, cases=cases, repeats=repeats, user=user)
+
+
+def create_forced_pair(
+    *, baseline_id: int, candidate_id: int, user: Any = None
+) -> tuple[ForcedScoring | None, ForcedScoring | None]:
+    """Ask for each of two runs to be scored on the other's stack; None for a side whose other stack is not ours.
+
+    Returns (the baseline's answers, the candidate's). Raises NotFound; Conflict where neither can be scored, or where
+    a side has nothing to score; ProfileRefused.
+    """
+    baseline, candidate = _named_run(baseline_id), _named_run(candidate_id)
+    if baseline == candidate:
+        raise InvalidInput("The scoring is not valid.", fields={"candidate": "It is the baseline itself."})
+    wanted = [(baseline, stack_of(candidate)), (candidate, stack_of(baseline))]
+    able = [(run, target) for run, target in wanted if not _target_problems(target)]
+    if not able:
+        raise Conflict("No engine here serves the stack of either run, so neither can be scored on the other’s.")
+    for _, target in able:
+        refuse_if_nobody_can(target.endpoint, target.profile)
+    with transaction.atomic():
+        stored = {run.pk: _store(run, target, cases=None, repeats=None, user=user) for run, target in able}
+    return stored.get(baseline_id), stored.get(candidate_id)
+
+
+def stack_of(run: Run) -> Target:
+    """Return what served a run, as far as that was asked for."""
+    return Target(run.endpoint, run.profile, run.model_override)
+
+
+def can_score(target: Target) -> bool:
+    """Tell whether an engine of ours serves this stack."""
+    return not _target_problems(target)
+
+
+def ended_repeats(run: Run) -> list[int]:
+    """Return the indexes of the repeats that have ended, whose responses are all there."""
+    return list(run.repeats.exclude(finished_at=None).order_by("index").values_list("index", flat=True))
+
+
+def claim_forced(*, worker: Worker, left_alone: frozenset[int] = frozenset()) -> Lease | None:
+    """Claim the oldest claimable scoring of the worker's pool, or None. `left_alone` are those it cannot serve."""
+    return FORCED.claim(ForcedScoring.objects.exclude(pk__in=left_alone), worker=worker)
+
+
+def record_forced(*, lease: Lease, outcomes: Sequence[ForcedOutcome]) -> None:
+    """Store what came of the next answers, which renews the lease. Raises LeaseLost.
+
+    The scoring is bound to the bucket of those that were scored first; ValueError for a trace of another one.
+    Called again with the same answers it stores nothing: a worker whose connection went away after the COMMIT sends
+    them once more.
+    """
+    with FORCED.locked(lease=lease) as scoring:
+        stored = ForcedAnswer.objects.filter(
+            scoring=scoring, case_index__in={each.answer.case_index for each in outcomes}
+        )
+        known = {(index, bytes(digest)) for index, digest in stored.values_list("case_index", "trace_digest")}
+        fresh = [each for each in outcomes if (each.answer.case_index, each.answer.trace_digest) not in known]
+        buckets = {each.process.bucket_id for each in fresh if each.process and isinstance(each.outcome, Forced)}
+        if scoring.bucket_id is not None:
+            buckets.add(scoring.bucket_id)
+        if len(buckets) > 1:
+            raise ValueError(f"Traces of the buckets {buckets} cannot be of one scoring.")
+        _insert(scoring, fresh)
+        bound = next(iter(buckets), None)
+        FORCED.write(lease=lease, n_done=F("n_done") + len(fresh), bucket=bound, lease_until=lease_end())
+
+
+def finish_forced(*, lease: Lease) -> None:
+    """End a scoring whose answers are all stored; one of which none could be scored has failed. Raises LeaseLost."""
+    figures = scoring_figures(
+        lease.id
+    )  # while nobody's row is locked: only this attempt could have changed the answers
+    with FORCED.locked(lease=lease) as scoring:
+        if figures is not None:
+            FORCED.finish(lease=lease, status=ForcedScoring.Status.FINISHED, error="", figures=figures)
+        else:
+            error = scoring.answers.order_by("case_index").values_list("error_detail", flat=True).first()
+            FORCED.finish(lease=lease, status=ForcedScoring.Status.FAILED, error=error or "It has no answer to score.")
+
+
+def _named_run(run_id: int) -> Run:
+    run = Run.objects.select_related("suite_version", "endpoint", "profile").filter(pk=run_id).first()
+    if run is None:
+        raise NotFound(f"There is no run {run_id}.")
+    return run
+
+
+def _stack_named(run: Run, endpoint: str, profile: str | None) -> Target:
+    if profile is not None:
+        decoding = newest_profile(profile)
+    elif run.profile.settings.get("batch_class") == OBSERVED:
+        decoding = newest_profile(DEFAULT_PROFILE)
+    else:
+        decoding = run.profile
+    return Target(named_endpoint(endpoint), decoding, None)
+
+
+def _target_problems(target: Target) -> dict[str, str]:
+    """What keeps a stack from scoring, by field: it gives logprobs of given tokens only where its engine is ours."""
+    fields = {}
+    if target.endpoint.engine != Endpoint.Engine.VLLM:
+        fields["endpoint"] = "Others serve it, and only an engine of ours scores given tokens; choose an own endpoint."
+    if target.profile.settings.get("batch_class") == OBSERVED:
+        fields["profile"] = "It says what logs were sampled with, as far as they tell; choose one that says everything."
+    return fields
+
+
+def _store(
+    run: Run, target: Target, *, cases: Sequence[str] | None, repeats: Sequence[int] | None, user: Any
+) -> ForcedScoring:
+    ended = ended_repeats(run)
+    fields = {}
+    if unknown := sorted(set(repeats or ()) - set(ended)):
+        fields["repeats"] = f"Run {run.pk} has no repeat {unknown[0]} that has ended."
+    indexes = None
+    if cases is not None:
+        listed = Case.objects.filter(suite_version=run.suite_version, case_id__in=cases)
+        by_id = dict(listed.values_list("case_id", "index"))
+        indexes = sorted(by_id.values())
+        if others := sorted(set(cases) - by_id.keys()):
+            fields["cases"] = f"The suite has no case {others[0]}."
+    if fields:
+        raise InvalidInput("The scoring is not valid.", fields=fields)
+    chosen = sorted(set(repeats)) if repeats else ended
+    cost = cost_of(answers_of(run.pk, repeats=chosen, case_indexes=indexes))
+    if not cost.n_answers:
+        raise Conflict(f"Run {run.pk} has no answer to score: no repeat of it has ended, or nothing came back.")
+    with transaction.atomic():
+        scoring = ForcedScoring.objects.create(
+            run=run,
+            endpoint=target.endpoint,
+            profile=target.profile,
+            model_override=target.model_override,
+            cases=None if indexes is None else pack_selection(np.isin(np.arange(run.suite_version.n_cases), indexes)),
+            repeats=chosen,
+            n_answers=cost.n_answers,
+            n_tokens=cost.n_tokens,
+            created_by=user,
+        )
+        requests.ring_after_commit(target.endpoint.pool)
+    return scoring
+
+
+def _insert(scoring: ForcedScoring, outcomes: Sequence[ForcedOutcome]) -> None:
+    scored = [
+        ((each.answer.case_index, each.answer.trace_digest), each.answer.trace, each.outcome.trace, each.tokens)
+        for each in outcomes
+        if isinstance(each.outcome, Forced)
+    ]
+    places = traces.store_blocks(scoring.run_id, [(key, forced) for key, _, forced, _ in scored], is_final=True)
+    figures = answer_figures([(ours, forced) for _, ours, forced, _ in scored], [kind for *_, kind in scored])
+    by_key = {key: each for (key, *_), each in zip(scored, figures, strict=True)}
+    ForcedAnswer.objects.bulk_create(_row(scoring, each, places, by_key) for each in outcomes)
+
+
+def _row(
+    scoring: ForcedScoring,
+    scored: ForcedOutcome,
+    places: Mapping[traces.Key, traces.Place],
+    figures: Mapping[traces.Key, dict[str, Any]],
+) -> ForcedAnswer:
+    answer, outcome = scored.answer, scored.outcome
+    fields = {
+        "scoring": scoring,
+        "case_index": answer.case_index,
+        "trace_digest": answer.trace_digest,
+        "repeat_id": answer.repeat_id,
+        "engine_process": scored.process,
+        "tokens": scored.tokens,
+        "is_rendered": scored.is_rendered,
+    }
+    if isinstance(outcome, Failed):
+        return ForcedAnswer(**fields, error_code=outcome.code, error_detail=storable(outcome.detail))
+    key = answer.case_index, answer.trace_digest
+    place = places[key]
+    return ForcedAnswer(
+        **fields,
+        trace_block_id=place.block_id,
+        trace_slot=place.slot,
+        n_tokens=len(outcome.trace),
+        figures=figures[key],
+    )

@@ -1,0 +1,121 @@
+"""Whether an endpoint serves the weights of a reference: one forced scoring beside those of known origin."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+
+import numpy as np
+from django.urls import reverse
+
+from evalboard.contract import verification as contract
+from evalboard.contract.base import Note
+from evalboard.core.errors import Conflict, NotFound
+from evalboard.core.forced import Band, ForcedPositions, choose_statistic, verify_endpoint
+from evalboard.core.profile import is_sampled, read_sampling
+from evalboard.wording.verification import describe_verification, warn_of_verification
+from runs.forced.figures import read_positions
+from runs.models import ForcedAnswer, ForcedScoring
+
+# Of each scoring. Somebody waits for it, and a few thousand tokens tell as much (docs/forced.md).
+MAX_ANSWERS = 2_000
+MAX_POSITIONS = 200_000
+
+Scorings = Mapping[str, ForcedScoring]  # by what they are in a verification
+
+
+def verify_scoring(
+    scoring_id: int, *, control: int, numerics: int, planted: int | None = None
+) -> contract.Verification:
+    """Judge the answers of a forced scoring beside those of known origin, by the ids of their forced scorings.
+
+    Raises NotFound; Conflict where one has not finished, they are of several buckets, two are of one run, some of the
+    runs drew their tokens and others did not, or a known one has no token with the statistic.
+    """
+    ids = {"endpoint": scoring_id, "control": control, "numerics": numerics}
+    scorings = _read(ids if planted is None else {**ids, "planted": planted})
+    _refuse_unlike(scorings)
+    positions = {
+        name: read_positions(scoring.pk, max_answers=MAX_ANSWERS, max_positions=MAX_POSITIONS)[1]
+        for name, scoring in scorings.items()
+    }
+    _refuse_unknown(scorings, positions)
+    judged = verify_endpoint(
+        positions["endpoint"],
+        control=positions["control"],
+        numerics=positions["numerics"],
+        planted=positions.get("planted"),
+    )
+    return contract.Verification.from_stored(
+        asdict(judged),
+        bucket=str(scorings["control"].bucket_id),
+        endpoint=judged.endpoint and _band(scorings["endpoint"], judged.endpoint),
+        control=_band(scorings["control"], judged.control),
+        numerics=_band(scorings["numerics"], judged.numerics),
+        planted=judged.planted and _band(scorings["planted"], judged.planted),
+        sentence=describe_verification(judged),
+        warnings=tuple(
+            Note(code=code, text=warn_of_verification(code, n)) for code, n in _warnings(scorings, positions)
+        ),
+        url=reverse("forced", args=[scoring_id]),
+    )
+
+
+def _read(ids: Mapping[str, int]) -> Scorings:
+    stored = ForcedScoring.objects.select_related("run__profile").in_bulk(list(ids.values()))
+    for scoring_id in ids.values():
+        if scoring_id not in stored:
+            raise NotFound(f"There is no forced scoring {scoring_id}.")
+    return {name: stored[scoring_id] for name, scoring_id in ids.items()}
+
+
+def _refuse_unlike(scorings: Scorings) -> None:
+    for scoring in scorings.values():
+        if scoring.status != ForcedScoring.Status.FINISHED:
+            raise Conflict(f"Forced scoring {scoring.pk} is {scoring.status}; only finished ones are held together.")
+    control = scorings["control"]
+    owners: dict[int, str] = {}
+    for name, scoring in scorings.items():
+        if scoring.bucket_id != control.bucket_id:
+            raise Conflict(
+                f"Forced scorings {scoring.pk} and {control.pk} are of two buckets. Score each run on one endpoint "
+                "under one profile; where that was done, its stack has changed since, so score them anew."
+            )
+        if scoring.run_id in owners:
+            raise Conflict(f"Run {scoring.run_id} is given as {owners[scoring.run_id]} and as {name}.")
+        owners[scoring.run_id] = name
+    drawn = {name for name, scoring in scorings.items() if is_sampled(read_sampling(scoring.run.profile.settings))}
+    if 0 < len(drawn) < len(scorings):
+        raise Conflict(
+            "Some of the runs drew their tokens and others did not: what is drawn lies farther off by itself. "
+            "Give runs that all did, or none."
+        )
+
+
+def _refuse_unknown(scorings: Scorings, positions: Mapping[str, ForcedPositions]) -> None:
+    """Refuse answers of known origin without a token to hold the endpoint's against."""
+    statistic = choose_statistic(positions["endpoint"])
+    for name, known in positions.items():
+        values = known.gaps if statistic == "gap" else known.deficits
+        if name != "endpoint" and np.isnan(values).all():
+            raise Conflict(
+                f"No token of forced scoring {scorings[name].pk} ({name}) has a {statistic}, by which the endpoint is "
+                "judged."
+            )
+
+
+def _warnings(scorings: Scorings, positions: Mapping[str, ForcedPositions]) -> Iterator[tuple[str, int]]:
+    """Yield the code of what takes from the weight of it, and how many answers or prompts it is about."""
+    control, endpoint = scorings["control"], scorings["endpoint"]
+    if control.run.bucket_id != control.bucket_id:
+        yield "control_of_other_bucket", 0
+    scored = ForcedAnswer.objects.filter(error_code="")
+    if n_rendered := scored.filter(scoring=endpoint, is_rendered=True).count():
+        yield "rendered", n_rendered
+    for name, scoring in scorings.items():
+        n_read = positions[name].n_responses
+        if n_read < scored.filter(scoring=scoring).count():
+            yield "first_answers", n_read
+            return
+
+
+def _band(scoring: ForcedScoring, band: Band) -> contract.VerificationBand:
+    return contract.VerificationBand.from_stored(asdict(band), forced=str(scoring.pk), run=str(scoring.run_id))

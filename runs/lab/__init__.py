@@ -1,0 +1,27 @@
+"""The lab: experiments that say where variance comes from, in ordinary runs that anyone can open."""
+
+from runs.lab.arms import LABEL, advance, open_experiments
+from runs.lab.experiments import (
+    DEFAULT_RUNS,
+    cancel_experiment,
+    delete_experiment,
+    plan_experiment,
+    resume_experiment,
+    start_experiment,
+)
+from runs.lab.read import experiment_detail, experiment_rows, experiment_state
+
+__all__ = [
+    "DEFAULT_RUNS",
+    "LABEL",
+    "advance",
+    "cancel_experiment",
+    "delete_experiment",
+    "experiment_detail",
+    "experiment_rows",
+    "experiment_state",
+    "open_experiments",
+    "plan_experiment",
+    "resume_experiment",
+    "start_experiment",
+]

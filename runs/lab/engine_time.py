@@ -1,0 +1,43 @@
+"""How long engines were at work on a run, from what its responses and their engine processes say."""
+
+from dataclasses import dataclass
+
+from django.db import connection
+
+from runs.models import EngineProcess, Run
+
+# From the first request of a process in a repeat to its last answer; several workers count side by side.
+TIME = """
+SELECT coalesce(sum(seconds), 0)::float8, coalesce(sum(n_tokens), 0)::bigint
+  FROM (SELECT extract(epoch FROM max(recorded_at) - min(recorded_at - make_interval(
+                   secs => coalesce(queued_seconds, 0) + coalesce(prefill_seconds, 0) + coalesce(decode_seconds, 0)
+               ))) AS seconds,
+               sum(n_tokens) AS n_tokens
+          FROM runs_response
+         WHERE repeat_id IN (SELECT id FROM runs_repeat WHERE run_id = %s) AND error_code = ''
+         GROUP BY repeat_id, engine_process_id) AS part
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineTime:
+    """seconds: of decoding, without starts; start_seconds: of all `n_starts` of them."""
+
+    seconds: float
+    n_tokens: int
+    n_starts: int
+    start_seconds: float
+
+    @property
+    def minutes(self) -> float:
+        return (self.seconds + self.start_seconds) / 60
+
+
+def measure_engine_time(run: Run) -> EngineTime:
+    """Measure a run, as far as it is. Calls to a server of others start no engine."""
+    with connection.cursor() as cursor:
+        cursor.execute(TIME, [run.pk])
+        seconds, n_tokens = cursor.fetchone()
+    processes = [] if run.is_reported else EngineProcess.objects.filter(repeats__run=run).distinct()
+    starts = [process.start_seconds for process in processes]
+    return EngineTime(seconds, n_tokens, len(starts), sum(starts))

@@ -1,0 +1,219 @@
+"""Experiments: planned, started, cancelled, resumed, deleted. What moves them on stands in `arms`."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from math import ceil
+from typing import Any
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.core.lab import (
+    MIN_RUNS,
+    Cost,
+    PlannedArm,
+    Surroundings,
+    add_costs,
+    estimate_cost,
+    plan_variance,
+)
+from evalboard.core.lab_kinds import SOURCES, Source
+from evalboard.core.profile import is_sampled, read_sampling
+from runs.lab.surroundings import read_pace, read_surroundings
+from runs.models import Endpoint, Experiment, ExperimentArm, Profile, SuiteVersion
+from runs.run import MAX_REPEATS, cancel_run, named_endpoint, named_suite_version, newest_profile
+from runs.work import refuse_if_nobody_can
+
+MAX_PLANNED = 100
+DEFAULT_RUNS = 20
+ROOM = 1.5  # of a budget that nobody sets: estimates are right within this factor
+UNKNOWN_BUDGET = 60.0  # minutes, where no run says how long a pass takes
+MIN_BUDGET = 5.0
+MAX_BUDGET = 10_080.0  # a week
+MAX_TEMPERATURE = 2.0
+
+
+def plan_experiment(
+    *,
+    suite: str,
+    suite_version: int | None = None,
+    endpoint: str,
+    profile: str = "pinned",
+    runs: int = DEFAULT_RUNS,
+    sources: Sequence[str] | None = None,
+    temperature: float | None = None,
+    budget_minutes: float | None = None,
+    user: Any,
+) -> Experiment:
+    """Store the plan of a variance experiment; nothing is decoded before it is started.
+
+    runs: passes over the suite in each arm. sources: those to measure, the control beside them; None: all that can be.
+    temperature: at which the sampler is let go; None: as the suite was last drawn. budget_minutes: None: half as much
+    again as the estimate.
+
+    Raises NotFound, InvalidInput with fields, ProfileRefused, and Conflict where too many plans wait to be confirmed.
+    """
+    version = named_suite_version(suite, suite_version)
+    target, pinned = named_endpoint(endpoint), newest_profile(profile)
+    fields = _problems(target, pinned, runs=runs, sources=sources, temperature=temperature, budget=budget_minutes)
+    if fields:
+        raise InvalidInput("The experiment is not valid.", fields=fields)
+    base = target.bypass or target
+    refuse_if_nobody_can(base, pinned)
+    around = read_surroundings(version, target, pinned, temperature=temperature)
+    wanted = frozenset(SOURCES if sources is None else map(Source, sources))
+    arms, left_out = plan_variance(around, n_runs=runs, wanted=wanted)
+    costs = [_estimate(version, around, arm) for arm in arms]
+    if Experiment.objects.filter(status=Experiment.Status.PLANNED).count() >= MAX_PLANNED:
+        raise Conflict(f"{MAX_PLANNED} plans wait to be confirmed already; delete some.")
+    with transaction.atomic():
+        experiment = Experiment.objects.create(
+            kind=Experiment.Kind.VARIANCE,
+            suite_version=version,
+            endpoint=base,
+            profile=pinned,
+            n_runs=runs,
+            left_out=[asdict(each) for each in left_out],
+            budget_minutes=budget_minutes or default_budget(add_costs(costs)),
+            created_by=user,
+        )
+        endpoints = {each.slug: each for each in Endpoint.objects.filter(slug__in={arm.endpoint for arm in arms})}
+        ExperimentArm.objects.bulk_create(
+            ExperimentArm(
+                experiment=experiment,
+                position=position,
+                source=arm.source,
+                name=arm.name,
+                endpoint=endpoints[arm.endpoint],
+                settings=None if arm.settings is None else dict(arm.settings),
+                n_runs=arm.n_runs,
+                is_shuffled=arm.is_shuffled,
+                is_restarted=arm.is_restarted,
+                cost=asdict(cost),
+            )
+            for position, (arm, cost) in enumerate(zip(arms, costs, strict=True))
+        )
+    return experiment
+
+
+def default_budget(cost: Cost) -> float:
+    """Return the minutes that an experiment may take where nobody says."""
+    if cost.minutes is None:
+        return UNKNOWN_BUDGET
+    return float(max(ceil(ROOM * cost.minutes), MIN_BUDGET))
+
+
+@transaction.atomic
+def start_experiment(*, experiment_id: int, budget_minutes: float | None = None) -> None:
+    """Confirm a plan: its arms are run from now on, the control first. Raises NotFound, InvalidInput, Conflict."""
+    experiment = _locked(experiment_id)
+    if experiment.status != Experiment.Status.PLANNED:
+        raise Conflict(f"Experiment {experiment_id} is {experiment.status}; it was confirmed before.")
+    _set_to_work(experiment, budget_minutes)
+
+
+@transaction.atomic
+def resume_experiment(*, experiment_id: int, budget_minutes: float | None = None) -> None:
+    """Go on with what an experiment left out when it was stopped, cancelled or failed; what it has measured stays.
+
+    budget_minutes: of all that it takes, what it has spent included. Raises NotFound, InvalidInput, Conflict.
+    """
+    experiment = _locked(experiment_id)
+    over = (Experiment.Status.STOPPED, Experiment.Status.CANCELLED, Experiment.Status.FAILED)
+    if experiment.status not in over:
+        raise Conflict(f"Experiment {experiment_id} is {experiment.status}; nothing of it is left to go on with.")
+    left = experiment.arms.exclude(status=ExperimentArm.Status.FINISHED)
+    left.update(status=ExperimentArm.Status.WAITING, run=None, problem="", figures=None)
+    _set_to_work(experiment, budget_minutes)
+
+
+def cancel_experiment(*, experiment_id: int) -> None:
+    """Stop an experiment, with the run that it is at; what has ended stays. Raises NotFound, Conflict."""
+    with transaction.atomic():
+        experiment = _locked(experiment_id)
+        if experiment.status == Experiment.Status.CANCELLED:
+            return
+        if experiment.status != Experiment.Status.RUNNING:
+            raise Conflict(f"Experiment {experiment_id} is {experiment.status}; it is not at work.")
+        at_work = experiment.arms.filter(status=ExperimentArm.Status.RUNNING).exclude(run=None)
+        run_ids = list(at_work.values_list("run", flat=True))
+        open_ones = (ExperimentArm.Status.RUNNING, ExperimentArm.Status.WAITING)
+        experiment.arms.filter(status__in=open_ones).update(status=ExperimentArm.Status.MISSING)
+        experiment.status, experiment.finished_at = Experiment.Status.CANCELLED, Now()
+        experiment.save(update_fields=["status", "finished_at"])
+    for run_id in run_ids:  # not while a row is locked: workers lock theirs in another order
+        try:
+            cancel_run(run_id=run_id)
+        except Conflict:
+            continue  # it ended meanwhile
+
+
+@transaction.atomic
+def delete_experiment(*, experiment_id: int) -> None:
+    """Delete a plan, or an experiment that has ended; its runs stay. Raises NotFound, Conflict while it is at work."""
+    experiment = _locked(experiment_id)
+    if experiment.status == Experiment.Status.RUNNING:
+        raise Conflict(f"Experiment {experiment_id} is at work; cancel it first.")
+    experiment.delete()
+
+
+def _set_to_work(experiment: Experiment, budget_minutes: float | None) -> None:
+    if problem := _budget_problem(budget_minutes):
+        raise InvalidInput("The budget is not valid.", fields={"budget_minutes": problem})
+    experiment.budget_minutes = budget_minutes or experiment.budget_minutes
+    experiment.status, experiment.problem, experiment.finished_at = Experiment.Status.RUNNING, "", None
+    experiment.started_at = experiment.started_at or Now()
+    experiment.save()
+
+
+def _problems(
+    target: Endpoint,
+    pinned: Profile,
+    *,
+    runs: int,
+    sources: Sequence[str] | None,
+    temperature: float | None,
+    budget: float | None,
+) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    if target.engine == Endpoint.Engine.IMPORTED:
+        fields["endpoint"] = "It stands for what answered according to logs, and nothing here decodes it."
+    if pinned.settings.get("batch_class") != "alone":
+        fields["profile"] = "Must decode cases alone, as pinned does: all else is held against it."
+    elif is_sampled(read_sampling(pinned.settings)):
+        fields["profile"] = "Must decode at temperature 0, or no two runs of the control could be equal."
+    if not MIN_RUNS <= runs <= MAX_REPEATS:
+        fields["runs"] = f"Must be a whole number from {MIN_RUNS} to {MAX_REPEATS}."
+    if unknown := sorted(set(sources or ()) - set(SOURCES)):
+        fields["sources"] = f"There is no source {unknown[0]}; there are {', '.join(SOURCES)}."
+    if temperature is not None and not 0 < temperature <= MAX_TEMPERATURE:
+        fields["temperature"] = f"Must be above 0 and at most {MAX_TEMPERATURE:g}."
+    if problem := _budget_problem(budget):
+        fields["budget_minutes"] = problem
+    return fields
+
+
+def _budget_problem(minutes: float | None) -> str | None:
+    if minutes is None or 0 < minutes <= MAX_BUDGET:
+        return None
+    return f"Must be a number of minutes above 0, at most {MAX_BUDGET:,.0f}."
+
+
+def _estimate(version: SuiteVersion, around: Surroundings, arm: PlannedArm) -> Cost:
+    if not arm.n_runs:
+        return Cost()
+    endpoint = Endpoint.objects.get(slug=arm.endpoint)
+    settings = around.settings if arm.settings is None else arm.settings
+    pace = read_pace(version, endpoint, batch_class=settings["batch_class"])
+    if pace.pass_seconds is None and arm.endpoint != around.endpoint:
+        pace = read_pace(version, Endpoint.objects.get(slug=around.endpoint), batch_class=settings["batch_class"])
+    has_engine = not endpoint.is_remote
+    return estimate_cost(arm.n_runs, pace=pace, is_restarted=arm.is_restarted, has_engine=has_engine)
+
+
+def _locked(experiment_id: int) -> Experiment:
+    experiment = Experiment.objects.select_for_update().filter(pk=experiment_id).first()
+    if experiment is None:
+        raise NotFound(f"There is no experiment {experiment_id}.")
+    return experiment

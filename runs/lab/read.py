@@ -1,0 +1,272 @@
+"""Experiments as they are shown: the plan, the table as far as it is, and the sentence."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet
+from django.urls import reverse
+
+from evalboard.contract import lab as contract
+from evalboard.contract.run import SuiteNamed
+from evalboard.core.errors import NotFound
+from evalboard.core.lab import ArmFigures, Cost, Figures, add_costs, combine_arms, judge_rows
+from evalboard.core.lab_kinds import CHOICES, Finding, Source, State
+from evalboard.wording import lab as wording
+from evalboard.wording.numbers import listed
+from runs.lab.engine_time import measure_engine_time
+from runs.models import Experiment, ExperimentArm, Repeat
+from runs.store import newest_page
+
+Status = ExperimentArm.Status
+RELATED = ("suite_version__suite", "endpoint", "profile", "created_by")
+WITHOUT_SIZE = -1.0  # sorts behind every size
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """Arms that make one row, with what they came to."""
+
+    source: Source
+    arms: tuple[ExperimentArm, ...]
+    parts: tuple[ArmFigures, ...]
+    figures: Figures | None
+    finding: Finding
+
+    @property
+    def name(self) -> str:
+        return self.arms[0].name if len(self.arms) == 1 else ""
+
+
+def experiment_rows(
+    *, after: int | None = None, before: int | None = None, limit: int
+) -> tuple[contract.ExperimentRow, ...]:
+    """Return up to `limit` experiments, newest first: those older than `after`, or the nearest newer than `before`."""
+    experiments = Experiment.objects.select_related(*RELATED)
+    return newest_page(experiments, _rows, after=after, before=before, limit=limit)
+
+
+def experiment_detail(experiment_id: int) -> contract.Experiment:
+    """Return an experiment, as far as it is. Raises NotFound."""
+    experiment = Experiment.objects.select_related(*RELATED).filter(pk=experiment_id).first()
+    if experiment is None:
+        raise NotFound(f"There is no experiment {experiment_id}.")
+    arms = _arms([experiment])
+    rows = _table(experiment, arms)
+    control = _control_points(arms)
+    n_ended = _ended_passes(arms)
+    shown = tuple(_arm(arm, n_ended.get(arm.run_id or 0, 0)) for arm in arms)
+    return contract.Experiment(
+        **_common_fields(experiment, arms, rows),
+        problem=experiment.problem or None,
+        cost=_cost(add_costs(Cost(**arm.cost) for arm in arms)),
+        spent_minutes=round(sum(arm.spent_minutes for arm in shown), 3),
+        arms=shown,
+        rows=tuple(_row(experiment, row, rows) for row in rows),
+        not_measured=tuple(_not_measured(left) for left in experiment.left_out),
+        control=control,
+        case_points=100 / experiment.suite_version.n_cases,
+    )
+
+
+def experiment_state(experiment_id: int) -> str:
+    """Return what `experiment_detail` is made of, in short: equal texts, equal details. Raises NotFound."""
+    ended = Count("arms__run__repeats", filter=Q(arms__run__repeats__finished_at__isnull=False))
+    rows = Experiment.objects.filter(pk=experiment_id).annotate(n=ended)
+    row = rows.values_list("status", "problem", "budget_minutes", "started_at", "finished_at", "n").first()
+    if row is None:
+        raise NotFound(f"There is no experiment {experiment_id}.")
+    arms = ExperimentArm.objects.filter(experiment=experiment_id).order_by("position").values_list("status", "run")
+    return "|".join(map(str, (experiment_id, *row, *arms)))
+
+
+def _rows(experiments: Iterable[Experiment]) -> tuple[contract.ExperimentRow, ...]:
+    shown = list(experiments)
+    by_experiment: dict[int, list[ExperimentArm]] = {each.pk: [] for each in shown}
+    for arm in _arms(shown):
+        by_experiment[arm.experiment_id].append(arm)
+    return tuple(
+        contract.ExperimentRow(**_common_fields(each, arms, _table(each, arms)))
+        for each in shown
+        for arms in [by_experiment[each.pk]]
+    )
+
+
+def _arms(experiments: Sequence[Experiment]) -> list[ExperimentArm]:
+    arms: QuerySet[ExperimentArm] = ExperimentArm.objects.filter(experiment__in=experiments)
+    return list(arms.select_related("run", "endpoint").order_by("experiment", "position"))
+
+
+def _table(experiment: Experiment, arms: Sequence[ExperimentArm]) -> list[TableRow]:
+    """Group arms into rows and judge them: the control first, then by size, what is not measured last."""
+    control, step = _control_points(arms), 100 / experiment.suite_version.n_cases
+    groups: dict[tuple[str, str], list[ExperimentArm]] = {}
+    for arm in arms:
+        groups.setdefault((arm.source, "" if Source(arm.source) in CHOICES else arm.name), []).append(arm)
+    measured = []
+    for (source, _), members in groups.items():
+        parts = [ArmFigures.from_json(arm.figures) for arm in members if arm.figures is not None]
+        figures = combine_arms(Source(source), parts, control=control, step=step) if parts else None
+        measured.append((Source(source), tuple(members), tuple(parts), figures))
+    findings = judge_rows([(source, figures) for source, _, _, figures in measured])
+    rows = [TableRow(*each, finding) for each, finding in zip(measured, findings, strict=True)]
+    return sorted(rows, key=_place)
+
+
+def _place(row: TableRow) -> tuple[bool, bool, float]:
+    has_none = row.finding.state is State.NOT_MEASURED
+    size = WITHOUT_SIZE if row.finding.reach is None else row.finding.reach
+    return row.source is not Source.CONTROL, has_none, -size
+
+
+def _control_points(arms: Sequence[ExperimentArm]) -> float | None:
+    """Return the score of the control's first pass, which everything is held against."""
+    stored = next((arm.figures for arm in arms if arm.source == Source.CONTROL), None)
+    points = ArmFigures.from_json(stored).points if stored is not None else ()
+    return points[0] if points else None
+
+
+def _ended_passes(arms: Sequence[ExperimentArm]) -> dict[int, int]:
+    """run → its passes that have come to their end."""
+    run_ids = [arm.run_id for arm in arms if arm.run_id is not None]
+    ended = Repeat.objects.filter(run__in=run_ids, cases=None, status=Repeat.Status.FINISHED)
+    return dict(ended.order_by().values_list("run").annotate(n=Count("pk")))
+
+
+def _common_fields(experiment: Experiment, arms: Sequence[ExperimentArm], rows: Sequence[TableRow]) -> dict[str, Any]:
+    """Return the fields of `ExperimentRow`."""
+    version = experiment.suite_version
+    n_missing = sum(arm.status in (Status.MISSING, Status.CUT) for arm in arms)
+    sentence = wording.describe_experiment(
+        [_sentence_row(row) for row in rows],
+        status=experiment.status,
+        n_missing=n_missing,
+        problem=experiment.problem,
+    )
+    return {
+        "id": str(experiment.pk),
+        "kind": experiment.kind,
+        "suite": SuiteNamed(slug=version.suite.slug, version=version.number),
+        "endpoint": experiment.endpoint.slug,
+        "profile": experiment.profile.slug,
+        "profile_version": experiment.profile.version,
+        "runs": experiment.n_runs,
+        "status": experiment.status,
+        "sentence": sentence,
+        "budget_minutes": experiment.budget_minutes,
+        "created_by": experiment.created_by.get_username() if experiment.created_by else None,
+        "created_at": experiment.created_at,
+        "started_at": experiment.started_at,
+        "finished_at": experiment.finished_at,
+        "url": reverse("experiment", args=[experiment.pk]),
+    }
+
+
+def _sentence_row(row: TableRow) -> wording.SentenceRow:
+    figures = row.figures
+    return wording.SentenceRow(
+        source=row.source,
+        name=row.name,
+        finding=row.finding,
+        n_runs=figures.n_runs if figures else 0,
+        n_same=figures.n_same if figures else None,
+        n_flipped=figures.n_flipped if figures else 0,
+        n_responses=figures.n_responses if figures else 0,
+    )
+
+
+def _arm(arm: ExperimentArm, n_ended: int) -> contract.LabArm:
+    at_work = arm.status == Status.RUNNING and arm.run is not None
+    spent = measure_engine_time(arm.run).minutes if at_work and arm.run is not None else arm.spent_minutes
+    return contract.LabArm(
+        source=arm.source,
+        name=arm.name,
+        endpoint=arm.endpoint.slug,
+        status=arm.status,
+        run=None if arm.run_id is None else str(arm.run_id),
+        n_done=n_ended,
+        cost=_cost(Cost(**arm.cost)),
+        spent_minutes=round(spent, 3),
+        problem=arm.problem or None,
+    )
+
+
+def _cost(cost: Cost) -> contract.LabCost:
+    return contract.LabCost(
+        n_runs=cost.n_runs,
+        n_starts=cost.n_starts,
+        tokens=None if cost.tokens is None else round(cost.tokens),
+        minutes=None if cost.minutes is None else round(cost.minutes, 2),
+    )
+
+
+def _row(experiment: Experiment, row: TableRow, rows: Sequence[TableRow]) -> contract.LabRow:
+    figures, finding = row.figures, row.finding
+    words = _words(experiment, row)
+    spread = figures.spread if figures else None
+    return contract.LabRow(
+        source=row.source,
+        name=row.name,
+        label=words.label,
+        condition=words.condition,
+        fixed_by=wording.describe_fix(words, finding.state),
+        state=finding.state,
+        finding=wording.describe_finding(finding) if figures else wording.describe_unmeasured(row.arms[0].status),
+        n_runs=figures.n_runs if figures else 0,
+        points=tuple(_points(row)),
+        reach=finding.reach,
+        at_most=finding.at_most,
+        range=(spread.low, spread.high) if spread else None,
+        range_interval=spread.range_interval if spread else None,
+        sd=spread.sd if spread else None,
+        sd_interval=spread.sd_interval if spread else None,
+        shift=figures.shift if figures and figures.is_sampled else None,
+        n_same=figures.n_same if figures else None,
+        n_responses=figures.n_responses if figures else 0,
+        n_flipped=figures.n_flipped if figures else 0,
+        first_flip=figures.first_flip if figures else None,
+        speed=_speed(row, rows),
+    )
+
+
+def _words(experiment: Experiment, row: TableRow) -> wording.SourceWords:
+    settings = row.arms[0].settings
+    temperature = settings["sampling"]["temperature"] if row.source is Source.SAMPLER and settings else None
+    name = listed([arm.name for arm in row.arms]) if row.source is Source.DTYPE else row.name
+    is_remote = experiment.endpoint.is_remote
+    return wording.describe_source(row.source, name, is_remote=is_remote, temperature=temperature)
+
+
+def _points(row: TableRow) -> Iterable[contract.LabPoint]:
+    """Yield the points of a row: passes of runs, or ways to score; those without a score are left out."""
+    measured = [arm for arm in row.arms if arm.figures is not None]
+    for arm, part in zip(measured, row.parts, strict=True):
+        for at, score in enumerate(part.points):
+            if score is None:
+                continue
+            name = wording.describe_spacing(part.names[at]) if part.names else arm.name
+            yield contract.LabPoint(
+                score=score,
+                run=str(arm.run_id) if part.repeats and arm.run_id is not None else None,
+                repeat=part.repeats[at] if part.repeats else None,
+                name=name,
+            )
+
+
+def _speed(row: TableRow, rows: Sequence[TableRow]) -> float | None:
+    """Return tokens a second as a multiple of the control's; of several endpoints together there is no such number."""
+    control = next((each.figures for each in rows if each.source is Source.CONTROL), None)
+    if row.figures is None or control is None or len(row.arms) > 1:
+        return None
+    own, theirs = row.figures.tokens_per_second, control.tokens_per_second
+    return own / theirs if own is not None and theirs else None
+
+
+def _not_measured(left: dict[str, Any]) -> contract.NotMeasured:
+    words = wording.describe_source(left["source"])
+    return contract.NotMeasured(
+        source=left["source"],
+        label=words.label,
+        code=left["code"],
+        reason=wording.describe_reason(left["code"], left["facts"]),
+    )

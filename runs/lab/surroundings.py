@@ -1,0 +1,84 @@
+"""What the installation has for an experiment, and how long its passes took before."""
+
+from collections.abc import Iterable
+
+from django.db.models import Avg, QuerySet
+
+from evalboard.core import scoring
+from evalboard.core.lab import Choice, Pace, Surroundings
+from evalboard.core.profile import read_temperature
+from runs.lab.engine_time import measure_engine_time
+from runs.models import Endpoint, EngineProcess, Profile, Run, SuiteVersion
+from runs.work.workers import able
+
+STARTS_READ = 10
+RUNS_LOOKED_AT = 20
+GATEWAYS_READ = 3
+
+
+def read_surroundings(
+    version: SuiteVersion, endpoint: Endpoint, profile: Profile, *, temperature: float | None
+) -> Surroundings:
+    """Read what there is beside an endpoint. A gateway that names its bypass is held against that, as routing.
+
+    temperature: at which cases are to be drawn; None: as the newest run of the suite that drew them.
+    """
+    base = endpoint.bypass or endpoint
+    workers = able(base.pool)
+    return Surroundings(
+        endpoint=base.slug,
+        settings=profile.settings,
+        is_remote=base.is_remote,
+        dtype=base.dtype,
+        dtypes=tuple(Choice(each.slug, each.dtype) for each in _same_weights(base)),
+        gateways=_gateways(endpoint, base),
+        temperature=_drawn_at(version) if temperature is None else temperature,
+        hardware=frozenset(str(worker.hardware.get("kind")) for worker in workers),
+        n_gpus=max((len(worker.hardware.get("gpus", ())) for worker in workers), default=0),
+        n_cases=version.n_cases,
+        is_recorded=scoring.is_recorded(version.scorer.spec),
+    )
+
+
+def read_pace(version: SuiteVersion, endpoint: Endpoint, *, batch_class: str) -> Pace:
+    """Read how long a pass took in the newest run of this suite version on the endpoint, in this batch class.
+
+    Where none was decoded in the class, a run decoded alone stands for it: nothing is slower.
+    """
+    ended = Run.objects.filter(
+        suite_version=version, endpoint=endpoint, status=Run.Status.FINISHED, source=None
+    ).select_related("profile")
+    starts = EngineProcess.objects.filter(repeats__run__endpoint=endpoint).order_by("-id")[:STARTS_READ]
+    start = EngineProcess.objects.filter(pk__in=[each.pk for each in starts]).aggregate(at=Avg("start_seconds"))["at"]
+    for wanted in dict.fromkeys((batch_class, "alone")):
+        in_class = ended.filter(profile__settings__batch_class=wanted).order_by("-id")[:RUNS_LOOKED_AT]
+        for run in in_class:
+            time = measure_engine_time(run)
+            n_passes = run.repeats.filter(cases=None, status=Run.Status.FINISHED).count()
+            if n_passes and time.seconds:
+                return Pace(time.seconds / n_passes, time.n_tokens / n_passes, start)
+    return Pace(start_seconds=start)
+
+
+def _same_weights(base: Endpoint) -> QuerySet[Endpoint]:
+    names = ("engine", "model_path", "model_repo", "model_revision", "quantization", "max_model_len", "pool")
+    same = {name: getattr(base, name) for name in names}
+    return Endpoint.objects.filter(**same).exclude(dtype=base.dtype).order_by("dtype", "id").distinct("dtype")
+
+
+def _gateways(endpoint: Endpoint, base: Endpoint) -> tuple[str, ...]:
+    """Endpoints that lead to the base: the one that was named, or all that name it as their bypass or reference."""
+    if endpoint != base:
+        return (endpoint.slug,)
+    leading: Iterable[Endpoint] = Endpoint.objects.filter(bypass=base) | Endpoint.objects.filter(reference=base)
+    return tuple(sorted(each.slug for each in leading))[:GATEWAYS_READ]
+
+
+def _drawn_at(version: SuiteVersion) -> float | None:
+    newest = (
+        Run.objects.filter(suite_version__suite=version.suite_id, profile__settings__sampling__temperature__gt=0)
+        .select_related("profile")
+        .order_by("-id")
+        .first()
+    )
+    return None if newest is None else read_temperature(newest.profile.settings["sampling"])

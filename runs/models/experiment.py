@@ -1,0 +1,89 @@
+"""Experiments of the lab: what is let go of, one thing at a time, in ordinary runs that anyone can open."""
+
+from django.conf import settings
+from django.db import models
+
+
+class Experiment(models.Model):
+    """A plan that a person confirms, and how far it is. Its arms are run one after another, by whoever sweeps.
+
+    `left_out` lists what is not measured, `{"source", "code", "facts"}` (`core.lab.LeftOut`). `problem` says why it
+    does not go on, or ended early.
+    """
+
+    class Kind(models.TextChoices):
+        VARIANCE = "variance"
+
+    class Status(models.TextChoices):
+        PLANNED = "planned"
+        RUNNING = "running"
+        FINISHED = "finished"
+        STOPPED = "stopped", "stopped by its budget"
+        CANCELLED = "cancelled"
+        FAILED = "failed"
+
+    kind = models.CharField(max_length=20, choices=Kind.choices)
+    suite_version = models.ForeignKey("runs.SuiteVersion", on_delete=models.PROTECT, related_name="experiments")
+    endpoint = models.ForeignKey("runs.Endpoint", on_delete=models.PROTECT, related_name="experiments")
+    profile = models.ForeignKey(
+        "runs.Profile", on_delete=models.PROTECT, related_name="experiments", help_text="what all else is pinned by"
+    )
+    n_runs = models.PositiveIntegerField(help_text="passes over the suite in an arm")
+    left_out = models.JSONField(default=list)
+    budget_minutes = models.FloatField(help_text="of engines; nothing is begun once it is spent")
+    status = models.CharField(max_length=20, choices=Status.choices, default=Status.PLANNED)
+    problem = models.TextField(blank=True)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [
+            models.Index(fields=["id"], condition=models.Q(status="running"), name="experiment_running"),
+        ]
+
+    def __str__(self) -> str:
+        return f"experiment {self.pk}"
+
+
+class ExperimentArm(models.Model):
+    """One condition: an ordinary run, or what is computed from the control's texts, which has none.
+
+    `settings` are those of the run's profile, null: the experiment's own. `cost` is what was confirmed
+    (`core.lab.Cost`), `figures` what came of it (`core.lab.ArmFigures`), null until it has ended.
+    """
+
+    class Status(models.TextChoices):
+        WAITING = "waiting"
+        RUNNING = "running"
+        FINISHED = "finished"
+        CUT = "cut", "cut short"
+        FAILED = "failed"
+        MISSING = "missing"
+
+    experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="arms")
+    position = models.PositiveIntegerField()
+    source = models.CharField(max_length=20)
+    name = models.CharField(max_length=80, blank=True, help_text="what tells it from other arms of its source")
+    endpoint = models.ForeignKey("runs.Endpoint", on_delete=models.PROTECT, related_name="+")
+    settings = models.JSONField(null=True)
+    n_runs = models.PositiveIntegerField()
+    is_shuffled = models.BooleanField(default=False)
+    is_restarted = models.BooleanField(default=False)
+    cost = models.JSONField()
+    status = models.CharField(max_length=20, choices=Status.choices, default=Status.WAITING)
+    run = models.ForeignKey("runs.Run", on_delete=models.SET_NULL, null=True, related_name="experiment_arms")
+    problem = models.TextField(blank=True)
+    figures = models.JSONField(null=True)
+    spent_minutes = models.FloatField(default=0.0)
+
+    class Meta:
+        ordering = ["experiment_id", "position"]
+        constraints = [
+            models.UniqueConstraint(fields=["experiment", "position"], name="one_arm_per_position"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.experiment}, {self.source}"

@@ -1,0 +1,78 @@
+"""Forced re-scoring: the answers of a run scored on another stack. Its traces are never those of responses."""
+
+from django.db import models
+
+from runs.models.claimed import Requested
+
+
+class ForcedScoring(Requested):
+    """A request to score a run's answers on a stack of ours, and how far it is.
+
+    What one engine gives for a token of an answer depends on nothing but what stands before it, so equal answers of a
+    case are scored once. `cases` and `repeats` say whose answers. All of it is of one `bucket`, which the first answers
+    that are stored bind it to. docs/forced.md has the rest.
+    """
+
+    run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="forced_scorings")
+    endpoint = models.ForeignKey("runs.Endpoint", on_delete=models.PROTECT, related_name="forced_scorings")
+    profile = models.ForeignKey("runs.Profile", on_delete=models.PROTECT, related_name="forced_scorings")
+    model_override = models.JSONField(null=True, help_text="another checkpoint of the endpoint's line, as a run has it")
+    cases = models.BinaryField(null=True, help_text="a bit a case (core.trace.pack_selection); null: all of them")
+    repeats = models.JSONField(help_text="their indexes")
+    bucket = models.ForeignKey("runs.Bucket", on_delete=models.PROTECT, null=True, related_name="forced_scorings")
+    n_answers = models.PositiveIntegerField(help_text="different ones, to be scored")
+    n_tokens = models.PositiveIntegerField(help_text="of these answers, as far as their run counted them")
+    n_done = models.PositiveIntegerField(default=0)
+    figures = models.JSONField(null=True, help_text="of all its answers (core.forced.ForcedFigures), once it has ended")
+
+    class Meta(Requested.Meta):
+        indexes = [
+            *Requested.Meta.indexes,
+            models.Index(fields=["run", "-id"], name="forced_scoring_of_a_run"),
+        ]
+
+    def __str__(self) -> str:
+        return f"forced scoring {self.pk}"
+
+
+class ForcedAnswer(models.Model):
+    """One answer of a case, scored: a trace whose chosen tokens are the answer's, or why there is none.
+
+    It stands for every response of the case with this trace digest, `repeat` being the first. One with an `error_code`
+    (`core.trace.ERROR_CODES`) has no trace.
+    """
+
+    class Tokens(models.TextChoices):
+        SAME = "same", "the ids of the response"
+        BY_BYTES = "by_bytes", "the tokens of the response, found by their bytes"
+        RETOKENISED = "retokenised", "the text of the response, in tokens of the target's tokenizer"
+
+    # Without an index of its own: the one over all three serves.
+    scoring = models.ForeignKey(ForcedScoring, on_delete=models.CASCADE, related_name="answers", db_index=False)
+    case_index = models.PositiveIntegerField()
+    trace_digest = models.BinaryField(max_length=16, help_text="of the response's own trace")
+    repeat = models.ForeignKey("runs.Repeat", on_delete=models.CASCADE, related_name="+")
+    engine_process = models.ForeignKey("runs.EngineProcess", on_delete=models.PROTECT, null=True, related_name="+")
+    error_code = models.CharField(max_length=40, blank=True)
+    error_detail = models.TextField(blank=True)
+    trace_block = models.ForeignKey("runs.TraceBlock", on_delete=models.CASCADE, null=True, related_name="+")
+    trace_slot = models.PositiveIntegerField(null=True)
+    n_tokens = models.PositiveIntegerField(null=True)
+    tokens = models.CharField(max_length=20, choices=Tokens.choices, blank=True)
+    figures = models.JSONField(null=True, help_text="core.forced.ResponseFigures; null without a trace")
+    is_rendered = models.BooleanField(
+        default=False, help_text="the prompt's tokens are those of the target's chat template"
+    )
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["scoring", "case_index", "trace_digest"], name="an_answer_is_scored_once"),
+            models.CheckConstraint(
+                name="a_scored_answer_has_a_trace",
+                condition=models.Q(error_code="", trace_block__isnull=False, trace_slot__isnull=False)
+                | (~models.Q(error_code="") & models.Q(trace_block__isnull=True)),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"forced answer {self.pk}"

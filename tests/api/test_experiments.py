@@ -1,0 +1,95 @@
+"""Experiments over the API."""
+
+from typing import Any
+
+import pytest
+
+from runs.models import Experiment, Run
+from runs.sweep import reconcile
+from tests import build
+from tests.api.conftest import Api
+
+pytestmark = pytest.mark.django_db
+CONTROL = ("blue", "blue", "red")
+
+
+@pytest.fixture
+def body() -> dict[str, Any]:
+    build.suite()
+    build.profile()
+    return {"suite": "colours", "endpoint": build.endpoint(), "runs": 5, "sources": ["order"]}
+
+
+def finished(api: Api, body: dict[str, Any]) -> str:
+    """An experiment whose arms a worker served: the order moved one pass."""
+    made = api.post("/experiments/", body | {"start": True})
+    assert made.status_code == 201
+    reconcile()
+    for texts in ([CONTROL] * 5, [CONTROL] * 4 + [("blue", "red", "red")]):
+        run = Run.objects.latest("id")
+        process = build.process()
+        for index, of_repeat in enumerate(texts, start=1):
+            build.decode(run, index, of_repeat, by=process)
+        reconcile()
+    return str(made.json()["id"])
+
+
+def read(answer: Any) -> str:
+    assert answer.status_code == 200
+    return b"".join(answer.streaming_content).decode()
+
+
+def test_a_plan_is_stored_confirmed_cancelled_and_deleted(api: Api, body: dict[str, Any]) -> None:
+    made = api.post("/experiments/", body)
+    assert made.status_code == 201
+    planned = made.json()
+    assert (planned["status"], planned["kind"], planned["started_at"]) == ("planned", "variance", None)
+    assert [arm["source"] for arm in planned["arms"]] == ["control", "order"]
+    assert {"source", "label", "code", "reason"} == planned["not_measured"][0].keys()
+    assert made.headers["Location"].endswith(f"/experiments/{planned['id']}/")
+    address = f"/experiments/{planned['id']}/"
+    assert api.get(address).json() == planned
+    started = api.post(f"{address}start/", {"budget_minutes": 30}).json()
+    assert (started["status"], started["budget_minutes"]) == ("running", 30)
+    assert api.delete(address).status_code == 409
+    assert api.post(f"{address}start/").status_code == 409
+    assert api.post(f"{address}cancel/").json()["status"] == "cancelled"
+    assert api.post(f"{address}resume/").json()["status"] == "running"
+    api.post(f"{address}cancel/")
+    assert api.delete(address).status_code == 204
+    assert api.get(address).status_code == 404
+
+
+def test_the_table_is_a_file_and_the_report_is_markdown(api: Api, body: dict[str, Any]) -> None:
+    address = f"/experiments/{finished(api, body)}/"
+    detail = api.get(address).json()
+    assert (detail["status"], [row["state"] for row in detail["rows"]]) == ("finished", ["holds", "source"])
+    assert api.get("/experiments/").json()["results"][0]["sentence"] == detail["sentence"]
+    lines = read(api.get(f"{address}table.csv")).splitlines()
+    assert lines[0].startswith("source,name,condition,n_runs,")
+    assert len(lines) == 1 + len(detail["rows"]) + len(detail["not_measured"])
+    text = read(api.get(f"{address}report.md"))
+    assert text.startswith(f"# Variance of colours v1\n\n{detail['sentence']}\n")
+    assert f"[run {detail['arms'][1]['run']}](http" in text
+    assert "| order of cases |" in text
+    assert "* Judge: no scorer of this suite is a model." in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "field"),
+    [
+        ({"runs": 4}, 400, "runs"),
+        ({"sources": ["weather"]}, 400, "sources"),
+        ({"kind": "bisect"}, 400, "kind"),
+        ({"budget_minutes": "much"}, 400, "budget_minutes"),
+        ({"start": "yes"}, 400, "start"),
+        ({"suite": "nowhere"}, 404, None),
+    ],
+)
+def test_what_is_no_experiment_is_refused(
+    api: Api, body: dict[str, Any], changes: dict[str, Any], status: int, field: str | None
+) -> None:
+    refused = api.post("/experiments/", {**body, **changes})
+    assert refused.status_code == status
+    assert field is None or list(refused.json()["fields"]) == [field]
+    assert not Experiment.objects.exists()

@@ -1,0 +1,55 @@
+"""Forced scorings in a real browser: each page fits, says nothing against the rules, and keys reach its marks."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from runs.forced import create_forced, create_forced_pair
+from tests import forced
+from tests.browser.test_pages import LOOKS, SERIOUS
+from tests.frontend import two_runs
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def runs(stage):
+    """Two runs that part at a near tie of case 2, each scored on the other's stack, and a scoring that waits."""
+    ours, theirs = two_runs.near_tie(2)
+    baseline, candidate = two_runs.make(
+        {2: ours}, {2: theirs}, by=stage.engine(stage.worker("other"), dtype="bfloat16")
+    )
+    scorings = create_forced_pair(baseline_id=baseline.pk, candidate_id=candidate.pk)
+    for scoring, other in zip(scorings, (candidate, baseline), strict=True):
+        forced.scored(scoring, by=other.repeats.get(index=1).engine_processes.get(), other_at=4)
+    return baseline, candidate, scorings[0], create_forced(run_id=baseline.pk, endpoint="local")
+
+
+@pytest.mark.parametrize(("theme", "width"), LOOKS)
+def test_every_page_fits_and_can_be_read_by_everybody(runs, watch, theme, width):
+    baseline, candidate, ended, waiting = runs
+    watched = watch(theme=theme, width=width)
+    comparison = f"/compare/{baseline.pk}/{candidate.pk}/"
+    for address in (
+        f"/runs/{baseline.pk}/forced/",
+        f"/forced/{ended.pk}/",
+        f"/forced/{waiting.pk}/",
+        comparison,
+        f"{comparison}cases/case-002/?repeat=1,1",
+    ):
+        page = watched.open(address)
+        assert watched.overflow() == 0, address
+        found = Axe().run(page).response["violations"]
+        assert [each["id"] for each in found if each["impact"] in SERIOUS] == [], address
+    watched.check()
+
+
+def test_keys_stop_at_tokens_that_the_other_stack_would_not_have_chosen(runs, watch):
+    baseline, candidate, *_ = runs
+    watched = watch()
+    page = watched.open(f"/compare/{baseline.pk}/{candidate.pk}/cases/case-002/?repeat=1,1&at=3")
+    page.keyboard.press("]")
+    expect(page.locator("#alternatives h2")).to_have_text("At 4")
+    page.keyboard.press("[")
+    expect(page.locator("#alternatives h2")).to_have_text("At 3")
+    watched.check()

@@ -1,0 +1,75 @@
+"""The engineer's way from the board to the token that decided, a replay of it, and back; clicks and seconds are
+recorded with the test (`--junitxml`).
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from runs.catalogue import store_default_policies
+from runs.models import Replay
+from runs.release import create_release
+from tests.frontend import toolcalls_stage
+
+pytestmark = pytest.mark.browser
+MAX_CLICKS_TO_THE_TOKEN = 3
+
+
+class Walk:
+    """Counts the clicks of a walk."""
+
+    def __init__(self) -> None:
+        self.clicks = 0
+        self.began = time.monotonic()
+
+    def click(self, link: Locator) -> None:
+        link.click()
+        self.clicks += 1
+
+    @property
+    def seconds(self) -> float:
+        return round(time.monotonic() - self.began, 1)
+
+
+def test_from_the_board_to_the_token_to_a_replay_and_back(
+    transactional_db: None, settings: Any, watch: Callable[..., Any], record_property: Callable[[str, object], None]
+) -> None:
+    store_default_policies()
+    baseline, candidate = toolcalls_stage.pair(model_root=settings.MODEL_ROOTS[0], n_cases=36)
+    gate = {"suite": toolcalls_stage.SLUG, "baseline": baseline.pk, "candidate": candidate.pk}
+    release = create_release(gates=[gate], policy="paired")
+    watched = watch()
+    page = watched.open("/")
+    walk = Walk()
+    walk.click(page.locator(f'main a[href^="/releases/{release.pk}/"]').first)
+    walk.click(page.locator('a[href*="outcome=broken"]').first)
+    expect(page.locator("table.changed .excerpt").first).to_be_visible()
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    second = page.locator("table.changed tbody th a").nth(1)
+    expect(second).to_be_focused()
+    listed, case = page.url, second.inner_text()
+    page.keyboard.press("Enter")
+    walk.clicks += 1
+    expect(page.get_by_role("heading", name=case)).to_be_visible()
+    flip = page.locator(".baseline .token.flip")
+    expect(flip).to_be_visible()
+    assert flip.evaluate("token => getComputedStyle(token).outlineWidth") == "2px"
+    record_property("clicks to the token", walk.clicks)
+    record_property("seconds to the token", walk.seconds)
+    assert walk.clicks <= MAX_CLICKS_TO_THE_TOKEN
+    walk.click(page.get_by_text("Decode again…"))
+    walk.click(page.get_by_role("button", name="Decode again"))
+    expect(page.locator("#replay")).to_contain_text("0 of 5 variants decoded")
+    assert Replay.objects.get().run_id == candidate.pk
+    record_property("clicks to the replay", walk.clicks)
+    page.go_back()
+    page.go_back()
+    assert page.url == listed
+    expect(page.locator("table.changed tbody th a", has_text=case)).to_be_visible()
+    record_property("clicks in all", walk.clicks + 2)
+    record_property("seconds in all", walk.seconds)
+    watched.check()

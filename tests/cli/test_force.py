@@ -1,0 +1,60 @@
+"""`evalboard force`, against a server that is really there; the worker's part is played by the services."""
+
+import json
+from collections.abc import Callable
+from subprocess import CompletedProcess
+
+import pytest
+
+from runs.models import ForcedScoring, Run
+from tests import build, forced
+from tests.cli.conftest import ctrl_c
+
+Call = Callable[..., "CompletedProcess[str]"]
+QUEUED = ": queued, 0 of 4 answers\n"
+
+
+@pytest.fixture
+def run(transactional_db: None) -> Run:
+    made = build.finished_run()
+    build.endpoint("other", dtype="bfloat16")
+    return made
+
+
+def finish(*, dies_on: tuple[int, ...] = ()) -> None:
+    forced.scored(ForcedScoring.objects.get(), dies_on=dies_on)
+
+
+def test_a_scoring_is_asked_for_followed_and_read(evalboard: Call, run: Run) -> None:
+    done = evalboard("force", str(run.pk), "--on", "other", meanwhile=[(QUEUED, finish)])
+    scoring = ForcedScoring.objects.get()
+    assert (done.returncode, done.stderr) == (0, f"forced scoring {scoring.pk}{QUEUED}")
+    title, distance, *_ = done.stdout.splitlines()
+    assert title.startswith(f"Forced scoring {scoring.pk} of run {run.pk} on other: finished. http://")
+    assert distance.startswith("Over 8 tokens of 4 answers the logprobs differ by 0.250 nats (median)")
+
+
+def test_cases_repeats_and_another_run_s_stack_are_sent_along(evalboard: Call, run: Run) -> None:
+    other = build.finished_run(on="other")
+    asked = ("force", str(run.pk), "--as", str(other.pk), "--cases", "sky, sea", "--repeats", "2")
+    evalboard(*asked, meanwhile=[(": queued, 0 of 2 answers\n", ctrl_c)])
+    scoring = ForcedScoring.objects.get()
+    assert (scoring.endpoint.slug, scoring.repeats, scoring.n_answers) == ("other", [2], 2)
+
+
+def test_json_is_the_scoring_and_nothing_else(evalboard: Call, run: Run) -> None:
+    done = evalboard("force", str(run.pk), "--on", "other", "--json", meanwhile=[(QUEUED, finish)])
+    assert json.loads(done.stdout)["figures"]["n_responses"] == 4
+    again = evalboard("force", "--show", str(ForcedScoring.objects.get().pk))
+    assert (again.returncode, again.stderr) == (0, "")
+
+
+def test_a_scoring_without_any_trace_is_4_and_says_why(evalboard: Call, run: Run) -> None:
+    done = evalboard("force", str(run.pk), "--on", "other", meanwhile=[(QUEUED, lambda: finish(dies_on=(0, 1, 2)))])
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (4, "It died.")
+
+
+@pytest.mark.parametrize("options", [(), ("--on", "other", "--as", "1"), ("--show", "1", "--on", "other")])
+def test_what_makes_no_sense_is_64(evalboard: Call, run: Run, options: tuple[str, ...]) -> None:
+    assert evalboard("force", str(run.pk), *options).returncode == 64
+    assert not ForcedScoring.objects.exists()

@@ -1,0 +1,42 @@
+"""Is training on-policy?"""
+
+import json
+
+import numpy as np
+
+from evalboard.core.forced import check_on_policy, parse_rollouts
+from evalboard.wording.on_policy import describe_figures, describe_on_policy, describe_worst, note_on_sampling
+from tests.core.golden.readers import Sentence, Situations
+
+
+def check(drift: float, *, n: int = 20, length: int = 200, unknown: int = 0) -> list[Sentence]:
+    """Read what is said of n rollouts whose trainer's logprobs lie off by normal noise; `unknown` in each are null."""
+    rng = np.random.default_rng(0)
+    lines = []
+    for _ in range(n):
+        logprobs = rng.uniform(-2, 0, length)
+        scored = [None] * unknown + (logprobs + rng.normal(0, drift, length))[unknown:].tolist()
+        row = {"token_ids": list(range(length)), "logprobs": logprobs.tolist(), "trainer_logprobs": scored}
+        lines.append(json.dumps(row))
+    checked = check_on_policy(parse_rollouts(lines, field="ROLLOUTS"))
+    worst = [describe_worst(f"response {each.response + 1}", each.position, each.log_ratio) for each in checked.worst]
+    lines = [*describe_figures(checked.figures), *worst[:1]]
+    said = describe_on_policy(checked.state, checked.figures, checked.max_kl)
+    return [Sentence("on policy", checked.state, said), *(Sentence(name, "", value) for name, value in lines)]
+
+
+def note(temperature: float | None) -> list[Sentence]:
+    return [Sentence("note", "", note_on_sampling(temperature) or "Nothing.")]
+
+
+SITUATIONS: Situations = {
+    "The trainer has the sampler's bits": lambda: check(0.0),
+    "A sampler in another dtype": lambda: check(0.01),
+    "A sampler that is another model": lambda: check(0.3),
+    "Noise at the limit": lambda: check(0.045),
+    "Four rollouts": lambda: check(0.1, n=4, length=50),
+    "A trainer that is silent on some tokens": lambda: check(0.01, unknown=12),
+    "A run that did not sample": lambda: note(None),
+    "A run that sampled at 0.7": lambda: note(0.7),
+    "A trainer that is silent throughout": lambda: check(0.0, length=12, unknown=12),
+}

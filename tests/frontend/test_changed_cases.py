@@ -1,0 +1,136 @@
+"""A comparison's list of cases that changed: both answers where they part, filters that combine, and its neighbours."""
+
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+
+from frontend.compare import pair_address
+from runs.compare import case_outcomes
+from runs.models import Replay, Run
+from tests.frontend import toolcalls_stage
+
+pytestmark = pytest.mark.django_db
+N_CASES = 36
+
+
+@pytest.fixture
+def pair(settings: Any, transactional_db: None) -> tuple[Run, Run]:
+    return toolcalls_stage.pair(model_root=settings.MODEL_ROOTS[0], n_cases=N_CASES)
+
+
+def page_of(client: Any, pair: tuple[Run, Run], query: str = "") -> str:
+    answer = client.get(f"/compare/{pair[0].pk}/{pair[1].pk}/{query}")
+    assert answer.status_code == 200
+    return unescape(answer.content.decode())
+
+
+def rows(page: str) -> dict[str, str]:
+    table = page[page.index('<table class="changed') :].partition("</table>")[0]
+    return {
+        re.search(r"<bdi>(tool-\d+)", row)[1]: row for row in re.findall(r"<tr>(.*?)</tr>", table, re.S) if "<td" in row
+    }
+
+
+def broken(pair: tuple[Run, Run]) -> list[str]:
+    judged = case_outcomes(outcome="broken", baseline=pair[0].pk, candidate=pair[1].pk)
+    return [f"tool-{case.case_index:03}" for case in judged.cases]
+
+
+def test_it_opens_on_the_broken_cases_with_both_answers_where_they_part(pair, viewer):
+    listed = rows(page_of(viewer, pair))
+    assert list(listed) == broken(pair)
+    first = next(iter(listed.values()))
+    assert len(re.findall(r'class="excerpt', first)) == 2
+    before = re.findall(r'<span class="near">(.*?)</span>', first)
+    assert len(set(before)) == 1, "the outlines stand under each other"
+    assert len(set(re.findall(r'<b class="parts-here">(.*?)</b>', first))) == 2
+    passes = [re.findall(r"<b>(\d)</b> of (\d)", row) for row in listed.values()]
+    lost = [int(ours) - int(theirs) for (ours, _), (theirs, _) in passes]
+    assert lost == sorted(lost, reverse=True)
+    assert lost[0] == 5
+
+
+def test_filters_by_what_the_numbers_say_and_the_search_combine_with_the_outcome(pair, viewer):
+    page = page_of(viewer, pair, "?outcome=unstable")
+    chips = page[page.index('aria-label="Show"') :].partition("</p>")[0]
+    looks = dict(re.findall(r"</svg></span> ([a-z ]+) <b>(\d+)</b>", chips))
+    assert len(looks) > 1
+    everything = rows(page)
+    assert sum(map(int, looks.values())) == len(everything)
+    ties = rows(page_of(viewer, pair, "?outcome=unstable&cause=near_tie"))
+    assert len(ties) == int(looks["near tie"])
+    assert set(ties) < set(everything)
+    listed = rows(page_of(viewer, pair, "?outcome=broken&q=Shall+I+tell"))
+    assert listed
+    assert {int(case.removeprefix("tool-")) % len(toolcalls_stage.PROMPTS) for case in listed} == {2}
+    assert "No case that holds" in page_of(viewer, pair, "?outcome=broken&q=nobody+wrote+this")
+
+
+def test_compact_rows_are_one_line_and_stay_so_in_the_address(pair, viewer):
+    page = page_of(viewer, pair, "?outcome=broken&compact=1")
+    assert 'class="excerpt' not in page
+    assert list(rows(page)) == broken(pair)
+    assert "compact=1" in re.search(r'href="([^"]*)#cases"[^>]*>fixed cases', page)[1]
+
+
+def test_clusters_are_of_the_broken_cases(pair, viewer):
+    page = page_of(viewer, pair)
+    part = page[page.index("Clusters among the") :].partition("</ul>")[0]
+    sizes = [int(n) for n in re.findall(r'<b class="number">(\d+)</b>', part)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert 0 < sum(sizes) <= len(broken(pair))
+
+
+def test_n_and_p_walk_the_list_that_the_reader_came_from(pair, viewer):
+    listed = rows(page_of(viewer, pair))
+    order = list(listed)
+    url = re.search(r'href="([^"]*)"', listed[order[1]])[1]
+    page = unescape(viewer.get(url).content.decode())
+    to = {key: link for link, key in re.findall(r'href="([^"]*)" data-key="([np])"', page)}
+    assert f"/cases/{order[0]}/" in to["p"]
+    assert f"/cases/{order[2]}/" in to["n"]
+    back = unescape(viewer.get(to["n"]).content.decode())
+    assert f'href="{url}" data-key="p"' in back
+
+
+def test_n_then_p_returns_in_the_list_of_pairs_as_well(pair, viewer):
+    page = page_of(viewer, pair, "?show=pairs")
+    url = re.search(r'<a class="mono" href="([^"]*show=pairs[^"]*)"', page)[1]
+    first = unescape(viewer.get(url).content.decode())
+    following = re.search(r'href="([^"]*)" data-key="n"', first)[1]
+    second = unescape(viewer.get(following).content.decode())
+    assert re.search(r'href="([^"]*)" data-key="p"', second)[1] == url
+
+
+def test_a_comparison_with_a_mixed_run_has_no_equation_but_a_line_a_bucket(pair, viewer):
+    mixed = toolcalls_stage.mixed(N_CASES)
+    page = page_of(viewer, (pair[0], mixed))
+    head = re.search(r"<h1.*?</h1>", page, re.S)[0]
+    assert "points" not in head
+    lines = page[page.index("by-bucket") :].partition("</table>")[0]
+    assert len(re.findall(r'<th scope="row"', lines)) == 3
+    assert "bfloat16" in lines
+    assert re.search(r" float16", lines)
+
+
+def test_a_response_is_decoded_again_from_the_page_of_its_pair(pair, client_of):
+    engineer = client_of("engineer")
+    address = pair_address.pair_url(pair[0].pk, pair[1].pk, "tool-001", repeats=(1, 2))
+    page = unescape(engineer.get(address).content.decode())
+    assert "Never decoded again" in page
+    act = re.search(r'action="([^"]*/replay/[^"]*)"', page)[1]
+    sent = {"case": "tool-001", "run": pair[1].pk, "batch_sizes": "1, 2 4"}
+    answer = engineer.post(act, sent)
+    assert answer.headers["Location"] == address
+    replay = Replay.objects.get()
+    assert (replay.run_id, replay.repeat.index, replay.case_index) == (pair[1].pk, 2, 1)
+    assert [variant["batch_size"] for variant in replay.variants] == [1, 2, 4]
+    assert "0 of 3 variants decoded" in unescape(engineer.get(address).content.decode())
+    refused = engineer.post(act, {**sent, "batch_sizes": "many"}, follow=True)
+    assert "Batch sizes are whole numbers" in refused.content.decode()
+    stranger = engineer.post(act, {**sent, "run": "999999"}, follow=True)
+    assert "no side of this pair" in stranger.content.decode()
+    assert Replay.objects.count() == 1
+    assert client_of("viewer").post(act, sent).status_code == 403

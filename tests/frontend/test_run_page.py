@@ -1,0 +1,100 @@
+"""A run's page: its result first, its cases with their answers second; where backends differ, each by itself."""
+
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+
+from runs.models import Run
+from tests.frontend import toolcalls_stage
+
+pytestmark = pytest.mark.django_db
+N_CASES = 24
+ACT = re.compile(r'<div class="actions">(.*?)\n    </div>', re.S)
+
+
+@pytest.fixture
+def pair(settings: Any, transactional_db: None) -> tuple[Run, Run]:
+    return toolcalls_stage.pair(model_root=settings.MODEL_ROOTS[0], n_cases=N_CASES)
+
+
+def page_of(client: Any, run: Run, query: str = "") -> str:
+    answer = client.get(f"/runs/{run.pk}/{query}")
+    assert answer.status_code == 200
+    return unescape(answer.content.decode())
+
+
+def chips(page: str) -> dict[str, int]:
+    group = page[page.index('aria-label="Show"') :].partition("</p>")[0]
+    return {label: int(n) for label, n in re.findall(r">([^<>]+) <b>([\d,]+)</b></a>", group)}
+
+
+def rows(page: str) -> dict[str, str]:
+    table = page[page.index('class="cases') :].partition("</table>")[0]
+    return {
+        re.search(r"<bdi>(.*?)</bdi>", row)[1]: row
+        for row in re.findall(r"<tr>(.*?)</tr>", table, re.S)
+        if "<td" in row
+    }
+
+
+def test_the_result_stands_before_the_cases_and_all_else_is_folded(pair, viewer):
+    page = page_of(viewer, pair[1])
+    places = [page.index(mark) for mark in ('class="run-score"', "Needs looking at", 'id="cases"', 'class="folded"')]
+    assert places == sorted(places)
+    assert "<details open" not in page
+    assert re.search(r"Statistics</h2> <span class=\"result\">Noise floor [\d.]+ points; resolves", page)
+    assert "50 of 50 finished" in page or re.search(r"\d+ of \d+ finished", page)
+
+
+def test_the_head_has_three_acts_at_most(pair, client_of):
+    acts = ACT.search(page_of(client_of("admin"), pair[1]))[1]
+    outer = re.sub(r'<div class="sheet">.*?</details>', "</details>", acts, flags=re.S)
+    assert len(re.findall(r'class="button', outer)) == 3
+    assert "Delete run" in acts
+
+
+def test_what_a_case_is_adds_up_to_all_cases(pair, viewer):
+    counts = chips(page_of(viewer, pair[1]))
+    assert counts["all"] == N_CASES
+    assert counts["unstable"] + counts["failed"] + counts["passed"] == N_CASES
+    assert counts["unstable"] > 0 < counts["failed"]
+    for label, only in (("unstable", "unstable"), ("failed", "failed_alike"), ("passed", "passed")):
+        assert len(rows(page_of(viewer, pair[1], f"?only={only}"))) == counts[label]
+
+
+def test_a_row_has_the_answer_of_the_first_repeat_that_failed(pair, viewer):
+    listed = rows(page_of(viewer, pair[1], "?only=unstable"))
+    marks = {case: re.findall(r"repeat \d: (pass|fail)", row) for case, row in listed.items()}
+    case = next(case for case, those in marks.items() if those[0] == "pass")
+    wrong = toolcalls_stage.PROMPTS[int(case.removeprefix("tool-")) % len(toolcalls_stage.PROMPTS)][2]
+    assert wrong[:40] in listed[case]
+    assert f'/repeats/{marks[case].index("fail") + 1}/cases/{case}/" title' in listed[case]
+
+
+def test_the_search_looks_into_answers_and_its_counts_are_of_what_it_lists(pair, viewer):
+    page = page_of(viewer, pair[1], "?q=Shall+I+tell")
+    listed = rows(page)
+    assert listed
+    assert {int(case.removeprefix("tool-")) % len(toolcalls_stage.PROMPTS) for case in listed} == {2}
+    counts = chips(page)
+    assert counts["all"] == len(listed) == sum(counts.get(name, 0) for name in ("unstable", "failed", "passed"))
+    assert "No case of this run holds" in page_of(viewer, pair[1], "?q=nobody+wrote+this")
+
+
+def test_of_a_mixed_run_each_backend_is_scored_and_listed_by_itself(pair, viewer):
+    mixed = toolcalls_stage.mixed(N_CASES)
+    page = page_of(viewer, mixed)
+    assert 'class="run-score"' not in page
+    assert "2 backends, 2 scores" in page
+    assert re.search(r"\d\d\.\d without the \d+\s% that backend B answered", page)
+    assert set(chips(page)) == {"differ by backend", "all", "answered by A", "answered by B"}
+    differing = rows(page_of(viewer, mixed, "?only=differ"))
+    assert len(differing) == chips(page)["differ by backend"] > 0
+    assert all(re.search(r'<span class="odd">B</span>', row) for row in differing.values())
+    bucket = re.search(r"\?bucket=(\d+)#cases\">Show B alone", page)[1]
+    alone = page_of(viewer, mixed, f"?bucket={bucket}")
+    assert len(rows(alone)) == min(chips(page)["answered by B"], 25)
+    on = {label: n for label, n in chips(alone).items() if label.endswith(" on B")}
+    assert sum(on.values()) == chips(page)["answered by B"]

@@ -1,0 +1,341 @@
+"""Experiments: planned with their cost, run arm by arm whoever sweeps, ended by their budget, gone on with."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from runs.access import grant_role
+from runs.catalogue import create_endpoint
+from runs.lab import (
+    cancel_experiment,
+    delete_experiment,
+    experiment_detail,
+    experiment_rows,
+    experiment_state,
+    plan_experiment,
+    resume_experiment,
+    start_experiment,
+)
+from runs.models import EngineProcess, Experiment, Profile, Response, Run
+from runs.run import delete_run
+from runs.suites import rescore_run
+from runs.sweep import reconcile
+from tests import build
+
+CONTROL = ("blue", "blue", "red")
+New = Callable[..., Experiment]
+
+
+@pytest.fixture
+def new(db: None) -> New:
+    build.suite()
+    build.endpoint()
+    build.profile()
+    build.worker(hardware={"kind": "cuda", "gpus": [{"name": "H100", "capability": 9.0}]})
+    person = build.user()
+
+    def plan(**changes: Any) -> Experiment:
+        known: dict[str, Any] = {"suite": "colours", "endpoint": "local", "runs": 5, "user": person}
+        return plan_experiment(**{**known, **changes})
+
+    return plan
+
+
+def arm_at_work(experiment: Experiment) -> Any:
+    return experiment.arms.get(status="running")
+
+
+def serve(run: Run, *texts: tuple[str, ...], by: EngineProcess | None = None, logprob: float = -0.25) -> None:
+    """Decode an arm's passes as an engine would; the last texts stand for all that follow."""
+    process = by or build.process()
+    for index in range(1, run.repeats.count() + 1):
+        build.decode(run, index, texts[min(index, len(texts)) - 1], by=process, logprob=logprob)
+    Response.objects.filter(repeat__run=run).update(decode_seconds=20, prefill_seconds=0, queued_seconds=0)
+
+
+def begun(experiment: Experiment) -> Experiment:
+    start_experiment(experiment_id=experiment.pk)
+    reconcile()
+    return experiment
+
+
+def run_all(experiment: Experiment, **served: Any) -> None:
+    """Serve every arm: `served` by source, `CONTROL` where nothing is said."""
+    while experiment.arms.filter(status="running").exists():
+        arm = arm_at_work(experiment)
+        serve(arm.run, *served.get(arm.source, [CONTROL]))
+        reconcile()
+
+
+def row(experiment: Experiment, source: str) -> Any:
+    return next(each for each in experiment_detail(experiment.pk).rows if each.source == source)
+
+
+def test_nothing_is_decoded_before_a_plan_is_confirmed(new: New) -> None:
+    experiment = new()
+    reconcile()
+    detail = experiment_detail(experiment.pk)
+    assert (detail.status, detail.sentence) == ("planned", "Nothing has been decoded yet: this is the plan.")
+    assert [arm.source for arm in detail.arms] == ["control", "order", "batch", "graphs", "prefix_cache", "parser"]
+    assert {each.source for each in detail.not_measured} >= {"dtype", "routing", "sampler", "judge"}
+    assert (detail.cost.n_runs, detail.cost.n_starts, detail.cost.minutes) == (25, 13, None)
+    assert detail.budget_minutes == 60
+    assert not Run.objects.exists()
+
+
+def test_the_cost_is_that_of_the_runs_before(new: New) -> None:
+    before = build.finished_run(CONTROL, CONTROL)
+    Response.objects.filter(repeat__run=before).update(decode_seconds=20, prefill_seconds=0, queued_seconds=0)
+    detail = experiment_detail(new().pk)
+    by_source = {arm.source: arm.cost for arm in detail.arms}
+    n_tokens = 6  # two a response
+    assert by_source["control"].tokens == 5 * n_tokens
+    assert by_source["control"].minutes == pytest.approx((5 * 20 + 5 * 4.5) / 60, abs=0.02)
+    assert by_source["order"].minutes == pytest.approx((5 * 20 + 2 * 4.5) / 60, abs=0.02)
+    assert by_source["parser"].minutes == 0
+    assert detail.cost.minutes is not None
+    assert detail.cost.minutes < detail.budget_minutes < 2 * detail.cost.minutes + 5
+
+
+def test_arms_are_ordinary_runs_one_after_another_the_control_first(new: New) -> None:
+    experiment = begun(new())
+    control = arm_at_work(experiment)
+    assert Run.objects.count() == 1
+    assert control.run.is_restarted
+    assert (control.run.priority, control.run.profile.slug) == ("bulk", "pinned")
+    assert control.run.labels == {"experiment": str(experiment.pk), "source": "control"}
+    serve(control.run, CONTROL)
+    reconcile()
+    order = arm_at_work(experiment).run
+    assert (order.is_shuffled, order.is_restarted, order.profile.slug) == (True, False, "pinned")
+    serve(order, CONTROL)
+    reconcile()
+    batch = arm_at_work(experiment).run
+    assert (batch.profile.slug, batch.profile.settings["batch_class"]) == ("pinned.batch", "mixed")
+    run_all(experiment)
+    experiment.refresh_from_db()
+    assert experiment.status == "finished"
+    assert not experiment.arms.exclude(status="finished").exists()
+    assert Profile.objects.get(slug="pinned.graphs").settings["engine"]["enforce_eager"] is False
+
+
+def test_the_table_says_what_moved_and_what_did_not(new: New) -> None:
+    experiment = begun(new())
+    run_all(experiment, batch=[CONTROL, ("blue", "red", "red"), ("blue", "blue", "blue")])
+    detail = experiment_detail(experiment.pk)
+    assert [each.source for each in detail.rows][:2] == ["control", "batch"]
+    assert detail.control == pytest.approx(200 / 3)
+    control, batch, order = (row(experiment, name) for name in ("control", "batch", "order"))
+    assert (control.state, control.n_same, control.n_flipped, control.n_responses) == ("holds", 5, 0, 12)
+    assert (batch.state, batch.n_same, batch.n_flipped, batch.n_responses, batch.first_flip) == ("source", 1, 4, 15, 0)
+    assert batch.reach == pytest.approx(100 / 3)
+    assert [point.repeat for point in batch.points] == [1, 2, 3, 4, 5]
+    assert (order.state, order.reach) == ("none_seen", 0.0)
+    assert order.range_interval[0] == 0
+    assert order.speed == pytest.approx(1, rel=0.05)
+    assert detail.sentence.startswith("Batching moves this score (±33.3)")
+    assert detail.sentence.endswith("With nothing let go, 5 of 5 runs were equal to the bit.")
+
+
+def test_the_parser_is_measured_on_the_controls_texts(new: New) -> None:
+    rescore_run(run_id=build.finished_run(CONTROL).pk, scorer={"kind": "contains"})
+    experiment = begun(new(budget_minutes=60))
+    run_all(experiment)
+    parser = row(experiment, "parser")
+    names = {point.name: point.score for point in parser.points}
+    assert len(names) == 5
+    assert any(name.startswith("scorer ") for name in names)
+    assert {point.run for point in parser.points} == {None}
+    assert (parser.range_interval, parser.n_same, parser.speed) == (None, None, None)
+
+
+def test_where_the_control_moves_nothing_is_blamed(new: New) -> None:
+    experiment = begun(new())
+    run_all(experiment, control=[CONTROL, ("blue", "red", "red")], batch=[("red", "red", "red")])
+    assert row(experiment, "batch").state == "not_blamed"
+    sentence = experiment_detail(experiment.pk).sentence
+    assert sentence == "The control moved by ±16.7, so nothing below can be blamed on its source."
+
+
+def test_bits_that_move_without_an_answer_are_said_to(new: New) -> None:
+    experiment = begun(new(sources=["graphs"]))
+    serve(arm_at_work(experiment).run, CONTROL)
+    reconcile()
+    serve(arm_at_work(experiment).run, CONTROL, logprob=-0.2500001)
+    reconcile()
+    assert (row(experiment, "graphs").state, row(experiment, "graphs").n_same) == ("bits_only", 0)
+
+
+def test_another_dtype_of_the_weights_is_held_against_the_control(new: New) -> None:
+    build.endpoint("half", dtype="bfloat16")
+    experiment = begun(new(sources=["dtype"]))
+    serve(arm_at_work(experiment).run, CONTROL)
+    reconcile()
+    arm = arm_at_work(experiment)
+    assert (arm.endpoint.slug, arm.run.repeats.count()) == ("half", 2)
+    serve(arm.run, ("red", "red", "red"), by=build.process(build.bucket("bfloat16")))
+    reconcile()
+    dtype = row(experiment, "dtype")
+    assert (dtype.state, dtype.range_interval, dtype.shift) == ("source", None, None)
+    assert dtype.range == (0.0, pytest.approx(200 / 3))
+    assert dtype.condition == "the same weights in bfloat16"
+
+
+def test_an_arm_that_fails_says_so_and_the_others_go_on(new: New) -> None:
+    experiment = begun(new(sources=["order", "graphs"]))
+    serve(arm_at_work(experiment).run, CONTROL)
+    reconcile()
+    order = arm_at_work(experiment).run
+    order.repeats.update(status="failed", finished_at=timezone.now())
+    Run.objects.filter(pk=order.pk).update(
+        status="failed", failure="No engine starts.\nTraceback", finished_at=timezone.now()
+    )
+    reconcile()
+    run_all(experiment)
+    detail = experiment_detail(experiment.pk)
+    assert detail.status == "finished"
+    failed = next(arm for arm in detail.arms if arm.source == "order")
+    assert (failed.status, failed.problem) == (
+        "failed",
+        f"Run {order.pk} ended failed without a whole pass. No engine starts.",
+    )
+    assert (row(experiment, "order").state, row(experiment, "order").finding) == (
+        "not_measured",
+        "could not be measured",
+    )
+    assert row(experiment, "graphs").state == "none_seen"
+
+
+def test_without_a_control_the_experiment_has_failed(new: New) -> None:
+    experiment = begun(new())
+    delete = arm_at_work(experiment).run
+    delete.repeats.update(status="failed", finished_at=timezone.now())
+    Run.objects.filter(pk=delete.pk).update(status="failed", finished_at=timezone.now())
+    delete_run(run_id=delete.pk)
+    reconcile()
+    detail = experiment_detail(experiment.pk)
+    assert detail.status == "failed"
+    assert detail.sentence.startswith("The control has failed, and everything is held against it. Its run was deleted.")
+    assert {arm.status for arm in detail.arms} == {"failed", "missing"}
+
+
+def test_it_stops_at_its_budget_and_says_what_is_missing(new: New) -> None:
+    experiment = begun(new(budget_minutes=1))
+    serve(arm_at_work(experiment).run, CONTROL)  # five passes of 20 s
+    reconcile()
+    detail = experiment_detail(experiment.pk)
+    assert detail.status == "stopped"
+    assert detail.spent_minutes > 1
+    assert [arm.status for arm in detail.arms] == ["finished", *["missing"] * 4, "finished"]
+    assert detail.sentence.startswith("Stopped by its budget. 4 arms of it are missing.")
+    assert Run.objects.count() == 1
+
+
+def test_a_run_that_spends_the_budget_is_cut_and_keeps_its_whole_passes(new: New) -> None:
+    experiment = begun(new(budget_minutes=2, sources=["order"]))
+    serve(arm_at_work(experiment).run, CONTROL)
+    reconcile()
+    order = arm_at_work(experiment).run
+    for index in (1, 2):
+        build.decode(order, index, CONTROL, by=build.process())
+    Response.objects.filter(repeat__run=order).update(decode_seconds=20, prefill_seconds=0, queued_seconds=0)
+    reconcile()
+    order.refresh_from_db()
+    assert order.status == "cancelled"
+    reconcile()
+    detail = experiment_detail(experiment.pk)
+    assert (detail.status, detail.arms[1].status, row(experiment, "order").n_runs) == ("stopped", "cut", 2)
+    resume_experiment(experiment_id=experiment.pk, budget_minutes=30)
+    reconcile()
+    assert experiment_detail(experiment.pk).arms[0].status == "finished"
+    again = arm_at_work(experiment)
+    assert (again.source, again.run_id == order.pk) == ("order", False)
+    run_all(experiment)
+    assert experiment_detail(experiment.pk).status == "finished"
+
+
+def test_cancelling_stops_the_run_that_is_at_work(new: New) -> None:
+    experiment = begun(new())
+    at_work = arm_at_work(experiment).run
+    cancel_experiment(experiment_id=experiment.pk)
+    at_work.refresh_from_db()
+    assert at_work.status == "cancelled"
+    reconcile()
+    assert experiment_detail(experiment.pk).status == "cancelled"
+    assert Run.objects.count() == 1
+    cancel_experiment(experiment_id=experiment.pk)
+    with pytest.raises(Conflict):
+        start_experiment(experiment_id=experiment.pk)
+    delete_experiment(experiment_id=experiment.pk)
+    assert Run.objects.count() == 1
+
+
+def test_who_may_start_no_runs_any_more_starts_no_further_arm(new: New) -> None:
+    experiment = begun(new())
+    grant_role(user=experiment.created_by, role="viewer")
+    serve(arm_at_work(experiment).run, CONTROL)
+    reconcile()
+    detail = experiment_detail(experiment.pk)
+    assert (detail.status, Run.objects.count()) == ("failed", 1)
+    assert detail.problem == "ada who started it may not start runs any more."
+
+
+def test_a_profile_that_was_changed_since_the_plan_is_not_run(new: New) -> None:
+    experiment = new()
+    pinned = Profile.objects.get(slug="pinned")
+    Profile.objects.create(slug="pinned", version=2, title="", settings=pinned.settings, digest="f" * 64)
+    begun(experiment)
+    assert "was changed since the plan" in (experiment_detail(experiment.pk).problem or "")
+
+
+def test_a_gateway_is_held_against_its_bypass(new: New) -> None:
+    theirs = {"engine": "openai", "model_name": "paint-1b", "line": "paint"}
+    create_endpoint(slug="direct", base_url="http://127.0.0.1:1/v1", **theirs)
+    create_endpoint(slug="router", base_url="http://127.0.0.1:2/v1", bypass="direct", **theirs)
+    detail = experiment_detail(new(endpoint="router").pk)
+    assert detail.endpoint == "direct"
+    assert [(arm.source, arm.endpoint) for arm in detail.arms][:2] == [("control", "direct"), ("order", "direct")]
+    assert ("routing", "router") in [(arm.source, arm.endpoint) for arm in detail.arms]
+    assert {each.source: each.code for each in detail.not_measured}["graphs"] == "not_ours"
+
+
+def test_the_state_changes_with_every_pass_and_arm(new: New) -> None:
+    experiment = new()
+    states = [experiment_state(experiment.pk)]
+    begun(experiment)
+    states.append(experiment_state(experiment.pk))
+    build.decode(arm_at_work(experiment).run, 1, CONTROL)
+    states.append(experiment_state(experiment.pk))
+    assert len(set(states)) == 3
+    with pytest.raises(NotFound):
+        experiment_state(0)
+    with pytest.raises(NotFound):
+        experiment_detail(0)
+
+
+def test_lists_are_newest_first(new: New) -> None:
+    first, second = new(), new()
+    assert [each.id for each in experiment_rows(limit=5)] == [str(second.pk), str(first.pk)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"runs": 4}, "runs"),
+        ({"runs": 101}, "runs"),
+        ({"sources": ["weather"]}, "sources"),
+        ({"temperature": 0.0}, "temperature"),
+        ({"budget_minutes": 0.0}, "budget_minutes"),
+        ({"profile": "fast"}, "profile"),
+        ({"profile": "sampled"}, "profile"),
+    ],
+)
+def test_what_is_no_experiment_is_refused_by_its_field(new: New, changes: dict[str, Any], field: str) -> None:
+    build.profile("fast")
+    build.profile("sampled")
+    with pytest.raises(InvalidInput) as refused:
+        new(**changes)
+    assert list(refused.value.fields) == [field]

@@ -1,0 +1,155 @@
+"""Scores the answers of a run on the stack that is asked for, block by block."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from evalboard.core.trace import Failed
+from runs.forced import (
+    FORCED,
+    AnswerToForce,
+    ForcedOutcome,
+    ForcedWork,
+    GivenTokens,
+    claim_forced,
+    finish_forced,
+    forced_work,
+    give_tokens,
+    next_answers,
+    record_forced,
+)
+from runs.work import Beat, Lease, others_work
+from worker.engines.base import EngineFailure, ForceRequest
+from worker.heartbeat import Heartbeat
+from worker.jobs import Station, describe_failure
+from worker.session import Opened
+
+NOT_REBUILT = "The thinking before this answer is stored apart from it, without the tags that it stood in."
+OTHER_STACK = "What is scored so far was scored by another serving stack than this worker's."
+FAILURES_IN_A_ROW = 3  # more are no fault of the answers
+
+
+class OtherStack(Exception):
+    """This worker's engine is of another bucket than what is stored of the scoring."""
+
+
+class ForceJob:
+    """Forced scorings; all of one are scored by engines of one bucket."""
+
+    def __init__(self, station: Station) -> None:
+        self._station = station
+        self._session = station.session
+
+    def claim(self) -> Lease | None:
+        return claim_forced(worker=self._station.worker, left_alone=self._station.left_alone("forced scoring"))
+
+    def resume(self) -> Lease | None:
+        return FORCED.resume(worker=self._station.worker)
+
+    def renew(self, *, lease: Lease) -> Beat:
+        return FORCED.renew(lease=lease)
+
+    def let_go(self, lease: Lease, reason: str) -> None:
+        FORCED.release(lease=lease, reason=reason, may_fail=False)
+
+    def fail(self, lease: Lease, reason: str) -> None:
+        FORCED.release(lease=lease, reason=reason, may_fail=True)
+
+    def work(self, lease: Lease, heartbeat: Heartbeat) -> None:
+        """Score what is left of a run's answers, or leave it to others."""
+        work = forced_work(lease.id)
+        refusal = self._station.find_refusal(work.serving)
+        if refusal is not None:
+            FORCED.refuse(lease=lease, reason=refusal)
+            self._station.leave_alone("forced scoring", lease.id, refusal)
+            return
+        self._station.note(f"Scores the answers of run {work.run_id} on endpoint {work.serving.endpoint.slug}.")
+        try:
+            while answers := next_answers(lease.id):
+                outcomes = self._scored(forced_work(lease.id), answers, heartbeat)
+                self._station.check(heartbeat)
+                heartbeat.persist(partial(record_forced, lease=lease, outcomes=outcomes))
+        except OtherStack:
+            self.fail(lease, OTHER_STACK)
+            self._station.leave_alone("forced scoring", lease.id, OTHER_STACK)
+            return
+        except EngineFailure as failure:
+            self._session.discard()
+            self._station.check(heartbeat)
+            self.fail(lease, describe_failure(failure))
+            if others_work(worker=self._station.worker):
+                self._station.leave_alone("forced scoring", lease.id, failure.detail)
+            return
+        heartbeat.persist(partial(finish_forced, lease=lease))
+        self._station.note("")
+
+    def _scored(self, work: ForcedWork, answers: Sequence[AnswerToForce], heartbeat: Heartbeat) -> list[ForcedOutcome]:
+        """What came of these answers, in their order. Where an engine fails, those that are left are scored alone.
+
+        Raises EngineFailure where none starts, or where several answers in a row end one.
+        """
+        opened = self._open(work)
+        done: dict[int, ForcedOutcome] = {}
+        try:
+            self._score(opened, dict(enumerate(answers)), done)
+        except EngineFailure:
+            self._session.discard()
+        n_failures = 0
+        for place, answer in enumerate(answers):
+            if place in done:
+                continue
+            self._station.check(heartbeat)
+            opened = self._open(work)
+            try:
+                self._score(opened, {place: answer}, done)
+                n_failures = 0
+            except EngineFailure as failure:
+                self._session.discard()
+                n_failures += 1
+                if n_failures == FAILURES_IN_A_ROW:
+                    raise
+                failed = Failed(place, failure.code, describe_failure(failure))
+                done[place] = ForcedOutcome(answer, "", is_rendered=False, process=opened.process, outcome=failed)
+        return [done[place] for place in range(len(answers))]
+
+    def _open(self, work: ForcedWork) -> Opened:
+        """Raises EngineFailure, and OtherStack where what is stored is of another bucket."""
+        opened = self._session.open_apart(work.serving)
+        if work.bucket_id not in (None, opened.process.bucket_id):
+            raise OtherStack
+        return opened
+
+    def _score(self, opened: Opened, wanted: dict[int, AnswerToForce], done: dict[int, ForcedOutcome]) -> None:
+        """Add what came of the answers to `done`, as it comes. Raises EngineFailure."""
+        given = {
+            place: give_tokens(answer, vocabulary_id=opened.process.vocabulary_id) for place, answer in wanted.items()
+        }
+        for place, tokens in given.items():
+            if tokens is None:
+                failed = Failed(place, "not_rebuilt", NOT_REBUILT)
+                done[place] = ForcedOutcome(wanted[place], "", is_rendered=False, process=None, outcome=failed)
+        requests = [
+            _request(place, wanted[place], tokens, opened) for place, tokens in given.items() if tokens is not None
+        ]
+        for outcome in opened.engine.force(requests):
+            place = outcome.case_index if isinstance(outcome, Failed) else outcome.place
+            tokens = given[place]
+            assert tokens is not None  # noqa: S101  for the type checker: others were not sent
+            done[place] = ForcedOutcome(
+                wanted[place],
+                tokens.kind,
+                is_rendered=tokens.prompt_token_ids is None,
+                process=opened.process,
+                outcome=outcome,
+            )
+
+
+def _request(place: int, answer: AnswerToForce, tokens: GivenTokens, opened: Opened) -> ForceRequest:
+    return ForceRequest(
+        place=place,
+        messages=answer.messages,
+        tools=answer.tools,
+        sampling=opened.plan.sampling,
+        prompt_token_ids=tokens.prompt_token_ids,
+        answer_token_ids=tokens.answer_token_ids,
+        answer_text=tokens.text,
+    )
