@@ -27,6 +27,7 @@ from runs.models import (
     SuiteVersion,
     Verdict,
 )
+from runs.run import NEWEST_FIRST
 
 BYTES = 16  # of the digest of a response's text or trace
 MIN_RESPONSE_DIGITS = 8  # shorter ones stand somewhere in the columns of any large run
@@ -127,7 +128,8 @@ def _place(name: str, key: Any) -> tuple[str, str]:
             return Fingerprint.objects.get(pk=key).label, reverse("fingerprint", args=[key])
         case "model" | "chat template":
             model = Model.objects.get(pk=key)
-            newest = Run.objects.filter(bucket__model=model).order_by("-ran_at").values_list("pk", flat=True).first()
+            served = Run.objects.filter(bucket__model=model).order_by(*NEWEST_FIRST)
+            newest = served.values_list("pk", flat=True).first()
             return model.name, reverse("run", args=[newest]) if newest else reverse("endpoints")
         case "suite version":
             version = SuiteVersion.objects.select_related("suite").get(pk=key)

@@ -22,7 +22,7 @@ LABELS = """
 SELECT key, value, count(*), max(run.id), max(run.ran_at)
   FROM runs_run run, jsonb_each_text(run.labels) AS label (key, value)
  WHERE run.labels <> '{}'::jsonb AND key || '=' || value ILIKE ALL (%s)
- GROUP BY key, value ORDER BY max(run.ran_at) DESC LIMIT %s
+ GROUP BY key, value ORDER BY max(run.ran_at) DESC, key, value LIMIT %s
 """
 WILD = str.maketrans({mark: f"\\{mark}" for mark in "\\%_"})
 

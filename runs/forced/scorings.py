@@ -156,9 +156,8 @@ def record_forced(*, lease: Lease, outcomes: Sequence[ForcedOutcome]) -> None:
 
 def finish_forced(*, lease: Lease) -> None:
     """End a scoring whose answers are all stored; one of which none could be scored has failed. Raises LeaseLost."""
-    figures = scoring_figures(
-        lease.id
-    )  # while nobody's row is locked: only this attempt could have changed the answers
+    # While nobody's row is locked: only this attempt could have changed the answers.
+    figures = scoring_figures(lease.id)
     with FORCED.locked(lease=lease) as scoring:
         if figures is not None:
             FORCED.finish(lease=lease, status=ForcedScoring.Status.FINISHED, error="", figures=figures)

@@ -52,7 +52,7 @@ def find_canaries(gates: Sequence[Gate]) -> dict[int, Canaries]:
     for gate, (begin, end) in spans.values():
         wanted |= Q(endpoint__in=_endpoints(gate), finished_at__range=(begin, end))
     done = Probe.objects.filter(wanted, kind=Probe.Kind.CANARY, status=Probe.Status.FINISHED)
-    seen = list(done.order_by("finished_at").values_list("endpoint", "endpoint__slug", "finished_at", "finding"))
+    seen = list(done.order_by("finished_at", "pk").values_list("endpoint", "endpoint__slug", "finished_at", "finding"))
     canaries: dict[int, Canaries] = {}
     for gate, (begin, end) in spans.values():
         newest = {

@@ -86,7 +86,7 @@ def delete_schedule(*, schedule_id: int) -> None:
 
 def due_schedules() -> list[int]:
     """Return the ids of schedules whose time has come."""
-    return list(Schedule.objects.filter(next_at__lte=Now()).order_by("next_at").values_list("pk", flat=True))
+    return list(Schedule.objects.filter(next_at__lte=Now()).order_by("next_at", "pk").values_list("pk", flat=True))
 
 
 def start_due(schedule_id: int) -> bool:
