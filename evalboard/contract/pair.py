@@ -1,9 +1,9 @@
 """Two responses to one case side by side. Margins, gaps and logprobs are in nats, scores in points."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from evalboard.contract.base import Contract, Count, Digest, Id, Number, PageAddress, Points, page_only
-from evalboard.contract.comparison import Moved
+from evalboard.contract.base import Contract, Count, Digest, Id, Number, PageAddress, Points, page_only, says
+from evalboard.contract.comparison import SIDES, Moved
 from evalboard.contract.parts import ResponseError
 from evalboard.contract.trace import Position, TokenAtPosition
 
@@ -73,6 +73,31 @@ class PairPrompts(Contract):
     pieces: tuple[PromptPiece, ...]
 
 
+class LeakSource(Contract):
+    """Whose text an answer goes on with: that of a response of the same run and repeat, which was decoded beside it."""
+
+    side: Annotated[str, says(enum=SIDES, description="whose answer goes on with it")]
+    run: Id
+    case: str
+    repeat: Number
+    stands_in: Annotated[str, says(enum=("answer", "prompt"))]
+    at: Annotated[Position, says(description="of the first token of it there")]
+    n_tokens: Number
+    url: PageAddress
+
+
+class Leak(Contract):
+    """What was found for the cause `leak`. `n_beside_*`: how many responses were decoded beside that side's, as far as
+    is known; null where nothing is. `source`: null where none of them has the text, and where as much of it stands
+    elsewhere.
+    """
+
+    source: LeakSource | None
+    n_beside_baseline: Count | None
+    n_beside_candidate: Count | None
+    text: str
+
+
 class TracePair(Contract):
     """One pair of responses around the position `at`; only that position's tokens come with their alternatives."""
 
@@ -94,6 +119,7 @@ class TracePair(Contract):
     provenance: tuple[Moved, ...]
     moved: tuple[Moved, ...]
     url: PageAddress
+    leak: Leak | None = None  # where the cause is one; an older server does not answer it
     comparison: int | None = page_only  # the id of one that lists this pair
     messages: tuple[dict[str, Any], ...] = page_only
     target: Any = page_only

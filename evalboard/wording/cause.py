@@ -44,6 +44,29 @@ def explain_cause(cause: Cause, *, replay: str = "") -> str:
     return f"{_WORDS[cause.code](cause)}{_confounded(cause.evidence)}{_in_reasoning(cause.evidence)}{advice}"
 
 
+def explain_leak(source: Facts | None, n_beside: Mapping[str, int | None]) -> str:
+    """Say whose text an answer goes on with, or where it was sought.
+
+    source: as contract.pair.LeakSource, None where nothing was found. n_beside: by side, how many responses were
+    decoded beside its own; None where that is not known.
+    """
+    if source is not None:
+        whose = f"the {'answer to' if source['stands_in'] == 'answer' else 'prompt of'} {source['case']}"
+        tokens = counted(source["n_tokens"], "token")
+        return f"The {source['side']}'s answer goes on with {tokens} of {whose}, which was decoded beside it."
+    sought = "; ".join(_sought(side, n) for side, n in n_beside.items())
+    return f"Whose it is was not found: {sought}."
+
+
+def _sought(side: str, n_beside: int | None) -> str:
+    if n_beside is None:
+        return f"what was decoded beside the {side}'s is not known"
+    if not n_beside:
+        return f"nothing was decoded beside the {side}'s"
+    have = "has" if n_beside == 1 else "have"
+    return f"{counted(n_beside, 'response')} decoded beside the {side}'s {have} no such text"
+
+
 def name_changes(facts: Facts) -> str:
     """Name what a confounded pair's sides differ in beside its cause, "prompt and token limits"; else ""."""
     names = [name for code in facts.get("also_moved", ()) for name in _names(code, facts)]

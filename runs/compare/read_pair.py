@@ -14,6 +14,7 @@ from evalboard.core.stats import list_mark_names
 from evalboard.wording.cause import explain_cause
 from evalboard.wording.replay import replay_command
 from runs.compare.read import pair_path, to_points
+from runs.compare.read_leak import find_leak
 from runs.compare.read_pair_points import StepNumbers
 from runs.compare.read_pair_records import Half, load_halves, trace_of
 from runs.compare.read_pair_steps import NO_STEPS, Span, Steps, lay_out
@@ -68,6 +69,7 @@ def trace_pair(
             Moved(field=each.field, baseline=each.baseline, candidate=each.candidate) for each in settings.moved
         ),
         url=pair_path((baseline, candidate), case_id, repeats, shown),
+        leak=find_leak((one, other), parted) if cause.code == "leak" else None,
         comparison=_comparison(one, other),
         messages=tuple(one.case.content["messages"]),
         target=one.case.content["target"],

@@ -78,7 +78,7 @@ def load_halves(runs: tuple[int, int], case_id: str, repeats: tuple[int, int]) -
     for run, _, repeat in sides:
         if (run.pk, repeat) not in responses:
             raise NotFound(f"Run {run.pk} has no response to case {case_id} in repeat {repeat} yet.")
-    traces = _traces(list(responses.values()))
+    traces = response_traces(list(responses.values()))
     scores, n_repeats = _scores(sides), _n_repeats(runs)
     halves = []
     for run, case, repeat in sides:
@@ -107,6 +107,18 @@ def trace_of(half: Half) -> Trace:
     return Trace(ids, numbers, ids.reshape(0, 0), numbers.reshape(0, 0))
 
 
+def response_traces(responses: list[Response]) -> dict[int, Trace]:
+    """Return the traces by response; a block that holds several is unpacked once."""
+    slots: dict[int, dict[int, int]] = {}
+    for response in responses:
+        if response.trace_block_id is not None and response.trace_slot is not None:
+            slots.setdefault(response.trace_block_id, {})[response.pk] = response.trace_slot
+    traces: dict[int, Trace] = {}
+    for pk, data in TraceBlock.objects.filter(pk__in=slots).values_list("pk", "data"):
+        traces |= zip(slots[pk], read_traces(bytes(data), list(slots[pk].values())), strict=True)
+    return traces
+
+
 def _load_sides(runs: tuple[int, int], case_id: str, repeats: tuple[int, int]) -> list[tuple[Run, Case, int]]:
     records = {run.pk: run for run in Run.objects.filter(pk__in=runs).select_related(*RUN_PARTS)}
     for run_id in runs:
@@ -124,18 +136,6 @@ def _load_sides(runs: tuple[int, int], case_id: str, repeats: tuple[int, int]) -
 def _n_repeats(runs: tuple[int, int]) -> dict[int, int]:
     indexes = Repeat.objects.filter(run__in=runs).values_list("run", "index")
     return {run_id: max(index for run, index in indexes if run == run_id) for run_id in runs}
-
-
-def _traces(responses: list[Response]) -> dict[int, Trace]:
-    """Return the traces by response; a block that holds several is unpacked once."""
-    slots: dict[int, dict[int, int]] = {}
-    for response in responses:
-        if response.trace_block_id is not None and response.trace_slot is not None:
-            slots.setdefault(response.trace_block_id, {})[response.pk] = response.trace_slot
-    traces: dict[int, Trace] = {}
-    for pk, data in TraceBlock.objects.filter(pk__in=slots).values_list("pk", "data"):
-        traces |= zip(slots[pk], read_traces(bytes(data), list(slots[pk].values())), strict=True)
-    return traces
 
 
 def _scores(sides: list[tuple[Run, Case, int]]) -> dict[tuple[int, int], tuple[float | None, str]]:

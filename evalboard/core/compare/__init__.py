@@ -31,6 +31,7 @@ from evalboard.core.compare.divergence import Divergence, find_divergence, find_
 from evalboard.core.compare.drift import measure_distances, measure_drift
 from evalboard.core.compare.excerpt import Excerpt, cut_text, cut_tokens
 from evalboard.core.compare.known_pair import CHOOSING, CauseFacts, KnownResponse, Pair
+from evalboard.core.compare.leak import Beside, Continuation, Ids, find_continuation
 from evalboard.core.compare.ledger import find_look, round_to_tenths
 from evalboard.core.compare.paired_rows import Vocabularies
 from evalboard.core.compare.pairing import PAIR_KINDS, pair_runs
@@ -57,12 +58,15 @@ __all__ = [
     "REPLAY_OUTCOMES",
     "SCORE_MISSING",
     "Alignment",
+    "Beside",
     "Block",
     "Cause",
     "CauseFacts",
+    "Continuation",
     "DifferingPairs",
     "Divergence",
     "Excerpt",
+    "Ids",
     "KnownResponse",
     "MatchedRuns",
     "Pair",
@@ -81,6 +85,7 @@ __all__ = [
     "cut_tokens",
     "find_blocks",
     "find_cause",
+    "find_continuation",
     "find_divergence",
     "find_divergences",
     "find_look",

@@ -8,7 +8,7 @@ from evalboard.core.compare.divergence import Divergence, find_divergence, find_
 from evalboard.core.compare.known_pair import KnownResponse
 from evalboard.core.stats.numeric_noise import ZERO_NOISE, choose_larger_noise
 from evalboard.core.trace.trace import make_trace
-from evalboard.wording.cause import count_larger_shifts, explain_noise
+from evalboard.wording.cause import Facts, count_larger_shifts, explain_leak, explain_noise
 from tests.core.golden.readers import Sentence, Situations, read_cause
 from tests.core.test_cause import ASSUMED, RECORDED, SIDE, cut, drifted, longest, with_choice
 
@@ -84,6 +84,10 @@ def read_noise(**facts: object) -> list[Sentence]:
     return [Sentence("noise", "", explain_noise(facts))]
 
 
+def read_leak(source: Facts | None, *n_beside: int | None) -> list[Sentence]:
+    return [Sentence("leak", "", explain_leak(source, dict(zip(("baseline", "candidate"), n_beside, strict=True))))]
+
+
 LONG = replace(SIDE, text="A long answer", finish_reason="stop")
 SEEDED = replace(SIDE, temperature=0.7, seed=42, bucket=1)
 UNKNOWN_PROMPT = replace(SIDE, prompt_digest=None, n_prompt_tokens=None, template_digest=None)
@@ -137,6 +141,14 @@ SITUATIONS: Situations = {
         drawn_once_after(0.01), base=SEEDED, text="x"
     ),
     "Another request's continuation, perhaps": lambda: read_cause(leaked(), text="x"),
+    "Another request's continuation, and it was decoded beside it": lambda: read_leak(
+        {"side": "candidate", "case": "sum-17", "stands_in": "answer", "n_tokens": 24}, 31, 31
+    ),
+    "Another request's prompt, decoded beside it": lambda: read_leak(
+        {"side": "baseline", "case": "sum-17", "stands_in": "prompt", "n_tokens": 12}, 31, 31
+    ),
+    "Another request's continuation, and nothing beside it has it": lambda: read_leak(None, 31, 1),
+    "Another request's continuation, of a log and of one decoded alone": lambda: read_leak(None, None, 0),
     "Nothing in common from the first token on": lambda: read_cause(leaked(0), text="x"),
     "A steady bucket gave other bits": lambda: read_cause(nudged(1e-5), noise=ZERO_NOISE),
     "A steady bucket gave another token, and other bits at it alone": lambda: read_cause(

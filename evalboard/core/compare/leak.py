@@ -1,0 +1,56 @@
+"""Find whose text an answer goes on with: tokens in a row that stand in what was decoded beside it and nowhere else."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ids = NDArray[np.int32]
+
+MIN_TOKENS = 8  # a shorter run stands in answers to many cases
+TIMES_OTHERS = 2  # so much longer than a run that stands elsewhere too, as turns of phrase do
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A prompt or an answer that was decoded beside another; `case` is the index of its case."""
+
+    case: int
+    ids: Ids
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """place: of what holds it, in the order given. at: its first token there. n: how many tokens are the same."""
+
+    place: int
+    at: int
+    n: int
+
+
+def find_continuation(rest: Ids, beside: Sequence[Beside], own: Sequence[Ids]) -> Continuation | None:
+    """Find the text that an answer goes on with; None where too little is the same, or as much stands elsewhere.
+
+    rest: int32[n], the answer's tokens from where it parted. own: prompt and other answers of its own case, where its
+    tokens are no leak.
+    """
+    runs = [_longest_run(rest, each.ids) for each in beside]
+    if not runs:
+        return None
+    place = max(range(len(runs)), key=lambda at: runs[at][0])
+    n, at = runs[place]
+    others = [run[0] for run, each in zip(runs, beside, strict=True) if each.case != beside[place].case]
+    elsewhere = max([*others, *(_longest_run(rest, ids)[0] for ids in own)], default=0)
+    return Continuation(place, at, n) if n >= max(MIN_TOKENS, TIMES_OTHERS * elsewhere) else None
+
+
+def _longest_run(rest: Ids, ids: Ids) -> tuple[int, int]:
+    """Return how many of the first tokens of `rest` stand in a row in `ids`, and where the first of them does."""
+    starts = np.flatnonzero(ids == rest[0]) if len(rest) else np.zeros(0, np.intp)
+    n, at = 0, 0
+    while len(starts):
+        n, at = n + 1, int(starts[0])
+        starts = starts[starts + n < len(ids)] if n < len(rest) else starts[:0]
+        starts = starts[ids[starts + n] == rest[n]] if len(starts) else starts
+    return n, at
