@@ -11,7 +11,7 @@ from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
 from evalboard.client.waiting import GIVE_UP_SECONDS, comparison_progress
 from evalboard.wording.numbers import counted, points, signed
-from evalboard.wording.outcomes import count_changes
+from evalboard.wording.outcomes import count_changes, count_targeted
 
 if TYPE_CHECKING:
     from evalboard.contract.comparison import Comparison, LedgerLine, LedgerPart
@@ -59,8 +59,9 @@ def _render_comparison(comparison: "Comparison") -> str:
     computation = [] if comparison.computation is None else [comparison.computation.text]
     outcomes = [] if comparison.outcomes is None else [count_changes(comparison.outcomes)]
     noise = [] if comparison.noise_share is None else [comparison.noise_share.text]
+    targeted = [text] if (text := count_targeted(comparison)) else []
     title = f"{title}: {change}, {is_comparable}. {comparison.url}"
-    return "\n".join([title, *notes, *computation, *outcomes, *ledger, *noise])
+    return "\n".join([title, *notes, *computation, *outcomes, *targeted, *ledger, *noise])
 
 
 def _with_parts(line: "LedgerLine") -> "list[tuple[str, LedgerPart]]":

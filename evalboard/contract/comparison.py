@@ -196,6 +196,13 @@ class BucketOfSide(BucketShare):
     backend: str
 
 
+class TargetedBeside(Contract):
+    """Repeats of the cases most likely to flip alone, counted by a release's verdict and by no comparison."""
+
+    n_repeats: Number
+    n_cases: Number
+
+
 class ComparedSide(Contract):
     run: Id
     suite: SuiteNamed
@@ -207,6 +214,7 @@ class ComparedSide(Contract):
     range: Range | None
     scorer: ScorerOfSide
     buckets: tuple[BucketOfSide, ...]
+    targeted: TargetedBeside | None = None  # an older server does not answer it
     n_repeats: int = page_only  # the run's, so that "3 of 5" can be said
 
     @property

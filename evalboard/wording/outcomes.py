@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from evalboard.wording.numbers import about, counted
+from evalboard.wording.numbers import about, counted, listed
 
 if TYPE_CHECKING:
-    from evalboard.contract.comparison import OutcomeCounts
+    from evalboard.contract.comparison import Comparison, OutcomeCounts
     from evalboard.contract.parts import ByChance
     from evalboard.contract.release import CasesChanged
 
@@ -14,6 +14,17 @@ def count_changes(counts: "OutcomeCounts") -> str:
     """Count the cases of a comparison by outcome, and those that would be there by chance."""
     text = f"{counted(counts.broken, 'case')} broke, {counts.fixed:,} fixed, {counts.unstable:,} unstable."
     return " ".join(filter(None, (text, compare_with_chance(counts))))
+
+
+def count_targeted(comparison: "Comparison") -> str:
+    """Say which repeats of chosen cases alone a comparison of whole runs leaves out; "" where there are none."""
+    sides = (("baseline", comparison.sides.baseline), ("candidate", comparison.sides.candidate))
+    counts = [
+        f"{counted(side.targeted.n_repeats, 'repeat')} of {counted(side.targeted.n_cases, 'case')} on the {name}"
+        for name, side in sides
+        if side.targeted is not None and comparison.repeat is None
+    ]
+    return f"Targeted repeats count in a release's verdict and in no number here: {listed(counts)}." if counts else ""
 
 
 def compare_with_chance(changed: "OutcomeCounts | CasesChanged") -> str:

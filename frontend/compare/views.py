@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from evalboard.contract.comparison import BucketOfSide, ComparedCase, Comparison
-from evalboard.wording.outcomes import compare_with_chance
+from evalboard.wording.outcomes import compare_with_chance, count_targeted
 from frontend.compare import charts, filters, flip_chart, outcomes, pair_address, words
 from frontend.compare.causes import MARKS
 from frontend.compare.mixed import mixed_lines
@@ -75,6 +75,7 @@ def _page(report: Comparison) -> dict[str, Any]:
         "count_parts": charts.count_parts(report.counts),
         "outcome_links": filters.outcome_links(report),
         "by_chance": compare_with_chance(report.outcomes) if report.outcomes else "",
+        "targeted": count_targeted(report),
         "counts_caption": words.describe_counts(report),
         "waterfall": charts.waterfall(report),
         "charts": tuple(chart for chart in (_chart(report, "flip"), _chart(report, "drift onset")) if chart),

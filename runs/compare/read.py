@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 from typing import Any
 from urllib.parse import urlencode
 
@@ -130,9 +131,14 @@ class _Stored:
         for run_id, index, points in scored.values_list("repeat__run", "repeat__index", "points"):
             self.points[run_id][index] = points
         self.left_out: dict[int, dict[int, int | None]] = {run_id: {} for run_id in ids}
-        repeats = Repeat.objects.filter(cases=None, run__in=ids).order_by("run", "index")
-        for run_id, index, n_left_out in repeats.values_list("run", "index", "columns__n_left_out"):
-            self.left_out[run_id][index] = n_left_out
+        self.targeted: dict[int, list[int]] = {run_id: [] for run_id in ids}  # a bit a case of each such repeat
+        repeats = Repeat.objects.filter(run__in=ids).order_by("run", "index")
+        columns = "run", "index", "columns__n_left_out", "cases", "status", "finished_at"
+        for run_id, index, n_left_out, cases, status, finished_at in repeats.values_list(*columns):
+            if cases is None:
+                self.left_out[run_id][index] = n_left_out
+            elif finished_at is not None and status not in Repeat.WITHOUT_SCORE:
+                self.targeted[run_id].append(int.from_bytes(bytes(cases)))
 
 
 def case_ids(run_id: int, indexes: Iterable[int]) -> dict[int, str]:
@@ -166,8 +172,15 @@ def _side(run_id: int, stored: _Stored, name: str) -> contract.ComparedSide:
         range=span(drawn_points(scores, [left_out[index] or 0 for index in repeats])) if is_whole else None,
         scorer=contract.ScorerOfSide(digest=run.suite_version.scorer.digest),
         buckets=buckets,
+        targeted=_targeted(stored.targeted[run_id]),
         n_repeats=len(left_out),
     )
+
+
+def _targeted(selections: list[int]) -> contract.TargetedBeside | None:
+    if not selections:
+        return None
+    return contract.TargetedBeside(n_repeats=len(selections), n_cases=reduce(or_, selections).bit_count())
 
 
 def _bucket(bucket_id: int, n: int, share: float, stored: _Stored) -> contract.BucketOfSide:

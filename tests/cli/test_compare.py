@@ -4,6 +4,11 @@ import json
 from collections.abc import Callable
 from subprocess import CompletedProcess
 
+import numpy as np
+from django.db.models.functions import Now
+
+from evalboard.core.trace import pack_selection
+from runs.models import Repeat
 from tests import build, judged
 from tests.judged import N_CASES
 
@@ -25,6 +30,23 @@ def test_difference_comparability_and_ledger(evalboard: Call, transactional_db: 
     assert sum(float(line.split()[-2].replace("−", "-")) for line in ledger) == -50.0
     assert any(line.split()[1:3] == ["4", "cases"] for line in ledger)
     assert noise.startswith("How much of −50.0 points is noise is not known: ")
+
+
+def test_targeted_repeats_are_said_and_counted_nowhere(evalboard: Call, transactional_db: None) -> None:
+    baseline, candidate = judged.run(), judged.run()
+    asked = ("compare", str(baseline.pk), str(candidate.pk))
+    before = evalboard(*asked).stdout.splitlines()
+    for run, selections in ((baseline, [(0, 3), (0, 5)]), (candidate, [(0, 3)])):
+        n_whole = run.repeats.count()
+        for index, cases in enumerate(selections, start=n_whole + 1):
+            chosen = pack_selection(np.isin(np.arange(N_CASES), cases))
+            Repeat.objects.create(run=run, index=index, cases=chosen, status="finished", finished_at=Now())
+    after = evalboard(*asked).stdout.splitlines()
+    assert [line for line in after if line not in before] == [
+        "Targeted repeats count in a release's verdict and in no number here: 2 repeats of 3 cases on the baseline and "
+        "1 repeat of 2 cases on the candidate."
+    ]
+    assert [line for line in before if line not in after] == []
 
 
 def test_what_forbids_to_compare_is_said_and_is_no_failure(evalboard: Call, transactional_db: None) -> None:

@@ -4,11 +4,14 @@ import re
 from html import unescape
 from typing import Any
 
+import numpy as np
 import pytest
+from django.db.models.functions import Now
 
+from evalboard.core.trace import pack_reasons, pack_scores, pack_selection
 from frontend.compare import pair_address
 from runs.compare import case_outcomes
-from runs.models import Replay, Run
+from runs.models import Repeat, RepeatScore, Replay, Run
 from tests.frontend import toolcalls_stage
 
 pytestmark = pytest.mark.django_db
@@ -134,3 +137,33 @@ def test_a_response_is_decoded_again_from_the_page_of_its_pair(pair, client_of):
     assert "no side of this pair" in stranger.content.decode()
     assert Replay.objects.count() == 1
     assert client_of("viewer").post(act, sent).status_code == 403
+
+
+def test_targeted_repeats_stand_beside_the_passes_and_count_in_none_of_them(pair, viewer):
+    before = page_of(viewer, pair)
+    assert "argeted" not in before
+    case = int(broken(pair)[0].removeprefix("tool-"))
+    is_chosen = np.arange(N_CASES) == case
+    for run, score in zip(pair, (1.0, 0.0), strict=True):
+        repeat = Repeat.objects.create(
+            run=run, index=6, cases=pack_selection(is_chosen), status="finished", finished_at=Now()
+        )
+        RepeatScore.objects.create(
+            repeat=repeat,
+            scorer=run.suite_version.scorer,
+            scores=pack_scores(np.where(is_chosen, score, np.nan)),
+            reasons=pack_reasons([None] * N_CASES),
+            n_scored=1,
+            n_missing=0,
+        )
+    page = page_of(viewer, pair)
+    (own,) = [row for row in rows(page).values() if "targeted" in row]
+    assert own == rows(page)[f"tool-{case:03}"]
+    whole, targeted = own.split("targeted")
+    assert re.findall(r"<b>(\d)</b> of (\d)", targeted) == [("1", "1"), ("0", "1")]
+    assert re.findall(r"<b>(\d)</b> of (\d)", whole) == re.findall(
+        r"<b>(\d)</b> of (\d)", rows(before)[f"tool-{case:03}"]
+    )
+    said = "Targeted repeats count in a release's verdict and in no number here: 1 repeat of 1 case on the baseline"
+    assert f"{said} and 1 repeat of 1 case on the candidate." in page
+    assert said not in page_of(viewer, pair, "?repeat=1,1")
