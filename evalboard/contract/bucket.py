@@ -97,6 +97,9 @@ class Strays(Contract):
         says(description="of the cases that were read and of as large a part of those in which nothing differs"),
     ]
     n_agreeing: Annotated[Count | None, says(description="of these, those that agree with most of their case")]
+    n_identical: Annotated[
+        Count | None, says(description="of these, those that agree to the bit with another of their case")
+    ] = None  # an older server does not answer it
 
 
 class Bucket(BucketShare):

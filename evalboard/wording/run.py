@@ -180,6 +180,9 @@ def _two_computations(facts: Facts) -> str:
         return f"Two computations answered: {where} {lie} the others of their case, which agree {agree}. {look}"
     agreeing = percent_at_least(facts["n_agreeing"] / facts["n_responses"])
     share = percent_rounded(len(responses) / facts["n_responses"])
+    n_identical = facts.get("n_identical")  # likewise
+    if noise and n_identical:
+        agree = f"{agree}, {percent_at_least(n_identical / facts['n_responses'])} of all to the bit"
     return (
         f"Two computations answered: {agreeing} of the responses agree with most others of their case, and {share} "
         f"({where}) {lie} those others, which agree {agree}. {look}"

@@ -283,6 +283,7 @@ def _strays(run: Run, bucket: models.Bucket) -> Strays | None:
                 responses=responses,
                 n_responses=known.get("n_responses"),  # an earlier Evalboard did not count them
                 n_agreeing=known.get("n_agreeing"),
+                n_identical=known.get("n_identical"),
             )
     return None
 

@@ -2,7 +2,8 @@
 served the others of their case, and for repeats that should be the same to the bit and are not.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ MAX_CASES = 200  # in which repeats differ, that are read of a bucket
 CASES_NAMED = 3  # in which steady repeats differ
 
 Bools = NDArray[np.bool_]
+ByCase = list[list[tuple[int, TracedText]]]  # repeat id and response with its trace, in the order of the repeats
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +70,9 @@ def find_run_strays(by_bucket: Sequence[ServedRepeats]) -> list[dict[str, Any]]:
     """Return what `Run.strays` keeps: one entry for each bucket that has strays.
 
     Each is {"bucket", "is_steady", "n_cases", "distance", "noise", "responses": [[case id, repeat], …], "n_responses",
-    "n_agreeing"}; distance and noise in nats, as `core.stats.Strays` has them. n_responses: of the cases that were
-    read, and of as large a part of those in which nothing differs; n_agreeing: of them those that agree with most of
-    their case.
+    "n_agreeing", "n_identical"}; distance and noise in nats, as `core.stats.Strays` has them. n_responses: of the cases
+    that were read, and of as large a part of those in which nothing differs; n_agreeing: of them those that agree with
+    most of their case; n_identical: those that are no stray and the same to the bit as another of their case.
     """
     try:
         entries = [_find_in_bucket(served) for served in by_bucket]
@@ -136,10 +138,21 @@ def _find_in_bucket(served: ServedRepeats) -> dict[str, Any] | None:
         ],
         "n_responses": n_same + sum(map(len, by_case)),
         "n_agreeing": n_same + strays.n_agreeing,
+        "n_identical": n_same + _count_identical(by_case, strays.places),
     }
 
 
-def _read(repeat_ids: Sequence[int], cases: NDArray[np.intp], is_ours: Bools) -> list[list[tuple[int, TracedText]]]:
+def _count_identical(by_case: ByCase, strays: Collection[tuple[int, int]]) -> int:
+    """Count the answers, strays aside, that are the same to the bit as another of their case."""
+    n_identical = 0
+    for case, answers in enumerate(by_case):
+        others = [each.trace for place, (_, each) in enumerate(answers) if (case, place) not in strays]
+        alike = Counter(trace.digest for trace in others if trace is not None)
+        n_identical += sum(n for n in alike.values() if n > 1)
+    return n_identical
+
+
+def _read(repeat_ids: Sequence[int], cases: NDArray[np.intp], is_ours: Bools) -> ByCase:
     """The bucket's draws of each case: (repeat id, response with its trace), by repeat."""
     rows = Response.objects.filter(repeat__in=repeat_ids, case_index__in=cases.tolist())
     places = {

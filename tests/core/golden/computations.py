@@ -29,9 +29,16 @@ def apart(n_cases: int, nats: float) -> OneComputation:
 
 
 def read_strays(
-    cases: list[np.ndarray], *, far_nats: float, is_steady: bool = False, n_same: int = 0
+    cases: list[np.ndarray],
+    *,
+    far_nats: float,
+    is_steady: bool = False,
+    n_same: int = 0,
+    n_identical: int | None = None,
 ) -> list[Sentence]:
-    """Read the run's warning of strays. n_same: responses to cases in which nothing differs."""
+    """Read the run's warning of strays. n_same: responses to cases in which nothing differs. n_identical: that agree
+    to the bit with another of their case; None: an earlier Evalboard did not count them.
+    """
     strays = find_strays(cases, far=far_nats)
     assert strays is not None
     responses = [[f"case-{case}", repeat] for case, repeat in strays.places]
@@ -44,6 +51,7 @@ def read_strays(
         is_steady=is_steady,
         n_responses=n_responses,
         n_agreeing=n_same + strays.n_agreeing,
+        n_identical=n_identical,
     )
 
 
@@ -67,6 +75,12 @@ SITUATIONS: Situations = {
     "One case": lambda: read_computation(apart(1, 0.3)),
     "Six in a hundred responses were routed elsewhere": lambda: read_strays(
         tables(Stack(0.03), 5, np.random.default_rng(SEED), routed=0.06, n_cases=200), far_nats=FAR_FLOORS * FLOOR
+    ),
+    "Six in a hundred were routed elsewhere, and most of the others are the same to the bit": lambda: read_strays(
+        tables(Stack(0.03), 5, np.random.default_rng(SEED), routed=0.06, n_cases=200),
+        far_nats=FAR_FLOORS * FLOOR,
+        n_same=200,
+        n_identical=830,
     ),
     "Three responses were routed elsewhere, and the others agree to the bit": lambda: read_strays(
         [table(0.33)] * 3, far_nats=FAR_FLOORS * FLOOR
