@@ -185,7 +185,7 @@ def _seed_ignored(cause: Cause) -> str:
     facts = cause.evidence
     moved = "the same probabilities"
     if facts["moved_by"]:
-        moved = "probabilities that moved so little that they part one draw less than once in 1,000 pairs"
+        moved = "probabilities so nearly alike that one draw falls on two tokens less than once in 1,000 pairs"
     return (
         f"The seed was not honoured: both sides were sent seed {facts['seed']}, and at position {facts['flip']} other "
         f"tokens were drawn from {moved}."

@@ -31,7 +31,7 @@ def describe_batch_comparison(state: str, numbers: Numbers) -> str:
 def _incomplete(numbers: Numbers, needed: str) -> str:
     n_calls, errors = numbers["n_calls"], numbers["errors"]
     n_marked = numbers.get("n_marked", 0)
-    answered = f"{n_calls - numbers['n_failed'] - n_marked:,} of {n_calls:,} calls came back with an answer"
+    answered = f"{n_calls - numbers['n_failed'] - n_marked:,} of {counted(n_calls, 'call')} came back with an answer"
     why = f" Most often: {errors[0]['error']}" if errors else ""
     return f"{answered}, and that is not enough to say. It takes {needed}.{why}{_marked(n_marked)}"
 

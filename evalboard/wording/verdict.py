@@ -109,8 +109,8 @@ def _what_settles(facts: Facts) -> str:
     targeted = facts["targeted_settling"]
     if targeted is None:
         return text
-    noisiest = f"{targeted['repeats']} more of the {counted(targeted['n_cases'], 'case')} most likely to flip"
-    return f"{text} {capital(noisiest)} do so {in_ten(targeted['chance'])}."
+    noisiest = f"the {counted(targeted['n_cases'], 'case')} most likely to flip"
+    return f"{text} {targeted['repeats']} more repeats of {noisiest} would settle it {in_ten(targeted['chance'])}."
 
 
 def in_ten(chance: float) -> str:
@@ -147,9 +147,9 @@ def expired_baseline(facts: Facts) -> str:
 def _noisy(facts: Facts) -> str:
     """Say why no regression is read from it; scatter: over how many points flips of cases alone spread 5 repeats."""
     parts = [f"the {name}'s range of {range5(facts, name)}" for name in facts["noisy"]]
-    verb = "is" if len(parts) == 1 else "are"
+    verb, them = ("is", "it") if len(parts) == 1 else ("are", "them")
     guard = f"wider than the guard of {limit_points(facts['guard'])}"
-    text = f"{listed(parts)} {verb} {guard}, so neither a drop nor a gain is read from it."
+    text = f"{listed(parts)} {verb} {guard}, so neither a drop nor a gain is read from {them}."
     return f"{capital(text)} Flips of single cases alone spread 5 repeats over about {points(facts['scatter'])} points."
 
 

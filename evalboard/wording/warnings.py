@@ -103,8 +103,8 @@ def _repeats_kept(facts: Facts) -> str:
 
 def _targeted(facts: Facts) -> str:
     targeted = facts["targeted"]
-    noisiest = f"the {counted(targeted['n_cases'], 'case')} most likely to flip"
-    text = f"Beside {facts['look']} repeats of all cases, {targeted['repeats']} more of {noisiest} count on each side"
+    more = f"{targeted['repeats']} more repeats of the {counted(targeted['n_cases'], 'case')} most likely to flip"
+    text = f"Beside {facts['look']} repeats of all cases, {more} count on each side"
     return f"{text}; each case weighs what it always does."
 
 
@@ -169,11 +169,9 @@ def _two_computations(facts: Facts) -> str:
 
 
 def _unsteady(facts: Facts) -> str:
-    n_apart, total = facts["n_apart"], counted(facts["n_cases"], "case")
-    text = f"{_who(facts)} has repeats that are not the same to the bit in {n_apart:,} of {total}"
-    return (
-        f"{text}, which batch class {facts['batch_class']} must give: something moves bits that no fingerprint shows."
-    )
+    cases = f"{facts['n_apart']:,} of {counted(facts['n_cases'], 'case')}"
+    text = f"{_who(facts)} has repeats that are not the same to the bit in {cases}, and under batch class"
+    return f"{text} {facts['batch_class']} they must be: something moves bits that no fingerprint shows."
 
 
 def _imported(facts: Facts) -> str:
