@@ -53,6 +53,7 @@ ADDED: tuple[str, ...] = (
     "is_restarted",
     "is_shuffled",
     "is_truncated",
+    "leak",
     "length",
     "marks",
     "metric",
