@@ -34,7 +34,7 @@ def run_reference_sets(rotation_id: int) -> bool:
         if rotation is None:
             return False
         Rotation.objects.filter(pk=rotation.pk).update(attended_at=Now())
-        expired = rotation.expired_baselines.select_related("suite__reference_of__suite", "run__profile")
+        expired = rotation.expired_baselines.select_related("suite__reference_of__suite", "run__profile", "set_by")
         newest = {baseline.suite_id: baseline for baseline in expired.order_by("id")}
         for baseline in newest.values():
             _run_reference_set(rotation, baseline)
@@ -42,7 +42,11 @@ def run_reference_sets(rotation_id: int) -> bool:
 
 
 def _run_reference_set(rotation: Rotation, baseline: Baseline) -> None:
-    """Start one, or say in the history of the run that dates the rotation why not."""
+    """Start one, or say in the history of the run that dates the rotation why not.
+
+    It waits among what the person who set the baseline has in the queue, and counts to that person's limit: a server
+    that rotates again and again fills nobody's queue.
+    """
     suite = baseline.suite
     try:
         with transaction.atomic():
@@ -53,6 +57,7 @@ def _run_reference_set(rotation: Rotation, baseline: Baseline) -> None:
                 profile=rotation.profile_slug,
                 repeats=min(baseline.run.repeats.filter(cases=None).count(), MAX_REPEATS_RUN),
                 labels={"after rotation": str(rotation.pk)},
+                user=baseline.set_by,
             )
     except EvalboardError as problem:
         text = f"The reference set of {suite.slug} could not be run after the rotation: {problem.detail}"

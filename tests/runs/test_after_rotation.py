@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from runs import baselines
-from runs.models import Endpoint, Event, Rotation, Run
+from runs.models import Baseline, Endpoint, Event, Rotation, Run
 from runs.sweep import reconcile
 from tests import build
 from tests.runs import judged
@@ -77,4 +77,20 @@ def test_a_set_that_cannot_run_is_named_and_not_tried_again(version: Any) -> Non
         reconcile()
     (event,) = Event.objects.filter(run=rotation.run, code="rescore_failed")
     assert "could not be run after the rotation" in event.text
+    assert not rotation.reference_runs.exists()
+
+
+def test_it_waits_in_the_queue_of_who_set_the_baseline(version: Any) -> None:
+    rotation = rotate(version, **REMOTE)
+    reconcile()
+    assert rotation.reference_runs.get().created_by == Baseline.objects.get().set_by
+
+
+def test_a_person_s_queue_that_is_full_is_not_filled_further(version: Any, settings: Any) -> None:
+    rotation = rotate(version, **REMOTE)
+    settings.MAX_QUEUED_RESPONSES = 7  # of the eight of the set
+    for _ in range(2):
+        reconcile()
+    (event,) = Event.objects.filter(run=rotation.run, code="rescore_failed")
+    assert "ada" in event.text
     assert not rotation.reference_runs.exists()
