@@ -1,5 +1,6 @@
 """What served a run, bucket by bucket, and how much its score moves there with nothing changed."""
 
+import math
 from typing import Annotated, Any
 
 from evalboard.contract.base import Contract, Count, Note, Number, Points, Range, Share, page_only, says
@@ -113,3 +114,13 @@ class Bucket(BucketShare):
     strays: Annotated[Strays | None, says(description="null where there are none, or nobody has looked")]
     range_so_far: Range | None = page_only
     noise_so_far: Noise = page_only
+
+    @property
+    def score(self) -> float | None:
+        """The mean in points over its responses, each of one weight: a bucket's parts of repeats are of unlike size.
+
+        None where no repeat is scored.
+        """
+        scored = [line for line in self.repeats if line.score is not None]
+        n_responses = sum(line.n_responses for line in scored)
+        return math.fsum((line.score or 0.0) * line.n_responses for line in scored) / n_responses if scored else None

@@ -95,6 +95,17 @@ def without_tokens(who: str, n: int, n_there: int) -> str:
     return f"{who} has no tokens of {n} of {n_there} responses: their texts alone can be compared."
 
 
+def without_odd_ones(score: float | None, odd: Sequence[tuple[str, str]]) -> str:
+    """Say what a run scores without those who answered less: "80.9 without the 7 % that backend B answered."
+
+    score: in points, of who answered most. odd: the others' shares, as they are shown, and names. "" where it has no
+    score or there are no others.
+    """
+    if score is None or not odd:
+        return ""
+    return f"{points(score)} without {listed([f'the {part} that {name} answered' for part, name in odd])}."
+
+
 def unclean_responses(n_marked: Mapping[str, int], n_there: int) -> str:
     """Say how many responses carry each mark of `core.stats.live_answers`."""
     parts = ", ".join(f"{n:,} {MARKED[mark]}" for mark, n in sorted(n_marked.items()))

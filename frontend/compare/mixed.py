@@ -1,15 +1,18 @@
 """A comparison of which several buckets served a side: each bucket's score in a line, and no equation."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evalboard.contract.bucket import Bucket
 from evalboard.contract.comparison import SIDES, Comparison
+from evalboard.wording.run import without_odd_ones
+from frontend.templatetags.numbers import share
 from runs.run import bucket_reports
 
 
 @dataclass(frozen=True, slots=True)
 class MixedLine:
-    """One bucket of one side. score: the mean of its repeats in points, None where none is scored."""
+    """One bucket of one side. score: its own in points, None where none is scored."""
 
     side: str
     run: str
@@ -31,7 +34,20 @@ def mixed_lines(report: Comparison) -> tuple[MixedLine, ...]:
         for named in compared.buckets:
             bucket = known[named.id]
             scores = [line.score for line in bucket.repeats if line.score is not None]
-            mean = sum(scores) / len(scores) if scores else None
             reach = (min(scores), max(scores)) if scores else None
-            lines.append(MixedLine(side, compared.run, named.backend, bucket, mean, reach))
+            lines.append(MixedLine(side, compared.run, named.backend, bucket, bucket.score, reach))
     return tuple(lines)
+
+
+def describe_odd_ones(lines: Sequence[MixedLine]) -> tuple[str, ...]:
+    """Say of each side that several buckets served what it scores without those that answered less."""
+    sides = {side: [line for line in lines if line.side == side] for side in SIDES}
+    return tuple(f"The {side} scored {words}" for side, theirs in sides.items() if (words := _without_odd_ones(theirs)))
+
+
+def _without_odd_ones(lines: Sequence[MixedLine]) -> str:
+    if not lines:
+        return ""
+    first, *others = sorted(lines, key=lambda line: -line.bucket.share)
+    odd = [(share(line.bucket.share), f"backend {line.letter}") for line in others]
+    return without_odd_ones(first.score, odd)

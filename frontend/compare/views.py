@@ -13,7 +13,7 @@ from evalboard.contract.comparison import BucketOfSide, ComparedCase, Comparison
 from evalboard.wording.outcomes import compare_with_chance, count_targeted
 from frontend.compare import charts, filters, flip_chart, outcomes, pair_address, words
 from frontend.compare.causes import MARKS
-from frontend.compare.mixed import mixed_lines
+from frontend.compare.mixed import describe_odd_ones, mixed_lines
 from frontend.forced import sides
 from frontend.shell.lists import parse_number
 from runs import compare as compare_slice
@@ -85,7 +85,8 @@ def _page(report: Comparison) -> dict[str, Any]:
         "moved": words.moved_lines(report.moved),
         "fingerprints_url": _fingerprints_url(report),
         **outcomes.clusters_of_broken(report),
-        "mixed_lines": mixed_lines(report),
+        "mixed_lines": (mixed := mixed_lines(report)),
+        "odd_ones": describe_odd_ones(mixed),
         "swapped_url": pair_address.comparison_url(
             *report.run_ids[::-1], repeats=report.repeats and report.repeats[::-1]
         ),

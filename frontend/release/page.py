@@ -1,6 +1,5 @@
 """The release page put together from what the selectors read. Nothing is decided here."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +13,14 @@ from evalboard.core.profile import MovedField
 from evalboard.wording import probe_states
 from evalboard.wording.manifest import render_field_name, render_sides
 from evalboard.wording.outcomes import compare_with_chance
+from evalboard.wording.run import without_odd_ones
 from frontend.release import ruler as release_ruler
 from frontend.release import words
 from frontend.release.notes import notes
 from frontend.release.ruler import Bar
 from frontend.release.verdicts import VERDICTS
 from frontend.release.worst import worst
+from frontend.templatetags.numbers import share
 
 GAP = 0.6  # percent between the parts of the bar of who served what
 MOVED_SHOWN = 4
@@ -93,10 +94,15 @@ class ServedSide:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Who served what, in place of the ruler: nothing was measured. `columns` head the two sides of `moved`."""
+    """Who served what, in place of the ruler: nothing was measured.
+
+    without: what a side that several served scores without the odd ones, else "". `columns` head the two sides of
+    `moved`.
+    """
 
     title: str
     caption: str
+    without: str
     sides: tuple[ServedSide, ...]
     columns: tuple[str, str]
     moved: tuple[tuple[str, str, str], ...]
@@ -202,6 +208,7 @@ def served(
     return Served(
         title=title,
         caption=f"{whose} by fingerprint, each scored by itself",
+        without=_without_odd_ones(shown[0]) if mixed else "",
         sides=shown,
         columns=(columns[0], columns[1]),
         moved=_moved_lines(moved[:most]),
@@ -241,6 +248,12 @@ def _served_side(name: str, run_id: int, buckets: Buckets) -> ServedSide:
     return ServedSide(name, run_id, sum(row.n_responses for row in rows), tuple(parts))
 
 
+def _without_odd_ones(side: ServedSide) -> str:
+    first, *others = side.parts
+    odd = [(share(part.share), f"fp {part.bucket.fingerprint.digest[:4]}") for part in others]
+    return without_odd_ones(first.score, odd)
+
+
 def bucket_lines(report: Release, buckets: Buckets) -> list[BucketLine]:
     """Return one line for each bucket of each side, the baseline above.
 
@@ -269,8 +282,7 @@ def metric_lines(gate: Gate, buckets: Buckets) -> list[MetricLine]:
 
 def _mean(bucket: Bucket) -> float | None:
     """Return the bucket's own score; None while a repeat of it is not whole."""
-    known = [line.score for line in bucket.repeats if line.score is not None]
-    return math.fsum(known) / len(known) if known and len(known) == len(bucket.repeats) else None
+    return None if any(line.score is None for line in bucket.repeats) else bucket.score
 
 
 def probe_lines(rows: Sequence[ProbeRow]) -> tuple[ProbeLine, ...]:

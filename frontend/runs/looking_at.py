@@ -7,6 +7,7 @@ from django.urls import reverse
 
 from evalboard.contract.run import Run
 from evalboard.wording.numbers import counted, listed
+from evalboard.wording.run import without_odd_ones
 from frontend.runs import words
 from frontend.runs.result import BackendPart
 from frontend.templatetags.numbers import share
@@ -104,9 +105,7 @@ def _list_what_holds(run: Run) -> Iterator[Item]:
 
 
 def describe_banner(backends: tuple[BackendPart, ...]) -> str:
-    """Say what stands beside a run that several served: "80.9 without the 7 % that backend B answered."."""
+    """Say what stands beside a run that several served."""
     first, others = backends[0], backends[1:]
-    if not first.scored:
-        return "Nothing on this page mixes them."
-    rest = listed([f"the {share(part.bucket.share)} that backend {part.letter} answered" for part in others])
-    return f"{first.scored} without {rest}. Nothing on this page mixes them."
+    odd = [(share(part.bucket.share), f"backend {part.letter}") for part in others]
+    return f"{without_odd_ones(first.bucket.score, odd)} Nothing on this page mixes them.".strip()

@@ -108,7 +108,7 @@ def draw_backends(run: Run, letters: Mapping[int, str]) -> tuple[BackendPart, ..
                 x=round(x, 3),
                 width=round(width - (0.4 if place < len(ordered) - 1 else 0), 3),
                 tone=place % charts.N_SHAPES,
-                scored=points(sum(scores) / len(scores)) if scores else "",
+                scored="" if bucket.score is None else points(bucket.score),
                 reach=span((min(scores), max(scores))) if scores else "",
                 ruler=charts.ruler([line.score for line in bucket.repeats], scale, is_small=True) if scores else None,
             )

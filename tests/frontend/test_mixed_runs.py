@@ -6,6 +6,7 @@ from html import unescape
 import pytest
 
 from runs.models import Run
+from runs.release import create_release
 from tests import build
 
 pytestmark = pytest.mark.django_db
@@ -86,3 +87,17 @@ def test_the_api_warns_in_every_shape(mixed, client_of):
     assert [codes(line) for line in history] == [code, code]
     assert {line["range"] for line in history} == {None}
     assert sorted(line["repeats"] for line in history) == [[50.0, 50.0], [100.0, 100.0]]
+
+
+def test_parts_of_repeats_weigh_what_they_hold(db, viewer):
+    """One bucket got one of two right, and one of one: two thirds, and not the mean of 50 and 100."""
+    one, other = build.process(build.bucket("float32")), build.process(build.bucket("bfloat16"))
+    run = build.run(repeats=2)
+    build.decode(run, 1, ["blue", "red", "blue"], by=[other, one, one])
+    build.decode(run, 2, ["blue", "red", "blue"], by=[other, other, one])
+    baseline = build.finished_run(["blue", "blue", "red"])
+    release = create_release(gates=[{"suite": "colours", "candidate": run.pk, "baseline": baseline.pk}])
+    for path in (f"/runs/{run.pk}/", f"/releases/{release.pk}/", f"/compare/{baseline.pk}/{run.pk}/"):
+        page = unescape(viewer.get(path).content.decode()).replace("\xa0", " ")
+        assert "66.7 without the 50 % that" in page, path
+        assert "75.0" not in page, path
