@@ -13,13 +13,14 @@ from evalboard.contract.probe import Probe as ProbeAnswer
 from evalboard.contract.probe import ProbeRow
 from evalboard.core.errors import EvalboardError
 from evalboard.core.trace import ERROR_CODES
+from frontend.endpoints.shares import draw_shares
 from frontend.endpoints.timeline import lanes
 from frontend.endpoints.words import API_WORDS, ENGINE_TITLES, ENGINE_WORDS, describe_endpoint, render_check_rows
 from frontend.probes.words import mark
 from runs.access import READ, RUN, requires
 from runs.baselines import baselines_on
 from runs.catalogue import ENGINES, read
-from runs.fingerprints import EndpointTimeline, endpoint_report, newest_check, timelines
+from runs.fingerprints import EndpointTimeline, daily_shares, endpoint_report, newest_check, timelines
 from runs.models import Probe
 from runs.probes import create_probe, newest_probes
 from runs.probes import read as probe_selector
@@ -60,6 +61,7 @@ def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
     shown = line.fingerprints[:FINGERPRINTS_SHOWN] if line else ()
     direct = newest_check(report.bypass) if report.bypass else None
     scheduled = schedule_rows(endpoint=endpoint)
+    first_seen = {each.fingerprint.id: each.first_at for each in line.fingerprints} if line else {}
     page = {
         "endpoint": report,
         "engine_words": ENGINE_WORDS[report.engine],
@@ -78,6 +80,7 @@ def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
         "has_direct": direct is not None,
         "lanes": lanes(EndpointTimeline(endpoint, shown, line.turns)) if line and shown else None,
         "turns": line.turns if line else (),
+        "shares": draw_shares(daily_shares(endpoint, first_seen=first_seen), line.turns if line else ()),
         "n_more": len(line.fingerprints) - len(shown) if line else 0,
         "probes": tuple((row, mark(row)) for row in probes if row.kind != CHECK)[:PROBES_SHOWN],
         "schedules": tuple((row, describe_times(row.cron)) for row in scheduled),

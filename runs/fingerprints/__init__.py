@@ -10,6 +10,7 @@ from runs.fingerprints.read import (
     same_model_rows,
 )
 from runs.fingerprints.read_endpoint import endpoint_report, newest_check
+from runs.fingerprints.read_shares import Arrival, DailyShares, Stack, daily_shares
 from runs.fingerprints.read_timeline import (
     EndpointTimeline,
     ServedBucket,
@@ -20,10 +21,14 @@ from runs.fingerprints.read_timeline import (
 from runs.fingerprints.same_models import say_same_model, take_back_same_model
 
 __all__ = [
+    "Arrival",
+    "DailyShares",
     "EndpointTimeline",
     "FingerprintUse",
     "ServedBucket",
     "ServedFingerprint",
+    "Stack",
+    "daily_shares",
     "endpoint_report",
     "fingerprint_difference",
     "fingerprint_report",

@@ -1,0 +1,223 @@
+"""An endpoint's answers by day, a column each, stacked by who gave them; and in words who came beside whom."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+
+from django.urls import reverse
+
+from evalboard.contract.baseline import RotationSeen
+from evalboard.wording.numbers import counted
+from frontend.shell.findings import Finding
+from frontend.templatetags.numbers import share
+from runs.fingerprints import Arrival, DailyShares, Stack
+
+HEIGHT, LABEL_HEIGHT, TICK_HEIGHT = 72.0, 16.0, 18.0
+TONES = (0, 1, 5, 3, 4, 2)  # of the stylesheet, in an order in which neighbours differ
+STACKS_SHOWN = len(TONES)  # the others are one
+MARKS_SHOWN = 4
+WIDEST_COLUMN = 4.0  # percent; two days do not fill the plot
+MIN_PIXELS = 3.0  # of whoever answered anything on a day
+LABELS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One stack's part of a day's column. y, height: pixels from the top."""
+
+    tone: int
+    y: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One day. x: percent of the plot. label: the day's shares in words."""
+
+    x: float
+    pieces: tuple[Piece, ...]
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Where a stack came. x: percent; y: pixels, of its label's line; anchor: of the label."""
+
+    x: float
+    y: float
+    label: str
+    anchor: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRow:
+    """One stack: its tone and name, and the fingerprint's id where it is one."""
+
+    tone: int
+    name: str
+    label: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivalLine:
+    """A stack that came, in words. link: (words, address) of the run or probe that saw it first."""
+
+    at: datetime
+    words: str
+    link: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SharesChart:
+    """All of it. top, base, height: pixels; rows: each day with its numbers, newest first, for the table."""
+
+    finding: Finding
+    key: tuple[KeyRow, ...]
+    columns: tuple[Column, ...]
+    width: float
+    top: float
+    base: float
+    height: float
+    marks: tuple[Mark, ...]
+    ticks: tuple[tuple[float, str, str], ...]
+    rows: tuple[tuple[date, tuple[int, ...]], ...]
+    arrivals: tuple[ArrivalLine, ...]
+
+
+def draw_shares(daily: DailyShares, turns: Sequence[RotationSeen]) -> SharesChart | None:
+    """Draw an endpoint's answers by day; None where there are none. turns: its rotations, which are marked as well."""
+    if not daily.days:
+        return None
+    daily = _folded(daily)
+    first, last = daily.days[0][0], daily.days[-1][0]
+    n_days = (last - first).days + 1
+    pitch = min(100 / n_days, WIDEST_COLUMN)
+    names = {place: stack_name(stack) for place, stack in enumerate(daily.stacks)}
+    marks = _marks(daily, turns, first, pitch)
+    top = LABEL_HEIGHT * len(marks) + 2
+    return SharesChart(
+        finding=_describe(daily),
+        key=tuple(
+            KeyRow(TONES[place], names[place], stack.name, stack.fingerprint.id if stack.fingerprint else "")
+            for place, stack in enumerate(daily.stacks)
+        ),
+        columns=tuple(
+            Column(round((day - first).days * pitch, 3), _pieces(counts, top + HEIGHT), _day_words(day, counts, names))
+            for day, counts in daily.days
+        ),
+        width=round(pitch * 0.84, 3),
+        top=top,
+        base=top + HEIGHT,
+        height=top + HEIGHT + TICK_HEIGHT,
+        marks=marks,
+        ticks=_ticks(first, n_days, pitch),
+        rows=daily.days[::-1],
+        arrivals=tuple(_line(arrival) for arrival in daily.arrivals if arrival.is_beside or arrival.probe is not None),
+    )
+
+
+def _folded(daily: DailyShares) -> DailyShares:
+    """Put the stacks that gave least together, where there are more than can be told apart."""
+    n_stacks = len(daily.stacks)
+    if n_stacks <= STACKS_SHOWN:
+        return daily
+    totals = [sum(column) for column in zip(*(counts for _, counts in daily.days), strict=True)]
+    shown_places = sorted(sorted(range(n_stacks), key=lambda place: -totals[place])[: STACKS_SHOWN - 1])
+    days = tuple(
+        (day, (*(counts[place] for place in shown_places), sum(counts) - sum(counts[place] for place in shown_places)))
+        for day, counts in daily.days
+    )
+    others = Stack(f"{n_stacks - len(shown_places)} others", None)
+    return replace(daily, stacks=(*(daily.stacks[place] for place in shown_places), others), days=days)
+
+
+def stack_name(stack: Stack) -> str:
+    """Return how a stack is called: "fp d07e", what answers call it, or that nothing names it."""
+    if stack.fingerprint is not None:
+        return f"fp {stack.fingerprint.digest[:4]}"
+    return stack.name or "not named"
+
+
+def _pieces(counts: Sequence[int], base: float) -> tuple[Piece, ...]:
+    """Stack a day's parts from `base` up, the first seen lowest; whoever answered anything can be seen."""
+    total = sum(counts)
+    wanted = [max(HEIGHT * n / total, MIN_PIXELS) if n else 0.0 for n in counts]
+    scale = HEIGHT / sum(wanted)
+    pieces, y = [], base
+    for place, height in enumerate(wanted):
+        if height:
+            y -= height * scale
+            pieces.append(Piece(TONES[place], round(y, 2), round(height * scale, 2)))
+    return tuple(pieces)
+
+
+def _day_words(day: date, counts: Sequence[int], names: dict[int, str]) -> str:
+    total = sum(counts)
+    parts = ", ".join(f"{names[place]} {share(n / total)}" for place, n in enumerate(counts) if n)
+    return f"{day:%Y-%m-%d}: {parts} of {counted(total, 'answer')}"
+
+
+def _marks(daily: DailyShares, turns: Sequence[RotationSeen], first: date, pitch: float) -> tuple[Mark, ...]:
+    came = [(turn.at, f"rotation {_date(turn.at)}") for turn in turns]
+    came += [
+        (each.at, f"{stack_name(each.stack)} {'joins' if each.is_beside else 'answers'} {_date(each.at)}")
+        for each in daily.arrivals
+        if each.is_beside or each.probe is not None
+    ]
+    shown = sorted(each for each in came if each[0].astimezone(UTC).date() >= first)[-MARKS_SHOWN:]
+    marks = []
+    for row, (at, label) in enumerate(shown):
+        x = (at.astimezone(UTC).date() - first).days * pitch
+        marks.append(Mark(round(x, 3), LABEL_HEIGHT * row + 12, label, "end" if x > 50 else "start"))
+    return tuple(marks)
+
+
+def _ticks(first: date, n_days: int, pitch: float) -> tuple[tuple[float, str, str], ...]:
+    """Return (x, label, anchor) of a few days, the first among them."""
+    step = max(-(-n_days // LABELS), round(10 / pitch), 1)
+    days = range(0, n_days, step)
+    return tuple(
+        (
+            round(day * pitch, 3),
+            date.fromordinal(first.toordinal() + day).strftime("%m-%d"),
+            "end" if day * pitch > 92 else "start",
+        )
+        for day in days
+    )
+
+
+def _describe(daily: DailyShares) -> Finding:
+    n = sum(sum(counts) for _, counts in daily.days)
+    sources = [counted(daily.n_runs, "run")] if daily.n_runs else []
+    sources += [counted(daily.n_probes, "probe")] if daily.n_probes else []
+    rest = f"{counted(n, 'answer')} to {' and '.join(sources)}, a column a day in UTC; each day is 100 %."
+    newest, counts = daily.days[-1]
+    shared = [(place, k) for place, k in enumerate(counts) if k]
+    most = max(shared, key=lambda each: each[1])[0]
+    if len(shared) == 1:
+        return Finding(f"On {newest:%Y-%m-%d} {_who(daily.stacks[most])} gave every answer.", rest)
+    rest_of_day = [(daily.stacks[place], k / sum(counts)) for place, k in shared if place != most]
+    others = ", ".join(f"{stack_name(stack)} {share(part)}" for stack, part in rest_of_day)
+    return Finding(f"On {newest:%Y-%m-%d} {_who(daily.stacks[most])} did not answer alone: {others}.", rest)
+
+
+def _who(stack: Stack) -> str:
+    return stack_name(stack) if stack.fingerprint or stack.name else "what nothing names"
+
+
+def _line(arrival: Arrival) -> ArrivalLine:
+    name, part = stack_name(arrival.stack), share(arrival.share)
+    if arrival.is_beside:
+        words = f"{name} joins: it gave {part} of the answers there, and others gave most; that is no rotation."
+    else:
+        words = f"{name} takes over, as far as a probe sees: {part} of its answers. The next run dates the rotation."
+    if arrival.run is not None:
+        link = (f"run {arrival.run}", reverse("run", args=[arrival.run]))
+    else:
+        link = (f"probe {arrival.probe}", reverse("probe", args=[arrival.probe]))
+    return ArrivalLine(arrival.at, words, link)
+
+
+def _date(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%m-%d %H:%M")

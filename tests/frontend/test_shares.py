@@ -1,0 +1,126 @@
+"""Who answered by day on an endpoint's page: the chart, the table behind it, and who came beside whom."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from evalboard.core.probes import ProbeCall
+from frontend.endpoints.shares import STACKS_SHOWN, draw_shares
+from runs.fingerprints import DailyShares, Stack, daily_shares, timelines
+from runs.models import Bucket, Endpoint, EngineProcess, Probe, Repeat, Run
+from runs.served.backends import bucket_of, model_of
+from tests import build, probes
+from tests.frontend.test_fingerprints import words
+
+pytestmark = pytest.mark.django_db
+CASES = [f"case-{number}" for number in range(15)]
+
+
+def backend(name: str) -> Bucket:
+    known = (("backend", name), ("backend_from", "x-evalboard-backend"), ("model_reported", "paint-1b"))
+    return bucket_of(model_of("paint-1b"), known)
+
+
+def days_ago(n: float) -> datetime:
+    return timezone.now() - timedelta(days=n)
+
+
+def answered(ago: float, by: str, *, odd: str = "") -> Run:
+    """A run on the hosted endpoint, so many days ago; `odd` gave its first answer."""
+    version = build.suite("words", CASES) if not Endpoint.objects.filter(slug="hosted").exists() else None
+    probes.remote("hosted")
+    processes = {name: build.process(backend(name)) for name in (by, odd) if name}
+    run = build.run(version, repeats=1, on="hosted")
+    build.decode(run, 1, ["blue"] * 15, by=[processes[odd if odd and place == 0 else by] for place in range(15)])
+    at = days_ago(ago)
+    EngineProcess.objects.filter(pk__in=[each.pk for each in processes.values()]).update(started_at=at)
+    Run.objects.filter(pk=run.pk).update(started_at=at, finished_at=at)
+    Repeat.objects.filter(run=run).update(finished_at=at)
+    run.refresh_from_db()
+    return run
+
+
+def probed(ago: float, names: list[str]) -> Probe:
+    """A routing probe whose calls these backends answered, one after the other."""
+    probes.ask("routing", on="hosted", parameters={"calls": len(names)})
+    left = iter(names)
+
+    def answer(call: ProbeCall) -> ProbeCall:
+        return replace(call, text="blue", finish_reason="stop", backend=next(left))
+
+    probe = probes.served_by_others(answer)
+    Probe.objects.filter(pk=probe.pk).update(finished_at=days_ago(ago))
+    return probe
+
+
+def history() -> None:
+    """Backend a, then b in its place, and c beside that; a probe sees d beside b, another one e in its place."""
+    for ago in (40, 39, 38, 30, 29):
+        answered(ago, "a")
+    for ago in (20, 19, 18, 12):
+        answered(ago, "b")
+    for ago in (5, 4):
+        answered(ago, "b", odd="c")
+    probed(3, ["b"] * 17 + ["d"] * 3)
+    probed(2, ["e"] * 20)
+
+
+def read() -> DailyShares:
+    [line] = timelines(endpoint="hosted", turns=9)
+    return daily_shares("hosted", first_seen={each.fingerprint.id: each.first_at for each in line.fingerprints})
+
+
+def test_answers_are_counted_by_day_and_stack_in_runs_and_probes(db: None) -> None:
+    history()
+    daily = read()
+    named = [stack.name.partition(" ")[0] for stack in daily.stacks]
+    assert named == ["a", "b", "c", "d", "e"]
+    assert (daily.n_runs, daily.n_probes) == (11, 2)
+    counts = dict(daily.days)
+    assert counts[days_ago(40).astimezone(UTC).date()] == (15, 0, 0, 0, 0)
+    assert counts[days_ago(5).astimezone(UTC).date()] == (0, 14, 1, 0, 0)
+    assert counts[days_ago(3).astimezone(UTC).date()] == (0, 17, 0, 3, 0)  # the probe's b is the run's b
+    assert counts[days_ago(2).astimezone(UTC).date()] == (0, 0, 0, 0, 20)
+
+
+def test_what_comes_beside_is_no_rotation_and_what_a_probe_sees_is_dated(viewer: Client) -> None:
+    history()
+    came = {each.stack.name.partition(" ")[0]: each for each in read().arrivals}
+    assert came.keys() == {"b", "c", "d", "e"}
+    assert [came[name].is_beside for name in "bcde"] == [False, True, True, False]
+    assert [came[name].probe is not None for name in "bcde"] == [False, False, True, True]
+    assert came["c"].share == pytest.approx(1 / 15)
+    page = words(viewer, "/endpoints/hosted/")
+    c = f"fp {backend('c').fingerprint.digest[:4]}"
+    assert f"{c} joins: it gave 7 % of the answers there" in page
+    assert f"First seen by probe {came['e'].probe}." in page
+    assert "e takes over, as far as a probe sees" in page
+    assert page.count("joins: it gave") == 2  # b took over in a run, which is a rotation and stands among these
+    assert "The same numbers as a table" in page
+
+
+def test_a_stack_older_than_the_days_read_does_not_come_anew(db: None) -> None:
+    answered(100, "a")
+    answered(90, "b")
+    answered(3, "a")
+    answered(2, "b")
+    daily = read()
+    assert len(daily.days) == 2
+    assert daily.arrivals == ()
+
+
+def test_an_endpoint_of_many_backends_draws_as_many_as_can_be_told_apart(db: None) -> None:
+    stacks = tuple(Stack(f"backend-{number}", None) for number in range(30))
+    counts = tuple(30 - number for number in range(30))
+    chart = draw_shares(DailyShares(stacks, ((days_ago(1).date(), counts),), (), 1, 0), ())
+    assert chart is not None
+    assert [row.name for row in chart.key] == [*(f"backend-{n}" for n in range(STACKS_SHOWN - 1)), "25 others"]
+    assert sum(chart.rows[0][1]) == sum(counts)
+
+
+def test_without_answers_there_is_no_chart(viewer: Client) -> None:
+    probes.remote("hosted")
+    assert "Shares by day" not in words(viewer, "/endpoints/hosted/")
