@@ -175,6 +175,7 @@ FAULTS: dict[str, tuple[Reply, str, int, str]] = {
     ),
     "a moderated prompt": (status(403, words="Your input was flagged."), "call_refused", 1, "flagged"),
     "429 for ever": (status(429, {"Retry-After": "0"}), "call_failed", 4, "Tried 4 times. It answered 429"),
+    "429 for ever, without a word of when": (status(429), "call_failed", 4, "Tried 4 times. It answered 429"),
     "503 for ever": (status(503), "call_failed", 4, "Tried 4 times. It answered 503"),
     "resets for ever": (reset(), "call_failed", 4, "Tried 4 times. No answer came"),
     "cut in the middle for ever": (cut(), "cut_short", 4, "within the answer"),
@@ -191,7 +192,10 @@ def test_a_fault_ends_as_its_code_and_never_as_an_answer(name: str) -> None:
     assert len(server.requests) == n_calls
 
 
-@pytest.mark.parametrize("first", [status(429, {"Retry-After": "0"}), status(503), status(408), reset(), cut()])
+PASSING = (status(429, {"Retry-After": "0"}), status(429), status(503), status(408), reset(), cut())
+
+
+@pytest.mark.parametrize("first", PASSING)
 def test_what_passes_is_tried_again_and_the_answer_is_marked(first: Reply) -> None:
     with ScriptedServer([first, ok()]) as server:
         (outcome,) = decode(server)

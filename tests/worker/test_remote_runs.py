@@ -19,7 +19,7 @@ from runs.suites import push_suite
 from runs.sweep import reconcile
 from runs.work import record_outcomes
 from tests import build
-from tests.scripted import Received, Reply, ScriptedServer, hang, ok, status
+from tests.scripted import Received, Reply, ScriptedServer, hang, ok, rotating, status
 from worker import shard_steps
 from worker.engines.base import Engine, EngineSpec
 from worker.runner import Runner
@@ -154,6 +154,22 @@ def test_another_backend_rotates_the_endpoint_and_expires_its_baseline(
         second.bucket and second.bucket.fingerprint,
     )
     assert Baseline.objects.get().rotation == rotation
+
+
+def test_a_rotation_in_the_middle_of_a_run_parts_its_answers(
+    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner
+) -> None:
+    """Who gave most of them is who serves it from then on."""
+    worked(runner, new_run(100, under="pinned"))
+    n_asked = len(server.requests)
+    server.script = rotating(n_asked + 31, by("a"), by("b"))
+    run = worked(runner, new_run(100, under="pinned"))
+    report = run_report(run.pk)
+    assert sorted(bucket.share for bucket in report.buckets) == [0.3, 0.7]
+    assert report.range is None
+    rotation = Rotation.objects.get()
+    assert (rotation.run, rotation.after) == (run, run.bucket and run.bucket.fingerprint)
+    assert rotation.after.manifest["source"]["backend"] == "b"
 
 
 def test_a_backend_that_nobody_names_rotates_nothing(

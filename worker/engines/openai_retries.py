@@ -31,8 +31,10 @@ def backoff_seconds(n_failed: int, randomness: random.Random) -> float:
 def wished_seconds(headers: Mapping[str, str], now: datetime) -> float | None:
     """Return how long the server wants to be left alone, 0 to 60; None where it says nothing that can be read.
 
-    headers: of the answer, names in small letters. `Retry-After` counts; without it the limits that are used up.
+    headers: of the answer, names in small letters. `Retry-After` counts; without it the limits that are used up. A
+    moment is read by the server's own clock, its `Date`, and by `now` where it does not say: the worker's may be off.
     """
+    now = http_date(headers.get("date", "")) or now
     wish = _retry_after(headers.get("retry-after", ""), now)
     if wish is None:
         resets = {
