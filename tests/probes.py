@@ -109,5 +109,19 @@ def listing(*logprobs: float) -> Answer:
     return lambda call: replace(call, text="blue", token_ids=(1,), top=top, finish_reason="length", batch_max=1)
 
 
+def exact(call: ProbeCall) -> ProbeCall:
+    """Every call has the same answer to the bit."""
+    at = "2026-11-23T02:30:11.482+00:00"
+    logprobs = (-0.5, -0.1)
+    return replace(alike(call), trace_digest="aa", logprobs=logprobs, at=at)
+
+
+def other_bits_from(place: int) -> Answer:
+    """From this round on another token comes, "red"."""
+    return lambda call: (
+        exact(call) if call.round < place else replace(exact(call), text="red", token_ids=(2, 0), trace_digest="bb")
+    )
+
+
 def failed(words: str) -> Answer:
     return lambda call: replace(call, error=words)

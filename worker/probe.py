@@ -3,9 +3,13 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+import numpy as np
+
+from evalboard.core.probe_kinds import EXACT, ProbeKind
 from evalboard.core.probes import ProbeCall, choose_sampling
 from evalboard.core.trace import Decoded, Outcome, Trace
 from runs.models import EngineProcess
@@ -92,7 +96,9 @@ class ProbeJob:
         outcomes = {outcome.case_index: outcome for outcome in opened.engine.decode(requests)}
         return [
             replace(
-                _with_answer(call, outcomes.get(place)), worker=self._station.worker.pk, **_served_by(opened.process)
+                _with_answer(call, outcomes.get(place), work.kind),
+                worker=self._station.worker.pk,
+                **_served_by(opened.process),
             )
             for place, call in enumerate(calls)
         ]
@@ -107,7 +113,7 @@ def _request(place: int, call: ProbeCall, work: ProbeWork, opened: Opened) -> De
     return DecodeRequest(case_index=place, messages=work.prompts[call.prompt], sampling=sampling)
 
 
-def _with_answer(call: ProbeCall, outcome: Outcome | None) -> ProbeCall:
+def _with_answer(call: ProbeCall, outcome: Outcome | None, kind: str) -> ProbeCall:
     if outcome is None:
         return replace(call, error=LEFT_OUT)
     if not isinstance(outcome, Decoded):
@@ -119,7 +125,16 @@ def _with_answer(call: ProbeCall, outcome: Outcome | None) -> ProbeCall:
         finish_reason=outcome.finish_reason,
         top=_top(outcome.trace),
         batch_max=outcome.batch_max,
+        trace_digest=outcome.trace.digest.hex() if kind in EXACT else "",
+        **(_evidence(outcome.trace) if kind == ProbeKind.AUDIT else {}),
     )
+
+
+def _evidence(trace: Trace) -> dict[str, Any]:
+    """What an incident must be able to show. JSON has finite numbers alone; the least stands for one that is none."""
+    least = float(np.finfo(np.float32).min)
+    logprobs = np.nan_to_num(trace.logprobs, nan=least, neginf=least, posinf=0.0)
+    return {"logprobs": tuple(logprobs.tolist()), "at": datetime.now(UTC).isoformat(timespec="milliseconds")}
 
 
 def _top(trace: Trace) -> tuple[tuple[int, float], ...]:

@@ -23,7 +23,9 @@ CODES = {"good": 0, "early": 0, "bad": NO_SHIP, "unsettled": INCONCLUSIVE, "unkn
 
 def probe(
     endpoint: Annotated[str, typer.Argument(metavar="ENDPOINT", help="The endpoint's slug.")] = "",
-    kind: Annotated[str, typer.Option(metavar="seed|batch|routing|canary|capability", help="What to find out.")] = "",
+    kind: Annotated[
+        str, typer.Option(metavar="seed|batch|routing|canary|capability|determinism|audit", help="What to find out.")
+    ] = "",
     profile: Annotated[
         str, typer.Option(help="The profile whose engine answers; the server's choice unless set.")
     ] = "",
@@ -36,7 +38,7 @@ def probe(
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the probe as JSON when it has answer.")] = False,
 ) -> None:
-    """Find out whether an endpoint honours seeds, is moved by batching, is one engine, has changed, or honours what."""
+    """Find out whether an endpoint honours seeds, is moved by batching, is one engine, has changed, honours what."""
     if show:
         if any((endpoint, kind, profile, parameters, set_)):
             raise typer.BadParameter("It names the probe by itself, without anything else.", param_hint="--show")

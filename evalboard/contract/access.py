@@ -4,7 +4,7 @@ from typing import Annotated
 
 from evalboard.contract.base import Address, Contract, Count, Id, Instant, says
 
-EVENTS = ("release.decided", "run.finished", "run.incomplete", "run.failed", "rotation.noticed")
+EVENTS = ("release.decided", "run.finished", "run.incomplete", "run.failed", "rotation.noticed", "audit.incident")
 TEST = "webhook.test"
 
 Scope = Annotated[str, says(enum=("read", "run", "sign", "admin"))]

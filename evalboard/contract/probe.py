@@ -76,7 +76,7 @@ class Probe(ProbeAsked):
         says(description="the known-good endpoint it is held against, or that it had none; null of an engine of ours"),
     ]
     workers: Annotated[tuple[str, ...], says(description="those that have answered")]
-    waits_for: Annotated[tuple[str, ...], says(description="those that a routing probe still has to ask")]
+    waits_for: Annotated[tuple[str, ...], says(description="those that a probe of each worker still has to ask")]
     prompts: tuple[str, ...] = page_only  # the last message of each
 
 

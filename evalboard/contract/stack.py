@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from evalboard.contract.base import Contract, Count, Digest, Id, Instant, Number, PageAddress, page_only, says
+from evalboard.contract.base import Contract, Count, Digest, Id, Instant, Number, PageAddress, Share, page_only, says
 from evalboard.contract.parts import FingerprintNamed, ModelServed, Seats
 from evalboard.core.profile import ManifestDifference
 
@@ -92,6 +92,28 @@ class SelfTest(Contract):
     findings: tuple[SelfTestFinding, ...]
 
 
+class Certificate(Contract):
+    """What a determinism probe found of a worker's node, on one endpoint under one profile: docs/probes.md."""
+
+    probe: Id
+    endpoint: str
+    profile: str
+    model: str
+    fingerprint: Digest
+    state: Annotated[
+        str,
+        says(enum=("valid", "expired", "failed"), description="failed: bits or answers moved with what shared a step"),
+    ]
+    expired_by: Annotated[
+        str | None, says(enum=("node", "model"), description="hardware, driver or versions are others; or the weights")
+    ]
+    seats: Annotated[Number, says(description="the largest batch that was measured")]
+    ruled_out: Annotated[
+        Share | None, says(description="a larger share of rounds with other bits is ruled out, 95 % sure")
+    ]
+    at: Instant
+
+
 class Worker(Contract):
     """A worker: when it was heard of, and what it does. `note` says what stands in its way."""
 
@@ -114,6 +136,9 @@ class Worker(Contract):
         int, says(minimum=0, description="writes that were refused, since another attempt has the shard")
     ]
     self_test: Annotated[SelfTest | None, says(description="the newest of its node: docs/self-test.md")]
+    certificates: Annotated[
+        tuple[Certificate, ...], says(description="of its node, the newest of each endpoint and profile")
+    ] = ()
     seen_at: Instant
     started_at: Instant
     process: ProcessOfWorker | None = page_only

@@ -11,3 +11,11 @@ class ProbeKind(StrEnum):
     ROUTING = "routing"
     CANARY = "canary"
     CAPABILITY = "capability"
+    DETERMINISM = "determinism"
+    AUDIT = "audit"
+
+
+# Look at every bit of an answer, and not at its text alone.
+EXACT = frozenset({ProbeKind.DETERMINISM, ProbeKind.AUDIT})
+# Asked of every worker of the pool, one after the other, unless others run the server.
+OF_EACH_WORKER = frozenset({ProbeKind.ROUTING, ProbeKind.DETERMINISM, ProbeKind.AUDIT})

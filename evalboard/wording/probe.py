@@ -4,7 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from evalboard.core.probes import CANARY_BASELINE, CANARY_MIN_BASELINE, CANARY_WINDOW, SEED_SIGNIFICANT
+from evalboard.wording.audit import (
+    describe_differs,
+    describe_identical,
+    describe_nothing_held,
+    describe_stacks_differ,
+)
 from evalboard.wording.capability import GIVEN_BESIDE, LABELS, NOT_HONOURED
+from evalboard.wording.determinism import describe_certified, describe_not_certified
 from evalboard.wording.numbers import counted, listed, p_value, percent, percent_rounded
 
 Numbers = Mapping[str, Any]
@@ -332,6 +339,8 @@ NEEDED = {
     "batch": "half of the copies, and two of some prompt",
     "routing": "half of the calls",
     "canary": "half of the prompts, with logprobs",
+    "determinism": "every call to a worker, under every condition",
+    "audit": "half of the calls",
     "capability": "half of the calls, answered or refused, and one of them answered",
 }
 SENTENCES: dict[str, dict[str, Callable[[Numbers], str]]] = {
@@ -359,6 +368,17 @@ SENTENCES: dict[str, dict[str, Callable[[Numbers], str]]] = {
         "changed": _canary_changed,
         "partly_changed": _canary_partly_changed,
         "drift": _canary_drift,
+    },
+    "determinism": {
+        "certified": describe_certified,
+        "bits_move": describe_not_certified,
+        "answers_move": describe_not_certified,
+    },
+    "audit": {
+        "identical": describe_identical,
+        "differs": describe_differs,
+        "stacks_differ": describe_stacks_differ,
+        "nothing_held": describe_nothing_held,
     },
     "capability": {"checked": _capability, "ignores": _capability},
 }

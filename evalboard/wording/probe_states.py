@@ -93,6 +93,38 @@ STATES: dict[str, dict[str, StateWords]] = {
         "too_few": StateWords("Too few runs yet", "early", "Ask the same again a few times a day."),
         "incomplete": INCOMPLETE,
     },
+    "determinism": {
+        "certified": StateWords("Certified", "good"),
+        "bits_move": StateWords(
+            "Bits move",
+            "bad",
+            "What else is decoded moves logprobs under this profile, and no token yet. Decode one request at a time, "
+            "as pinned does; if that moves too, run the node's self-test and look at its hardware.",
+        ),
+        "answers_move": StateWords(
+            "Answers move",
+            "bad",
+            "What else is decoded changes answers under this profile: judge no release by it on this node. Decode one "
+            "request at a time, as pinned does; if that moves too, run the node's self-test and look at its hardware.",
+        ),
+        "incomplete": INCOMPLETE,
+    },
+    "audit": {
+        "identical": StateWords("Identical", "good"),
+        "differs": StateWords(
+            "Incident",
+            "bad",
+            "Stop the worker that is named, and keep what it has: its log, its packages and its self-test. Replay the "
+            "case; if it comes again, the fault is lasting. Doubt what it answered since the last identical audit.",
+        ),
+        "stacks_differ": StateWords(
+            "Stacks differ",
+            "bad",
+            "Bring the pool's workers to one version and one kind of hardware, or give each kind its own pool.",
+        ),
+        "nothing_held": StateWords("Nothing held yet", "early", "Ask again, or by a schedule."),
+        "incomplete": INCOMPLETE,
+    },
     "capability": {
         "checked": StateWords("Checked", "good"),
         "ignores": StateWords(

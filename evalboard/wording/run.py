@@ -200,6 +200,13 @@ def _two_computations(facts: Facts) -> str:
     )
 
 
+def _uncertified(facts: Facts) -> str:
+    """Say where `invariant` was decoded without what shows that it holds there, and how to get it."""
+    command = f"evalboard probe {facts['endpoint']} --kind determinism --profile {facts['profile']}"
+    where = f"No determinism certificate speaks of {listed(facts['hosts'])} with this model, engine and driver"
+    return f"{where}: that batching moves no bit here is the profile's promise, and was not measured. Ask: {command}"
+
+
 def _unsteady(facts: Facts) -> str:
     """Say that repeats differ where they should be the same to the bit."""
     n, cases, total = facts["n_apart"], facts["cases"], counted(facts["n_cases"], "case")
@@ -255,6 +262,7 @@ WARNINGS: Table = {
     "truncated": _truncated,
     "two_computations": _two_computations,
     "unsteady": _unsteady,
+    "uncertified": _uncertified,
     "self_check_differs": "Engine processes of one bucket gave different self-checks: something moves bits that no "
     "fingerprint shows.",
     "unknown_stack": lambda facts: (

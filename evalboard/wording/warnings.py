@@ -174,6 +174,10 @@ def _unsteady(facts: Facts) -> str:
     return f"{text} {facts['batch_class']} they must be: something moves bits that no fingerprint shows."
 
 
+def _uncertified(facts: Facts) -> str:
+    return f"{_who(facts)} was decoded under invariant on {listed(facts['hosts'])} without a determinism certificate."
+
+
 def _imported(facts: Facts) -> str:
     return f"{_who(facts)} was read from another tool's log, which does not say how it was batched."
 
@@ -250,6 +254,7 @@ WARNINGS: dict[str, Callable[[Facts], str]] = {
     "truncated": _truncated,
     "two_computations": _two_computations,
     "unsteady": _unsteady,
+    "uncertified": _uncertified,
     "imported": _imported,
     "reported": _reported,
     "rough_profile": _rough_profile,

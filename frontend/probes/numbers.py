@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalboard.contract.probe import ProbeCall
+from evalboard.wording.audit import describe_place, name_worker
 from evalboard.wording.capability import LABELS, STATE_WORDS, describe_parameter, describe_state_of_parameter
-from evalboard.wording.numbers import points
+from evalboard.wording.determinism import describe_condition
+from evalboard.wording.numbers import capital, counted, points
 from frontend.templatetags.numbers import MISSING, NARROW, count, share
 
 Numbers = Mapping[str, Any]
@@ -106,7 +108,7 @@ def _seed_tables(numbers: Numbers, prompts: Sequence[str]) -> list[Table]:
     buckets = numbers["loyal_by_bucket"]
     if len(buckets) < 2:
         return [by_prompt]
-    loyal = tuple((_bucket(row["bucket"]), _of(row["n_loyal"], row["n_same"])) for row in buckets)
+    loyal = tuple((str(row["bucket"] or "not known"), _of(row["n_loyal"], row["n_same"])) for row in buckets)
     return [by_prompt, Table("By bucket", ("Bucket", "Calls that follow their seed"), loyal)]
 
 
@@ -241,6 +243,83 @@ def _canary_tables(numbers: Numbers, prompts: Sequence[str]) -> list[Table]:
     return [Table(title, ("Prompt", "Moved, nats"), rows)]
 
 
+def _determinism(numbers: Numbers) -> list[NumberRow]:
+    certified = [row for row in numbers["workers"] if row["is_certified"]]
+    figures = [
+        NumberRow("workers certified", _of(len(certified), len(numbers["workers"])), "each by itself"),
+        NumberRow("largest batch measured", _of(numbers["seats_reached"], numbers["seats"]), "requests in a step"),
+        NumberRow("rounds held against the first", count(numbers["n_rounds"]), "of the worker with the fewest"),
+    ]
+    if numbers["certificate"] is not None:
+        limit = f"under{NARROW}{100 * numbers['certificate']:.2g}{NARROW}%"
+        figures.append(NumberRow("rounds that may still differ", limit, "95 % sure, on these prompts"))
+    return figures
+
+
+def _determinism_tables(numbers: Numbers, prompts: Sequence[str]) -> list[Table]:
+    heads = ("Condition", "Answers", "Largest step", "Other texts", "Other bits", "Digest of all")
+    return [
+        Table(
+            f"{row['name']}: {'certified' if row['is_certified'] else 'not certified'}",
+            heads,
+            tuple(
+                (
+                    capital(describe_condition(each)),
+                    count(each["n_copies"]),
+                    count(each["batch_max"]),
+                    count(each["n_texts_moved"]),
+                    count(each["n_bits_moved"]),
+                    each["digest"][:8],
+                )
+                for each in row["conditions"]
+            ),
+        )
+        for row in numbers["workers"]
+    ]
+
+
+def _audit(numbers: Numbers) -> list[NumberRow]:
+    figures = [
+        NumberRow("cases", count(numbers["n_cases"]), f"each decoded by {counted(len(numbers['workers']), 'worker')}"),
+        NumberRow("answers held against others", count(numbers["n_held"]), "of the audit before, or another worker's"),
+        NumberRow("incidents", count(numbers["n_incidents"]), "other bits from the same stack"),
+        NumberRow("unlike between stacks", count(numbers["n_across"]), f"by {counted(numbers['n_stacks'], 'bucket')}"),
+    ]
+    if numbers["certificate"] is not None:
+        limit = f"under{NARROW}{100 * numbers['certificate']:.2g}{NARROW}%"
+        figures.append(NumberRow("answers that may still differ", limit, "95 % sure"))
+    return figures
+
+
+def _audit_tables(numbers: Numbers, prompts: Sequence[str]) -> list[Table]:
+    incidents = tuple(
+        (
+            row["case"] or prompt_name(row["prompt"], prompts),
+            name_worker(row),
+            (row["at"] or MISSING)[:19].replace("T", " "),
+            name_worker(row["against"]) + (", in the audit before" if row["against"]["is_earlier"] else ""),
+            capital(describe_place(row)),
+            _parted(row),
+        )
+        for row in numbers["incidents"]
+    )
+    by_worker = tuple(
+        (name_worker(row), (row["fingerprint"] or MISSING)[:8], count(row["n_answered"]), count(row["n_incidents"]))
+        for row in numbers["workers"]
+    )
+    heads = ("Case", "Who", "When, UTC", "Held against", "What differs", "First token")
+    evidence = Table("What differs", heads, incidents, is_text=True)
+    workers = Table("By worker", ("Worker", "Fingerprint", "Answers", "Unlike"), by_worker)
+    return [evidence, workers] if incidents else [workers]
+
+
+def _parted(row: Numbers) -> str:
+    """Return the two tokens at which an incident parts, the one that was expected first."""
+    if row["what"] != "tokens":
+        return "the same"
+    return " → ".join(row[name] or "the end" for name in ("token_against_text", "token_text"))
+
+
 def _capability(numbers: Numbers) -> list[NumberRow]:
     states = numbers["states"]
     return [NumberRow(f"parameters {STATE_WORDS[state]}", count(n)) for state, n in states.items() if n]
@@ -285,13 +364,17 @@ ROWS: dict[str, Callable[[Numbers], list[NumberRow]]] = {
     "seed": _seed,
     "batch": _batch,
     "routing": _routing,
+    "audit": _audit,
     "canary": _canary,
+    "determinism": _determinism,
     "capability": _capability,
 }
 TABLES: dict[str, Callable[[Numbers, Sequence[str]], list[Table]]] = {
     "seed": _seed_tables,
     "batch": _batch_tables,
+    "audit": _audit_tables,
     "canary": _canary_tables,
+    "determinism": _determinism_tables,
 }
 
 
@@ -314,7 +397,3 @@ def significant(value: float | None) -> str:
 
 def _of(n: int, total: int) -> str:
     return f"{n:,} of {total:,}"
-
-
-def _bucket(bucket: int | None) -> str:
-    return "not known" if bucket is None else str(bucket)

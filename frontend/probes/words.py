@@ -9,12 +9,13 @@ from typing import Any
 
 from evalboard.contract.probe import Probe as ProbeAnswer
 from evalboard.contract.probe import ProbeRow
+from evalboard.core.probe_kinds import OF_EACH_WORKER
 from evalboard.core.probes import choose_sampling, complete_parameters, list_prompt_texts, plan_calls
 from evalboard.wording import probe_states
 from frontend.shell.findings import Finding
 from runs.models import Probe
 
-RESOLVED = "suite_version"  # a canary always takes the suite's newest
+RESOLVED = "suite_version"  # a canary or an audit always takes the suite's newest
 
 GLYPHS = {"good": "pass", "bad": "warning", "unsettled": "inconclusive", "early": "idle", "unknown": "incomplete"}
 INKS = {"good": "pass", "bad": "partly", "unsettled": "partly", "early": "quiet-ink", "unknown": "quiet-ink"}
@@ -38,6 +39,14 @@ KINDS = {
     "canary": Kind(
         "has it changed since the last time?",
         "Logprobs of first tokens are compared with those of earlier canaries of the same prompts.",
+    ),
+    "determinism": Kind(
+        "does a node give the same bits whatever it decodes beside?",
+        "Prompts are decoded alone, then among others up to every seat, beside short and long ones, on every worker.",
+    ),
+    "audit": Kind(
+        "does every worker give the same bits to the same input?",
+        "Chosen cases are decoded by each worker in turn, and held against each other and the audit before.",
     ),
     "capability": Kind(
         "which parameters does a server of others honour?",
@@ -82,7 +91,7 @@ def _cost(kind: str, words: Kind) -> Cost:
         words,
         len(calls),
         tokens,
-        is_for_each_worker=kind == Probe.Kind.ROUTING,
+        is_for_each_worker=kind in OF_EACH_WORKER,
         is_at_most=kind == Probe.Kind.CAPABILITY,
     )
 

@@ -32,11 +32,20 @@ NOISE = {
     "one_process",
     "overdispersed",
     "rough_profile",
+    "uncertified",
     "unsteady",
 }
 LUCK = {"candidates_tried", "concentrated", "reach_wide", "worth_a_look"}  # what may be wrong with a good word alone
 FACTS = {"imported", "repeats_kept", "repeats_left_out", "reported", "sampled", "targeted"}  # how it was done
-RUN_LINKS = {"pins_broken", "several_buckets", "truncated", "two_computations", "unsteady", "unvouched"}
+RUN_LINKS = {
+    "pins_broken",
+    "several_buckets",
+    "truncated",
+    "two_computations",
+    "uncertified",
+    "unsteady",
+    "unvouched",
+}
 
 
 @dataclass(frozen=True, slots=True)

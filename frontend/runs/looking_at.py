@@ -48,6 +48,7 @@ def _link(run: Run, code: str) -> tuple[str, str] | None:
         "endpoint_rests": ("The endpoint", reverse("endpoint", args=[run.endpoint])),
         "no_matching_worker": ("Workers", reverse("workers")),
         "pins_broken": ("Which", "#pins"),
+        "uncertified": ("Probes", f"{reverse('probes')}?endpoint={run.endpoint}&kind=determinism#new"),
         "unsteady": ("List", "?only=unstable#cases"),
     }.get(code)
 

@@ -1,7 +1,8 @@
 """Probes: asked for, claimed by one statement, recorded round by round behind the attempt's fence, ended by a finding.
 
-A probe is claimed after the replays and before any shard, and takes minutes at the most. A routing probe asks each
-worker of the pool that is able when it is created (`waits_for`): between two of them it is in the queue again.
+A probe is claimed after the replays and before any shard, and takes minutes at the most. One that asks each worker of
+the pool (`OF_EACH_WORKER`) waits for those that are able when it is created (`waits_for`): between two of them it is in
+the queue again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from django.db.models.functions import Now
 
 from evalboard.contract.base import write_instant
 from evalboard.core.errors import InvalidInput
+from evalboard.core.probe_kinds import OF_EACH_WORKER
 from evalboard.core.probes import (
     CANARY_CHANGES,
     ProbeCall,
@@ -21,9 +23,11 @@ from evalboard.core.probes import (
     choose_sampling,
     complete_parameters,
     dump_call,
+    judge_audit_probe,
     judge_batch_probe,
     judge_canary_probe,
     judge_capability_probe,
+    judge_determinism_probe,
     judge_routing_probe,
     judge_seed_probe,
     parse_call,
@@ -31,14 +35,18 @@ from evalboard.core.probes import (
 from evalboard.core.profile import MAX_TESTED_BATCH, OBSERVED, count_wanted_seats, parse_profile
 from evalboard.wording.probe import describe_finding
 from runs.models import Endpoint, Probe, Profile, Run, Worker
+from runs.probes.nodes import describe_nodes, name_incidents
+from runs.probes.read import asked_cases, probe_tokens
 from runs.run import named_endpoint, named_suite_version, newest_profile
 from runs.store import storable
+from runs.webhooks import news
 from runs.work import Lease, Requests, lease_end, lost, refuse_if_nobody_can, requests, workers
 
 # A batch probe looks at what batching does, so requests must share steps.
 DEFAULT_PROFILES = {Probe.Kind.BATCH: "fast"}
 DEFAULT_PROFILE = "pinned"
 EARLIER_CANARIES = 60  # more than a canary is held against
+INCIDENTS = ("differs", "stacks_differ")  # states of an audit that webhooks are told of
 REMOTE_ROUTING_CALLS = 60  # where something stands between the worker and who answers
 
 
@@ -60,7 +68,7 @@ def create_probe(
         complete["suite_version"] = named_suite_version(complete["suite"], None).number
     if fields := _problems(target, decoding, kind, complete):
         raise InvalidInput("The probe is not valid.", fields=fields)
-    if kind == Probe.Kind.BATCH and "seats" not in parameters:
+    if kind in (Probe.Kind.BATCH, Probe.Kind.DETERMINISM) and "seats" not in parameters:
         complete["seats"] = _seats(decoding, target)
     if kind == Probe.Kind.ROUTING and target.is_remote and "calls" not in parameters:
         complete["calls"] = REMOTE_ROUTING_CALLS
@@ -75,8 +83,8 @@ def create_probe(
 
 
 def _store(target: Endpoint, shared: Mapping[str, Any]) -> Probe:
-    """Queue a probe of an endpoint. Each worker of the pool is asked who answers, unless others serve it."""
-    is_for_each = shared["kind"] == Probe.Kind.ROUTING and not target.is_remote
+    """Queue a probe of an endpoint. Some kinds wait for each worker of the pool, unless others serve it."""
+    is_for_each = shared["kind"] in OF_EACH_WORKER and not target.is_remote
     waits_for = list(workers.able(target.pool).values_list("pk", flat=True)) if is_for_each else []
     probe = Probe.objects.create(endpoint=target, waits_for=waits_for, **shared)
     requests.ring_after_commit(target.pool, n_workers=max(1, len(waits_for)))
@@ -104,7 +112,7 @@ def record_calls(*, lease: Lease, calls: Sequence[ProbeCall]) -> None:
 
 
 def finish_probe(*, lease: Lease) -> None:
-    """End the probe with what it found; a routing probe only with its last worker. Raises LeaseLost.
+    """End the probe with what it found; one that asks each worker only with the last of them. Raises LeaseLost.
 
     One without any answer has failed.
     """
@@ -117,7 +125,11 @@ def finish_probe(*, lease: Lease) -> None:
             PROBES.let_go(PROBES.held_row(lease), "", may_fail=False)
         return
     # While nobody's row is locked: only this attempt could have changed the answers.
-    PROBES.finish(lease=lease, **_end(probe), waits_for=[])
+    ending = _end(probe)
+    with transaction.atomic():
+        PROBES.finish(lease=lease, **ending, waits_for=[])
+        if probe.kind == Probe.Kind.AUDIT and (ending.get("finding") or {}).get("state") in INCIDENTS:
+            news.tell_of_incident(probe, ending["finding"])
 
 
 def fail_probe(*, lease: Lease, reason: str) -> None:
@@ -138,7 +150,7 @@ def let_probe_rest(*, lease: Lease, reason: str, seconds: float, n_failures: int
 
 
 def go_on_without_the_gone() -> bool:
-    """Let routing probes wait no longer for workers that can take no work; whether there were any such."""
+    """Let probes wait no longer for workers that can take no work; whether there were any such."""
     waiting = Probe.objects.filter(status=Probe.Status.QUEUED).exclude(waits_for=[])
     return sum(map(_strike_off_gone, waiting.values_list("pk", flat=True))) > 0
 
@@ -161,6 +173,12 @@ def _problems(endpoint: Endpoint, decoding: Profile, kind: str, parameters: Mapp
         return {"profile": "It says what logs were sampled with, as far as they tell; choose one that says everything."}
     if kind == Probe.Kind.CAPABILITY and not endpoint.is_remote:
         return {"kind": "It asks what a server of others honours; what this endpoint's engine runs under is attested."}
+    if kind == Probe.Kind.AUDIT and endpoint.is_remote:
+        return {"kind": "It holds workers of ours against each other; a canary tells whether a server of others moved."}
+    if kind == Probe.Kind.DETERMINISM and endpoint.is_remote:
+        return {"kind": "It certifies nodes of ours, and others run this server; a batch probe says what it gives."}
+    if kind == Probe.Kind.DETERMINISM and decoding.settings.get("batch_class") == "fixed":
+        return {"profile": "It promises the same bits to the same group of cases alone; choose another one."}
     longest = choose_sampling(kind, parameters, "")["max_tokens"]
     if endpoint.max_model_len is None or longest < endpoint.max_model_len:
         return {}
@@ -223,8 +241,12 @@ def _end(probe: Probe) -> dict[str, Any]:
         return {"status": Probe.Status.FAILED, "error": calls[-1].error if calls else "No call was answered."}
     finding = _judge(probe, calls)
     numbers = dict(finding.numbers)
-    if probe.kind == Probe.Kind.ROUTING:
+    if probe.kind in OF_EACH_WORKER:
         numbers["left_out"] = _left_out(calls)
+    if probe.kind == Probe.Kind.DETERMINISM and finding.state != "incomplete":
+        numbers |= describe_nodes(numbers, calls)
+    if probe.kind == Probe.Kind.AUDIT and finding.state != "incomplete":
+        numbers |= _describe_audit(probe, numbers)
     if probe.kind == Probe.Kind.CAPABILITY:
         numbers["seed_probe"] = _newest_seed_probe(probe)
     document = {
@@ -233,6 +255,13 @@ def _end(probe: Probe) -> dict[str, Any]:
         "numbers": numbers,
     }
     return {"status": Probe.Status.FINISHED, "finding": document, "error": ""}
+
+
+def _describe_audit(probe: Probe, numbers: Mapping[str, Any]) -> dict[str, Any]:
+    before = _asked_before(probe).values_list("pk", flat=True).first()
+    ids = {row[name] for row in numbers["incidents"] for name in ("token", "token_against")} - {None}
+    named = name_incidents(numbers, [case.case_id for case in asked_cases(probe)], probe_tokens(probe.pk, sorted(ids)))
+    return {**named, "earlier_probe": None if before is None else str(before)}
 
 
 def _judge(probe: Probe, calls: Sequence[ProbeCall]) -> ProbeFinding:
@@ -247,6 +276,11 @@ def _judge(probe: Probe, calls: Sequence[ProbeCall]) -> ProbeFinding:
             return judge_canary_probe(calls, _earlier(probe), random_seed=probe.parameters["random_seed"])
         case Probe.Kind.CAPABILITY:
             return judge_capability_probe(calls)
+        case Probe.Kind.DETERMINISM:
+            return judge_determinism_probe(calls, parameters=probe.parameters)
+        case Probe.Kind.AUDIT:
+            before = _asked_before(probe).first()
+            return judge_audit_probe(calls, map(parse_call, before.answers if before is not None else ()))
 
 
 def _left_out(calls: Sequence[ProbeCall]) -> list[dict[str, str]]:
@@ -278,9 +312,14 @@ def _newest_seed_probe(probe: Probe) -> dict[str, Any] | None:
 
 
 def _ended_before(probe: Probe, kind: str) -> QuerySet[Probe]:
-    """Probes of one kind of the same endpoint that have found something, newest first."""
+    """Return probes of one kind of the same endpoint that have found something, newest first."""
     same = Probe.objects.filter(endpoint=probe.endpoint_id, kind=kind, status=Probe.Status.FINISHED)
     return same.filter(pk__lt=probe.pk).order_by("-pk")
+
+
+def _asked_before(probe: Probe) -> QuerySet[Probe]:
+    """Return those of them that were asked the same in every way, under the same profile."""
+    return _ended_before(probe, probe.kind).filter(profile=probe.profile_id, parameters=probe.parameters)
 
 
 def _earlier(probe: Probe) -> list[list[ProbeCall]]:
@@ -288,16 +327,8 @@ def _earlier(probe: Probe) -> list[list[ProbeCall]]:
 
     They begin with the last that found a change, for what was there before it is no longer there.
     """
-    same = Probe.objects.filter(
-        endpoint=probe.endpoint_id,
-        profile=probe.profile_id,
-        kind=probe.kind,
-        parameters=probe.parameters,
-        status=Probe.Status.FINISHED,
-        pk__lt=probe.pk,
-    )
     newest_first: list[list[ProbeCall]] = []
-    for answers, finding in same.order_by("-pk").values_list("answers", "finding")[:EARLIER_CANARIES]:
+    for answers, finding in _asked_before(probe).values_list("answers", "finding")[:EARLIER_CANARIES]:
         newest_first.append([parse_call(stored) for stored in answers])
         if finding is not None and finding["state"] in CANARY_CHANGES:
             break

@@ -6,12 +6,13 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
-from django.db.models import Func, IntegerField
+from django.db.models import Func, IntegerField, Q
 from django.urls import reverse
 
 from evalboard.contract import probe as contract
 from evalboard.contract.parts import Done
 from evalboard.core.errors import NotFound
+from evalboard.core.probe_kinds import OF_EACH_WORKER
 from evalboard.core.probes import ProbeCall, choose_sampling, list_prompt_texts, parse_call, plan_calls
 from evalboard.core.trace import Vocabulary
 from evalboard.wording import probe_states
@@ -21,7 +22,7 @@ from runs.probes import hops
 from runs.store import newest_page
 from runs.work import Serving
 
-MAX_SUITE_CASES = 200  # asked by a canary where the suite has no reference set
+MAX_SUITE_CASES = 200  # asked by a canary or an audit where the suite has no reference set
 TOKENS_SHOWN = 12
 CANARIES_SHOWN = 40
 KNOWN_FOR = timedelta(days=14)
@@ -90,10 +91,13 @@ def probes_to_mind(*, since: datetime) -> tuple[contract.ProbeRow, ...]:
 def probes_before(endpoints: Collection[str], *, until: datetime) -> tuple[contract.ProbeRow, ...]:
     """List what was known of these endpoints at a time: of each and each kind the newest probe of the two weeks before.
 
-    Those that ended by then. In the order of the endpoints' names, then of the kinds'.
+    Those that ended by then; a determinism probe of any age, as time alone changes no bit. In the order of the
+    endpoints' names, then of the kinds'.
     """
     ended = Probe.objects.filter(
-        endpoint__slug__in=endpoints, finished_at__lte=until, finished_at__gt=until - KNOWN_FOR
+        Q(finished_at__gt=until - KNOWN_FOR) | Q(kind=Probe.Kind.DETERMINISM),
+        endpoint__slug__in=endpoints,
+        finished_at__lte=until,
     )
     newest = ended.order_by("endpoint__slug", "kind", "-id").distinct("endpoint__slug", "kind")
     return tuple(map(_row, newest.defer("answers").select_related("endpoint", "profile", "created_by")))
@@ -190,7 +194,7 @@ def canaries(probe_id: int) -> tuple[CanaryLine, ...]:
 
 
 def probe_work(probe_id: int, *, worker_id: int) -> ProbeWork:
-    """Return what this worker still has to ask: what is not answered, of a routing probe by this worker itself."""
+    """Return what this worker still has to ask: what is not answered; where each worker is asked, by itself."""
     probe = _probe(probe_id)
     prompts = _prompts(probe)
     planned = plan_calls(probe.kind, probe.parameters, prompts)
@@ -217,7 +221,7 @@ def _rounds_left(probe: Probe, planned: Iterable[ProbeCall], worker_id: int) -> 
 
 
 def _asks_each_worker(probe: Probe) -> bool:
-    return probe.kind == Probe.Kind.ROUTING and not probe.endpoint.is_remote
+    return probe.kind in OF_EACH_WORKER and not probe.endpoint.is_remote
 
 
 def _answered(probe: Probe) -> list[ProbeCall]:
@@ -249,10 +253,17 @@ def _prompts(probe: Probe) -> tuple[list[Message], ...]:
     texts = list_prompt_texts(probe.kind, probe.parameters)
     if texts is not None:
         return tuple([{"role": "user", "content": text}] for text in texts)
+    return tuple(case.content["messages"] for case in asked_cases(probe))
+
+
+def asked_cases(probe: Probe) -> list[Case]:
+    """Return the cases of a suite that a probe asks, in their order; none where it has texts of its own."""
+    if "suite" not in probe.parameters:
+        return []
     slug, number = probe.parameters["suite"], probe.parameters["suite_version"]
     version_cases = Case.objects.filter(suite_version__suite__slug=slug, suite_version__number=number).order_by("index")
     reference = list(version_cases.filter(is_reference=True)[:MAX_SUITE_CASES])
-    return tuple(case.content["messages"] for case in reference or version_cases[:MAX_SUITE_CASES])
+    return reference or list(version_cases[:MAX_SUITE_CASES])
 
 
 def _rows(probes: Iterable[Probe]) -> tuple[contract.ProbeRow, ...]:

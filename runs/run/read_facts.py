@@ -34,7 +34,7 @@ from runs.run.read_list import RELATED
 from runs.run.read_shards import RepeatWork, read_work
 from runs.run.read_state import RunState
 from runs.store import NOT_IN_LOG
-from runs.work import shards_ahead
+from runs.work import find_uncertified, shards_ahead
 
 EVENTS_SHOWN = 200
 RUNS_REMEMBERED = 128  # of those that are polled, what has settled, in memory
@@ -118,13 +118,15 @@ class RunFacts(Settled):
     """With the work, and what follows from the clock.
 
     `alive` are the workers of the run's pool, `busy_ids` those at a shard of any run. They, the doorbell and what
-    stands before the run are asked for only while it waits for somebody to hear it.
+    stands before the run are asked for only while it waits for somebody to hear it. `uncertified` are the hosts that
+    decoded it under `invariant` without a certificate.
     """
 
     alive: tuple[Worker, ...]
     busy_ids: frozenset[int]
     doorbell_problem: str | None
     ahead: Ahead | None
+    uncertified: tuple[str, ...]
 
     @property
     def every(self) -> tuple[RepeatFacts, ...]:
@@ -172,6 +174,7 @@ def read(run_id: int, *, state: RunState | None = None) -> RunFacts:
         busy_ids=_busy_ids(alive),
         doorbell_problem=doorbell_problem() if waits else None,
         ahead=shards_ahead(run) if waits else None,
+        uncertified=find_uncertified(settled.processes),
     )
 
 

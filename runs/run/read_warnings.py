@@ -46,6 +46,8 @@ def _warnings(facts: RunFacts, broken: tuple[Pin, ...]) -> Iterator[tuple[str, F
         yield "two_computations", strays
     for bucket in run.unsteady or ():
         yield "unsteady", bucket
+    if facts.uncertified:
+        yield "uncertified", _uncertified(facts)
     if _self_checks_differ(facts):
         yield "self_check_differs", {}
     if run.is_reported:
@@ -85,6 +87,10 @@ def _ended_badly(facts: RunFacts) -> Iterator[tuple[str, Facts]]:
         else:
             n_no_draws = sum(repeat.n_left_out for repeat in facts.every)
             yield "few_draws", {"n": n_no_draws, "n_total": facts.n_total}
+
+
+def _uncertified(facts: RunFacts) -> Facts:
+    return {"hosts": facts.uncertified, "endpoint": facts.run.endpoint.slug, "profile": facts.run.profile.slug}
 
 
 def _self_checks_differ(facts: RunFacts) -> bool:

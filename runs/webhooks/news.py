@@ -1,11 +1,14 @@
-"""What webhooks are told of: how a run ended, what a release's verdict is now, that a serving stack has changed.
+"""What webhooks are told of: how a run ended, a release's verdict, another serving stack, an incident of an audit.
 
 Each is called in the transaction that makes it so; docs/webhooks.md has the payloads. Addresses are written out: a
 worker that ends a run need not load every page for them.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from evalboard.wording.verdict_names import verdict_name
-from runs.models import Baseline, Gate, Release, Rotation, Run, Verdict
+from runs.models import Baseline, Gate, Probe, Release, Rotation, Run, Verdict
 from runs.webhooks import webhooks
 
 
@@ -79,3 +82,32 @@ def tell_of_rotation(rotation: Rotation) -> None:
     lost = f" Baselines expired: {', '.join(sorted(set(suites)))}." if suites else ""
     words = f"{rotation.endpoint.slug} under {rotation.profile_slug} is served by {rotation.after.label} now.{lost}"
     webhooks.notify(event="rotation.noticed", payload=payload, text=words)
+
+
+def tell_of_incident(probe: Probe, finding: Mapping[str, Any]) -> None:
+    """Tell that workers gave unlike answers to the same input, with the evidence: no prompt, no response, no token."""
+    numbers = finding["numbers"]
+    payload = {
+        "id": str(probe.pk),
+        "endpoint": probe.endpoint.slug,
+        "profile": probe.profile.slug,
+        "state": finding["state"],
+        "n_incidents": numbers["n_incidents"] + numbers["n_across"],
+        "incidents": [
+            {
+                "case": row["case"],
+                "prompt": row["prompt"],
+                "worker": row["name"],
+                "host": row["host"],
+                "at": row["at"],
+                "against": row["against"]["name"],
+                "is_same_stack": row["is_same_stack"],
+                "what": row["what"],
+                "position": row["position"],
+            }
+            for row in numbers["incidents"]
+        ],
+        "url": webhooks.page_url(f"/probes/{probe.pk}/"),
+    }
+    words = f"Audit {probe.pk} of {probe.endpoint.slug}: {finding['sentence']}"
+    webhooks.notify(event="audit.incident", payload=payload, text=words)

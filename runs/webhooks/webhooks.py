@@ -24,6 +24,7 @@ EVENTS = {
     "run.incomplete": "a run ended, and responses are missing",
     "run.failed": "a run ended without one response that counts",
     "rotation.noticed": "an endpoint answers with another serving stack than before",
+    "audit.incident": "workers gave unlike answers to the same input",
 }
 SECRET_PREFIX = "whsec_"  # noqa: S105  the prefix of secrets, by which log filters and scanners know one
 # Who is told of an event. The rows are kept from being deleted until the messages are written, and from nothing else:

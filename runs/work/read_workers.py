@@ -16,6 +16,7 @@ from evalboard.core.profile import list_operation_findings, read_seats
 from evalboard.wording.run import leaves_alone
 from runs.models import EngineProcess, SelfTest, Shard, Worker
 from runs.store import imported
+from runs.work.read_certificates import certificates_of
 
 STOPPED_SHOWN = 20
 SERVING = ("working", "idle")
@@ -40,8 +41,12 @@ def worker_rows() -> tuple[contract.Worker, ...]:
     shards = Shard.objects.filter(status=Shard.Status.RUNNING, owner__in=living).select_related("repeat")
     current = {shard.owner_id: shard for shard in shards.order_by("-id")}
     processes = _running_processes(living)
+    certificates = certificates_of(living)
     rows = sorted([*living, *stopped], key=lambda worker: worker.seen_at, reverse=True)
-    return tuple(_row(worker, current.get(worker.pk), processes.get(worker.pk)) for worker in rows)
+    return tuple(
+        _row(worker, current.get(worker.pk), processes.get(worker.pk), certificates.get(worker.pk, ()))
+        for worker in rows
+    )
 
 
 def run_left_alone(worker: Worker) -> contract.RunLeftAlone | None:
@@ -60,7 +65,9 @@ def _running_processes(living: Sequence[Worker]) -> dict[int, EngineProcess]:
     return {process.worker_id: process for process in slim.annotate(engine=F("manifest__engine")).order_by("id")}
 
 
-def _row(worker: Any, shard: Shard | None, process: Any) -> contract.Worker:
+def _row(
+    worker: Any, shard: Shard | None, process: Any, certificates: tuple[contract.Certificate, ...]
+) -> contract.Worker:
     return contract.Worker(
         id=str(worker.pk),
         name=worker.name,
@@ -77,6 +84,7 @@ def _row(worker: Any, shard: Shard | None, process: Any) -> contract.Worker:
         n_engine_failures=worker.n_engine_failures,
         n_fenced=worker.n_fenced,
         self_test=_self_test(worker.self_test),
+        certificates=certificates,
         seen_at=worker.seen_at,
         started_at=worker.started_at,
         process=_process(process) if process else None,

@@ -45,10 +45,16 @@ def test_every_page_of_probes_is_quiet_fits_and_has_no_serious_barrier(stage, wa
         probes.served(probes.listing(logprob, -1.5, -2.5))
     asked += [canary, probes.ask("routing")]
     probes.served(probes.alike)
+    for kind, answer in (("determinism", probes.other_bits_from(9)), ("determinism", probes.exact)):
+        asked.append(probes.ask(kind, parameters={"prompts": 2, "seats": 4, "passes": 1}))
+        probes.served(answer)
+    for answer in (probes.exact, probes.other_bits_from(1)):
+        asked.append(probes.ask("audit", parameters={"prompts": 2}))
+        probes.served(answer)
     asked += ask_others()
     watched = watch(theme=theme, width=width)
     barriers = []
-    for address in ["/probes/", *(f"/probes/{probe.pk}/?against={asked[1].pk}" for probe in asked)]:
+    for address in ["/probes/", "/workers/", *(f"/probes/{probe.pk}/?against={asked[1].pk}" for probe in asked)]:
         watched.open(address)
         assert watched.overflow() == 0, address
         watched.check()

@@ -135,7 +135,7 @@ def test_a_probe_of_seeds_samples_and_every_other_is_greedy() -> None:
         kind: probe_parameters.choose_sampling(kind, complete_parameters(kind, {}), "ask")["temperature"]
         for kind in ProbeKind
     }
-    assert temperatures == {"seed": 1.0, "batch": 0.0, "routing": 0.0, "canary": 0.0, "capability": 0.0}
+    assert temperatures == {kind: 1.0 if kind == ProbeKind.SEED else 0.0 for kind in ProbeKind}
 
 
 def test_only_the_load_goes_on_after_its_answer_has_ended() -> None:

@@ -1,6 +1,7 @@
 """What the workers page, the board and a run's page say of a team: who works, who does not, and why."""
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +11,8 @@ from django.db.models.functions import Now
 from runs.models import Run, SelfTest, Shard, Worker
 from runs.sweep import reconcile
 from runs.work import beat, claim_shard, dispatch, fail_start, leave_alone
+from tests import build
+from tests.probes import ask, served
 
 REDIS_AWAY = "Redis does not answer, so workers hear of new work late"
 
@@ -83,7 +86,7 @@ def test_refused_writes_are_counted_where_there_were_any(stage, viewer, n, words
 
 def test_a_self_test_says_what_varied(stage, viewer):
     by = stage.worker()
-    assert "not tested" in text_of(viewer.get("/workers/"))
+    assert "no self-test" in text_of(viewer.get("/workers/"))
     row = {"operation": "product", "dtype": "bfloat16", "problem": None, "shape": [1, 8]}
     row |= {"first_differing_repeat": None, "largest_repeat_difference": 0.0}
     row |= {"differing_batch_sizes": [8, 16], "largest_batch_difference": 0.5}
@@ -95,7 +98,20 @@ def test_a_self_test_says_what_varied(stage, viewer):
     assert f'href="#self-test-{by.pk}">what varied</a>' in page
     assert "other bits in batches of 8, 16 (by up to 5.0e-01)" in page
     SelfTest.objects.filter(pk=test.pk).update(is_invariant=True)
-    assert "</span> passed</span>" in text_of(viewer.get("/workers/"))
+    assert "</span> self-test passed</span>" in text_of(viewer.get("/workers/"))
+
+
+def test_a_node_shows_its_certificates_and_why_one_has_expired(stage, viewer):
+    by = put(stage.worker(), name="prober")
+    build.process(worker=by)
+    ask("determinism", parameters={"prompts": 1, "seats": 2, "passes": 1})
+    done = served(lambda call: replace(call, token_ids=(1,), trace_digest="aa", batch_max=2))
+    page = " ".join(text_of(viewer.get("/workers/")).split())
+    assert f'certified: <a href="/probes/{done.pk}/"><bdi>local</bdi> · <bdi>pinned</bdi></a>, to 2 seats' in page
+    put(by, versions={"vllm": "0.33.0"})
+    page = " ".join(text_of(viewer.get("/workers/")).split())
+    assert "expired: " in page
+    assert "its node has changed since" in page
 
 
 def test_a_pool_with_work_and_no_worker_gives_the_command(stage, viewer):

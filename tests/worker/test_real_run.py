@@ -74,6 +74,7 @@ def test_what_the_real_engine_gives_is_the_same_to_the_bit_wherever_nothing_was_
     first, second = decode("real", "float32", 2), decode("real", "float32", 1)
     assert_runs_repeat_to_the_byte(first, second)
     assert_seeds_are_honoured(wait_until)
+    assert_the_node_is_certified_and_audited(wait_until)
     assert_replays_of_the_same_stack_are_the_same(second, wait_until)
     assert_the_same_stack_prefers_its_own_tokens(first, wait_until)
     other = decode("too-long", "bfloat16", 1)
@@ -174,6 +175,24 @@ def assert_seeds_are_honoured(wait_until: Wait) -> None:
         assert len(different) == 5
     assert all(len(call.tokens) == 8 for call in calls)  # drawn with the real vocabulary
     assert not any("token" in word for call in calls for word in call.tokens if word.startswith("⟨"))
+
+
+def assert_the_node_is_certified_and_audited(wait_until: Wait) -> None:
+    """Alone in its step, with others waiting, and from one audit to the next: the same tokens and logprobs."""
+
+    def found(kind: str, **parameters: Any) -> tuple[str, dict[str, Any]]:
+        probe = create_probe(endpoint="float32", kind=kind, parameters={"prompts": 2, "max_tokens": 8, **parameters})
+        wait_until(lambda: probe_detail(probe.pk).is_terminal, "the probe has ended")
+        finding = probe_detail(probe.pk).finding
+        assert finding is not None
+        return finding.state, finding.numbers
+
+    state, numbers = found("determinism", passes=1)
+    assert (state, numbers["seats"], numbers["seats_reached"]) == ("certified", 1, 1)
+    [row] = numbers["workers"]
+    assert len({each["digest"] for each in row["conditions"]}) == 1
+    assert (numbers["covers"]["dtype"], numbers["covers"]["n_devices"]) == ("float32", 1)
+    assert [found("audit")[0] for _ in range(2)] == ["nothing_held", "identical"]
 
 
 def assert_replays_of_the_same_stack_are_the_same(run: Run, wait_until: Wait) -> None:

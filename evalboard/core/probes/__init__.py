@@ -1,5 +1,6 @@
 """Plan the calls of a probe and judge their answers (docs/probes.md)."""
 
+from evalboard.core.probes.audit_probe import judge_audit_probe
 from evalboard.core.probes.batch_comparison import compare_batch_probes
 from evalboard.core.probes.batch_probe import judge_batch_probe
 from evalboard.core.probes.call import ProbeCall, ProbeFinding, dump_call, parse_call
@@ -12,6 +13,7 @@ from evalboard.core.probes.canary_probe import (
 )
 from evalboard.core.probes.capability_calls import select_needed_calls
 from evalboard.core.probes.capability_probe import PARAMETERS, judge_capability_probe
+from evalboard.core.probes.determinism_probe import judge_determinism_probe
 from evalboard.core.probes.parameters import choose_sampling, complete_parameters, list_prompt_texts, plan_calls
 from evalboard.core.probes.routing_probe import judge_routing_probe
 from evalboard.core.probes.seed_probe import SEED_SIGNIFICANT, judge_seed_probe
@@ -29,9 +31,11 @@ __all__ = [
     "compare_batch_probes",
     "complete_parameters",
     "dump_call",
+    "judge_audit_probe",
     "judge_batch_probe",
     "judge_canary_probe",
     "judge_capability_probe",
+    "judge_determinism_probe",
     "judge_routing_probe",
     "judge_seed_probe",
     "list_prompt_texts",

@@ -1,5 +1,6 @@
 """Prepare the answers of a probe's calls for comparing, and count the calls without one."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from evalboard.core.probes.call import ProbeCall, ProbeFinding
 MIN_ANSWERED = 0.5  # of the calls: with fewer answers, what came back may be just what the failures spared
 MAX_ERRORS = 3
 MAX_ERROR_CHARS = 300
+UNSEEN = 0.05  # a share that is higher would have shown itself in so many trials, 95 times in 100
 
 Answer = tuple[Any, ...]  # token ids, or characters where some answer has no ids
 
@@ -78,6 +80,11 @@ def count_shared(one: Answer, other: Answer) -> int:
         return len(one)
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (ours, theirs) in pairs if ours != theirs), min(len(one), len(other)))
+
+
+def certify(n: int) -> float:
+    """Return the share of other answers that n trials without one rule out, 95 % sure."""
+    return 1 - math.pow(UNSEEN, 1 / n)
 
 
 def make_incomplete_finding(answers: Answers) -> ProbeFinding:

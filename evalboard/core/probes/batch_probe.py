@@ -15,6 +15,7 @@ from typing import Any
 from evalboard.core.probes.answers import (
     Answer,
     Answers,
+    certify,
     count_shared,
     group_by_prompt,
     make_incomplete_finding,
@@ -23,7 +24,6 @@ from evalboard.core.probes.answers import (
 from evalboard.core.probes.call import ProbeCall, ProbeFinding
 
 NEARLY = 0.95  # of the copies have their prompt's commonest text
-UNSEEN = 0.05  # a share that is higher would have shown itself in so many rounds, 95 times in 100
 RAREFIED = (2, 5, 10, 20, 50, 100, 200, 500, 1000)
 MAX_PLACES = 50  # of first divergence, the most frequent ones
 
@@ -110,7 +110,7 @@ def summarise_copies(prompts: Sequence[Copies]) -> dict[str, Any]:
         "modal_share": n_modal / n,
         "agreement": agreement(prompts),
         "entropy_bits": math.fsum(entropies) / n,
-        "certificate": 1 - UNSEEN ** (1 / n_rounds) if n_modal == n else None,
+        "certificate": certify(n_rounds) if n_modal == n else None,
         "rarefied": [
             {"m": m, "n_unique": math.fsum(rarefied(each.counts, m) for each in prompts)}
             for m in RAREFIED

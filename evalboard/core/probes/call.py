@@ -10,10 +10,14 @@ class ProbeCall:
     """A request that a probe sent, and its answer.
 
     prompt: index into the probe's prompts. group: what the call is for, "same", "different" or "greedy" (seed),
-    "copy" or "load" (batch), "ask" (routing, canary), a capability's own (`capability_calls`). round: calls of one
-    round were decoded together. top: the alternatives of the first position, (token, logprob in nats); a token is its
-    id, or its text where the server gives no ids. worker, engine_process, bucket: ids of the records. error: the
-    engine's words where no answer came; such a call has no tokens.
+    "copy" or "load" (batch, determinism), "ask" (routing, canary, audit), a capability's own (`capability_calls`).
+    round: calls of one round were decoded together. top: the alternatives of the first position, (token, logprob in
+    nats); a token is its id, or its text where the server gives no ids. worker, engine_process, bucket: ids of the
+    records. error: the engine's words where no answer came; such a call has no tokens.
+
+    trace_digest: of every token and logprob, in hexadecimal digits; "" of a kind that looks at texts alone.
+    logprobs: of the chosen tokens, in nats, float32 as they were; at: when the answer was there, ISO 8601 in UTC. Both
+    of an audit alone.
 
     Of a server of others (is_remote) there is no engine process. backend: what names who answered, "" where nothing
     does. n_tokens, n_prompt_tokens: by the server's own count. left_out: settings that were not sent. marks: why it is
@@ -34,6 +38,9 @@ class ProbeCall:
     bucket: int | None = None
     fingerprint: str = ""
     error: str = ""
+    trace_digest: str = ""
+    logprobs: tuple[float, ...] = ()
+    at: str = ""
     is_remote: bool = False
     backend: str = ""
     system_fingerprint: str = ""
@@ -53,6 +60,8 @@ class ProbeCall:
         return self.backend or self.bucket
 
 
+# Stored where there is something to store: most kinds look at texts alone.
+EXACT_FIELDS = ("trace_digest", "logprobs", "at")
 # Only calls to a server of others have them: the others are stored without.
 REMOTE_FIELDS = ("is_remote", "backend", "system_fingerprint", "n_tokens", "n_prompt_tokens", "left_out", "marks")
 
@@ -71,14 +80,14 @@ class ProbeFinding:
 def dump_call(call: ProbeCall) -> dict[str, Any]:
     """Return a call as a probe's `answers` hold it."""
     fields = asdict(call)
-    if not call.is_remote:
-        for name in REMOTE_FIELDS:
-            del fields[name]
+    empty = [name for name in EXACT_FIELDS if not fields[name]]
+    for name in (*empty, *(() if call.is_remote else REMOTE_FIELDS)):
+        del fields[name]
     return fields
 
 
 def parse_call(stored: Mapping[str, Any]) -> ProbeCall:
     """Read what `dump_call` wrote."""
     top = tuple((token if isinstance(token, str) else int(token), float(logprob)) for token, logprob in stored["top"])
-    lists = {name: tuple(stored.get(name, ())) for name in ("token_ids", "left_out", "marks")}
+    lists = {name: tuple(stored.get(name, ())) for name in ("token_ids", "logprobs", "left_out", "marks")}
     return ProbeCall(**{**stored, **lists, "top": top})

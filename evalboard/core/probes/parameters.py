@@ -11,6 +11,7 @@ from evalboard.core.probe_kinds import ProbeKind
 from evalboard.core.probes import prompts as probe_prompts
 from evalboard.core.probes.call import ProbeCall
 from evalboard.core.probes.capability_calls import choose_capability_sampling, plan_capability_calls
+from evalboard.core.probes.determinism_probe import plan_determinism_calls
 from evalboard.core.profile import MAX_TESTED_BATCH, FieldCheck, check_number, check_whole
 
 MAX_CALLS = 1000  # of a seed probe; of copies in a batch probe, its load comes beside them
@@ -42,18 +43,33 @@ _FIELDS: dict[str, dict[str, tuple[Any, FieldCheck]]] = {
     "routing": {"calls": (8, check_whole(1, 100))},
     "canary": {"top_k": (5, check_whole(3, 20)), "random_seed": (0, _RANDOM_SEED)},
     "capability": {"max_tokens": (24, check_whole(8, 128))},
+    "determinism": {
+        "passes": (2, check_whole(1, 10)),  # over all conditions
+        "seats": (MAX_TESTED_BATCH, check_whole(1, MAX_TESTED_BATCH)),  # of the profile
+        "max_tokens": (32, check_whole(1, 512)),
+        "random_seed": (0, _RANDOM_SEED),
+    },
+    "audit": {"max_tokens": (64, check_whole(1, 512))},
 }
-_BUILT_IN = {"seed": probe_prompts.OPEN_ENDED, "batch": probe_prompts.OPEN_ENDED, "canary": probe_prompts.CANARY}
+_BUILT_IN = {
+    "seed": probe_prompts.OPEN_ENDED,
+    "batch": probe_prompts.OPEN_ENDED,
+    "canary": probe_prompts.CANARY,
+    "determinism": probe_prompts.OPEN_ENDED,
+    "audit": probe_prompts.OPEN_ENDED,
+}
 _FIXED_PROMPTS = {"routing": probe_prompts.ROUTING, "capability": probe_prompts.CAPABILITY}
-_N_PROMPTS = {"seed": 5, "batch": 5, "canary": 20}
-_MAX_PROMPTS = {"seed": 20, "batch": 10, "canary": 200}
+_N_PROMPTS = {"seed": 5, "batch": 5, "canary": 20, "determinism": 5, "audit": 10}
+_MAX_PROMPTS = {"seed": 20, "batch": 10, "canary": 200, "determinism": 10, "audit": 200}
+_OF_A_SUITE = ("canary", "audit")  # where a suite is named in place of prompts
+_LOADED = ("batch", "determinism")
 
 
 def complete_parameters(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters with every default filled in; complete ones come back as they are.
 
-    `prompts` is a list of texts, or how many of the built-in ones to take. A canary has a `suite` (its slug) instead,
-    if one is given. Raises InvalidInput whose fields are `kind`, `parameters` or `parameters.<name>`.
+    `prompts` is a list of texts, or how many of the built-in ones to take. A canary or an audit has a `suite` (its
+    slug) instead, if one is given. Raises InvalidInput whose fields are `kind`, `parameters` or `parameters.<name>`.
     """
     problems = Problems()
     if kind not in set(ProbeKind):
@@ -63,7 +79,7 @@ def complete_parameters(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
     problems.raise_if_any("The probe is not valid")
     fields = _FIELDS[kind]
     with_prompts = {"prompts": (_N_PROMPTS[kind], None)} if kind in _N_PROMPTS else {}
-    known = [*with_prompts, *(["suite"] if kind == "canary" else []), *fields]
+    known = [*with_prompts, *(["suite"] if kind in _OF_A_SUITE else []), *fields]
     for name in given:
         if name not in known:
             problems.add(f"parameters.{name}", f"There is no such parameter; there are {', '.join(known)}.")
@@ -81,13 +97,13 @@ def complete_parameters(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
 def list_prompt_texts(kind: str, parameters: Mapping[str, Any]) -> tuple[str, ...] | None:
     """Return the texts that a call's `prompt` is an index into; None where it is an index into the suite's cases.
 
-    A batch probe's load stands after its prompts.
+    The load of a batch or determinism probe stands after its prompts.
     """
     if kind in _FIXED_PROMPTS:
         return _FIXED_PROMPTS[kind]
     if "suite" in parameters:
         return None
-    return (*parameters["prompts"], *(probe_prompts.LOAD if kind == "batch" else ()))
+    return (*parameters["prompts"], *(probe_prompts.LOAD if kind in _LOADED else ()))
 
 
 def choose_sampling(
@@ -104,7 +120,7 @@ def choose_sampling(
         case ProbeKind.SEED if group != "greedy":
             free = {"temperature": float(parameters["temperature"]), "top_p": 1.0, "top_k": 0, "min_p": 0.0}
             return {**ends, **free, "max_tokens": parameters["max_tokens"]}
-        case ProbeKind.SEED | ProbeKind.BATCH:
+        case ProbeKind.SEED | ProbeKind.BATCH | ProbeKind.DETERMINISM | ProbeKind.AUDIT:
             return {**greedy, "max_tokens": parameters["max_tokens"]}
         case ProbeKind.ROUTING:
             return {**greedy, "max_tokens": ROUTING_TOKENS}
@@ -117,8 +133,8 @@ def choose_sampling(
 def plan_calls(kind: str, parameters: Mapping[str, Any], prompts: Sequence[Any]) -> tuple[ProbeCall, ...]:
     """Return a probe's calls in the order to send them; those of one round are decoded together.
 
-    prompts: from `list_prompt_texts`, or the suite's cases; only their number matters. A routing probe sends these
-    calls to each worker. The same parameters give the same calls.
+    prompts: from `list_prompt_texts`, or the suite's cases; only their number matters. Kinds of
+    `OF_EACH_WORKER` send these calls to each worker. The same parameters give the same calls.
     """
     match ProbeKind(kind):
         case ProbeKind.SEED:
@@ -127,18 +143,20 @@ def plan_calls(kind: str, parameters: Mapping[str, Any], prompts: Sequence[Any])
             return _batch_calls(parameters, n_texts=len(prompts))
         case ProbeKind.ROUTING:
             return tuple(ProbeCall(prompt=0, group="ask", round=index) for index in range(parameters["calls"]))
-        case ProbeKind.CANARY:
+        case ProbeKind.CANARY | ProbeKind.AUDIT:
             # Each by itself and in one order: what shares a step with it must not be what changes between two runs.
             return tuple(ProbeCall(prompt=index, group="ask", round=index) for index in range(len(prompts)))
         case ProbeKind.CAPABILITY:
             return plan_capability_calls()
+        case ProbeKind.DETERMINISM:
+            return plan_determinism_calls(parameters)
 
 
 def _source(kind: str, given: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
     """Read where the prompts come from: {"prompts": texts} or {"suite": slug}; nothing where they are fixed."""
     if kind not in _N_PROMPTS:
         return {}
-    if kind == "canary" and "suite" in given:
+    if kind in _OF_A_SUITE and "suite" in given:
         suite = given["suite"]
         if "prompts" in given:
             problems.add("parameters.suite", "Give prompts or a suite, not both.")

@@ -66,9 +66,11 @@ _PASSAGE = (
     "The last full page ends with a question that the clerk put to whoever would read it next.",
 )
 
-# What is decoded beside a batch probe's copies: from one sentence to the whole passage, so that steps are of mixed
-# shapes.
+# What is decoded beside a probe's copies: from one sentence to the whole passage, so that steps are of mixed shapes.
+_N_SENTENCES = (1, 16, 3, 10, 2, 13, 5, 8)
 LOAD = tuple(
     f"Rewrite this for children, with as many details as you can think of: {' '.join(_PASSAGE[:n_sentences])}"
-    for n_sentences in (1, 16, 3, 10, 2, 13, 5, 8)
+    for n_sentences in _N_SENTENCES
 )
+SHORT_LOAD = tuple(index for index, n_sentences in enumerate(_N_SENTENCES) if n_sentences <= 3)
+LONG_LOAD = tuple(index for index, n_sentences in enumerate(_N_SENTENCES) if n_sentences >= 10)

@@ -4,10 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from evalboard.core.probes.answers import make_incomplete_finding, read_answers
+from evalboard.core.probes.answers import certify, make_incomplete_finding, read_answers
 from evalboard.core.probes.call import ProbeCall, ProbeFinding
-
-UNSEEN = 0.05  # a second backend with a larger share would have answered one of so many calls, 95 times in 100
 
 
 def judge_routing_probe(calls: Iterable[ProbeCall], *, last_fingerprint: str | None = None) -> ProbeFinding:
@@ -29,7 +27,7 @@ def judge_routing_probe(calls: Iterable[ProbeCall], *, last_fingerprint: str | N
         "n_workers": sum(row["n_answered"] > 0 for row in workers),
         "n_workers_silent": sum(row["n_answered"] == 0 for row in workers),
         "n_distinct_answers": len({each.answer for each in answers.answered}),
-        "certificate": 1 - UNSEEN ** (1 / len(answered)),
+        "certificate": certify(len(answered)),
         "last_fingerprint": last_fingerprint,
         **({"is_remote": True} if any(call.is_remote for call in answered) else {}),
         "fingerprints": _by_fingerprint(answered),

@@ -9,9 +9,11 @@ from evalboard.core.probes import (
     ProbeCall,
     ProbeFinding,
     compare_batch_probes,
+    judge_audit_probe,
     judge_batch_probe,
     judge_canary_probe,
     judge_capability_probe,
+    judge_determinism_probe,
     judge_routing_probe,
     judge_seed_probe,
 )
@@ -20,11 +22,16 @@ from evalboard.wording.hop import Side, describe_hop
 from tests.bench.simulated_probes import BETWEEN_RUNS, QUIET, batch_calls, canary_runs, seed_calls
 from tests.capability import EVERYTHING, answer_calls
 from tests.core.golden.readers import Sentence, Situations, read_batch_comparison, read_probe
+from tests.core.test_audit_probe import BLUE
+from tests.core.test_audit_probe import calls as audited
 from tests.core.test_batch_probe import copies
 from tests.core.test_canary_probe import Runs, runs_of
+from tests.core.test_determinism_probe import answered, drifting, flipping, same
+from tests.core.test_determinism_probe import parameters as conditions
 from tests.core.test_routing_probe import A, B, calls
 from tests.core.test_seed_probe import as_greedy, calls_of
 
+CONDITIONS = conditions()
 TEA = calls_of([["a sea of tea"] * 5] * 5, [["a sea of tea"] * 5] * 5)
 
 
@@ -58,6 +65,16 @@ def batches(seed: int, *, share: float, moved: int = 0) -> list[ProbeCall]:
 
 def read_routing(asked: list[ProbeCall], last: str | None = None) -> list[Sentence]:
     return read_probe("routing", judge_routing_probe(asked, last_fingerprint=last))
+
+
+def read_audit(now: list[ProbeCall], earlier: list[ProbeCall] | None = None) -> list[Sentence]:
+    return read_probe("audit", judge_audit_probe(now, earlier or []))
+
+
+def read_determinism(*asked: list[ProbeCall]) -> list[Sentence]:
+    finding = judge_determinism_probe([call for calls in asked for call in calls], parameters=CONDITIONS)
+    covers = {"model": "smollm2-135m", "dtype": "float32", "quantization": None, "n_devices": 1}
+    return read_probe("determinism", replace(finding, numbers={**finding.numbers, "covers": covers}))
 
 
 def read_canary(runs: Runs) -> list[Sentence]:
@@ -149,6 +166,29 @@ SITUATIONS: Situations = {
         calls(1, *(letter * 64 for letter in "abcdef"), "", "")
     ),
     "Answers that name no stack": lambda: read_routing([*calls(1, A, A), *calls(2, "", "")]),
+    # Determinism.
+    "The same bits under every condition": lambda: read_determinism(answered(CONDITIONS, same)),
+    "Bits that move from four in a step on": lambda: read_determinism(answered(CONDITIONS, drifting)),
+    "Answers that move beside long prompts, on one of two workers": lambda: read_determinism(
+        answered(CONDITIONS, same), answered(CONDITIONS, flipping, worker=2)
+    ),
+    "No prompt was decoded under every condition": lambda: read_probe(
+        "determinism", judge_determinism_probe(answered(CONDITIONS, same)[:4], parameters=CONDITIONS)
+    ),
+    # Audit.
+    "Two workers give the same bits, as before": lambda: read_audit(
+        [*audited(1, *BLUE), *audited(2, *BLUE)], audited(1, *BLUE)
+    ),
+    "One worker of three gives another token": lambda: read_audit(
+        [*audited(1, *BLUE), *audited(2, "blew", "blue"), *audited(3, *BLUE)]
+    ),
+    "A worker gives other logprobs than before": lambda: read_audit(
+        audited(1, *BLUE, trace="bb", logprob=-0.7), audited(1, *BLUE)
+    ),
+    "Two stacks give unlike answers": lambda: read_audit([*audited(1, *BLUE), *audited(2, "blue", "blew", bucket=2)]),
+    "The first audit of one worker": lambda: read_audit(audited(1, *BLUE)),
+    "An audit without an answer": lambda: read_audit([]),
+    # Failures.
     "Every call failed": lambda: read_routing([ProbeCall(prompt=0, group="ask", worker=1, error="Gone.")] * 3),
     # Canary.
     "The first canary": lambda: read_canary(runs_of(-0.5)),

@@ -46,6 +46,7 @@ SITUATIONS: Situations = {
     ),
     "A side was read from a log": lambda: read_warning("imported", **WHO),
     "A side was served by others": lambda: read_warning("reported", **WHO),
+    "A side under invariant without a certificate": lambda: read_warning("uncertified", **WHO, hosts=["gpu-1"]),
     "A side was batched as cases came": lambda: read_warning("rough_profile", **WHO),
     "A repeat was cancelled": lambda: read_warning("repeats_left_out", **WHO, n=1),
     "Three repeats were cancelled": lambda: read_warning("repeats_left_out", **WHO, n=3),

@@ -25,6 +25,9 @@ SITUATIONS: Situations = {
     "Answers cut inside their thinking": lambda: read_run_warning("truncated", n=31, is_log=False),
     "One answer cut inside its thinking": lambda: read_run_warning("truncated", n=1, is_log=False),
     "Answers of a log cut inside their thinking": lambda: read_run_warning("truncated", n=31, is_log=True),
+    "A run under invariant without a certificate": lambda: read_run_warning(
+        "uncertified", hosts=["gpu-1", "gpu-2"], endpoint="llama-8b", profile="invariant"
+    ),
     "Processes of one bucket check themselves differently": lambda: read_run_warning("self_check_differs"),
     "A log that does not say what served": lambda: read_run_warning("unknown_stack"),
     "A server that does not say what served": lambda: read_run_warning("unknown_stack", is_remote=True),

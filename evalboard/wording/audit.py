@@ -1,0 +1,76 @@
+"""The sentences of an audit: whether identical input gave identical output on every worker (docs/probes.md)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from evalboard.wording.numbers import counted, percent
+
+Numbers = Mapping[str, Any]
+
+
+def describe_identical(numbers: Numbers) -> str:
+    """Say that all is the same, held against what, and what that rules out."""
+    share = percent(numbers["certificate"], 1)
+    n = numbers["n_held_earlier"]
+    before = f", {n:,} of them as the audit before had them" if n else ""
+    comparisons = counted(numbers["n_held"], "comparison")
+    rule = "rules" if numbers["n_held"] == 1 else "rule"
+    limit = f"{comparisons} {rule} out that more than {share} come out otherwise, 95 % sure"
+    return f"Identical: {_answers(numbers)} are the same to the bit{before}. {limit}."
+
+
+def describe_differs(numbers: Numbers) -> str:
+    """Say how many incidents there are, and the first with its evidence."""
+    n = numbers["n_incidents"]
+    are = "is" if n == 1 else "are"
+    start = f"{counted(n, 'incident')}: of {_answers(numbers)} {n:,} {are} not what the same input must give"
+    first = next(row for row in numbers["incidents"] if row["is_same_stack"])
+    return f"{start}. {describe_incident(first)}"
+
+
+def describe_stacks_differ(numbers: Numbers) -> str:
+    """Say that several stacks serve the pool, and answer unlike."""
+    n, stacks = counted(numbers["n_across"], "case"), numbers["n_stacks"]
+    text = f"Stacks differ: {stacks} serving stacks answer, and {n} came out unlike between them"
+    return f"{text}. Workers of one stack agree. {describe_incident(numbers['incidents'][0])}"
+
+
+def describe_nothing_held(numbers: Numbers) -> str:
+    """Say that there was nothing to hold the answers against."""
+    return f"Nothing to hold against yet: {_answers(numbers)} are kept, and the next audit is held against them."
+
+
+def describe_incident(row: Mapping[str, Any]) -> str:
+    """Say who answered which case otherwise than whom, from where on, and when: one incident as a sentence."""
+    against = row["against"]
+    before = " in the audit before" if against["is_earlier"] else ""
+    otherwise = f"otherwise than {name_worker(against)}{before}{_at(against)}"
+    return f"{name_worker(row)}{_at(row)} answered {name_case(row)} {otherwise}, {describe_place(row)}."
+
+
+def describe_place(row: Mapping[str, Any]) -> str:
+    """Say what differs, and from where on; tokens are counted from 0."""
+    if row["position"] is None:
+        return "by logprobs of tokens that were not chosen"
+    return f"{'' if row['what'] == 'tokens' else 'by logprobs alone, '}from token {row['position']} on"
+
+
+def name_worker(row: Mapping[str, Any]) -> str:
+    """Return the worker with its host, as far as they are known."""
+    name, host = row.get("name"), row.get("host")
+    return f"{name} on {host}" if name else f"worker {row['worker']}"
+
+
+def name_case(row: Mapping[str, Any]) -> str:
+    """Return the case by its id, or the prompt by its number, from 1."""
+    return f"case {row['case']}" if row.get("case") else f"prompt {row['prompt'] + 1}"
+
+
+def _at(row: Mapping[str, Any]) -> str:
+    return f" ({row['at'][:16].replace('T', ' ')} UTC)" if row["at"] else ""
+
+
+def _answers(numbers: Numbers) -> str:
+    n = numbers["n_calls"] - numbers["n_failed"]
+    workers = counted(len(numbers["workers"]), "worker")
+    return f"{counted(n, 'answer')} of {workers} to {counted(numbers['n_cases'], 'case')}"

@@ -1,0 +1,72 @@
+"""The sentences of a determinism probe: what a node was found to give, under which conditions (docs/probes.md)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from evalboard.wording.numbers import counted, percent
+
+Numbers = Mapping[str, Any]
+
+# How the other requests of a condition are said, after how many share a step.
+CONDITIONS = {
+    "none": "",
+    "short": ", beside short prompts",
+    "long": ", beside long prompts",
+    "queued": ", with more requests waiting",
+}
+
+
+def describe_certified(numbers: Numbers) -> str:
+    """Say what is certified, and what that rules out."""
+    rows = [row for row in numbers["workers"] if row["is_certified"]]
+    same = f"every prompt gave the same bits under all {counted(numbers['n_conditions'], 'condition')}"
+    share, rounds = percent(numbers["certificate"], 1), counted(numbers["n_rounds"], "round")
+    limit = f"{rounds} rule out that more than {share} of rounds come out otherwise, 95 % sure"
+    where = f"{_seats(numbers)} on {counted(len(rows), 'worker')}"
+    return f"Certified at {where}: {same}. {limit}.{_covers(numbers)}{_left(numbers)}"
+
+
+def describe_not_certified(numbers: Numbers) -> str:
+    """Say how much moved, and under which condition first."""
+    name, start = ("texts", "Answers move") if any(_moved(numbers, "texts")) else ("bits", "Bits move, and no answer")
+    moved = [row for row in numbers["workers"] if row[f"n_{name}_moved"]]
+    [first, *_] = [row for row in moved[0]["conditions"] if row[f"n_{name}_moved"]]
+    n, n_copies = sum(_moved(numbers, name)), sum(c["n_copies"] for row in moved for c in row["conditions"])
+    what = "another text" if name == "texts" else "other bits"
+    copies = (
+        f"{n:,} of {n_copies:,} answers of {counted(len(moved), 'worker')} had {what} than the first of their prompt"
+    )
+    return f"{start}: {copies}, first {describe_condition(first)}.{_covers(numbers)}{_left(numbers)}"
+
+
+def describe_condition(row: Mapping[str, Any]) -> str:
+    """Say how a condition of a determinism probe decodes: "with 8 in a step, beside long prompts"."""
+    seats = "alone in its step" if row["seats"] == 1 else f"with {row['seats']} in a step"
+    return f"{seats}{CONDITIONS[row['load']]}"
+
+
+def _moved(numbers: Numbers, name: str) -> list[int]:
+    return [row[f"n_{name}_moved"] for row in numbers["workers"]]
+
+
+def _seats(numbers: Numbers) -> str:
+    reached, seats = numbers["seats_reached"], numbers["seats"]
+    if reached == 1:
+        return "1 seat"
+    return f"1 to {reached} seats{'' if reached >= seats else f' of {seats}, for no step was larger'}"
+
+
+def _covers(numbers: Numbers) -> str:
+    """Say which weights and devices it was measured with; of others it says nothing."""
+    covers = numbers.get("covers")
+    if covers is None:
+        return ""
+    weights = f"quantised by {covers['quantization']}" if covers["quantization"] else "not quantised"
+    n = covers["n_devices"]
+    devices = "on one device" if n == 1 else f"over {n} devices" if n else "on devices that nobody counted"
+    return f" It speaks of {covers['model']} in {covers['dtype']}, {weights}, {devices}, and of nothing else."
+
+
+def _left(numbers: Numbers) -> str:
+    n = len(numbers.get("left_out", ()))
+    return f" {counted(n, 'worker')} {'was' if n == 1 else 'were'} gone before the end." if n else ""

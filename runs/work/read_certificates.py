@@ -1,0 +1,87 @@
+"""Certificates of nodes: what the newest determinism probes found, and whether it still speaks of the node.
+
+A certificate is of one host, model, fingerprint and batch class. A driver, an engine or weights that are others make
+another bucket, of which it says nothing.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+from evalboard.contract.stack import Certificate
+from evalboard.core.probe_kinds import ProbeKind
+from evalboard.core.profile import digest_node
+from runs.models import Bucket, EngineProcess, Probe, Run, Worker
+
+REQUIRES = "invariant"  # the batch class that promises what only a certificate shows
+MAX_PROBES = 500  # the newest, of all endpoints
+
+
+def certificates_of(workers: Iterable[Worker]) -> dict[int, tuple[Certificate, ...]]:
+    """Return by worker what was found of its node, of each endpoint and profile the newest, newest first."""
+    workers = tuple(workers)
+    rows = list(_rows({worker.host for worker in workers}))
+    models = _newest_models(rows)
+    buckets = Bucket.objects.select_related("model").in_bulk({row["bucket"] for _, row in rows})
+    by_worker: dict[int, tuple[Certificate, ...]] = {}
+    for worker in workers:
+        node = digest_node(worker.hardware, worker.versions)
+        newest: dict[tuple[int, int], Certificate] = {}
+        for probe, row in rows:
+            place = probe.endpoint_id, probe.profile_id
+            if row["host"] != worker.host or place in newest or row["bucket"] not in buckets:
+                continue
+            model = buckets[row["bucket"]].model
+            is_node = row["node_digest"] == node
+            is_same = is_node and models.get(probe.endpoint_id, model.pk) == model.pk
+            newest[place] = _certificate(probe, row, model.name, is_same=is_same, is_node=is_node)
+        by_worker[worker.pk] = tuple(newest.values())
+    return by_worker
+
+
+def find_uncertified(processes: Iterable[EngineProcess]) -> tuple[str, ...]:
+    """Return the hosts of those processes of batch class `invariant` that no valid certificate speaks of, by name.
+
+    One that was revoked by a newer probe is none. Asks the database only where there is such a process.
+    """
+    served = {(each.worker.host, each.bucket_id) for each in processes if each.bucket.batch_class == REQUIRES}
+    if not served:
+        return ()
+    newest: dict[tuple[str, int], bool] = {}
+    for _, row in _rows({host for host, _ in served}):
+        newest.setdefault((row["host"], row["bucket"]), row["is_certified"])
+    return tuple(sorted({host for host, bucket in served if not newest.get((host, bucket))}))
+
+
+def _rows(hosts: Collection[str]) -> Iterator[tuple[Probe, dict[str, Any]]]:
+    """Yield each worker on these hosts that a determinism probe came to an end on, of the newest probe first."""
+    ended = Probe.objects.filter(kind=ProbeKind.DETERMINISM, status=Probe.Status.FINISHED)
+    for probe in ended.select_related("endpoint", "profile").defer("answers").order_by("-pk")[:MAX_PROBES]:
+        for row in (probe.finding or {})["numbers"].get("workers", ()):
+            if row["host"] in hosts and (row["is_certified"] or row["n_bits_moved"]):
+                yield probe, row
+
+
+def _newest_models(rows: Iterable[tuple[Probe, Any]]) -> dict[int, int]:
+    """Return by endpoint the model that its newest run was bound to."""
+    endpoints = {probe.endpoint_id for probe, _ in rows}
+    runs = Run.objects.filter(endpoint__in=endpoints, bucket__isnull=False).order_by("endpoint", "-pk")
+    return dict(runs.distinct("endpoint").values_list("endpoint", "bucket__model"))
+
+
+def _certificate(probe: Probe, row: Any, model: str, *, is_same: bool, is_node: bool) -> Certificate:
+    """is_same: hardware, versions and model are still those that it speaks of; is_node: the first two are."""
+    numbers = (probe.finding or {})["numbers"]
+    state = "failed" if not row["is_certified"] else "valid" if is_same else "expired"
+    why = None if state != "expired" else "model" if is_node else "node"
+    return Certificate(
+        probe=str(probe.pk),
+        endpoint=probe.endpoint.slug,
+        profile=probe.profile.slug,
+        model=model,
+        fingerprint=row["fingerprint"],
+        state=state,
+        expired_by=why,
+        seats=row["seats_reached"],
+        ruled_out=numbers["certificate"] if state != "failed" else None,
+        at=probe.finished_at or probe.created_at,
+    )
