@@ -1,7 +1,7 @@
 """Two answers around the place where they part, cut to a line each: for lists of cases that changed."""
 
 from evalboard.contract.base import Contract, Count
-from evalboard.contract.comparison import CaseOutcome, ComparedCase
+from evalboard.contract.comparison import CaseOutcome
 
 
 class AnswerExcerpt(Contract):
@@ -21,17 +21,6 @@ class PairExcerpt(Contract):
     baseline: AnswerExcerpt
     candidate: AnswerExcerpt
     reason: str
-
-
-class TellingPair(Contract):
-    """The pair that stands for a case: of those with the gravest consequence one that parts as most of them do.
-
-    n_alike: pairs of the case that part at the same tokens, of n_pairs that differ.
-    """
-
-    pair: ComparedCase
-    n_alike: Count
-    n_pairs: Count
 
 
 class ShownCase(Contract):

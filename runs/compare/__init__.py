@@ -3,7 +3,7 @@
 from runs.compare import comparisons, inputs
 from runs.compare.comparisons import compare, work_on_comparison
 from runs.compare.inputs import Inputs, Side, SideKey
-from runs.compare.outcomes import case_outcomes, leading_outcomes
+from runs.compare.outcomes import case_outcomes
 from runs.compare.read import case_ids, comparison_report, drawn
 from runs.compare.read_divergences import (
     CaseLink,
@@ -15,21 +15,24 @@ from runs.compare.read_divergences import (
     neighbours,
     outcome_rows,
 )
-from runs.compare.read_excerpts import pair_excerpts, telling_pairs
-from runs.compare.read_outcomes import OutcomeRow, outcome_clusters, outcome_neighbours, outcome_page
+from runs.compare.read_excerpts import pair_excerpts
+from runs.compare.read_outcomes import OutcomeList, OutcomeRow, outcome_clusters, outcome_neighbours, outcome_page
 from runs.compare.read_pair import trace_pair
 from runs.compare.read_worst import worst_cases
+from runs.compare.telling import choose_pairs
 
 __all__ = [
     "CaseLink",
     "DivergenceFilter",
     "Inputs",
     "Neighbours",
+    "OutcomeList",
     "OutcomeRow",
     "Side",
     "SideKey",
     "case_ids",
     "case_outcomes",
+    "choose_pairs",
     "compare",
     "comparison_report",
     "comparisons",
@@ -37,7 +40,6 @@ __all__ = [
     "divergence_rows",
     "drawn",
     "inputs",
-    "leading_outcomes",
     "n_divergences",
     "neighbours",
     "outcome_clusters",
@@ -45,7 +47,6 @@ __all__ = [
     "outcome_page",
     "outcome_rows",
     "pair_excerpts",
-    "telling_pairs",
     "trace_pair",
     "work_on_comparison",
     "worst_cases",

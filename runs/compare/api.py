@@ -103,13 +103,7 @@ def outcome_list(request: Request) -> Response:
     if not outcome:
         raise InvalidInput("The query is not valid.", fields={"outcome": "Must be given."})
     report = compared(sent)
-    outcomes = case_outcomes(
-        outcome=outcome,
-        baseline=report.run_ids[0],
-        candidate=report.run_ids[1],
-        repeats=report.repeats,
-        look=query.number(sent, "look"),
-    )
+    outcomes = case_outcomes(report.id, outcome=outcome, look=query.number(sent, "look"))
     return pages.answer_with(request, outcomes.cases, make_rows=partial(outcome_rows, report.id))
 
 

@@ -1,22 +1,22 @@
 """Which cases broke, were fixed or are unstable between two runs: the ones that a verdict counts, by the same rule."""
 
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from django.db import transaction
+from django.db.models import Expression, Func, JSONField, Value
 from django.db.models.fields.json import KeyTransform
+from numpy.typing import NDArray
 
+from evalboard.core.errors import NotFound
 from evalboard.core.profile import Draws
 from evalboard.core.stats import CASE_OUTCOMES, OutcomeIndexes, SideDraws, find_case_outcomes
 from evalboard.core.verdict import read_side_draws
 from runs.compare import inputs as comparison_inputs
-from runs.compare.inputs import Inputs, Side
+from runs.compare.inputs import Inputs, Side, SideKey
 from runs.models import Comparison
 from runs.pairs import pair_facts
-
-UNKNOWN_CHANCE = (None, False)
-LEADING = 200  # cases of each outcome that are kept with their scores, so that a page reads no column for them
 
 CaseScores = tuple[float | None, ...]  # by repeat, None where there is no draw
 
@@ -37,55 +37,71 @@ class JudgedCase:
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcomes:
-    """Cases with one outcome, those that moved furthest first. counts: the fields of contract.OutcomeCounts."""
+    """Cases with one outcome, those that moved furthest first: a part of all n. counts: the fields of
+    contract.OutcomeCounts.
+    """
 
     cases: tuple[JudgedCase, ...]
+    n: int
     counts: dict[str, Any]
 
 
 def case_outcomes(
-    *, outcome: str, baseline: int, candidate: int, repeats: tuple[int, int] | None = None, look: int | None = None
+    comparison_id: int, outcome: str, look: int | None = None, first: int = 0, up_to: int | None = None
 ) -> CaseOutcomes:
-    """Judge the cases of two runs as `compare` takes them; `look`: by the first so many repeats of each side.
+    """Return the cases of a comparison with an outcome; `look`: judged by the first so many repeats of each side.
 
-    outcome: one of CASE_OUTCOMES. There are none where several buckets served a side. Raises what `compare` raises.
+    outcome: one of CASE_OUTCOMES. first, up_to: the places that are read, up to the end where it is None. There are no
+    cases where several buckets served a side. What is not kept yet is judged now. Raises NotFound.
     """
-    ours, theirs, input_digest = comparison_inputs.find(baseline=baseline, candidate=candidate, repeats=repeats)
-    inputs = comparison_inputs.load(ours, theirs)
-    sides = _entering(inputs, None)
-    if look is not None and look < max(side.scores.shape[1] for side in sides):
-        sides = _entering(inputs, look)
-    else:
-        look = None  # no more are there, and looks that nobody can take are not kept
-    judged = _find_judged(input_digest, look)
-    if judged is None:
-        judged = _judge(inputs, sides)
-        _keep(input_digest, look, judged)
-    cases = tuple(_judged_case(judged, place, inputs, sides) for place in judged.get(outcome, ()))
-    return CaseOutcomes(cases, judged.get("counts", {}))
+    stored = _read_kept(comparison_id, outcome, look, slice(first, up_to))
+    if stored is None:
+        ours, theirs, is_current = _find_sides(comparison_id)
+        if look is not None and look >= max(len(key.repeat_ids) - len(key.unscored_ids) for key in (ours, theirs)):
+            return case_outcomes(comparison_id, outcome, None, first, up_to)  # no more are there
+        inputs = comparison_inputs.load(ours, theirs)
+        judged = _judge(inputs, _entering(inputs, look))
+        if is_current:
+            keep(comparison_id, look, judged)
+        stored = judged["counts"], judged["cases"][outcome][first:up_to]
+    counts, rows = stored
+    cases = tuple(JudgedCase(index, tuple(ours), tuple(theirs), *chance) for index, ours, theirs, *chance in rows)
+    return CaseOutcomes(cases, counts[outcome] if counts else 0, counts or {})
 
 
-def leading_outcomes(comparison_id: int, *, outcome: str, look: int | None = None) -> tuple[JudgedCase, ...]:
-    """Return the first LEADING cases that `case_outcomes` has of all repeats, or of a look at fewer than there are.
-
-    What is not kept yet is judged now. Raises Comparison.DoesNotExist.
-    """
-    path = KeyTransform(outcome, KeyTransform("leading", KeyTransform(_name(look), "outcomes")))
-    rows = Comparison.objects.values_list(path, flat=True).get(pk=comparison_id)
-    if rows is None:
-        row = Comparison.objects.defer("summary", "outcomes").get(pk=comparison_id)
-        repeats = None if row.baseline_repeat is None else (row.baseline_repeat, row.candidate_repeat or 0)
-        judged = case_outcomes(
-            outcome=outcome, baseline=row.baseline_id, candidate=row.candidate_id, repeats=repeats, look=look
-        )
-        return judged.cases[:LEADING]
-    return tuple(JudgedCase(index, tuple(ours), tuple(theirs), *chance) for index, ours, theirs, *chance in rows)
+def _read_kept(comparison_id: int, outcome: str, look: int | None, part: slice) -> tuple[Any, Any] | None:
+    known = kept_at(look)
+    counts, cases = KeyTransform("counts", known), KeyTransform(outcome, KeyTransform("cases", known))
+    wanted = Comparison.objects.filter(pk=comparison_id)
+    stored = wanted.values_list(counts, JsonPart(cases, part.start, part.stop)).first()
+    return None if stored is None or stored[1] is None else (stored[0], stored[1])
 
 
-def _judged_case(judged: dict[str, Any], place: int, inputs: Inputs, sides: tuple[SideDraws, SideDraws]) -> JudgedCase:
-    chance, is_beyond = judged["chances"].get(str(place), UNKNOWN_CHANCE)
-    scores, scores_too = (_listed(side.scores[place]) for side in sides)
-    return JudgedCase(int(inputs.baseline.case_indexes[place]), scores, scores_too, chance, is_beyond)
+def _find_sides(comparison_id: int) -> tuple[SideKey, SideKey, bool]:
+    """Return both sides as they are now, and whether the comparison is of them. Raises NotFound."""
+    row = Comparison.objects.defer("summary", "outcomes").filter(pk=comparison_id).first()
+    if row is None:
+        raise NotFound(f"There is no comparison {comparison_id} any more; compare the two runs again.")
+    repeats = None if row.baseline_repeat is None else (row.baseline_repeat, row.candidate_repeat or 0)
+    ours, theirs, input_digest = comparison_inputs.find(
+        baseline=row.baseline_id, candidate=row.candidate_id, repeats=repeats
+    )
+    return ours, theirs, input_digest == row.input_digest
+
+
+class JsonPart(Func):
+    """Some places of a JSON list; NULL where there is no list. first, up_to: as a slice has them, first at least 0."""
+
+    function = "jsonb_path_query_array"
+    output_field = JSONField()
+
+    def __init__(self, rows: Expression, first: int, up_to: int | None) -> None:
+        super().__init__(rows, Value(f"$[{first} to {'last' if up_to is None else up_to - 1}]"))
+
+
+def kept_at(look: int | None) -> KeyTransform:
+    """Return where `Comparison.outcomes` keeps what was judged at a look."""
+    return KeyTransform(_name(look), "outcomes")
 
 
 def keep_outcomes(row: Comparison, inputs: Inputs) -> dict[str, Any] | None:
@@ -100,40 +116,38 @@ def keep_outcomes(row: Comparison, inputs: Inputs) -> dict[str, Any] | None:
 
 
 def _judge(inputs: Inputs, sides: tuple[SideDraws, SideDraws]) -> dict[str, Any]:
-    """Return what `Comparison.outcomes` keeps of a look; nothing where several buckets served a side.
+    """Return what `Comparison.outcomes` keeps of a look: {"counts", "cases": {outcome: its cases, in their order}}.
 
-    {"counts", "chances": {place: [chance, is_beyond_chance]} of what is known}, by outcome the places of its cases
-    in the inputs, in their order, and in "leading" the first of them as JudgedCase has them. Dealing the chances of
-    20,000 graded cases takes a tenth of a second, so that no page does it anew.
+    A case is a list, of the fields of JudgedCase. Counts are None where several buckets served a side. A page reads of
+    it what it shows, and no column: those grow with cases and repeats.
     """
     if inputs.matched.is_mixed:
-        return {}
+        return {"counts": None, "cases": dict.fromkeys(CASE_OUTCOMES, ())}
     has_both = np.flatnonzero(~(np.isnan(sides[0].scores).all(axis=1) | np.isnan(sides[1].scores).all(axis=1)))
     judged = find_case_outcomes(sides[0].scores[has_both], sides[1].scores[has_both])
-    places = {outcome: has_both[getattr(judged, outcome)].tolist() for outcome in CASE_OUTCOMES}
-    chances = {
-        str(has_both[case]): [float(judged.chances[case]), bool(judged.is_beyond_chance[case])]
-        for case in np.flatnonzero(~np.isnan(judged.chances)).tolist()
-    }
-    stored = {**places, "chances": chances, "counts": _counts(judged)}
-    leading = {
-        outcome: [astuple(_judged_case(stored, place, inputs, sides)) for place in places[outcome][:LEADING]]
-        for outcome in CASE_OUTCOMES
-    }
-    return {**stored, "leading": leading}
+    cases = {}
+    for outcome in CASE_OUTCOMES:
+        chosen = getattr(judged, outcome)
+        places = has_both[chosen]
+        columns = (
+            inputs.baseline.case_indexes[places].tolist(),
+            *(_listed(side.scores[places]) for side in sides),
+            _listed(judged.chances[chosen]),
+            judged.is_beyond_chance[chosen].tolist(),
+        )
+        cases[outcome] = [list(case) for case in zip(*columns, strict=True)]
+    return {"counts": _counts(judged), "cases": cases}
 
 
-def _find_judged(input_digest: str, look: int | None) -> dict[str, Any] | None:
-    row = Comparison.objects.filter(input_digest=input_digest)
-    return row.values_list(KeyTransform(_name(look), "outcomes"), flat=True).first()
-
-
-def _keep(input_digest: str, look: int | None, judged: dict[str, Any]) -> None:
-    """Keep it, unless a worker is at the comparison: then the next page does."""
+def keep(comparison_id: int, look: int | None, known: dict[str, Any]) -> None:
+    """Keep what is known of a look, beside what `telling` found; not while a worker is at the comparison: then the
+    next page does.
+    """
     with transaction.atomic():
-        free = Comparison.objects.select_for_update(skip_locked=True).filter(input_digest=input_digest)
+        free = Comparison.objects.select_for_update(skip_locked=True).filter(pk=comparison_id)
         for row in free.only("outcomes"):
-            row.outcomes[_name(look)] = judged
+            before = row.outcomes.get(_name(look), {})
+            row.outcomes[_name(look)] = known if "cases" in known else {**before, **known}
             row.save(update_fields=["outcomes"])
 
 
@@ -161,5 +175,8 @@ def _entering(inputs: Inputs, look: int | None) -> tuple[SideDraws, SideDraws]:
     return read_draws(inputs.baseline)[0].first(look), read_draws(inputs.candidate)[0].first(look)
 
 
-def _listed(scores: np.ndarray[tuple[int], np.dtype[np.float64]]) -> CaseScores:
-    return tuple(None if np.isnan(score) else float(score) for score in scores)
+def _listed(values: NDArray[np.float64]) -> list[Any]:
+    """Return an array as lists, None for NaN."""
+    listed = values.astype(object)
+    listed[np.isnan(values)] = None
+    return list(listed.tolist())

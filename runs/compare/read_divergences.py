@@ -168,12 +168,6 @@ def outcome_rows(
     return tuple(rows)
 
 
-def rows_by_id(comparison_id: int, ids: Sequence[int]) -> dict[int, ComparedCase]:
-    """Read pairs by the keys of their rows. Raises NotFound."""
-    rows = list(Divergence.objects.filter(pk__in=list(ids)))
-    return dict(zip((row.pk for row in rows), _rows(_load(comparison_id), rows), strict=True))
-
-
 def _points(scores: CaseScores) -> CaseScores:
     return tuple(map(to_points, scores))
 

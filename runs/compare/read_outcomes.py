@@ -4,44 +4,60 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from django.db.models import F
+from django.db.models.fields.json import KeyTransform
 from numpy.typing import NDArray
 
-from evalboard.contract.comparison import CaseOutcome
-from evalboard.contract.excerpt import PairExcerpt, TellingPair
+from evalboard.contract.excerpt import ShownCase
 from evalboard.core.trace import unpack_scores
-from runs.compare.outcomes import CaseScores, JudgedCase
+from runs.compare.outcomes import CaseOutcomes, CaseScores, JudgedCase, case_outcomes
+from runs.compare.read import drawn
 from runs.compare.read_divergences import CaseLink, Neighbours, outcome_rows
-from runs.compare.read_excerpts import pair_excerpts, telling_pairs
-from runs.models import Case, Comparison, RepeatScore
+from runs.compare.read_excerpts import pair_excerpts
+from runs.compare.telling import MAX_TOLD, ChosenPair, Told, choose_pairs, tell_cases
+from runs.models import Case, Comparison, RepeatScore, Run
 from runs.run import search_case_indexes
 
-MAX_READ = 2_000  # cases; of longer lists only a page is read, so that no cause or cluster is counted
-CLUSTERS_SHOWN = 5
-MIN_CLUSTER = 2  # cases
+MAX_PAGE = 10**6  # PostgreSQL counts the places of a list in 32 bits
 
 Scores = list[NDArray[np.float64]]  # by repeat, each of all cases
+Chosen = Mapping[int, ChosenPair]  # by case index; a case whose pairs are all the same is not there
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeList:
+    """Which cases are listed: those of a comparison of two runs with an outcome, as `case_outcomes` has them, narrowed.
+
+    at_look: by the first so many repeats of each side. look: what the numbers of the pair that stands for a case look
+    like, or its cause where they say nothing. query: part of a case's id, prompt or tags, or of an answer of either
+    run. "" is any.
+    """
+
+    comparison_id: int
+    runs: tuple[int, int]
+    outcome: str
+    at_look: int | None = None
+    look: str = ""
+    query: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeRow:
-    """One case. telling: the pair that stands for it, None where all its pairs are the same. excerpt: of that pair.
-
-    targeted: in points, of either side's repeats of chosen cases alone, of which no score is made; empty without any.
+    """One case. targeted: in points, of either side's repeats of chosen cases alone, of which no score is made; empty
+    without any.
     """
 
-    case: CaseOutcome
-    telling: TellingPair | None
-    excerpt: PairExcerpt | None
+    shown: ShownCase
     targeted: tuple[CaseScores, CaseScores]
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeCluster:
-    """Cases whose telling pairs part at the same two tokens. reason: the scorer's where it says one thing of all that
-    were read, else "".
+    """Cases whose pairs look alike and part at the same two tokens. reason: the scorer's where it says one thing of all
+    that were read, else "".
     """
 
     token_baseline: str
@@ -53,123 +69,142 @@ class OutcomeCluster:
 
 @dataclass(frozen=True, slots=True)
 class OutcomePage:
-    """rows: one page of `n` cases. causes: how many of the cases under the search each look has, the most first."""
+    """rows: one page of `n` cases. looks: how many of the cases under the search have each, the most first. counts: of
+    each outcome, as `CaseOutcomes` has them.
+    """
 
     rows: tuple[OutcomeRow, ...]
     n: int
     page: int
     n_pages: int
-    causes: dict[str, int]
+    looks: dict[str, int]
+    counts: dict[str, Any]
 
 
-def outcome_page(
-    comparison_id: int, judged: Sequence[JudgedCase], *, look: str = "", query: str = "", page: int = 1, limit: int
-) -> OutcomePage:
-    """Read a page of cases in their order. Raises NotFound.
-
-    look: what the numbers of the telling pair look like, or its cause where they say nothing. query: part of a case's
-    id, prompt or tags, or of an answer of either run.
-    """
-    searched = _search(comparison_id, judged, query) if query else list(judged)
-    telling = telling_pairs(comparison_id, [each.case_index for each in searched]) if len(searched) <= MAX_READ else {}
-    looks = Counter(look_of(pair) for pair in telling.values())
-    wanted = _choose(searched, telling, look)
-    n_pages = max(-(-len(wanted) // limit), 1)
-    page = min(max(page, 1), n_pages)
-    shown = wanted[(page - 1) * limit : page * limit]
-    if len(searched) > MAX_READ:
-        telling = telling_pairs(comparison_id, [each.case_index for each in shown])
-    pairs = [telling[each.case_index].pair for each in shown if each.case_index in telling]
-    cut = dict(zip((pair.case_index for pair in pairs), pair_excerpts(comparison_id, pairs), strict=True))
-    cases = outcome_rows(comparison_id, shown)
-    targeted = _read_targeted(comparison_id)
+def outcome_page(wanted: OutcomeList, *, page: int = 1, limit: int) -> OutcomePage:
+    """Read a page of cases in their order. Raises NotFound."""
+    page = min(max(page, 1), MAX_PAGE)
+    first = (page - 1) * limit
+    is_whole = not wanted.look and not wanted.query
+    judged, telling = _read(wanted, first, first + limit) if is_whole else _read(wanted)
+    cases, chosen, n, looks = judged.cases, _by_case(judged.cases, telling.pairs), judged.n, telling.looks
+    if not is_whole:
+        matches, chosen, looks = _narrow(wanted, cases, chosen, looks)
+        cases, n = matches[first : first + limit], len(matches)
+    n_pages = max(-(-n // limit), 1)
+    if page > n_pages:
+        return outcome_page(wanted, page=n_pages, limit=limit)
+    if judged.n > MAX_TOLD:
+        chosen = choose_pairs(wanted.comparison_id, [each.case_index for each in cases])
+    targeted = _read_targeted(wanted.runs)
     rows = tuple(
-        OutcomeRow(
-            case,
-            telling.get(each.case_index),
-            cut.get(each.case_index),
-            (_pick_case(targeted[0], each.case_index), _pick_case(targeted[1], each.case_index)),
-        )
-        for each, case in zip(shown, cases, strict=True)
+        OutcomeRow(row, (_pick_case(targeted[0], each.case_index), _pick_case(targeted[1], each.case_index)))
+        for each, row in zip(cases, shown_cases(wanted.comparison_id, wanted.runs, cases, chosen), strict=True)
     )
-    return OutcomePage(rows, len(wanted), page, n_pages, dict(looks.most_common()))
+    return OutcomePage(rows, n, page, n_pages, looks, judged.counts)
 
 
-def outcome_neighbours(
-    comparison_id: int, judged: Sequence[JudgedCase], *, case_id: str, look: str = "", query: str = ""
-) -> Neighbours:
+def shown_cases(
+    comparison_id: int, runs: tuple[int, int], cases: Sequence[JudgedCase], chosen: Chosen
+) -> tuple[ShownCase, ...]:
+    """Read cases of the comparison of two runs with both answers where they part. Raises NotFound."""
+    pairs = {each.case_index: pair for each in cases if (pair := chosen.get(each.case_index))}
+    rows = outcome_rows(comparison_id, cases, chosen={case: pair.row for case, pair in pairs.items()})
+    parted = [row.pair for row in rows if row.pair]
+    excerpts = iter(pair_excerpts(runs, parted, [pairs[pair.case_index].reason for pair in parted]))
+    return tuple(
+        ShownCase(
+            outcome=row,
+            n_alike=pairs[each.case_index].n_alike if row.pair else 0,
+            n_pairs=pairs[each.case_index].n_pairs if row.pair else 0,
+            excerpt=next(excerpts) if row.pair else None,
+        )
+        for each, row in zip(cases, rows, strict=True)
+    )
+
+
+def outcome_neighbours(wanted: OutcomeList, *, case_id: str) -> Neighbours:
     """Find the cases before and after one in the order of `outcome_page`; of one that is not there, the first is next.
 
     Raises NotFound.
     """
-    searched = _search(comparison_id, judged, query) if query else list(judged)
-    telling = telling_pairs(comparison_id, [each.case_index for each in searched]) if look else {}
-    indexes = [each.case_index for each in _choose(searched, telling, look)]
-    row = Comparison.objects.select_related("baseline").get(pk=comparison_id)
-    cases = Case.objects.filter(suite_version=row.baseline.suite_version_id)
-    own = cases.filter(case_id=case_id).values_list("index", flat=True).first()
-    at = indexes.index(own) if own in indexes else -1
-    before, after = (indexes[at - 1] if at > 0 else None), (indexes[at + 1] if at + 1 < len(indexes) else None)
-    beside = telling_pairs(comparison_id, [index for index in (before, after) if index is not None])
-    return Neighbours(*(_link(beside.get(-1 if index is None else index)) for index in (before, after)))
+    judged, telling = _read(wanted)
+    cases, _, _ = _narrow(wanted, judged.cases, _by_case(judged.cases, telling.pairs), telling.looks)
+    own = Case.objects.filter(suite_version__runs=wanted.runs[0], case_id=case_id).values_list("index", flat=True)
+    indexes = [each.case_index for each in cases]
+    at_own = next((indexes.index(index) for index in own if index in indexes), -1)
+    beside = (cases[at_own - 1] if at_own > 0 else None), (cases[at_own + 1] if at_own + 1 < len(cases) else None)
+    links = _links(wanted.comparison_id, [each for each in beside if each is not None])
+    return Neighbours(*(links.get(each.case_index) if each else None for each in beside))
 
 
-def _link(telling: TellingPair | None) -> CaseLink | None:
-    return None if telling is None else CaseLink(telling.pair.case, *telling.pair.repeats, telling.pair.at)
+def _links(comparison_id: int, cases: Sequence[JudgedCase]) -> dict[int, CaseLink]:
+    chosen = {case: pair.row for case, pair in choose_pairs(comparison_id, [each.case_index for each in cases]).items()}
+    pairs = [row.pair for row in outcome_rows(comparison_id, cases, chosen=chosen) if row.pair]
+    return {pair.case_index: CaseLink(pair.case, *pair.repeats, pair.at) for pair in pairs}
 
 
-def outcome_clusters(comparison_id: int, judged: Sequence[JudgedCase]) -> tuple[tuple[OutcomeCluster, ...], int]:
-    """Group cases by the two tokens at which their telling pairs part: the largest groups, and how many there are."""
-    if len(judged) > MAX_READ:
-        return (), 0
-    telling = telling_pairs(comparison_id, [each.case_index for each in judged])
-    groups: dict[tuple[str, str, str], list[TellingPair]] = {}
-    for pair in telling.values():
-        if pair.pair.flip_position is not None:
-            tokens = pair.pair.token_baseline, pair.pair.token_candidate
-            groups.setdefault((*tokens, look_of(pair)), []).append(pair)
-    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
-    largest = [(key, pairs) for key, pairs in ordered if len(pairs) >= MIN_CLUSTER][:CLUSTERS_SHOWN]
-    samples = [pairs[: 2 * MIN_CLUSTER] for _, pairs in largest]
-    cut = iter(pair_excerpts(comparison_id, [pair.pair for pairs in samples for pair in pairs]))
-    clusters = []
-    for ((ours, theirs, look), pairs), sample in zip(largest, samples, strict=True):
-        reasons = {excerpt.reason for excerpt in (next(cut) for _ in sample) if excerpt is not None}
-        reason = reasons.pop() if len(reasons) == 1 else ""
-        clusters.append(OutcomeCluster(ours, theirs, look, len(pairs), reason))
-    return tuple(clusters), len(groups)
+def outcome_clusters(comparison_id: int, *, outcome: str) -> tuple[tuple[OutcomeCluster, ...], int]:
+    """Return the largest groups of cases that part at the same two tokens, and how many groups there are.
+
+    Raises NotFound.
+    """
+    telling = tell_cases(comparison_id, outcome=outcome, up_to=0)
+    sides = KeyTransform("sides", "summary")
+    vocabularies = (KeyTransform("vocabulary", KeyTransform(side, sides)) for side in ("baseline", "candidate"))
+    ours, theirs = Comparison.objects.values_list(*vocabularies).get(pk=comparison_id)
+    clusters = tuple(
+        OutcomeCluster(drawn(token, ours), drawn(token_too, theirs), look, n_cases, reason)
+        for token, token_too, look, n_cases, reason in telling.clusters
+    )
+    return clusters, telling.n_clusters
 
 
-def look_of(telling: TellingPair) -> str:
-    """Return what the numbers of a pair look like, its cause where another stack or model hides it not."""
-    return telling.pair.numeric or telling.pair.cause
+def _read(wanted: OutcomeList, first: int = 0, up_to: int | None = None) -> tuple[CaseOutcomes, Told]:
+    """Return these places of the list as it is before it is narrowed."""
+    what = wanted.comparison_id, wanted.outcome, wanted.at_look
+    return case_outcomes(*what, first, up_to), tell_cases(*what, first, up_to)
 
 
-def _choose(judged: Sequence[JudgedCase], telling: Mapping[int, TellingPair], look: str) -> Sequence[JudgedCase]:
-    if not look:
-        return judged
-    return [each for each in judged if each.case_index in telling and look_of(telling[each.case_index]) == look]
+def _by_case(cases: Sequence[JudgedCase], pairs: Sequence[ChosenPair | None]) -> Chosen:
+    """Return the pairs by case; there are fewer of a long list."""
+    return {case.case_index: pair for case, pair in zip(cases, pairs, strict=False) if pair is not None}
 
 
-def _read_targeted(comparison_id: int) -> tuple[Scores, Scores]:
+def _narrow(
+    wanted: OutcomeList, cases: tuple[JudgedCase, ...], chosen: Chosen, looks: dict[str, int]
+) -> tuple[tuple[JudgedCase, ...], Chosen, dict[str, int]]:
+    """Return what the search and the look leave of all cases, their pairs, and the looks under the search."""
+    if wanted.query:
+        is_long, cases = len(cases) > MAX_TOLD, _search(wanted, cases)
+        if is_long and len(cases) <= MAX_TOLD:
+            chosen = choose_pairs(wanted.comparison_id, [each.case_index for each in cases])
+        looks_found = (chosen[each.case_index].look for each in cases if each.case_index in chosen)
+        looks = dict(Counter(looks_found).most_common()) if len(cases) <= MAX_TOLD else {}
+    if wanted.look:
+        cases = tuple(each for each in cases if (pair := chosen.get(each.case_index)) and pair.look == wanted.look)
+    return cases, chosen, looks
+
+
+def _search(wanted: OutcomeList, cases: Sequence[JudgedCase]) -> tuple[JudgedCase, ...]:
+    runs = Run.objects.select_related("suite_version").in_bulk(wanted.runs)
+    baseline, candidate = (runs[run] for run in wanted.runs)
+    matches = search_case_indexes(baseline, wanted.query)
+    if candidate.suite_version_id == baseline.suite_version_id:
+        matches |= search_case_indexes(candidate, wanted.query)
+    return tuple(each for each in cases if each.case_index in matches)
+
+
+def _read_targeted(runs: tuple[int, int]) -> tuple[Scores, Scores]:
     """Return either side's float64[k, n_cases] of repeats of chosen cases alone, NaN where not decoded."""
-    sides = Comparison.objects.values_list("baseline_id", "candidate_id").get(pk=comparison_id)
     rows = RepeatScore.objects.filter(
-        repeat__run__in=sides, repeat__cases__isnull=False, scorer=F("repeat__run__suite_version__scorer")
+        repeat__run__in=runs, repeat__cases__isnull=False, scorer=F("repeat__run__suite_version__scorer")
     )
     known = [(run, unpack_scores(bytes(packed))) for run, packed in rows.values_list("repeat__run", "scores")]
-    ours, theirs = ([scores for run, scores in known if run == side] for side in sides)
+    ours, theirs = ([scores for run, scores in known if run == side] for side in runs)
     return ours, theirs
 
 
 def _pick_case(scores: Scores, case_index: int) -> CaseScores:
     values = [float(each[case_index]) for each in scores]
     return tuple(100 * value for value in values if not math.isnan(value))
-
-
-def _search(comparison_id: int, judged: Sequence[JudgedCase], query: str) -> list[JudgedCase]:
-    row = Comparison.objects.select_related("baseline__suite_version", "candidate").get(pk=comparison_id)
-    matches = search_case_indexes(row.baseline, query)
-    if row.candidate.suite_version_id == row.baseline.suite_version_id:
-        matches |= search_case_indexes(row.candidate, query)
-    return [each for each in judged if each.case_index in matches]

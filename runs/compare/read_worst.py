@@ -5,11 +5,12 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from evalboard.contract.excerpt import ShownCase
-from runs.compare.outcomes import JudgedCase, leading_outcomes
-from runs.compare.read_divergences import outcome_rows
-from runs.compare.read_excerpts import ChosenPair, choose_pairs, excerpts_between
+from runs.compare.outcomes import JudgedCase, case_outcomes
+from runs.compare.read_outcomes import shown_cases
+from runs.compare.telling import ChosenPair, tell_cases
 
 N_WORST = 5
+LEADING = 200  # cases, the furthest moved first
 MAX_ALIKE = 2  # of one cluster, so that five cases tell different stories
 
 
@@ -27,26 +28,15 @@ def worst_cases(
     """Return the cases that are broken, or fixed, in most repeats, of equal ones those whose logits moved furthest.
 
     At most MAX_ALIKE part at the same two tokens for the same cause, as long as there are others; the first LEADING
-    cases are weighed. runs: those of the comparison. outcome, look: as `leading_outcomes` has them. Raises NotFound.
+    cases are weighed. runs: those of the comparison. outcome, look: as `case_outcomes` has them. Raises NotFound.
     """
-    leading = leading_outcomes(comparison_id, outcome=outcome, look=look)
-    chosen = choose_pairs(comparison_id, [case.case_index for case in leading])
-    ranked = [_Ranked(case, _move(case), chosen.get(case.case_index)) for case in leading]
+    leading = case_outcomes(comparison_id, outcome=outcome, look=look, up_to=LEADING).cases
+    telling = tell_cases(comparison_id, outcome=outcome, look=look, up_to=LEADING)
+    ranked = [_Ranked(case, _move(case), pair) for case, pair in zip(leading, telling.pairs, strict=True)]
     ranked.sort(key=lambda each: (-each.moved, -each.pair.movement if each.pair else 0.0))
     shown = list(_differing(ranked, n))
-    rows = outcome_rows(
-        comparison_id, [each.case for each in shown], chosen={e.case.case_index: e.pair.row for e in shown if e.pair}
-    )
-    excerpts = iter(excerpts_between(runs, [row.pair for row in rows if row.pair]))
-    return tuple(
-        ShownCase(
-            outcome=row,
-            n_alike=each.pair.n_alike if each.pair else 0,
-            n_pairs=each.pair.n_pairs if each.pair else 0,
-            excerpt=next(excerpts) if row.pair else None,
-        )
-        for each, row in zip(shown, rows, strict=True)
-    )
+    chosen = {each.case.case_index: each.pair for each in shown if each.pair}
+    return shown_cases(comparison_id, runs, [each.case for each in shown], chosen)
 
 
 def _move(case: JudgedCase) -> float:
@@ -64,7 +54,7 @@ def _differing(ranked: list[_Ranked], n: int) -> Iterator[_Ranked]:
     first: list[_Ranked] = []
     rest: list[_Ranked] = []
     for each in ranked:
-        story = each.pair and each.pair.story
+        story = each.pair and (each.pair.cause, each.pair.token_baseline, each.pair.token_candidate)
         n_alike[story] += 1
         (rest if story is not None and n_alike[story] > MAX_ALIKE else first).append(each)
     yield from sorted([*first, *rest][:n], key=ranked.index)

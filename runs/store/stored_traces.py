@@ -17,6 +17,7 @@ SELECT piece.place, substring(block.data FROM piece.first + 1 FOR piece.size)
 """
 START_BYTES = 1996  # one of those chunks: the directory of a block of 32 traces, and a short block as a whole
 PAIRS_AT_ONCE = 1024
+ROWS_AT_ONCE = 32  # one by one, taking the rows takes as long as reading the bytes in them
 READ_BYTES = 32 << 20  # of packed traces in memory at once
 
 TracePlace = tuple[int, int]  # trace block id, slot
@@ -61,7 +62,7 @@ class _Places:
         distinct = {place: at for at, place in enumerate(dict.fromkeys(places))}
         self._order = [distinct[place] for place in places]
         blocks = sorted({block for block, _ in distinct})
-        read = {block: rest for block, *rest in bulk.stream_binary(STARTS, [START_BYTES, blocks])}
+        read = {block: rest for block, *rest in bulk.stream_binary(STARTS, [START_BYTES, blocks], at_once=ROWS_AT_ONCE)}
         self._ids = [block for block in blocks if block in read]
         self._sizes = [read[block][0] for block in self._ids]
         self._starts = self._read_starts([read[block][1] for block in self._ids])
@@ -98,5 +99,6 @@ class _Places:
                 rest.append((at, self._ids[block], offset, max(end - offset, 0)))
         if rest:
             places, *columns = zip(*rest, strict=True)
-            read |= {places[place - 1]: data for place, data in bulk.stream_binary(PIECES, [list(c) for c in columns])}
+            rows = bulk.stream_binary(PIECES, [list(c) for c in columns], at_once=ROWS_AT_ONCE)
+            read |= {places[place - 1]: data for place, data in rows}
         return [read[at] for at in range(len(pieces))]

@@ -1,5 +1,6 @@
 """A vocabulary survives packing, and every token can be seen when it is drawn."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,6 +61,13 @@ def test_unpacking_gives_back_what_was_packed(tokens: list[bytes | None], end_id
 def test_ids_outside_are_unknown(vocabulary: Vocabulary) -> None:
     assert vocabulary.token_bytes(len(TOKENS)) is None
     assert vocabulary.token_bytes(-1) is None
+
+
+def test_many_at_once_are_the_same(vocabulary: Vocabulary) -> None:
+    ids = [*range(-2, len(TOKENS) + 2), 3, 3, 2**31 - 1]
+    assert vocabulary.many_bytes(np.array(ids, np.int32)) == [vocabulary.token_bytes(each) for each in ids]
+    empty = Vocabulary.unpack(pack_vocabulary([]))
+    assert empty.many_bytes(np.array([0, 1], np.int32)) == [None, None]
 
 
 def test_packing_is_the_same_each_time() -> None:

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from evalboard.core.trace import pack_reasons, pack_scores, pack_selection
 from frontend.compare import pair_address
-from runs.compare import case_outcomes
+from runs.compare import case_outcomes, compare
 from runs.models import Repeat, RepeatScore, Replay, Run
 from tests.frontend import toolcalls_stage
 
@@ -37,8 +37,8 @@ def rows(page: str) -> dict[str, str]:
 
 
 def broken(pair: tuple[Run, Run]) -> list[str]:
-    judged = case_outcomes(outcome="broken", baseline=pair[0].pk, candidate=pair[1].pk)
-    return [f"tool-{case.case_index:03}" for case in judged.cases]
+    comparison = compare(baseline=pair[0].pk, candidate=pair[1].pk)
+    return [f"tool-{case.case_index:03}" for case in case_outcomes(comparison.pk, "broken").cases]
 
 
 def test_it_opens_on_the_broken_cases_with_both_answers_where_they_part(pair, viewer):

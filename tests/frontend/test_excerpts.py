@@ -3,8 +3,9 @@
 import pytest
 
 from frontend.templatetags.pairs import answer_excerpt, passes
-from runs.compare import compare, divergence_rows, pair_excerpts, telling_pairs
+from runs.compare import choose_pairs, compare, divergence_rows, pair_excerpts
 from runs.compare.read_divergences import DivergenceFilter
+from runs.models import Divergence
 from tests import outcomes
 from tests.frontend import stage, two_runs
 from tests.frontend.two_runs import END_ROW, said, sure, tie
@@ -21,7 +22,7 @@ def excerpts(baseline, candidate):
     """Those of all pairs that differ, with the pairs."""
     comparison = compare(baseline=baseline.pk, candidate=candidate.pk)
     rows = divergence_rows(comparison.pk, DivergenceFilter(), limit=50)
-    return rows, pair_excerpts(comparison.pk, rows)
+    return rows, pair_excerpts((baseline.pk, candidate.pk), rows, [""] * len(rows))
 
 
 def test_both_answers_stand_around_the_flip(staged):
@@ -66,10 +67,12 @@ def test_of_repeats_that_flip_differently_the_most_frequent_one_stands_for_the_c
     candidate = stage.start(repeats=3)
     stage.serve(worker, process, answer=answer)
     comparison = compare(baseline=baseline.pk, candidate=candidate.pk)
-    telling = telling_pairs(comparison.pk, [2, 3])
-    assert list(telling) == [2]
-    assert (telling[2].n_alike, telling[2].n_pairs) == (2, 3)
-    (excerpt,) = pair_excerpts(comparison.pk, [telling[2].pair])
+    chosen = choose_pairs(comparison.pk, [2, 3])
+    assert list(chosen) == [2]
+    assert (chosen[2].n_alike, chosen[2].n_pairs) == (2, 3)
+    (pair,) = (row for row in divergence_rows(comparison.pk, DivergenceFilter(), limit=50) if row.repeat_candidate == 2)
+    assert chosen[2].row == Divergence.objects.get(comparison=comparison, repeat_candidate=2).pk
+    (excerpt,) = pair_excerpts((baseline.pk, candidate.pk), [pair], [chosen[2].reason])
     assert excerpt.candidate.token == "·a"
 
 
@@ -81,7 +84,7 @@ def test_a_list_of_pairs_takes_no_more_statements_than_one(staged, django_assert
     rows = divergence_rows(comparison.pk, DivergenceFilter(), limit=50)
     assert len(rows) == 4
     with django_assert_max_num_queries(6):
-        assert None not in pair_excerpts(comparison.pk, rows)
+        assert None not in pair_excerpts((runs[0].pk, runs[1].pk), rows, [""] * len(rows))
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,9 @@ def cut_text(text: str, at: int | None) -> Excerpt:
 
 def _join(trace: Trace, words: Vocabulary, places: range) -> str:
     """Return the text of tokens in a row; half a character at either end is left out."""
-    ids = trace.token_ids[places.start : places.stop].tolist()
-    parts = [END.encode() if token in words.end_ids else words.token_bytes(token) or b"" for token in ids]
+    ids = trace.token_ids[places.start : places.stop]
+    drawn = zip(ids.tolist(), words.many_bytes(ids), strict=True)
+    parts = [END.encode() if token in words.end_ids else known or b"" for token, known in drawn]
     return b"".join(parts).decode("utf-8", "replace").strip("\ufffd")
 
 

@@ -77,6 +77,14 @@ class Vocabulary:
             return None
         return self.data[self.offsets[token_id] : self.offsets[token_id + 1]]
 
+    def many_bytes(self, token_ids: NDArray[np.int32]) -> list[bytes | None]:
+        """Return the same of many tokens at once. token_ids: [n]."""
+        is_known = (token_ids >= 0) & (token_ids < len(self))
+        is_known[is_known] = self.known[token_ids[is_known]]
+        ids = np.where(is_known, token_ids, 0)
+        places = zip(is_known.tolist(), self.offsets[ids].tolist(), self.offsets[ids + is_known].tolist(), strict=True)
+        return [self.data[start:end] if known else None for known, start, end in places]
+
     def agrees_with(self, other: "Vocabulary") -> bool:
         """Tell whether every id that both have stands for the same bytes, as where one goes on from the other."""
         n = min(len(self), len(other))

@@ -1,0 +1,99 @@
+"""Rows of the list of cases that changed, put together here: a template would take several times as long."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from django import template
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+
+from evalboard.contract.comparison import CaseOutcome
+from evalboard.contract.excerpt import PairExcerpt, ShownCase
+from evalboard.wording.cause import name_changes
+from frontend.compare.outcomes import OutcomeLine
+from frontend.templatetags.drawing import drawn, drawn_plain, shortened
+from frontend.templatetags.numbers import p_value
+from frontend.templatetags.pairs import answer_excerpt, boxed, cause_name, passes, side_mark
+
+register = template.Library()
+
+ARROW = '<span class="arrow" aria-hidden="true"> → </span>'
+BASELINE, CANDIDATE = (f'<span class="visually-hidden">{side}</span>' for side in ("baseline", "candidate"))
+TARGETED = "repeats of the cases most likely to flip alone; they count in a verdict and in no score"
+TAGS_SHOWN = 2
+_passes = lru_cache(maxsize=1024)(passes)  # few differ
+
+
+@register.simple_tag
+def outcome_rows(lines: Sequence[OutcomeLine], *, has_chances: bool, is_compact: bool) -> SafeString:
+    """Draw a row for each case; has_chances: each says whether it may be chance. A compact row is one line high."""
+    draw = _compact_row if is_compact else _row
+    return mark_safe("".join(draw(line, has_chances) for line in lines))  # noqa: S308 (escaped below)
+
+
+def _row(line: OutcomeLine, has_chances: bool) -> str:
+    shown, case = line.row.shown, line.row.shown.outcome
+    tags = "".join(f' <span class="tag">{drawn(tag)}</span>' for tag in case.tags[:TAGS_SHOWN])
+    prompt = escape(drawn_plain(shortened(case.prompt, 400)))
+    answers = f'<p class="prompt-line" title="{prompt}">{drawn(shortened(case.prompt, 110))}</p>{_answers(shown)}'
+    targeted = ""
+    if all(line.row.targeted):
+        both = " ".join(map(_passes, line.row.targeted))
+        targeted = f'<span class="under" title="{TARGETED}">targeted {both}</span>'
+    is_divided = shown.n_alike < shown.n_pairs
+    alike = f'<span class="under">{shown.n_alike} of {shown.n_pairs} pairs</span>' if is_divided else ""
+    reason = shown.excerpt.reason if shown.excerpt else ""
+    if reason:
+        title = escape(drawn_plain(reason))
+        reason = f'<span class="under one-line" title="{title}">{drawn(shortened(reason, 90))}</span>'
+    says = _says(line) + reason + (_chance(case) if has_chances else "")
+    return _cells(line, case, tags, answers, (targeted, alike, says))
+
+
+def _compact_row(line: OutcomeLine, has_chances: bool) -> str:
+    case, excerpt = line.row.shown.outcome, line.row.shown.excerpt
+    tokens = f"{_tokens(excerpt)} " if excerpt else ""
+    prompt = f'<span class="quiet">{drawn(shortened(case.prompt, 90))}</span>'
+    says = _says(line) + (_chance(case) if has_chances else "")
+    return _cells(line, case, "", tokens + prompt, ("", "", says))
+
+
+def _cells(line: OutcomeLine, case: CaseOutcome, tags: str, answers: str, under: tuple[str, str, str]) -> str:
+    """Return the row; under: what stands beneath the passes and the place of the flip, and what its numbers say."""
+    targeted, alike, says = under
+    flip = case.pair.flip_position if case.pair else None
+    place = "–" if flip is None else f"<b>{flip}</b>{alike}"
+    both = f"{BASELINE}{_passes(case.scores_baseline)}{ARROW}{CANDIDATE}{_passes(case.scores_candidate)}"
+    return (
+        f'<tr><th scope="row"><a class="mono" href="{escape(line.url)}">{drawn(case.case)}</a>{tags}</th>'
+        f'<td class="answers">{answers}</td><td class="passed">{both}{targeted}</td>'
+        f'<td class="number at">{place}</td><td class="says">{says}</td></tr>\n'
+    )
+
+
+def _answers(shown: ShownCase) -> str:
+    if shown.excerpt is None:
+        what = "One of the answers never came." if shown.outcome.pair else "Every pair of its responses is the same."
+        return f'<p class="quiet">{what}</p>'
+    ours, theirs = answer_excerpt(shown.excerpt.baseline), answer_excerpt(shown.excerpt.candidate)
+    return (
+        f'<p class="answer-line">{side_mark("baseline")}{BASELINE}{ours}</p>'
+        f'<p class="answer-line">{side_mark("candidate")}{CANDIDATE}{theirs}</p>'
+    )
+
+
+def _tokens(excerpt: PairExcerpt) -> str:
+    ours, theirs = boxed(excerpt.baseline.token, "baseline"), boxed(excerpt.candidate.token, "candidate")
+    return f'{ours} <span role="img" aria-label="to">→</span> {theirs}'
+
+
+def _says(line: OutcomeLine) -> str:
+    pair = line.row.shown.outcome.pair
+    changes = name_changes(pair.evidence) if pair else ""
+    confounded = f'<span class="under">confounded: {escape(changes)} differ</span>' if changes else ""
+    return (cause_name(line.look) if line.look else "") + confounded
+
+
+def _chance(case: CaseOutcome) -> str:
+    word = "<b>beyond chance</b>" if case.is_beyond_chance else "may be chance"
+    return f'<span class="under">{word} {escape(p_value(case.chance))}</span>'

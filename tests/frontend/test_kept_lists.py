@@ -1,0 +1,107 @@
+"""What a list of cases shows is found once and kept with its comparison: a later page reads no column for it."""
+
+import re
+from typing import Any
+
+import pytest
+
+from runs.compare import case_outcomes, compare, inputs, outcomes, read_outcomes, telling
+from runs.models import Comparison, Run
+from tests.frontend import toolcalls_stage
+from tests.frontend.test_changed_cases import page_of, rows
+
+pytestmark = pytest.mark.django_db
+N_CASES = 36
+
+
+@pytest.fixture
+def pair(settings: Any, transactional_db: None) -> tuple[Run, Run]:
+    return toolcalls_stage.pair(model_root=settings.MODEL_ROOTS[0], n_cases=N_CASES)
+
+
+def listed(client: Any, pair: tuple[Run, Run], query: str = "") -> tuple[dict[str, str], str]:
+    """The rows of the list, without the addresses, and the filters beside it."""
+    page = page_of(client, pair, query)
+    cut = {case: re.sub(r'href="[^"]*"', "", row) for case, row in rows(page).items()}
+    return cut, re.sub(r'href="[^"]*"', "", page[page.index('aria-label="Show"') :].partition("</p>")[0])
+
+
+def clusters(client: Any, pair: tuple[Run, Run]) -> str:
+    page = page_of(client, pair)
+    return page[page.index("Clusters among the") :].partition("</ul>")[0]
+
+
+def refuse(*_: Any, **__: Any) -> None:
+    raise AssertionError("read again")
+
+
+def test_a_later_page_reads_no_column_and_chooses_no_pair(pair, viewer, monkeypatch):
+    queries = ("", "?outcome=unstable", "?outcome=broken&look=3", "?outcome=unstable&cause=near_tie")
+    first, groups = [listed(viewer, pair, query) for query in queries], clusters(viewer, pair)
+    monkeypatch.setattr(inputs, "load", refuse)
+    monkeypatch.setattr(telling, "choose_pairs", refuse)
+    monkeypatch.setattr(telling, "unpack_reasons", refuse)
+    assert [listed(viewer, pair, query) for query in queries] == first
+    assert clusters(viewer, pair) == groups
+
+
+def test_what_an_earlier_version_kept_is_judged_anew(pair, viewer, monkeypatch):
+    first = listed(viewer, pair)
+    made = compare(baseline=pair[0].pk, candidate=pair[1].pk)
+    earlier = {"broken": [0, 1], "chances": {"0": [0.5, False]}, "counts": {"broken": 2, "fixed": 0, "unstable": 0}}
+    Comparison.objects.filter(pk=made.pk).update(outcomes={"all": earlier})
+    assert listed(viewer, pair) == first
+    monkeypatch.setattr(inputs, "load", refuse)
+    assert listed(viewer, pair) == first
+
+
+def test_a_look_at_more_repeats_than_there_are_is_one_at_all_and_is_not_kept(pair, monkeypatch):
+    made = compare(baseline=pair[0].pk, candidate=pair[1].pk)
+    everything = case_outcomes(made.pk, "unstable")
+    monkeypatch.setattr(inputs, "load", refuse)
+    assert case_outcomes(made.pk, "unstable", 5) == case_outcomes(made.pk, "unstable", 900) == everything
+    assert list(Comparison.objects.get(pk=made.pk).outcomes) == ["all"]
+
+
+def test_what_a_comparison_that_is_still_read_shows_is_not_kept(pair, viewer):
+    made = compare(baseline=pair[0].pk, candidate=pair[1].pk)
+    Comparison.objects.filter(pk=made.pk).update(status="queued")
+    assert listed(viewer, pair, "?outcome=broken")[0]
+    assert "told" not in Comparison.objects.get(pk=made.pk).outcomes["all"]
+
+
+def test_parts_of_a_list_are_the_list(pair):
+    made = compare(baseline=pair[0].pk, candidate=pair[1].pk)
+    everything = case_outcomes(made.pk, "unstable")
+    assert everything.n == len(everything.cases) > 4
+    for _ in range(2):  # the first time found, then kept
+        for part in (slice(0, 2), slice(2, 4), slice(2, None), slice(0, 0), slice(900, 950)):
+            found = case_outcomes(made.pk, "unstable", None, part.start, part.stop)
+            assert (found.cases, found.n) == (everything.cases[part], everything.n)
+            told = telling.tell_cases(made.pk, "unstable", None, part.start, part.stop)
+            assert len(told.pairs) == len(found.cases)
+
+
+def test_a_list_too_long_to_be_counted_shows_the_same_rows(pair, viewer, monkeypatch):
+    everything, filters = listed(viewer, pair, "?outcome=unstable")
+    searched, _ = listed(viewer, pair, "?outcome=unstable&q=tool")
+    Comparison.objects.update(outcomes={})
+    for module in (telling, read_outcomes):
+        monkeypatch.setattr(module, "MAX_TOLD", 2)
+    long, fewer = listed(viewer, pair, "?outcome=unstable")
+    assert long == everything
+    assert len(fewer) < len(filters)
+    assert listed(viewer, pair, "?outcome=unstable&q=tool")[0] == searched
+    one = next(iter(everything))
+    assert listed(viewer, pair, f"?outcome=unstable&q={one}")[0] == {one: everything[one]}
+
+
+def test_a_page_beyond_the_last_one_is_the_last_one(pair, viewer):
+    first, _ = listed(viewer, pair, "?outcome=broken")
+    for page in ("2", "99999999"):
+        assert listed(viewer, pair, f"?outcome=broken&page={page}")[0] == first
+
+
+def test_chances_of_mixed_runs_are_none(pair, viewer):
+    made = compare(baseline=pair[0].pk, candidate=toolcalls_stage.mixed(N_CASES).pk)
+    assert case_outcomes(made.pk, "broken") == outcomes.CaseOutcomes((), 0, {})
