@@ -58,7 +58,7 @@ def _shards(run: Run) -> str:
         sum(getattr(shard, name) for shard in shards) for name in ("n_shards", "n_finished", "n_retried")
     )
     if run.source is not None:
-        return "Read from a log; nothing was decoded here."
+        return "Imported; nothing was decoded here."
     took = _took(run.started_at, run.finished_at)
     retried = f"; {n_retried:,} on another attempt" if n_retried else ""
     return f"{n_finished:,} of {n:,} finished{took}{retried}."

@@ -214,7 +214,7 @@ def _load(comparison_id: int) -> _Stored:
         summary=row.summary,
         letters=letters(row.summary),
         is_finished=row.status == Comparison.Status.FINISHED,
-        are_logged=(row.baseline.is_reported, row.candidate.is_reported),
+        are_logged=(row.baseline.is_of_elsewhere, row.candidate.is_of_elsewhere),
     )
 
 

@@ -92,7 +92,7 @@ def trace_pair(
 
 def _replay(one: Half, other: Half) -> str:
     """Return the command that decodes the candidate's case again, else the baseline's; "" where both were logged."""
-    decoded = next((half for half in (other, one) if not half.is_logged), None)
+    decoded = next((half for half in (other, one) if not half.run.is_of_elsewhere), None)
     return "" if decoded is None else replay_command(decoded.run.pk, decoded.case.case_id, repeat=decoded.repeat)
 
 
@@ -171,7 +171,7 @@ def _side(half: Half) -> contract.PairSide:
         fingerprint_id=bucket.fingerprint_id if bucket else None,
         scorer_digest=half.scorer_digest,
         is_vouched=response.is_vouched,
-        is_logged=half.is_logged,
+        is_logged=half.run.is_of_elsewhere,
     )
 
 

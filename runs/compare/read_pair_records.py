@@ -52,7 +52,7 @@ class Half(NamedTuple):
 
     @property
     def is_logged(self) -> bool:
-        """Whether a log or a server of others has it, so that no engine here decodes it again."""
+        """Whether a log or a server of others has it, whose numbers are decimals."""
         return bool(self.run.is_reported)
 
     @property

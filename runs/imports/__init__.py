@@ -1,5 +1,6 @@
-"""Runs read out of other tools' logs."""
+"""Runs read out of other tools' logs, and out of exports that come with the program."""
 
+from runs.imports.archives import store_archive
 from runs.imports.imports import import_logs
 from runs.imports.read import import_rows
 from runs.imports.uploads import MAX_FILES, LogUpload, is_waiting, log_files, takes_logs
@@ -11,5 +12,6 @@ __all__ = [
     "import_rows",
     "is_waiting",
     "log_files",
+    "store_archive",
     "takes_logs",
 ]

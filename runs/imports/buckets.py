@@ -33,15 +33,36 @@ def endpoint_of(model: Model) -> Endpoint:
     return endpoint
 
 
+def archived_endpoint(stated: Mapping[str, Any]) -> Endpoint:
+    """Return where an archived run was decoded, as an endpoint of its name with no engine behind it."""
+    model = stated["model_repo"] or stated["model_path"].rstrip("/").rsplit("/", 1)[-1]
+    about = {name: stated[name] for name in ("dtype", "quantization", "line", "max_model_len")}
+    about |= {"engine": Endpoint.Engine.IMPORTED, "pool": imported.POOL, "model_repo": model}
+    for name in (stated["slug"], slug_of(f"imported {stated['slug']}")):  # the second where a person has the first
+        endpoint, _ = Endpoint.objects.get_or_create(slug=name, defaults=about)
+        if endpoint.engine == Endpoint.Engine.IMPORTED:
+            break
+    return endpoint
+
+
+def archived_profile(stated: Mapping[str, Any]) -> Profile:
+    """Return the profile of these settings; one that is not here any more becomes a version of `imported`."""
+    known = Profile.objects.filter(slug=stated["slug"], digest=stated["digest"]).first()
+    return known or _imported_profile(stated["settings"], stated["title"])
+
+
 def profile_of(logged: LoggedRun) -> Profile:
     """Return a version of the profile `imported` with the log's sampling; the one that has it already, if any."""
     settings = {"batch_class": OBSERVED, "sampling": _sampling(logged.sampling)}
+    return _imported_profile(settings, "Imported: decoded elsewhere, sampled as the log says")
+
+
+def _imported_profile(settings: dict[str, Any], title: str) -> Profile:
     digest = digest_json(settings)
     versions = Profile.objects.filter(slug=imported.PROFILE)
     if known := versions.filter(digest=digest).first():
         return known
     newest = versions.aggregate(version=Max("version"))["version"] or 0
-    title = "Imported: decoded elsewhere, sampled as the log says"
     return Profile.objects.create(
         slug=imported.PROFILE, version=newest + 1, title=title, settings=settings, digest=digest
     )
@@ -53,7 +74,7 @@ class Served:
     def __init__(self, logged: LoggedRun, model: Model, source: Import, words: Vocabulary | None, times: Times) -> None:
         self._logged, self._model, self._source, self._words = logged, model, source, words
         self._times = times
-        self._worker = _worker()
+        self._worker = imports_worker()
         self._processes: dict[Known, EngineProcess] = {}
 
     def by(self, response: LoggedResponse) -> EngineProcess:
@@ -84,7 +105,8 @@ class Served:
         )
 
 
-def _worker() -> Worker:
+def imports_worker() -> Worker:
+    """Return the worker that stands for those of logs and archives."""
     stopped = {"host": "", "pid": 0, "pool": imported.POOL, "seen_at": Now(), "stopped_at": Now()}
     return Worker.objects.get_or_create(name=imported.WORKER, defaults=stopped)[0]
 

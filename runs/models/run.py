@@ -105,6 +105,16 @@ class Run(models.Model):
     def is_terminal(self) -> bool:
         return self.status in self.TERMINAL
 
+    @property
+    def is_of_elsewhere(self) -> bool:
+        """Whether a log, an export or a server of others gave it, so that no engine here decodes it again."""
+        return self.source_id is not None or self.is_reported
+
+    @property
+    def is_log(self) -> bool:
+        """Whether it was read from another tool's log; an export of ours is none, as engines of ours attest it."""
+        return self.source_id is not None and self.is_reported
+
 
 class Repeat(models.Model):
     """The n-th pass over the suite within a run, from 1.

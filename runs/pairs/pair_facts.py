@@ -103,7 +103,7 @@ def draws_of(run: Run, repeats: Iterable[int] = ()) -> Draws:
 
 def limits_of(run: Run) -> dict[str, Any]:
     """Return {"max_tokens", "stop"} of the run's responses: the suite's, or what a log says was sent."""
-    if run.source_id is None:
+    if not run.is_log:
         return {"max_tokens": run.suite_version.max_tokens, "stop": list(run.suite_version.stop)}
     sent = run.profile.settings["sampling"]
     return {"max_tokens": sent.get("max_tokens"), "stop": sent.get("stop", [])}

@@ -80,7 +80,7 @@ def _warn_of_side(side: SideInputs, columns: Side, inputs: Inputs) -> Iterator[W
         processes = EngineProcess.objects.filter(pk__in=through.values("engineprocess"))
         if hosts := find_uncertified(processes.select_related("worker", "bucket")):
             yield "uncertified", {"hosts": list(hosts)}
-    if side.run.source_id is not None:
+    if side.run.is_log:
         yield "imported", {}
     elif side.run.is_reported:
         yield "reported", {}

@@ -57,7 +57,7 @@ def _warnings(facts: RunFacts, broken: tuple[Pin, ...]) -> Iterator[tuple[str, F
             yield "reported", {}
         newest = {event.code: event.text for event in facts.events if event.code in imported.WARNED_OF}
         yield from ((code, {"text": text}) for code, text in newest.items())
-    if source is not None:
+    if source is not None and run.is_log:
         yield "imported", {"tool": source.tool}
     if not run.is_terminal and (rest := _endpoint_rest(facts)) is not None:
         yield "endpoint_rests", rest

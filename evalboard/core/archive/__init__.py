@@ -8,13 +8,14 @@ from evalboard.core.archive.run_archive import (
     vocabulary_name,
     write_archive,
 )
-from evalboard.core.archive.run_archive_reader import RunArchive
+from evalboard.core.archive.run_archive_reader import ArchivedResponse, RunArchive
 
 __all__ = [
     "RESPONSES_NAME",
     "SUITE_NAME",
     "TRACES_NAME",
     "ArchiveMember",
+    "ArchivedResponse",
     "RunArchive",
     "vocabulary_name",
     "write_archive",

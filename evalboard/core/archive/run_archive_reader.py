@@ -130,6 +130,11 @@ class RunArchive:
         named = processes.get(response.row["provenance"]["engine_process"])
         return None if named is None else self._vocabulary(named)
 
+    def packed_vocabulary(self, digest: str) -> tuple[bytes, int]:
+        """Return a vocabulary as it is stored, by the digest that the manifest has, and how many tokens it has."""
+        n_tokens = len(self._vocabulary(digest))
+        return self._zip.read(run_archive.vocabulary_name(digest)), n_tokens
+
     def check(self) -> None:
         """Read everything and check it against every digest; memory grows with the suite alone."""
         self.check_members()

@@ -1,0 +1,224 @@
+"""A run's archive becomes a run again, with every trace and all that its engines said; docs/export-format.md.
+
+What an archive holds is taken for what engines of ours gave, so only those that come with the program are read.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime
+from io import BytesIO
+from typing import Any
+
+from django.db import transaction
+
+from evalboard.core.archive import ArchivedResponse, RunArchive
+from evalboard.core.errors import NotFound
+from evalboard.core.stats import make_mark
+from evalboard.core.trace import Trace
+from runs.imports.buckets import archived_endpoint, archived_profile, imports_worker
+from runs.models import (
+    Bucket,
+    EngineProcess,
+    Fingerprint,
+    Import,
+    Model,
+    Repeat,
+    Response,
+    Run,
+    Shard,
+    SuiteVersion,
+    Vocabulary,
+)
+from runs.store import Key, Place, bulk, changes, history, imported, take_as_long_as_it_takes, traces
+from runs.work import look_through, rollup
+
+Json = Mapping[str, Any]
+# What stands in the archive under the name that it has in a response.
+PLAIN = (
+    *("attempt", "seed_sent", "n_tokens", "n_prompt_tokens", "n_cached_tokens", "n_preemptions"),
+    *("batch_min", "batch_max", "queued_seconds", "prefill_seconds", "decode_seconds", "call"),
+)
+
+
+def store_archive(content: bytes, *, name: str, labels: Mapping[str, str], user: Any) -> Run:
+    """Store the run that an archive holds, or return the one that it was stored as before.
+
+    name: of its file. labels: the run's, beside those that it had. Raises ArchiveDamaged, or NotFound where its suite's
+    version is not stored; then nothing is.
+    """
+    sha256 = hashlib.sha256(content).hexdigest()
+    archive = RunArchive(BytesIO(content))
+    archive.check()
+    with transaction.atomic():
+        take_as_long_as_it_takes()
+        known = Run.objects.filter(source__digest=sha256).first()
+        if known is not None:
+            return known
+        source = Import.objects.create(
+            format=imported.EXPORT,
+            tool=imported.EXPORT_TOOL,
+            digest=sha256,
+            files=[{"name": name, "size": len(content), "sha256": sha256}],
+            created_by=user,
+        )
+        run = _store_run(archive.manifest, source, labels)
+        repeats = _store_repeats(run, archive.manifest)
+        _store_responses(run, repeats, archive)
+        for repeat in repeats.values():
+            rollup.store_columns(repeat)
+            rollup.score_repeat(repeat, run.suite_version.scorer)
+        _end_run(run, archive.manifest)
+    return run
+
+
+def _store_run(manifest: Json, source: Import, labels: Mapping[str, str]) -> Run:
+    of, suite = manifest["run"], manifest["suite"]
+    version = SuiteVersion.objects.filter(suite__slug=suite["slug"], digest=suite["digest"]).first()
+    if version is None:
+        raise NotFound(f"Suite {suite['slug']} has no version with the cases of this export; push it first.")
+    return Run.objects.create(
+        suite_version=version,
+        endpoint=archived_endpoint(manifest["endpoint"]),
+        profile=archived_profile(manifest["profile"]),
+        seed=of["seed"],
+        labels={**of["labels"], **labels},
+        source=source,
+        status=of["status"],
+        failure=of["failure"] or "",
+        created_by=source.created_by,
+        ran_at=datetime.fromisoformat(of["ran_at"]),
+        started_at=_instant(of["started_at"]),
+        finished_at=_instant(of["finished_at"]),
+    )
+
+
+def _store_repeats(run: Run, manifest: Json) -> dict[int, Repeat]:
+    """Store the repeats that are in the archive, with a shard each; by their numbers."""
+    told = [each for each in manifest["repeats"] if each["is_exported"]]
+    repeats = Repeat.objects.bulk_create(
+        Repeat(run=run, index=each["index"], status=each["status"], finished_at=_instant(each["finished_at"]))
+        for each in told
+    )
+    Shard.objects.bulk_create(
+        Shard(
+            repeat=repeat,
+            first=0,
+            last=run.suite_version.n_cases - 1,
+            status=Shard.Status.FINISHED,
+            attempt=1,
+            n_done=each["n_responses"],
+        )
+        for repeat, each in zip(repeats, told, strict=True)
+    )
+    return {repeat.index: repeat for repeat in repeats}
+
+
+def _store_responses(run: Run, repeats: Mapping[int, Repeat], archive: RunArchive) -> None:
+    processes = _store_processes(archive)
+    different: dict[Key, Trace] = {}
+    rows = list(archive.responses())
+    for row in rows:
+        trace = archive.trace(row)
+        if trace is not None:
+            different.setdefault((row.case_index, trace.digest), trace)
+    members = sorted(different.items(), key=lambda member: member[0][0])
+    places = traces.store_blocks(run.pk, members, is_final=True)
+    bulk.copy_rows([_response(repeats[row.repeat], row, processes, places) for row in rows])
+    for index, repeat in repeats.items():
+        named = {row.row["provenance"]["engine_process"] for row in rows if row.repeat == index} - {None}
+        repeat.engine_processes.set(processes[each] for each in named)
+
+
+def _response(
+    repeat: Repeat, row: ArchivedResponse, processes: Mapping[str, EngineProcess], places: Mapping[Key, Place]
+) -> Response:
+    whole, by = row.row, row.row["provenance"]
+    place = places[row.case_index, bytes.fromhex(row.trace_digest)] if row.trace_digest else None
+    error = whole["error"] or {"code": "", "detail": ""}
+    return Response(
+        repeat=repeat,
+        case_index=row.case_index,
+        engine_process=processes.get(by["engine_process"]),
+        text=row.text or "",
+        reasoning=whole["reasoning"],
+        n_reasoning_tokens=whole["n_reasoning_tokens"],
+        is_truncated=whole["is_truncated"],
+        finish_reason=whole["finish_reason"] or "",
+        error_code=error["code"],
+        error_detail=error["detail"],
+        trace_block_id=place and place.block_id,
+        trace_slot=place and place.slot,
+        text_digest=_bytes(whole["text_digest"]),
+        trace_digest=_bytes(row.trace_digest),
+        prompt_digest=_bytes(by["prompt_digest"]),
+        request_id=by["request_id"] or "",
+        marks=make_mark(whole["marks"]),
+        is_vouched=whole["is_vouched"],
+        recorded_at=datetime.fromisoformat(whole["recorded_at"]),
+        **{name: by[name] for name in PLAIN},
+    )
+
+
+def _store_processes(archive: RunArchive) -> dict[str, EngineProcess]:
+    """Store who answered, by the ids that the archive gives them; models, fingerprints and vocabularies once."""
+    manifest, worker = archive.manifest, imports_worker()
+    models = {
+        each["digest"]: Model.objects.get_or_create(digest=each["digest"], defaults=_fields(each))[0]
+        for each in manifest["models"]
+    }
+    fingerprints = {
+        each["digest"]: Fingerprint.objects.get_or_create(digest=each["digest"], defaults=_fields(each))[0]
+        for each in manifest["fingerprints"]
+    }
+    buckets = {
+        each["id"]: Bucket.objects.get_or_create(
+            model=models[each["model"]],
+            fingerprint=fingerprints[each["fingerprint"]],
+            batch_class=each["batch_class"],
+        )[0]
+        for each in manifest["buckets"]
+    }
+    return {
+        each["id"]: EngineProcess.objects.create(
+            worker=worker,
+            bucket=buckets[each["bucket"]],
+            vocabulary=_vocabulary(archive, each["vocabulary"]),
+            started_at=datetime.fromisoformat(each["started_at"]),
+            stopped_at=_instant(each["stopped_at"]),
+            last_words=each["last_words"] or "",
+            **{name: each[name] for name in ("manifest", "pins", "self_checks", "start_seconds")},
+        )
+        for each in manifest["engine_processes"]
+    }
+
+
+def _fields(stated: Json) -> dict[str, Any]:
+    """Return what a record of this digest is made of where it is not there yet."""
+    return {name: value for name, value in stated.items() if name not in ("id", "digest")}
+
+
+def _vocabulary(archive: RunArchive, digest: str | None) -> Vocabulary | None:
+    if digest is None:
+        return None
+    known = Vocabulary.objects.filter(digest=digest).first()
+    if known is not None:
+        return known
+    packed, n_tokens = archive.packed_vocabulary(digest)
+    return Vocabulary.objects.create(digest=digest, n_tokens=n_tokens, data=packed)
+
+
+def _end_run(run: Run, manifest: Json) -> None:
+    run.bucket = rollup.largest_bucket(run)
+    look_through(run)
+    run.save(update_fields=["bucket", "strays", "unsteady"])
+    text = f"Read from an export of run {manifest['run']['id']} of another installation."
+    history.note(run.pk, "imported", text)
+    changes.run_changed(run_id=run.pk)
+
+
+def _instant(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def _bytes(digest: str | None) -> bytes | None:
+    return None if digest is None else bytes.fromhex(digest)
