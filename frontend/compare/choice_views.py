@@ -5,7 +5,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from frontend.compare import comparing
+from frontend.compare import comparing, looked_at
 from frontend.shell.lists import parse_number
 from runs.access import READ, requires
 from runs.baselines import current_baselines
@@ -18,7 +18,12 @@ RUNS_OFFERED = 200
 @requires(READ)
 @require_safe
 def choose(request: HttpRequest) -> HttpResponse:
-    """Two ticked runs lead to their comparison, the older one as the baseline; two chosen ones as they were chosen."""
+    """Two ticked runs lead to their comparison, the older one as the baseline; two chosen ones as they were chosen.
+
+    Where nothing is chosen, the comparison that was last looked at opens again.
+    """
+    if not request.GET and (last := looked_at.last(request)) is not None:
+        return redirect("compare", *last)
     ticked = request.GET.getlist("run")
     runs = oldest_first({run for text in ticked if (run := parse_number(text)) is not None})
     if len(runs) == 2:

@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from evalboard.contract.pair import TracePair
+from evalboard.contract.pair import PairSide, TracePair
 from evalboard.wording.replay import replay_command
 from frontend.compare import outcomes, pair_address, pair_chart, pair_words, replay_views, words
 from frontend.compare.causes import MARKS
@@ -19,7 +19,8 @@ from frontend.shell import addresses
 from runs.access import READ, requires
 from runs.compare import CaseLink, DivergenceFilter, neighbours, trace_pair
 
-PARTS = {"at": "compare/_pair_at.html"}
+REPLAY_PART = "replay"
+PARTS = {"at": "compare/_pair_at.html", REPLAY_PART: "compare/_pair_replay_said.html"}
 FIRST = (1, 1)
 SHORT = 12  # positions; of fewer a table says more than charts
 
@@ -45,10 +46,13 @@ def trace_diff(request: HttpRequest, baseline: int, candidate: int, case: str) -
     if part is not None:
         if part not in PARTS:
             raise Http404
-        return render(request, PARTS[part], _selected(pair, address, strips))
+        shown = _replayed(pair, address) if part == REPLAY_PART else _selected(pair, address, strips)
+        answer = render(request, PARTS[part], shown)
+        if part == REPLAY_PART:
+            answer["Cache-Control"] = "no-store"
+        return answer
     figure = pair_chart.figure(pair)
-    # Of a side that was read from a log nothing can be decoded again here.
-    decoded = next((side for side in (pair.candidate, pair.baseline) if not side.is_logged), None)
+    decoded = _find_decoded(pair)
     page = _selected(pair, address, strips) | {
         "strips": strips,
         "lines": pair_lines(pair),
@@ -58,7 +62,7 @@ def trace_diff(request: HttpRequest, baseline: int, candidate: int, case: str) -
         "before_url": address.at(pair.positions[0].at - 1) if pair.positions and pair.positions[0].at > 0 else "",
         "after_url": address.at(pair.positions[-1].at + 1) if _goes_on(pair) else "",
         "figure": figure,
-        **replay_views.describe_last(pair, decoded.run if decoded else None),
+        **_replayed(pair, address),
         "is_short": pair.last_at + 1 < SHORT,
         "caption": pair_words.describe_chart(pair),
         "settings_moved": words.moved_lines(pair.moved),
@@ -80,6 +84,18 @@ def trace_diff(request: HttpRequest, baseline: int, candidate: int, case: str) -
     return render(request, "compare/trace_diff.html", page)
 
 
+def _find_decoded(pair: TracePair) -> PairSide | None:
+    """Return the side that can be decoded again here, the candidate where both can; None where others decoded both."""
+    return next((side for side in (pair.candidate, pair.baseline) if not side.is_logged), None)
+
+
+def _replayed(pair: TracePair, address: "_Address") -> dict[str, Any]:
+    """Return what the line on the last replay needs, and where it asks again while that is under way."""
+    decoded = _find_decoded(pair)
+    last = replay_views.describe_last(pair, decoded.run if decoded else None)
+    return last | {"replay_url": address.part(REPLAY_PART)}
+
+
 class _Address:
     """This page at other positions."""
 
@@ -88,6 +104,9 @@ class _Address:
 
     def at(self, key: int) -> str:
         return f"{self._base}&at={key}"
+
+    def part(self, name: str) -> str:
+        return f"{self._base}&part={name}"
 
 
 def _selected(pair: TracePair, address: _Address, strips: Sequence[sides.Strip]) -> dict[str, Any]:

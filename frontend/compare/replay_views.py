@@ -73,7 +73,7 @@ def replay(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse:
     except EvalboardError as problem:
         messages.error(request, " ".join((problem.detail, *problem.fields.values())))
     else:
-        messages.success(request, f"Replay {made.pk} is queued; load this page again to see how far it is.")
+        messages.success(request, f"Replay {made.pk} is queued; the line below says how far it is.")
     return redirect(_page(baseline, candidate, sent["case"], repeats))
 
 

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from evalboard.contract.comparison import BucketOfSide, ComparedCase, Comparison
 from evalboard.wording.outcomes import compare_with_chance, count_targeted
-from frontend.compare import charts, filters, flip_chart, outcomes, pair_address, words
+from frontend.compare import charts, filters, flip_chart, looked_at, outcomes, pair_address, words
 from frontend.compare.causes import MARKS
 from frontend.compare.mixed import describe_odd_ones, mixed_lines
 from frontend.forced import sides
@@ -62,7 +62,9 @@ def compare(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse
     cases = _cases(request, report)
     if part == CASES_PART:
         return render(request, PARTS[part], cases)
-    return render(request, "compare/page.html", _page(report) | cases)
+    answer = render(request, "compare/page.html", _page(report) | cases)
+    looked_at.remember(answer, baseline, candidate)
+    return answer
 
 
 def _page(report: Comparison) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from html import unescape
 import pytest
 
 from runs.baselines import set_baseline
+from runs.run import delete_run
 from tests import build
 
 pytestmark = pytest.mark.django_db
@@ -70,3 +71,24 @@ def test_only_runs_of_one_suite_with_an_answer_are_offered(runs, viewer):
 
 def test_without_runs_it_says_why_it_is_empty(viewer, db):
     assert "nothing to compare" in page_of(viewer)
+
+
+def test_it_opens_on_what_was_last_looked_at_and_the_page_leads_back_to_the_choice(runs, viewer):
+    first, _, third = (run.pk for run in runs)
+    page = page_of(viewer, f"/compare/{first}/{third}/")
+    assert viewer.get("/compare/").headers["Location"] == f"/compare/{first}/{third}/"
+    assert 'href="/compare/?suite=colours"' in page
+    assert "Why did the number move?" in page_of(viewer, "/compare/?suite=colours")
+
+
+@pytest.mark.parametrize("kept", ["", "1", "1-x", "1-2-3", "99999999999-1"])
+def test_what_the_browser_kept_of_no_two_runs_that_are_there_is_passed_over(runs, viewer, kept):
+    viewer.cookies["evalboard_compared"] = kept
+    assert "Why did the number move?" in page_of(viewer)
+
+
+def test_a_run_that_is_gone_is_not_opened_again(runs, viewer):
+    first, second, _ = runs
+    page_of(viewer, f"/compare/{first.pk}/{second.pk}/")
+    delete_run(run_id=first.pk)
+    assert "Why did the number move?" in page_of(viewer)

@@ -85,7 +85,8 @@ def test_a_scoring_is_followed_and_then_read(runs: Runs, viewer: Client) -> None
 
 def test_both_sides_are_asked_for_on_the_comparison_and_told_there(runs: Runs, engineer: Client) -> None:
     address = f"/compare/{runs[0].pk}/{runs[1].pk}/"
-    assert re.search(r"<button[^>]*>Re-score both sides, [\d,]+ tokens</button>", page(engineer, address))
+    asking = r'<button[^>]*>Re-score both sides <span class="cost">[\d,]+ tokens</span></button>'
+    assert re.search(asking, page(engineer, address))
     assert engineer.post(f"{address}forced/").status_code == 302
     assert ForcedScoring.objects.count() == 2
     under_way = page(engineer, address)
