@@ -34,6 +34,7 @@ from frontend.suites import views as suites
 
 urlpatterns = [
     path("", board.board, name="board"),
+    path("tour/end/", board.leave_tour, name="tour_end"),
     path("api/docs/", api_docs.api_docs, name="api_docs"),
     path("login/", account.login, name="login"),
     path("logout/", account.logout, name="logout"),

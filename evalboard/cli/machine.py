@@ -1,4 +1,4 @@
-"""`evalboard up`, `signin`, `worker` and `scheduler`: what runs on this machine, and is no client of a server.
+"""`evalboard up`, `signin`, `tour`, `worker` and `scheduler`: what runs on this machine, and is no client of a server.
 
 Each imports its part of the product where it is called: other commands run where only `evalboard[cli]` is installed.
 """
@@ -41,6 +41,20 @@ def signin(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
 
     link = fresh_link(os.environ)
     typer.echo(json.dumps({"url": link}) if as_json else link)
+
+
+def tour(
+    remove: Annotated[bool, typer.Option("--remove", help="Take it away; what somebody signed stays.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Put the sample of the tour onto the board that runs on this machine, or take it away."""
+    from evalboard.local.manage import manage, running_folder
+    from evalboard.local.signin import PERSON
+
+    folder, _ = running_folder(os.environ)
+    options = ["--remove"] if remove else []
+    text = manage(os.environ, folder, "sample_tour", PERSON, *options, failed="The tour was left as it is")
+    typer.echo(json.dumps({"text": text}) if as_json else text)
 
 
 def worker(

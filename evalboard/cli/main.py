@@ -25,7 +25,7 @@ from evalboard.cli import (
     wait,
 )
 from evalboard.cli.errors import INTERRUPTED, WRONG_USE, exit_code
-from evalboard.cli.machine import scheduler, signin, up, worker
+from evalboard.cli.machine import scheduler, signin, tour, up, worker
 from evalboard.core.errors import EvalboardError
 
 
@@ -57,6 +57,7 @@ app = typer.Typer(
 )
 app.command()(up)
 app.command()(signin)
+app.command()(tour)
 app.command()(run.run)
 app.command()(wait.wait)
 app.command()(compare.compare)

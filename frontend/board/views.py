@@ -3,15 +3,16 @@
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from evalboard.core.digest import short_digest
-from frontend.board import rows
+from frontend.board import rows, tour
 from frontend.board.words import describe_board
 from runs import board as board_slice
 from runs.access import READ, requires, scopes_of
+from runs.tour import end_tour, tour_of
 
 BANDS_PART = "bands"
 AGES_FOR = 600  # seconds: so long a page may go on saying how old its rows are
@@ -22,10 +23,24 @@ AGES_FOR = 600  # seconds: so long a page may go on saying how old its rows are
 def board(request: HttpRequest) -> HttpResponse:
     page = _page(request)
     if request.GET.get("part") != BANDS_PART:
-        return render(request, "board/page.html", page)
+        return render(request, "board/page.html", page | _tour(request))
     if request.GET.get("seen") == page["seen"]:
         return _not_stored(HttpResponse(status=204))
     return _not_stored(render(request, "board/_bands.html", page))
+
+
+@requires(READ)
+@require_POST
+def leave_tour(request: HttpRequest) -> HttpResponse:
+    """End the tour for this person, for good."""
+    end_tour(user=request.user)
+    return redirect("board")
+
+
+def _tour(request: HttpRequest) -> dict[str, Any]:
+    """Return what the board says of the tour; nothing for who has ended it."""
+    offered = tour_of(request.user)
+    return {"tour": offered, "stops": tour.stops(offered), "others": tour.others(offered)} if offered else {}
 
 
 def _page(request: HttpRequest) -> dict[str, Any]:

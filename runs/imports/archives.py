@@ -94,10 +94,10 @@ def _store_run(manifest: Json, source: Import, labels: Mapping[str, str]) -> Run
 
 def _store_repeats(run: Run, manifest: Json) -> dict[int, Repeat]:
     """Store the repeats that are in the archive, with a shard each; by their numbers."""
-    told = [each for each in manifest["repeats"] if each["is_exported"]]
+    exported = [each for each in manifest["repeats"] if each["is_exported"]]
     repeats = Repeat.objects.bulk_create(
         Repeat(run=run, index=each["index"], status=each["status"], finished_at=_instant(each["finished_at"]))
-        for each in told
+        for each in exported
     )
     Shard.objects.bulk_create(
         Shard(
@@ -108,7 +108,7 @@ def _store_repeats(run: Run, manifest: Json) -> dict[int, Repeat]:
             attempt=1,
             n_done=each["n_responses"],
         )
-        for repeat, each in zip(repeats, told, strict=True)
+        for repeat, each in zip(repeats, exported, strict=True)
     )
     return {repeat.index: repeat for repeat in repeats}
 

@@ -1,6 +1,6 @@
 """The records. Each state change is a function of the slice that it is about."""
 
-from runs.models.access import IdempotencyKey, Token
+from runs.models.access import IdempotencyKey, Token, TourEnd
 from runs.models.baseline import Baseline, Rotation
 from runs.models.comparison import Comparison, Divergence
 from runs.models.endpoint import Endpoint, Profile
@@ -66,6 +66,7 @@ __all__ = [
     "SuiteNoise",
     "SuiteVersion",
     "Token",
+    "TourEnd",
     "TraceBlock",
     "Upload",
     "UploadPart",

@@ -2,6 +2,7 @@
 
 from django.conf import settings
 from django.db import models
+from django.db.models.functions import Now
 
 
 def token_label(secret_digest: str) -> str:
@@ -27,6 +28,18 @@ class Token(models.Model):
     @property
     def label(self) -> str:
         return token_label(self.secret_digest)
+
+
+class TourEnd(models.Model):
+    """Somebody has seen enough of the tour: no page of theirs offers it any more."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="tour_end"
+    )
+    at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"{self.user}'s tour"
 
 
 class IdempotencyKey(models.Model):

@@ -65,6 +65,7 @@ WITHOUT_SCORES = {"login", "logout", "signin", "api:unknown"}
 WITHOUT_REPORTS = {
     "up",
     "signin",
+    "tour",
     "worker",
     "scheduler",
     "replay",

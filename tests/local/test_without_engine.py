@@ -56,8 +56,15 @@ def test_a_machine_without_an_engine_is_useful_with_endpoints_and_imports(machin
     machine.wait_for(lambda said: "url" in said)
     said = machine.wait_for(lambda said: "No engine is started here (ENGINE=none)" in str(said))
     assert "no sample run" in str(said)
-    assert (rows(machine, "runs"), rows(machine, "endpoints")) == ([], [])
-    assert [row["slug"] for row in rows(machine, "suites")] == ["sample"]
+    assert {str(row["labels"]) for row in rows(machine, "runs")} == {"{'sample': 'tour'}"}
+    assert [row["slug"] for row in rows(machine, "endpoints")] == ["sample-tour"]
+    assert sorted(row["slug"] for row in rows(machine, "suites")) == ["sample", "sample-tour"]
+    assert [row["verdict"] for row in rows(machine, "releases")] == ["ship", "no_ship", "inconclusive"]
+    taken = {"PATH": "/usr/bin:/bin", "EVALBOARD_DATA_DIR": str(machine.data_dir)}
+    gone = [sys.executable, "-m", "evalboard", "tour", "--remove"]
+    said = subprocess.run(gone, env=taken, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
+    assert said == "The sample of the tour is gone.\n"
+    assert (rows(machine, "runs"), rows(machine, "endpoints"), rows(machine, "releases")) == ([], [], [])
     assert wait_for_a_worker(machine)["state"] == "idle"
     where = ("--base-url", "https://api.example.com/v1", "--model", "gpt-mini", "--key-env", "EXAMPLE_KEY")
     added = evalboard(machine, "endpoint", "add", "mini", *where)

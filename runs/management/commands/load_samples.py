@@ -13,9 +13,10 @@ from sesame.utils import get_query_string
 
 from runs.access import create_token, grant_role, secret_digest
 from runs.catalogue import create_endpoint, store_default_policies, store_default_profiles
-from runs.models import Endpoint, Run, Token
+from runs.models import Endpoint, Run, Suite, Token
 from runs.run import create_run
 from runs.suites import push_suite
+from runs.tour import load_tour
 
 SAMPLE_SUITE = settings.BASE_DIR / "runs" / "samples" / "sample.json"
 SAMPLE_MODEL = "smollm2-135m-instruct"
@@ -24,7 +25,7 @@ DTYPES = ("float32", "bfloat16")
 
 
 class Command(BaseCommand):
-    help = "Load the sample suite, profiles, policies and endpoints, and start a pinned run on each endpoint once."
+    help = "Load the sample suite, profiles, policies, endpoints with a run on each, and on a fresh board the tour."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--no-runs", action="store_true", help="start no run")
@@ -34,6 +35,7 @@ class Command(BaseCommand):
         user = _local_admin()
         store_default_profiles()
         store_default_policies()
+        is_first = not Suite.objects.exists()
         version, _ = push_suite(document=json.loads(SAMPLE_SUITE.read_text()))
         runs: list[int] = []
         for dtype in () if no_engine else DTYPES:
@@ -49,6 +51,8 @@ class Command(BaseCommand):
                     user=user,
                 )
             runs += known.values_list("id", flat=True)[:1]
+        if is_first and not no_runs:
+            load_tour(user=user)
         _write_token(user, settings.DATA_DIR / "token")
         self.stdout.write(json.dumps({"signin": f"/signin/{get_query_string(user)}", "runs": runs}))
 

@@ -1,0 +1,45 @@
+"""Where the tour leads: the runs and releases of its sample, and the token at which a broken case parted."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from evalboard.contract.comparison import Comparison
+from evalboard.contract.excerpt import ShownCase
+from evalboard.contract.release import ReleaseRow
+from runs.compare import compare, comparison_report, worst_cases
+from runs.models import Release, TourEnd
+from runs.release import rows_of, with_outcome
+from runs.tour.tour import LABELS, SUITE
+
+TOLD = "no_ship"
+
+
+@dataclass(frozen=True, slots=True)
+class Tour:
+    """`release` is the release that the tour leads to, `comparison` that of its runs, `case` the worst that broke.
+
+    others: the sample's other releases, in the order in which they were made.
+    """
+
+    release: ReleaseRow
+    comparison: Comparison
+    case: ShownCase
+    others: tuple[ReleaseRow, ...]
+
+
+def tour_of(user: Any) -> Tour | None:
+    """Return the tour for a person; None for who has ended it, or where its sample is not there or is not whole."""
+    if TourEnd.objects.filter(user=user).exists():
+        return None
+    releases = Release.objects.filter(gates__suite__slug=SUITE, labels__contains=LABELS)
+    rows = rows_of(with_outcome(releases).order_by("pk"))
+    release = next((row for row in rows if row.verdict == TOLD), None)
+    if release is None:
+        return None
+    runs = (int(release.baseline.run), int(release.candidate.run))
+    comparison = compare(baseline=runs[0], candidate=runs[1])
+    worst = worst_cases(comparison.pk, runs, outcome="broken", n=1)
+    if not worst or worst[0].outcome.pair is None:
+        return None
+    others = tuple(row for row in rows if row.id != release.id)
+    return Tour(release, comparison_report(comparison.pk), worst[0], others)

@@ -1,0 +1,77 @@
+"""Somebody new follows the tour: from the board by its buttons to the token and the release, and is done with it."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.contrib.auth import get_user_model
+from playwright.sync_api import Page, expect
+
+from runs.catalogue import store_default_policies, store_default_profiles
+from runs.tour import load_tour
+
+pytestmark = pytest.mark.browser
+SERIOUS = ("serious", "critical")
+MAX_SECONDS = 60.0  # on a machine that does other things; what it took is recorded beside the test
+
+
+@pytest.fixture
+def sample(transactional_db: None) -> None:
+    store_default_profiles()
+    store_default_policies()
+    load_tour(user=get_user_model().objects.create(username="local"))
+
+
+def barriers(page: Page) -> list[str]:
+    return [item["id"] for item in Axe().run(page).response["violations"] if item["impact"] in SERIOUS]
+
+
+def test_somebody_new_follows_the_tour_and_is_done_with_it(
+    sample: None, watch: Callable[..., Any], record_property: Callable[[str, object], None]
+) -> None:
+    watched = watch()
+    page = watched.open("/")
+    began, clicks = time.monotonic(), 0
+
+    def click(name: str, role: Any = "link") -> None:
+        nonlocal clicks
+        page.get_by_role(role, name=name).click()
+        clicks += 1
+
+    click("Take the tour")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("run ")
+    expect(page.locator(".tour-stop")).to_contain_text("Tour, 1 of 4.")
+    click("Next: the two held against each other")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("−40.0 points")
+    click("Next: the token at which json-004 parted")
+    expect(page.locator(".baseline .token.flip")).to_be_visible()
+    click("Next: release")
+    expect(page.get_by_role("heading", level=1)).to_have_text("No-ship")
+    expect(page.locator(".tour-stop")).to_contain_text("may ship.")
+    click("Done", "button")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Board")
+    expect(page.locator(".tour")).to_have_count(0)
+    seconds = round(time.monotonic() - began, 1)
+    record_property("clicks", clicks)
+    record_property("seconds", seconds)
+    print(f"tour: {clicks} clicks, {seconds} s")
+    assert clicks == 5
+    assert seconds < MAX_SECONDS
+    watched.check()
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
+def test_the_tour_fits_every_screen_and_has_no_barrier(
+    sample: None, watch: Callable[..., Any], theme: str, width: int
+) -> None:
+    watched = watch(theme=theme, width=width)
+    page = watched.open("/")
+    assert (watched.overflow(), barriers(page)) == (0, [])
+    page.get_by_role("link", name="Take the tour").click()
+    for _ in range(3):
+        assert (watched.overflow(), barriers(page)) == (0, [])
+        page.get_by_role("link", name="Next: ").click()
+    assert (watched.overflow(), barriers(page)) == (0, [])
+    watched.check()

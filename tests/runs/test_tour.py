@@ -1,0 +1,127 @@
+"""The sample of the tour: real runs and releases of three verdicts, loaded once, taken away by one command."""
+
+import io
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+
+from runs.access import grant_role
+from runs.catalogue import store_default_policies, store_default_profiles
+from runs.models import Baseline, Comparison, Endpoint, Import, Policy, Release, Response, Run, Suite, SuiteVersion
+from runs.release import sign_release
+from runs.tour import LABELS, SUITE, end_tour, load_tour, remove_tour, tour_of
+from tests import build
+
+pytestmark = pytest.mark.django_db
+TOLD = "no_ship"
+
+
+@pytest.fixture
+def person(db: None) -> Any:
+    store_default_profiles()
+    store_default_policies()
+    user = get_user_model().objects.create(username="mira")
+    grant_role(user=user, role="admin")
+    return user
+
+
+@pytest.fixture
+def tour(person: Any) -> Any:
+    load_tour(user=person)
+    found = tour_of(person)
+    assert found is not None
+    return found
+
+
+def words() -> list[str]:
+    return sorted(Release.objects.values_list("verdict__word", flat=True))
+
+
+def test_a_fresh_board_gets_a_baseline_and_releases_of_three_verdicts(tour: Any) -> None:
+    assert words() == ["inconclusive", "no_ship", "ship"]
+    assert Baseline.objects.get().run_id == int(tour.release.baseline.run)
+    assert all(run.labels == LABELS and run.status == "finished" for run in Run.objects.all())
+    assert set(Run.objects.values_list("suite_version__suite__slug", flat=True)) == {SUITE}
+
+
+def test_its_runs_are_whole_and_attested_and_no_log(tour: Any) -> None:
+    n_cases = SuiteVersion.objects.get(suite__slug=SUITE).n_cases
+    for run in Run.objects.all():
+        responses = Response.objects.filter(repeat__run=run)
+        assert responses.count() == 5 * n_cases
+        assert not responses.filter(trace_block=None).exists()
+        assert (run.is_log, run.is_of_elsewhere) == (False, True)
+        assert run.bucket is not None
+        assert all(pin["held"] for each in run.bucket.engine_processes.all() for pin in each.pins)
+
+
+def test_the_tour_tells_of_a_case_that_broke_at_a_token(tour: Any) -> None:
+    assert tour.release.verdict == TOLD
+    assert tour.comparison.score.difference < 0
+    scores = tour.case.outcome
+    assert sum(scores.scores_baseline) > sum(scores.scores_candidate)
+    assert tour.case.excerpt.baseline.token != tour.case.excerpt.candidate.token
+
+
+def test_loading_it_again_changes_nothing(tour: Any, person: Any) -> None:
+    before = Run.objects.count(), Release.objects.count(), Import.objects.count()
+    load_tour(user=person)
+    assert (Run.objects.count(), Release.objects.count(), Import.objects.count()) == before
+
+
+def test_who_has_ended_it_sees_it_no_more_and_others_do(tour: Any, person: Any) -> None:
+    end_tour(user=person)
+    end_tour(user=person)
+    assert tour_of(person) is None
+    assert tour_of(get_user_model().objects.create(username="noa")) is not None
+
+
+def test_taken_away_nothing_of_it_is_left(tour: Any, person: Any) -> None:
+    assert remove_tour() == ()
+    for record in (Run, Release, Baseline, Suite, Endpoint, Import, Comparison, Response):
+        assert not record.objects.exists(), record
+    assert not Policy.objects.filter(slug=SUITE).exists()
+    assert tour_of(person) is None
+
+
+def test_what_is_no_sample_stays(tour: Any) -> None:
+    run = build.finished_run(["blue"])
+    remove_tour()
+    assert list(Run.objects.all()) == [run]
+
+
+def test_what_was_signed_stays_and_is_named(tour: Any, person: Any) -> None:
+    release = Release.objects.get(pk=tour.release.id)
+    assert release.verdict is not None
+    sign_release(
+        release_id=release.pk,
+        decision="reject",
+        note="A try.",
+        input_digest=release.verdict.input_digest,
+        user=person,
+    )
+    kept = remove_tour()
+    assert f"Release {release.pk} was signed; it stays, with its runs." in kept
+    assert list(Release.objects.all()) == [release]
+    assert set(Run.objects.values_list("pk", flat=True)) == {
+        int(tour.release.baseline.run),
+        int(tour.release.candidate.run),
+    }
+
+
+def test_a_board_that_has_suites_gets_no_tour_by_itself(db: None, settings: Any, tmp_path: Any) -> None:
+    settings.DATA_DIR = tmp_path
+    build.finished_run(["blue"])
+    call_command("load_samples", no_engine=True, stdout=io.StringIO())
+    assert not Suite.objects.filter(slug=SUITE).exists()
+
+
+def test_a_board_without_an_engine_has_it_from_the_start(db: None, settings: Any, tmp_path: Any) -> None:
+    settings.DATA_DIR = tmp_path
+    call_command("load_samples", no_engine=True, stdout=io.StringIO())
+    assert words() == ["inconclusive", "no_ship", "ship"]
+    remove_tour()
+    call_command("load_samples", no_engine=True, stdout=io.StringIO())
+    assert not Release.objects.exists()
