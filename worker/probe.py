@@ -13,7 +13,16 @@ from evalboard.core.probe_kinds import EXACT, ProbeKind
 from evalboard.core.probes import ProbeCall, choose_sampling
 from evalboard.core.trace import Decoded, Outcome, Trace
 from runs.models import EngineProcess
-from runs.probes import PROBES, ProbeWork, claim_probe, finish_probe, probe_work, record_calls
+from runs.probes import (
+    PROBES,
+    ProbeWork,
+    claim_probe,
+    finish_probe,
+    go_on_verifying,
+    makes_no_calls,
+    probe_work,
+    record_calls,
+)
 from runs.work import Beat, Lease, others_work
 from worker.engines.base import DecodeRequest, EngineFailure
 from worker.heartbeat import Heartbeat
@@ -49,6 +58,9 @@ class ProbeJob:
 
     def work(self, lease: Lease, heartbeat: Heartbeat) -> None:
         """Ask what is left of a probe, or leave it to others."""
+        if makes_no_calls(lease.id):
+            heartbeat.persist(partial(go_on_verifying, lease=lease))
+            return
         work = probe_work(lease.id, worker_id=self._station.worker.pk)
         if work.serving.endpoint.is_remote:
             self._remote.work(lease, work, heartbeat)

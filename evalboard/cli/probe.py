@@ -13,6 +13,7 @@ from evalboard.client.waiting import GIVE_UP_SECONDS, probe_progress
 from evalboard.core.document import read_strict_json
 from evalboard.wording import probe_states
 from evalboard.wording.capability import LABELS, describe_row
+from evalboard.wording.verification import describe_numbers
 
 if TYPE_CHECKING:
     from evalboard.contract.probe import Probe
@@ -24,7 +25,8 @@ CODES = {"good": 0, "early": 0, "bad": NO_SHIP, "unsettled": INCONCLUSIVE, "unkn
 def probe(
     endpoint: Annotated[str, typer.Argument(metavar="ENDPOINT", help="The endpoint's slug.")] = "",
     kind: Annotated[
-        str, typer.Option(metavar="seed|batch|routing|canary|capability|determinism|audit", help="What to find out.")
+        str,
+        typer.Option(metavar="seed|batch|routing|canary|capability|determinism|audit|verify", help="What to find out."),
     ] = "",
     profile: Annotated[
         str, typer.Option(help="The profile whose engine answers; the server's choice unless set.")
@@ -38,7 +40,7 @@ def probe(
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the probe as JSON when it has answer.")] = False,
 ) -> None:
-    """Find out whether an endpoint honours seeds, is moved by batching, is one engine, has changed, honours what."""
+    """Find out of an endpoint: its seeds, its batching, who answers, what changed, what it honours, its weights."""
     if show:
         if any((endpoint, kind, profile, parameters, set_)):
             raise typer.BadParameter("It names the probe by itself, without anything else.", param_hint="--show")
@@ -70,6 +72,11 @@ def render_result(probe: "Probe") -> str:
         return f"{title}: {probe.status}. {probe.url}\n{' '.join((probe.error or '').split())}"
     words = probe_states.describe_state(probe.kind, probe.finding.state)
     lines = [f"{title}: {words.word.lower()}. {probe.url}", probe.finding.sentence]
+    if probe.sets:
+        # Here, as it brings pydantic, which no help waits for.
+        from evalboard.contract.verification import read_finding
+
+        lines += [f"  {name}: {value}" for name, value in describe_numbers(read_finding(probe.finding))]
     lines += [f"  {LABELS[row['parameter']]}: {describe_row(row)}" for row in probe.finding.numbers.get("rows", ())]
     hop = probe.hop.sentence if probe.hop is not None else None
     control = f"Control: {probe.control}" if probe.control else None

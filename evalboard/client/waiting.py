@@ -73,7 +73,8 @@ def comparison_progress(answer: "Answer[Comparison]") -> Progress:
 
 def probe_progress(answer: "Answer[Probe]") -> Progress:
     probe, calls = answer.value, answer.value.progress
-    return Progress(f"probe {probe.id}", "calls", probe.status, calls.n_done, calls.n_total, probe.is_terminal)
+    unit = "runs and scorings" if probe.sets else "calls"
+    return Progress(f"probe {probe.id}", unit, probe.status, calls.n_done, calls.n_total, probe.is_terminal)
 
 
 def experiment_progress(answer: "Answer[Experiment]") -> Progress:

@@ -7,6 +7,7 @@ from evalboard.contract.parts import Done, name_version
 from evalboard.core.probe_kinds import ProbeKind
 
 KINDS = tuple(map(str, ProbeKind))
+ROLES = ("endpoint", "control", "numerics", "planted")
 
 
 class ProbeFound(Contract):
@@ -61,11 +62,22 @@ class ProbeHop(Contract):
     sentence: Annotated[str | None, says(description="which hop drops it; null until both probes have found something")]
 
 
+class ProbeSet(Contract):
+    """One set of answers that a probe of kind `verify` holds together, as far as it is scored on the reference."""
+
+    role: Annotated[str, says(enum=ROLES)]
+    endpoint: Annotated[str, says(description="that gave the answers; its slug")]
+    run: Annotated[Id | None, says(description="null where it was deleted")]
+    run_status: str | None
+    forced: Annotated[Id | None, says(description="the forced scoring; null before it is asked for")]
+    forced_status: str | None
+
+
 class Probe(ProbeAsked):
     """A probe with its complete parameters, as far as it is."""
 
     parameters: Annotated[dict[str, Any], says(description="all of them, those too that were not set")]
-    progress: Annotated[Done, says(description="counts calls")]
+    progress: Annotated[Done, says(description="counts calls; of `verify`, its runs and forced scorings")]
     finding: Annotated[
         ProbeFinding | None, says(description="null until it has finished; numbers as in docs/probes.md")
     ]
@@ -77,6 +89,7 @@ class Probe(ProbeAsked):
     ]
     workers: Annotated[tuple[str, ...], says(description="those that have answered")]
     waits_for: Annotated[tuple[str, ...], says(description="those that a probe of each worker still has to ask")]
+    sets: Annotated[tuple[ProbeSet, ...], says(description="what `verify` holds together; none of other kinds")] = ()
     prompts: tuple[str, ...] = page_only  # the last message of each
 
 

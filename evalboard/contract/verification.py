@@ -4,6 +4,7 @@ from typing import Annotated
 
 from evalboard.contract.base import Contract, Count, Id, Note, PageAddress, Share, says
 from evalboard.contract.forced import Estimate
+from evalboard.contract.probe import ProbeFinding
 
 STATES = ("same_stack", "same_model_other_numerics", "other_model", "too_few_tokens")
 STATISTICS = ("gap", "deficit")
@@ -51,3 +52,8 @@ class Verification(Contract):
     sentence: str
     warnings: tuple[Note, ...]
     url: Annotated[PageAddress, says(description="the page of the endpoint's forced scoring")]
+
+
+def read_finding(finding: ProbeFinding) -> Verification:
+    """Return what a probe of kind `verify` found, whose numbers are the rest of it."""
+    return Verification.from_stored(finding.numbers, state=finding.state, sentence=finding.sentence)

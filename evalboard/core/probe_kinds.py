@@ -13,6 +13,7 @@ class ProbeKind(StrEnum):
     CAPABILITY = "capability"
     DETERMINISM = "determinism"
     AUDIT = "audit"
+    VERIFY = "verify"
 
 
 # Look at every bit of an answer, and not at its text alone.

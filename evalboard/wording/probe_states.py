@@ -134,6 +134,20 @@ STATES: dict[str, dict[str, StateWords]] = {
         ),
         "incomplete": INCOMPLETE,
     },
+    "verify": {
+        "same_stack": StateWords("Same stack", "good"),
+        "same_model_other_numerics": StateWords("Same model, other numerics", "good"),
+        "other_model": StateWords(
+            "Another model",
+            "bad",
+            "Probe again before you say so: one honest check in 100 comes out like this. Then ask who serves it.",
+        ),
+        "too_few_tokens": StateWords(
+            "Too few tokens",
+            "unsettled",
+            "Take a suite with more cases or longer answers; logprobs are worth ten times the tokens.",
+        ),
+    },
 }
 
 

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalboard.contract.probe import ProbeCall
+from evalboard.contract.verification import Verification
 from evalboard.wording.audit import describe_place, name_worker
 from evalboard.wording.capability import LABELS, STATE_WORDS, describe_parameter, describe_state_of_parameter
 from evalboard.wording.determinism import describe_condition
 from evalboard.wording.numbers import capital, counted, points
+from evalboard.wording.verification import describe_numbers
 from frontend.templatetags.numbers import MISSING, NARROW, count, share
 
 Numbers = Mapping[str, Any]
@@ -46,6 +48,11 @@ def rows(kind: str, numbers: Numbers) -> tuple[NumberRow, ...]:
     return tuple(known + (ROWS[kind](numbers) if numbers.keys() - COUNTS else []))
 
 
+def verification_rows(judged: Verification) -> tuple[NumberRow, ...]:
+    """List the numbers of a verification."""
+    return tuple(NumberRow(name, value, MEANS.get(name, "")) for name, value in describe_numbers(judged))
+
+
 def tables(kind: str, numbers: Numbers, prompts: Sequence[str], calls: Sequence[ProbeCall]) -> tuple[Table, ...]:
     """Return the numbers that there are many of, by prompt or by worker."""
     if kind == "routing":
@@ -53,6 +60,20 @@ def tables(kind: str, numbers: Numbers, prompts: Sequence[str], calls: Sequence[
     return tuple(TABLES[kind](numbers, prompts)) if kind in TABLES and numbers.keys() - COUNTS else ()
 
 
+# Of a verification, by the names of `wording.verification`.
+MEANS = {
+    "endpoint": "what is judged",
+    "statistic": "of a response; squares show what is rare and large",
+    "control": "the reference’s own answers",
+    "numerics": "the same weights in a second dtype",
+    "planted": "weights that were changed a little",
+    "twice numerics": "stands in where nothing was planted",
+    "boundary": "beyond it, answers lie nearer to changed weights",
+    "above control": "by chance, over responses dealt anew",
+    "above numerics": "at most 0.01 accuses",
+    "below planted": "at most 0.01 clears",
+    "below twice numerics": "at most 0.01 clears",
+}
 MAX_PROMPTS = 20
 # What a finding of too few answers has, and no more.
 COUNTS = frozenset({"n_calls", "n_failed", "n_marked", "n_refused", "errors"})

@@ -8,9 +8,11 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from evalboard.contract.probe import Probe as ProbeAnswer
+from evalboard.contract.verification import read_finding
 from evalboard.core.errors import EvalboardError
 from frontend.probes import charts, words
 from frontend.probes import numbers as probe_numbers
+from frontend.probes.bands import bands
 from frontend.probes.forms import ProbeForm
 from frontend.shell.forms import blame
 from frontend.shell.lists import filter_by, newest_first, parse_number, parse_offset, read_filters, slice_page
@@ -129,7 +131,22 @@ def _against(request: HttpRequest, probe_id: int) -> dict[str, object]:
     }
 
 
+def _rest_of_verification(answer: ProbeAnswer) -> dict[str, object]:
+    judged = read_finding(answer.finding) if answer.finding else None
+    return {
+        "question": words.KINDS[answer.kind].question,
+        "chart": bands(judged, answer.sets) if judged else None,
+        "chart_template": "probes/_verify_chart.html",
+        "numbers": probe_numbers.verification_rows(judged) if judged else (),
+        "warnings": judged.warnings if judged else (),
+        "command": words.command(answer.endpoint, answer.kind, answer.profile, answer.parameters),
+        "settings": {name: value for name, value in answer.parameters.items() if value is not None},
+    }
+
+
 def _rest(request: HttpRequest, answer: ProbeAnswer) -> dict[str, object]:
+    if answer.sets:
+        return _rest_of_verification(answer)
     calls = selector.probe_calls(int(answer.id))
     numbers = answer.finding.numbers if answer.finding else {}
     return {

@@ -12,6 +12,7 @@ from evalboard.contract.probe import ProbeRow
 from evalboard.core.probe_kinds import OF_EACH_WORKER
 from evalboard.core.probes import choose_sampling, complete_parameters, list_prompt_texts, plan_calls
 from evalboard.wording import probe_states
+from evalboard.wording.numbers import listed
 from frontend.shell.findings import Finding
 from runs.models import Probe
 
@@ -52,17 +53,21 @@ KINDS = {
         "which parameters does a server of others honour?",
         "A few calls, each of which asks for one thing that an answer shows: honoured, refused or ignored.",
     ),
+    "verify": Kind(
+        "does it serve the weights of its reference?",
+        "Its answers are scored on the reference token by token, beside answers of known origin.",
+    ),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a kind takes with its defaults."""
+    """What a kind takes with its defaults; a verification takes what its suite has."""
 
     kind: str
     words: Kind
-    n_calls: int
-    tokens: int
+    n_calls: int | None
+    tokens: int | None
     is_for_each_worker: bool
     is_at_most: bool
 
@@ -83,6 +88,8 @@ def costs() -> tuple[Cost, ...]:
 
 
 def _cost(kind: str, words: Kind) -> Cost:
+    if kind == Probe.Kind.VERIFY:
+        return Cost(kind, words, None, None, is_for_each_worker=False, is_at_most=False)
     parameters = complete_parameters(kind, {})
     calls = plan_calls(kind, parameters, list_prompt_texts(kind, parameters) or ())
     tokens = choose_sampling(kind, parameters, "")["max_tokens"]
@@ -110,6 +117,8 @@ def describe_probe(answer: ProbeAnswer) -> Finding:
         return Finding("The probe failed.", answer.error or "")
     if answer.finding:
         return split_claim(answer.finding.sentence)
+    if answer.sets:
+        return _describe_sets(answer)
     if answer.waits_for:
         rest = f"Still to be asked: {', '.join(answer.waits_for)}."
     else:
@@ -117,6 +126,19 @@ def describe_probe(answer: ProbeAnswer) -> Finding:
     again = f" Begun again: {answer.error}" if answer.error else ""
     waits = "Waiting for a worker." if answer.status == Probe.Status.QUEUED else "Asking."
     return Finding(waits, rest + again)
+
+
+def _describe_sets(answer: ProbeAnswer) -> Finding:
+    """Say what a verification waits for: runs first, then that their answers are scored."""
+    runs = [f"run {each.run} ({each.role})" for each in answer.sets if each.run_status in ("queued", "running")]
+    scorings = [
+        f"forced scoring {each.forced} ({each.role})"
+        for each in answer.sets
+        if each.forced_status in ("queued", "running")
+    ]
+    if waiting := runs + scorings:
+        return Finding("Collecting answers.", f"It waits for {listed(waiting)}.")
+    return Finding("Collecting answers.", "A worker sees to what comes next.")
 
 
 def split_claim(sentence: str) -> Finding:

@@ -12,9 +12,12 @@ from runs.forced.scorings import (
     finish_forced,
     record_forced,
 )
+from runs.forced.verification import MAX_ANSWERS as MAX_VERIFIED
+from runs.forced.verification import verify_scoring
 
 __all__ = [
     "FORCED",
+    "MAX_VERIFIED",
     "AnswerToForce",
     "ForcedOutcome",
     "ForcedStrip",
@@ -31,4 +34,5 @@ __all__ = [
     "has_forced",
     "next_answers",
     "record_forced",
+    "verify_scoring",
 ]

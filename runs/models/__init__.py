@@ -10,7 +10,7 @@ from runs.models.identity import Bucket, EngineProcess, Fingerprint, Model, Same
 from runs.models.imported import Import
 from runs.models.lane import Lane, Priority
 from runs.models.policy import Policy
-from runs.models.probe import Probe
+from runs.models.probe import AnswerSet, Probe
 from runs.models.release import Gate, Release, Settling, SignOff, Verdict
 from runs.models.replay import Replay
 from runs.models.response import CaseColumns, CaseFrame, RepeatScore, Response, RunFigures, TraceBlock
@@ -21,6 +21,7 @@ from runs.models.upload import Upload, UploadedCase, UploadPart
 from runs.models.webhook import OutboxMessage, Webhook
 
 __all__ = [
+    "AnswerSet",
     "Baseline",
     "Bucket",
     "Case",

@@ -1,4 +1,4 @@
-"""Checks of an endpoint itself: does it honour seeds, does batching move its answers, who answers, has it changed."""
+"""Checks of an endpoint itself: its seeds, its batching, who answers, whether it changed, the weights it serves."""
 
 from django.db import models
 
@@ -39,3 +39,28 @@ class Probe(Requested):
 
     def __str__(self) -> str:
         return f"probe {self.pk} ({self.kind})"
+
+
+class AnswerSet(models.Model):
+    """One set of answers that a probe of kind `verify` holds together: the endpoint's, or some of known origin.
+
+    `run` gave them, and `scoring` scores them on the reference; null before it is asked for, and where it was deleted.
+    """
+
+    class Role(models.TextChoices):
+        ENDPOINT = "endpoint"
+        CONTROL = "control"
+        NUMERICS = "numerics"
+        PLANTED = "planted"
+
+    probe = models.ForeignKey(Probe, on_delete=models.CASCADE, related_name="sets", db_index=False)
+    role = models.CharField(max_length=20, choices=Role.choices)
+    run = models.ForeignKey("runs.Run", on_delete=models.SET_NULL, null=True, related_name="+")
+    scoring = models.ForeignKey("runs.ForcedScoring", on_delete=models.SET_NULL, null=True, related_name="+")
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [models.UniqueConstraint(fields=["probe", "role"], name="a_probe_has_a_role_once")]
+
+    def __str__(self) -> str:
+        return f"{self.role} of probe {self.probe_id}"

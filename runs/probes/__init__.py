@@ -21,6 +21,7 @@ from runs.probes.read import (
     probes_to_mind,
 )
 from runs.probes.read_batches import comparable_batches, compare_batches
+from runs.probes.verifying import go_on_verifying, makes_no_calls
 
 __all__ = [
     "PROBES",
@@ -33,7 +34,9 @@ __all__ = [
     "create_probe",
     "fail_probe",
     "finish_probe",
+    "go_on_verifying",
     "let_probe_rest",
+    "makes_no_calls",
     "newest_probes",
     "probe_tokens",
     "probe_work",

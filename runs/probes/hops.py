@@ -25,6 +25,8 @@ def hop_of(probe: Probe) -> ProbeHop | None:
 
 def describe_control(probe: Probe) -> str | None:
     """Name the known-good endpoint that a probe is held against, or say that it had none; None of an engine of ours."""
+    if probe.kind == Probe.Kind.VERIFY:
+        return None  # it has answers of known origin beside it
     other, endpoint = _other(probe), probe.endpoint
     if other is not None and not probe.bypass_of_id:
         return f"{other.endpoint.slug}, reached without the gateway: probe {other.pk}, {_outcome(other)}."

@@ -35,6 +35,7 @@ from evalboard.core.probes import (
 from evalboard.core.profile import MAX_TESTED_BATCH, OBSERVED, count_wanted_seats, parse_profile
 from evalboard.wording.probe import describe_finding
 from runs.models import Endpoint, Probe, Profile, Run, Worker
+from runs.probes.known_answers import begin_verification, name_known_answers
 from runs.probes.nodes import describe_nodes, name_incidents
 from runs.probes.read import asked_cases, probe_tokens
 from runs.run import named_endpoint, named_suite_version, newest_profile
@@ -59,12 +60,14 @@ def create_probe(
     `bypass_of` is this one. profile: None for the one that fits the kind. parameters: those that are not given have
     their defaults (`core.probes.parameters`); a suite is that of its newest version. Raises NotFound for names that
     do not exist, InvalidInput with fields, and ProfileRefused when every worker seen lately says that its hardware
-    cannot honour the profile.
+    cannot honour the profile; for a verification, whose runs are asked for at once, what `create_run` raises.
     """
     target = named_endpoint(endpoint)
     complete = complete_parameters(kind, parameters)
     decoding = newest_profile(profile or DEFAULT_PROFILES.get(Probe.Kind(kind), DEFAULT_PROFILE))
-    if "suite" in complete:
+    if kind == Probe.Kind.VERIFY:
+        complete = name_known_answers(target, complete)
+    elif "suite" in complete:
         complete["suite_version"] = named_suite_version(complete["suite"], None).number
     if fields := _problems(target, decoding, kind, complete):
         raise InvalidInput("The probe is not valid.", fields=fields)
@@ -76,6 +79,9 @@ def create_probe(
     shared: dict[str, Any] = {"profile": decoding, "kind": kind, "parameters": complete, "created_by": user}
     with transaction.atomic():
         probe = _store(target, shared)
+        if kind == Probe.Kind.VERIFY:
+            begin_verification(probe)
+            return probe  # the reference says more than a bypass would
         around = target.bypass
         if around is not None and not _problems(around, decoding, kind, complete):
             _store(around, {**shared, "bypass_of": probe})
@@ -179,6 +185,8 @@ def _problems(endpoint: Endpoint, decoding: Profile, kind: str, parameters: Mapp
         return {"kind": "It certifies nodes of ours, and others run this server; a batch probe says what it gives."}
     if kind == Probe.Kind.DETERMINISM and decoding.settings.get("batch_class") == "fixed":
         return {"profile": "It promises the same bits to the same group of cases alone; choose another one."}
+    if kind == Probe.Kind.VERIFY:
+        return {}
     longest = choose_sampling(kind, parameters, "")["max_tokens"]
     if endpoint.max_model_len is None or longest < endpoint.max_model_len:
         return {}
@@ -281,6 +289,8 @@ def _judge(probe: Probe, calls: Sequence[ProbeCall]) -> ProbeFinding:
         case Probe.Kind.AUDIT:
             before = _asked_before(probe).first()
             return judge_audit_probe(calls, map(parse_call, before.answers if before is not None else ()))
+        case Probe.Kind.VERIFY:
+            raise ValueError("A verification is judged by what was scored, not by calls.")
 
 
 def _left_out(calls: Sequence[ProbeCall]) -> list[dict[str, str]]:

@@ -1,6 +1,6 @@
 """Probes as they are shown, and what a worker needs to know of one that it has claimed."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -16,7 +16,7 @@ from evalboard.core.probe_kinds import OF_EACH_WORKER
 from evalboard.core.probes import ProbeCall, choose_sampling, list_prompt_texts, parse_call, plan_calls
 from evalboard.core.trace import Vocabulary
 from evalboard.wording import probe_states
-from runs.models import Case, EngineProcess, Probe, Worker
+from runs.models import AnswerSet, Case, EngineProcess, ForcedScoring, Probe, Run, Worker
 from runs.models import Vocabulary as Stored
 from runs.probes import hops
 from runs.store import newest_page
@@ -28,6 +28,7 @@ CANARIES_SHOWN = 40
 KNOWN_FOR = timedelta(days=14)
 
 Message = Mapping[str, Any]
+Role = AnswerSet.Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,16 +119,18 @@ def probe_detail(probe_id: int) -> contract.Probe:
     n_total = n_planned * (max(1, len(worker_ids)) if _asks_each_worker(probe) else 1)
     if probe.kind == Probe.Kind.CAPABILITY and probe.status == Probe.Status.FINISHED:
         n_total = len(calls)  # what was answered before made the others needless
+    sets = _sets(probe)
     return contract.Probe(
         **_common_fields(probe),
         parameters=probe.parameters,
-        progress=Done(n_done=len(calls), n_total=n_total),
+        progress=_progress_of(sets) if sets else Done(n_done=len(calls), n_total=n_total),
         finding=contract.ProbeFinding(**probe.finding) if probe.finding else None,
         error=probe.error or None,
         hop=hops.hop_of(probe),
         control=hops.describe_control(probe),
         workers=tuple(dict.fromkeys(names[call.worker] for call in calls if call.worker in names)),
         waits_for=tuple(names[worker] for worker in probe.waits_for if worker in names),
+        sets=sets,
         prompts=tuple(str(messages[-1].get("content") or "") for messages in prompts),
     )
 
@@ -165,7 +168,8 @@ def probe_state(probe_id: int) -> str:
     row = rows.values_list("status", "n", "waits_for", "error", "finished_at", *others).first()
     if row is None:
         raise NotFound(f"There is no probe {probe_id}.")
-    return "|".join(map(str, (probe_id, *row)))
+    sets = AnswerSet.objects.filter(probe=probe_id).values_list("run__status", "scoring__status")
+    return "|".join(map(str, (probe_id, *row, *sets)))
 
 
 def probe_tokens(probe_id: int, token_ids: Collection[int]) -> dict[int, str]:
@@ -264,6 +268,29 @@ def asked_cases(probe: Probe) -> list[Case]:
     version_cases = Case.objects.filter(suite_version__suite__slug=slug, suite_version__number=number).order_by("index")
     reference = list(version_cases.filter(is_reference=True)[:MAX_SUITE_CASES])
     return reference or list(version_cases[:MAX_SUITE_CASES])
+
+
+def _sets(probe: Probe) -> tuple[contract.ProbeSet, ...]:
+    if probe.kind != Probe.Kind.VERIFY:
+        return ()
+    slugs = {Role.ENDPOINT: probe.endpoint.slug, Role.CONTROL: probe.parameters["reference"]}
+    return tuple(
+        contract.ProbeSet(
+            role=each.role,
+            endpoint=slugs.get(Role(each.role)) or probe.parameters[each.role],
+            run=None if each.run is None else str(each.run.pk),
+            run_status=None if each.run is None else each.run.status,
+            forced=None if each.scoring is None else str(each.scoring.pk),
+            forced_status=None if each.scoring is None else each.scoring.status,
+        )
+        for each in probe.sets.select_related("run", "scoring")
+    )
+
+
+def _progress_of(sets: Sequence[contract.ProbeSet]) -> Done:
+    n_runs = sum(each.run_status in Run.TERMINAL for each in sets)
+    n_scored = sum(each.forced_status == ForcedScoring.Status.FINISHED for each in sets)
+    return Done(n_done=n_runs + n_scored, n_total=2 * len(sets))
 
 
 def _rows(probes: Iterable[Probe]) -> tuple[contract.ProbeRow, ...]:

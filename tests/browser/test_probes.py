@@ -8,7 +8,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from runs.models import Endpoint, Probe
-from tests import probes
+from tests import build, probes, verifying
 from tests.capability import EVERYTHING, answer_calls
 
 pytestmark = pytest.mark.browser
@@ -52,6 +52,9 @@ def test_every_page_of_probes_is_quiet_fits_and_has_no_serious_barrier(stage, wa
         asked.append(probes.ask("audit", parameters={"prompts": 2}))
         probes.served(answer)
     asked += ask_others()
+    stack = build.process(build.bucket("bfloat16"))
+    asked.append(verifying.end(verifying.ask(planted="changed"), stack))
+    asked.append(verifying.ask())
     watched = watch(theme=theme, width=width)
     barriers = []
     for address in ["/probes/", "/workers/", *(f"/probes/{probe.pk}/?against={asked[1].pk}" for probe in asked)]:

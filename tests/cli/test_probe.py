@@ -15,7 +15,7 @@ from evalboard.contract.probe import ProbeFinding, ProbeHop
 from evalboard.core.probes import judge_capability_probe
 from evalboard.wording import probe_states
 from runs.models import Probe
-from tests import build, probes
+from tests import build, probes, verifying
 from tests.capability import EVERYTHING, answer_calls
 from tests.cli.conftest import ctrl_c
 
@@ -183,3 +183,18 @@ def test_a_capability_check_prints_its_table_the_hop_and_the_control() -> None:
         probe_states.STATES["capability"]["ignores"].advice,
     ]
     assert choose_exit_code(answer) == 2
+
+
+def test_a_verification_says_its_word_with_the_numbers(evalboard: Call, endpoint: str) -> None:
+    stack = build.process()
+    verifying.end(verifying.ask(), stack)
+    asked = ("probe", "asked", "--kind", "verify", "--set", "suite=texts", "--set", "reference=reference")
+    waits = ": queued, 2 of 6 runs and scorings\n"  # what is known serves again
+    done = evalboard(*asked, meanwhile=[(waits, lambda: verifying.end(Probe.objects.latest("pk"), stack))])
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert "verify of asked, profile pinned: another model. " in lines[0]
+    assert lines[1].startswith("Another model: 24 tokens of 12 answers lie farther off")
+    assert "  twice numerics: 0.0004 nats²" in lines
+    assert any(line.startswith("  above numerics: p = 0.00") for line in lines)
+    assert lines[-1].startswith("Probe again before you say so")

@@ -134,8 +134,9 @@ def test_a_probe_of_seeds_samples_and_every_other_is_greedy() -> None:
     temperatures = {
         kind: probe_parameters.choose_sampling(kind, complete_parameters(kind, {}), "ask")["temperature"]
         for kind in ProbeKind
+        if kind != ProbeKind.VERIFY  # which makes no call by itself
     }
-    assert temperatures == {kind: 1.0 if kind == ProbeKind.SEED else 0.0 for kind in ProbeKind}
+    assert temperatures == {kind: 1.0 if kind == ProbeKind.SEED else 0.0 for kind in temperatures}
 
 
 def test_only_the_load_goes_on_after_its_answer_has_ended() -> None:

@@ -122,7 +122,7 @@ def test_a_probe_that_failed_says_why_and_marks_the_calls(viewer: Client) -> Non
     assert "18 in the order of sending, 18 without an answer" in text_of(response)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "verify"])  # whose numbers are always all there
 def test_every_state_has_a_page_even_with_the_fewest_numbers(viewer: Client, kind: str) -> None:
     probe = probes.ask(kind)
     for state, state_words in probe_states.STATES[kind].items():

@@ -164,3 +164,20 @@ def test_a_profile_that_no_worker_can_honour_is_refused_in_words(
     detail = found(probe)
     assert (detail.status, detail.progress.n_done) == ("failed", 0)
     assert detail.error.startswith("No worker can honour the profile invariant. vLLM has batch-invariant kernels only")
+
+
+@on_one_machine
+def test_a_verification_goes_from_its_runs_to_its_word(
+    new_run: Callable[..., Run], found: Found, start_worker: Start, settings: Any
+) -> None:
+    run = new_run([f"say {letter * 6}" for letter in "abcdefghijkl"], repeats=1)
+    for slug, dtype in (("asked", "float32"), ("second", "bfloat16")):
+        create_endpoint(slug=slug, model_path=str(settings.MODEL_ROOTS[0] / "scripted"), dtype=dtype, line="scripted")
+    named = {"suite": run.suite_version.suite.slug, "reference": run.endpoint.slug}
+    probe = create_probe(endpoint="asked", kind="verify", profile="pinned", parameters=named)
+    start_worker(SCRIPTED_RECORDED=json.dumps({"bfloat16": {"drift": 1}}))
+    detail = found(probe)
+    assert (detail.error, [each.forced_status for each in detail.sets]) == (None, ["finished"] * 3)
+    assert detail.finding.state == "too_few_tokens"  # the scripted dtypes lie a millionth of a nat apart
+    bands = [detail.finding.numbers[name]["mean"]["value"] for name in ("endpoint", "control", "numerics")]
+    assert (bands[:2], bands[2] > 0) == ([0, 0], True)

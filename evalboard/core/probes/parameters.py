@@ -50,7 +50,10 @@ _FIELDS: dict[str, dict[str, tuple[Any, FieldCheck]]] = {
         "random_seed": (0, _RANDOM_SEED),
     },
     "audit": {"max_tokens": (64, check_whole(1, 512))},
+    "verify": {},
 }
+# Slugs; of a verification each has its default, which the server finds (`runs.probes.known_answers`).
+_NAMES = ("suite", "reference", "numerics", "planted")
 _BUILT_IN = {
     "seed": probe_prompts.OPEN_ENDED,
     "batch": probe_prompts.OPEN_ENDED,
@@ -69,7 +72,8 @@ def complete_parameters(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters with every default filled in; complete ones come back as they are.
 
     `prompts` is a list of texts, or how many of the built-in ones to take. A canary or an audit has a `suite` (its
-    slug) instead, if one is given. Raises InvalidInput whose fields are `kind`, `parameters` or `parameters.<name>`.
+    slug) instead, if one is given; a verification has that and endpoints, None for those that are to be found. Raises
+    InvalidInput whose fields are `kind`, `parameters` or `parameters.<name>`.
     """
     problems = Problems()
     if kind not in set(ProbeKind):
@@ -79,7 +83,8 @@ def complete_parameters(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
     problems.raise_if_any("The probe is not valid")
     fields = _FIELDS[kind]
     with_prompts = {"prompts": (_N_PROMPTS[kind], None)} if kind in _N_PROMPTS else {}
-    known = [*with_prompts, *(["suite"] if kind in _OF_A_SUITE else []), *fields]
+    named = _NAMES if kind == "verify" else ("suite",) if kind in _OF_A_SUITE else ()
+    known = [*with_prompts, *named, *fields]
     for name in given:
         if name not in known:
             problems.add(f"parameters.{name}", f"There is no such parameter; there are {', '.join(known)}.")
@@ -128,6 +133,8 @@ def choose_sampling(
             return {**greedy, "max_tokens": 1, "logprobs": parameters["top_k"]}
         case ProbeKind.CAPABILITY:
             return choose_capability_sampling(parameters, group, answered)
+        case ProbeKind.VERIFY:
+            raise ValueError("A verification makes no calls: what it rests on are runs.")
 
 
 def plan_calls(kind: str, parameters: Mapping[str, Any], prompts: Sequence[Any]) -> tuple[ProbeCall, ...]:
@@ -150,20 +157,35 @@ def plan_calls(kind: str, parameters: Mapping[str, Any], prompts: Sequence[Any])
             return plan_capability_calls()
         case ProbeKind.DETERMINISM:
             return plan_determinism_calls(parameters)
+        case ProbeKind.VERIFY:
+            return ()
 
 
 def _source(kind: str, given: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
-    """Read where the prompts come from: {"prompts": texts} or {"suite": slug}; nothing where they are fixed."""
+    """Read where the prompts come from: {"prompts": texts} or {"suite": slug}; nothing where they are fixed.
+
+    Of a verification all that it names.
+    """
+    if kind == "verify":
+        return {name: _slug(name, given.get(name), problems) for name in _NAMES}
     if kind not in _N_PROMPTS:
         return {}
     if kind in _OF_A_SUITE and "suite" in given:
-        suite = given["suite"]
         if "prompts" in given:
             problems.add("parameters.suite", "Give prompts or a suite, not both.")
-        elif not isinstance(suite, str) or not 1 <= len(suite) <= MAX_SLUG_CHARS or text_problem(suite):
+            return {"suite": given["suite"]}
+        if given["suite"] is None:
             problems.add("parameters.suite", "Must be the slug of a suite.")
-        return {"suite": suite}
+        return {"suite": _slug("suite", given["suite"], problems)}
     return {"prompts": _prompts(kind, given.get("prompts", _N_PROMPTS[kind]), problems)}
+
+
+def _slug(name: str, given: Any, problems: Problems) -> Any:
+    is_slug = isinstance(given, str) and 1 <= len(given) <= MAX_SLUG_CHARS and not text_problem(given)
+    if given is not None and not is_slug:
+        what = "a suite" if name == "suite" else "an endpoint"
+        problems.add(f"parameters.{name}", f"Must be the slug of {what}.")
+    return given
 
 
 def _prompts(kind: str, given: Any, problems: Problems) -> list[str]:

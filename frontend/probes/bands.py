@@ -1,0 +1,91 @@
+"""A verification as a chart: how far each set of answers lies from the reference, on a logarithmic scale of nats."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from evalboard.contract.probe import ProbeSet
+from evalboard.contract.verification import Verification, VerificationBand
+from evalboard.wording.numbers import rounded
+from frontend.shell.charts import Tick
+from frontend.shell.findings import Finding
+
+LEFT, WIDTH = 2.0, 94.0  # percent: marks at the ends are drawn whole
+DECADES = 4  # below the largest; what lies lower stands at the left edge
+
+
+@dataclass(frozen=True, slots=True)
+class BandRow:
+    """One set of answers: a mark, and a line for its interval where it has one. In percent of the plot."""
+
+    name: str
+    endpoint: str
+    is_judged: bool
+    x: float
+    low: float
+    high: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class BandsChart:
+    """The sets of answers, the endpoint's last; boundary_x: where what is called another model begins."""
+
+    rows: tuple[BandRow, ...]
+    ticks: tuple[Tick, ...]
+    boundary_x: float
+    caption: Finding
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """From 10**first at the left to 10**last at the right."""
+
+    first: int
+    last: int
+
+    def x(self, nats: float) -> float:
+        reached = math.log10(nats) if nats > 0 else -math.inf
+        share = (reached - self.first) / (self.last - self.first)
+        return round(LEFT + WIDTH * min(max(share, 0.0), 1.0), 3)
+
+
+def bands(judged: Verification, sets: tuple[ProbeSet, ...]) -> BandsChart | None:
+    """Return None where the endpoint has no token with the statistic: then there is nothing to see."""
+    if judged.endpoint is None:
+        return None
+    shown = list(_bands(judged))
+    highest = max(math.sqrt(band.mean.high or band.mean.value) for _, band in shown)
+    if not highest:
+        return None
+    last = math.ceil(math.log10(highest))
+    scale = _Scale(last - DECADES, last)
+    endpoints = {each.role: each.endpoint for each in sets}
+    rows = tuple(_row(role, band, endpoints.get(role, ""), scale) for role, band in shown)
+    ticks = tuple(Tick(scale.x(10.0**power), rounded(10.0**power, 1)) for power in range(scale.first, last + 1))
+    claim = f"How far each set of answers lies from the reference, in nats: root mean square of the {judged.statistic}."
+    rest = "Lines are intervals at 95 %; right of the dashed line lies what is nearer to changed weights."
+    return BandsChart(rows, ticks, scale.x(math.sqrt(judged.boundary)), Finding(claim, rest))
+
+
+def _bands(judged: Verification) -> Iterator[tuple[str, VerificationBand]]:
+    named = {"control": judged.control, "numerics": judged.numerics, "planted": judged.planted}
+    named["endpoint"] = judged.endpoint
+    return ((role, band) for role, band in named.items() if band is not None)
+
+
+def _row(role: str, band: VerificationBand, endpoint: str, scale: _Scale) -> BandRow:
+    value, low, high = (
+        math.sqrt(band.mean.value if each is None else each)
+        for each in (band.mean.value, band.mean.low, band.mean.high)
+    )
+    between = "" if band.mean.low is None else f", {rounded(low, 2)} to {rounded(high, 2)}"
+    return BandRow(
+        name=role,
+        endpoint=endpoint,
+        is_judged=role == "endpoint",
+        x=scale.x(value),
+        low=scale.x(low),
+        high=scale.x(high),
+        label=f"{rounded(value, 2)} nats{between}",
+    )
