@@ -63,7 +63,10 @@ def note_on_sampling(temperature: float | None) -> str | None:
             "The run is not known to have sampled. Over answers that are no draws a KL is none; equal bits are equal."
         )
     if temperature != 1:
-        return f"The run sampled at a temperature of {temperature:g}, and the logprobs are those at 1: so is the KL."
+        return (
+            f"The run sampled at a temperature of {temperature:g}, and the logprobs are those at 1, from which it did "
+            "not draw: what stands here as a KL is none. Equal bits are equal."
+        )
     return None
 
 
