@@ -28,6 +28,7 @@ class Source(StrEnum):
 
 CONTROL = Source.CONTROL
 SOURCES = tuple(Source)
+STEP = "step"  # what stands for a source where an arm is a step of a bisect
 # What is chosen and not drawn: another choice moves the score by as much every time, so its range is not sampled.
 CHOICES = frozenset({Source.DTYPE, Source.PARSER})
 
@@ -56,3 +57,35 @@ class Finding:
     state: State
     reach: float | None = None
     at_most: float | None = None
+
+
+class Shown(StrEnum):
+    """What a step of a bisect gave for a case, up to where the two runs part: one side's answer, or a third one."""
+
+    BASELINE = "baseline"
+    CANDIDATE = "candidate"
+    OTHER = "other"
+    MISSING = "missing"
+
+
+class Reach(StrEnum):
+    """Whether a field can be set here, by another worker's pool, on stored texts alone, or not at all."""
+
+    HERE = "here"
+    WORKER = "worker"
+    SCORER = "scorer"
+    NOT_REACHABLE = "not_reachable"
+
+
+class FieldState(StrEnum):
+    """What a bisect says of a field. Only what was tried both ways is the cause, or part of it."""
+
+    CAUSE = "cause"
+    PART = "part"
+    TOGETHER = "together"
+    EITHER = "either"
+    CLEARED = "cleared"
+    OPEN = "open"
+    NOT_TRIED = "not_tried"
+    SCORER_ONLY = "scorer_only"
+    NOT_REACHABLE = "not_reachable"

@@ -1,29 +1,60 @@
 """The lab: what is let go of, one thing at a time, and how far a score moves when it is (docs/lab.md)."""
 
+from evalboard.core.lab.bisect import Bisected, Blamed, FieldFinding, judge_steps, plan_more_steps, plan_steps
 from evalboard.core.lab.cost import Cost, Pace, add_costs, estimate_cost
 from evalboard.core.lab.figures import ArmFigures, Figures, combine_arms
 from evalboard.core.lab.findings import judge_rows
 from evalboard.core.lab.plan import MIN_RUNS, Choice, LeftOut, PlannedArm, Surroundings, plan_variance
+from evalboard.core.lab.setups import (
+    SCORER,
+    WORKER,
+    Field,
+    Setup,
+    combine_setups,
+    find_fields,
+    find_unreachable,
+    is_case_alone,
+    needs_engine,
+)
 from evalboard.core.lab.spacing import SPACINGS, respace
 from evalboard.core.lab.spread import Spread, measure_spread
+from evalboard.core.lab.steps import StepFigures, digest_head, find_parting
 
 __all__ = [
     "MIN_RUNS",
+    "SCORER",
     "SPACINGS",
+    "WORKER",
     "ArmFigures",
+    "Bisected",
+    "Blamed",
     "Choice",
     "Cost",
+    "Field",
+    "FieldFinding",
     "Figures",
     "LeftOut",
     "Pace",
     "PlannedArm",
+    "Setup",
     "Spread",
+    "StepFigures",
     "Surroundings",
     "add_costs",
     "combine_arms",
+    "combine_setups",
+    "digest_head",
     "estimate_cost",
+    "find_fields",
+    "find_parting",
+    "find_unreachable",
+    "is_case_alone",
     "judge_rows",
+    "judge_steps",
     "measure_spread",
+    "needs_engine",
+    "plan_more_steps",
+    "plan_steps",
     "plan_variance",
     "respace",
 ]

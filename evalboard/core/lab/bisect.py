@@ -1,0 +1,182 @@
+"""Which of the fields that differ between two setups makes their answers part: what to decode next, what it shows.
+
+A **step** decodes the telling cases with some fields at the candidate's values, and all others at the baseline's: it is
+named by those fields. A set of fields *explains* a case where it alone, turned from the baseline, gives the
+candidate's answer, and turned back in the candidate, gives the baseline's. Nothing is blamed on less.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from evalboard.core.lab_kinds import FieldState, Shown
+
+MAX_PAIRS = 15  # tried where no smaller evidence points to one: all of six fields
+
+Step = frozenset[str]
+Answers = Mapping[Step, Sequence[Shown]]
+
+
+@dataclass(frozen=True, slots=True)
+class Blamed:
+    """Fields that explain cases, none of them without the others. is_either: each alone makes the flips."""
+
+    fields: Step
+    cases: tuple[int, ...]
+    is_either: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldFinding:
+    """One field: how many of the reproduced flips it makes alone, and how many go when it alone is undone.
+
+    None where that step was not decoded.
+    """
+
+    name: str
+    state: FieldState
+    n_made: int | None
+    n_undone: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bisected:
+    """What all steps come to. reproduced: cases that both sides as they were give again, None before that is known.
+
+    unexplained: reproduced ones that no set of fields explains.
+    """
+
+    reproduced: tuple[int, ...] | None = None
+    blamed: tuple[Blamed, ...] = ()
+    fields: tuple[FieldFinding, ...] = field(default=())
+    unexplained: tuple[int, ...] = ()
+
+
+def plan_steps(fields: Iterable[str]) -> tuple[Step, ...]:
+    """Return the steps that every bisect takes: both sides as they were, then each field turned, and each undone.
+
+    With two fields, turning one is undoing the other, and each step is there once.
+    """
+    every = frozenset(fields)
+    alone = [frozenset({name}) for name in sorted(every)]
+    return tuple(dict.fromkeys([frozenset(), every, *alone, *(every - one for one in alone)]))
+
+
+def plan_more_steps(fields: Iterable[str], answers: Answers) -> tuple[Step, ...]:
+    """Return the steps that are left to explain cases which no single field does; none where nothing is left to try.
+
+    answers: what each step that was decoded gave, case by case; a step that failed is there without answers. First come
+    the fields whose undoing removes a flip, together, and those that make it alone, together; then pairs.
+    """
+    every, bisected = frozenset(fields), judge_steps(fields, answers)
+    if not bisected.unexplained or len(every) < 3:
+        return ()
+    hints: Counter[Step] = Counter()
+    pairs: Counter[Step] = Counter()
+    for case in bisected.unexplained:
+        needed, enough = _needed(every, answers, case), _enough(every, answers, case)
+        hints.update(each for each in {needed, enough} if len(each) > 1)
+        for pair in map(frozenset, combinations(sorted(every), 2)):
+            pairs[pair] += 1 + len(every) * len(pair & (needed | enough))
+    if new := _both_ways(every, _largest(hints), answers):
+        return new
+    return _both_ways(every, _largest(pairs)[:MAX_PAIRS], answers)
+
+
+def judge_steps(fields: Iterable[str], answers: Answers) -> Bisected:
+    """Return what the steps say so far. answers: as `plan_more_steps` has them."""
+    every = frozenset(fields)
+    if not answers.get(frozenset()) or not answers.get(every):
+        return Bisected(fields=tuple(_judge_field(name, every, answers, (), ()) for name in sorted(every)))
+    reproduced = tuple(
+        case
+        for case, (ours, theirs) in enumerate(zip(answers[frozenset()], answers[every], strict=True))
+        if ours is Shown.BASELINE and theirs is Shown.CANDIDATE
+    )
+    blamed = _find_blamed(every, answers, reproduced)
+    explained = {case for each in blamed for case in each.cases}
+    return Bisected(
+        reproduced=reproduced,
+        blamed=blamed,
+        fields=tuple(_judge_field(name, every, answers, reproduced, blamed) for name in sorted(every)),
+        unexplained=tuple(case for case in reproduced if case not in explained),
+    )
+
+
+def _find_blamed(every: Step, answers: Answers, cases: Sequence[int]) -> tuple[Blamed, ...]:
+    """Return the smallest sets that explain each case, those of the most cases first."""
+    found: dict[tuple[Step, bool], list[int]] = {}
+    tried = sorted((step for step in answers if step), key=lambda step: (len(step), sorted(step)))
+    for case in cases:
+        needed, enough = _needed(every, answers, case), _enough(every, answers, case)
+        smallest: list[Step] = []
+        for step in tried:
+            if any(each <= step for each in smallest) or not (len(step) <= 2 or step <= needed or step <= enough):
+                continue  # a larger set may hold fields that do nothing
+            if len(step) > 1 and not all(_is_tried(name, every, answers) for name in step):
+                continue  # one of them might have done it alone
+            is_made = _shown(answers, step, case) is Shown.CANDIDATE
+            if is_made and _shown(answers, every - step, case) is Shown.BASELINE:
+                smallest.append(step)
+                found.setdefault((step, len(step) > 1 and step <= enough), []).append(case)
+    rows = [Blamed(step, tuple(of), is_either) for (step, is_either), of in found.items()]
+    return tuple(sorted(rows, key=lambda row: (-len(row.cases), len(row.fields), sorted(row.fields))))
+
+
+def _judge_field(
+    name: str, every: Step, answers: Answers, cases: Sequence[int], blamed: Sequence[Blamed]
+) -> FieldFinding:
+    alone, without = frozenset({name}), every - {name}
+    n_made = _count(answers, alone, cases, Shown.CANDIDATE)
+    n_undone = _count(answers, without, cases, Shown.BASELINE)
+    own = next((each for each in blamed if each.fields == alone), None)
+    shared = [each for each in blamed if name in each.fields]
+    if own is not None:
+        state = FieldState.CAUSE if len(own.cases) == len(cases) else FieldState.PART
+    elif shared:
+        state = FieldState.EITHER if all(each.is_either for each in shared) else FieldState.TOGETHER
+    elif n_made is None or n_undone is None or not cases:
+        state = FieldState.NOT_TRIED
+    else:
+        explained = {case for each in blamed for case in each.cases}
+        moved = {case for case in cases if _shown(answers, alone, case) is not Shown.BASELINE}
+        moved |= {case for case in cases if _shown(answers, without, case) is not Shown.CANDIDATE}
+        state = FieldState.CLEARED if moved <= explained else FieldState.OPEN
+    return FieldFinding(name=name, state=state, n_made=n_made, n_undone=n_undone)
+
+
+def _is_tried(name: str, every: Step, answers: Answers) -> bool:
+    """Tell whether a field was both turned and undone alone."""
+    return bool(answers.get(frozenset({name})) and answers.get(every - {name}))
+
+
+def _needed(every: Step, answers: Answers, case: int) -> Step:
+    """Return the fields without which the candidate's answer does not come."""
+    away = (Shown.BASELINE, Shown.OTHER)
+    return frozenset(name for name in every if _shown(answers, every - {name}, case) in away)
+
+
+def _enough(every: Step, answers: Answers, case: int) -> Step:
+    """Return the fields each of which alone brings the candidate's answer."""
+    return frozenset(name for name in every if _shown(answers, frozenset({name}), case) is Shown.CANDIDATE)
+
+
+def _both_ways(every: Step, sets: Iterable[Step], answers: Answers) -> tuple[Step, ...]:
+    """Return the steps that turn and undo these sets of fields, without those that were tried."""
+    steps = dict.fromkeys(step for each in sets for step in (each, every - each))
+    return tuple(step for step in steps if step not in answers)
+
+
+def _largest(counted: Counter[Step]) -> list[Step]:
+    return sorted(counted, key=lambda step: (-counted[step], sorted(step)))
+
+
+def _shown(answers: Answers, step: Step, case: int) -> Shown | None:
+    gave = answers.get(step)
+    return gave[case] if gave else None
+
+
+def _count(answers: Answers, step: Step, cases: Sequence[int], shown: Shown) -> int | None:
+    gave = answers.get(step)
+    return None if not gave else sum(gave[case] is shown for case in cases)
