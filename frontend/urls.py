@@ -78,6 +78,7 @@ urlpatterns = [
     path("probes/", probes.probes, name="probes"),
     path("probes/<int:probe_id>/", probes.probe, name="probe"),
     path("lab/", lab.experiments, name="experiments"),
+    path("lab/bisect/", lab.bisect, name="bisect"),
     path("lab/<int:experiment_id>/", lab.experiment, name="experiment"),
     path("lab/<int:experiment_id>/start/", lab.start, name="experiment_start"),
     path("lab/<int:experiment_id>/cancel/", lab.cancel, name="experiment_cancel"),

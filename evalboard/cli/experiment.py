@@ -2,7 +2,7 @@
 
 import json
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -58,10 +58,20 @@ def variance(
     as_json: AsJson = False,
 ) -> None:
     """Measure where a score's variance comes from: everything pinned, and one thing let go at a time."""
-    _check_form(form)
+    check_form(form)
     body: dict[str, Any] = {"kind": "variance", "suite": suite, "endpoint": endpoint, "profile": profile, "runs": runs}
     optional = {"sources": source, "temperature": temperature, "budget_minutes": budget}
     body |= {name: value for name, value in optional.items() if value}
+    plan_and_start(body, yes=yes, wait=wait, form=form, give_up_after=give_up_after, as_json=as_json)
+
+
+def plan_and_start(
+    body: dict[str, Any], *, yes: bool, wait: bool, form: str, give_up_after: float, as_json: bool
+) -> NoReturn:
+    """Have an experiment planned, show the plan, start it once it is confirmed, and exit.
+
+    body: of `POST /experiments/`. With `wait` it is followed to its end.
+    """
     is_asked = sys.stdin.isatty()
     if wait and not (yes or is_asked):
         raise typer.BadParameter("Nobody is there to confirm the plan; add --yes.", param_hint="--wait")
@@ -87,7 +97,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Come back to an experiment: its sentence and its table, as far as they are."""
-    _check_form(form)
+    check_form(form)
     parse_id(experiment, "ID")
     with connect() as client:
         answer = _follow(client, experiment, give_up_after=give_up_after) if wait else client.experiment(experiment)
@@ -136,9 +146,16 @@ def render_plan(experiment: "Experiment") -> str:
     arms = [(describe_arm(arm.source, arm.name), describe_cost(arm.cost)) for arm in experiment.arms]
     arms.append(("all", f"{describe_cost(experiment.cost)}; {experiment.budget_minutes:g} min are allowed"))
     width = max(len(name) for name, _ in arms)
-    lines = [f"Experiment {experiment.id}, {experiment.suite.slug} on {experiment.endpoint}: {experiment.url}"]
+    bisect = experiment.bisect
+    between = f"on {experiment.endpoint}" if bisect is None else f"from run {bisect.baseline} to {bisect.candidate}"
+    lines = [f"Experiment {experiment.id}, {experiment.suite.slug} {between}: {experiment.url}"]
+    if bisect is not None:
+        lines += [f"  {field.label}: {field.baseline} → {field.candidate}" for field in bisect.fields]
     lines += [f"  {name:<{width}}  {cost}" for name, cost in arms]
     lines += [f"  not measured: {each.label}: {each.reason}" for each in experiment.not_measured]
+    if bisect is not None:
+        unreachable = [field for field in bisect.fields if field.state == "not_reachable"]
+        lines += [f"  not reachable: {field.label}: {field.note}" for field in unreachable]
     return "\n".join(lines)
 
 
@@ -160,7 +177,7 @@ def _print(answer: "Answer[Experiment]", form: str = "text", *, as_json: bool) -
     # Here, as no other command waits for them.
     from evalboard.core import table
     from evalboard.wording.lab_report import render_report
-    from evalboard.wording.lab_table import NAMES, render_table, table_rows
+    from evalboard.wording.lab_table import render_table, table_names, table_rows
 
     experiment = answer.value
     if as_json:
@@ -170,7 +187,7 @@ def _print(answer: "Answer[Experiment]", form: str = "text", *, as_json: bool) -
         case "markdown":
             typer.echo(render_report(experiment), nl=False)
         case "csv":
-            typer.echo(b"".join(table.write("csv", NAMES, table_rows(experiment))).decode(), nl=False)
+            typer.echo(b"".join(table.write("csv", table_names(experiment), table_rows(experiment))).decode(), nl=False)
         case _:
             typer.echo(_line(experiment))
             for line in render_table(experiment):
@@ -185,6 +202,7 @@ def _exit_code(experiment: "Experiment") -> int:
     return 0 if experiment.status == "finished" else FAILED
 
 
-def _check_form(form: str) -> None:
+def check_form(form: str) -> None:
+    """Refuse a form that nothing is printed in."""
     if form not in FORMS:
         raise typer.BadParameter(f"Must be one of {', '.join(FORMS)}.", param_hint="--format")

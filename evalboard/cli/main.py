@@ -9,6 +9,7 @@ from typer.core import TyperGroup, TyperOption
 
 from evalboard.cli import (
     baseline,
+    bisect,
     compare,
     endpoint,
     experiment,
@@ -63,6 +64,7 @@ app.command()(wait.wait)
 app.command()(compare.compare)
 app.command()(release.release)
 app.command()(replay.replay)
+app.command()(bisect.bisect)
 app.command()(force.force)
 app.command()(probe.probe)
 app.command("on-policy")(on_policy.on_policy)

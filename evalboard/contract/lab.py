@@ -2,12 +2,24 @@
 
 from typing import Annotated
 
-from evalboard.contract.base import Contract, Count, Id, Instant, Number, PageAddress, Points, Range, page_only, says
+from evalboard.contract.base import (
+    Contract,
+    Count,
+    Id,
+    Instant,
+    Number,
+    PageAddress,
+    Points,
+    Range,
+    optional,
+    page_only,
+    says,
+)
 from evalboard.contract.parts import name_version
 from evalboard.contract.run import SuiteNamed
-from evalboard.core.lab_kinds import SOURCES, State
+from evalboard.core.lab_kinds import SOURCES, STEP, FieldState, Reach, Shown, State
 
-KINDS = ("variance",)
+KINDS = ("variance", "bisect")
 STATUSES = ("planned", "running", "finished", "stopped", "cancelled", "failed")
 ARM_STATUSES = ("waiting", "running", "finished", "cut", "failed", "missing")
 
@@ -25,9 +37,9 @@ class LabCost(Contract):
 
 
 class LabArm(Contract):
-    """One condition: an ordinary run, or with no runs what is computed from the control's texts."""
+    """One condition or step: an ordinary run, or with no runs what is computed from the control's texts."""
 
-    source: SourceName
+    source: Annotated[str, says(enum=(*map(str, SOURCES), STEP))]
     name: Annotated[str, says(description="what tells it from other arms of its source")]
     endpoint: str
     status: Annotated[str, says(enum=ARM_STATUSES)]
@@ -88,6 +100,82 @@ class NotMeasured(Contract):
     reason: str
 
 
+class BisectField(Contract):
+    """One thing that differs between the two runs, and what it made alone. Null: it was not, or not yet, tried so."""
+
+    name: str
+    label: Annotated[str, says(description="the field, for people")]
+    baseline: str
+    candidate: str
+    reach: Annotated[str, says(enum=tuple(map(str, Reach)), description="whether it can be set, and where")]
+    state: Annotated[str, says(enum=tuple(map(str, FieldState)))]
+    finding: Annotated[str, says(description="the state, for people")]
+    note: Annotated[str, says(description="what else is to be known of it, for people; may be empty")]
+    n_made: Annotated[Count | None, says(description="flips that come where it alone is the candidate's")]
+    n_undone: Annotated[Count | None, says(description="flips that go where it alone is the baseline's")]
+    points: Annotated[float | None, says(description="by how many it alone moves the telling cases' score")]
+    n_steps: Annotated[int, says(minimum=0, description="that tried it alone and have ended")]
+
+
+class BisectCase(Contract):
+    """A case that tells: where the two runs' answers to it part."""
+
+    case: str
+    unit: Annotated[str, says(enum=("token", "text"), description="what `position` counts")]
+    position: Annotated[int, says(minimum=0, description="the first that differs, in tokens or characters")]
+    movement: Annotated[float | None, says(description="of the logits there, in nats")]
+    score_baseline: Points | None
+    score_candidate: Points | None
+    is_reproduced: Annotated[bool | None, says(description="both sides as they were gave their answers again")]
+    url: PageAddress
+
+
+class BisectStep(Contract):
+    """The telling cases decoded with some fields at the candidate's values, and the others at the baseline's."""
+
+    turned: Annotated[tuple[str, ...], says(description="names of the fields at the candidate's values")]
+    label: str
+    run: Id | None
+    status: Annotated[str, says(enum=ARM_STATUSES)]
+    shown: Annotated[
+        tuple[Annotated[str, says(enum=tuple(map(str, Shown)))], ...],
+        says(description="whose answer came, by case and up to where the two part; empty until the step has ended"),
+    ]
+    n_candidate: Annotated[Count | None, says(description="flips that came, of those reproduced")]
+    points: Annotated[float | None, says(description="from the baseline's score of the telling cases")]
+    n_beside_moved: Annotated[Count | None, says(description="cases beside them that came with another text")]
+
+
+class BisectBlamed(Contract):
+    """Fields that make flips and, undone, remove them: one, or several that do so only together.
+
+    `is_either`: each makes them alone, and only all of them undone remove them.
+    """
+
+    fields: tuple[str, ...]
+    n_cases: Number
+    is_either: bool
+
+
+class Bisect(Contract):
+    """Which of the fields that differ between two runs makes their answers part."""
+
+    baseline: Id
+    candidate: Id
+    points: Annotated[float | None, says(description="from the baseline's score to the candidate's, pass against pass")]
+    n_flips: Annotated[int, says(minimum=0, description="cases whose answers differ")]
+    n_reproduced: Annotated[Count | None, says(description="telling cases that both sides as they were gave again")]
+    n_unexplained: Annotated[int, says(minimum=0, description="of these, those that no set of fields explains")]
+    n_beside: Annotated[int, says(minimum=0, description="cases that did not differ and are decoded beside them")]
+    blamed: tuple[BisectBlamed, ...]
+    fields: Annotated[tuple[BisectField, ...], says(description="what is blamed first, what is not reachable last")]
+    cases: tuple[BisectCase, ...]
+    steps: Annotated[
+        tuple[BisectStep, ...], says(description="the baseline and what is turned from there, then the candidate's end")
+    ]
+    there: tuple[str, ...] = page_only  # of the two runs, those that were not deleted since
+
+
 class ExperimentRow(Contract):
     """An experiment in a list."""
 
@@ -128,6 +216,7 @@ class Experiment(ExperimentRow):
     ]
     not_measured: tuple[NotMeasured, ...]
     control: Annotated[Points | None, says(description="the control's score, in points")]
+    bisect: Annotated[Bisect | None, says(description="of the kind `bisect`, whose `rows` are empty")] = optional
     case_points: float = page_only  # what one case is worth
 
     @property

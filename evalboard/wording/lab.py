@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from evalboard.core.lab_kinds import Finding, Source, State
+from evalboard.core.lab_kinds import STEP, Finding, Source, State
 from evalboard.wording.numbers import capital, counted, listed, points
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def describe_experiment(rows: Sequence[SentenceRow], *, status: str, n_missing: 
     """
     if status == "planned":
         return "Nothing has been decoded yet: this is the plan."
-    begin = _describe_end(status, n_missing, problem)
+    begin = describe_end(status, n_missing, problem)
     control = next((row for row in rows if row.source == Source.CONTROL), None)
     if control is None or control.finding.state is State.NOT_MEASURED:
         return begin or "The control is at work; everything is held against it."
@@ -167,7 +167,8 @@ def describe_experiment(rows: Sequence[SentenceRow], *, status: str, n_missing: 
     return f"{begin} {sentence}".strip()
 
 
-def _describe_end(status: str, n_missing: int, problem: str) -> str:
+def describe_end(status: str, n_missing: int, problem: str) -> str:
+    """Return how an experiment ended early, and how much of it is missing; "" where it did not."""
     missing = f" {counted(n_missing, 'arm')} of it is missing." if n_missing == 1 else ""
     missing = f" {counted(n_missing, 'arm')} of it are missing." if n_missing > 1 else missing
     match status:
@@ -222,7 +223,9 @@ def describe_spacing(name: str) -> str:
 
 
 def describe_arm(source: str, name: str) -> str:
-    """Return what an arm is called in a plan: "dtype, bfloat16"."""
+    """Return what an arm is called in a plan: "dtype, bfloat16"; a step of a bisect has its name already."""
+    if source == STEP:
+        return name
     label = SOURCE_WORDS[Source(source)].label
     return f"{label}, {name}" if name else label
 

@@ -6,6 +6,7 @@ A post-mortem can be written from it alone.
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from evalboard.wording.bisect_report import bisect_command, bisect_parts, markdown_table
 from evalboard.wording.lab import bound_points, describe_arm
 from evalboard.wording.numbers import capital, counted, points, signed
 
@@ -18,17 +19,33 @@ NOTHING = "–"
 def render_report(experiment: "Experiment", *, address: str = "") -> str:
     """Return the whole report, from its heading on. address: of the server, where the experiment's lacks it."""
     address = address or experiment.url.partition("/lab/")[0]
+    if experiment.bisect is not None:
+        parts = bisect_parts(experiment, experiment.bisect, address=address)
+        command = f"The same again: `{repeat_command(experiment)}`"
+        return "\n\n".join([*parts, *_cost_parts(experiment, address), command]) + "\n"
     suite = experiment.suite
     head = f"# Variance of {suite.slug} v{suite.version}"
     where = f"{experiment.endpoint}, {experiment.profile_name}, {counted(experiment.runs, 'run')} a source"
     parts = [head, experiment.sentence, f"{capital(experiment.status)}, {where}: {address}/lab/{experiment.id}/"]
-    parts += ["## Where the variance comes from", _table(_HEADS, map(_row_cells, experiment.rows))]
+    parts += ["## Where the variance comes from", markdown_table(_HEADS, map(_row_cells, experiment.rows))]
     parts += ["Each row lets go of one thing. Intervals are at 95 %."]
-    parts += ["## Plan and cost", _table(_PLAN_HEADS, plan_cells(experiment, address=address))]
+    parts += _cost_parts(experiment, address)
     if experiment.not_measured:
         left = "\n".join(f"* {capital(each.label)}: {each.reason}" for each in experiment.not_measured)
         parts += ["## Not measured here", left]
     return "\n\n".join(parts) + "\n"
+
+
+def repeat_command(experiment: "Experiment") -> str:
+    """Return the command that plans the same experiment again."""
+    if experiment.bisect is not None:
+        return bisect_command(experiment.bisect)
+    on = f"{experiment.suite.slug} --endpoint {experiment.endpoint}"
+    return f"evalboard experiment variance {on} --runs {experiment.runs}"
+
+
+def _cost_parts(experiment: "Experiment", address: str) -> list[str]:
+    return ["## Plan and cost", markdown_table(_PLAN_HEADS, plan_cells(experiment, address=address))]
 
 
 _HEADS = (
@@ -113,8 +130,3 @@ def _cost_cells(arm: "LabArm") -> Sequence[str]:
 
 def _known(value: float | None, form: str) -> str:
     return "not known" if value is None else form.format(value)
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)

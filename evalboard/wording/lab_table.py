@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from evalboard.wording import bisect_report
 from evalboard.wording.lab import describe_arm
 from evalboard.wording.lab_report import NOTHING, describe_range, describe_sd
 
@@ -33,8 +34,18 @@ NAMES = (
 )
 
 
+def table_names(experiment: "Experiment") -> tuple[str, ...]:
+    """Return the columns of an experiment's table, which are those of its kind."""
+    return NAMES if experiment.bisect is None else bisect_report.NAMES
+
+
 def table_rows(experiment: "Experiment") -> list[dict[str, Any]]:
-    """Return a row for each source, by NAMES; those that are not measured here come last, without numbers."""
+    """Return a row for each source, by NAMES; those that are not measured here come last, without numbers.
+
+    Of a bisect it is one for each field.
+    """
+    if experiment.bisect is not None:
+        return bisect_report.bisect_rows(experiment.bisect)
     rows = []
     for row in experiment.rows:
         low, high = row.range or (None, None)
@@ -49,7 +60,12 @@ def table_rows(experiment: "Experiment") -> list[dict[str, Any]]:
 
 
 def render_table(experiment: "Experiment") -> list[str]:
-    """Return a line for each source that has been measured, in columns: its range, flips and finding."""
+    """Return a line for each source that has been measured, in columns: its range, flips and finding.
+
+    Of a bisect it is one for each field.
+    """
+    if experiment.bisect is not None:
+        return bisect_report.render_fields(experiment.bisect)
     cells = [("source", "runs", "range over runs", "standard dev.", "flips", "finding")]
     for row in experiment.rows:
         flips = f"{row.n_flipped:,} of {row.n_responses:,}" if row.n_responses else NOTHING

@@ -6,7 +6,7 @@ from django import forms
 
 from frontend.shell.forms import PlainForm
 from frontend.templatetags.drawing import drawn_plain, shortened
-from runs.lab import DEFAULT_RUNS
+from runs.lab import DEFAULT_CASES, DEFAULT_RUNS
 from runs.models import Endpoint
 
 
@@ -41,3 +41,19 @@ class ExperimentForm(PlainForm):
             for row in profiles
             if row.settings.get("batch_class") == "alone" and not row.slug.startswith("pinned.")
         ]
+
+
+class BisectForm(PlainForm):
+    """Two runs. Its fields have ids of their own, as it stands below another form."""
+
+    baseline = forms.IntegerField(min_value=1, label="Baseline", help_text="The number of the run held against.")
+    candidate = forms.IntegerField(min_value=1, label="Candidate", help_text="The number of the run that differs.")
+    cases = forms.IntegerField(
+        min_value=1, max_value=100, initial=DEFAULT_CASES, help_text="Telling cases to decode in each step, at most."
+    )
+    budget_minutes = forms.FloatField(
+        required=False, label="Budget in minutes", help_text="Of engines. Empty: half as much again as the estimate."
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{**kwargs, "auto_id": "id_bisect_%s"})

@@ -12,9 +12,16 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from evalboard.contract.lab import Experiment
 from evalboard.core.errors import EvalboardError, NotFound
 from evalboard.wording.lab import describe_arm
-from evalboard.wording.lab_report import describe_range, describe_sd, describe_shift, render_report
+from evalboard.wording.lab_report import (
+    describe_range,
+    describe_sd,
+    describe_shift,
+    render_report,
+    repeat_command,
+)
+from frontend.lab.bisect_page import bisect_page
 from frontend.lab.charts import draw_strips
-from frontend.lab.forms import ExperimentForm
+from frontend.lab.forms import BisectForm, ExperimentForm
 from frontend.shell.forms import blame
 from frontend.shell.lists import newest_first, parse_number
 from runs import lab
@@ -24,14 +31,32 @@ from runs.suites import suite_rows
 
 EXPERIMENTS_PER_PAGE = 25
 # A status of the lab that no other page has: whose glyph and ink it takes.
-MARKS = {"planned": "idle", "waiting": "queued", "cut": "incomplete", "missing": "cancelled"}
+STATUS_MARKS = {"planned": "idle", "waiting": "queued", "cut": "incomplete", "missing": "cancelled"}
 PARTS = {"progress": "lab/_live.html"}
 
 
 @requires(READ, post=RUN)
 @require_http_methods(["GET", "HEAD", "POST"])
 def experiments(request: HttpRequest) -> HttpResponse:
-    sent = request.POST if request.method == "POST" else None
+    return _experiments(request, request.POST if request.method == "POST" else None)
+
+
+@requires(RUN)
+@require_POST
+def bisect(request: HttpRequest) -> HttpResponse:
+    form = BisectForm(request.POST)
+    if form.is_valid():
+        try:
+            planned = lab.plan_bisect(**form.cleaned_data, user=request.user)
+        except EvalboardError as problem:
+            blame(form, problem)
+        else:
+            return redirect("experiment", experiment_id=planned.pk)
+    return _experiments(request, None, bisect_form=form)
+
+
+def _experiments(request: HttpRequest, sent: Any, *, bisect_form: BisectForm | None = None) -> HttpResponse:
+    """Show the list, with both forms; a form of `sent` is the variance experiment's."""
     choices = {"suites": suite_rows(), "endpoints": read.endpoint_rows(), "profiles": read.profile_rows()}
     form = ExperimentForm(sent, **choices)
     if form.is_bound and form.is_valid():
@@ -42,6 +67,9 @@ def experiments(request: HttpRequest) -> HttpResponse:
         else:
             return redirect("experiment", experiment_id=planned.pk)
     form.mark_problems()
+    runs = {name: request.GET.get(name, "") for name in ("baseline", "candidate")}
+    bisect_form = bisect_form or BisectForm(initial=runs)
+    bisect_form.mark_problems()
     before = parse_number(request.GET.get("before", "")) if request.method != "POST" else None
     rows = lab.experiment_rows(after=before, limit=EXPERIMENTS_PER_PAGE + 1)
     shown = newest_first(rows, limit=EXPERIMENTS_PER_PAGE, active={}, since=before)
@@ -49,9 +77,11 @@ def experiments(request: HttpRequest) -> HttpResponse:
         "rows": tuple((row, _mark(row.status)) for row in shown.rows),
         "list": shown,
         "form": form,
+        "bisect_form": bisect_form,
         "may_run": may(request.user, RUN),
     }
-    return render(request, "lab/list.html", page, status=422 if form.errors else 200)
+    is_wrong = form.errors or (bisect_form.is_bound and bisect_form.errors)
+    return render(request, "lab/list.html", page, status=422 if is_wrong else 200)
 
 
 @requires(READ)
@@ -144,9 +174,10 @@ def _page(request: HttpRequest, answer: Experiment) -> dict[str, Any]:
             {"label": "CSV", "url": f"{address}table.csv"},
             {"label": "Markdown", "url": f"{address}report.md"},
         ),
-        "command": f"evalboard experiment variance {answer.suite.slug} --endpoint {answer.endpoint}"
-        f" --runs {answer.runs}",
+        "is_begun": bool(strips) or bool(answer.bisect and answer.started_at),
+        "command": repeat_command(answer),
         "announced_percent": 10 * (10 * answer.n_done // max(answer.cost.n_runs, 1)),
+        **(bisect_page(answer, answer.bisect) if answer.bisect else {}),
     }
 
 
@@ -158,7 +189,7 @@ def _cut(sentence: str) -> tuple[str, str]:
 
 
 def _mark(status: str) -> str:
-    return MARKS.get(status, status)
+    return STATUS_MARKS.get(status, status)
 
 
 def _is_number(text: str) -> bool:

@@ -35,6 +35,9 @@ def describe_run(run: Run) -> Finding:
         n = len(run.buckets)
         if n < 2 and any(run.n_left_out):
             return Finding("Finished, without a range.", f"No repeat is of draws alone. {_describe_left_out(run)}")
+        if not run.n_repeats:
+            n_cases = counted(run.progress.n_total, "chosen case")
+            return Finding("Finished, of chosen cases alone.", f"It decoded {n_cases}, and no score is made of these.")
         if n < 2:
             return Finding("Finished, without a score.", "The log gave none. Below it can be scored with a scorer.")
         return Finding(

@@ -124,6 +124,8 @@ class Described(AutoSchema):
     def _schema(self, body: Any, direction: Direction) -> Json:
         if isinstance(body, dict):
             return body
+        if isinstance(body, tuple):
+            return {"oneOf": [self._schema(each, direction) for each in body]}
         if isinstance(body, type) and issubclass(body, Serializer):
             component = self.resolve_serializer(body(), direction)
             return component.ref if component else {"type": "object", "additionalProperties": False}

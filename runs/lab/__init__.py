@@ -1,6 +1,7 @@
 """The lab: experiments that say where variance comes from, in ordinary runs that anyone can open."""
 
 from runs.lab.arms import LABEL, advance, open_experiments
+from runs.lab.bisect_plan import DEFAULT_CASES, plan_bisect
 from runs.lab.experiments import (
     DEFAULT_RUNS,
     cancel_experiment,
@@ -12,6 +13,7 @@ from runs.lab.experiments import (
 from runs.lab.read import experiment_detail, experiment_rows, experiment_state
 
 __all__ = [
+    "DEFAULT_CASES",
     "DEFAULT_RUNS",
     "LABEL",
     "advance",
@@ -21,6 +23,7 @@ __all__ = [
     "experiment_rows",
     "experiment_state",
     "open_experiments",
+    "plan_bisect",
     "plan_experiment",
     "resume_experiment",
     "start_experiment",

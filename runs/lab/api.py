@@ -1,6 +1,7 @@
 """Experiments of the lab: planned, confirmed, followed, and their tables as files."""
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from django.http import StreamingHttpResponse
 from django.urls import reverse
@@ -14,7 +15,7 @@ from evalboard.contract.lab import KINDS, Experiment, ExperimentRow
 from evalboard.core import table
 from evalboard.core.lab_kinds import SOURCES
 from evalboard.wording.lab_report import render_report
-from evalboard.wording.lab_table import NAMES, table_rows
+from evalboard.wording.lab_table import table_names, table_rows
 from runs import lab
 from runs.access import READ, RUN
 from runs.api import etags, pages, query, streams, wire
@@ -45,8 +46,21 @@ class ExperimentIn(Strict):
     start = Flag(default=False)
 
 
+class BisectIn(Strict):
+    kind = serializers.ChoiceField(choices=KINDS)
+    baseline = Whole()
+    candidate = Whole()
+    cases = Whole(default=lab.DEFAULT_CASES)
+    budget_minutes = Minutes(required=False)
+    start = Flag(default=False)
+
+
 class BudgetIn(Strict):
     budget_minutes = Minutes(required=False)
+
+
+# What starting, cancelling and resuming answer alike.
+ACTED: Final[Any] = {"is_body_required": False, "answer": Experiment, "refuses": [409]}
 
 
 @resource(GET=READ, POST=RUN)
@@ -55,7 +69,7 @@ class BudgetIn(Strict):
     "POST",
     "Plan an experiment, and start it where that is said",
     name="create_experiment",
-    body=ExperimentIn,
+    body=(ExperimentIn, BisectIn),
     status=201,
     answer=Experiment,
     gives_headers={"Location": "the experiment"},
@@ -69,10 +83,12 @@ def experiment_list(request: Request) -> Response:
 
 
 def _create(request: Request) -> Response:
-    body = read_body(ExperimentIn, request)
+    is_bisect = isinstance(request.data, Mapping) and request.data.get("kind") == "bisect"
+    body = read_body(BisectIn if is_bisect else ExperimentIn, request)
     body.pop("kind")
     is_started = body.pop("start")
-    experiment = lab.plan_experiment(**body, user=request.user)
+    plan = lab.plan_bisect if is_bisect else lab.plan_experiment
+    experiment = plan(**body, user=request.user)
     if is_started:
         lab.start_experiment(experiment_id=experiment.pk)
     location = request.build_absolute_uri(reverse("api:experiment", args=[experiment.pk]))
@@ -98,48 +114,25 @@ def experiment_detail(request: Request, experiment_id: int) -> Response:
 
 
 @resource(POST=RUN)
-@describe(
-    "POST",
-    "Confirm a plan: its runs begin",
-    name="start_experiment",
-    body=BudgetIn,
-    is_body_required=False,
-    answer=Experiment,
-    refuses=[409],
-)
+@describe("POST", "Confirm a plan: its runs begin", name="start_experiment", body=BudgetIn, **ACTED)
 def start(request: Request, experiment_id: int) -> Response:
-    lab.start_experiment(experiment_id=experiment_id, **read_body(BudgetIn, request))
-    return wire.answer(lab.experiment_detail(experiment_id), request)
+    return _act(request, experiment_id, lab.start_experiment, BudgetIn)
 
 
 @resource(POST=RUN)
-@describe(
-    "POST",
-    "Stop an experiment, with the run that it is at",
-    name="cancel_experiment",
-    body=Nothing,
-    is_body_required=False,
-    answer=Experiment,
-    refuses=[409],
-)
+@describe("POST", "Stop an experiment, with the run that it is at", name="cancel_experiment", body=Nothing, **ACTED)
 def cancel(request: Request, experiment_id: int) -> Response:
-    read_body(Nothing, request)
-    lab.cancel_experiment(experiment_id=experiment_id)
-    return wire.answer(lab.experiment_detail(experiment_id), request)
+    return _act(request, experiment_id, lab.cancel_experiment, Nothing)
 
 
 @resource(POST=RUN)
-@describe(
-    "POST",
-    "Go on with what an experiment left out",
-    name="resume_experiment",
-    body=BudgetIn,
-    is_body_required=False,
-    answer=Experiment,
-    refuses=[409],
-)
+@describe("POST", "Go on with what an experiment left out", name="resume_experiment", body=BudgetIn, **ACTED)
 def resume(request: Request, experiment_id: int) -> Response:
-    lab.resume_experiment(experiment_id=experiment_id, **read_body(BudgetIn, request))
+    return _act(request, experiment_id, lab.resume_experiment, BudgetIn)
+
+
+def _act(request: Request, experiment_id: int, act: Callable[..., None], body: type[Strict]) -> Response:
+    act(experiment_id=experiment_id, **read_body(body, request))
     return wire.answer(lab.experiment_detail(experiment_id), request)
 
 
@@ -154,8 +147,9 @@ def resume(request: Request, experiment_id: int) -> Response:
 @renderer_classes([streams.Csv])
 def table_csv(request: Request, experiment_id: int) -> StreamingHttpResponse:
     query.read(request, is_paged=False)
-    rows = table_rows(lab.experiment_detail(experiment_id))
-    parts = table.write("csv", NAMES, rows)
+    experiment = lab.experiment_detail(experiment_id)
+    rows = table_rows(experiment)
+    parts = table.write("csv", table_names(experiment), rows)
     return streams.answer(streams.Csv, parts, name=f"experiment-{experiment_id}.csv", n_rows=len(rows))
 
 

@@ -1,27 +1,56 @@
 """What moves an experiment on: whoever sweeps starts the next arm when the one before it has ended.
 
 The rows are the job. A sweep that dies leaves them as they were, and the next one goes on; two sweeps at once are one,
-as the experiment's row is locked.
+as the experiment's row is locked. What an arm is, and when nothing more can come of an experiment, its kind says
+(`variance`, `bisect`).
 """
 
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from django.db import transaction
 from django.db.models.functions import Now
 
 from evalboard.core.errors import Conflict, EvalboardError
-from evalboard.core.lab_kinds import Source
 from runs.access import RUN, may
-from runs.catalogue import create_profile
+from runs.lab.bisect import Bisect
 from runs.lab.engine_time import measure_engine_time
-from runs.lab.parsed_figures import measure_parser
-from runs.lab.run_figures import measure_run, whole_passes
-from runs.models import Experiment, ExperimentArm, Priority, Profile, Repeat, Run
-from runs.run import cancel_run, create_run, newest_profile
+from runs.lab.variance import Variance
+from runs.models import Experiment, ExperimentArm, Priority, Repeat, Run
+from runs.run import cancel_run, create_run
 from runs.work import queue
 
 LABEL = "experiment"  # of a run that is an arm
 Status = ExperimentArm.Status
+Arms = Sequence[ExperimentArm]
+
+
+class Kind(Protocol):
+    """What one kind of experiment makes of arms; they are in order, and those of one experiment."""
+
+    def passes(self, run: Run) -> Sequence[Repeat]:
+        """Return the repeats of an arm's run that count."""
+
+    def measure(self, experiment: Experiment, arms: Arms, run: Run) -> dict[str, Any] | None:
+        """Return the figures of an arm whose run has ended with passes, None where they cannot be known."""
+
+    def prepare(self, experiment: Experiment, arms: Arms) -> None:
+        """End the arms that take no run, before the next one begins."""
+
+    def order(self, experiment: Experiment, arm: ExperimentArm) -> Mapping[str, Any]:
+        """Return the run of an arm, as `create_run` takes it. Raises what keeps it from being made."""
+
+    def failure(self, arms: Arms) -> str:
+        """Say why nothing can come of the arms that wait, "" where something can."""
+
+    def is_settled(self, experiment: Experiment, arms: Arms) -> bool:
+        """Tell whether the arms that wait could show nothing more."""
+
+    def add_arms(self, experiment: Experiment, arms: Arms) -> bool:
+        """Store further arms where those that ended ask for them; False where nothing is left."""
+
+
+KINDS: Mapping[str, Kind] = {Experiment.Kind.VARIANCE: Variance(), Experiment.Kind.BISECT: Bisect()}
 
 
 def open_experiments() -> list[int]:
@@ -36,11 +65,11 @@ def advance(experiment_id: int) -> bool:
         experiment = running.select_for_update(skip_locked=True, of=("self",)).select_related("created_by").first()
         if experiment is None:
             return False
-        arms = list(experiment.arms.select_related("run__suite_version", "endpoint").order_by("position"))
+        arms = _arms(experiment)
         at_work = next((arm for arm in arms if arm.status == Status.RUNNING), None)
         if at_work is None or at_work.run is None or at_work.run.is_terminal:
             if at_work is not None:
-                _end_arm(at_work, arms)
+                _end_arm(experiment, at_work, arms)
             has_moved, run_to_cancel = _begin_next(experiment, arms), None
         else:
             has_moved, run_to_cancel = False, _beyond_budget(experiment, arms, at_work.run)
@@ -49,7 +78,12 @@ def advance(experiment_id: int) -> bool:
     return has_moved or run_to_cancel is not None
 
 
-def _beyond_budget(experiment: Experiment, arms: list[ExperimentArm], run: Run) -> int | None:
+def _arms(experiment: Experiment) -> list[ExperimentArm]:
+    related = ("run__suite_version", "endpoint", "suite_version__suite")
+    return list(experiment.arms.select_related(*related).order_by("position"))
+
+
+def _beyond_budget(experiment: Experiment, arms: Arms, run: Run) -> int | None:
     """Return the run that is to be cancelled, because the budget is spent while it is at work."""
     if run.is_cancel_wanted:
         return None
@@ -64,13 +98,13 @@ def _cancel(run_id: int) -> None:
         return  # it ended meanwhile
 
 
-def _end_arm(arm: ExperimentArm, arms: list[ExperimentArm]) -> None:
+def _end_arm(experiment: Experiment, arm: ExperimentArm, arms: Arms) -> None:
     """Keep what came of an arm whose run has ended, or was deleted."""
-    run = arm.run
+    run, kind = arm.run, KINDS[experiment.kind]
     if run is None:
         arm.status, arm.problem = Status.FAILED, "Its run was deleted."
     else:
-        passes = whole_passes(run)
+        passes = kind.passes(run)
         arm.spent_minutes = measure_engine_time(run).minutes
         if run.status == Run.Status.FINISHED:
             arm.status = Status.FINISHED
@@ -80,21 +114,15 @@ def _end_arm(arm: ExperimentArm, arms: list[ExperimentArm]) -> None:
             arm.status = Status.FAILED
             why = run.failure.partition("\n")[0]
             arm.problem = f"Run {run.pk} ended {run.status} without a whole pass. {why}".strip()
-        first = _first_pass(arms)
-        if passes and first is not None:
-            arm.figures = asdict(measure_run(run, first))
+        if passes:
+            arm.figures = kind.measure(experiment, arms, run)
     arm.save()
 
 
-def _begin_next(experiment: Experiment, arms: list[ExperimentArm]) -> bool:
+def _begin_next(experiment: Experiment, arms: Arms) -> bool:
     """Start the next arm, or end the experiment; arms that cannot start are passed over, with the reason."""
-    first = _first_pass(arms)
-    for arm in arms:
-        if arm.status != Status.WAITING:
-            continue
-        if arm.source == Source.PARSER and first is not None:  # as soon as it can be: it costs nothing
-            arm.figures, arm.status = asdict(measure_parser(first)), Status.FINISHED
-            arm.save()
+    kind = KINDS[experiment.kind]
+    kind.prepare(experiment, arms)
     for arm in arms:
         if arm.status != Status.WAITING:
             continue
@@ -118,9 +146,11 @@ def _begin_next(experiment: Experiment, arms: list[ExperimentArm]) -> bool:
         experiment.problem = ""
         experiment.save(update_fields=["problem"])
         return True
+    if kind.add_arms(experiment, arms):
+        return _begin_next(experiment, _arms(experiment))
     spent = sum(arm.spent_minutes for arm in arms)
-    if first is None:
-        _end(experiment, Experiment.Status.FAILED, "The control has no whole pass, and everything is held against it.")
+    if failure := kind.failure(arms):
+        _end(experiment, Experiment.Status.FAILED, failure)
     elif any(arm.status == Status.CUT for arm in arms) and spent >= experiment.budget_minutes:
         _end(experiment, Experiment.Status.STOPPED, "")
     else:
@@ -128,15 +158,16 @@ def _begin_next(experiment: Experiment, arms: list[ExperimentArm]) -> bool:
     return True
 
 
-def _reason_to_end(experiment: Experiment, arms: list[ExperimentArm]) -> tuple[str, str] | None:
+def _reason_to_end(experiment: Experiment, arms: Arms) -> tuple[str, str] | None:
     """Return the status and the problem with which an experiment ends before its next arm; None where it goes on."""
-    person = experiment.created_by
+    person, kind = experiment.created_by, KINDS[experiment.kind]
     if person is None or not may(person, RUN):
         name = "Whoever" if person is None else person.get_username()
         return Experiment.Status.FAILED, f"{name} who started it may not start runs any more."
-    control = next(arm for arm in arms if arm.source == Source.CONTROL)
-    if control.status in (Status.FAILED, Status.MISSING):
-        return Experiment.Status.FAILED, f"The control has failed, and everything is held against it. {control.problem}"
+    if failure := kind.failure(arms):
+        return Experiment.Status.FAILED, failure
+    if kind.is_settled(experiment, arms):
+        return Experiment.Status.FINISHED, ""
     if sum(arm.spent_minutes for arm in arms) >= experiment.budget_minutes:
         return Experiment.Status.STOPPED, ""
     return None
@@ -148,34 +179,8 @@ def _end(experiment: Experiment, status: str, problem: str) -> None:
     experiment.save(update_fields=["status", "problem", "finished_at"])
 
 
-def _first_pass(arms: list[ExperimentArm]) -> Repeat | None:
-    """Return the control's first whole pass, which everything is held against; None where it has none."""
-    control = next(arm for arm in arms if arm.source == Source.CONTROL)
-    passes = [] if control.run is None or not control.run.is_terminal else whole_passes(control.run)
-    return passes[0] if passes else None
-
-
 def _create_run(experiment: Experiment, arm: ExperimentArm) -> Run:
-    """Start an arm's run under its profile, which is stored under a name of its own. Raises as `create_run` does."""
-    version = experiment.suite_version
-    return create_run(
-        suite=version.suite.slug,
-        suite_version=version.number,
-        endpoint=arm.endpoint.slug,
-        profile=_profile(experiment.profile, arm).slug,
-        repeats=arm.n_runs,
-        labels={LABEL: str(experiment.pk), "source": arm.source},
-        priority=Priority.BULK,
-        is_shuffled=arm.is_shuffled,
-        is_restarted=arm.is_restarted,
-        user=experiment.created_by,
-    )
-
-
-def _profile(pinned: Profile, arm: ExperimentArm) -> Profile:
-    if arm.settings is None:
-        if newest_profile(pinned.slug) != pinned:
-            raise Conflict(f"The profile {pinned.slug} was changed since the plan; plan the experiment again.")
-        return pinned
-    title = f"The lab: {pinned} with the {arm.source.replace('_', ' ')} let go"
-    return create_profile(slug=f"{pinned.slug}.{arm.source}", title=title, settings=arm.settings)[0]
+    """Start an arm's run. Raises as `create_run` does."""
+    order = KINDS[experiment.kind].order(experiment, arm)
+    labels = {LABEL: str(experiment.pk), "source": arm.source}
+    return create_run(**order, labels=labels, priority=Priority.BULK, user=experiment.created_by)

@@ -65,8 +65,7 @@ def plan_experiment(
     wanted = frozenset(SOURCES if sources is None else map(Source, sources))
     arms, left_out = plan_variance(around, n_runs=runs, wanted=wanted)
     costs = [_estimate(version, around, arm) for arm in arms]
-    if Experiment.objects.filter(status=Experiment.Status.PLANNED).count() >= MAX_PLANNED:
-        raise Conflict(f"{MAX_PLANNED} plans wait to be confirmed already; delete some.")
+    refuse_if_too_many_plans()
     with transaction.atomic():
         experiment = Experiment.objects.create(
             kind=Experiment.Kind.VARIANCE,
@@ -95,6 +94,12 @@ def plan_experiment(
             for position, (arm, cost) in enumerate(zip(arms, costs, strict=True))
         )
     return experiment
+
+
+def refuse_if_too_many_plans() -> None:
+    """Raise Conflict where as many plans wait to be confirmed as may."""
+    if Experiment.objects.filter(status=Experiment.Status.PLANNED).count() >= MAX_PLANNED:
+        raise Conflict(f"{MAX_PLANNED} plans wait to be confirmed already; delete some.")
 
 
 def default_budget(cost: Cost) -> float:
@@ -159,7 +164,7 @@ def delete_experiment(*, experiment_id: int) -> None:
 
 
 def _set_to_work(experiment: Experiment, budget_minutes: float | None) -> None:
-    if problem := _budget_problem(budget_minutes):
+    if problem := budget_problem(budget_minutes):
         raise InvalidInput("The budget is not valid.", fields={"budget_minutes": problem})
     experiment.budget_minutes = budget_minutes or experiment.budget_minutes
     experiment.status, experiment.problem, experiment.finished_at = Experiment.Status.RUNNING, "", None
@@ -189,12 +194,13 @@ def _problems(
         fields["sources"] = f"There is no source {unknown[0]}; there are {', '.join(SOURCES)}."
     if temperature is not None and not 0 < temperature <= MAX_TEMPERATURE:
         fields["temperature"] = f"Must be above 0 and at most {MAX_TEMPERATURE:g}."
-    if problem := _budget_problem(budget):
+    if problem := budget_problem(budget):
         fields["budget_minutes"] = problem
     return fields
 
 
-def _budget_problem(minutes: float | None) -> str | None:
+def budget_problem(minutes: float | None) -> str | None:
+    """Say what is wrong with a budget, None where nothing is."""
     if minutes is None or 0 < minutes <= MAX_BUDGET:
         return None
     return f"Must be a number of minutes above 0, at most {MAX_BUDGET:,.0f}."

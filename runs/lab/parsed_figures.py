@@ -3,38 +3,23 @@
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
-
 from evalboard.core import scoring
 from evalboard.core.lab import SPACINGS, ArmFigures, respace
 from evalboard.core.stats import run_points
-from runs.models import Case, Repeat, Response, Scorer
+from runs.lab.score_texts import read_scored_cases, read_texts, score_texts
+from runs.models import Repeat, Scorer
 
 SCORERS_READ = 8
-SCORED_BY = ("index", "case_id", "content__target", "content__tools")
 
 
 def measure_parser(first: Repeat) -> ArmFigures:
     """Return one point for each other scorer and for each spacing, by name; nothing is stored or decoded."""
     version = first.run.suite_version
-    rows = Response.objects.filter(repeat=first, error_code="")
-    texts = {
-        index: None if is_truncated else text
-        for index, text, is_truncated in rows.values_list("case_index", "text", "is_truncated")
-    }
-    cases = list(Case.objects.filter(suite_version=version).order_by("index").values_list(*SCORED_BY))
+    texts, cases = read_texts(first), read_scored_cases(version)
 
     def score(scorer: Scorer, change: Callable[[str], str]) -> float | None:
-        scores = np.full(version.n_cases, np.nan)
-        for index, case_id, target, tools in cases:
-            if index not in texts:
-                continue
-            text = texts[index]
-            spec = scoring.scorer_for(scorer.spec, case_id)
-            scores[index] = (
-                0.0 if text is None else scoring.score(spec, text=change(text), target=target, tools=tools).value
-            )
-        return run_points(scores)
+        changed = {index: None if text is None else change(text) for index, text in texts.items()}
+        return run_points(score_texts(scorer, cases, changed, n_cases=version.n_cases))
 
     others = Scorer.objects.filter(repeat_scores__repeat__run__suite_version=version).exclude(pk=version.scorer_id)
     points: dict[str, float | None] = {}

@@ -13,8 +13,10 @@ from evalboard.core.errors import NotFound
 from evalboard.core.lab import ArmFigures, Cost, Figures, add_costs, combine_arms, judge_rows
 from evalboard.core.lab_kinds import CHOICES, Finding, Source, State
 from evalboard.wording import lab as wording
+from evalboard.wording.bisect import describe_bisect
 from evalboard.wording.numbers import listed
 from runs.lab.engine_time import measure_engine_time
+from runs.lab.read_bisect import read_bisect, step_label
 from runs.models import Experiment, ExperimentArm, Repeat
 from runs.store import newest_page
 
@@ -52,12 +54,12 @@ def experiment_detail(experiment_id: int) -> contract.Experiment:
     if experiment is None:
         raise NotFound(f"There is no experiment {experiment_id}.")
     arms = _arms([experiment])
-    rows = _table(experiment, arms)
+    rows, bisect = _rows_or_bisect(experiment, arms)
     control = _control_points(arms)
     n_ended = _ended_passes(arms)
-    shown = tuple(_arm(arm, n_ended.get(arm.run_id or 0, 0)) for arm in arms)
+    shown = tuple(_arm(experiment, arm, n_ended.get(arm.run_id or 0, 0)) for arm in arms)
     return contract.Experiment(
-        **_common_fields(experiment, arms, rows),
+        **_common_fields(experiment, arms, rows, bisect),
         problem=experiment.problem or None,
         cost=_cost(add_costs(Cost(**arm.cost) for arm in arms)),
         spent_minutes=round(sum(arm.spent_minutes for arm in shown), 3),
@@ -65,6 +67,7 @@ def experiment_detail(experiment_id: int) -> contract.Experiment:
         rows=tuple(_row(experiment, row, rows) for row in rows),
         not_measured=tuple(_not_measured(left) for left in experiment.left_out),
         control=control,
+        bisect=bisect,
         case_points=100 / experiment.suite_version.n_cases,
     )
 
@@ -86,7 +89,7 @@ def _rows(experiments: Iterable[Experiment]) -> tuple[contract.ExperimentRow, ..
     for arm in _arms(shown):
         by_experiment[arm.experiment_id].append(arm)
     return tuple(
-        contract.ExperimentRow(**_common_fields(each, arms, _table(each, arms)))
+        contract.ExperimentRow(**_common_fields(each, arms, *_rows_or_bisect(each, arms)))
         for each in shown
         for arms in [by_experiment[each.pk]]
     )
@@ -95,6 +98,15 @@ def _rows(experiments: Iterable[Experiment]) -> tuple[contract.ExperimentRow, ..
 def _arms(experiments: Sequence[Experiment]) -> list[ExperimentArm]:
     arms: QuerySet[ExperimentArm] = ExperimentArm.objects.filter(experiment__in=experiments)
     return list(arms.select_related("run", "endpoint").order_by("experiment", "position"))
+
+
+def _rows_or_bisect(
+    experiment: Experiment, arms: Sequence[ExperimentArm]
+) -> tuple[list[TableRow], contract.Bisect | None]:
+    """Return what the kind of an experiment makes of its arms: rows of the table, or a bisect."""
+    if experiment.kind == Experiment.Kind.BISECT:
+        return [], read_bisect(experiment, arms)
+    return _table(experiment, arms), None
 
 
 def _table(experiment: Experiment, arms: Sequence[ExperimentArm]) -> list[TableRow]:
@@ -129,20 +141,24 @@ def _control_points(arms: Sequence[ExperimentArm]) -> float | None:
 def _ended_passes(arms: Sequence[ExperimentArm]) -> dict[int, int]:
     """run → its passes that have come to their end."""
     run_ids = [arm.run_id for arm in arms if arm.run_id is not None]
-    ended = Repeat.objects.filter(run__in=run_ids, cases=None, status=Repeat.Status.FINISHED)
+    ended = Repeat.objects.filter(run__in=run_ids, status=Repeat.Status.FINISHED)
     return dict(ended.order_by().values_list("run").annotate(n=Count("pk")))
 
 
-def _common_fields(experiment: Experiment, arms: Sequence[ExperimentArm], rows: Sequence[TableRow]) -> dict[str, Any]:
+def _common_fields(
+    experiment: Experiment,
+    arms: Sequence[ExperimentArm],
+    rows: Sequence[TableRow],
+    bisect: contract.Bisect | None,
+) -> dict[str, Any]:
     """Return the fields of `ExperimentRow`."""
     version = experiment.suite_version
     n_missing = sum(arm.status in (Status.MISSING, Status.CUT) for arm in arms)
-    sentence = wording.describe_experiment(
-        [_sentence_row(row) for row in rows],
-        status=experiment.status,
-        n_missing=n_missing,
-        problem=experiment.problem,
-    )
+    state: dict[str, Any] = {"status": experiment.status, "n_missing": n_missing, "problem": experiment.problem}
+    if bisect is None:
+        sentence = wording.describe_experiment([_sentence_row(row) for row in rows], **state)
+    else:
+        sentence = describe_bisect(bisect, **state)
     return {
         "id": str(experiment.pk),
         "kind": experiment.kind,
@@ -175,12 +191,12 @@ def _sentence_row(row: TableRow) -> wording.SentenceRow:
     )
 
 
-def _arm(arm: ExperimentArm, n_ended: int) -> contract.LabArm:
+def _arm(experiment: Experiment, arm: ExperimentArm, n_ended: int) -> contract.LabArm:
     at_work = arm.status == Status.RUNNING and arm.run is not None
     spent = measure_engine_time(arm.run).minutes if at_work and arm.run is not None else arm.spent_minutes
     return contract.LabArm(
         source=arm.source,
-        name=arm.name,
+        name=arm.name if arm.turned is None else step_label(experiment, arm),
         endpoint=arm.endpoint.slug,
         status=arm.status,
         run=None if arm.run_id is None else str(arm.run_id),

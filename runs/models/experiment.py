@@ -8,11 +8,13 @@ class Experiment(models.Model):
     """A plan that a person confirms, and how far it is. Its arms are run one after another, by whoever sweeps.
 
     `left_out` lists what is not measured, `{"source", "code", "facts"}` (`core.lab.LeftOut`). `problem` says why it
-    does not go on, or ended early.
+    does not go on, or ended early. A bisect has two runs, and its `plan`: fields, telling cases, and those beside them
+    (`lab.bisect_plan`); its endpoint, profile and suite version are the baseline's.
     """
 
     class Kind(models.TextChoices):
         VARIANCE = "variance"
+        BISECT = "bisect"
 
     class Status(models.TextChoices):
         PLANNED = "planned"
@@ -30,6 +32,9 @@ class Experiment(models.Model):
     )
     n_runs = models.PositiveIntegerField(help_text="passes over the suite in an arm")
     left_out = models.JSONField(default=list)
+    baseline = models.ForeignKey("runs.Run", on_delete=models.SET_NULL, null=True, related_name="+")
+    candidate = models.ForeignKey("runs.Run", on_delete=models.SET_NULL, null=True, related_name="+")
+    plan = models.JSONField(default=dict, db_default={})
     budget_minutes = models.FloatField(help_text="of engines; nothing is begun once it is spent")
     status = models.CharField(max_length=20, choices=Status.choices, default=Status.PLANNED)
     problem = models.TextField(blank=True)
@@ -52,7 +57,9 @@ class ExperimentArm(models.Model):
     """One condition: an ordinary run, or what is computed from the control's texts, which has none.
 
     `settings` are those of the run's profile, null: the experiment's own. `cost` is what was confirmed
-    (`core.lab.Cost`), `figures` what came of it (`core.lab.ArmFigures`), null until it has ended.
+    (`core.lab.Cost`), `figures` what came of it (`core.lab.ArmFigures`, `core.lab.StepFigures`), null until it has
+    ended. A step of a bisect says which fields are `turned` to the candidate's values, and what its endpoint is to be
+    like (`serving`); the endpoint is the baseline's until the step begins.
     """
 
     class Status(models.TextChoices):
@@ -69,6 +76,11 @@ class ExperimentArm(models.Model):
     name = models.CharField(max_length=80, blank=True, help_text="what tells it from other arms of its source")
     endpoint = models.ForeignKey("runs.Endpoint", on_delete=models.PROTECT, related_name="+")
     settings = models.JSONField(null=True)
+    turned = models.JSONField(null=True)
+    serving = models.JSONField(null=True)
+    suite_version = models.ForeignKey(
+        "runs.SuiteVersion", on_delete=models.PROTECT, null=True, related_name="+", help_text="null: the experiment's"
+    )
     n_runs = models.PositiveIntegerField()
     is_shuffled = models.BooleanField(default=False)
     is_restarted = models.BooleanField(default=False)

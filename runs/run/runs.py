@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet, Sum
 from evalboard.core import scoring
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.profile import MAX_SEED, OBSERVED, is_sampled, order_key, parse_profile, read_sampling
-from evalboard.core.trace import unpack_selection
+from evalboard.core.trace import pack_selection, unpack_selection
 from evalboard.wording.numbers import counted
 from runs.catalogue import model_problems
 from runs.models import (
@@ -60,16 +60,19 @@ class Order:
         return self.repeats * self.version.n_cases
 
 
-def create_run(*, user: Any = None, **fields: Any) -> Run:
+def create_run(*, user: Any = None, cases: Sequence[int] | None = None, **fields: Any) -> Run:
     """Write a run with its repeats and shards in one transaction; workers find it there.
 
-    fields: what `find_order` takes, which raises.
+    cases: the indexes of those that every repeat decodes, each of them targeted then; None: all. fields: what
+    `find_order` takes, which raises.
     """
     order = find_order(**fields)
+    n_cases = order.version.n_cases
+    chosen = None if cases is None else pack_selection(np.isin(np.arange(n_cases), cases))
     with transaction.atomic():
-        queue.refuse_beyond_limit(user, order.n_responses)
+        queue.refuse_beyond_limit(user, order.repeats * (n_cases if cases is None else len(set(cases))))
         run = store_order(order, user=user)
-        store_repeats(run, range(1, order.repeats + 1))
+        store_repeats(run, range(1, order.repeats + 1), chosen)
         announce(run)
     return run
 

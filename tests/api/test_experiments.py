@@ -80,7 +80,7 @@ def test_the_table_is_a_file_and_the_report_is_markdown(api: Api, body: dict[str
     [
         ({"runs": 4}, 400, "runs"),
         ({"sources": ["weather"]}, 400, "sources"),
-        ({"kind": "bisect"}, 400, "kind"),
+        ({"kind": "divide"}, 400, "kind"),
         ({"budget_minutes": "much"}, 400, "budget_minutes"),
         ({"start": "yes"}, 400, "start"),
         ({"suite": "nowhere"}, 404, None),
@@ -93,3 +93,38 @@ def test_what_is_no_experiment_is_refused(
     assert refused.status_code == status
     assert field is None or list(refused.json()["fields"]) == [field]
     assert not Experiment.objects.exists()
+
+
+def test_a_bisect_is_planned_started_and_exported(api: Api, body: dict[str, Any]) -> None:
+    build.endpoint("half", dtype="bfloat16")
+    ours = build.finished_run(("blue", "blue", "blue"))
+    theirs = build.finished_run(("red", "red", "blue"), on="half", by=build.process(build.bucket("bfloat16")))
+    made = api.post("/experiments/", {"kind": "bisect", "baseline": ours.pk, "candidate": theirs.pk, "start": True})
+    assert made.status_code == 201
+    reconcile()
+    for texts in (("blue", "blue", "blue"), ("red", "red", "blue")):
+        run = Run.objects.latest("id")
+        build.decode(run, 1, dict(enumerate(texts)), by=build.process(build.bucket(run.endpoint.dtype)))
+        reconcile()
+    address = f"/experiments/{made.json()['id']}/"
+    found = api.get(address).json()
+    assert (found["kind"], found["status"], found["rows"], found["not_measured"]) == ("bisect", "finished", [], [])
+    [dtype] = found["bisect"]["fields"]
+    assert (dtype["name"], dtype["state"], dtype["n_made"], dtype["n_undone"]) == ("dtype", "cause", 2, 2)
+    assert [step["shown"] for step in found["bisect"]["steps"]] == [["baseline"] * 2, ["candidate"] * 2]
+    assert found["bisect"]["cases"][0]["url"].startswith("http")
+    assert [arm["source"] for arm in found["arms"]] == ["step", "step"]
+    assert read(api.get(f"{address}table.csv")).splitlines()[1].startswith("dtype,float32,bfloat16,here,2,2,2,")
+    assert "dtype alone makes 2 of 2 flips" in read(api.get(f"{address}report.md"))
+
+
+def test_a_bisect_that_cannot_be_is_refused(api: Api, body: dict[str, Any]) -> None:
+    run = build.finished_run()
+    asked = {"kind": "bisect", "baseline": run.pk}
+    assert api.post("/experiments/", asked).status_code == 400
+    assert api.post("/experiments/", asked | {"candidate": run.pk}).status_code == 422
+    assert api.post("/experiments/", asked | {"candidate": run.pk, "suite": "colours"}).status_code == 400
+    assert api.post("/experiments/", asked | {"candidate": run.pk + 1}).status_code == 404
+    same = build.finished_run()
+    assert api.post("/experiments/", asked | {"candidate": same.pk}).status_code == 409
+    assert api.post("/experiments/", ["bisect"]).status_code == 400

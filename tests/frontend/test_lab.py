@@ -6,9 +6,12 @@ import pytest
 from django.test import Client
 
 from evalboard.contract.lab import LabPoint
+from evalboard.core.profile import DEFAULT_PROFILES
 from frontend.lab.charts import draw_strips
-from runs.lab import experiment_detail, plan_experiment, start_experiment
+from runs.catalogue import create_profile
+from runs.lab import experiment_detail, plan_bisect, plan_experiment, start_experiment
 from runs.models import Experiment, Run
+from runs.run import delete_run
 from runs.sweep import reconcile
 from tests import build
 
@@ -124,3 +127,66 @@ def test_a_thousand_equal_scores_stay_within_their_row(planned: Experiment) -> N
     strips: Any = draw_strips(many)
     ys = [dot.y for dot in strips.rows[0].dots]
     assert 3 <= min(ys) < max(ys) <= 41
+
+
+@pytest.fixture
+def bisected(db: None) -> Experiment:
+    """A bisect of two runs that differ in their dtype and in one setting of the engine; it is the dtype."""
+    build.suite()
+    build.endpoint()
+    build.endpoint("half", dtype="bfloat16")
+    build.profile()
+    pinned = DEFAULT_PROFILES["pinned"]["settings"]
+    compiled = {**pinned["engine"], "enforce_eager": False}
+    create_profile(slug="compiled", title="Compiled", settings={**pinned, "engine": compiled})
+    ours = build.finished_run(CONTROL)
+    theirs = build.finished_run(MOVED, on="half", under="compiled", by=build.process(build.bucket("bfloat16")))
+    experiment = plan_bisect(baseline=ours.pk, candidate=theirs.pk, user=build.user("planner"))
+    start_experiment(experiment_id=experiment.pk)
+    reconcile()
+    while (arm := experiment.arms.filter(status="running").first()) is not None:
+        texts = MOVED if "dtype" in arm.turned else CONTROL
+        bucket = build.bucket(arm.endpoint.dtype)
+        build.decode(Run.objects.get(pk=arm.run_id), 1, dict(enumerate(texts)), by=build.process(bucket))
+        reconcile()
+    return experiment
+
+
+def test_the_page_of_a_bisect_says_which_change_moved_it(engineer: Client, bisected: Experiment) -> None:
+    text = page(engineer, bisected)
+    runs = bisected.plan["runs"]
+    for words in (
+        "Which change moved it?",
+        "dtype alone makes 1 of 1 flips, and undoing it removes 1 of 1.",
+        "tried both ways",
+        "+ dtype bfloat16",
+        "candidate as it was",
+        "2 further cases that did not move stood beside them: none moved in any step.",
+        f"evalboard bisect {runs[0]} {runs[1]} --cases 1",
+        "Copy as Markdown",
+    ):
+        assert words in text
+    assert f'href="/compare/{runs[0]}/{runs[1]}/cases/sea/"' in text
+    assert text.count('data-shown="candidate"') == 2
+    delete_run(run_id=runs[1])
+    text = page(engineer, bisected)
+    assert f"/compare/{runs[0]}" not in text
+    assert "the cause" in text
+
+
+def test_a_bisect_is_planned_from_the_form_and_refused_at_its_fields(engineer: Client, bisected: Experiment) -> None:
+    runs = bisected.plan["runs"]
+    answer = engineer.post("/lab/bisect/", {"baseline": runs[0], "candidate": runs[1], "cases": "5"})
+    made = Experiment.objects.latest("id")
+    assert (answer["Location"], made.kind) == (f"/lab/{made.pk}/", "bisect")
+    assert "Nothing has been decoded yet" in page(engineer, made)
+    same = engineer.post("/lab/bisect/", {"baseline": runs[0], "candidate": runs[0], "cases": "5"})
+    assert same.status_code == 422
+    assert "Must be another run." in same.content.decode()
+    assert engineer.post("/lab/bisect/", {"baseline": "x"}).status_code == 422
+    filled = engineer.get(f"/lab/?baseline={runs[0]}&candidate={runs[1]}").content.decode()
+    assert f'value="{runs[0]}"' in filled
+
+
+def test_only_who_may_start_runs_plans_a_bisect(viewer: Client, bisected: Experiment) -> None:
+    assert viewer.post("/lab/bisect/", {"baseline": "1", "candidate": "2"}).status_code == 403

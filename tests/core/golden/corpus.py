@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from tests.core.golden import (
+    bisects,
     causes,
     computations,
     experiments,
@@ -35,6 +36,7 @@ SUBJECTS: dict[str, Situations] = {
     "Training on-policy": on_policy.SITUATIONS,
     "Does an endpoint serve these weights?": verifications.SITUATIONS,
     "Experiments of the lab": experiments.SITUATIONS,
+    "Bisects of the lab": bisects.SITUATIONS,
     "Runs": run_warnings.SITUATIONS,
 }
 

@@ -1,0 +1,218 @@
+"""What is put in words of a bisect: its fields and their values, its steps, what is said of each, its one sentence."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from evalboard.core.lab_kinds import FieldState, Reach, Shown
+from evalboard.wording.lab import describe_end, small_points
+from evalboard.wording.numbers import MINUS, counted, listed
+
+if TYPE_CHECKING:
+    from evalboard.contract.lab import Bisect, BisectBlamed, BisectField
+
+LABELS: Mapping[str, str] = {
+    "model": "model",
+    "chat_template": "chat template",
+    "quantization": "quantisation",
+    "max_model_len": "context length",
+    "worker": "worker's pool",
+    "limits": "answer limits",
+    "engine.enable_prefix_caching": "prefix cache",
+    "engine.attention_backend": "attention backend",
+    "engine.kv_cache_dtype": "KV-cache dtype",
+    "engine.tensor_parallel_size": "tensor parallel size",
+    "sampling.chat_template_kwargs": "template variables",
+}
+VALUE_CHARS = 48
+
+FINDINGS: Mapping[FieldState, str] = {
+    FieldState.CAUSE: "the cause",
+    FieldState.PART: "part of it",
+    FieldState.TOGETHER: "only together",
+    FieldState.EITHER: "enough alone",
+    FieldState.CLEARED: "cleared",
+    FieldState.OPEN: "not settled",
+    FieldState.NOT_TRIED: "not tried",
+    FieldState.SCORER_ONLY: "scorer only",
+    FieldState.NOT_REACHABLE: "not reachable",
+}
+REASONS: Mapping[str, str] = {
+    "same_path": "the same name led to other files; give each its own endpoint",
+    "same_pool": "workers of one pool have both; give them pools of their own",
+    "no_worker": "no worker alive in the pool {pool} is as it was",
+    "no_worker_has": "no worker alive has {value}",
+    "recorded": "scores were read from logs, and no text can be scored again",
+    "too_large": "the suite has too many cases to score again in one sitting",
+}
+MARKS: Mapping[str, str] = {
+    Shown.CANDIDATE: "◆",
+    Shown.BASELINE: "–",
+    Shown.OTHER: "○",
+    Shown.MISSING: "·",
+}
+MARK_WORDS: Mapping[str, str] = {
+    Shown.CANDIDATE: "the candidate's",
+    Shown.BASELINE: "the baseline's",
+    Shown.OTHER: "a third answer",
+    Shown.MISSING: "no answer",
+}
+
+
+def describe_field(name: str) -> str:
+    """Return what a field is called: "dtype", "prefix cache", "top_k", "vllm version"."""
+    if name in LABELS:
+        return LABELS[name]
+    section, _, leaf = name.partition(".")
+    if section == "versions":
+        return f"{leaf} version"
+    return leaf if section in ("engine", "sampling", "env") else name
+
+
+def describe_value(value: Any) -> str:
+    """Write a field's value shortly: "on", "bfloat16", "alone", "24 tokens"."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if value is None or value in ("", [], {}):
+        return "not set"
+    if isinstance(value, Mapping) and "batch_class" in value:
+        more = [f"{value[name]} {words}" for name, words in _BATCHING.items() if value.get(name)]
+        return ", ".join([value["batch_class"], *more])
+    if isinstance(value, Mapping) and "max_tokens" in value:
+        stop = f", stop {json.dumps(value['stop'], ensure_ascii=False)}" if value.get("stop") else ""
+        return _short(f"{value['max_tokens']} tokens{stop}")
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return _short(text)
+
+
+_BATCHING = {"group_size": "in a group", "max_num_seqs": "seats"}
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= VALUE_CHARS else f"…{text[1 - VALUE_CHARS :]}"
+
+
+def describe_reach(code: str, facts: Mapping[str, Any]) -> str:
+    """Return why a field cannot be reached, "" where no code says it."""
+    return REASONS[code].format(**{name: describe_value(value) for name, value in facts.items()}) if code else ""
+
+
+def describe_step(turned: Sequence[str], every: Sequence[str], values: Mapping[str, tuple[str, str]]) -> str:
+    """Name a step by what it turns, or undoes, whichever is less: "+ dtype bfloat16", "− dtype, back to float32".
+
+    values: field → its value on either side, for people.
+    """
+    undone = [name for name in every if name not in turned]
+    if not turned:
+        return "baseline as it was"
+    if not undone:
+        return "candidate as it was"
+    if len(turned) <= len(undone):
+        return f"+ {listed([f'{describe_field(name)} {values[name][1]}' for name in turned])}"
+    return f"{MINUS} {listed([f'{describe_field(name)}, back to {values[name][0]}' for name in undone])}"
+
+
+def describe_state(state: str, *, others: Sequence[str] = (), n_of: tuple[int, int] = (0, 0), reason: str = "") -> str:
+    """Return the note under a finding. others: the fields that it is blamed with; n_of: cases that it explains."""
+    match state:
+        case FieldState.CAUSE:
+            return "tried both ways"
+        case FieldState.PART:
+            return f"explains {n_of[0]} of {n_of[1]}"
+        case FieldState.TOGETHER:
+            return f"with {listed([describe_field(name) for name in others])}"
+        case FieldState.EITHER:
+            return f"as is {listed([describe_field(name) for name in others])}"
+        case FieldState.SCORER_ONLY:
+            return "changes no token"
+        case _:
+            return reason
+
+
+def describe_bisect(bisect: "Bisect", *, status: str, n_missing: int, problem: str = "") -> str:
+    """Return what a bisect found, in a few sentences, what is blamed first. n_missing: steps left out."""
+    if status == "planned":
+        return "Nothing has been decoded yet: this is the plan."
+    begin = describe_end(status, n_missing, problem)
+    parts = [begin] if begin else []
+    if bisect.n_reproduced is None and bisect.steps:
+        return begin or "Both sides are decoded as they were first; every step is held against them."
+    if bisect.n_reproduced == 0:
+        parts.append(_describe_lost(bisect))
+    elif bisect.n_reproduced:
+        parts += _describe_blamed(bisect, is_running=status == "running")
+    scorer = next((each for each in bisect.fields if each.state == FieldState.SCORER_ONLY), None)
+    if scorer is not None and scorer.points is not None and not bisect.steps:
+        parts.append(f"The scorer alone moves the score, by {_signed(scorer.points)} points.")
+    out_of_reach = [each.label for each in bisect.fields if each.reach == Reach.NOT_REACHABLE]
+    if out_of_reach:
+        parts.append(f"Not tried: {listed(out_of_reach)}.")
+    return " ".join(parts)
+
+
+def _describe_lost(bisect: "Bisect") -> str:
+    """Say that nothing came again, and of which side that is true."""
+    by_turned = sorted(bisect.steps, key=lambda step: len(step.turned))
+    ours, theirs = by_turned[0].shown, by_turned[-1].shown
+    n = len(bisect.cases)
+    if Shown.CANDIDATE not in theirs:
+        return f"With every field that can be set as in the candidate, 0 of {n} flips came again: none of them made it."
+    if Shown.BASELINE not in ours:
+        return f"The baseline as it was gave its own answer again in 0 of {n} cases, so no flip can be held against it."
+    return f"In none of {n} cases both sides as they were gave their own answers again, so nothing can be blamed."
+
+
+def _describe_blamed(bisect: "Bisect", *, is_running: bool) -> list[str]:
+    n = bisect.n_reproduced or 0
+    fields = {each.name: each for each in bisect.fields}
+    parts = [_describe_one(each, fields, n) for each in bisect.blamed]
+    parts += _describe_points(bisect, fields)
+    if bisect.n_unexplained and is_running:
+        parts.append(f"{bisect.n_unexplained} of {n} flips {_are(bisect.n_unexplained)} not explained yet.")
+    elif bisect.n_unexplained:
+        none = f"{bisect.n_unexplained} of {n} flips {_are(bisect.n_unexplained)} explained by no field alone"
+        parts.append(f"{none}, nor by those that were tried together.")
+    cleared = [each for each in bisect.fields if each.state == FieldState.CLEARED and not each.n_made]
+    if cleared and bisect.blamed:
+        parts.append(f"{listed([each.label for each in cleared])} {'makes' if len(cleared) == 1 else 'make'} none.")
+    if lost := len(bisect.cases) - n:
+        parts.append(f"{counted(lost, 'telling case')} did not come again as they were, and {_are(lost)} left out.")
+    return parts
+
+
+def _describe_one(blamed: "BisectBlamed", fields: Mapping[str, "BisectField"], n: int) -> str:
+    names = listed([fields[name].label for name in blamed.fields])
+    if len(blamed.fields) == 1:
+        field = fields[blamed.fields[0]]
+        return f"{names} alone makes {field.n_made} of {n} flips, and undoing it removes {field.n_undone} of {n}."
+    all_of_them = "both" if len(blamed.fields) == 2 else "all of them"
+    if blamed.is_either:
+        return (
+            f"{names} each make {blamed.n_cases} of {n} flips alone, and only undoing {all_of_them} removes "
+            f"{blamed.n_cases} of {n}."
+        )
+    return (
+        f"{names} make {blamed.n_cases} of {n} flips only together, and undoing {all_of_them} removes "
+        f"{blamed.n_cases} of {n}."
+    )
+
+
+def _describe_points(bisect: "Bisect", fields: Mapping[str, "BisectField"]) -> list[str]:
+    """Say how much of the score's change the one cause explains, and the scorer beside it."""
+    if bisect.points is None or len(bisect.blamed) != 1 or len(bisect.blamed[0].fields) != 1:
+        return []
+    own = fields[bisect.blamed[0].fields[0]].points
+    if own is None or not (own or bisect.points):
+        return []
+    scorer = next((each for each in bisect.fields if each.state == FieldState.SCORER_ONLY and each.points), None)
+    beside = "" if scorer is None else f"; the scorer alone moves it by {_signed(scorer.points or 0.0)}"
+    return [f"It explains {_signed(own)} of {_signed(bisect.points)} points{beside}."]
+
+
+def _signed(value: float) -> str:
+    text = small_points(value)
+    return text if text.startswith(MINUS) or not value else f"+{text}"
+
+
+def _are(n: int) -> str:
+    return "is" if n == 1 else "are"

@@ -1,0 +1,141 @@
+"""A bisect as Markdown, as rows of a file, and as the command line prints it."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from evalboard.wording.bisect import MARK_WORDS, MARKS
+from evalboard.wording.numbers import capital, counted, points, signed
+
+if TYPE_CHECKING:
+    from evalboard.contract.lab import Bisect, BisectField, Experiment
+
+NOTHING = "–"
+NAMES = (
+    "field",
+    "baseline",
+    "candidate",
+    "reach",
+    "n_made",
+    "n_undone",
+    "n_reproduced",
+    "points",
+    "n_steps",
+    "state",
+    "finding",
+    "note",
+)
+_HEADS = ("field", "baseline", "candidate", "makes", "undoes", "points", "steps", "finding")
+
+
+def bisect_parts(experiment: "Experiment", bisect: "Bisect", *, address: str) -> list[str]:
+    """Return the paragraphs of a bisect's report, from its heading to what comes before its cost."""
+    runs = [f"[run {run}]({address}/runs/{run}/)" for run in (bisect.baseline, bisect.candidate)]
+    where = f"{experiment.suite.slug} v{experiment.suite.version}, baseline {runs[0]}, candidate {runs[1]}"
+    parts = [f"# Which change moved it? Run {bisect.baseline} to run {bisect.candidate}", experiment.sentence]
+    parts += [f"{capital(experiment.status)}, {where}: {address}/lab/{experiment.id}/"]
+    parts += ["## Fields that moved", markdown_table(_HEADS, (_field_cells(each, bisect) for each in bisect.fields))]
+    if bisect.cases:
+        parts += ["## What each step gave", markdown_table(*_grid(bisect))]
+        parts += [f"{describe_marks()} {describe_beside(bisect)}".strip()]
+        parts += ["## Telling cases", markdown_table(_CASE_HEADS, _case_cells(bisect))]
+    return parts
+
+
+def bisect_command(bisect: "Bisect") -> str:
+    """Return the command that bisects the same runs again."""
+    cases = f" --cases {len(bisect.cases)}" if bisect.cases else ""
+    return f"evalboard bisect {bisect.baseline} {bisect.candidate}{cases}"
+
+
+def bisect_rows(bisect: "Bisect") -> list[dict[str, Any]]:
+    """Return a row for each field, by NAMES."""
+    own = {"field": "name"}
+    beside = {"n_reproduced": bisect.n_reproduced}
+    return [
+        {name: beside[name] if name in beside else getattr(field, own.get(name, name)) for name in NAMES}
+        for field in bisect.fields
+    ]
+
+
+def render_fields(bisect: "Bisect") -> list[str]:
+    """Return a line for each field, in columns."""
+    lines = [_HEADS, *(_field_cells(each, bisect) for each in bisect.fields)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(_HEADS) - 1)]
+    return ["  ".join([*(f"{line[at]:<{width}}" for at, width in enumerate(widths)), line[-1]]) for line in lines]
+
+
+def describe_share(n: int | None, bisect: "Bisect") -> str:
+    """Return "12 of 12", a dash where it was not tried."""
+    return NOTHING if n is None or bisect.n_reproduced is None else f"{n} of {bisect.n_reproduced}"
+
+
+def describe_points(value: float | None) -> str:
+    """Return a change in points with its sign, a dash where it is not known."""
+    return NOTHING if value is None else signed(value)
+
+
+def describe_marks() -> str:
+    """Say what the marks of a step mean."""
+    marks = ", ".join(f"{mark} {MARK_WORDS[shown]}" for shown, mark in MARKS.items())
+    return f"Up to where the two runs part, each step gave: {marks}."
+
+
+def describe_beside(bisect: "Bisect") -> str:
+    """Say of the cases that did not differ whether they moved in any step; "" where there are none."""
+    known = [step.n_beside_moved for step in bisect.steps if step.n_beside_moved is not None]
+    if not bisect.n_beside or not known:
+        return ""
+    cases = f"{counted(bisect.n_beside, 'further case')} that did not move"
+    if not sum(known):
+        return f"{capital(cases)} stood beside them: none moved in any step."
+    n_steps = sum(bool(each) for each in known)
+    return f"{capital(cases)} stood beside them: some moved in {counted(n_steps, 'step')}."
+
+
+def _field_cells(field: "BisectField", bisect: "Bisect") -> Sequence[str]:
+    finding = f"{field.finding}: {field.note}" if field.note else field.finding
+    made, undone = (describe_share(each, bisect) for each in (field.n_made, field.n_undone))
+    return (
+        field.label,
+        field.baseline,
+        field.candidate,
+        made,
+        undone,
+        describe_points(field.points),
+        str(field.n_steps),
+        finding,
+    )
+
+
+def _grid(bisect: "Bisect") -> tuple[Sequence[str], Iterable[Sequence[str]]]:
+    heads = ("step", *(case.case for case in bisect.cases), "flips")
+    rows = (
+        (
+            step.label,
+            *([MARKS[shown] for shown in step.shown] or [""] * len(bisect.cases)),
+            step.status if step.n_candidate is None else describe_share(step.n_candidate, bisect),
+        )
+        for step in bisect.steps
+    )
+    return heads, rows
+
+
+_CASE_HEADS = ("case", "parts at", "movement, nats", "baseline's score", "candidate's score", "came again")
+
+
+def _case_cells(bisect: "Bisect") -> Iterable[Sequence[str]]:
+    for case in bisect.cases:
+        yield (
+            case.case,
+            f"{case.unit} {case.position}",
+            NOTHING if case.movement is None else f"{case.movement:.3g}",
+            NOTHING if case.score_baseline is None else points(case.score_baseline),
+            NOTHING if case.score_candidate is None else points(case.score_candidate),
+            NOTHING if case.is_reproduced is None else "yes" if case.is_reproduced else "no",
+        )
+
+
+def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of Markdown."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)

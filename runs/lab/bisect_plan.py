@@ -1,0 +1,264 @@
+"""Bisects planned: the fields that differ between two runs, the cases that tell, the steps with their cost."""
+
+import copy
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from django.db import transaction
+
+from evalboard.core import scoring
+from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.core.lab import (
+    SCORER,
+    WORKER,
+    Cost,
+    Field,
+    Setup,
+    add_costs,
+    find_fields,
+    find_unreachable,
+    plan_steps,
+)
+from evalboard.core.lab_kinds import Reach
+from evalboard.core.profile import find_moved_fields, is_sampled, read_sampling
+from runs.compare import Inputs, inputs
+from runs.lab.experiments import budget_problem, default_budget, refuse_if_too_many_plans
+from runs.lab.run_figures import whole_passes
+from runs.lab.score_texts import read_scored_cases, read_texts, score_texts
+from runs.lab.steps import StepPlanner, store_steps
+from runs.lab.telling import Telling, choose_telling
+from runs.models import EngineProcess, Experiment, Repeat, Run
+from runs.work import refuse_if_nobody_can
+from runs.work.workers import able
+
+DEFAULT_CASES, MAX_CASES = 20, 100
+MAX_FIELDS = 12  # each is two steps
+MAX_SCORED = 20_000
+STACK = ("versions", "hardware", "env", "engine")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One run of a bisect: its first whole pass, what it was decoded with, and what served it."""
+
+    run: Run
+    first: Repeat
+    setup: Setup
+    manifest: dict[str, Any]
+
+
+def plan_bisect(
+    *, baseline: int, candidate: int, cases: int = DEFAULT_CASES, budget_minutes: float | None = None, user: Any
+) -> Experiment:
+    """Store the plan of a bisect of two runs; nothing is decoded before it is started.
+
+    cases: how many that tell are decoded in each step, at most. budget_minutes: None: half as much again as the
+    estimate.
+
+    Raises NotFound, InvalidInput with fields, ProfileRefused, and Conflict where a run was not decoded by workers here,
+    has no whole pass, or nothing differs.
+    """
+    fields = {"cases": f"Must be a whole number from 1 to {MAX_CASES}."} if not 1 <= cases <= MAX_CASES else {}
+    if problem := budget_problem(budget_minutes):
+        fields["budget_minutes"] = problem
+    if fields:
+        raise InvalidInput("The bisect is not valid.", fields=fields)
+    ours, theirs = _side(baseline), _side(candidate)
+    if baseline == candidate:
+        raise InvalidInput("A run is not bisected with itself.", fields={"candidate": "Must be another run."})
+    keys = inputs.find(baseline=baseline, candidate=candidate, repeats=(ours.first.index, theirs.first.index))
+    loaded = inputs.load(*keys[:2])
+    kind = str(ours.manifest.get("hardware", {}).get("kind") or "cpu")
+    moved = _find_moved(ours, theirs, loaded, kind=kind)
+    settable = [each for each in moved if each.is_settable]
+    telling = choose_telling(loaded, limit=cases)
+    _refuse_if_nothing(moved, settable, telling)
+    setups = _in_living_pool(ours, theirs, is_worker_settable=any(each.name == WORKER for each in settable))
+    names = [each.name for each in settable]
+    planner = StepPlanner((ours.run, theirs.run), setups, settable=names, kind=kind, plan=telling.to_json())
+    steps = planner.order(plan_steps(names)) if names and telling.cases else []
+    costs = [planner.estimate(step, before) for before, step in zip([None, *steps], steps, strict=False)]
+    refuse_if_nobody_can(ours.run.endpoint, ours.run.profile)
+    refuse_if_too_many_plans()
+    with transaction.atomic():
+        experiment = Experiment.objects.create(
+            kind=Experiment.Kind.BISECT,
+            suite_version=ours.run.suite_version,
+            endpoint=ours.run.endpoint,
+            profile=ours.run.profile,
+            n_runs=1,
+            baseline=ours.run,
+            candidate=theirs.run,
+            plan={
+                "runs": [baseline, candidate],
+                "fields": [_to_json(each) for each in moved],
+                "kind": kind,
+                "setups": [asdict(each) for each in setups],
+                "points": _points(ours, theirs),
+                "scorer_points": _score_again(ours, theirs),
+                **telling.to_json(),
+            },
+            budget_minutes=budget_minutes or default_budget(add_costs(costs) if costs else Cost()),
+            created_by=user,
+        )
+        store_steps(experiment, planner, steps, costs)
+    return experiment
+
+
+def _side(run_id: int) -> Side:
+    related = ("suite_version__suite", "suite_version__scorer", "endpoint", "profile", "bucket__fingerprint")
+    run = Run.objects.select_related(*related).filter(pk=run_id).first()
+    if run is None:
+        raise NotFound(f"There is no run {run_id}.")
+    if run.source_id is not None or run.is_reported:
+        who = "was read from a log" if run.source_id is not None else "was served by others"
+        raise Conflict(f"Run {run_id} {who}, and no engine here decodes it again; bisect runs of own endpoints.")
+    passes = whole_passes(run)
+    if not passes or run.bucket is None:
+        raise Conflict(f"Run {run_id} has no whole pass over its suite yet; bisect it when one has ended.")
+    return Side(run, passes[0], _setup(run), dict(run.bucket.fingerprint.manifest))
+
+
+def _setup(run: Run) -> Setup:
+    endpoint, model = run.endpoint, run.model_override
+    serving = {
+        "model_path": model.get("path", "") if model else endpoint.model_path,
+        "model_repo": model.get("repo", "") if model else endpoint.model_repo,
+        "model_revision": model.get("revision", "") if model else endpoint.model_revision,
+        **{name: getattr(endpoint, name) for name in ("dtype", "quantization", "max_model_len", "pool")},
+    }
+    settings = copy.deepcopy(run.profile.settings)
+    if is_sampled(read_sampling(settings)) and run.seed is not None:
+        settings["sampling"]["seed"] = run.seed
+    version = run.suite_version
+    limits = {"version": version.pk, "max_tokens": version.max_tokens, "stop": list(version.stop)}
+    return Setup(serving, settings, limits)
+
+
+def _in_living_pool(ours: Side, theirs: Side, *, is_worker_settable: bool) -> tuple[Setup, Setup]:
+    """Return both setups; in one pool that has a worker alive where nothing can be decoded in both."""
+    if is_worker_settable:
+        return ours.setup, theirs.setup
+    pools = [side.run.endpoint.pool for side in (ours, theirs)]
+    pool = next((each for each in pools if able(each).exists()), pools[0])
+    first, second = (replace(side.setup, serving={**side.setup.serving, "pool": pool}) for side in (ours, theirs))
+    return first, second
+
+
+def _find_moved(ours: Side, theirs: Side, loaded: Inputs, *, kind: str) -> list[Field]:
+    """Return every field that differs: those that can be set, those of the stack that served, and the scorer."""
+    settings = find_fields(ours.setup, theirs.setup, kind=kind)
+    fields = [_by_worker(each, ours, theirs) for each in settings if _is_in_effect(each, ours, theirs)]
+    served = [side.setup.served[0] for side in (loaded.baseline, loaded.candidate)]
+    names = {each.name for each in fields if each.is_settable}
+    if "model" not in names:
+        for name, digests in (
+            ("model", [each.weights_digest for each in served]),
+            ("chat_template", [each.template_digest for each in served]),
+        ):
+            if digests[0] != digests[1]:
+                fields.append(Field(name, digests[0][:8], digests[1][:8], Reach.NOT_REACHABLE, "same_path"))
+    stacks = [{part: side.manifest.get(part, {}) for part in STACK} for side in (ours, theirs)]
+    for each in find_unreachable(find_moved_fields(*stacks), [field for field in fields if field.is_settable]):
+        fields.append(_without_worker(each, ours))
+    scorers = [side.run.suite_version.scorer for side in (ours, theirs)]
+    if scorers[0] != scorers[1]:
+        code = next((reason for reason in map(_scorer_problem, (ours, theirs)) if reason), "")
+        reach = Reach.NOT_REACHABLE if code else Reach.SCORER
+        fields.append(Field(SCORER, scorers[0].digest[:8], scorers[1].digest[:8], reach, code))
+    return fields
+
+
+def _is_in_effect(field: Field, ours: Side, theirs: Side) -> bool:
+    """Tell whether a setting differs in what either engine said of itself: a default that is written out does not."""
+    section, _, leaf = field.name.partition(".")
+    if section not in ("engine", "env"):
+        return True
+    one, other = (side.manifest.get(section, {}).get(leaf) for side in (ours, theirs))
+    return one is None or one != other
+
+
+def _by_worker(field: Field, ours: Side, theirs: Side) -> Field:
+    """Return the field of the pools; where a pool has no worker alive with its run's stack it cannot be reached."""
+    if field.name != WORKER:
+        return field
+    for side in (ours, theirs):
+        living = living_stacks(side.run.endpoint.pool)
+        wanted = {part: side.manifest.get(part) for part in ("versions", "hardware")}
+        if not living or not any({part: each.get(part) for part in wanted} == wanted for each in living):
+            facts = {"pool": side.run.endpoint.pool}
+            return Field(field.name, field.baseline, field.candidate, Reach.NOT_REACHABLE, "no_worker", facts)
+    return field
+
+
+def _without_worker(field: Field, ours: Side) -> Field:
+    """Say of a field of the stack which of its values no living worker has."""
+    living = living_stacks(ours.run.endpoint.pool)
+    lacking = [
+        value
+        for at, value in enumerate((field.baseline, field.candidate))
+        if not any(_has_value(manifest, field, at) for manifest in living)
+    ]
+    if not lacking:
+        return field
+    return Field(
+        field.name, field.baseline, field.candidate, Reach.NOT_REACHABLE, "no_worker_has", {"value": lacking[0]}
+    )
+
+
+def _has_value(manifest: dict[str, Any], field: Field, at: int) -> bool:
+    """Tell whether a living worker's manifest has the baseline's (0) or the candidate's (1) value of a field."""
+    value: Any = manifest
+    for name in field.name.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return bool(value == (field.baseline, field.candidate)[at])
+
+
+def living_stacks(pool: str) -> list[dict[str, Any]]:
+    """Return what each living worker of a pool served with last."""
+    processes = EngineProcess.objects.filter(worker__in=able(pool), bucket__isnull=False)
+    newest = processes.order_by("worker_id", "-id").distinct("worker_id").select_related("bucket__fingerprint")
+    return [each.bucket.fingerprint.manifest for each in newest if each.bucket is not None]
+
+
+def _refuse_if_nothing(moved: list[Field], settable: list[Field], telling: Telling) -> None:
+    if not moved:
+        raise Conflict("Nothing that is known of these two runs differs, so there is nothing to bisect.")
+    if not telling.cases and not any(each.reach is Reach.SCORER for each in moved):
+        raise Conflict("Every answer of the two runs is the same, so there is nothing to bisect.")
+    if len(settable) > MAX_FIELDS:
+        raise Conflict(
+            f"These runs differ in {len(settable)} settings, and a bisect tries up to {MAX_FIELDS}. Run the suite "
+            "under a profile between the two, and bisect each half."
+        )
+
+
+def _points(ours: Side, theirs: Side) -> float | None:
+    """Return how far the score moved, pass against pass, in points; None where one has no score."""
+    known = [
+        side.first.scores.filter(scorer=side.run.suite_version.scorer).values_list("points", flat=True).first()
+        for side in (ours, theirs)
+    ]
+    return None if known[0] is None or known[1] is None else known[1] - known[0]
+
+
+def _scorer_problem(side: Side) -> str:
+    version = side.run.suite_version
+    if scoring.is_recorded(version.scorer.spec):
+        return "recorded"
+    return "too_large" if version.n_cases > MAX_SCORED else ""
+
+
+def _score_again(ours: Side, theirs: Side) -> float | None:
+    """Return by how many points the candidate's scorer moves the score of the baseline's own texts; None: by none."""
+    version, other = ours.run.suite_version, theirs.run.suite_version
+    if version.scorer_id == other.scorer_id or any(map(_scorer_problem, (ours, theirs))):
+        return None
+    cases, texts = read_scored_cases(version), read_texts(ours.first)
+    before, after = (score_texts(each.scorer, cases, texts, n_cases=version.n_cases) for each in (version, other))
+    moved = after - before
+    return float(100 * moved[moved == moved].sum() / version.n_cases)
+
+
+def _to_json(field: Field) -> dict[str, Any]:
+    return {**asdict(field), "facts": dict(field.facts or {})}

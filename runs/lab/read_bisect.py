@@ -1,0 +1,168 @@
+"""A bisect as it is shown: its fields with what each made alone, its steps case by case, what is blamed."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.urls import reverse
+
+from evalboard.contract import lab as contract
+from evalboard.core.lab import Bisected, FieldFinding, StepFigures, judge_steps
+from evalboard.core.lab_kinds import FieldState, Reach, Shown
+from evalboard.wording import bisect as wording
+from runs.lab.bisect import answers
+from runs.lab.steps import settable_fields
+from runs.models import Experiment, ExperimentArm
+
+Status = ExperimentArm.Status
+ORDER = tuple(FieldState)  # what is blamed comes first, what is not reachable last
+Step = frozenset[str]
+
+
+def read_bisect(experiment: Experiment, arms: Sequence[ExperimentArm]) -> contract.Bisect:
+    """Return what a bisect has come to, from its plan and the figures of its steps."""
+    plan, names = experiment.plan, settable_fields(experiment)
+    bisected = judge_steps(names, answers(arms))
+    scores = _scores(experiment, arms)
+    fields = [_field(each, bisected, scores, plan, experiment.status) for each in plan["fields"]]
+    fields.sort(key=lambda field: (ORDER.index(FieldState(field.state)), -(field.n_made or 0)))
+    return contract.Bisect(
+        baseline=str(plan["runs"][0]),
+        candidate=str(plan["runs"][1]),
+        points=plan["points"],
+        n_flips=plan["n_flips"],
+        n_reproduced=None if bisected.reproduced is None else len(bisected.reproduced),
+        n_unexplained=len(bisected.unexplained),
+        n_beside=len(plan["beside"]),
+        blamed=tuple(
+            contract.BisectBlamed(fields=tuple(sorted(each.fields)), n_cases=len(each.cases), is_either=each.is_either)
+            for each in bisected.blamed
+        ),
+        fields=tuple(fields),
+        cases=tuple(_case(at, each, bisected, plan) for at, each in enumerate(plan["cases"])),
+        there=tuple(str(run) for run in (experiment.baseline_id, experiment.candidate_id) if run is not None),
+        steps=tuple(
+            _step(arm, names, bisected, scores, plan) for arm in _from_both_ends(arms, [each.name for each in fields])
+        ),
+    )
+
+
+def _from_both_ends(arms: Sequence[ExperimentArm], fields: Sequence[str]) -> list[ExperimentArm]:
+    """Sort steps for people: the baseline, what is turned from there, the candidate, what is undone from there."""
+    n_turned = max((len(arm.turned or ()) for arm in arms), default=0)
+
+    def place(arm: ExperimentArm) -> tuple[bool, int, list[int]]:
+        turned = arm.turned or []
+        n_undone = n_turned - len(turned)
+        is_undoing = len(turned) > n_undone
+        return (
+            is_undoing,
+            n_undone if is_undoing else len(turned),
+            [at for at, name in enumerate(fields) if (name in turned) != is_undoing],
+        )
+
+    return sorted(arms, key=place)
+
+
+def step_label(experiment: Experiment, arm: ExperimentArm) -> str:
+    """Return what a step is called."""
+    return wording.describe_step(sorted(arm.turned or ()), settable_fields(experiment), _values(experiment.plan))
+
+
+def _values(plan: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """Field → its value on either side, for people."""
+    return {
+        each["name"]: (wording.describe_value(each["baseline"]), wording.describe_value(each["candidate"]))
+        for each in plan["fields"]
+    }
+
+
+def _scores(experiment: Experiment, arms: Sequence[ExperimentArm]) -> dict[Step, float]:
+    """Step → points of the suite by which the telling cases' score is another one than in the baseline's run."""
+    n_cases, before = experiment.suite_version.n_cases, [each["score_baseline"] for each in experiment.plan["cases"]]
+    moved = {}
+    for arm in arms:
+        if arm.figures is None:
+            continue
+        pairs = zip(before, StepFigures.from_json(arm.figures).scores, strict=True)
+        known = [own - one for one, own in pairs if one is not None and own is not None]
+        moved[frozenset(arm.turned or ())] = 100 * sum(known) / n_cases
+    return moved
+
+
+def _field(
+    planned: Mapping[str, Any],
+    bisected: Bisected,
+    scores: Mapping[Step, float],
+    plan: Mapping[str, Any],
+    status: str,
+) -> contract.BisectField:
+    name, reach = planned["name"], Reach(planned["reach"])
+    finding = next((each for each in bisected.fields if each.name == name), None)
+    state = _state(reach, finding)
+    blamed = [each for each in bisected.blamed if name in each.fields]
+    own = next((each for each in blamed if len(each.fields) == 1), None)
+    others = sorted({other for each in blamed for other in each.fields if other != name})
+    points = scores.get(frozenset({name}))
+    if reach is Reach.SCORER:
+        points = plan["scorer_points"]
+    n_of = (len(own.cases) if own else 0, len(bisected.reproduced or ()))
+    reason = wording.describe_reach(planned["code"], planned["facts"])
+    is_open = state is FieldState.NOT_TRIED and status in (Experiment.Status.PLANNED, Experiment.Status.RUNNING)
+    return contract.BisectField(
+        name=name,
+        label=wording.describe_field(name),
+        baseline=wording.describe_value(planned["baseline"]),
+        candidate=wording.describe_value(planned["candidate"]),
+        reach=reach,
+        state=state,
+        finding="not tried yet" if is_open else wording.FINDINGS[state],
+        note=wording.describe_state(state, others=others, n_of=n_of, reason=reason),
+        n_made=finding.n_made if finding else None,
+        n_undone=finding.n_undone if finding else None,
+        points=points,
+        n_steps=sum(each is not None for each in (finding.n_made, finding.n_undone)) if finding else 0,
+    )
+
+
+def _state(reach: Reach, finding: FieldFinding | None) -> FieldState:
+    if reach is Reach.SCORER:
+        return FieldState.SCORER_ONLY
+    return FieldState.NOT_REACHABLE if finding is None else finding.state
+
+
+def _case(at: int, case: Mapping[str, Any], bisected: Bisected, plan: Mapping[str, Any]) -> contract.BisectCase:
+    scores = [case["score_baseline"], case["score_candidate"]]
+    return contract.BisectCase(
+        case=case["case"],
+        unit=case["unit"],
+        position=case["at"],
+        movement=case["movement"],
+        score_baseline=None if scores[0] is None else 100 * scores[0],
+        score_candidate=None if scores[1] is None else 100 * scores[1],
+        is_reproduced=None if bisected.reproduced is None else at in bisected.reproduced,
+        url=reverse("trace_diff", args=[*plan["runs"], case["case"]]),
+    )
+
+
+def _step(
+    arm: ExperimentArm,
+    names: Sequence[str],
+    bisected: Bisected,
+    scores: Mapping[Step, float],
+    plan: Mapping[str, Any],
+) -> contract.BisectStep:
+    turned = frozenset(arm.turned or ())
+    figures = None if arm.figures is None else StepFigures.from_json(arm.figures)
+    cases = bisected.reproduced
+    return contract.BisectStep(
+        turned=tuple(sorted(turned)),
+        label=wording.describe_step(sorted(turned), names, _values(plan)),
+        run=None if arm.run_id is None else str(arm.run_id),
+        status=arm.status,
+        shown=() if figures is None else figures.shown,
+        n_candidate=None
+        if figures is None or cases is None
+        else sum(figures.shown[case] is Shown.CANDIDATE for case in cases),
+        points=scores.get(turned),
+        n_beside_moved=None if figures is None else figures.n_beside_moved,
+    )

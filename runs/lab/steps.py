@@ -1,0 +1,219 @@
+"""Steps of a bisect: which setup each has, what it costs, its run, and what that gave."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from evalboard.core import digest
+from evalboard.core.errors import Conflict
+from evalboard.core.lab import (
+    Cost,
+    Setup,
+    StepFigures,
+    combine_setups,
+    digest_head,
+    is_case_alone,
+    needs_engine,
+)
+from evalboard.core.lab_kinds import STEP, Reach, Shown
+from runs.catalogue import create_endpoint, create_profile
+from runs.lab.engine_time import measure_engine_time
+from runs.lab.run_figures import whole_passes
+from runs.lab.score_texts import read_scored_cases, read_texts, score_texts
+from runs.lab.surroundings import read_pace
+from runs.lab.telling import Answer, read_answers
+from runs.models import Endpoint, Experiment, ExperimentArm, Profile, Response, Run, SuiteVersion
+from runs.run import newest_profile
+
+Step = frozenset[str]
+
+
+class StepPlanner:
+    """Knows both runs of a bisect, and so what lies between them, and what that took.
+
+    settable: the fields that steps turn. plan: with the telling cases and those beside them, as `Telling.to_json` has
+    them.
+    """
+
+    def __init__(
+        self,
+        runs: tuple[Run, Run],
+        setups: tuple[Setup, Setup],
+        *,
+        settable: Iterable[str],
+        kind: str,
+        plan: Mapping[str, Any],
+    ) -> None:
+        self._runs, self._setups, self._kind = runs, setups, kind
+        self._every = frozenset(settable)
+        self._chosen = [*plan["cases"], *plan["beside"]]
+        self._known: dict[int, tuple[float, float, float]] = {}
+
+    def setup(self, step: Step) -> Setup:
+        """Return what a step decodes with. The candidate's own setup is not put together, but taken as it is."""
+        between = combine_setups(*self._setups, step)
+        if not step or step != self._every:
+            return between
+        return Setup(self._setups[1].serving, self._setups[1].settings, between.limits)
+
+    def order(self, steps: Iterable[Step]) -> list[Step]:
+        """Sort steps: both sides as they were first, then so that those of one engine follow each other."""
+        first, last = frozenset[str](), self._every
+        rest = sorted(
+            (step for step in steps if step not in (first, last)),
+            key=lambda step: (_engine(step) != _engine(last), sorted(_engine(step)), len(step), sorted(step)),
+        )
+        return [first, last, *rest]
+
+    def estimate(self, step: Step, before: Step | None) -> Cost:
+        """Estimate a step from what the nearer run took; before: the step whose engine may still be warm."""
+        is_candidate = len(_engine(step)) * 2 > len(_engine(self._every)) and bool(_engine(step))
+        seconds, tokens, start = self._pace(int(is_candidate), is_whole=not self.is_case_alone(step))
+        n_starts = int(before is None or _engine(step) != _engine(before))
+        return Cost(1, n_starts, tokens, (seconds + n_starts * start) / 60)
+
+    def is_case_alone(self, step: Step) -> bool:
+        """Tell whether the telling cases may be decoded without the others."""
+        return is_case_alone(self.setup(step).settings, kind=self._kind)
+
+    def _pace(self, side: int, *, is_whole: bool) -> tuple[float, float, float]:
+        """Return (seconds, tokens) of the telling cases, or of a whole pass, and the seconds of an engine's start."""
+        run = self._runs[side]
+        if side not in self._known:
+            time, n_passes = measure_engine_time(run), max(len(whole_passes(run)), 1)
+            pace = read_pace(run.suite_version, run.endpoint, batch_class=run.profile.settings["batch_class"])
+            self._known[side] = (time.seconds / n_passes, time.n_tokens / n_passes, pace.start_seconds or 0.0)
+        seconds, tokens, start = self._known[side]
+        first = next(iter(whole_passes(run)), None)
+        if is_whole or first is None:
+            return seconds, tokens, start
+        rows = [each["index_candidate" if side else "index"] for each in self._chosen]
+        counted = Response.objects.filter(repeat=first, case_index__in=rows).values_list("n_tokens", flat=True)
+        n_own = float(sum(each or 0 for each in counted))
+        return seconds * n_own / tokens if tokens else 0.0, n_own, start
+
+
+def _engine(step: Step) -> Step:
+    return frozenset(name for name in step if needs_engine(name))
+
+
+def store_steps(experiment: Experiment, planner: StepPlanner, steps: Sequence[Step], costs: Sequence[Cost]) -> None:
+    """Store steps as arms that wait, behind those that are there."""
+    n_arms = experiment.arms.count()
+    ExperimentArm.objects.bulk_create(
+        ExperimentArm(
+            experiment=experiment,
+            position=n_arms + at,
+            source=STEP,
+            turned=sorted(step),
+            endpoint=experiment.endpoint,
+            settings=dict(planner.setup(step).settings),
+            serving=dict(planner.setup(step).serving),
+            suite_version_id=planner.setup(step).limits["version"],
+            n_runs=1,
+            cost=asdict(cost),
+        )
+        for at, (step, cost) in enumerate(zip(steps, costs, strict=True))
+    )
+
+
+def planner_of(experiment: Experiment) -> StepPlanner:
+    """Return the planner of a bisect that was stored. Raises Conflict where one of its runs was deleted."""
+    if experiment.baseline is None or experiment.candidate is None:
+        raise Conflict("One of the two runs was deleted, so no further step can be planned.")
+    plan = experiment.plan
+    ours, theirs = (Setup(**each) for each in plan["setups"])
+    runs = experiment.baseline, experiment.candidate
+    return StepPlanner(runs, (ours, theirs), settable=settable_fields(experiment), kind=plan["kind"], plan=plan)
+
+
+def settable_fields(experiment: Experiment) -> tuple[str, ...]:
+    """Return the names of a bisect's fields that can be set."""
+    names = (Reach.HERE, Reach.WORKER)
+    return tuple(each["name"] for each in experiment.plan["fields"] if each["reach"] in names)
+
+
+def order_step(experiment: Experiment, arm: ExperimentArm) -> dict[str, Any]:
+    """Return what the run of a step is to be, as `create_run` takes it; its endpoint and profile are stored.
+
+    Raises what `create_endpoint` and `create_profile` raise.
+    """
+    version = arm.suite_version or experiment.suite_version
+    arm.endpoint = _endpoint(experiment, arm.serving or {})
+    settings = arm.settings or {}
+    cases = None
+    if is_case_alone(settings, kind=experiment.plan["kind"]):
+        own = _index_name(experiment, version)
+        cases = [each[own] for each in (*experiment.plan["cases"], *experiment.plan["beside"])]
+    return {
+        "suite": version.suite.slug,
+        "suite_version": version.number,
+        "endpoint": arm.endpoint.slug,
+        "profile": _profile(experiment, settings).slug,
+        "repeats": 1,
+        "cases": cases,
+    }
+
+
+def measure_step(experiment: Experiment, run: Run) -> StepFigures:
+    """Return what the run of a step gave for the telling cases, and for those beside them."""
+    plan, version = experiment.plan, run.suite_version
+    own = _index_name(experiment, version)
+    repeat = run.repeats.get(index=1)
+    indexes = [each[own] for each in (*plan["cases"], *plan["beside"])]
+    answers = read_answers(repeat, indexes)
+    scores = score_texts(
+        experiment.suite_version.scorer,
+        read_scored_cases(version, indexes),
+        read_texts(repeat, indexes),
+        n_cases=version.n_cases,
+    )
+    came = [each for each in plan["beside"] if each[own] in answers]
+    moved = [each for each in came if digest.text_digest(answers[each[own]].text).hex() != each["text"]]
+    time = measure_engine_time(run)
+    return StepFigures(
+        shown=tuple(_compare(answers.get(each[own]), each) for each in plan["cases"]),
+        scores=tuple(float(scores[each[own]]) if each[own] in answers else None for each in plan["cases"]),
+        n_beside=len(came),
+        n_beside_moved=len(moved),
+        n_tokens=time.n_tokens,
+        seconds=time.seconds,
+        n_starts=time.n_starts,
+    )
+
+
+def _compare(answer: Answer | None, case: dict[str, Any]) -> Shown:
+    """Tell which side's answer this is, up to where the two part."""
+    if answer is None or (case["unit"] == "token" and answer.trace is None):
+        return Shown.MISSING
+    is_token = case["unit"] == "token" and answer.trace is not None
+    whole = answer.trace.token_ids.tolist() if is_token and answer.trace is not None else answer.text
+    head = digest_head(whole, case["at"])
+    sides = {case["baseline"]: Shown.BASELINE, case["candidate"]: Shown.CANDIDATE}
+    return sides.get(head, Shown.OTHER)
+
+
+def _index_name(experiment: Experiment, version: SuiteVersion) -> str:
+    """Return which of a telling case's indexes is that in a version: the baseline's, or the candidate's."""
+    return "index" if version.pk == experiment.suite_version_id else "index_candidate"
+
+
+def _endpoint(experiment: Experiment, serving: dict[str, Any]) -> Endpoint:
+    """Return the endpoint that serves so: one of the two runs', another that is there, or a new one."""
+    like = Endpoint.objects.filter(engine=Endpoint.Engine.VLLM, **serving)
+    own = [run.endpoint_id for run in (experiment.baseline, experiment.candidate) if run is not None]
+    known = like.filter(pk__in=own).first() or like.order_by("pk").first()
+    if known is not None:
+        return known
+    name = f"{experiment.endpoint.slug[:60]}.{digest.digest_json(serving)[:8]}"
+    return create_endpoint(slug=name, line=experiment.endpoint.line, **serving)
+
+
+def _profile(experiment: Experiment, settings: dict[str, Any]) -> Profile:
+    """Return the profile of these settings: one of the two runs' where it is its newest version, or one of its own."""
+    content = digest.digest_json(settings)
+    for run in (experiment.baseline, experiment.candidate):
+        if run is not None and run.profile.digest == content and newest_profile(run.profile.slug) == run.profile:
+            return run.profile
+    name = f"{experiment.profile.slug[:60]}.bisect-{content[:8]}"
+    return create_profile(slug=name, title=f"The lab: between the profiles of {experiment}", settings=settings)[0]

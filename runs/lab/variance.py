@@ -1,0 +1,80 @@
+"""Variance experiments: each arm lets go of one thing, and is held against the control's first pass."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from evalboard.core.errors import Conflict
+from evalboard.core.lab_kinds import Source
+from runs.catalogue import create_profile
+from runs.lab.parsed_figures import measure_parser
+from runs.lab.run_figures import measure_run, whole_passes
+from runs.models import Experiment, ExperimentArm, Profile, Repeat, Run
+from runs.run import newest_profile
+
+Status = ExperimentArm.Status
+Arms = Sequence[ExperimentArm]
+
+
+class Variance:
+    """A kind of experiment (`arms.Kind`)."""
+
+    def passes(self, run: Run) -> Sequence[Repeat]:
+        return whole_passes(run)
+
+    def measure(self, experiment: Experiment, arms: Arms, run: Run) -> dict[str, Any] | None:
+        first = _first_pass(arms)
+        return None if first is None else asdict(measure_run(run, first))
+
+    def prepare(self, experiment: Experiment, arms: Arms) -> None:
+        first = _first_pass(arms)
+        for arm in arms:
+            if arm.status == Status.WAITING and arm.source == Source.PARSER and first is not None:
+                arm.figures, arm.status = asdict(measure_parser(first)), Status.FINISHED  # it costs nothing
+                arm.save()
+
+    def order(self, experiment: Experiment, arm: ExperimentArm) -> Mapping[str, Any]:
+        version = experiment.suite_version
+        return {
+            "suite": version.suite.slug,
+            "suite_version": version.number,
+            "endpoint": arm.endpoint.slug,
+            "profile": _profile(experiment.profile, arm).slug,
+            "repeats": arm.n_runs,
+            "is_shuffled": arm.is_shuffled,
+            "is_restarted": arm.is_restarted,
+        }
+
+    def failure(self, arms: Arms) -> str:
+        control = _control(arms)
+        if control.status in (Status.FAILED, Status.MISSING):
+            return f"The control has failed, and everything is held against it. {control.problem}"
+        if all(arm.status != Status.WAITING for arm in arms) and _first_pass(arms) is None:
+            return "The control has no whole pass, and everything is held against it."
+        return ""
+
+    def is_settled(self, experiment: Experiment, arms: Arms) -> bool:
+        return False
+
+    def add_arms(self, experiment: Experiment, arms: Arms) -> bool:
+        return False
+
+
+def _control(arms: Arms) -> ExperimentArm:
+    return next(arm for arm in arms if arm.source == Source.CONTROL)
+
+
+def _first_pass(arms: Arms) -> Repeat | None:
+    """Return the control's first whole pass, which everything is held against; None where it has none."""
+    run = _control(arms).run
+    passes = [] if run is None or not run.is_terminal else whole_passes(run)
+    return passes[0] if passes else None
+
+
+def _profile(pinned: Profile, arm: ExperimentArm) -> Profile:
+    if arm.settings is None:
+        if newest_profile(pinned.slug) != pinned:
+            raise Conflict(f"The profile {pinned.slug} was changed since the plan; plan the experiment again.")
+        return pinned
+    title = f"The lab: {pinned} with the {arm.source.replace('_', ' ')} let go"
+    return create_profile(slug=f"{pinned.slug}.{arm.source}", title=title, settings=arm.settings)[0]
