@@ -72,6 +72,13 @@ def test_every_pair_and_triple_of_five_fields_is_named() -> None:
             assert [each.fields for each in bisected.blamed] == [planted]
 
 
+def test_three_of_six_fields_are_found_by_what_undoing_them_removes() -> None:
+    planted = frozenset({"dtype", "eager", "worker"})
+    bisected, n_steps = bisect((*FIELDS, "worker"), lambda step, case: planted <= step)
+    assert [each.fields for each in bisected.blamed] == [planted]
+    assert n_steps == 16  # both sides, each field both ways, the three both ways
+
+
 def test_two_fields_each_of_which_is_enough_are_either() -> None:
     planted = frozenset({"dtype", "eager"})
     bisected, _ = bisect(FIELDS, lambda step, case: bool(planted & step))

@@ -106,7 +106,7 @@ def judge_steps(fields: Iterable[str], answers: Answers) -> Bisected:
 
 def _find_blamed(every: Step, answers: Answers, cases: Sequence[int]) -> tuple[Blamed, ...]:
     """Return the smallest sets that explain each case, those of the most cases first."""
-    found: dict[tuple[Step, bool], list[int]] = {}
+    explained: dict[tuple[Step, bool], list[int]] = {}
     tried = sorted((step for step in answers if step), key=lambda step: (len(step), sorted(step)))
     for case in cases:
         needed, enough = _needed(every, answers, case), _enough(every, answers, case)
@@ -119,8 +119,8 @@ def _find_blamed(every: Step, answers: Answers, cases: Sequence[int]) -> tuple[B
             is_made = _shown(answers, step, case) is Shown.CANDIDATE
             if is_made and _shown(answers, every - step, case) is Shown.BASELINE:
                 smallest.append(step)
-                found.setdefault((step, len(step) > 1 and step <= enough), []).append(case)
-    rows = [Blamed(step, tuple(of), is_either) for (step, is_either), of in found.items()]
+                explained.setdefault((step, len(step) > 1 and step <= enough), []).append(case)
+    rows = [Blamed(step, tuple(of), is_either) for (step, is_either), of in explained.items()]
     return tuple(sorted(rows, key=lambda row: (-len(row.cases), len(row.fields), sorted(row.fields))))
 
 
