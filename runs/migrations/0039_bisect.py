@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('runs', '0037_find_anything'),
+        ('runs', '0038_determinism_and_audits'),
     ]
 
     operations = [
