@@ -122,7 +122,7 @@ def test_a_bisect_that_cannot_be_is_refused(api: Api, body: dict[str, Any]) -> N
     run = build.finished_run()
     asked = {"kind": "bisect", "baseline": run.pk}
     assert api.post("/experiments/", asked).status_code == 400
-    assert api.post("/experiments/", asked | {"candidate": run.pk}).status_code == 422
+    assert api.post("/experiments/", asked | {"candidate": run.pk}).status_code == 400
     assert api.post("/experiments/", asked | {"candidate": run.pk, "suite": "colours"}).status_code == 400
     assert api.post("/experiments/", asked | {"candidate": run.pk + 1}).status_code == 404
     same = build.finished_run()
