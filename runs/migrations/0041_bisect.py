@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('runs', '0038_determinism_and_audits'),
+        ('runs', '0040_verify_probe'),
     ]
 
     operations = [
