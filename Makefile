@@ -13,7 +13,7 @@ install = p=$$($(find_python)); \
 	$$p tools/install.py
 
 .DEFAULT_GOAL := help
-.PHONY: help up install engine quick test soak check format bench lock clean
+.PHONY: help up install engine quick test rig soak check format bench lock clean
 
 help:  ## this list
 	@awk -F ':.*##' '/^[a-z]+:.*##/ { printf "  make %-9s%s\n", $$1, $$2 }' Makefile
@@ -33,6 +33,9 @@ quick:  ## the tests that need no server, in a minute
 test:  ## every test, or what ARGS names; what cannot run here is skipped with the reason
 	@$(install) dev && $(if $(ARGS),,$(install) core &&) exec .venv/bin/python tools/test.py $(ARGS)
 
+rig:  ## two real vLLM servers behind a real LiteLLM, and what is said of them (docs/rig.md); `make test` leaves it out
+	@$(install) dev && $(install) engine && $(install) rig && exec .venv/bin/python tools/test.py tests/rig $(ARGS)
+
 soak:  ## the tests that draw at random, with more draws and another seed each time
 	@$(install) dev && exec .venv/bin/python tools/test.py --soak $(ARGS)
 
@@ -49,4 +52,4 @@ lock:  ## resolve requirements/*.in anew (needs uv)
 	@$(install) dev && .venv/bin/python tools/lock.py
 
 clean:  ## remove what was installed; the data folder stays
-	rm -rf .venv .venv-core .venv-engine .venv*.lock evalboard.egg-info
+	rm -rf .venv .venv-core .venv-engine .venv-rig .venv*.lock evalboard.egg-info

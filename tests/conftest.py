@@ -1,8 +1,8 @@
 """What every test stands on: a database, the guards, and the parts that not every machine has.
 
 Read from the environment: DATABASE_URL (else PostgreSQL out of its wheel in a temporary folder), CHROMIUM,
-EVALBOARD_VLLM_PYTHON and EVALBOARD_TEST_MODEL. A test whose part is missing is skipped with the reason; with
-EVALBOARD_REQUIRE_SERVICES=1 a skipped test has failed, whatever skipped it.
+EVALBOARD_VLLM_PYTHON, EVALBOARD_TEST_MODEL and EVALBOARD_LITELLM. A test whose part is missing is skipped with the
+reason; with EVALBOARD_REQUIRE_SERVICES=1 a skipped test has failed, whatever skipped it.
 """
 
 import functools

@@ -1,11 +1,12 @@
 """Install the locked packages into virtualenvs of the checkout. Standard library only, any Python 3.11 to 3.13.
 
-Usage: python tools/install.py app | dev | core | engine
+Usage: python tools/install.py app | dev | core | engine | rig
 
   app     .venv           the web side, the runner and the `evalboard` command
   dev     .venv           app, and what tests and checks need beside it
   core    .venv-core      what the core's own tests need; Django is not in it
   engine  .venv-engine    vLLM's CPU build and torch
+  rig     .venv-rig       LiteLLM's proxy, which the rig's tests put before two servers
 
 A finished installation is stamped with the digest of its lock, so a second call ends at once; one that was interrupted
 has no stamp and is made afresh. What goes wrong is said in one sentence, with exit status 1; pip's own words are in
@@ -54,6 +55,7 @@ PLANS = {
     "dev": Plan(".venv", "dev.txt", "test packages", 1.2, project=True),
     "core": Plan(".venv-core", "core.txt", "core test packages", 0.3),
     "engine": Plan(".venv-engine", "engine.txt", "engine packages", 3.0, torch=True),
+    "rig": Plan(".venv-rig", "rig.txt", "packages of the rig's gateway", 1.0),
 }
 # What dev brings beside app may stay where only app is asked for.
 SATISFIED_BY = {"app": ("app", "dev")}

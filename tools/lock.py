@@ -1,6 +1,6 @@
 """Write the lock files of requirements/ anew: exact versions, with the digests of every file that pip may take.
 
-Usage: python tools/lock.py [app] [sso] [dev] [core] [engine]     (without names it writes all five)
+Usage: python tools/lock.py [app] [sso] [dev] [core] [engine] [rig]     (without names it writes all six)
 Needs `uv` on PATH; for the engine UV_EXTRA_INDEX_URL or UV_FIND_LINKS says where torch's CPU build is.
 """
 
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 REQUIREMENTS = Path(__file__).resolve().parent.parent / "requirements"
-LOCKS = ("app", "sso", "dev", "core", "engine")
+LOCKS = ("app", "sso", "dev", "core", "engine", "rig")
 # Overrides take a package out by a marker that holds nowhere; uv lists such packages all the same.
 LEFT_OUT = re.compile(r"^[a-z0-9][^\n]*sys_platform == 'never'[^\n]*\n(?:    [^\n]*\n)*", re.MULTILINE)
 

@@ -23,11 +23,11 @@ CORE_PYTHON = ROOT / ".venv-core" / "bin" / "python"
 # Many tests wait for processes and servers, so more go side by side than there are cores; each session has a database
 # and a Redis of its own. Tests that share something with their file stay together (tests/conftest.py).
 SIDE_BY_SIDE = ("-n", "4", "--dist", "loadgroup", "--no-loadscope-reorder", "-rR")
-ALL = (*SIDE_BY_SIDE, "--ignore", "tests/core")
+ALL = (*SIDE_BY_SIDE, "--ignore", "tests/core", "-m", "not rig")  # of the rig, `make rig` says
 SOAK = (*SIDE_BY_SIDE, "-m", "chaos or hypothesis or drawn")
 # These only compute and share nothing. The rings that need a server in every test are not even read.
 QUICK = ("-n", "logical", "--dist", "worksteal", "-m", "not server", "-q")
-SERVED_RINGS = ("attacks", "browser", "faults", "local", "worker")
+SERVED_RINGS = ("attacks", "browser", "faults", "local", "rig", "worker")
 
 
 def main(arguments: list[str]) -> int:

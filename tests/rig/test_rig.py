@@ -1,0 +1,184 @@
+"""What Evalboard says of two real servers behind a real gateway that nobody told it about (docs/rig.md)."""
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.test import Client
+
+from runs.baselines import set_baseline
+from runs.catalogue import create_endpoint, store_default_policies, store_default_profiles
+from runs.compare import compare, comparison_report
+from runs.management.commands.load_samples import SAMPLE_SUITE
+from runs.models import Baseline, Event, Probe, Rotation, Run
+from runs.probes import create_probe
+from runs.probes.read import probe_detail
+from runs.release import create_release, release_report
+from runs.run import create_run, run_report
+from runs.suites import push_suite, reference_suite
+from runs.sweep import reconcile
+from tests import build
+from tests.frontend.test_fingerprints import words
+from tests.rig.conftest import KEY, Rig
+from tests.rig.servers import MODEL, SEEDLESS
+from worker.engines.base import Engine, EngineSpec
+from worker.runner import Runner
+
+pytestmark = [pytest.mark.rig, pytest.mark.engine, pytest.mark.django_db(transaction=True)]
+
+PATIENCE_SECONDS = 900.0
+KEY_NAME = "RIG_KEY"
+ENDED = ("finished", "incomplete", "failed", "cancelled")
+
+
+def no_engine(spec: EngineSpec) -> Engine:
+    raise AssertionError("no engine of ours has anything to do here")
+
+
+class Desk:
+    """Who asks, and a worker that answers; without an engine, as where only servers of others are judged."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.user = build.user()
+        self._runner = runner
+        self._client = Client()
+        self._client.force_login(self.user)
+
+    def run(self, on: str, *, suite: str = "sample", repeats: int = 1) -> Run:
+        return self.worked(create_run(suite=suite, endpoint=on, profile="fast", repeats=repeats))
+
+    def probe(self, kind: str, *, on: str, **parameters: Any) -> Probe:
+        """Ask; what is asked beside the gateway has ended too."""
+        probe = self.worked(create_probe(endpoint=on, kind=kind, parameters=parameters))
+        for direct in Probe.objects.filter(bypass_of=probe):
+            self.worked(direct)
+        return probe
+
+    def worked(self, row: Any) -> Any:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while row.status not in ENDED:
+            assert time.monotonic() < deadline, f"{row} is {row.status}"
+            self._runner.work()
+            row.refresh_from_db()
+        assert row.status == "finished", row
+        return row
+
+    def page(self, path: str) -> str:
+        """What a page says, without its elements."""
+        return words(self._client, path)
+
+
+@pytest.fixture
+def desk(rig: Rig, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    """The gateway as an endpoint, its model that drops seeds, and one of the servers reached directly."""
+    settings.ENDPOINT_HOSTS = frozenset({"127.0.0.1"})
+    settings.RESPONSE_SECONDS = 300.0
+    monkeypatch.setenv(KEY_NAME, KEY)
+    store_default_profiles()
+    store_default_policies()
+    push_suite(document=json.loads(SAMPLE_SUITE.read_text()))
+    common: dict[str, Any] = {"engine": "openai", "line": "smollm2", "concurrency": 4}
+    create_endpoint(slug="vllm-a", base_url=rig.float32.base_url, model_name=MODEL, **common)
+    there = {"base_url": rig.gateway.base_url, "auth": KEY_NAME, "bypass": "vllm-a", **common}
+    create_endpoint(slug="litellm", model_name=MODEL, **there)
+    create_endpoint(slug="seedless", model_name=SEEDLESS, **there)
+    runner = Runner(pool="default", hardware={"kind": "none"}, make_engine=no_engine)
+    yield Desk(runner)
+    runner.stop()
+    runner.run_forever()  # which closes what is open, and leaves
+
+
+def test_one_call_in_fifteen_goes_elsewhere_and_every_page_says_what_that_costs(rig: Rig, desk: Desk) -> None:
+    """120 calls: that none of them goes elsewhere happens once in 4,000 times."""
+    rig.route(float32=14, bfloat16=1)
+    direct, through, again = desk.run("vllm-a"), desk.run("litellm", repeats=4), desk.run("litellm", repeats=2)
+
+    report = run_report(through.pk)
+    most, odd = sorted(report.buckets, key=lambda bucket: -bucket.share)
+    assert rig.float32.base_url in most.fingerprint.label
+    assert rig.bfloat16.base_url in odd.fingerprint.label
+    assert 0.8 < most.share < 1 == pytest.approx(most.share + odd.share)
+    assert None not in (most.score, odd.score)
+    assert report.range is None
+    assert "without the" in desk.page(f"/runs/{through.pk}/")
+
+    release = create_release(gates=[{"suite": "sample", "candidate": through.pk, "baseline": direct.pk}])
+    judged = release_report(release.pk)
+    assert judged.verdict == "not_comparable"
+    assert "mixed_fingerprint" in {reason.code for reason in judged.reasons}
+    assert f"The candidate scored {most.score:.1f} without the" in desk.page(f"/releases/{release.pk}/")
+
+    compared = comparison_report(compare(baseline=through.pk, candidate=again.pk).pk)
+    assert "baseline" in compared.mixed_sides
+    assert compared.score.difference is None
+    assert compared.ledger == ()
+    by_cause = {line.cause: line for line in compared.causes}
+    assert by_cause["backend_changed"].n_pairs > 0
+    # Both servers give the same bits for the same call, or nearly: where a score changed, another server answered.
+    assert by_cause["backend_changed"].n_score_changed == compared.counts.score_changed
+    assert "without the" in desk.page(f"/compare/{through.pk}/{again.pk}/")
+
+    assert_what_the_odd_one_answered_parts_from_the_direct_answers(direct, through)
+    assert_key_is_nowhere()
+
+
+def assert_what_the_odd_one_answered_parts_from_the_direct_answers(direct: Run, through: Run) -> None:
+    """What float32 answers through the gateway has the bits that it has directly, and the cause is the backend's."""
+    report = comparison_report(compare(baseline=direct.pk, candidate=through.pk).pk)
+    assert {line.cause for line in report.causes} <= {"identical", "backend_changed"}
+    n_odd = min(bucket.n_responses for bucket in run_report(through.pk).buckets)
+    n_differ = report.counts.n_pairs - report.counts.identical
+    assert 0 < n_differ <= n_odd * direct.repeats.count()
+
+
+def test_the_gateway_is_the_hop_that_drops_the_seed(rig: Rig, desk: Desk) -> None:
+    rig.route(float32=1)
+    seed = probe_detail(desk.probe("seed", on="seedless", max_tokens=24).pk)
+    assert seed.hop is not None
+    assert seed.hop.sentence == "Honoured at vllm-a, ignored through seedless: the gateway drops it."
+    check = probe_detail(desk.probe("capability", on="seedless").pk)
+    assert check.finding is not None
+    rows = {row["parameter"]: row["state"] for row in check.finding.numbers["rows"]}
+    assert {name for name, state in rows.items() if state == "ignored"} == {"seed"}
+    assert "ignored" in desk.page("/endpoints/seedless/")
+
+
+def test_sixty_calls_show_that_two_servers_answer(rig: Rig, desk: Desk) -> None:
+    """One in five goes elsewhere, so that none of 60 does once in 650,000 times."""
+    rig.route(float32=4, bfloat16=1)
+    found = probe_detail(desk.probe("routing", on="litellm").pk)
+    assert found.finding is not None
+    assert found.finding.state == "several"
+    assert found.hop is not None
+    assert found.hop.sentence == (
+        "One backend at vllm-a, several backends through litellm: the gateway spreads the calls over them."
+    )
+
+
+def test_a_rotation_behind_the_gateway_expires_the_baseline_and_is_re_scored(rig: Rig, desk: Desk) -> None:
+    rig.route(float32=1)
+    reference = reference_suite(slug="sample").suite.slug
+    earlier = desk.run("litellm", suite=reference)
+    set_baseline(suite="sample", run=desk.run("litellm").pk, reason="It is good.", user=desk.user)
+    rig.route(bfloat16=1)
+    rotated = desk.run("litellm")
+    reconcile()
+    rotation = Rotation.objects.get()
+    assert rotation.run == rotated
+    assert Baseline.objects.get().rotation == rotation
+    again = desk.worked(rotation.reference_runs.get())
+    (told,) = Event.objects.filter(run=rotated, code="rescored")
+    assert f"Compare it with run {earlier.pk}, which the earlier stack served." in told.text
+    compared = comparison_report(compare(baseline=earlier.pk, candidate=again.pk).pk)
+    assert {line.cause for line in compared.causes} == {"backend_changed"}
+    assert f"Reference set: run {again.pk}." in desk.page("/endpoints/litellm/")
+
+
+def assert_key_is_nowhere() -> None:
+    """No row of any table holds the gateway's key."""
+    for model in apps.get_models():
+        for row in model._default_manager.values():
+            assert KEY not in repr(row), model
