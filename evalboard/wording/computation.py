@@ -6,6 +6,7 @@ from typing import Any
 from evalboard.wording.numbers import counted, nats_rounded
 
 Facts = Mapping[str, Any]
+UNLIKELY = 0.05  # of a chance: below it, "no sign" would say too much
 
 
 def write_computation(facts: Facts) -> str:
@@ -36,6 +37,8 @@ def _one(facts: Facts) -> str:
             "One computation, as far as can be seen: repeats of either side and the sides themselves are the same to "
             f"the bit in {counted(facts['n_cases'], 'case')}."
         )
+    if facts["chance"] < UNLIKELY:
+        return _unsettled(facts)
     cases = f"over {counted(facts['n_cases'], 'case')} with any difference the sides lie"
     if not facts["noise"]:  # what rounding is assumed to do stood in for it
         return (
@@ -45,6 +48,15 @@ def _one(facts: Facts) -> str:
     return (
         f"No sign of two computations: {cases} no further apart than repeats of one side "
         f"({nats_rounded(facts['noise'])})."
+    )
+
+
+def _unsettled(facts: Facts) -> str:
+    noise = "repeats of one side" if facts["noise"] else "rounding of their dtype is assumed to move logprobs"
+    return (
+        f"Not settled: over {counted(facts['n_cases'], 'case')} with any difference the sides lie further apart than "
+        f"{noise}, by {nats_rounded(facts['shift'])}. About 1 in {1 / facts['chance']:,.0f} comparisons of one "
+        "computation look so; fewer than 1 in 1,000 would say that they are two."
     )
 
 

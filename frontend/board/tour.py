@@ -64,8 +64,8 @@ def stops(tour: Tour) -> tuple[Stop, ...]:
         (
             f"release {tour.release.id}",
             tour.release.url,
-            "One word, with the interval it rests on and the drop that was accepted before anybody saw it. Signing it "
-            "off is left to people.",
+            "One word, with the interval it rests on and the drop that its policy accepts. Signing it off "
+            "is left to people.",
         ),
     )
     return tuple(Stop(at, label, _on_tour(url, at), look) for at, (label, url, look) in enumerate(pages, start=1))

@@ -1,7 +1,7 @@
 """Two sides are told apart where they lie further apart than repeats do, and never for being unlike in noise alone."""
 
 import math
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from scipy import stats
 
 from evalboard.core.compare import find_divergence
 from evalboard.core.stats import OneComputation, judge_distances, judge_steady, mean_within
-from evalboard.core.stats.one_computation import MAX_CHANCE, _signed_rank_chance
+from evalboard.core.stats.one_computation import MAX_CHANCE, MAX_EXACT, _signed_rank_chance
 from evalboard.core.trace import Trace
 from tests.core import stacks
 
@@ -62,7 +62,7 @@ def test_one_bit_tells_steady_sides_apart() -> None:
 def test_nine_cases_are_too_few_whatever_they_say() -> None:
     far, near = np.ones(9), np.full(9, 0.01)
     assert judge_distances(far, (near, near), floor=FLOOR).answer == "unknown"
-    far, near = np.ones(12), np.full(12, 0.01)
+    far, near = np.ones(10), np.full(10, 0.01)
     assert judge_distances(far, (near, near), floor=FLOOR).answer == "two"
 
 
@@ -91,3 +91,19 @@ def test_the_chance_is_that_of_the_signed_rank_test() -> None:
     values = values[values != 0]
     wanted = stats.wilcoxon(values, alternative="greater", method="asymptotic", correction=False).pvalue
     assert _signed_rank_chance(values) == pytest.approx(float(wanted), rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [1, 2, 10, 12, MAX_EXACT])
+def test_over_few_cases_the_chance_is_exact(n: int) -> None:
+    values = np.random.default_rng(n).normal(0.2, 1, n)
+    wanted = stats.wilcoxon(values, alternative="greater", method="exact").pvalue
+    assert _signed_rank_chance(values) == pytest.approx(float(wanted), rel=1e-9)
+    assert _signed_rank_chance(np.abs(values)) == pytest.approx(0.5**n, rel=1e-9)
+
+
+def test_ties_are_counted_out_too() -> None:
+    values = np.array([1, 1, -1, 2, 2, -3, 4, math.inf, math.inf])
+    ranks = np.array([2, 2, 2, 4.5, 4.5, 6, 7, 8.5, 8.5])
+    signs = np.array(list(product([0, 1], repeat=len(ranks))))
+    wanted = np.mean(signs @ ranks >= ranks[values > 0].sum())
+    assert _signed_rank_chance(values) == pytest.approx(float(wanted), rel=1e-9)

@@ -22,6 +22,7 @@ MAX_CHANCE = 0.001  # of the comparisons of one computation, at most this share 
 MIN_REPEATS = 3  # of a side whose repeats differ: the distance of one pair is too rough
 ALIKE = 1.2  # one side's mean distance over the other's, up to which their noise counts as alike
 MIN_CASES = 10  # with fewer, no order of the cases is rarer than MAX_CHANCE
+MAX_EXACT = 30  # cases: up to here the chance is counted out; beyond, its normal limit is near and no smaller
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +101,27 @@ def _log_ratios(far: Distances, noise: Distances) -> Distances:
 
 
 def _signed_rank_chance(values: Distances) -> float:
-    """Return the one-sided p-value of Wilcoxon's signed rank test, by its normal limit: no smaller than the exact."""
+    """Return the one-sided p-value of Wilcoxon's signed rank test: exact over few values, ties or not, else its limit.
+
+    The limit alone would never call up to 12 cases two, however far apart they all lie.
+    """
     if not len(values):
         return 1.0
     _, place, counts = np.unique(np.abs(values), return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     ranks = (last - (counts - 1) / 2)[place.ravel()]
-    centred = float(ranks[values > 0].sum() - ranks.sum() / 2)
+    positive = float(ranks[values > 0].sum())
+    if len(ranks) <= MAX_EXACT:
+        return _share_of_signs(ranks, positive)
+    centred = positive - ranks.sum() / 2
     return 1 - normal_cdf(centred / math.sqrt(float(ranks @ ranks) / 4))
+
+
+def _share_of_signs(ranks: Distances, positive: float) -> float:
+    """Return the share of the 2ⁿ choices of signs whose positive ranks sum to as much or more."""
+    doubled = np.rint(2 * ranks).astype(int)  # ranks of ties are halves
+    ways = np.zeros(doubled.sum() + 1)
+    ways[0] = 1
+    for rank in doubled:
+        ways[rank:] += ways[:-rank].copy()
+    return float(ways[round(2 * positive) :].sum() / ways.sum())

@@ -71,6 +71,10 @@ SITUATIONS: Situations = {
         compare(noise=(0.03, 0.03), shift=0.03), is_one_bucket=False
     ),
     "Far apart, and repeats agree to the bit": lambda: read_computation(apart(40, 0.3)),
+    "Ten cases that all lie far apart": lambda: read_computation(apart(10, 0.3)),
+    "Nine cases of ten lie far apart": lambda: read_computation(
+        judge_distances(np.array([0.3**2] * 9 + [1e-12]), (np.zeros(10), np.zeros(10)), floor=FLOOR)
+    ),
     "Nine cases": lambda: read_computation(apart(9, 0.3)),
     "One case": lambda: read_computation(apart(1, 0.3)),
     "Six in a hundred responses were routed elsewhere": lambda: read_strays(
