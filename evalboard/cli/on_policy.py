@@ -92,7 +92,8 @@ def _check_run(run: str, on: str, profile: str, max_kl: float, *, give_up_after:
         )
     figures = answer.value.figures
     if answer.value.status != "finished" or figures is None:
-        typer.echo(f"Forced scoring {forced_id}: {answer.value.status}. {' '.join((answer.value.error or '').split())}")
+        why = answer.value.error or " ".join(answer.value.reading)
+        typer.echo(f"Forced scoring {forced_id}: {answer.value.status}. {' '.join(why.split())}")
         raise typer.Exit(FAILED)
     state = judge_kl(figures.kl_k3, is_identical=figures.is_identical, max_kl=max_kl)
     token = figures.worst

@@ -96,7 +96,9 @@ class ForcedScoring(Contract):
     n_rendered: Annotated[int, says(minimum=0, description="answers whose prompt the target's template was asked for")]
     bucket: Annotated[Id | None, says(description="of the stack that scores them; null before the first")]
     is_sampled: Annotated[bool, says(description="whether the answers were drawn; of greedy ones no KL is known")]
-    figures: Annotated[ForcedFigures | None, says(description="once it has ended")]
+    figures: Annotated[
+        ForcedFigures | None, says(description="once it has ended; null of answers that several buckets gave")
+    ]
     reading: Annotated[tuple[str, ...], says(description="sentences on what was scored; none until it has ended")]
     error: Annotated[str | None, says(description="why it failed, or was given back last")]
     created_by: str | None

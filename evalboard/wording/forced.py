@@ -41,6 +41,10 @@ def _limits(scoring: ForcedScoring) -> list[str]:
     sentences = []
     figures = scoring.figures
     n_scored = sum(scoring.tokens.values())
+    if figures is None and n_scored:
+        sentences.append(
+            "Several buckets gave these answers: no number is taken over them together, and each answer has its own."
+        )
     if figures is not None and figures.n_responses < n_scored:
         sentences.append(f"The figures are of the first {figures.n_responses:,} of {counted(n_scored, 'answer')}.")
     if n := scoring.tokens.get(BY_BYTES):

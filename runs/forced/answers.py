@@ -69,6 +69,17 @@ def cost_of(answers: QuerySet[Response]) -> ForcedCost:
     return ForcedCost(**{f"n_{name}": n or 0 for name, n in counted.items()})
 
 
+def is_of_several_buckets(scoring_id: int) -> bool:
+    """Tell whether the answers of a scoring were given by several buckets, which no number is taken over."""
+    scoring = ForcedScoring.objects.select_related("run__suite_version").get(pk=scoring_id)
+    indexes = None if scoring.cases is None else np.flatnonzero(_selection(scoring, scoring.run.suite_version.n_cases))
+    answers = answers_of(
+        scoring.run_id, repeats=scoring.repeats, case_indexes=None if indexes is None else indexes.tolist()
+    )
+    known = Response.objects.filter(pk__in=answers.values("pk")).exclude(engine_process=None)
+    return known.aggregate(n=Count("engine_process__bucket", distinct=True))["n"] > 1
+
+
 def next_answers(scoring_id: int) -> list[AnswerToForce]:
     """Return the next answers of a scoring, whole cases, after those that are stored; none when all are."""
     scoring = ForcedScoring.objects.select_related("run__suite_version").get(pk=scoring_id)

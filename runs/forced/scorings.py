@@ -14,7 +14,7 @@ from django.db.models import F
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.profile import OBSERVED
 from evalboard.core.trace import Failed, Forced, pack_selection
-from runs.forced.answers import AnswerToForce, answers_of, cost_of
+from runs.forced.answers import AnswerToForce, answers_of, cost_of, is_of_several_buckets
 from runs.forced.figures import answer_figures, scoring_figures
 from runs.models import (
     Case,
@@ -155,11 +155,14 @@ def record_forced(*, lease: Lease, outcomes: Sequence[ForcedOutcome]) -> None:
 
 
 def finish_forced(*, lease: Lease) -> None:
-    """End a scoring whose answers are all stored; one of which none could be scored has failed. Raises LeaseLost."""
+    """End a scoring whose answers are all stored; one of which none could be scored has failed. Raises LeaseLost.
+
+    Answers of several buckets have figures each, and none together.
+    """
     # While nobody's row is locked: only this attempt could have changed the answers.
-    figures = scoring_figures(lease.id)
+    figures = None if is_of_several_buckets(lease.id) else scoring_figures(lease.id)
     with FORCED.locked(lease=lease) as scoring:
-        if figures is not None:
+        if scoring.answers.filter(error_code="").exists():
             FORCED.finish(lease=lease, status=ForcedScoring.Status.FINISHED, error="", figures=figures)
         else:
             error = scoring.answers.order_by("case_index").values_list("error_detail", flat=True).first()

@@ -74,6 +74,11 @@ def _refuse_unlike(scorings: Scorings) -> None:
     control = scorings["control"]
     owners: dict[int, str] = {}
     for name, scoring in scorings.items():
+        if scoring.figures is None:
+            raise Conflict(
+                f"Several buckets gave the answers of forced scoring {scoring.pk}, so it cannot say whose weights they "
+                "are of. Its page lists the answers one by one."
+            )
         if scoring.bucket_id != control.bucket_id:
             raise Conflict(
                 f"Forced scorings {scoring.pk} and {control.pk} are of two buckets. Score each run on one endpoint "

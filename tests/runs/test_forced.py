@@ -17,6 +17,7 @@ from runs.forced import (
     give_tokens,
     next_answers,
     record_forced,
+    verify_scoring,
 )
 from runs.forced import read as selectors
 from runs.models import ForcedAnswer, ForcedScoring, Replay, Response, Run, TraceBlock, Vocabulary
@@ -204,6 +205,20 @@ def test_an_answer_that_failed_has_its_error_and_the_others_their_figures(run: R
     assert [each.error and each.error.code for each in answers] == [None, "engine_error", None]
     with pytest.raises(NotFound, match=r"could not be scored \(engine_error\)"):
         selectors.stored_forced_trace(int(row.id), repeat=1, case_id="sea")
+
+
+def test_no_number_is_taken_over_the_answers_of_two_buckets(db: None) -> None:
+    build.endpoint("other", dtype="bfloat16")
+    run = build.finished_run(TEXTS, ["blue", "blue", "blue"])
+    rerouted = build.process(build.bucket("float16"))
+    Response.objects.filter(repeat__run=run, repeat__index=2).update(engine_process=rerouted)
+    row = selectors.forced_row(forced.scored(ask(run)).pk)
+    assert (row.status, row.figures, row.tokens) == ("finished", None, {"same": 4})
+    assert "Several buckets gave these answers" in " ".join(row.reading)
+    assert all(each.figures is not None for each in selectors.forced_answers(int(row.id), limit=9))
+    with pytest.raises(Conflict, match="Several buckets gave the answers"):
+        verify_scoring(int(row.id), control=int(row.id), numerics=int(row.id))
+    assert selectors.forced_row(forced.scored(ask(run, repeats=[1])).pk).figures is not None
 
 
 def test_a_scoring_without_any_trace_has_failed(run: Run) -> None:
