@@ -77,7 +77,7 @@ WITHOUT_REPORTS = {
     "import",
     "run",
     "baseline",
-} | {"endpoint", "experiment"}
+} | {"endpoint", "experiment", "bisect"}
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Stored:
         pairs = [f"?baseline={one}&candidate={other}" for one, other in self.pairs]
         mixed, turned = self.runs["mixed"].pk, self.runs["turned"].pk
         repeats = [f"?baseline={run}&candidate={run}&repeat=1,{last}" for run, last in ((mixed, 2), (turned, 4))]
-        _, control, numerics, _ = self.known["forced_id"]
+        *_, control, numerics, _ = self.known["forced_id"]
         compared = ("comparison", "compared_cases", "compared_case", "pairs_csv", "pairs_jsonl")
         return {
             **{f"api:{name}": [*pairs, *repeats] for name in compared},
@@ -149,7 +149,8 @@ def stored(transactional_db: None) -> Stored:
         "import_id": [runs["logged"].source_id],
         "probe_id": [_probed()],
         "forced_id": [
-            *(_scored(run) for run in (mixed, turned, whole)),
+            *(_scored(run) for run in (mixed, turned, build.finished_run(WHOLE, by=one), whole)),
+            _scored(turned, repeats=[1, 2]),  # of one bucket, as the two before it are
             create_forced(run_id=mixed.pk, endpoint="local").pk,
         ],
         "replay_id": [create_replay(run_id=mixed.pk, case_id=CASES[10]).pk],
@@ -191,9 +192,9 @@ def _experimented(*runs: models.Run) -> int:
     return int(experiment.pk)
 
 
-def _scored(run: models.Run) -> int:
+def _scored(run: models.Run, **chosen: Any) -> int:
     """A forced scoring in which no logprob reads like a pooled score."""
-    return int(forced.scored(create_forced(run_id=run.pk, endpoint="local"), shift=0.125).pk)
+    return int(forced.scored(create_forced(run_id=run.pk, endpoint="local", **chosen), shift=0.125).pk)
 
 
 def _probed() -> int:

@@ -70,6 +70,7 @@ ADDED: tuple[str, ...] = (
     "rescores",
     "rest_reason",
     "rests_until",
+    "sets",
     "settle_targeted",
     "settling_chance",
     "shown",
