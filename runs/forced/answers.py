@@ -77,7 +77,7 @@ def is_of_several_buckets(scoring_id: int) -> bool:
         scoring.run_id, repeats=scoring.repeats, case_indexes=None if indexes is None else indexes.tolist()
     )
     known = Response.objects.filter(pk__in=answers.values("pk")).exclude(engine_process=None)
-    return known.aggregate(n=Count("engine_process__bucket", distinct=True))["n"] > 1
+    return known.order_by().values("engine_process__bucket").distinct().count() > 1
 
 
 def next_answers(scoring_id: int) -> list[AnswerToForce]:

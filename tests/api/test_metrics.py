@@ -101,13 +101,13 @@ def test_requests_are_counted_by_route_and_status(api: Api) -> None:
 def test_the_same_queries_serve_one_run_and_fifty(api: Api, django_assert_max_num_queries: Any) -> None:
     build.run(repeats=1)
     build.worker()
-    with django_assert_max_num_queries(17):
+    with django_assert_max_num_queries(18):
         scrape(api)
     for number in range(49):
         build.run(repeats=1)
         build.worker(f"worker {number}")
     Endpoint.objects.update(pool="gpu")
-    with django_assert_max_num_queries(17):
+    with django_assert_max_num_queries(18):
         scrape(api)
 
 

@@ -50,7 +50,12 @@ def n_readings(monkeypatch: pytest.MonkeyPatch) -> Count:
     """How often something reads the columns of a run; they come over a cursor that Django keeps no log of."""
     statements: list[str] = []
     stream = bulk.stream_binary
-    monkeypatch.setattr(bulk, "stream_binary", lambda sql, given: statements.append(sql) or stream(sql, given))
+
+    def listed(sql: str, given: Any, **how: Any) -> Any:
+        statements.append(sql)
+        return stream(sql, given, **how)
+
+    monkeypatch.setattr(bulk, "stream_binary", listed)
 
     def count(read: Callable[[], Any]) -> int:
         statements.clear()
