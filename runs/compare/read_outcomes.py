@@ -1,7 +1,6 @@
 """A page of the cases that broke, were fixed or are unstable, with both answers where they part, and its clusters."""
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ from runs.compare.outcomes import CaseOutcomes, CaseScores, JudgedCase, case_out
 from runs.compare.read import drawn
 from runs.compare.read_divergences import CaseLink, Neighbours, outcome_rows
 from runs.compare.read_excerpts import pair_excerpts
-from runs.compare.telling import MAX_TOLD, ChosenPair, Told, choose_pairs, tell_cases
+from runs.compare.telling import MAX_TOLD, ChosenPair, Told, choose_pairs, count_looks, tell_cases
 from runs.models import Case, Comparison, RepeatScore, Run
 from runs.run import search_case_indexes
 
@@ -179,8 +178,8 @@ def _narrow(
         is_long, cases = len(cases) > MAX_TOLD, _search(wanted, cases)
         if is_long and len(cases) <= MAX_TOLD:
             chosen = choose_pairs(wanted.comparison_id, [each.case_index for each in cases])
-        looks_found = (chosen[each.case_index].look for each in cases if each.case_index in chosen)
-        looks = dict(Counter(looks_found).most_common()) if len(cases) <= MAX_TOLD else {}
+        pairs = [chosen[each.case_index] for each in cases if each.case_index in chosen]
+        looks = dict(count_looks(pairs)) if len(cases) <= MAX_TOLD else {}
     if wanted.look:
         cases = tuple(each for each in cases if (pair := chosen.get(each.case_index)) and pair.look == wanted.look)
     return cases, chosen, looks

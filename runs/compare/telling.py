@@ -4,7 +4,7 @@ Found once, when a list is first read, and kept with the comparison: pages then 
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
@@ -128,6 +128,11 @@ def choose_pairs(comparison_id: int, case_indexes: Sequence[int]) -> dict[int, C
     }
 
 
+def count_looks(pairs: Iterable[ChosenPair]) -> list[tuple[str, int]]:
+    """Return how many pairs have each look, the most first; equal counts in the order of their names."""
+    return sorted(Counter(pair.look for pair in pairs).items(), key=lambda each: (-each[1], each[0]))
+
+
 def _read_kept(comparison_id: int, outcome: str, look: int | None, first: int, up_to: int | None) -> Any:
     part = KeyTransform(outcome, KeyTransform("told", kept_at(look)))
     others = (KeyTransform(name, part) for name in ("looks", "clusters", "n_clusters"))
@@ -141,11 +146,10 @@ def _tell(comparison_id: int, outcome: str, look: int | None) -> dict[str, Any]:
     listed = case_outcomes(comparison_id, outcome=outcome, look=look, up_to=MAX_TOLD)
     pairs = choose_pairs(comparison_id, [case.case_index for case in listed.cases])
     is_whole = listed.n <= MAX_TOLD
-    looks = Counter(pair.look for pair in pairs.values()) if is_whole else Counter()
     clusters = _find_clusters(listed.cases, pairs) if is_whole else []
     return {
         "pairs": [pairs.get(case.case_index) for case in listed.cases],
-        "looks": looks.most_common(),
+        "looks": count_looks(pairs.values()) if is_whole else [],
         "clusters": [each for each in clusters if each.n_cases >= MIN_CLUSTER][:CLUSTERS_SHOWN],
         "n_clusters": len(clusters),
     }
