@@ -8,7 +8,7 @@ from typing import Any
 from evalboard.contract.probe import ProbeCall
 from evalboard.contract.verification import Verification
 from evalboard.wording.audit import describe_place, name_worker
-from evalboard.wording.capability import LABELS, STATE_WORDS, describe_parameter, describe_state_of_parameter
+from evalboard.wording.capability import STATE_WORDS
 from evalboard.wording.determinism import describe_condition
 from evalboard.wording.numbers import capital, counted, points
 from evalboard.wording.verification import describe_numbers
@@ -344,41 +344,6 @@ def _parted(row: Numbers) -> str:
 def _capability(numbers: Numbers) -> list[NumberRow]:
     states = numbers["states"]
     return [NumberRow(f"parameters {STATE_WORDS[state]}", count(n)) for state, n in states.items() if n]
-
-
-@dataclass(frozen=True, slots=True)
-class ParameterRow:
-    """One parameter of a capability check. ink: a class; the glyph says the state without its colour."""
-
-    name: str
-    wanted: str
-    word: str
-    glyph: str
-    ink: str
-    seen: str
-
-
-MARKS = {
-    "honoured": ("pass", "pass"),
-    "refused": ("error", "fail"),
-    "ignored": ("warning", "partly"),
-    "not_asked": ("idle", "quiet-ink"),
-    "unclear": ("inconclusive", "quiet-ink"),
-}
-
-
-def parameter_rows(numbers: Numbers) -> tuple[ParameterRow, ...]:
-    """Return the table of a capability check; nothing where too little was answered."""
-    return tuple(
-        ParameterRow(
-            LABELS[row["parameter"]],
-            "" if row["asked"] is None else str(row["asked"]).lower(),
-            describe_state_of_parameter(row),
-            *MARKS[row["state"]],
-            describe_parameter(row),
-        )
-        for row in numbers.get("rows", ())
-    )
 
 
 ROWS: dict[str, Callable[[Numbers], list[NumberRow]]] = {

@@ -14,6 +14,7 @@ from frontend.probes import charts, words
 from frontend.probes import numbers as probe_numbers
 from frontend.probes.bands import bands
 from frontend.probes.forms import ProbeForm
+from frontend.probes.parameters import parameter_rows
 from frontend.shell.forms import blame
 from frontend.shell.lists import filter_by, newest_first, parse_number, parse_offset, read_filters, slice_page
 from runs.access import READ, RUN, may, requires
@@ -154,7 +155,7 @@ def _rest(request: HttpRequest, answer: ProbeAnswer) -> dict[str, object]:
         **(_against(request, int(answer.id)) if answer.kind == Probe.Kind.BATCH and numbers else {}),
         "question": words.KINDS[answer.kind].question,
         "numbers": probe_numbers.rows(answer.kind, numbers),
-        "parameters": probe_numbers.parameter_rows(numbers),
+        "parameters": parameter_rows(numbers),
         "seed_probe": numbers.get("seed_probe"),
         "has_backends": any(call.backend for call in calls),
         "tables": probe_numbers.tables(answer.kind, numbers, answer.prompts, calls) if numbers else (),
