@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from evalboard.cli.arguments import parse_id
-from evalboard.cli.experiment import AsJson, Budget, Form, check_form, plan_and_start
+from evalboard.cli.experiment import AsJson, Budget, Form, Wait, Yes, check_form, plan_and_start
 from evalboard.cli.wait import GiveUpAfter
 from evalboard.client.waiting import GIVE_UP_SECONDS
 
@@ -15,8 +15,8 @@ def bisect(
     candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="The run that came out differently.")],
     cases: Annotated[int, typer.Option(min=1, max=100, help="Telling cases to decode in each step, at most.")] = 20,
     budget: Budget = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Confirm the plan without being asked.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until it has ended, and print what was found.")] = False,
+    yes: Yes = False,
+    wait: Wait = False,
     form: Form = "text",
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: AsJson = False,

@@ -22,6 +22,8 @@ FORMS = ("text", "markdown", "csv")
 
 Form = Annotated[str, typer.Option("--format", metavar="text|markdown|csv", help="How the result is printed.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the experiment as JSON.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Confirm the plan without being asked.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait until it has ended, and print what was found.")]
 Budget = Annotated[
     float | None,
     typer.Option(
@@ -51,8 +53,8 @@ def variance(
         float | None, typer.Option(help="At which the sampler is let go; default: as the suite was last drawn.")
     ] = None,
     budget: Budget = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Confirm the plan without being asked.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until it has ended, and print what was found.")] = False,
+    yes: Yes = False,
+    wait: Wait = False,
     form: Form = "text",
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: AsJson = False,
