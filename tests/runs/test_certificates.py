@@ -14,9 +14,10 @@ from runs.models import Bucket, EngineProcess, Fingerprint, Model, Probe, Profil
 from runs.probes import claim_probe
 from runs.probes.probes import go_on_without_the_gone
 from runs.probes.read import probes_before
+from runs.release import create_release
 from runs.run import run_report
 from runs.work import find_uncertified, stop_worker, worker_rows
-from tests import build
+from tests import build, judged
 from tests.probes import Answer, ask, served
 
 PARAMETERS = {"prompts": 2, "seats": 2, "passes": 1}
@@ -118,6 +119,19 @@ def test_a_run_under_invariant_without_one_says_so_until_there_is_one(process: E
     assert "evalboard probe local --kind determinism --profile invariant" in warning.text
     probe()
     assert "uncertified" not in {each.code for each in run_report(run.pk).warnings}
+
+
+@pytest.mark.parametrize("is_certified", [False, True])
+def test_a_release_warns_where_a_node_under_invariant_has_none(process: EngineProcess, *, is_certified: bool) -> None:
+    judged.policy()
+    baseline, candidate = judged.run(by=process), judged.run(by=process)
+    if is_certified:
+        probe()
+    gate = {"suite": "colours", "baseline": baseline.pk, "candidate": candidate.pk}
+    document = create_release(gates=[gate], policy="lenient").verdict.document
+    words = [each["text"] for each in document["warnings"] if each["code"] == "uncertified"]
+    assert bool(words) is not is_certified
+    assert all(process.worker.host in each for each in words)
 
 
 def test_every_worker_of_the_pool_is_asked_and_one_that_goes_is_left_out(process: EngineProcess) -> None:
