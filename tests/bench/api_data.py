@@ -27,6 +27,8 @@ def make_runs(n: int) -> list[int]:
     with connection.cursor() as cursor:
         cursor.execute(_copied_runs(), [N_BRANCHES, n - 1, template.pk])
         cursor.execute(_copied(Repeat, "run_id", "new.id", "runs_run new", "new.id > old.run_id"), [template.pk])
+        # Else each key of a response is looked up by a plan made while these tables were empty: by reading all of them.
+        cursor.execute("ANALYZE runs_run, runs_repeat")
         for model in CHILDREN:
             beside = "runs_repeat new JOIN runs_repeat mine ON mine.index = new.index"
             where = "mine.id = old.repeat_id AND new.run_id > mine.run_id"

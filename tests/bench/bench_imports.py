@@ -15,9 +15,9 @@ from typing import Any
 from tests.bench.import_data import N_POSITIONS, SEED, write_chat_lines, write_inspect_log
 from tests.bench.row import Row
 
-# Of an Inspect log no more than 512 MiB unpacked are read, which 2,700 of these samples come to.
+# Of an Inspect log no more than 512 MiB unpacked are read, which 2,300 of these samples come to.
 LOGS: tuple[tuple[str, str, Callable[[Path, int], None], tuple[int, ...], float], ...] = (
-    ("Inspect log", "eval", write_inspect_log, (1000, 2500), 3.0),
+    ("Inspect log", "eval", write_inspect_log, (1000, 2000), 3.0),
     ("raw chat lines", "jsonl", write_chat_lines, (1000, 10_000), 1.2),
 )
 

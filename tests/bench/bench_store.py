@@ -28,7 +28,7 @@ from runs.work import (
 )
 from tests import outcomes
 from tests.bench.row import Row, median_row
-from worker.shard import BATCH
+from worker.shard_steps import BATCH
 
 SEED = 20261121
 N_RESPONSES = 2000
