@@ -128,7 +128,8 @@ class Computation(Contract):
     """Whether both sides are one computation, by the bucket that served most of each. `is_one_bucket`: it is the same.
 
     `chance` is that of lying so far apart where it is one computation, null where no test was needed or possible.
-    `shift` is what the sides lie apart beyond noise, in nats, `noise` what repeats of one side do.
+    `shift` is what the sides lie apart beyond noise, in nats, `noise` what repeats of one side do. `n_positions` are of
+    the answers that the stacks of both sides have scored; null where what was decoded was compared.
     """
 
     answer: Annotated[str, says(enum=("one", "two", "unknown"))]
@@ -139,6 +140,7 @@ class Computation(Contract):
     chance: float | None
     shift: float | None
     noise: float | None
+    n_positions: int | None = None
     text: str
 
 

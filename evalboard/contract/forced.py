@@ -133,7 +133,14 @@ class ForcedAnswer(Contract):
 
 
 class ForcedPair(Contract):
-    """Both sides of a comparison, each scored on the other's stack; null where nothing here serves that stack."""
+    """Both sides of a comparison, each scored on the other's stack and on its own; null where nothing here serves it.
+
+    Two runs of one stack have no scoring on their own.
+    """
 
     baseline: Annotated[ForcedScoring | None, says(description="the baseline's answers on the candidate's stack")]
     candidate: Annotated[ForcedScoring | None, says(description="the candidate's answers on the baseline's stack")]
+    baseline_own: Annotated[
+        ForcedScoring | None, says(description="the baseline's answers on its own stack: the control")
+    ] = None
+    candidate_own: Annotated[ForcedScoring | None, says(description="the candidate's answers on its own stack")] = None

@@ -26,7 +26,7 @@ def _two(facts: Facts) -> str:
     noise = facts["noise"]
     times = f", {facts['shift'] / noise:.1f} times the noise of repeats ({nats_rounded(noise)})" if noise else ""
     return (
-        f"{opening}: over {counted(facts['n_cases'], 'case')} the sides lie further apart than repeats of one side, by "
+        f"{opening}: over {_over(facts)} the sides lie further apart than repeats of one side, by "
         f"{nats_rounded(facts['shift'])}{times}. Fewer than 1 in 1,000 comparisons of one computation look so."
     )
 
@@ -39,7 +39,12 @@ def _one(facts: Facts) -> str:
         )
     if facts["chance"] < UNLIKELY:
         return _unsettled(facts)
-    cases = f"over {counted(facts['n_cases'], 'case')} with any difference the sides lie"
+    if facts["n_positions"] and not facts["n_apart"]:
+        return (
+            "One computation, as far as can be seen: both stacks give the same bits at all "
+            f"{facts['n_positions']:,} positions of {counted(facts['n_cases'], 'case')}."
+        )
+    cases = f"over {_over(facts, ' with any difference')} the sides lie"
     if not facts["noise"]:  # what rounding is assumed to do stood in for it
         return (
             f"No sign of more than rounding: {cases} no further apart than rounding of their dtype is assumed to move "
@@ -54,10 +59,17 @@ def _one(facts: Facts) -> str:
 def _unsettled(facts: Facts) -> str:
     noise = "repeats of one side" if facts["noise"] else "rounding of their dtype is assumed to move logprobs"
     return (
-        f"Not settled: over {counted(facts['n_cases'], 'case')} with any difference the sides lie further apart than "
+        f"Not settled: over {_over(facts, ' with any difference')} the sides lie further apart than "
         f"{noise}, by {nats_rounded(facts['shift'])}. About 1 in {1 / facts['chance']:,.0f} comparisons of one "
         "computation look so; fewer than 1 in 1,000 would say that they are two."
     )
+
+
+def _over(facts: Facts, which: str = "") -> str:
+    cases = counted(facts["n_cases"], "case")
+    if facts["n_positions"] is None:
+        return f"{cases}{which}"
+    return f"{facts['n_positions']:,} positions of {cases}, which both stacks have read,"
 
 
 def _unknown(facts: Facts) -> str:

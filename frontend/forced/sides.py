@@ -1,4 +1,4 @@
-"""Both sides of a comparison on each other's stacks, for its page and the pages of its pairs."""
+"""Both sides of a comparison on both stacks, for its page and the pages of its pairs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,10 +13,12 @@ STRIP_WIDTH = 600  # of a strip's drawing; a page stretches it
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """One side's scoring. side: whose tokens. sentence: how far the other stack is, "" until that is known."""
+    """One side's scoring. side: whose tokens; stack: "its own" or the other side's. sentence: how far that one is, ""
+    until it is known.
+    """
 
     side: str
-    other: str
+    stack: str
     scoring: ForcedScoring
     sentence: str
 
@@ -55,10 +57,15 @@ def offer(baseline: int, candidate: int) -> Offer | None:
     if baseline == candidate:
         return None
     sides = forced_sides(baseline, candidate)
-    named = (("baseline", "candidate", sides.baseline), ("candidate", "baseline", sides.candidate))
+    named = (
+        ("baseline", "the candidate’s", sides.baseline),
+        ("baseline", "its own", sides.baseline_own),
+        ("candidate", "the baseline’s", sides.candidate),
+        ("candidate", "its own", sides.candidate_own),
+    )
     scored = tuple(
-        Scored(side, other, scoring, describe_distance(scoring))
-        for side, other, scoring in named
+        Scored(side, stack, scoring, describe_distance(scoring))
+        for side, stack, scoring in named
         if scoring is not None
     )
     return Offer(scored, sides.is_askable, sides.cost) if scored or sides.is_askable else None

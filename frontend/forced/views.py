@@ -59,9 +59,7 @@ def score_both(request: HttpRequest, baseline: int, candidate: int) -> HttpRespo
     except EvalboardError as problem:
         messages.error(request, _words(problem))
     else:
-        messages.success(
-            request, "Both sides are scored on each other’s stacks; what that gives stands here at the end."
-        )
+        messages.success(request, "Both sides are scored on both stacks; what that gives stands here at the end.")
     return redirect("compare", baseline=baseline, candidate=candidate)
 
 

@@ -1,7 +1,8 @@
 """Tells whether the two sides of a comparison are one computation (docs/divergence.md).
 
 By the bucket that served most of each side. Where both sides are that same bucket and of a steady batch class, the
-digests of all cases decide; else the traces of some of the cases in which anything differs are read.
+digests of all cases decide. Where the stacks of both have scored the same answers, these do (scored_computation.py);
+else the traces of some of the cases in which anything differs are read.
 """
 
 from dataclasses import asdict, dataclass
@@ -22,12 +23,10 @@ from evalboard.core.stats import (
 )
 from runs.compare.inputs import Inputs, Side
 from runs.compare.reading import read_responses
+from runs.compare.scored_computation import MAX_REPEATS, choose_cases, judge_scored
 from runs.pairs import TracedText, distance_table
 from runs.pairs.pair_facts import logits_of
 from runs.store import stored_traces
-
-MAX_CASES = 100  # that are read
-MAX_REPEATS = 5  # of each side that are read
 
 Indexes = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -63,7 +62,8 @@ def judge_computation(inputs: Inputs) -> dict[str, Any]:
         and _are_decoded_alike(inputs)
     )
     floor = max((assume_logit_sd(logits_of(bucket)) for bucket in buckets), default=0.0)
-    return {"is_one_bucket": is_one_bucket, **asdict(_judge(inputs, is_steady, floor))}
+    judged = judge_scored(inputs, floor=floor) or _judge(inputs, is_steady, floor)
+    return {"is_one_bucket": is_one_bucket, **asdict(judged)}
 
 
 def _are_decoded_alike(inputs: Inputs) -> bool:
@@ -81,8 +81,7 @@ def _judge(inputs: Inputs, is_steady: bool, floor: float) -> OneComputation:
     halves = np.split(digests, [ours.repeats.shape[1]], axis=1)
     if is_steady and not any((half != half[:, :1]).any() for half in halves):
         return judge_steady(is_moved)
-    cases = np.flatnonzero(has_repeats)[is_moved]
-    cases = cases[:: max(len(cases) // MAX_CASES, 1)][:MAX_CASES]
+    cases = choose_cases(np.flatnonzero(has_repeats)[is_moved])
     return _measure(ours, theirs, cases, floor)
 
 

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from django.contrib.postgres.expressions import ArraySubquery
 from django.db import connection
-from django.db.models import F
+from django.db.models import F, OuterRef
+from django.db.models.functions import JSONObject
 from numpy.typing import NDArray
 
 from evalboard.core import digest
@@ -21,12 +23,12 @@ from evalboard.core.profile import read_sampling, select_compared_sampling, sele
 from evalboard.core.stats import Marks
 from evalboard.core.trace import unpack_scores
 from runs.catalogue import OneNames
-from runs.models import Bucket, Repeat, RepeatScore, Run
+from runs.models import Bucket, ForcedScoring, Repeat, RepeatScore, Run
 from runs.pairs import pair_facts
 from runs.store import NO_BUCKET, Digests, Indexes, bulk, columns_digest, score_digest, stored_columns
 
 # Changed whenever the same inputs would give another answer: a stored comparison is then not found again.
-METHOD = f"comparison {COMPARISON_VERSION}.15"
+METHOD = f"comparison {COMPARISON_VERSION}.16"
 RELATED = ("suite_version__suite", "suite_version__scorer", "profile", "endpoint")
 
 # By what is asked and what is right: a case whose tags or scorer changed is still the same case.
@@ -47,6 +49,7 @@ class SideKey:
     unscored_ids: of the repeats that were cancelled or failed.
     measured: the digests of the columns of all repeats that have ended, whose noise every pair of the run is judged by,
     and of its strays, which are no noise.
+    scored: bucket id → the newest forced scoring of the run's answers that has ended there.
     """
 
     run: Run
@@ -56,6 +59,7 @@ class SideKey:
     bucket_ids: tuple[int, ...]
     measured: tuple[str, ...]
     unscored_ids: frozenset[int]
+    scored: dict[int, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,8 +139,20 @@ def _keys(pair: tuple[Run, Run], repeats: tuple[int, int] | None, stored: "_Stor
         "baseline": ours.digests,
         "candidate": theirs.digests,
         "measured": [ours.measured, theirs.measured],
+        "scored": [scored_on_both(key, ours, theirs) for key in (ours, theirs)],
     }
     return ours, theirs, digest.digest_json(inputs)
+
+
+def scored_on_both(key: SideKey, ours: SideKey, theirs: SideKey) -> tuple[int, int] | None:
+    """Return the forced scorings of one side's answers on the bucket of the baseline and on that of the candidate.
+
+    None where one is missing, both sides are one bucket, or several buckets served a side.
+    """
+    if len(ours.bucket_ids) != 1 or len(theirs.bucket_ids) != 1 or ours.bucket_ids == theirs.bucket_ids:
+        return None
+    pair = key.scored.get(ours.bucket_ids[0]), key.scored.get(theirs.bucket_ids[0])
+    return None if pair[0] is None or pair[1] is None else (pair[0], pair[1])
 
 
 def load(ours: SideKey, theirs: SideKey) -> Inputs:
@@ -170,10 +186,17 @@ class _Stored:
     def __init__(self, runs: Sequence[Run], repeats: tuple[int, int] | None) -> None:
         self.repeats: dict[int, list[Repeat]] = defaultdict(list)
         self.bucket_ids: dict[int, list[int]] = {}
+        self.scored: dict[int, dict[int, int]] = {}
         self._columns: dict[int, str] = {}
+        scorings = ForcedScoring.objects.filter(
+            run=OuterRef("run"), status=ForcedScoring.Status.FINISHED, bucket__isnull=False
+        )
+        scorings = scorings.order_by("pk").values_list(JSONObject(bucket="bucket", scoring="pk"))
         rows = Repeat.objects.filter(cases=None, run__in={run.pk for run in runs}).order_by("run_id", "index")
-        for row in rows.annotate(packed_as=F("columns__digest"), buckets=F("columns__bucket_ids")):
+        rows = rows.annotate(packed_as=F("columns__digest"), buckets=F("columns__bucket_ids"))
+        for row in rows.annotate(scored=ArraySubquery(scorings)):
             self.repeats[row.run_id].append(row)
+            self.scored[row.run_id] = {each["bucket"]: each["scoring"] for each in row.scored}
             if row.packed_as is not None and row.finished_at is not None:
                 self._columns[row.pk], self.bucket_ids[row.pk] = row.packed_as, row.buckets
         scorers = {run.suite_version.scorer_id for run in runs}
@@ -243,6 +266,7 @@ def _side_key(run: Run, only: int | None, scorers: set[int], stored: _Stored) ->
         bucket_ids=tuple(known),
         measured=(*packed_as.values(), *([digest.digest_json(run.strays)] if run.strays else ())),
         unscored_ids=frozenset(row.pk for row in ended if row.status in Repeat.WITHOUT_SCORE),
+        scored=stored.scored[run.pk],
     )
 
 

@@ -20,7 +20,6 @@ from runs.api.serializers import Id, Strict, Text, Whole, read_body
 from runs.forced import read
 from runs.forced.scorings import create_forced, create_forced_pair
 from runs.forced.verification import verify_scoring
-from runs.models import ForcedScoring as Scoring
 from runs.run import show_trace
 
 KNOWN = {
@@ -74,7 +73,7 @@ def cost(request: Request, run_id: int) -> Response:
 @resource(POST=RUN)
 @describe(
     "POST",
-    "Score both sides of a comparison on each other's stacks",
+    "Score both sides of a comparison on both stacks",
     name="create_forced_pair",
     body=ForcedPairIn,
     status=201,
@@ -83,9 +82,16 @@ def cost(request: Request, run_id: int) -> Response:
 )
 def pair(request: Request) -> Response:
     sent = read_body(ForcedPairIn, request)
-    made = create_forced_pair(baseline_id=sent["baseline"], candidate_id=sent["candidate"], user=request.user)
-    baseline, candidate = map(_shown, made)
-    return wire.answer(ForcedPair(baseline=baseline, candidate=candidate), request, status=201)
+    ours, theirs = sent["baseline"], sent["candidate"]
+    made = create_forced_pair(baseline_id=ours, candidate_id=theirs, user=request.user)
+    shown = {pair: read.forced_row(scoring.pk) for pair, scoring in made.items()}
+    scored = ForcedPair(
+        baseline=shown.get((ours, theirs)),
+        candidate=shown.get((theirs, ours)),
+        baseline_own=shown.get((ours, ours)),
+        candidate_own=shown.get((theirs, theirs)),
+    )
+    return wire.answer(scored, request, status=201)
 
 
 @resource(GET=READ)
@@ -141,7 +147,3 @@ def verification(request: Request, forced_id: int) -> Response:
         missing = {name: "Must be given." for name in ("control", "numerics") if name not in sent}
         raise InvalidInput("The query is not valid.", fields=missing)
     return wire.answer(verify_scoring(forced_id, control=control, numerics=numerics, planted=planted), request)
-
-
-def _shown(scoring: Scoring | None) -> ForcedScoring | None:
-    return None if scoring is None else read.forced_row(scoring.pk)

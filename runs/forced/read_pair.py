@@ -1,16 +1,15 @@
-"""Two runs on each other's stacks: scorings of their answers there, and what it takes to ask for them."""
+"""Two runs on both their stacks: scorings of their answers there, and what it takes to ask for them."""
 
 from dataclasses import dataclass
 
 import numpy as np
-from django.db.models import Q
 
 from evalboard.contract import forced as contract
 from evalboard.core.trace import Trace, Vocabulary, read_trace
 from runs.forced.answers import answers_of, cost_of
 from runs.forced.figures import deficits
 from runs.forced.read import forced_row
-from runs.forced.scorings import can_score, stack_of
+from runs.forced.scorings import can_score, newest_on, readings_of, stack_of
 from runs.models import Case, ForcedAnswer, ForcedScoring, Repeat, Response, Run
 from runs.pairs import stored_words
 from runs.run import draw
@@ -20,16 +19,18 @@ COUNTED_UP_TO = 20_000  # responses of a side whose tokens are counted while som
 
 @dataclass(frozen=True, slots=True)
 class ForcedSides:
-    """The newest scoring of each side on the other's stack, None without one.
+    """The newest scoring of each side on the other's stack and on its own, None without one.
 
-    is_askable: an engine of ours serves one of the stacks at least. cost: of the sides that can be scored, None where
-    that is not, or too much to count.
+    is_askable: some are missing that engines of ours can do. cost: of these, None where nothing is, or too much to
+    count.
     """
 
-    baseline: contract.ForcedScoring | None
-    candidate: contract.ForcedScoring | None
-    is_askable: bool
-    cost: contract.ForcedCost | None
+    baseline: contract.ForcedScoring | None = None
+    candidate: contract.ForcedScoring | None = None
+    baseline_own: contract.ForcedScoring | None = None
+    candidate_own: contract.ForcedScoring | None = None
+    is_askable: bool = False
+    cost: contract.ForcedCost | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +53,23 @@ class ForcedStrip:
 
 
 def forced_sides(baseline_id: int, candidate_id: int) -> ForcedSides:
-    """Return what is known of two runs on each other's stacks, and what asking for it takes."""
+    """Return what is known of two runs on both their stacks, and what asking for the rest takes."""
     runs = Run.objects.select_related("suite_version", "endpoint", "profile").in_bulk([baseline_id, candidate_id])
     baseline, candidate = runs[baseline_id], runs[candidate_id]
-    able = [run for run, other in ((baseline, candidate), (candidate, baseline)) if can_score(stack_of(other))]
-    ours = theirs = None
+    able = [(run, other) for run, other in readings_of(baseline, candidate) if can_score(stack_of(other))]
+    known = {}
     if has_forced(baseline_id, candidate_id):
-        ours, theirs = _newest(baseline, candidate), _newest(candidate, baseline)
-    is_askable = bool(able) and ours is None and theirs is None
-    return ForcedSides(ours, theirs, is_askable=is_askable, cost=_cost(able) if is_askable else None)
+        known = {_name(run, other, baseline): row for run, other in able if (row := newest_on(run, other)) is not None}
+    missing = [(run, other) for run, other in able if _name(run, other, baseline) not in known]
+    # Of two runs of one stack what served one of them may be gone, so that one scoring is all that can be had.
+    is_askable = bool(missing) and (not known or stack_of(baseline) != stack_of(candidate))
+    scored = {name: forced_row(row.pk) for name, row in known.items()}
+    return ForcedSides(**scored, is_askable=is_askable, cost=_cost([run for run, _ in missing]) if is_askable else None)
+
+
+def _name(run: Run, other: Run, baseline: Run) -> str:
+    side = "baseline" if run == baseline else "candidate"
+    return f"{side}_own" if run == other else side
 
 
 def forced_strip(run_id: int, repeat: int, case_id: str, *, other_id: int) -> ForcedStrip | None:
@@ -107,21 +116,6 @@ def has_forced(*run_ids: int) -> bool:
 
 def _run(run_id: int) -> Run:
     return Run.objects.select_related("suite_version", "endpoint", "profile").get(pk=run_id)
-
-
-def _newest(run: Run, other: Run) -> contract.ForcedScoring | None:
-    """The newest scoring of all of a run on the stack of another one; where none has ended, one that is under way."""
-    whole = ForcedScoring.objects.filter(run=run, cases=None).order_by("-id").values_list("pk", flat=True)
-    row = None
-    if other.bucket_id is not None:
-        row = whole.filter(bucket=other.bucket_id, status=ForcedScoring.Status.FINISHED).first()
-    if row is None:
-        target = stack_of(other)
-        override = target.model_override
-        same_model = Q(model_override__isnull=True) if override is None else Q(model_override=override)
-        wanted = whole.filter(same_model, endpoint=target.endpoint, profile=target.profile)
-        row = wanted.filter(status__in=(ForcedScoring.Status.QUEUED, ForcedScoring.Status.RUNNING)).first()
-    return None if row is None else forced_row(row)
 
 
 def _cost(runs: list[Run]) -> contract.ForcedCost | None:

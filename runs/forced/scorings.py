@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.profile import OBSERVED
@@ -33,6 +33,8 @@ from runs.work import Lease, Requests, lease_end, refuse_if_nobody_can, requests
 DEFAULT_PROFILE = "pinned"
 
 FORCED = Requests(ForcedScoring, serving="")
+
+BothSides = dict[tuple[int, int], ForcedScoring]  # by whose answers and whose stack, both as ids of runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,26 +91,51 @@ def create_forced(
     return _store(run, target, cases=cases, repeats=repeats, user=user)
 
 
-def create_forced_pair(
-    *, baseline_id: int, candidate_id: int, user: Any = None
-) -> tuple[ForcedScoring | None, ForcedScoring | None]:
-    """Ask for each of two runs to be scored on the other's stack; None for a side whose other stack is not ours.
+def create_forced_pair(*, baseline_id: int, candidate_id: int, user: Any = None) -> BothSides:
+    """Ask for each of two runs to be scored on both stacks, where that is not done or under way.
 
-    Returns (the baseline's answers, the candidate's). Raises NotFound; Conflict where neither can be scored, or where
-    a side has nothing to score; ProfileRefused.
+    Its own stack is the control: what the same tokens come to there. A stack that is not ours is left out. Raises
+    NotFound; Conflict where both are, or where a side has nothing to score; ProfileRefused.
     """
-    baseline, candidate = _named_run(baseline_id), _named_run(candidate_id)
-    if baseline == candidate:
+    runs = {"baseline": _named_run(baseline_id), "candidate": _named_run(candidate_id)}
+    if baseline_id == candidate_id:
         raise InvalidInput("The scoring is not valid.", fields={"candidate": "It is the baseline itself."})
-    wanted = [(baseline, stack_of(candidate)), (candidate, stack_of(baseline))]
-    able = [(run, target) for run, target in wanted if not _target_problems(target)]
-    if not able:
+    readings = [(run, other) for run, other in readings_of(*runs.values()) if can_score(stack_of(other))]
+    if not readings:
         raise Conflict("No engine here serves the stack of either run, so neither can be scored on the other’s.")
-    for _, target in able:
-        refuse_if_nobody_can(target.endpoint, target.profile)
+    for _, other in readings:
+        refuse_if_nobody_can(stack_of(other).endpoint, stack_of(other).profile)
     with transaction.atomic():
-        stored = {run.pk: _store(run, target, cases=None, repeats=None, user=user) for run, target in able}
-    return stored.get(baseline_id), stored.get(candidate_id)
+        return {
+            (run.pk, other.pk): newest_on(run, other)
+            or _store(run, stack_of(other), cases=None, repeats=None, user=user)
+            for run, other in readings
+        }
+
+
+def readings_of(baseline: Run, candidate: Run) -> list[tuple[Run, Run]]:
+    """List whose answers are scored on whose stack when both sides are: each other's first, then their own.
+
+    Two runs of one stack have no other one.
+    """
+    crossed = [(baseline, candidate), (candidate, baseline)]
+    own = [(baseline, baseline), (candidate, candidate)]
+    return crossed if stack_of(baseline) == stack_of(candidate) else [*crossed, *own]
+
+
+def newest_on(run: Run, other: Run) -> ForcedScoring | None:
+    """Return the newest scoring of all of a run on the stack of another; where none has ended, one under way."""
+    whole = ForcedScoring.objects.filter(run=run, cases=None).order_by("-id")
+    ended = None
+    if other.bucket_id is not None:
+        ended = whole.filter(bucket=other.bucket_id, status=ForcedScoring.Status.FINISHED).first()
+    if ended is not None:
+        return ended
+    target = stack_of(other)
+    override = target.model_override
+    same_model = Q(model_override__isnull=True) if override is None else Q(model_override=override)
+    wanted = whole.filter(same_model, endpoint=target.endpoint, profile=target.profile)
+    return wanted.filter(status__in=(ForcedScoring.Status.QUEUED, ForcedScoring.Status.RUNNING)).first()
 
 
 def stack_of(run: Run) -> Target:

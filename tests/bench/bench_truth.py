@@ -8,11 +8,12 @@ from evalboard.core.stats.numeric_noise import NEAR_SDS
 from evalboard.wording.numbers import percent
 from tests.bench import measured_table, planted_causes, simulated_share
 from tests.bench.row import Row
-from tests.bench.simulated_shifts import SEED, Situation, Stack, neighbours, share_called_two
+from tests.bench.simulated_shifts import POSITIONS, SEED, Situation, Stack, neighbours, share_called_two
 
 COMPARISONS = 1000
 OF_ONE = "at most 0.1 %"
 BATCHED = Stack(0.03)
+SCORED = (80,)  # positions: whole answers, and not up to where they part
 COARSE = Stack(0.3)  # so far over the step of the logits that rounding hides nothing
 STAYING = Stack(0.03, memory=0.9)
 FEW_DIFFER = Stack(0.03, share=0.1)
@@ -28,11 +29,15 @@ ONE = (
         Stack(0.03, memory=0.9),
         repeats=5,
     ),
+    Situation("one computation: noise alike, scored by both stacks", BATCHED, BATCHED, repeats=5, positions=SCORED),
 )
 TWO = tuple(
-    Situation(f"logits off by {share} of the noise, {k} repeats", COARSE, COARSE, shift, repeats=k)
+    Situation(
+        f"logits off by {share} of the noise, {k} repeats{which}", COARSE, COARSE, shift, repeats=k, positions=positions
+    )
     for share, shift in (("¼", 0.25), ("½", 0.5), ("all", 1.0))
     for k in (3, 5)
+    for which, positions in (("", POSITIONS), (", scored by both stacks", SCORED))
 )
 
 PAIRS_CASES = 5000  # of 5 repeats: 20,000 pairs of neighbours

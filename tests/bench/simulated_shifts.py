@@ -48,7 +48,10 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Two stacks that answer, and by how much the candidate's logits are off, as a share of the baseline's noise."""
+    """Two stacks that answer, and by how much the candidate's logits are off, as a share of the baseline's noise.
+
+    positions: how many of an answer can be held against each other; all of it where both stacks have scored it.
+    """
 
     name: str
     baseline: Stack
@@ -56,15 +59,17 @@ class Situation:
     shift: float = 0.0
     n_cases: int = 100
     repeats: int = 3
+    positions: tuple[int, ...] = POSITIONS
 
     def judge(self, rng: np.random.Generator) -> OneComputation:
-        across, within, within_too = np.array([distances for n in POSITIONS for distances in self._cases(n, rng)]).T
+        cases = [distances for n in self.positions for distances in self._cases(n, rng)]
+        across, within, within_too = np.array(cases).T
         return judge_distances(across, (within, within_too), floor=FLOOR)
 
     def _cases(self, n: int, rng: np.random.Generator) -> Iterator[tuple[float, float, float]]:
         """The distances of the cases whose answers have n positions."""
         k = self.repeats
-        logits = rng.uniform(8, 31, (self.n_cases // len(POSITIONS), 1, 2, n))
+        logits = rng.uniform(8, 31, (self.n_cases // len(self.positions), 1, 2, n))
         moved = logits + rng.normal(0, self.shift * self.baseline.noise, logits.shape)
         margins = [_margins(logits, self.baseline, k, rng), _margins(moved, self.candidate, k, rng)]
         together = np.concatenate(margins, axis=1)

@@ -20,9 +20,11 @@ def runs(stage):
         {2: ours}, {2: theirs}, by=stage.engine(stage.worker("other"), dtype="bfloat16")
     )
     scorings = create_forced_pair(baseline_id=baseline.pk, candidate_id=candidate.pk)
-    for scoring, other in zip(scorings, (candidate, baseline), strict=True):
-        forced.scored(scoring, by=other.repeats.get(index=1).engine_processes.get(), other_at=4)
-    return baseline, candidate, scorings[0], create_forced(run_id=baseline.pk, endpoint="local")
+    by_id = {run.pk: run for run in (baseline, candidate)}
+    for (_, stack), scoring in scorings.items():
+        forced.scored(scoring, by=by_id[stack].repeats.get(index=1).engine_processes.get(), other_at=4)
+    ended = scorings[baseline.pk, candidate.pk]
+    return baseline, candidate, ended, create_forced(run_id=baseline.pk, endpoint="local")
 
 
 @pytest.mark.parametrize(("theme", "width"), LOOKS)

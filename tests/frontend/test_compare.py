@@ -18,7 +18,7 @@ from tests.frontend import two_runs
 from tests.frontend.stage import HOSTILE, HOSTILE_ID, SLUG
 from tests.frontend.two_runs import said, sure, tie
 
-MAX_QUERIES = 44  # five of them say what scoring both sides on each other's stacks takes
+MAX_QUERIES = 44  # five of them say what scoring both sides on both stacks takes
 
 
 def page_of(client: Client, runs, query: str = "") -> str:

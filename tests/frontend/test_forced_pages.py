@@ -37,11 +37,9 @@ def page(client: Client, address: str) -> str:
 
 def score_both(runs: Runs) -> None:
     """Each side on the other's stack, by the very processes that decoded."""
-    for scoring, other in zip(
-        create_forced_pair(baseline_id=runs[0].pk, candidate_id=runs[1].pk), runs[::-1], strict=True
-    ):
-        assert scoring is not None
-        forced.scored(scoring, by=other.repeats.get(index=1).engine_processes.get(), other_at=4)
+    by_id = {run.pk: run for run in runs}
+    for (_, stack), scoring in create_forced_pair(baseline_id=runs[0].pk, candidate_id=runs[1].pk).items():
+        forced.scored(scoring, by=by_id[stack].repeats.get(index=1).engine_processes.get(), other_at=4)
 
 
 def test_a_run_s_answers_are_scored_from_its_page_at_a_stated_cost(runs: Runs, engineer: Client) -> None:

@@ -132,6 +132,13 @@ def test_why_it_moved_ends_in_the_difference_and_leads_to_the_comparison(manager
 
 
 @pytest.mark.django_db
+def test_a_release_says_whether_both_sides_are_one_computation(manager):
+    changed = page_of(manager, release_runs.of_kind("no_ship"))
+    assert "Something that no fingerprint shows has changed" in changed
+    assert "the sides differ in 10 of 30 cases." in changed
+
+
+@pytest.mark.django_db
 def test_five_of_the_broken_cases_show_both_answers_and_lead_to_where_they_part(manager):
     made = release_runs.of_kind("no_ship")
     page = page_of(manager, made)

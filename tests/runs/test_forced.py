@@ -145,23 +145,39 @@ def test_a_scoring_is_stored_beside_the_run_and_read_by_itself(run: Run) -> None
     assert list(Response.objects.order_by("pk").values()) == responses
 
 
-def test_a_comparison_sees_no_forced_trace(run: Run) -> None:
-    other = build.finished_run(["blue", "blue", "blue"], on="other", by=build.process(build.bucket("bfloat16")))
+def test_a_comparison_is_made_anew_when_both_stacks_have_scored_the_same_answers(run: Run) -> None:
+    processes = run.repeats.get(index=1).engine_processes.get(), build.process(build.bucket("bfloat16"))
+    other = build.finished_run(["blue", "blue", "blue"], on="other", by=processes[1])
+    by_id = {run.pk: processes[0], other.pk: processes[1]}
     before = compare(baseline=run.pk, candidate=other.pk)
-    create_forced_pair(baseline_id=run.pk, candidate_id=other.pk)
-    for scoring in ForcedScoring.objects.order_by("pk"):
-        forced.scored(scoring)
-    assert compare(baseline=run.pk, candidate=other.pk).pk == before.pk
+    scorings = create_forced_pair(baseline_id=run.pk, candidate_id=other.pk)
+    known = []
+    for (_, stack), scoring in scorings.items():
+        forced.scored(scoring, by=by_id[stack])
+        known.append(compare(baseline=run.pk, candidate=other.pk))
+    crossed, crossed_too, own, _ = known
+    assert crossed.pk == crossed_too.pk == before.pk
+    assert own.pk != before.pk
+    assert own.summary["counts"] == before.summary["counts"]
 
 
-def test_both_sides_are_scored_on_each_other_s_stacks(run: Run) -> None:
+def test_both_sides_are_scored_on_both_stacks(run: Run) -> None:
     other = build.finished_run(TEXTS, on="other")
-    ours, theirs = create_forced_pair(baseline_id=run.pk, candidate_id=other.pk)
-    assert ours is not None
-    assert theirs is not None
-    assert (ours.run, ours.endpoint.slug, theirs.run, theirs.endpoint.slug) == (run, "other", other, "local")
+    scorings = create_forced_pair(baseline_id=run.pk, candidate_id=other.pk)
+    assert {pair: (scoring.run_id, scoring.endpoint.slug) for pair, scoring in scorings.items()} == {
+        (run.pk, other.pk): (run.pk, "other"),
+        (other.pk, run.pk): (other.pk, "local"),
+        (run.pk, run.pk): (run.pk, "local"),
+        (other.pk, other.pk): (other.pk, "other"),
+    }
     with pytest.raises(InvalidInput):
         create_forced_pair(baseline_id=run.pk, candidate_id=run.pk)
+
+
+def test_two_runs_of_one_stack_are_scored_on_it_once_each(run: Run) -> None:
+    other = build.finished_run(TEXTS)
+    scorings = create_forced_pair(baseline_id=run.pk, candidate_id=other.pk)
+    assert [scoring.run_id for scoring in scorings.values()] == [run.pk, other.pk]
 
 
 def test_a_block_that_is_sent_again_is_stored_once(run: Run) -> None:

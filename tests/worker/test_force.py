@@ -113,18 +113,19 @@ def test_some_cases_and_repeats_are_scored_alone(
     ]
 
 
-def test_two_runs_are_scored_on_each_other_s_stacks(
+def test_two_runs_are_scored_on_both_stacks(
     decoded_run: Callable[..., Run], start_worker: Start, wait_until: Wait, scored: Scored
 ) -> None:
     run = decoded_run()
     start_worker()
     theirs = create_run(suite="words", endpoint="other", profile="pinned", repeats=1)
     wait_until(lambda: ended(theirs), "the other run ends")
-    ours_there, theirs_here = create_forced_pair(baseline_id=run.pk, candidate_id=theirs.pk)
-    assert ours_there is not None
-    assert theirs_here is not None
+    scorings = create_forced_pair(baseline_id=run.pk, candidate_id=theirs.pk)
     run.refresh_from_db()
-    assert (scored(ours_there).bucket, scored(theirs_here).bucket) == (str(theirs.bucket_id), str(run.bucket_id))
+    buckets = {run.pk: str(run.bucket_id), theirs.pk: str(theirs.bucket_id)}
+    assert len(scorings) == 4
+    for (_, stack), scoring in scorings.items():
+        assert scored(scoring).bucket == buckets[stack]
 
 
 def test_an_answer_that_kills_its_engine_is_that_answer_s_error(

@@ -32,7 +32,8 @@ class OneComputation:
     n_cases: that could be judged; n_apart: those whose sides differ. is_steady: the repeats of either side are the same
     to the bit, so that one bit decides and no chance is needed. chance: of so much or more where it is one computation.
     shift: root mean square, in nats, of what the sides lie apart beyond noise; noise: of the noise itself. All three
-    None where nothing was measured.
+    None where nothing was measured. n_positions: of the answers that both stacks have scored, where these were
+    compared; None where what was decoded was.
     """
 
     answer: Answer
@@ -42,6 +43,7 @@ class OneComputation:
     chance: float | None = None
     shift: float | None = None
     noise: float | None = None
+    n_positions: int | None = None
 
 
 def judge_steady(is_apart: NDArray[np.bool_]) -> OneComputation:

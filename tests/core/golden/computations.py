@@ -1,6 +1,6 @@
 """Whether both sides are one computation, and responses of a run that another computation gave."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 
@@ -26,6 +26,11 @@ def apart(n_cases: int, nats: float) -> OneComputation:
     """Two sides whose repeats show no noise and that lie so far apart in so many cases."""
     zero = np.zeros(n_cases)
     return judge_distances(np.full(n_cases, nats**2), (zero, zero), floor=FLOOR)
+
+
+def scored(judged: OneComputation) -> list[Sentence]:
+    """The same of answers that both stacks have scored, each of 60 positions."""
+    return read_computation(replace(judged, n_positions=60 * judged.n_cases), is_one_bucket=False)
 
 
 def read_strays(
@@ -72,6 +77,9 @@ SITUATIONS: Situations = {
     ),
     "Far apart, and repeats agree to the bit": lambda: read_computation(apart(40, 0.3)),
     "Ten cases that all lie far apart": lambda: read_computation(apart(10, 0.3)),
+    "Both stacks scored the answers, to the same bits": lambda: scored(apart(40, 0.0)),
+    "Both stacks scored the answers, within noise": lambda: scored(compare(noise=(0.03, 0.03))),
+    "Both stacks scored the answers, and lie apart": lambda: scored(compare(noise=(0.03, 0.03), shift=0.03)),
     "Nine cases of ten lie far apart": lambda: read_computation(
         judge_distances(np.array([0.3**2] * 9 + [1e-12]), (np.zeros(10), np.zeros(10)), floor=FLOOR)
     ),
