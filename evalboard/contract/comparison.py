@@ -77,6 +77,12 @@ class ComparedCounts(Contract):
     flipped_score_changed: int = page_only
     n_cases_paired: int = page_only
     n_cases_score_changed: int = page_only
+    n_cases_other_text: int = page_only  # of those whose score did not change
+
+    @property
+    def n_cases_same_text(self) -> int:
+        """How many cases score and read the same in every pair of their responses."""
+        return self.n_cases_paired - self.n_cases_score_changed - self.n_cases_other_text
 
 
 class OutcomeCounts(Contract):

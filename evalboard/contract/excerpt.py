@@ -6,13 +6,15 @@ from evalboard.contract.comparison import CaseOutcome
 
 class AnswerExcerpt(Contract):
     """A window of an answer. before, after: its text on either side, with ⏎ for a line's end; `before` is the same of
-    both answers. token: what stands where they part, drawn as tokens are; "" where they do not part.
+    both answers. token: what stands where they part, drawn as tokens are; "" where they do not part. is_hit: it is what
+    was looked for in the answer, as text, and `before` is what stands before it.
     """
 
     before: str
     is_cut: bool  # whether more stands before
     token: str
     after: str
+    is_hit: bool = False
 
 
 class PairExcerpt(Contract):

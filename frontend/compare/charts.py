@@ -7,7 +7,6 @@ from itertools import accumulate
 from typing import TypeVar
 
 from evalboard.contract.comparison import (
-    ComparedCounts,
     Comparison,
     LedgerLine,
     LedgerPart,
@@ -30,24 +29,24 @@ HISTOGRAM_HEIGHT, HISTOGRAM_TOP, HISTOGRAM_FOOT = 190, 14, 36
 
 @dataclass(frozen=True, slots=True)
 class CountPart:
-    """One part of the bar of all pairs. `key` names its look."""
+    """One part of the bar of all cases. `key` names its look, `url` leads to the list of its cases, "" of none."""
 
     key: str
     label: str
     n: int
     x: float
     width: float
+    url: str
 
 
-def count_parts(counts: ComparedCounts) -> tuple[CountPart, ...]:
-    """Return all pairs from identical to score changed; what holds nothing has no part."""
-    rest = counts.flipped + counts.text_only - counts.flipped_score_changed
+def count_parts(report: Comparison) -> tuple[CountPart, ...]:
+    """Return all cases that were paired, from same to score changed; what holds nothing has no part."""
+    counts = report.counts
+    every = "" if counts.n_pairs == counts.n_cases_paired else " in every repeat"
     named = [
-        ("identical", "identical bits", counts.identical),
-        ("drift", "same tokens, drift", counts.drift_only),
-        ("flipped", "flipped, same score", rest),
-        ("changed", "flipped, score changed", counts.flipped_score_changed),
-        ("unread", "not read yet", counts.unread),
+        ("same_text", f"same text{every}", counts.n_cases_same_text),
+        ("other_text", "other text, same score", counts.n_cases_other_text),
+        ("changed", "score changed", counts.n_cases_score_changed),
     ]
     named = [part for part in named if part[2] > 0]
     total = max(sum(n for _, _, n in named), 1)
@@ -55,7 +54,10 @@ def count_parts(counts: ComparedCounts) -> tuple[CountPart, ...]:
     fit = 100 / max(sum(wanted), 1)
     parts, x = [], 0.0
     for (key, label, n), width in zip(named, wanted, strict=True):
-        parts.append(CountPart(key, label, n, round(x, 3), round(max(width * fit - GAP, 0.1), 3)))
+        look = key.replace("_", "-")
+        parts.append(
+            CountPart(look, label, n, round(x, 3), round(max(width * fit - GAP, 0.1), 3), _cases_url(report, key))
+        )
         x += width * fit
     return tuple(parts)
 
@@ -138,7 +140,7 @@ def waterfall(report: Comparison) -> Waterfall | None:
         zero=x(0.0),
         total_x=total[0],
         total_width=round(total[1] - total[0], 3),
-        total_url=comparison_url(*report.run_ids, repeats=report.repeats, filters={"changed": "yes"}),
+        total_url=_cases_url(report, "changed"),
         noise=_noise_bar(share, x(-noise), x(noise)),
     )
 
@@ -149,6 +151,13 @@ def _list_url(report: Comparison, cause: str) -> str:
         return ""
     filters = {"cause": cause, "changed": "yes"}
     return comparison_url(*report.run_ids, repeats=report.repeats, filters=filters)
+
+
+def _cases_url(report: Comparison, outcome: str) -> str:
+    """Return a list of cases; "" where several buckets served a side, as no case is judged as a whole then."""
+    if report.outcomes is None:
+        return ""
+    return comparison_url(*report.run_ids, repeats=report.repeats, filters={"outcome": outcome})
 
 
 def _noise_bar(share: NoiseShare | None, low: float, high: float) -> NoiseBar | None:

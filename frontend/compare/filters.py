@@ -5,14 +5,17 @@ from dataclasses import dataclass, replace
 
 from django.urls import reverse
 
-from evalboard.contract.comparison import Comparison, OutcomeCounts
+from evalboard.contract.comparison import ComparedCounts, Comparison, OutcomeCounts
 from evalboard.core.stats import CASE_OUTCOMES
 from frontend.compare import pair_address
 from frontend.compare.causes import MARKS, PART_MARKS, CauseMark
 from frontend.shell.addresses import Export, filtered_url
+from runs.compare import ALL_CASES
 
 CHANGED = {"yes": "1", "no": "0"}  # as pages and as the API say it
 
+# The lists of cases beside those of a verdict, which add up to the last one.
+LIST_LABELS = {"changed": "score changed", "other_text": "other text", "same_text": "same text", ALL_CASES: "all"}
 OF_PAIRS = ("cause", "changed", "cluster")
 KEPT = ("tag", "backend", "q")
 
@@ -31,25 +34,37 @@ class CaseFilter:
 def list_filters(
     report: Comparison, active: Mapping[str, str], outcomes: OutcomeCounts | None
 ) -> tuple[CaseFilter, ...]:
-    """Return cases by what became of them, then pairs of responses by what differs."""
+    """Return cases by what became of them; in the list of pairs of responses what differs in them too."""
     lasting = {name: active[name] for name in KEPT if name in active and "outcome" not in active}
     lasting |= {"show": "pairs"}
     is_all = not {"outcome", *OF_PAIRS} & active.keys()
     n_all = sum(count.n_pairs for count in report.causes)
     changed = active.get("changed") == "yes" and "cause" not in active
-    filters = [] if outcomes is None else _outcome_filters(report, active, outcomes)
+    filters = [] if outcomes is None else [*_outcome_filters(report, active, outcomes), *_part_filters(report, active)]
+    if "outcome" in active:
+        return tuple(filters)
     filters.append(CaseFilter("all pairs that differ", list_url(report, lasting), is_all, n_all))
     n_changed = sum(count.n_score_changed for count in report.causes)
     filters.append(
         CaseFilter("pairs whose score changed", list_url(report, lasting | {"changed": "yes"}), changed, n_changed)
     )
-    for count in report.causes if "outcome" not in active else ():
+    for count in report.causes:
         url = list_url(report, lasting | {"cause": count.cause})
         mark = MARKS[count.cause]
         filters.append(CaseFilter(mark.label, url, active.get("cause") == count.cause, count.n_pairs, mark))
     if "cluster" in active:
         filters.append(CaseFilter("one cluster", list_url(report, lasting | {"cluster": active["cluster"]}), True))
     return tuple(filters)
+
+
+def count_listed(counts: ComparedCounts) -> dict[str, int]:
+    """Return how many cases each list of LIST_LABELS has."""
+    return {
+        "changed": counts.n_cases_score_changed,
+        "other_text": counts.n_cases_other_text,
+        "same_text": counts.n_cases_same_text,
+        ALL_CASES: counts.n_cases_paired,
+    }
 
 
 def look_filters(report: Comparison, active: Mapping[str, str], counts: Mapping[str, int]) -> tuple[CaseFilter, ...]:
@@ -80,16 +95,29 @@ def list_url(report: Comparison, active: Mapping[str, str], *, page: int = 1) ->
 
 
 def _outcome_filters(report: Comparison, active: Mapping[str, str], outcomes: OutcomeCounts) -> list[CaseFilter]:
-    look = {name: active[name] for name in ("look", "q", "compact") if name in active and "outcome" in active}
+    lasting = _select_lasting(active, "look", "q", "compact")
     return [
         CaseFilter(
-            f"{outcome} cases",
-            list_url(report, {"outcome": outcome} | look),
+            outcome,
+            list_url(report, {"outcome": outcome} | lasting),
             active.get("outcome") == outcome,
             getattr(outcomes, outcome),
         )
         for outcome in CASE_OUTCOMES
     ]
+
+
+def _part_filters(report: Comparison, active: Mapping[str, str]) -> list[CaseFilter]:
+    """Return the lists that no verdict counts; each is of all repeats."""
+    lasting = _select_lasting(active, "q", "compact")
+    return [
+        CaseFilter(LIST_LABELS[name], list_url(report, {"outcome": name} | lasting), active.get("outcome") == name, n)
+        for name, n in count_listed(report.counts).items()
+    ]
+
+
+def _select_lasting(active: Mapping[str, str], *names: str) -> dict[str, str]:
+    return {name: active[name] for name in names if name in active and "outcome" in active}
 
 
 def exports(report: Comparison, active: Mapping[str, str]) -> tuple[Export, ...]:

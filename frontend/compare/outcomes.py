@@ -10,9 +10,27 @@ from evalboard.contract.comparison import Comparison, OutcomeCounts
 from evalboard.contract.pair import TracePair
 from evalboard.wording.outcomes import explain_marks
 from frontend.compare import filters, pair_address
-from runs.compare import Neighbours, OutcomeList, OutcomeRow, outcome_clusters, outcome_neighbours, outcome_page
+from runs.compare import (
+    ALL_CASES,
+    Neighbours,
+    OutcomeList,
+    OutcomeRow,
+    outcome_clusters,
+    outcome_neighbours,
+    outcome_page,
+)
 
 PAGE_ROWS = 50
+# Said of the cases of a list: "No case …".
+SAID = {
+    "broken": "is broken",
+    "fixed": "is fixed",
+    "unstable": "is unstable",
+    "changed": "changed its score",
+    "other_text": "has another text and the same score",
+    "same_text": "has the same text in every repeat",
+    ALL_CASES: "is scored on both sides",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +51,14 @@ def part(report: Comparison, active: Mapping[str, str], page: int) -> dict[str, 
         "active": active,
         "outcome_lines": tuple(_line(report, active, row) for row in listed.rows),
         "n_outcomes": listed.n,
+        "said": SAID[active["outcome"]],
         "look": pair_address.parse_look(active),
         "is_compact": "compact" in active,
         "compact_url": filters.list_url(report, _with_compact(active)),
         "marks": explain_marks(active["outcome"], getattr(counts, f"{active['outcome']}_by_chance", None)),
         "page": {"page": listed.page, "n_pages": listed.n_pages},
         "filters": filters.list_filters(report, active, counts),
+        "n_pairs": sum(count.n_pairs for count in report.causes),
         "look_filters": filters.look_filters(report, active, listed.looks),
         "previous_url": filters.list_url(report, active, page=listed.page - 1) if listed.page > 1 else "",
         "next_url": filters.list_url(report, active, page=listed.page + 1) if listed.page < listed.n_pages else "",

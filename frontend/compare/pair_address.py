@@ -8,11 +8,12 @@ from django.urls import reverse
 
 from evalboard.core.stats import CASE_OUTCOMES
 from frontend.shell.addresses import BEFORE_DOTS
-from runs.compare import DivergenceFilter
+from runs.compare import CASE_LISTS, DivergenceFilter
 
 CHANGED = {"yes": True, "no": False}
 FILTERS = ("show", "outcome", "look", "cause", "changed", "tag", "backend", "cluster", "q", "compact")
 PAIRS = "pairs"  # of `show`: pairs of responses, not cases
+LISTS = (*CASE_OUTCOMES, *CASE_LISTS)  # of `outcome`
 MAX_DIGITS = 9
 
 Filters = Mapping[str, str]  # filters of the address, as `asked_filter` gives them
@@ -24,8 +25,10 @@ def parse_filters(request: HttpRequest) -> dict[str, str]:
     values = {name: request.GET.get(name, "").strip()[:200] for name in FILTERS}
     if values["changed"] not in CHANGED:
         values["changed"] = ""
+    if values["outcome"] not in LISTS:
+        values["outcome"] = ""
     if values["outcome"] not in CASE_OUTCOMES:
-        values["outcome"] = values["look"] = ""
+        values["look"] = ""
     if values["show"] != PAIRS:
         values["show"] = ""
     if parse_look(values) is None:

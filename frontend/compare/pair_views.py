@@ -19,8 +19,12 @@ from frontend.shell import addresses
 from runs.access import READ, requires
 from runs.compare import CaseLink, DivergenceFilter, neighbours, trace_pair
 
-REPLAY_PART = "replay"
-PARTS = {"at": "compare/_pair_at.html", REPLAY_PART: "compare/_pair_replay_said.html"}
+REPLAY_PART, ANSWERS_PART = "replay", "answers"
+PARTS = {
+    "at": "compare/_pair_at.html",
+    REPLAY_PART: "compare/_pair_replay_said.html",
+    ANSWERS_PART: "compare/_pair_answers.html",  # what a row of a list of cases opens to
+}
 FIRST = (1, 1)
 SHORT = 12  # positions; of fewer a table says more than charts
 
@@ -40,9 +44,11 @@ def trace_diff(request: HttpRequest, baseline: int, candidate: int, case: str) -
     at = _position(request.GET.get("at"))
     pair = trace_pair(baseline, candidate, case_id=case, repeats=repeats, at=at)
     active = pair_address.parse_filters(request)
+    part = request.GET.get("part")
+    if part == ANSWERS_PART:
+        return render(request, PARTS[part], {"sides": _name_sides(pair)})
     address = _Address(pair, repeats, active)
     strips = sides.strips(pair, address.at)
-    part = request.GET.get("part")
     if part is not None:
         if part not in PARTS:
             raise Http404
@@ -76,12 +82,16 @@ def trace_diff(request: HttpRequest, baseline: int, candidate: int, case: str) -
         ),
         "repeat_choices": (range(1, pair.baseline.n_repeats + 1), range(1, pair.candidate.n_repeats + 1)),
         "active_filters": active,
-        "sides": tuple({"name": name, "of": getattr(pair, name)} for name in ("baseline", "candidate")),
+        "sides": _name_sides(pair),
         "flip_tokens": _flip_tokens(pair),
         "evidence": pair_words.list_evidence(pair.evidence),
         "fingerprints_url": _fingerprints_url(pair),
     }
     return render(request, "compare/trace_diff.html", page)
+
+
+def _name_sides(pair: TracePair) -> tuple[dict[str, Any], ...]:
+    return tuple({"name": name, "of": getattr(pair, name)} for name in ("baseline", "candidate"))
 
 
 def _find_decoded(pair: TracePair) -> PairSide | None:

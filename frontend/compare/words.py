@@ -73,27 +73,33 @@ def _plain(report: Comparison, line: LedgerLine) -> str:
 
 
 def _support(report: Comparison, cases: str) -> str:
-    counts = report.counts
     gained = sum(line.gained for line in report.ledger)
     lost = sum(line.lost for line in report.ledger)
     both = f": {signed_points(gained)} gained, {signed_points(lost)} lost" if gained and lost else ""
-    parted = f"{counts.flipped:,} of {counts.n_pairs:,} pairs of responses chose another token somewhere"
-    return f"{cases[0].upper()}{cases[1:]}{both}. {parted}."
+    return f"{cases[0].upper()}{cases[1:]}{both}."
 
 
 def describe_counts(report: Comparison) -> Finding:
+    """Say how many cases read or score differently, and what their pairs of responses are like."""
     counts = report.counts
-    same = counts.identical + counts.drift_only
-    n = f"{counts.n_pairs:,}"
-    if counts.score_changed:
-        most = "Most responses read the same" if 2 * same > counts.n_pairs else "Most responses read differently"
-        claim = f"{most}; {counts.score_changed:,} of {n} changed the score."
+    n, n_changed = counts.n_cases_paired, counts.n_cases_score_changed
+    most = "Most cases read the same" if 2 * counts.n_cases_same_text > n else "Most cases read differently"
+    if n_changed:
+        claim = f"{most}; {n_changed:,} of {n:,} changed {'its' if n_changed == 1 else 'their'} score."
     else:
-        claim = f"None of {n} pairs of responses changed its score."
-    missing = f" {counts.missing:,} pairs are missing a response." if counts.missing else ""
+        claim = f"None of {n:,} cases changed its score." if n else "No case has a response on both sides."
+    kinds = (
+        (counts.identical, "the same to the bit"),
+        (counts.drift_only, "the same tokens with drift"),
+        (counts.flipped, "parting at a token"),
+        (counts.text_only, "of another text"),
+        (counts.unread, "not read yet"),
+        (counts.missing, "without a response on one side"),
+    )
+    listed = ", ".join(f"{n_pairs:,} {kind}" for n_pairs, kind in kinds if n_pairs)
     beside = counts.score_changed - counts.flipped_score_changed
     regraded = f" {beside:,} of the score changes come without a flip." if beside > 0 else ""
-    return Finding(claim, f"Every response of the baseline beside the candidate's.{missing}{regraded}")
+    return Finding(claim, f"Of {counts.n_pairs + counts.missing:,} pairs of responses: {listed}.{regraded}")
 
 
 def describe_histogram(histogram: PositionHistogram, what: str) -> Finding:

@@ -52,7 +52,8 @@ def _row(line: OutcomeLine, has_chances: bool) -> str:
 
 def _compact_row(line: OutcomeLine, has_chances: bool) -> str:
     case, excerpt = line.row.shown.outcome, line.row.shown.excerpt
-    tokens = f"{_tokens(excerpt)} " if excerpt else ""
+    is_moved = excerpt is not None and (excerpt.baseline.is_hit or excerpt.candidate.is_hit)
+    tokens = f"{_tokens(excerpt)} " if excerpt and not is_moved else ""
     prompt = f'<span class="quiet">{drawn(shortened(case.prompt, 90))}</span>'
     says = _says(line) + (_chance(case) if has_chances else "")
     return _cells(line, case, "", tokens + prompt, ("", "", says))

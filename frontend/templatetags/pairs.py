@@ -105,14 +105,19 @@ def boxed(text: str, side: str) -> SafeString:
 @register.simple_tag
 def answer_excerpt(of: AnswerExcerpt | None) -> SafeString:
     """Draw an answer's window on one line: the text before, which is the same on both sides, so that the outlined
-    tokens of two lines stand under each other; the token; what follows, which the stylesheet fades out.
+    tokens of two lines stand under each other; the token, or what was looked for; what follows, which the stylesheet
+    fades out.
 
     `far` is what a narrow screen leaves out of the text before.
     """
     if of is None:
         return format_html('<span class="excerpt faint">{}</span>', "no answer came")
     far, near = of.before[:-NEAR], of.before[-NEAR:]
-    token_ = format_html('<b class="parts-here">{}</b>', token(of.token)) if of.token else ""
+    token_: SafeString | str = ""
+    if of.is_hit:
+        token_ = format_html('<mark class="hit">{}</mark>', drawn_plain(of.token))
+    elif of.token:
+        token_ = format_html('<b class="parts-here">{}</b>', token(of.token))
     return format_html(
         '<span class="excerpt{}">{}{}{}<span class="after">{}</span></span>',
         " is-cut" if of.is_cut else "",

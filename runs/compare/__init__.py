@@ -1,6 +1,7 @@
 """Two runs compared: the ledger of causes, the list of divergences, one pair of traces."""
 
 from runs.compare import comparisons, inputs
+from runs.compare.case_lists import ALL_CASES, CASE_LISTS
 from runs.compare.comparisons import compare, work_on_comparison
 from runs.compare.inputs import Inputs, Side, SideKey
 from runs.compare.outcomes import case_outcomes
@@ -22,6 +23,8 @@ from runs.compare.read_worst import worst_cases
 from runs.compare.telling import choose_pairs
 
 __all__ = [
+    "ALL_CASES",
+    "CASE_LISTS",
     "CaseLink",
     "DivergenceFilter",
     "Inputs",

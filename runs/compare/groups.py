@@ -56,7 +56,7 @@ def find_groups(inputs: Inputs) -> Groups:
     pairs, ours, theirs = inputs.matched.pairing, inputs.baseline, inputs.candidate
     place, place_too = (pairs.cases, pairs.baseline_repeats), (pairs.cases, pairs.candidate_repeats)
     is_unread = (ours.traces[place] != theirs.traces[place_too]).any(axis=1)
-    is_unread |= (ours.texts[place] != theirs.texts[place_too]).any(axis=1)
+    is_unread |= inputs.matched.has_other_text
     wanted = np.flatnonzero(is_unread | (inputs.matched.moves != 0))
     n_missing = len(pairs.missing_cases)
     cases = np.concatenate([pairs.cases[wanted], pairs.missing_cases])

@@ -168,7 +168,9 @@ def load(ours: SideKey, theirs: SideKey) -> Inputs:
         alike = _scores(theirs, ours.run.suite_version.scorer_id, candidate.case_indexes)
     pairs = pair_runs(*_can_be_paired(baseline, candidate))
     is_mixed = any(len(side.bucket_ids) > 1 for side in (baseline, candidate))
-    matched = MatchedRuns(pairs, baseline.scores, candidate.scores, alike, is_mixed)
+    texts = baseline.texts[pairs.cases, pairs.baseline_repeats], candidate.texts[pairs.cases, pairs.candidate_repeats]
+    has_other_text = (texts[0] != texts[1]).any(axis=1)
+    matched = MatchedRuns(pairs, baseline.scores, candidate.scores, alike, is_mixed, has_other_text)
     return Inputs(baseline, candidate, matched, buckets, served)
 
 

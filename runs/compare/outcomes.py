@@ -56,7 +56,7 @@ def case_outcomes(
     """
     stored = _read_kept(comparison_id, outcome, look, slice(first, up_to))
     if stored is None:
-        ours, theirs, is_current = _find_sides(comparison_id)
+        ours, theirs, is_current = find_sides(comparison_id)
         if look is not None and look >= max(len(key.repeat_ids) - len(key.unscored_ids) for key in (ours, theirs)):
             return case_outcomes(comparison_id, outcome, None, first, up_to)  # no more are there
         inputs = comparison_inputs.load(ours, theirs)
@@ -77,7 +77,7 @@ def _read_kept(comparison_id: int, outcome: str, look: int | None, part: slice) 
     return None if stored is None or stored[1] is None else (stored[0], stored[1])
 
 
-def _find_sides(comparison_id: int) -> tuple[SideKey, SideKey, bool]:
+def find_sides(comparison_id: int) -> tuple[SideKey, SideKey, bool]:
     """Return both sides as they are now, and whether the comparison is of them. Raises NotFound."""
     row = Comparison.objects.defer("summary", "outcomes").filter(pk=comparison_id).first()
     if row is None:
@@ -131,8 +131,8 @@ def _judge(inputs: Inputs, sides: tuple[SideDraws, SideDraws]) -> dict[str, Any]
         places = has_both[chosen]
         columns = (
             inputs.baseline.case_indexes[places].tolist(),
-            *(_listed(side.scores[places]) for side in sides),
-            _listed(judged.chances[chosen]),
+            *(listed(side.scores[places]) for side in sides),
+            listed(judged.chances[chosen]),
             judged.is_beyond_chance[chosen].tolist(),
         )
         cases[outcome] = [list(case) for case in zip(*columns, strict=True)]
@@ -175,8 +175,8 @@ def _entering(inputs: Inputs, look: int | None) -> tuple[SideDraws, SideDraws]:
     return read_draws(inputs.baseline)[0].first(look), read_draws(inputs.candidate)[0].first(look)
 
 
-def _listed(values: NDArray[np.float64]) -> list[Any]:
+def listed(values: NDArray[np.float64]) -> list[Any]:
     """Return an array as lists, None for NaN."""
-    listed = values.astype(object)
-    listed[np.isnan(values)] = None
-    return list(listed.tolist())
+    rows = values.astype(object)
+    rows[np.isnan(values)] = None
+    return list(rows.tolist())

@@ -1,4 +1,4 @@
-"""What both answers of a pair say where they part, a line each."""
+"""What both answers of a pair say where they part, or where they hold what is looked for, a line each."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,9 +7,10 @@ import numpy as np
 
 from evalboard.contract.comparison import ComparedCase
 from evalboard.contract.excerpt import AnswerExcerpt, PairExcerpt
-from evalboard.core.compare import Excerpt, cut_text, cut_tokens, find_text_divergence
+from evalboard.core.compare import Excerpt, cut_hit, cut_text, cut_tokens, find_text_divergence
 from evalboard.core.trace import Trace
 from runs.pairs import stored_words
+from runs.run import words_of_query
 from runs.store import TracePlace, bulk, stored_traces
 
 # A parameter a column for all answers; a text is read only where there are no tokens to lay beside each other.
@@ -33,15 +34,16 @@ class _Answer(NamedTuple):
 
 
 _Pair = tuple[_Answer, _Answer]
+_Cut = tuple[Excerpt, Excerpt]
 
 
 def pair_excerpts(
-    runs: tuple[int, int], pairs: Sequence[ComparedCase], reasons: Sequence[str]
+    runs: tuple[int, int], pairs: Sequence[ComparedCase], reasons: Sequence[str], *, query: str = ""
 ) -> tuple[PairExcerpt | None, ...]:
     """Return both answers around where they part, in the order of `pairs`; None where one of them never came.
 
-    runs: those of the comparison. reasons: the scorer's of each pair, as `ChosenPair` has them. As many statements for
-    a list as for one pair.
+    runs: those of the comparison. reasons: the scorer's of each pair, as `ChosenPair` has them. query: what is looked
+    for in them; an answer that holds it is cut around that. As many statements for a list as for one pair.
     """
     both = _read_pairs(runs, pairs)
     cuts = _cut_by_tokens(both)
@@ -50,6 +52,8 @@ def pair_excerpts(
     for at, (ours, theirs) in (untold | _read_pairs(runs, pairs, only=unread)).items():
         place = find_text_divergence(ours.text or "", theirs.text or "").text_position
         cuts[at] = cut_text(ours.text or "", place), cut_text(theirs.text or "", place)
+    if query:
+        cuts |= _cut_by_hits(_read_pairs(runs, pairs, only=sorted(cuts)), cuts, words_of_query(query))
     return tuple(
         PairExcerpt(baseline=_excerpt(cuts[at][0]), candidate=_excerpt(cuts[at][1]), reason=reason)
         if at in cuts
@@ -59,7 +63,7 @@ def pair_excerpts(
 
 
 def _excerpt(cut: Excerpt) -> AnswerExcerpt:
-    return AnswerExcerpt(before=cut.before, is_cut=cut.is_cut, token=cut.token, after=cut.after)
+    return AnswerExcerpt(before=cut.before, is_cut=cut.is_cut, token=cut.token, after=cut.after, is_hit=cut.is_hit)
 
 
 def _read_pairs(
@@ -86,7 +90,20 @@ def _read_pairs(
     }
 
 
-def _cut_by_tokens(both: dict[int, _Pair]) -> dict[int, tuple[Excerpt, Excerpt]]:
+def _cut_by_hits(both: dict[int, _Pair], cuts: dict[int, _Cut], words: str) -> dict[int, _Cut]:
+    """Return the pairs' excerpts, those of answers that hold the words cut around the hit that is nearest to where they
+    part.
+    """
+    moved = {}
+    for at, (ours, theirs) in both.items():
+        texts = ours.text or "", theirs.text or ""
+        place = find_text_divergence(*texts).text_position
+        hits = [cut_hit(text, words, place) for text in texts]
+        moved[at] = hits[0] or cuts[at][0], hits[1] or cuts[at][1]
+    return moved
+
+
+def _cut_by_tokens(both: dict[int, _Pair]) -> dict[int, _Cut]:
     """Cut the pairs whose tokens are of one vocabulary."""
     traced = {
         at: (ours.place, theirs.place, ours.vocabulary_id)

@@ -1,8 +1,8 @@
-"""A page of the cases that broke, were fixed or are unstable, with both answers where they part, and its clusters."""
+"""A page of a comparison's cases by what became of them, with both answers where they part; clusters of the broken."""
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,9 @@ from django.db.models.fields.json import KeyTransform
 from numpy.typing import NDArray
 
 from evalboard.contract.excerpt import ShownCase
+from evalboard.core.stats import CASE_OUTCOMES
 from evalboard.core.trace import unpack_scores
+from runs.compare.case_lists import listed_cases
 from runs.compare.outcomes import CaseOutcomes, CaseScores, JudgedCase, case_outcomes
 from runs.compare.read import drawn
 from runs.compare.read_divergences import CaseLink, Neighbours, outcome_rows
@@ -28,11 +30,12 @@ Chosen = Mapping[int, ChosenPair]  # by case index; a case whose pairs are all t
 
 @dataclass(frozen=True, slots=True)
 class OutcomeList:
-    """Which cases are listed: those of a comparison of two runs with an outcome, as `case_outcomes` has them, narrowed.
+    """Which cases are listed: those of a comparison of two runs with an outcome, as `case_outcomes` has them, or one of
+    CASE_LISTS, narrowed.
 
-    at_look: by the first so many repeats of each side. look: what the numbers of the pair that stands for a case look
-    like, or its cause where they say nothing. query: part of a case's id, prompt or tags, or of an answer of either
-    run. "" is any.
+    at_look: by the first so many repeats of each side, of an outcome alone. look: what the numbers of the pair that
+    stands for a case look like, or its cause where they say nothing. query: part of a case's id, prompt or tags, or of
+    an answer of either run. "" is any.
     """
 
     comparison_id: int
@@ -96,21 +99,24 @@ def outcome_page(wanted: OutcomeList, *, page: int = 1, limit: int) -> OutcomePa
     if judged.n > MAX_TOLD:
         chosen = choose_pairs(wanted.comparison_id, [each.case_index for each in cases])
     targeted = _read_targeted(wanted.runs)
+    shown = shown_cases(wanted.comparison_id, wanted.runs, cases, chosen, query=wanted.query)
     rows = tuple(
         OutcomeRow(row, (_pick_case(targeted[0], each.case_index), _pick_case(targeted[1], each.case_index)))
-        for each, row in zip(cases, shown_cases(wanted.comparison_id, wanted.runs, cases, chosen), strict=True)
+        for each, row in zip(cases, shown, strict=True)
     )
     return OutcomePage(rows, n, page, n_pages, looks, judged.counts)
 
 
 def shown_cases(
-    comparison_id: int, runs: tuple[int, int], cases: Sequence[JudgedCase], chosen: Chosen
+    comparison_id: int, runs: tuple[int, int], cases: Sequence[JudgedCase], chosen: Chosen, *, query: str = ""
 ) -> tuple[ShownCase, ...]:
-    """Read cases of the comparison of two runs with both answers where they part. Raises NotFound."""
+    """Read cases of the comparison of two runs with both answers where they part, or where they hold what is looked
+    for. Raises NotFound.
+    """
     pairs = {each.case_index: pair for each in cases if (pair := chosen.get(each.case_index))}
     rows = outcome_rows(comparison_id, cases, chosen={case: pair.row for case, pair in pairs.items()})
     parted = [row.pair for row in rows if row.pair]
-    excerpts = iter(pair_excerpts(runs, parted, [pairs[pair.case_index].reason for pair in parted]))
+    excerpts = iter(pair_excerpts(runs, parted, [pairs[pair.case_index].reason for pair in parted], query=query))
     return tuple(
         ShownCase(
             outcome=row,
@@ -161,8 +167,21 @@ def outcome_clusters(comparison_id: int, *, outcome: str) -> tuple[tuple[Outcome
 
 def _read(wanted: OutcomeList, first: int = 0, up_to: int | None = None) -> tuple[CaseOutcomes, Told]:
     """Return these places of the list as it is before it is narrowed."""
+    if wanted.outcome not in CASE_OUTCOMES:
+        return _read_list(wanted, first, up_to)
     what = wanted.comparison_id, wanted.outcome, wanted.at_look
     return case_outcomes(*what, first, up_to), tell_cases(*what, first, up_to)
+
+
+def _read_list(wanted: OutcomeList, first: int, up_to: int | None) -> tuple[CaseOutcomes, Told]:
+    """Return these places of one of CASE_LISTS, and what its cases look like where no more than MAX_TOLD are there."""
+    every = listed_cases(wanted.comparison_id, wanted.outcome)
+    part = replace(every, cases=every.cases[first:up_to])
+    if every.n > MAX_TOLD:
+        return part, Told([], {}, [], 0)
+    chosen = choose_pairs(wanted.comparison_id, [each.case_index for each in every.cases])
+    pairs = [chosen.get(each.case_index) for each in part.cases]
+    return part, Told(pairs, dict(count_looks(chosen.values())), [], 0)
 
 
 def _by_case(cases: Sequence[JudgedCase], pairs: Sequence[ChosenPair | None]) -> Chosen:

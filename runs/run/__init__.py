@@ -1,6 +1,7 @@
 """Runs: made, read, cancelled; their repeats, cases, responses and noise."""
 
 from runs.run import idempotency
+from runs.run.case_answers import words_of_query
 from runs.run.figures import keep_figures
 from runs.run.idempotency import create_run_once, forget_old_keys
 from runs.run.in_turn import create_pair, store_in_turn
@@ -116,4 +117,5 @@ __all__ = [
     "token_at",
     "tokens_at",
     "words_of",
+    "words_of_query",
 ]

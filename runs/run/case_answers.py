@@ -33,10 +33,11 @@ def is_searched(n_cases: int, n_repeats: int) -> bool:
 
 
 def search_answers(run: Run, query: str) -> frozenset[int]:
-    """Return the indexes of cases of which some answer holds the words, in capitals or not.
-
-    `·` and `⏎` are a space and a newline, as pages draw tokens.
-    """
-    plain = query.replace("\0", "").replace("·", " ").replace("⏎", "\n")
-    matches = Response.objects.filter(repeat__run=run, repeat__cases=None, text__icontains=plain)
+    """Return the indexes of cases of which some answer holds the words, in capitals or not."""
+    matches = Response.objects.filter(repeat__run=run, repeat__cases=None, text__icontains=words_of_query(query))
     return frozenset(matches.order_by().values_list("case_index", flat=True).distinct())
+
+
+def words_of_query(query: str) -> str:
+    """Return what is looked for in answers: `·` and `⏎` are a space and a newline, as pages draw tokens."""
+    return query.replace("\0", "").replace("·", " ").replace("⏎", "\n")

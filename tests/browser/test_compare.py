@@ -35,9 +35,10 @@ def test_two_clicks_lead_from_the_runs_comparison_to_the_outlined_flip(runs, wat
     page = watched.open(pair_address.comparison_url(runs[0].pk, runs[1].pk))
     expect(page.locator("h1")).to_contain_text("points")
     page.locator(".filters a", has_text="score changed").click()
-    expect(page.locator("table.divergences tbody tr")).to_have_count(1)
-    assert "changed=yes" in page.url
-    page.locator("table.divergences tbody a").first.click()
+    expect(page.locator(".filters a", has_text="score changed")).to_have_attribute("aria-current", "true")
+    expect(page.locator("table.changed tbody tr")).to_have_count(1)
+    assert "outcome=changed" in page.url
+    page.locator("table.changed tbody a").first.click()
     expect(page.get_by_role("heading", name="case-006")).to_be_visible()
     flip = page.locator(".baseline .token.flip")
     expect(flip).to_be_visible()
@@ -90,6 +91,21 @@ def test_keys_walk_both_sides_and_the_diverging_cases(runs, watch):
     watched.check()
 
 
+def test_x_opens_a_row_to_its_whole_answers_and_closes_it_again(runs, watch):
+    watched = watch()
+    page = watched.open(pair_address.comparison_url(runs[0].pk, runs[1].pk, filters={"outcome": "all"}))
+    row = page.locator("table.changed tbody tr").first
+    page.keyboard.press("x")
+    expect(row.locator("th a")).to_be_focused()
+    expect(row.get_by_role("region", name="The baseline’s whole answer")).to_be_visible()
+    expect(row.locator(".answer-line").first).to_be_hidden()
+    assert [item["id"] for item in Axe().run(page).response["violations"] if item["impact"] in SERIOUS] == []
+    page.keyboard.press("x")
+    expect(row.locator("pre")).to_have_count(0)
+    expect(row.locator(".answer-line").first).to_be_visible()
+    watched.check()
+
+
 def test_a_click_on_a_mark_of_the_chart_chooses_its_token(runs, watch):
     watched = watch()
     page = watched.open(diff_of(runs))
@@ -109,7 +125,7 @@ def test_going_back_after_a_filter_shows_the_whole_page_again(runs, watch):
     watched = watch()
     page = watched.open(pair_address.comparison_url(runs[0].pk, runs[1].pk, filters={"show": "pairs"}))
     n_rows = page.locator("table.divergences tbody tr").count()
-    page.locator(".filters a", has_text="score changed").click()
+    page.locator(".filters a", has_text="pairs whose score changed").click()
     expect(page.locator("table.divergences tbody tr")).to_have_count(1)
     page.go_back()
     expect(page.locator("table.divergences tbody tr")).to_have_count(n_rows)

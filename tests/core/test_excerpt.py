@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalboard.core.compare import cut_text, cut_tokens
+from evalboard.core.compare import cut_hit, cut_text, cut_tokens
 from evalboard.core.compare.excerpt import AFTER, BEFORE, TOKENS_AROUND
 from evalboard.core.trace import Vocabulary, pack_vocabulary
 from tests import make
@@ -68,3 +68,19 @@ def test_a_long_text_is_cut_to_what_stands_around_the_place() -> None:
     cut = cut_text("x" * 500 + "y" * 500, 500)
     assert (cut.before, cut.is_cut) == ("x" * BEFORE, True)
     assert len(cut.after) == AFTER
+
+
+def test_what_is_looked_for_is_shown_where_it_stands_nearest_to_the_flip() -> None:
+    text = "Paris and more, " + "x" * 200 + " paris."
+    cut = cut_hit(text, "PARIS", 190)
+    assert cut is not None
+    assert (cut.token, cut.after, cut.is_cut, cut.is_hit) == ("paris", ".", True, True)
+    assert cut.before == "x" * (BEFORE - 1) + " "
+    first = cut_hit(text, "paris", None)
+    assert first is not None
+    assert (first.before, first.token, first.is_cut) == ("", "Paris", False)
+
+
+@pytest.mark.parametrize("words", ["Oslo", "", "P.ris"])
+def test_an_answer_without_the_words_is_cut_nowhere(words: str) -> None:
+    assert cut_hit("Paris", words, 0) is None

@@ -30,7 +30,7 @@ def page_of(client: Any, pair: tuple[Run, Run], query: str = "") -> str:
 
 
 def rows(page: str) -> dict[str, str]:
-    table = page[page.index('<table class="changed') :].partition("</table>")[0]
+    table = page.partition('<table class="changed')[2].partition("</table>")[0]
     return {
         re.search(r"<bdi>(tool-\d+)", row)[1]: row for row in re.findall(r"<tr>(.*?)</tr>", table, re.S) if "<td" in row
     }
@@ -75,7 +75,44 @@ def test_compact_rows_are_one_line_and_stay_so_in_the_address(pair, viewer):
     page = page_of(viewer, pair, "?outcome=broken&compact=1")
     assert 'class="excerpt' not in page
     assert list(rows(page)) == broken(pair)
-    assert "compact=1" in re.search(r'href="([^"]*)#cases"[^>]*>fixed cases', page)[1]
+    assert "compact=1" in re.search(r'href="([^"]*)#cases"[^>]*>fixed <b>', page)[1]
+
+
+def chips(page: str) -> dict[str, int]:
+    """The lists above the cases that this one may be changed for, each with how many it says it has."""
+    part = page[page.index('aria-label="Show"') :].partition('<span class="hairline"')[0]
+    return {name: int(n) for name, n in re.findall(r">([a-z ]+) <b>(\d+)</b></a>", part)}
+
+
+def test_lists_of_cases_are_as_long_as_their_filters_say_and_add_up(pair, viewer):
+    page = page_of(viewer, pair)
+    counts = chips(page)
+    assert counts["all"] == N_CASES
+    assert counts["score changed"] + counts["other text"] + counts["same text"] == N_CASES
+    lists = ("changed", "other_text", "same_text", "all")
+    listed = {name: list(rows(page_of(viewer, pair, f"?outcome={name}"))) for name in lists}
+    assert [len(cases) for cases in listed.values()] == list(counts.values())[3:]
+    assert listed["all"] == listed["changed"] + listed["other_text"] + listed["same_text"]
+    assert listed["all"][: counts["broken"]] == broken(pair)
+
+
+def test_a_search_hit_moves_the_excerpt_and_is_underlined(pair, viewer):
+    page = page_of(viewer, pair, "?outcome=broken&q=Shall+I+TELL")
+    listed = rows(page)
+    assert listed
+    assert all('<mark class="hit">Shall I tell</mark>' in row for row in listed.values())
+    assert '<mark class="hit">' not in page_of(viewer, pair, "?outcome=broken&q=Priya+to+the+same")  # of a prompt
+
+
+def test_a_row_opens_to_both_whole_answers(pair, viewer):
+    link = re.search(r'href="([^"]*)"', next(iter(rows(page_of(viewer, pair)).values())))[1]
+    part = unescape(viewer.get(f"{link}&part=answers").content.decode())
+    answers = re.findall(r"<pre[^>]*><bdi>(.*?)</bdi></pre>", part, re.S)
+    assert len(answers) == 2
+    whole = unescape(viewer.get(link).content.decode())
+    assert "<html" not in part
+    assert len(part) < len(whole) / 4
+    assert all(answer.startswith(("{", "Sure")) for answer in answers)
 
 
 def test_clusters_are_of_the_broken_cases(pair, viewer):

@@ -73,10 +73,11 @@ def test_every_number_of_the_ledger_opens_a_list_of_as_many_cases(stage, viewer)
     assert len(links) == len(re.findall(r"<tr>", ledger)) - 1  # all rows but the head
     for address, n in links:
         listed = viewer.get(unescape(address)).content.decode()
-        table = re.findall(r'<table class="divergences">.*?</table>', listed, re.S)[0]
+        table = re.findall(r'<table class="(?:divergences|changed)".*?</table>', listed, re.S)[0]
         cases = re.findall(r"/cases/([^/\"]+)/", table)
         assert len(set(cases)) == int(n)
-        assert f"<p>{n} case{'s' if n != '1' else ''}, {2 * int(n)} pairs, the gravest first</p>" in listed
+        what = "the furthest moved first" if "outcome=changed" in address else f"{2 * int(n)} pairs, the gravest first"
+        assert f"<p>{n} case{'s' if n != '1' else ''}, {what}</p>" in listed
     assert sum(int(n) for _, n in links[:-1]) == int(links[-1][1]) == 3
 
 
@@ -104,12 +105,26 @@ def test_the_first_sentence_says_why_and_the_banner_names_what_moved(moved, view
 
 def test_counts_are_parts_of_one_bar_and_none_vanishes(moved, viewer):
     report = report_of(moved)
-    parts = charts.count_parts(report.counts)
-    assert sum(part.n for part in parts) == report.counts.n_pairs
+    parts = charts.count_parts(report)
+    assert sum(part.n for part in parts) == report.counts.n_cases_paired
     assert min(part.width for part in parts) > 0
     assert parts[-1].x + parts[-1].width <= 100
-    few = charts.count_parts(report.counts.model_copy(update={"identical": 1_000_000}))
+    counts = report.counts.model_copy(update={"n_cases_paired": 1_000_000})
+    few = charts.count_parts(report.model_copy(update={"counts": counts}))
     assert min(part.width for part in few) >= 0.1
+
+
+def test_each_part_of_the_bar_leads_to_a_list_of_as_many_cases(moved, viewer):
+    page = page_of(viewer, moved)
+    bar = page[page.index('class="count-parts"') :].partition("</ul>")[0]
+    parts = [(unescape(url), int(n)) for url, n in re.findall(r'href="([^"]+)#cases"><b>(\d+)</b>', bar)]
+    assert len(parts) == 3
+    lists = {url.rpartition("=")[2]: viewer.get(url).content.decode() for url, _ in parts}
+    tables = [re.findall(r'<table class="changed".*?</table>', each, re.S)[0] for each in lists.values()]
+    assert [each.count('<th scope="row">') for each in tables] == [n for _, n in parts]
+    assert "case-007" in lists["other_text"]
+    assert "case-008" in lists["same_text"]  # which drifted
+    assert all(case in lists["changed"] for case in ("case-005", "case-006", "case-010"))
 
 
 def test_cases_come_by_consequence_and_lead_to_their_flip(moved, viewer):

@@ -15,7 +15,9 @@ from evalboard.core.compare.comparability import (
     is_steady_batch,
 )
 from evalboard.core.compare.comparison import (
+    CASE_PARTS,
     COMPARISON_VERSION,
+    NO_PART,
     NO_POSITION,
     SCORE_MISSING,
     DifferingPairs,
@@ -29,7 +31,7 @@ from evalboard.core.compare.comparison import (
 )
 from evalboard.core.compare.divergence import Divergence, find_divergence, find_divergences, find_text_divergence
 from evalboard.core.compare.drift import measure_distances, measure_drift
-from evalboard.core.compare.excerpt import Excerpt, cut_text, cut_tokens
+from evalboard.core.compare.excerpt import Excerpt, cut_hit, cut_text, cut_tokens
 from evalboard.core.compare.known_pair import CHOOSING, CauseFacts, KnownResponse, Pair
 from evalboard.core.compare.leak import Beside, Continuation, Ids, find_continuation
 from evalboard.core.compare.ledger import find_look, round_to_tenths
@@ -48,11 +50,13 @@ from evalboard.core.compare.replay import (
 __all__ = [
     "BLOCK_ORDER",
     "BLOCK_WARNINGS",
+    "CASE_PARTS",
     "CAUSES",
     "CAUSE_CODES",
     "CHOOSING",
     "COMPARISON_VERSION",
     "LOADED_BATCHES",
+    "NO_PART",
     "NO_POSITION",
     "PAIR_KINDS",
     "REPLAY_OUTCOMES",
@@ -81,6 +85,7 @@ __all__ = [
     "begin_summary",
     "choose_shifts",
     "complete_summary",
+    "cut_hit",
     "cut_text",
     "cut_tokens",
     "find_blocks",

@@ -5,7 +5,7 @@ Shape, version 2. Points, nats and positions as everywhere; null is "not known";
 
     {"version", "counts": {"n_pairs", "identical", "drift_only", "flipped", "text_only", "missing", "unread",
                            "score_changed", "flipped_score_changed", "n_cases", "n_cases_paired", "n_cases_missing",
-                           "n_cases_score_changed"},
+                           "n_cases_score_changed", "n_cases_other_text"},
      "score": {"baseline", "candidate", "difference"},
      "moved": [{"field", "baseline", "candidate"}], "blocks": [{"code", "text"}],
      "noise": {"sd", "near", "ulp", "is_assumed", "dtype", "capped_from"},
@@ -38,6 +38,9 @@ MAX_CLUSTERS, MAX_CLUSTER_CASES = 200, 5
 NO_POSITION = -1  # in arrays of positions and token ids
 SCORE_LOST, SCORE_GAINED, SCORE_MISSING, SCORE_SAME = 0, 4, 8, 9  # where the consequences of each kind begin
 GRAVEST_FIRST = ("flipped", "text_only", "drift_only", "identical")
+# What became of a case whose responses were paired: its score changed in some pair, else its text did, else neither.
+CASE_PARTS = ("changed", "other_text", "same_text")
+NO_PART = len(CASE_PARTS)  # of a case without a pair
 
 # These say why a pair differs, however far its logits moved.
 ESTABLISHED = frozenset(
@@ -70,6 +73,7 @@ class MatchedRuns:
     candidate_alike: the candidate's under the baseline's scorer where that is another one and has scored them.
     Where a side has no score at all, as of a log that holds none, the pairs are those of the responses.
     is_mixed: several buckets served a side, so that it has no score as a whole, and the two have no difference.
+    has_other_text: bool[m], marks the pairs whose texts differ.
     """
 
     pairing: Pairing
@@ -77,6 +81,7 @@ class MatchedRuns:
     candidate: Scores
     candidate_alike: Scores | None
     is_mixed: bool
+    has_other_text: Bools
 
     @cached_property  # every group of a comparison asks
     def is_scored(self) -> bool:
@@ -91,6 +96,15 @@ class MatchedRuns:
         ours = self.baseline[pairs.cases, pairs.baseline_repeats]
         moves: Scores = self.candidate[pairs.cases, pairs.candidate_repeats] - ours
         return moves
+
+    @property
+    def case_parts(self) -> Codes:
+        """Return uint8[n_cases]: the place in CASE_PARTS of each case, NO_PART where it has no pair."""
+        parts = np.full(self.pairing.n_cases, NO_PART, np.uint8)
+        parts[self.pairing.cases] = CASE_PARTS.index("same_text")
+        parts[self.pairing.cases[self.has_other_text]] = CASE_PARTS.index("other_text")
+        parts[self.pairing.cases[self.moves != 0]] = CASE_PARTS.index("changed")
+        return parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,6 +244,7 @@ def _larger_shifts(pairs: Pairing, differing: DifferingPairs, is_read: Bools) ->
 def _counts(matched: MatchedRuns, kinds: Codes, is_flipped: Bools) -> Json:
     is_changed = matched.moves != 0
     counted = pairing.count_pairs(matched.pairing, kinds, is_changed)
+    n_by_part = np.bincount(matched.case_parts, minlength=len(CASE_PARTS)).tolist()
     return {
         **asdict(counted),
         "n_pairs": len(matched.pairing),
@@ -237,7 +252,8 @@ def _counts(matched: MatchedRuns, kinds: Codes, is_flipped: Bools) -> Json:
         "flipped_score_changed": int(np.count_nonzero(is_changed & is_flipped)),
         "n_cases": matched.pairing.n_cases,
         "n_cases_paired": int(np.count_nonzero(matched.pairing.is_paired)),
-        "n_cases_score_changed": len(np.unique(matched.pairing.cases[is_changed])),
+        "n_cases_score_changed": n_by_part[CASE_PARTS.index("changed")],
+        "n_cases_other_text": n_by_part[CASE_PARTS.index("other_text")],
     }
 
 

@@ -1,5 +1,6 @@
 """Cut a window out of an answer, around the token or the character where it parts from another."""
 
+import re
 from dataclasses import dataclass
 
 from evalboard.core.trace import END, Trace, Vocabulary
@@ -14,12 +15,16 @@ LINE_END = "⏎"
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """before, after: text with ⏎ for a line's end. token: as Vocabulary.draw draws it; "" where nothing parts."""
+    """before, after: text with ⏎ for a line's end. token: as Vocabulary.draw draws it; "" where nothing parts.
+
+    is_hit: `token` is what was looked for in the answer, and not where it parts.
+    """
 
     before: str
     is_cut: bool
     token: str
     after: str
+    is_hit: bool = False
 
 
 def cut_tokens(trace: Trace, words: Vocabulary, at: int) -> Excerpt:
@@ -41,6 +46,16 @@ def cut_text(text: str, at: int | None) -> Excerpt:
         n = 1  # a quote or a bracket by itself
     token = _line(rest[:n]).replace(" ", "·") if rest else END
     return Excerpt(_line(before), at > BEFORE, token, _line(rest[n : n + AFTER]))
+
+
+def cut_hit(text: str, words: str, at: int | None) -> Excerpt | None:
+    """Cut around the place that holds these words, in capitals or not, nearest to a character; None where none does."""
+    hits = [match.span() for match in re.finditer(re.escape(words), text, re.IGNORECASE)] if words else []
+    if not hits:
+        return None
+    start, end = min(hits, key=lambda span: abs(span[0] - (at or 0)))
+    before, after = text[max(start - BEFORE, 0) : start], text[end : end + AFTER]
+    return Excerpt(_line(before), start > BEFORE, _line(text[start:end]), _line(after), is_hit=True)
 
 
 def _join(trace: Trace, words: Vocabulary, places: range) -> str:
