@@ -47,25 +47,60 @@ def _line(line: Mapping[str, Any], sentence: Sentence, name: str = "") -> Json:
 
 
 def _summary(document: Mapping[str, Any]) -> str:
-    """Say in one sentence, or two, what the gate that decides came to; what a release manager reads first."""
+    """Say in two sentences, or three, what the gate that decides came to; what a release manager reads first.
+
+    Of a change that was measured these are its facts: from what to what, how far with its interval, and how that
+    compares with what was accepted.
+    """
     gate = document["gates"][document["headline_gate"]]
     first = gate["reasons"][0]
-    reason = verdict.reason(first["code"], first["facts"])
+    code, facts = first["code"], first["facts"]
     if gate["verdict"] == "not_comparable":
-        text = f"The two runs of {gate['suite']} cannot be compared. {reason}"
+        text = f"The two runs of {gate['suite']} cannot be compared. {verdict.reason(code, facts)}"
+    elif "change" in facts and (claim := verdict.claim(code, facts)):
+        change, span = verdict.measured(facts)
+        compares = f"{verdict.CLAIM_VERBS.get(code, 'is')} {claim}"
+        text = f"{_moved(gate)} With a change of {change}, in {span}, the candidate {compares}."
     else:
-        is_mean = gate["metric"] == "mean" or first["code"] == "no_metric"
-        by = "" if is_mean else f" by {gate['metric']}"
-        text = f"{gate['suite']} scored {_ranged(gate, 'candidate')}{by} against {_ranged(gate, 'baseline')}. {reason}"
+        scored = _scored(gate, "" if code == "no_metric" else _by(gate))
+        text = f"{scored}. {verdict.reason(code, facts)}"
+    return f"{text}{_others(document)}"
+
+
+def _moved(gate: Mapping[str, Any]) -> str:
+    """Say from what to what a suite's score went, the number of repeats once where both sides have as many."""
+    before, after = gate["score_baseline"], gate["score_candidate"]
+    if before is None or after is None or points(before) == points(after):
+        return f"{_scored(gate, _by(gate))}."
+    is_alike = len(gate["points_baseline"]) == len(gate["points_candidate"])
+    ends = f"{_ranged(gate, 'baseline')} to {_ranged(gate, 'candidate', has_n=not is_alike)}"
+    return f"{gate['suite']}{_by(gate)} {'rose' if after > before else 'fell'} from {ends}."
+
+
+def _scored(gate: Mapping[str, Any], by: str) -> str:
+    return f"{gate['suite']} scored {_ranged(gate, 'candidate')}{by} against {_ranged(gate, 'baseline')}"
+
+
+def _by(gate: Mapping[str, Any]) -> str:
+    return "" if gate["metric"] == "mean" else f" by {gate['metric']}"
+
+
+def _others(document: Mapping[str, Any]) -> str:
+    """Say what the other suites that decide came to: in a word where they all ship."""
+    headline = document["gates"][document["headline_gate"]]
     critical = [each for each in document["gates"] if each["tier"] == "critical"]
-    if len(critical) == 1:
-        return text
+    others = [each for each in critical if each is not headline]
+    if not others:
+        return ""
+    if all(each["verdict"] == "ship" for each in others):
+        rest = f"suite, {others[0]['suite']}, ships" if len(others) == 1 else f"{len(others)} suites ship"
+        return f" The other {rest}."
     parts = [f"{each['suite']} {verdict_name(each['verdict'])}" for each in critical]
-    return f"{text} The {len(parts)} suites that decide: {listed(parts)}."
+    return f" The {len(parts)} suites that decide: {listed(parts)}."
 
 
-def _ranged(gate: Mapping[str, Any], side: str) -> str:
-    """Write a side's score with its range, "80.2 (79.8–80.6 over 5 repeats)"."""
+def _ranged(gate: Mapping[str, Any], side: str, *, has_n: bool = True) -> str:
+    """Write a side's score with its range, "80.2 (79.8–80.6 over 5 repeats)"; "80.2 (79.8–80.6)" without has_n."""
     score, span, n = gate[f"score_{side}"], gate[f"range_{side}"], len(gate[f"points_{side}"])
     if score is None:
         return "no score"
@@ -75,5 +110,6 @@ def _ranged(gate: Mapping[str, Any], side: str) -> str:
         return f"{points(score)} (1 repeat)"
     low, high = span
     if low == high:
-        return f"{points(score)} (each of {n} repeats)"
-    return f"{points(score)} ({points(low)}–{points(high)} over {n} repeats)"
+        return f"{points(score)} (each of {n} repeats)" if has_n else f"{points(score)} (each)"
+    over = f" over {n} repeats" if has_n else ""
+    return f"{points(score)} ({points(low)}–{points(high)}{over})"

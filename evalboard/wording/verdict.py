@@ -4,6 +4,7 @@ Each takes the facts of `core.verdict.gate_facts`; a line of a verdict is a code
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from evalboard.wording.comparability import explain_block
@@ -24,6 +25,14 @@ from evalboard.wording.verdict_names import verdict_name
 
 Facts = Mapping[str, Any]
 
+CLAIMS = {
+    "within_tolerance": "no worse than the {accepted}",
+    "better": "better than the baseline",
+    "small_real_drop": "worse than the baseline, but no worse than the {accepted}",
+    "regression": "worse than the {accepted}",
+    "not_settled": "worse than the {accepted}, or not",
+}
+CLAIM_VERBS = {"not_settled": "may be"}  # of the others: is
 MARK_WORDS = {"cached": "out of a cache", "fallback": "after a fallback"}  # by the marks of core.stats.NO_DRAW_MARKS
 
 
@@ -57,30 +66,35 @@ def cases_needed(needed: Sequence[Sequence[int]]) -> str:
     return listed([f"{n_first:,} cases at {first} repeats", *others], "or")
 
 
-def _where(facts: Facts) -> str:
-    """Give the change, its interval and the interval's level: what a claim about it rests on, without a full stop."""
+def claim(code: str, facts: Facts) -> str:
+    """Say how the candidate compares, by the code of a reason that rests on a change; "" of any other.
+
+    facts: the tolerance alone, so that a page can set the words in bold where they stand in a sentence.
+    """
+    return CLAIMS[code].format(accepted=accepted(facts)) if code in CLAIMS else ""
+
+
+def measured(facts: Facts) -> tuple[str, str]:
+    """Write the change and its interval: ("−1.8 points", "[−2.3, −1.3]")."""
     known = facts["change"]
     change, span = change_and_interval(known["difference"], known["low"], known["high"], -facts["tolerance"])
-    return f"{change} points, in {span} ({percent(known['level'])} interval)"
+    return f"{change} points", span
 
 
-def _within_tolerance(facts: Facts) -> str:
-    return f"{_on_these(facts)} the candidate is no worse than the {accepted(facts)}: {_where(facts)}."
+def _where(facts: Facts) -> str:
+    """Give the change, its interval and the interval's level: what a claim about it rests on, without a full stop."""
+    change, span = measured(facts)
+    return f"{change}, in {span} ({percent(facts['change']['level'])} interval)"
 
 
-def _better(facts: Facts) -> str:
-    return f"{_on_these(facts)} the candidate is better than the baseline: {_where(facts)}."
-
-
-def _small_real_drop(facts: Facts) -> str:
-    text = f"{_on_these(facts)} the candidate is worse than the baseline, but no worse than the {accepted(facts)}"
-    return f"{text}: {_where(facts)}."
+def _claimed(code: str, facts: Facts) -> str:
+    return f"{_on_these(facts)} the candidate {CLAIM_VERBS.get(code, 'is')} {claim(code, facts)}: {_where(facts)}."
 
 
 def _regression(facts: Facts) -> str:
     n, n_fixed = facts["change"]["n_broken"], facts["change"]["n_fixed"]
     fixed = f"{n_fixed:,} were" if n_fixed > 1 else "1 was" if n_fixed else "none was"
-    text = f"{_on_these(facts)} the candidate is worse than the {accepted(facts)}: {_where(facts)}."
+    text = _claimed("regression", facts)
     if not n:
         return text
     n_by_chance = facts["change"]["n_broken_by_chance"]
@@ -93,8 +107,7 @@ def _not_settled(facts: Facts) -> str:
         alone = f"Alone this would be {verdict_name('no_ship')}"
         known = reason(facts["alone"]["code"], facts["alone"]["facts"])
         return f"{alone}; with {facts['n_gates']} suites looked at it is not enough (Holm's rule). {known}"
-    text = f"{_on_these(facts)} the candidate may be worse than the {accepted(facts)}, or not: {_where(facts)}."
-    return f"{text} {_what_settles(facts)}"
+    return f"{_claimed('not_settled', facts)} {_what_settles(facts)}"
 
 
 def _what_settles(facts: Facts) -> str:
@@ -205,9 +218,9 @@ def _incomplete(facts: Facts) -> str:
 
 
 REASONS: dict[str, Callable[[Facts], str]] = {
-    "within_tolerance": _within_tolerance,
-    "better": _better,
-    "small_real_drop": _small_real_drop,
+    "within_tolerance": partial(_claimed, "within_tolerance"),
+    "better": partial(_claimed, "better"),
+    "small_real_drop": partial(_claimed, "small_real_drop"),
     "regression": _regression,
     "not_settled": _not_settled,
     "suite_too_small": _suite_too_small,

@@ -14,10 +14,12 @@ from evalboard.wording import probe_states
 from evalboard.wording.manifest import render_field_name, render_sides
 from evalboard.wording.outcomes import compare_with_chance
 from evalboard.wording.run import without_odd_ones
+from evalboard.wording.verdict import claim
 from frontend.release import ruler as release_ruler
 from frontend.release import words
 from frontend.release.notes import notes
 from frontend.release.ruler import Bar
+from frontend.release.steps import is_sample, possible_next
 from frontend.release.verdicts import VERDICTS
 from frontend.release.worst import worst
 from frontend.templatetags.numbers import share
@@ -26,6 +28,7 @@ GAP = 0.6  # percent between the parts of the bar of who served what
 MOVED_SHOWN = 4
 MOVED_SHOWN_MIXED = 5
 SIDES = ("baseline", "candidate")
+SAMPLE_ENDS = "The sample comes with Evalboard, and none of it can be decoded again here; runs of your own can be."
 Buckets = Mapping[int, Sequence[Bucket]]  # by run
 
 
@@ -138,6 +141,7 @@ def context(
         "release": report,
         "headline": gate,
         "mark": VERDICTS[report.verdict or ""],
+        "claim": claim(gate.reasons[0].code, {"tolerance": gate.tolerance_points}) if gate.reasons else "",
         "plate": release_ruler.plate(gate),
         "plate_claim": words.describe_plate(gate),
         "served": served(gate, buckets, comparison, between) if gate.verdict == "not_comparable" else None,
@@ -164,9 +168,10 @@ def context(
 
 def _support(report: Release) -> list[str]:
     """Return what to do next in words; not that the broken cases be looked at, which the first button says."""
-    lines = [line for line in report.next if line.gate in (None, report.headline_gate)]
+    lines = [line for line in possible_next(report) if line.gate in (None, report.headline_gate)]
     is_shown = report.verdict == "no_ship" and report.headline.changed.n_broken
-    return [line.text for line in lines if not (is_shown and line.code == "sign")]
+    sample = [SAMPLE_ENDS] if len(lines) < len(report.next) and is_sample(report) else []
+    return [*sample, *(line.text for line in lines if not (is_shown and line.code == "sign"))]
 
 
 def _other_reasons(report: Release) -> list[str]:

@@ -5,11 +5,12 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from evalboard.contract.release import ALL_CASES, Gate, Release, SettlePlan
+from evalboard.contract.release import ALL_CASES, Finding, Gate, Release, SettlePlan
 from evalboard.wording.numbers import counted
 from frontend.release.words import describe_outcome
 from frontend.templatetags.numbers import roughly
 from runs.access import RUN, SIGN
+from runs.tour import LABELS as SAMPLE
 
 TO_SIGN = "#sign"
 N_SHOWN = 2  # buttons, so that the first screen has one thing to do
@@ -26,6 +27,18 @@ class Step:
     is_for_all: bool = False
 
 
+def possible_next(report: Release) -> tuple[Finding, ...]:
+    """Return what to do next, but for new logs of the tour's sample: nobody can make any."""
+    if not is_sample(report):
+        return report.next
+    return tuple(line for line in report.next if line.code != "import_again")
+
+
+def is_sample(report: Release) -> bool:
+    """Tell whether a release is of the tour's sample, whose runs come with Evalboard."""
+    return report.labels.items() >= SAMPLE.items()
+
+
 def steps(report: Release, scopes: frozenset[str], *, newer_baseline: int | None = None) -> tuple[Step, ...]:
     """Return what this person may do about it, in the order in which it helps; nothing twice.
 
@@ -39,7 +52,7 @@ def steps(report: Release, scopes: frozenset[str], *, newer_baseline: int | None
         lines.append(_broken_step(report.headline))
     if may_run and newer_baseline is not None and report.verdict == "not_comparable":
         lines.append(Step(f"Judge against run {newer_baseline}", _again(report, is_current=True), "the new baseline"))
-    for line in () if report.settling else report.next:
+    for line in () if report.settling else possible_next(report):
         gate = report.gates[report.headline_gate if line.gate is None else line.gate]
         step = _step(line.code, report, gate, may_run=may_run, may_sign=may_sign)
         if step is not None and all(step.url != other.url for other in lines):

@@ -35,6 +35,15 @@ def numbers_whole(text: str) -> SafeString:
     return mark_safe(NUMBERS.sub(r'<span class="keep">\g<0></span>', drawn(text)))  # noqa: S308 (escaped by drawn)
 
 
+@register.simple_tag
+def in_bold(text: str, words: str) -> SafeString:
+    """Draw a sentence as `numbers_whole` does, these words of it in bold where it has them."""
+    before, bold, after = text.partition(words) if words else (text, "", "")
+    if not bold:
+        return numbers_whole(text)
+    return format_html("{}<strong>{}</strong>{}", *map(numbers_whole, (before, bold, after)))
+
+
 @register.filter
 def verdict_ink(code: str) -> str:
     """Draw the class that gives a mark the ink of its verdict."""

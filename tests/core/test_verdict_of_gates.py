@@ -82,12 +82,14 @@ def test_the_document_has_the_shape_that_is_kept() -> None:
 def test_the_summary_is_what_a_release_manager_reads() -> None:
     found = decided(("critical", verdict.judge_gate(pinned(n_broken=4), STRICT)), names=("colours",))
     assert found["summary"] == (
-        "colours scored 49.5 (each of 5 repeats) against 50.0 (each of 5 repeats). On these 800 cases the candidate is "
-        "worse than the baseline, but no worse than the 1.0 point you accept: −0.5 points, in [−0.6, −0.4] "
-        "(94 % interval)."
+        "colours fell from 50.0 (each of 5 repeats) to 49.5 (each). With a change of −0.5 points, in [−0.6, −0.4], the "
+        "candidate is worse than the baseline, but no worse than the 1.0 point you accept."
     )
     two = decided(*[("critical", verdict.judge_gate(pinned(), STRICT))] * 2, names=("colours", "towns"))
-    assert two["summary"].endswith("The 2 suites that decide: colours ship and towns ship.")
+    assert two["summary"].startswith("colours scored 50.0 (each of 5 repeats) against 50.0 (each of 5 repeats). With")
+    assert two["summary"].endswith(
+        "the candidate is no worse than the 1.0 point you accept. The other suite, towns, ships."
+    )
     assert two["reasons"][1]["text"].startswith("towns: On these 800 cases")
     apart = verdict.judge_gate(replace(pinned(), setup_candidate=served(**NEWER)), STRICT)
     assert decided(("critical", apart))["summary"].startswith("The two runs of a cannot be compared. The same model")
