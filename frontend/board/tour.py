@@ -14,7 +14,7 @@ VERDICTS = {
     "ship": "may ship",
     "no_ship": "must not ship",
     "inconclusive": "is not settled by so few cases",
-    "not_comparable": "cannot be compared, as it was served in another way",
+    "not_comparable": "cannot be judged as a new serving stack, as the weights are others too",
 }
 
 

@@ -24,7 +24,7 @@ NOT_COMPARABLE = {
     "scorer_changed": "The sides were scored by different scorers.",
     "params_changed": "The sides were sampled by different settings.",
     "mixed_fingerprint": "Several backends served one side.",
-    "model_changed": "The model and the stack both changed.",
+    "model_changed": "The stack is judged, and the models differ.",
     "rebaseline": "The stack changed since the baseline.",
     "batch_class": "The sides were batched differently.",
     "stack_changed": "Two stacks served the two sides.",

@@ -8,7 +8,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from runs.catalogue import store_default_policies
-from runs.models import Release
+from runs.models import Release, Run
 from tests import build
 from tests.frontend import release_runs
 
@@ -103,10 +103,12 @@ def test_a_mixed_run_is_told_from_a_verdict_and_run_again(transactional_db: Any,
     expect(page.locator(".instrument")).to_contain_text("Who served the candidate’s responses")
     walk.click("Run the candidate again")
     expect(page.get_by_role("heading", level=1)).to_contain_text("candidate")
+    walk.click("Run it", "button")
+    expect(page.get_by_role("heading", level=1)).to_contain_text(f"run {Run.objects.latest('pk').pk}")
     print(f"mixed: {walk.n_clicks} clicks, {walk.seconds:.1f} s")
     record_property("clicks", walk.n_clicks)
     record_property("seconds", round(walk.seconds, 1))
-    assert walk.n_clicks <= 2
+    assert walk.n_clicks <= 3
     assert walk.seconds < MAX_SECONDS
     watched.check()
 

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from runs.catalogue import store_default_policies
-from runs.models import Replay
+from runs.models import Release, Replay
 from runs.release import create_release
 from tests.frontend import toolcalls_stage
 
@@ -34,13 +34,18 @@ class Walk:
         return round(time.monotonic() - self.began, 1)
 
 
-def test_from_the_board_to_the_token_to_a_replay_and_back(
-    transactional_db: None, settings: Any, watch: Callable[..., Any], record_property: Callable[[str, object], None]
-) -> None:
+@pytest.fixture
+def release(transactional_db: None, settings: Any) -> Release:
+    """A no-ship of runs with traces."""
     store_default_policies()
     baseline, candidate = toolcalls_stage.pair(model_root=settings.MODEL_ROOTS[0], n_cases=36)
     gate = {"suite": toolcalls_stage.SLUG, "baseline": baseline.pk, "candidate": candidate.pk}
-    release = create_release(gates=[gate], policy="paired")
+    return create_release(gates=[gate], policy="paired")
+
+
+def test_from_the_board_to_the_token_to_a_replay_and_back(
+    release: Release, watch: Callable[..., Any], record_property: Callable[[str, object], None]
+) -> None:
     watched = watch()
     page = watched.open("/")
     walk = Walk()
@@ -64,7 +69,7 @@ def test_from_the_board_to_the_token_to_a_replay_and_back(
     walk.click(page.get_by_text("Decode again…"))
     walk.click(page.get_by_role("button", name="Decode again"))
     expect(page.locator("#replay")).to_contain_text("0 of 5 variants decoded")
-    assert Replay.objects.get().run_id == candidate.pk
+    assert Replay.objects.get().run_id == release.gates.get().candidate_run_id
     record_property("clicks to the replay", walk.clicks)
     page.go_back()
     page.go_back()
@@ -72,4 +77,41 @@ def test_from_the_board_to_the_token_to_a_replay_and_back(
     expect(page.locator("table.changed tbody th a", has_text=case)).to_be_visible()
     record_property("clicks in all", walk.clicks + 2)
     record_property("seconds in all", walk.seconds)
+    watched.check()
+
+
+def test_from_the_board_to_the_token_and_back_by_keys_alone(
+    release: Release, watch: Callable[..., Any], record_property: Callable[[str, object], None]
+) -> None:
+    watched = watch()
+    page = watched.open("/")
+    began, pressed = time.monotonic(), 0
+
+    def press(*keys: str) -> None:
+        nonlocal pressed
+        for key in keys:
+            page.keyboard.press(key)
+            pressed += 1
+
+    press("j", "Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("No-ship")
+    press("n")
+    heading, flip = page.get_by_role("heading", level=1), page.locator(".baseline .token.flip")
+    expect(flip).to_have_attribute("aria-current", "true")
+    case = heading.inner_text()
+    press("n")
+    expect(heading).not_to_have_text(case)
+    press("p")
+    expect(heading).to_have_text(case)
+    at = page.locator("#alternatives h2").inner_text()
+    press("[")
+    expect(page.locator("#alternatives h2")).not_to_have_text(at)
+    record_property("keys to the token", 3)
+    for _ in range(4):
+        page.go_back()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Board")
+    press("j")
+    expect(page.locator(f"#release-{release.pk}")).to_be_focused()
+    record_property("keys in all", pressed + 4)
+    record_property("seconds in all", round(time.monotonic() - began, 1))
     watched.check()

@@ -60,6 +60,7 @@ def test_each_stop_leads_to_the_next_and_the_last_names_the_other_verdicts(sampl
     assert [path.split("/")[1] for path in seen] == ["runs", "compare", "compare", "releases"]
     assert "may ship." in page
     assert "is not settled by so few cases." in page
+    assert "cannot be judged as a new serving stack, as the weights are others too." in page
 
 
 def test_a_page_outside_the_tour_says_nothing_of_it(sample: None, viewer: Any) -> None:

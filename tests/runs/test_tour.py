@@ -1,4 +1,4 @@
-"""The sample of the tour: real runs and releases of three verdicts, loaded once, taken away by one command."""
+"""The sample of the tour: real runs and releases of each verdict, loaded once, taken away by one command."""
 
 import io
 from typing import Any
@@ -39,8 +39,10 @@ def words() -> list[str]:
     return sorted(Release.objects.values_list("verdict__word", flat=True))
 
 
-def test_a_fresh_board_gets_a_baseline_and_releases_of_three_verdicts(tour: Any) -> None:
-    assert words() == ["inconclusive", "no_ship", "ship"]
+def test_a_fresh_board_gets_a_baseline_and_a_release_of_each_verdict(tour: Any) -> None:
+    assert words() == ["inconclusive", "no_ship", "not_comparable", "ship"]
+    apart = Release.objects.get(verdict__word="not_comparable")
+    assert apart.verdict.document["reasons"][0]["code"] == "model_changed"
     assert Baseline.objects.get().run_id == int(tour.release.baseline.run)
     assert all(run.labels == LABELS and run.status == "finished" for run in Run.objects.all())
     assert set(Run.objects.values_list("suite_version__suite__slug", flat=True)) == {SUITE}
@@ -121,7 +123,7 @@ def test_a_board_that_has_suites_gets_no_tour_by_itself(db: None, settings: Any,
 def test_a_board_without_an_engine_has_it_from_the_start(db: None, settings: Any, tmp_path: Any) -> None:
     settings.DATA_DIR = tmp_path
     call_command("load_samples", no_engine=True, stdout=io.StringIO())
-    assert words() == ["inconclusive", "no_ship", "ship"]
+    assert words() == ["inconclusive", "no_ship", "not_comparable", "ship"]
     remove_tour()
     call_command("load_samples", no_engine=True, stdout=io.StringIO())
     assert not Release.objects.exists()
