@@ -74,7 +74,7 @@ UNCLEAR: dict[str, Callable[[Facts], str]] = {
     "one_text": _unclear("Another seed gave the same text, so that these calls do not test it."),
     "parted_late": _unclear("The answers part, but later than chance explains by so few calls."),
     "not_repeated": _unclear("Two answers at a temperature of 0 differ, so that no difference can be laid to it."),
-    "no_control": _unclear("There is no answer without it that it could be held against."),
+    "no_control": _unclear("No call without it was answered, so there is nothing to compare it with."),
     "ended_early": _unclear("The answer ended, but not by this limit."),
     "ended_late": _unclear("The answer is longer than without it, and ended by itself all the same."),
     "none_is_short": _unclear("No answer ended by itself, so that none could have been kept from it."),

@@ -93,10 +93,9 @@ def count_larger_shifts(n_cases: int, n_read: int, n_established: int) -> str:
     """Say in how many cases logits moved further than noise; "" where nothing could be compared with noise."""
     if not n_read:
         return ""
-    counts = f"{n_cases:,} of {counted(n_read, 'case')} moved further than noise explains"
-    verb = "differs" if n_established == 1 else "differ"
-    more = f"; {n_established:,} more {verb} for an established cause" if n_established else ""
-    return f"{counts}{more}."
+    counts = f"Of {counted(n_read, 'case')} that can be held against noise, {n_cases:,} moved further than it explains."
+    others = "1 other case differs" if n_established == 1 else f"{n_established:,} other cases differ"
+    return f"{counts} {others} for an established cause." if n_established else counts
 
 
 def _error(cause: Cause) -> str:
@@ -197,7 +196,9 @@ def _whitespace(cause: Cause) -> str:
     what = "how the JSON is written" if facts["same_but_for"] == "json" else "white space or Unicode form"
     if facts["score_baseline"] == facts["score_candidate"]:
         return f"The answers differ in nothing but {what}."
-    return f"The answers differ in nothing but {what}, yet the scores differ: the scorer is too strict."
+    return (
+        f"The answers differ in nothing but {what}, yet the scores differ: look whether the scorer should count that."
+    )
 
 
 def _length(cause: Cause) -> str:
@@ -221,7 +222,12 @@ def _sampler_fault(cause: Cause) -> str:
 def _drift_only(cause: Cause) -> str:
     facts = cause.evidence
     gap = "" if facts["gap_at_onset"] is None else f" by {nats(facts['gap_at_onset'])}"
-    return f"Same tokens; the logprobs first differ at position {facts['drift_onset']}{gap}.{_shift(facts)}"
+    judged = ""
+    if facts["ratio"] is not None:
+        judged = (
+            " Noise explains that." if facts["ratio"] <= facts["threshold"] else " That is more than noise explains."
+        )
+    return f"Same tokens; the logprobs first differ at position {facts['drift_onset']}{gap}.{_shift(facts)}{judged}"
 
 
 def _unknown(cause: Cause) -> str:
@@ -255,16 +261,16 @@ def _beside(cause: Cause) -> str:
 def _tie(facts: Facts) -> str:
     """Return a near tie: how close the two tokens were, against the noise."""
     ulps = "" if facts["ulps"] is None else f" ({facts['ulps']:.3g} steps of the logits)"
-    margins = " and ".join(
-        f"{nats(facts[f'margin_{side}'])} apart on the {side}"
+    leads = " and ".join(
+        f"the {side}'s choice led by {nats(facts[f'margin_{side}'])}"
         for side in ("baseline", "candidate")
         if facts[f"margin_{side}"] is not None
     )
     doubt = " The prefix is too short to say more: low confidence." if facts["is_low_confidence"] else ""
     return (
-        f"A near tie at position {facts['flip']}: the two tokens were {margins}. "
-        f"They moved by {nats(facts['movement'])}{ulps}, and noise moves them by up to {nats(facts['near'])} "
-        f"({_noise(facts)}).{_spike(facts)}{doubt}"
+        f"A near tie at position {facts['flip']}: {leads}. Between the two sides their difference moved by "
+        f"{nats(facts['movement'])}{ulps}, and noise moves it by up to {nats(facts['near'])} ({_noise(facts)})."
+        f"{_spike(facts)}{doubt}"
     )
 
 
@@ -283,7 +289,7 @@ def _shift(facts: Facts) -> str:
         return ""
     return (
         f" Over {facts['n_usable']} positions they moved by {nats(facts['shift_rms'])}, "
-        f"{facts['ratio']:.2f} times the noise ({_noise(facts)}; {facts['threshold']:.2f} times is the limit)."
+        f"{facts['ratio']:.3g} times the noise ({_noise(facts)}; {facts['threshold']:.3g} times is the limit)."
         f"{_spike(facts)}"
     )
 

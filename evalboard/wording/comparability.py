@@ -1,6 +1,6 @@
 """Why two sides may not be compared as one change: a sentence for each code of `core.compare.BLOCK_ORDER`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from evalboard.core.profile import MovedField
@@ -9,6 +9,13 @@ from evalboard.wording.numbers import listed, percent
 from evalboard.wording.probe_states import STATES
 
 Facts = Mapping[str, Any]
+
+SCORE_AGAIN = "Score the baseline again with the candidate's scorer."
+SAY_WHO_SERVES = (
+    "Record what serves the responses, or use an endpoint that says it; else run both sides in turn, judged by a "
+    "paired policy within its window."
+)
+MOVED_CANARIES = frozenset({"changed", "partly_changed", "drift"})
 
 
 def explain_block(code: str, facts: Facts) -> str:
@@ -22,8 +29,7 @@ def _suite_changed(facts: Facts) -> str:
 
 
 def _scorer_changed(facts: Facts) -> str:
-    text = f"The scorer changed ({_moved(facts)})."
-    return f"{text} Score one run again with the other's scorer to take its part out."
+    return f"The scorer changed ({_moved(facts)}). {SCORE_AGAIN}"
 
 
 def _params_changed(facts: Facts) -> str:
@@ -38,7 +44,10 @@ def _mixed_fingerprint(facts: Facts) -> str:
     shares = listed([_share(served) for served in facts["served"]])
     moved = _moved(facts) or "the model that was served"
     text = f"{len(facts['served'])} buckets served the {side}: {shares} of its responses. They differ in {moved}."
-    return f"{text} One score would mix them: look at one bucket alone, or run the {side} again on one backend."
+    how = "on one backend"
+    if [each["field"] for each in facts["moved"]] == ["batch_class"]:
+        how = "under a profile that keeps to one batch class"
+    return f"{text} One score would mix them: look at one bucket alone, or run the {side} again {how}."
 
 
 def _share(served: Facts) -> str:
@@ -74,8 +83,7 @@ def _stack_changed(facts: Facts) -> str:
 def _unknown_stack(facts: Facts) -> str:
     who = " and the ".join(facts["sides"])
     text = f"What served the {who} is not known, so nobody can say that both were served alike."
-    text = f"{text} Log what serves, or run both sides on an endpoint that says it"
-    return f"{text}; or in turn, within the window of a paired policy."
+    return f"{text} {SAY_WHO_SERVES}"
 
 
 def _template_changed(facts: Facts) -> str:
@@ -104,12 +112,13 @@ def _identity_assumed(facts: Facts) -> str:
     who = " and the ".join(facts["sides"])
     text = f"What served the {who} is not known. Both sides took turns within {_hours(facts['hours'])}"
     text = f"{text}, and it is assumed that nothing changed meanwhile."
-    canaries = [f"{each['endpoint']}, {STATES['canary'][each['state']].word.lower()}" for each in facts["canaries"]]
-    return f"{text} {'Canaries in that time' if canaries else 'No canary was run in that time'}{_after(canaries)}."
-
-
-def _after(canaries: Sequence[str]) -> str:
-    return f": {listed(canaries)}" if canaries else ""
+    if not facts["canaries"]:
+        return f"{text} No canary was run in that time."
+    canaries = [f"{each['endpoint']} {STATES['canary'][each['state']].word.lower()}" for each in facts["canaries"]]
+    doubt = ""
+    if any(each["state"] in MOVED_CANARIES for each in facts["canaries"]):
+        doubt = " A canary that changed speaks against it: find out what changed before you sign."
+    return f"{text} Canaries in that time: {'; '.join(canaries)}.{doubt}"
 
 
 def _hours(hours: float) -> str:

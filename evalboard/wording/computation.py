@@ -47,8 +47,8 @@ def _one(facts: Facts) -> str:
     cases = f"over {_over(facts, ' with any difference')} the sides lie"
     if not facts["noise"]:  # what rounding is assumed to do stood in for it
         return (
-            f"No sign of more than rounding: {cases} no further apart than rounding of their dtype is assumed to move "
-            "logprobs. Repeats of either side are the same to the bit."
+            f"No sign of more than rounding: {cases} no further apart than rounding is assumed to move logprobs. "
+            "Repeats of either side are the same to the bit."
         )
     return (
         f"No sign of two computations: {cases} no further apart than repeats of one side "
@@ -57,7 +57,7 @@ def _one(facts: Facts) -> str:
 
 
 def _unsettled(facts: Facts) -> str:
-    noise = "repeats of one side" if facts["noise"] else "rounding of their dtype is assumed to move logprobs"
+    noise = "repeats of one side" if facts["noise"] else "rounding is assumed to move logprobs"
     return (
         f"Not settled: over {_over(facts, ' with any difference')} the sides lie further apart than "
         f"{noise}, by {nats_rounded(facts['shift'])}. About 1 in {1 / facts['chance']:,.0f} comparisons of one "
@@ -73,11 +73,9 @@ def _over(facts: Facts, which: str = "") -> str:
 
 
 def _unknown(facts: Facts) -> str:
+    n = facts["n_cases"]
+    judged = f"only {counted(n, 'case')}" if n else "no case"
     return (
-        "Whether both sides are one computation is not known: that takes 10 cases whose logprobs differ at all, with "
-        f"3 repeats of each side, or 2 that agree to the bit, and there {_are(facts['n_cases'])}."
+        f"Whether both sides are one computation is not known: {judged} can be judged, and it takes 10. A case can be "
+        "judged where logprobs of its responses differ and either side has 3 repeats of it, or 2 that agree to the bit."
     )
-
-
-def _are(n: int) -> str:
-    return "is 1" if n == 1 else f"are {n}" if n else "are none"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalboard.wording.capability import LABELS
+from evalboard.wording.numbers import listed
 from evalboard.wording.probe_states import describe_state
 
 # Of each kind: the states in which nothing is lost, those in which it is, how to say either, and what the gateway does
@@ -70,7 +71,7 @@ def describe_hop(kind: str, direct: Side, gateway: Side) -> str:
     if direct.state in bad and gateway.state in bad:
         word = _capital(_WORDS[direct.state])
         if direct.state == gateway.state:
-            return f"{word} {both} alike: it is not the gateway that does it."
+            return f"{word} {both} alike: whether the gateway does it too cannot be told."
         return f"{word} at {direct.endpoint} already: what the gateway adds to that cannot be told."
     if direct.state in bad:
         word = _WORDS[gateway.state].lower() if gateway.state in good else "not settled"
@@ -95,9 +96,8 @@ def _parameters(direct: Side, gateway: Side) -> str:
     by_state = {
         state: [LABELS[name] for name in honoured if through.get(name) == state] for state in ("ignored", "refused")
     }
-    parts = [f"{state} through {gateway.endpoint}: {', '.join(names)}" for state, names in by_state.items() if names]
+    verbs = {"ignored": "drops", "refused": "refuses"}
+    parts = [f"{verbs[state]} {listed(names)}" for state, names in by_state.items() if names]
     if not parts:
-        return f"What is honoured at {direct.endpoint} is nowhere ignored or refused through {gateway.endpoint}."
-    n = sum(map(len, by_state.values()))
-    verb = "drops or refuses" if len(parts) == 2 else "drops" if by_state["ignored"] else "refuses"
-    return f"Honoured at {direct.endpoint}, {'; '.join(parts)}: the gateway {verb} {'it' if n == 1 else 'them'}."
+        return f"{gateway.endpoint} neither drops nor refuses anything that {direct.endpoint} honours."
+    return f"{gateway.endpoint} {listed(parts)}, which {direct.endpoint} honours."

@@ -184,7 +184,7 @@ def describe_end(status: str, n_missing: int, problem: str) -> str:
 
 def _describe_control(control: SentenceRow) -> str:
     if control.finding.state is State.NOT_SCORED:
-        return "The control has no two runs with a score, so nothing below can be held against it."
+        return "The control has no two runs with a score, so nothing below can be compared with it."
     if control.finding.reach:
         moved = f"moved by ±{small_points(control.finding.reach)}"
     else:
@@ -208,8 +208,9 @@ def _describe(rows: Sequence[SentenceRow]) -> str:
         bound = f" (at most ±{bound_points(max(bounds))})" if bounds else ""
         names = listed([_subject(row) for row in quiet])
         alone = f"{capital(names)} {'does' if len(quiet) == 1 else 'do'} not move this score{bound}"
-        sentence = f"{sentence}; {names} not at all{bound}" if sentence else alone
-    end = f"With nothing let go, {control.n_same} of {control.n_runs} runs were equal to the bit."
+        sentence = f"{sentence}; no movement is seen from {names}{bound}" if sentence else alone
+    were = "was" if control.n_same == 1 else "were"
+    end = f"With nothing let go, {control.n_same} of {control.n_runs} runs {were} equal to the bit."
     return f"{sentence}. {end}" if sentence else end
 
 

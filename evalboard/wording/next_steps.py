@@ -3,18 +3,19 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from evalboard.wording.comparability import SAY_WHO_SERVES, SCORE_AGAIN
 from evalboard.wording.numbers import counted, interval
 from evalboard.wording.verdict import cases_needed, in_ten
 
 Facts = Mapping[str, Any]
 
 FOR_BLOCKS = {
-    "mixed_fingerprint": "Run the side that several buckets served again, pinned to one backend.",
+    "mixed_fingerprint": "Run that side again, so that one bucket serves all of it.",
     "model_changed": "Run one and the same model on both stacks.",
     "batch_class": "Run both sides under one profile.",
     "stack_changed": "Run both models on one stack, in one window; or judge the service, model and stack together.",
-    "unknown_stack": "Record what serves the responses, or run both sides on an endpoint that says it; or in turn, "
-    "judged by a paired policy within its window.",
+    "scorer_changed": SCORE_AGAIN,
+    "unknown_stack": SAY_WHO_SERVES,
 }
 RUN_BASELINE_AGAIN = "Run the baseline again with today's suite, settings and stack, then judge against that run."
 
@@ -29,7 +30,7 @@ def next_step(code: str, facts: Facts) -> str:
 
 def _sign(facts: Facts) -> str:
     if facts["is_ship"]:
-        return "Read the changed cases and what the change says of other cases, then sign."
+        return "Read the cases that changed, if any, and what is said of other cases like these; then sign."
     n = facts["n_broken"]
     broken = "case" if n == 1 else f"{n:,} cases"
     look = f"Look at the {broken} that broke" if n else "Look at the cases that changed"
@@ -80,8 +81,16 @@ def _price(facts: Facts) -> str:
 def _larger_suite(facts: Facts) -> str:
     """Say how many more cases help. needed: [look, cases] by look, where the suite itself is too small; else None."""
     if facts["needed"]:
-        return f"Use a larger suite: {cases_needed(facts['needed'])}."
+        return f"Use a larger suite: {cases_needed(facts['needed'], facts.get('n_cases', 0))}."
     return "Use a larger suite: four times the cases halve the interval."
+
+
+def _share_seeds(facts: Facts) -> str:
+    """Say how both sides come to draw by the same seeds. is_one_seed: they have one, and their repeats differ."""
+    what = "Run the candidate again with the baseline's seed"
+    if facts.get("is_one_seed"):  # not in what an earlier Evalboard stored
+        what = "Compare the same repeats: run those that one side lacks"
+    return f"{what}. What both sides draw alike then cancels out."
 
 
 STEPS: dict[str, str | Callable[[Facts], str]] = {
@@ -105,5 +114,5 @@ STEPS: dict[str, str | Callable[[Facts], str]] = {
     "settle": _settle,
     "settle_targeted": _settle_targeted,
     "larger_suite": _larger_suite,
-    "share_seeds": "Run the candidate again with the baseline's seed: what both models draw alike then cancels.",
+    "share_seeds": _share_seeds,
 }

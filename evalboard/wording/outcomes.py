@@ -33,7 +33,7 @@ def compare_with_chance(changed: "OutcomeCounts | CasesChanged") -> str:
     if broken is None or fixed is None:
         return ""
     n_broken, n_fixed = about(broken.n_expected), about(fixed.n_expected)
-    return f"By chance alone {n_broken} would break and {'as many' if n_fixed == n_broken else n_fixed} be fixed."
+    return f"By chance alone {n_broken} would break and {'as many' if n_fixed == n_broken else n_fixed} would be fixed."
 
 
 def explain_marks(outcome: str, by_chance: "ByChance | None") -> str:
@@ -44,4 +44,4 @@ def explain_marks(outcome: str, by_chance: "ByChance | None") -> str:
     if not by_chance.n_beyond:
         return f"{text}, and none of these is beyond chance."
     n = f"{by_chance.n_beyond:,} {'is' if by_chance.n_beyond == 1 else 'are'}"
-    return f"{text}; {n} marked as beyond chance. At most 1 in 10 of such marks is wrong."
+    return f"{text}; {n} marked as beyond chance. On average at most 1 in 10 of such marks is wrong."

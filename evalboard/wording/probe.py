@@ -40,7 +40,7 @@ def _incomplete(numbers: Numbers, needed: str) -> str:
     n_marked = numbers.get("n_marked", 0)
     answered = f"{n_calls - numbers['n_failed'] - n_marked:,} of {counted(n_calls, 'call')} came back with an answer"
     why = f" Most often: {errors[0]['error']}" if errors else ""
-    return f"{answered}, and that is not enough to say. It takes {needed}.{why}{_marked(n_marked)}"
+    return f"{answered}, and a finding takes {needed}.{why}{_marked(n_marked)}"
 
 
 def _failures(n: int) -> str:
@@ -157,8 +157,9 @@ def _other_noise(numbers: Numbers) -> str:
 
 def _other_texts(numbers: Numbers) -> str:
     n, prompts = numbers["n_other_modal"], counted(numbers["n_prompts"], "prompt")
-    modal = f"{n} of {prompts} {'has' if n == 1 else 'have'} another commonest text, and {_agreements(numbers)}"
-    return f"The texts differ: {modal} {_chance(numbers, 'p_value', 'p_texts')}."
+    modal = f"{n} of {prompts} {'has' if n == 1 else 'have'} another commonest text"
+    start = f"The texts differ {_chance(numbers, 'p_value', 'p_texts')}"
+    return f"{start}: {modal}; {_agreements(numbers)}."
 
 
 def _agreements(numbers: Numbers) -> str:
@@ -219,10 +220,11 @@ def _routing_several(numbers: Numbers) -> str:
 
 
 def _several_backends(numbers: Numbers, known: Sequence[Mapping[str, Any]]) -> str:
-    parts = [f"{row['fingerprint'][:SHOWN_NAME]} {row['n']:,}" for row in known[:MAX_SHOWN]]
-    parts += [f"{len(known) - MAX_SHOWN} more"] if len(known) > MAX_SHOWN else []
-    parts += [f"nobody knows who {numbers['n_unknown']:,}"] if numbers["n_unknown"] else []
-    by_whom = f"{', '.join(parts)} of {_n_answers(numbers)}"
+    parts = [f"{row['fingerprint'][:SHOWN_NAME]} gave {row['n']:,}" for row in known[:MAX_SHOWN]]
+    parts += [f"{len(known) - MAX_SHOWN} more gave others"] if len(known) > MAX_SHOWN else []
+    n_unknown = numbers["n_unknown"]
+    parts += [f"{n_unknown:,} {'names' if n_unknown == 1 else 'name'} no backend"] if n_unknown else []
+    by_whom = f"of {_n_answers(numbers)} {listed(parts)}"
     return f"{len(known)} backends answer: {by_whom}. A run spread over them is no single measurement."
 
 
@@ -283,10 +285,14 @@ def _canary_partly_changed(numbers: Numbers) -> str:
     n, limit = numbers["n_outliers"], numbers["outlier_threshold"]
     n_requests, n_before = numbers["n_requests"], numbers["n_baseline"]
     counts = f"{n} of {n_requests} answers lie outside all that the {n_before} runs before gave"
+    if numbers["outliers_by_run"][-1] == n:
+        first = "It may be the first after a change: run the canary again."
+        return (
+            f"The newest run differs: {counts}, all of them of that run, and noise explains up to {limit}. "
+            f"{first}{_short(numbers)}"
+        )
     share = f"about {percent_rounded(numbers['outlier_share'])} of the newest requests or more"
-    is_new = numbers["outliers_by_run"][-1] == n
-    first = " All of them are of the newest run, which may be the first after a change." if is_new else ""
-    return f"Something else answers {share}: {counts}, and noise explains up to {limit}.{first}{_short(numbers)}"
+    return f"Something else answers {share}: {counts}, and noise explains up to {limit}.{_short(numbers)}"
 
 
 def _canary_drift(numbers: Numbers) -> str:
@@ -333,7 +339,7 @@ def _capability(numbers: Numbers) -> str:
     )
 
 
-# What it takes to say anything, as the rest of "It takes …".
+# What it takes to say anything, as the rest of "a finding takes …".
 NEEDED = {
     "seed": "half of the calls, with two of each group for some prompt",
     "batch": "half of the copies, and two of some prompt",

@@ -5,7 +5,7 @@ from typing import Any
 
 from evalboard.wording import verdict
 from evalboard.wording.next_steps import next_step
-from evalboard.wording.numbers import listed, points
+from evalboard.wording.numbers import points
 from evalboard.wording.verdict_names import verdict_name
 from evalboard.wording.warnings import warning
 
@@ -58,9 +58,8 @@ def _summary(document: Mapping[str, Any]) -> str:
     if gate["verdict"] == "not_comparable":
         text = f"The two runs of {gate['suite']} cannot be compared. {verdict.reason(code, facts)}"
     elif "change" in facts and (claim := verdict.claim(code, facts)):
-        change, span = verdict.measured(facts)
         compares = f"{verdict.CLAIM_VERBS.get(code, 'is')} {claim}"
-        text = f"{_moved(gate)} With a change of {change}, in {span}, the candidate {compares}."
+        text = f"{_moved(gate)} With a change of {verdict.measured(facts)}, the candidate {compares}."
     else:
         scored = _scored(gate, "" if code == "no_metric" else _by(gate))
         text = f"{scored}. {verdict.reason(code, facts)}"
@@ -95,8 +94,8 @@ def _others(document: Mapping[str, Any]) -> str:
     if all(each["verdict"] == "ship" for each in others):
         rest = f"suite, {others[0]['suite']}, ships" if len(others) == 1 else f"{len(others)} suites ship"
         return f" The other {rest}."
-    parts = [f"{each['suite']} {verdict_name(each['verdict'])}" for each in critical]
-    return f" The {len(parts)} suites that decide: {listed(parts)}."
+    parts = [f"{each['suite']}: {verdict_name(each['verdict'])}" for each in critical]
+    return f" The {len(parts)} suites that decide: {'; '.join(parts)}."
 
 
 def _ranged(gate: Mapping[str, Any], side: str, *, has_n: bool = True) -> str:

@@ -281,7 +281,7 @@ WARNINGS: Table = {
     ),
     "no_matching_worker": lambda facts: waiting(facts["why"], facts),
     "queue_delayed": "The queue is delayed. {why}",
-    "rough_profile": "Profile {profile} batches cases as they come: a rough signal, never a release decision.",
+    "rough_profile": "Profile {profile} batches cases as they come: a rough signal, as repeats may differ.",
     "one_process": "All {n} repeats shared one engine process, so the range does not show what a fresh start changes.",
     "coarse_suite": lambda facts: f"One of {(n := facts['n_cases']):,} cases is worth {points(100 / n)} points.",
 }

@@ -56,12 +56,12 @@ def limit_points(value: float) -> str:
     return f"{limit(value)} {'point' if value == 1 else 'points'}"
 
 
-def cases_needed(needed: Sequence[Sequence[int]]) -> str:
-    """Count the cases with which the policy could settle it: "93 cases at 5 repeats, 52 at 10 or 26 at 20".
+def cases_needed(needed: Sequence[Sequence[int]], n_cases: int) -> str:
+    """Count the cases with which the policy could settle it: "93 cases at 5 repeats, 52 at 10 or 36 at 20".
 
-    needed: [look, cases] by look.
+    needed: [look, cases] by look. n_cases: that there are; a look for which they are enough asks for no more.
     """
-    (first, n_first), *rest = needed
+    (first, n_first), *rest = [(look, n) for look, n in needed if n > n_cases]
     others = [f"{n:,} at {look}" for look, n in rest]
     return listed([f"{n_first:,} cases at {first} repeats", *others], "or")
 
@@ -74,21 +74,15 @@ def claim(code: str, facts: Facts) -> str:
     return CLAIMS[code].format(accepted=accepted(facts)) if code in CLAIMS else ""
 
 
-def measured(facts: Facts) -> tuple[str, str]:
-    """Write the change and its interval: ("−1.8 points", "[−2.3, −1.3]")."""
+def measured(facts: Facts) -> str:
+    """Write the change, its interval and the interval's level: "−1.8 points, in [−2.3, −1.3] (94 % interval)"."""
     known = facts["change"]
     change, span = change_and_interval(known["difference"], known["low"], known["high"], -facts["tolerance"])
-    return f"{change} points", span
-
-
-def _where(facts: Facts) -> str:
-    """Give the change, its interval and the interval's level: what a claim about it rests on, without a full stop."""
-    change, span = measured(facts)
-    return f"{change}, in {span} ({percent(facts['change']['level'])} interval)"
+    return f"{change} points, in {span} ({percent(known['level'])} interval)"
 
 
 def _claimed(code: str, facts: Facts) -> str:
-    return f"{_on_these(facts)} the candidate {CLAIM_VERBS.get(code, 'is')} {claim(code, facts)}: {_where(facts)}."
+    return f"{_on_these(facts)} the candidate {CLAIM_VERBS.get(code, 'is')} {claim(code, facts)}: {measured(facts)}."
 
 
 def _regression(facts: Facts) -> str:
@@ -106,7 +100,8 @@ def _not_settled(facts: Facts) -> str:
     if "n_gates" in facts:  # a drop among several suites: facts["alone"] is what its gate alone would say
         alone = f"Alone this would be {verdict_name('no_ship')}"
         known = reason(facts["alone"]["code"], facts["alone"]["facts"])
-        return f"{alone}; with {facts['n_gates']} suites looked at it is not enough (Holm's rule). {known}"
+        others = f"with {facts['n_gates']} suites looked at it is not enough (Holm's rule)"
+        return f"{alone}; {others}. By itself: {known[:1].lower()}{known[1:]}"
     return f"{_claimed('not_settled', facts)} {_what_settles(facts)}"
 
 
@@ -139,22 +134,25 @@ def _suite_too_small(facts: Facts) -> str:
     """Say that even the policy's interval at rest is too wide; half_width: its half."""
     n, half_width = facts["n_judged"], facts["half_width"]
     digits = digits_beside((half_width,), facts["tolerance"])
-    few = f"{counted(n, 'case')} {'is' if n == 1 else 'are'} too few"
+    few, leave = ("is too few", "it leaves") if n == 1 else ("are too few", "they leave")
     text = (
-        f"{few}: even if none moved, {facts['look']} repeats leave ±{points(min(half_width, 100.0), digits)} points, "
-        f"more than the {accepted(facts)}. It would take {cases_needed(facts['needed'])}."
+        f"{counted(n, 'case')} {few} for {facts['look']} repeats: even if none moved, {leave} "
+        f"±{points(min(half_width, 100.0), digits)} points, more than the {accepted(facts)}. It would take "
+        f"{cases_needed(facts['needed'], n)}."
     )
     return f"{text} The change is {signed(facts['change']['difference'])} points so far. {_what_settles(facts)}"
 
 
 def _rebaseline(facts: Facts) -> str:
-    return expired_baseline(facts) if "expired_at" in facts else explain_block("rebaseline", facts)
+    if "expired_at" in facts:
+        return f"{expired_baseline(facts)} Run the baseline again."
+    return explain_block("rebaseline", facts)
 
 
 def expired_baseline(facts: Facts) -> str:
     """Say since when a baseline no longer holds; first_run: that the new stack served."""
     text = f"The baseline, run {facts['baseline']}, expired on {facts['expired_at']}: from run {facts['first_run']} on,"
-    return f"{text} another stack serves {facts['endpoint']} under {facts['profile']}. Run the baseline again."
+    return f"{text} another stack serves endpoint {facts['endpoint']} under profile {facts['profile']}."
 
 
 def _noisy(facts: Facts) -> str:
@@ -170,9 +168,11 @@ def _too_few_repeats(facts: Facts) -> str:
     text = f"A rough signal only: a verdict takes {facts['looks'][0]} repeats on each side, and {have(facts)}."
     if facts["change"] is None:
         return text
-    text = f"{text} So far the change is {_where(facts)}."
+    text = f"{text} So far the change is {measured(facts)}."
     if facts["change"]["method"] is None:
-        return f"{text} One repeat on each side shows no noise, so the interval takes every case that moved for noise."
+        return (
+            f"{text} Noise cannot be measured with one repeat on each side, so every case that moved counts as noise."
+        )
     return text
 
 
@@ -212,8 +212,10 @@ def _incomplete(facts: Facts) -> str:
         share = f"{n:,} of {facts['n_cases']:,} cases ({percent(missing['share'], 1)})"
         return f"{share} have no score on one side, and a verdict takes 99 % of the cases: {count_missing(facts)}."
     span = interval(missing["low"], missing["high"], -facts["tolerance"])
-    they_decide = "it decides" if count_all_missing(facts) == 1 else "they decide"
-    text = f"{count_missing(facts)}, and {they_decide}: whatever the answers, the change lies anywhere in {span} points"
+    they_decide = "they decide: depending on what they are"
+    if count_all_missing(facts) == 1:
+        they_decide = "it decides: depending on what it is"
+    text = f"{count_missing(facts)}, and {they_decide}, the change lies in {span} points"
     return f"{capital(text)}, so the candidate may be worse than the {accepted(facts)}, or not."
 
 

@@ -20,20 +20,22 @@ def describe_verification(verification: "Verification") -> str:
     """Return the state in a sentence or two, the word first."""
     own, change = verification.endpoint, _name_change(verification)
     if own is None:
-        return f"Too few tokens: none of the endpoint’s has a {verification.statistic}. {_count_more(verification)}"
+        return f"Too few tokens: no {verification.statistic} is known of any. {_count_more(verification)}"
     what = f"{counted(own.n_tokens, 'token')} of {counted(own.n_responses, 'answer')}"
     if verification.state == "same_stack":
-        return f"Same stack: {what} lie no farther off than the reference’s own answers."
+        return f"Same stack: {what} lie no farther from the reference than its own answers do."
     if verification.state == "same_model_other_numerics":
         return (
-            f"Same model, other numerics: {what} lie farther off than the reference’s own answers, and nearer to the "
-            f"same weights with other numerics than to {change}."
+            f"Same model, other numerics: {what} lie farther from the reference than its own answers do, as the same "
+            f"weights with other numerics do, and not as far as {change}."
         )
     if verification.state == "other_model":
         return (
-            f"Another model: {what} lie farther off than the same weights with other numerics take them "
+            f"Another model: {what} lie farther from the reference than other numerics explain "
             f"({p_value(verification.p_above_numerics or 0.0)}), and nearer to {change}."
         )
+    if verification.n_more_tokens is None:
+        return f"No number of tokens would tell: {change} lies no farther from the reference than other numerics do."
     return (
         f"Too few tokens: {what} do not tell the same weights with other numerics from {change}. "
         f"{_count_more(verification)}"
@@ -67,7 +69,7 @@ def warn_of_verification(code: str, n: int) -> str:
     if code == "rendered":
         return (
             f"{counted(n, 'prompt')} of the endpoint {'is' if n == 1 else 'are'} rendered with the reference’s chat "
-            "template: where the endpoint’s is another one, its tokens lie farther off than its weights take them."
+            "template: where the endpoint’s is another one, its tokens look farther off than its weights make them."
         )
     return f"Only the first {counted(n, 'answer')} of a scoring count: to read all of them would take too long."
 
@@ -79,7 +81,7 @@ def _name_change(verification: "Verification") -> str:
 def _count_more(verification: "Verification") -> str:
     n = verification.n_more_tokens
     if n is None:
-        return f"No number of tokens would tell: {_name_change(verification)} lies no farther off than other numerics."
+        return "No number of tokens would tell."
     short = " Control, numerics and what was planted need more answers as well." if verification.are_bands_short else ""
     return f"About {counted(n, 'more token')} would tell, with a chance of 80 %.{short}"
 

@@ -80,17 +80,19 @@ def _load_differs(facts: Facts) -> str:
     """Say by how much the batches differ. baseline, candidate: as core.stats.SideLoad."""
     smaller, larger = sorted(("baseline", "candidate"), key=lambda name: facts[name]["mean"])
     factor = facts[larger]["mean"] / facts[smaller]["mean"]
-    text = f"The sides were decoded under unlike load: the {larger}'s batches are {factor:.1f} times the {smaller}'s"
+    text = (
+        f"The sides were decoded under unlike load: on average the {larger}'s batches are {factor:.1f} times as large"
+    )
     sizes = "; ".join(_batch_sizes(name, facts[name]) for name in ("baseline", "candidate"))
-    advice = "run both sides in turn"
+    advice = "Run both sides in turn."
     if facts["is_in_turn"]:
-        advice = "both sides ran in turn, so it is their endpoints that are loaded unlike; decode both alone"
-    return f"{text} ({sizes}). Part of the change may be the load's, and no repeat shows it: {advice}."
+        advice = "Both sides ran in turn, so it is their endpoints that are loaded unlike: decode both alone."
+    return f"{text} ({sizes}). Part of the change may be the load's, which no repeat shows. {advice}"
 
 
 def _batch_sizes(name: str, side: Facts) -> str:
     """Say how one side was batched; 80 % of its responses lie from the 10th to the 90th percentile."""
-    spread = f", 80 % within {side['low']}–{side['high']}" if side["low"] != side["high"] else ""
+    spread = f", 80 % of responses within {side['low']}–{side['high']}" if side["low"] != side["high"] else ""
     alone = f", {percent(side['alone'], 0)} alone" if side["alone"] else ""
     return f"{name}: median {side['median']}{spread}{alone}"
 
@@ -170,12 +172,12 @@ def _two_computations(facts: Facts) -> str:
 
 def _unsteady(facts: Facts) -> str:
     cases = f"{facts['n_apart']:,} of {counted(facts['n_cases'], 'case')}"
-    text = f"{_who(facts)} has repeats that are not the same to the bit in {cases}, and under batch class"
-    return f"{text} {facts['batch_class']} they must be: something moves bits that no fingerprint shows."
+    text = f"{_who(facts)} has repeats that are not the same to the bit in {cases}, and in batch class"
+    return f"{text} `{facts['batch_class']}` they must be: something moves bits that no fingerprint shows."
 
 
 def _uncertified(facts: Facts) -> str:
-    return f"{_who(facts)} was decoded under invariant on {listed(facts['hosts'])} without a determinism certificate."
+    return f"{_who(facts)} was decoded under `invariant` on {listed(facts['hosts'])} without a determinism certificate."
 
 
 def _imported(facts: Facts) -> str:
@@ -187,7 +189,7 @@ def _reported(facts: Facts) -> str:
 
 
 def _rough_profile(facts: Facts) -> str:
-    return f"{_who(facts)} was batched as cases came: a rough signal, and no repeat is like another."
+    return f"{_who(facts)} was batched as cases came: a rough signal, as repeats may differ."
 
 
 def _repeats_left_out(facts: Facts) -> str:
@@ -214,7 +216,7 @@ def _candidates_tried(facts: Facts) -> str:
     named = ", ".join(f"run {run}" for run in candidates)
     more = f"the last {len(candidates)}: " if facts["n"] > len(candidates) else ""
     text = f"{facts['n']} candidates were judged against run {facts['run']} so far ({more}{named})"
-    return f"{text}. Of many that are no better, one will look so by chance."
+    return f"{text}. Where many are tried that are no better, one of them may look so by chance."
 
 
 def _policy_changed(facts: Facts) -> str:

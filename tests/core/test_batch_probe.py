@@ -137,7 +137,7 @@ def test_equal_noise_around_another_text_is_another_text() -> None:
     finding = batch_comparison.compare_batch_probes(one, other)
     assert finding.state == "other_texts"
     assert describe_batch_comparison(finding.state, finding.numbers).startswith(
-        "The texts differ: 2 of 5 prompts have another commonest text"
+        "The texts differ (p = 0.001): 2 of 5 prompts have another commonest text"
     )
 
 

@@ -106,7 +106,7 @@ def test_a_change_in_the_newest_run_alone_is_said_to_be_there() -> None:
     finding = find(canary_runs(np.random.default_rng(1), shift=0.5, n_new=1))
     assert finding.state == "partly_changed"
     assert sum(finding.numbers["outliers_by_run"][:3]) == 0
-    assert sentence(finding).endswith("which may be the first after a change.")
+    assert sentence(finding).startswith("The newest run differs: 20 of 80 answers")
 
 
 def test_calls_without_an_answer_are_counted_and_hide_no_change() -> None:

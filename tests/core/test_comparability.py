@@ -169,7 +169,7 @@ def test_what_is_unknown_may_be_assumed_within_a_window_and_that_is_written_down
     assert comparability.allows_comparing(blocks)
     assert words_of(blocks[0]) == (
         "What served the baseline and the candidate is not known. Both sides took turns within 90 minutes, and it is "
-        "assumed that nothing changed meanwhile. Canaries in that time: mini, stable."
+        "assumed that nothing changed meanwhile. Canaries in that time: mini stable."
     )
     alone = comparability.find_blocks(unknown, unknown, treatment, window={"hours": 7.0, "canaries": []})
     assert words_of(alone[0]).endswith(

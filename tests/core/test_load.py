@@ -28,9 +28,9 @@ def test_unlike_loads_are_a_warning_with_both_sides_batches_and_a_first_step() -
     judged = verdict.judge_gate(loaded(), PAIRED)
     assert judged.verdict == "ship"
     assert warnings(judged, "load_differs") == [
-        "The sides were decoded under unlike load: the candidate's batches are 5.3 times the baseline's (baseline: "
-        "median 8, 80 % within 4–8; candidate: median 64, 80 % within 1–64, 10 % alone). Part of the change may be the "
-        "load's, and no repeat shows it: run both sides in turn."
+        "The sides were decoded under unlike load: on average the candidate's batches are 5.3 times as large "
+        "(baseline: median 8, 80 % of responses within 4–8; candidate: median 64, 80 % of responses within 1–64, 10 % "
+        "alone). Part of the change may be the load's, which no repeat shows. Run both sides in turn."
     ]
     assert [step.code for step in judged.next] == ["run_in_turn", "sign"]
 
@@ -38,7 +38,7 @@ def test_unlike_loads_are_a_warning_with_both_sides_batches_and_a_first_step() -
 def test_sides_that_took_turns_already_are_not_sent_to_take_turns() -> None:
     judged = verdict.judge_gate(replace(loaded(), is_in_turn=True), PAIRED)
     [text] = warnings(judged, "load_differs")
-    assert text.endswith("both sides ran in turn, so it is their endpoints that are loaded unlike; decode both alone.")
+    assert text.endswith("Both sides ran in turn, so it is their endpoints that are loaded unlike: decode both alone.")
     assert [step.code for step in judged.next] == ["sign"]
 
 

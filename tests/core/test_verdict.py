@@ -151,14 +151,14 @@ EXPIRED = {
 def test_an_expired_baseline_ships_nothing_and_says_since_when() -> None:
     expired = replace(pinned(), expired=EXPIRED)
     why = (
-        "The baseline, run 7, expired on 2026-11-20 08:00 UTC: from run 9 on, another stack serves local under pinned. "
-        "Run the baseline again."
+        "The baseline, run 7, expired on 2026-11-20 08:00 UTC: from run 9 on, another stack serves endpoint local "
+        "under profile pinned. Run the baseline again."
     )
     word, code, found = judged(expired)
     assert (word, code, reasons(found)[0]) == ("not_comparable", "rebaseline", why)
     word, _, found = judged(replace(expired, treatment="stack", setup_candidate=served(**NEWER)))
     assert word == "ship"
-    assert warnings(found, "baseline_expired") == [why]
+    assert warnings(found, "baseline_expired") == [why.removesuffix(" Run the baseline again.")]
 
 
 def test_what_the_question_changed_comes_before_what_the_stack_did() -> None:
@@ -352,8 +352,9 @@ def test_thirty_cases_are_too_few_for_one_point_and_do_for_five() -> None:
     word, code, found = judged(question(same, same))
     assert (word, code) == ("inconclusive", "suite_too_small")
     assert found.cases_needed == {5: 93, 10: 52, 20: 26}
-    for number in ("93 cases at 5 repeats", "52 at 10", "26 at 20", "±3.1 points"):
+    for number in ("93 cases at 5 repeats or 52 at 10.", "±3.1 points"):
         assert number in reasons(found)[0]
+    assert "26 at 20" not in reasons(found)[0]  # for 20 repeats these cases are enough
     assert (found.repeats_needed, found.expected.repeats) == (15, 20)
     assert codes(found.next) == ["settle", "larger_suite"]
     word, code, found = judged(question(same, same), SAMPLE)

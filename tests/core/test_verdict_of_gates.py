@@ -63,7 +63,7 @@ def test_a_drop_found_among_many_gates_must_be_clear_enough_for_that() -> None:
     assert (alone["verdict"], among["verdict"]) == ("no_ship", "inconclusive")
     gate = among["gates"][3]
     assert (gate["verdict"], gate["reasons"][0]["code"], gate["repeats_needed"]) == ("inconclusive", "not_settled", 5)
-    alone_words = "Alone this would be no-ship; with 4 suites looked at it is not enough (Holm's rule). On these 804"
+    alone_words = "Alone this would be no-ship; with 4 suites looked at it is not enough (Holm's rule). By itself: on"
     assert gate["reasons"][0]["text"].startswith(alone_words)
     clear = verdict.judge_gate(pinned(n_broken=16), STRICT)
     assert decided(*[("critical", good)] * 3, ("critical", clear))["verdict"] == "no_ship"
@@ -82,8 +82,8 @@ def test_the_document_has_the_shape_that_is_kept() -> None:
 def test_the_summary_is_what_a_release_manager_reads() -> None:
     found = decided(("critical", verdict.judge_gate(pinned(n_broken=4), STRICT)), names=("colours",))
     assert found["summary"] == (
-        "colours fell from 50.0 (each of 5 repeats) to 49.5 (each). With a change of −0.5 points, in [−0.6, −0.4], the "
-        "candidate is worse than the baseline, but no worse than the 1.0 point you accept."
+        "colours fell from 50.0 (each of 5 repeats) to 49.5 (each). With a change of −0.5 points, in [−0.6, −0.4] "
+        "(94 % interval), the candidate is worse than the baseline, but no worse than the 1.0 point you accept."
     )
     two = decided(*[("critical", verdict.judge_gate(pinned(), STRICT))] * 2, names=("colours", "towns"))
     assert two["summary"].startswith("colours scored 50.0 (each of 5 repeats) against 50.0 (each of 5 repeats). With")

@@ -135,13 +135,15 @@ def list_open_steps(
     expected: the interval at settling.look. needed: look → cases, where the suite itself is too small. targeted: what
     repeats of the noisiest cases would do; they cost less, and come first where they settle it as often.
     """
-    steps = [VerdictLine("larger_suite", {"needed": list_pairs(needed) if needed else None})]
+    larger = {"needed": list_pairs(needed) if needed else None, "n_cases": evidence.n_cases_judged}
+    steps = [VerdictLine("larger_suite", larger)]
     further = _list_further(evidence, settling, expected, targeted)
     steps[:0] = further
     if settling.is_likely or (targeted is not None and targeted.chance >= POWER):
         return tuple(steps) if needed else tuple(further)
     if not evidence.share_seeds and evidence.draws_baseline.is_sampled and evidence.draws_baseline.seed is not None:
-        steps.insert(0, VerdictLine("share_seeds"))
+        is_one_seed = evidence.draws_baseline.seed == evidence.draws_candidate.seed  # then their repeats differ
+        steps.insert(0, VerdictLine("share_seeds", {"is_one_seed": is_one_seed}))
     elif not needed and not evidence.is_steady and not evidence.is_sampled:
         steps.insert(len(steps) - 1, VerdictLine("pin_batch"))
     return (*steps, VerdictLine("decide_by_hand"))
