@@ -23,7 +23,10 @@ from worker.heartbeat import Heartbeat
 from worker.jobs import Station, describe_failure
 from worker.session import Opened
 
-NOT_REBUILT = "The thinking before this answer is stored apart from it, without the tags that it stood in."
+NOT_REBUILT = (
+    "What this engine could be given is not stored: the tags around thinking that stands apart, or, of a rollout, its "
+    "prompt and ids that this tokenizer has."
+)
 OTHER_STACK = "What is scored so far was scored by another serving stack than this worker's."
 FAILURES_IN_A_ROW = 3  # more are no fault of the answers
 

@@ -54,5 +54,6 @@ def force(
 
 
 def _render(scoring: "ForcedScoring") -> str:
-    title = f"Forced scoring {scoring.id} of run {scoring.run} on {scoring.endpoint}: {scoring.status}. {scoring.url}"
+    where = "by its trainer" if scoring.is_reported else f"on {scoring.endpoint}"
+    title = f"Forced scoring {scoring.id} of run {scoring.run} {where}: {scoring.status}. {scoring.url}"
     return "\n".join([title, *(scoring.reading or [" ".join((scoring.error or "").split())])])

@@ -1,9 +1,10 @@
 """`evalboard on-policy`: hold a sampler's logprobs against the trainer's, and fail where they part."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -13,15 +14,23 @@ from evalboard.cli.errors import FAILED, INCONCLUSIVE, NO_SHIP
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
 from evalboard.client.errors import WrongUse
-from evalboard.client.waiting import GIVE_UP_SECONDS, forced_progress
+from evalboard.client.waiting import GIVE_UP_SECONDS, follow_transfer, forced_progress
 from evalboard.core.errors import InvalidInput
-from evalboard.wording.on_policy import describe_figures, describe_on_policy, describe_worst, note_on_sampling
+from evalboard.wording.on_policy import describe_figures, describe_on_policy, describe_worst, explain_no_kl
 
 if TYPE_CHECKING:
+    from evalboard.client.answers import Answer
+    from evalboard.contract.forced import ForcedScoring
     from evalboard.core.forced import Rollout
     from evalboard.wording.on_policy import Figures
 
-CODES = {"bit_identical": 0, "on_policy": 0, "off_policy": NO_SHIP, "too_few_tokens": INCONCLUSIVE}
+CODES = {
+    "bit_identical": 0,
+    "on_policy": 0,
+    "off_policy": NO_SHIP,
+    "too_few_tokens": INCONCLUSIVE,
+    "no_kl": INCONCLUSIVE,
+}
 N_SHOWN = 5  # of the worst positions
 
 
@@ -41,6 +50,9 @@ def on_policy(
     ] = "",
     max_kl: Annotated[float, typer.Option(min=0, help="The KL that may be, in nats a token.")] = 0.001,
     clip: Annotated[float, typer.Option(min=0, max=1, help="Of rollouts: the clip range of the ratio around 1.")] = 0.2,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Of rollouts: store them as a run, whose pages show each token.")
+    ] = False,
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the check as JSON.")] = False,
 ) -> None:
@@ -48,14 +60,18 @@ def on_policy(
     if on:
         if trainer is not None:
             raise typer.BadParameter("A run is scored by --on, rollouts are held against --trainer.", param_hint="--on")
+        if keep:
+            raise typer.BadParameter("A run is stored already.", param_hint="--keep")
         _check_run(parse_id(rollouts, "RUN"), on, profile, max_kl, give_up_after=give_up_after, as_json=as_json)
     if profile:
         raise typer.BadParameter("It needs --on.", param_hint="--profile")
-    _check_files(Path(rollouts), trainer, max_kl, clip, as_json=as_json)
+    _check_files(Path(rollouts), trainer, max_kl, clip, keep=keep, as_json=as_json)
 
 
-def _check_files(rollouts: Path, trainer: Path | None, max_kl: float, clip: float, *, as_json: bool) -> NoReturn:
-    """Judge two files, or one that has both sides; no server takes part."""
+def _check_files(
+    rollouts: Path, trainer: Path | None, max_kl: float, clip: float, *, keep: bool, as_json: bool
+) -> NoReturn:
+    """Judge two files, or one that has both sides; no server takes part but to keep them."""
     # Here, as it brings numpy, which no other command waits for.
     from evalboard.core.forced import check_on_policy, join_trainer
 
@@ -72,7 +88,29 @@ def _check_files(rollouts: Path, trainer: Path | None, max_kl: float, clip: floa
     worst = [
         describe_worst(f"response {each.response + 1}", each.position, each.log_ratio) for each in check.worst[:N_SHOWN]
     ]
-    _conclude(check.state, check.figures, max_kl, worst, as_json=asdict(check) if as_json else None)
+    plain = asdict(check)
+    if keep:
+        stored = _store(rollouts, None if trainer is None else sampled)
+        worst += [("see", f"{stored.value.url}, forced scoring {stored.value.id}")]
+        plain |= {"forced": stored.json}
+    _conclude(check.state, check.figures, max_kl, worst, as_json=plain if as_json else None)
+
+
+def _store(rollouts: Path, joined: "Sequence[Rollout] | None") -> "Answer[ForcedScoring]":
+    """Store rollouts as a run, and return the forced scoring that holds the trainer's logprobs.
+
+    joined: what is stored in place of the file where the trainer's were in another one.
+    """
+    from evalboard.core.forced import write_row
+
+    with TemporaryDirectory() as folder, connect() as client, follow_transfer(rollouts.name) as transfer:
+        sent = rollouts
+        if joined is not None:
+            sent = Path(folder) / f"{rollouts.stem}.jsonl"
+            sent.write_text("".join(f"{json.dumps(write_row(each))}\n" for each in joined))
+        answer = client.import_logs([sent], log_format="rollouts", suite="", tell=transfer.tell)
+        scorings = client.forced_of_run(answer.value.runs[0].id)
+        return next(each for each in scorings if each.value.is_reported)
 
 
 def _check_run(run: str, on: str, profile: str, max_kl: float, *, give_up_after: float, as_json: bool) -> NoReturn:
@@ -80,7 +118,6 @@ def _check_run(run: str, on: str, profile: str, max_kl: float, *, give_up_after:
     from evalboard.core.forced import judge_kl
 
     with connect() as client:
-        sampled = client.run(run).value.sampled
         body = {"endpoint": on, **({"profile": profile} if profile else {})}
         forced_id = client.create_forced(run, body).value.id
         answer = follow_to_end(
@@ -95,11 +132,12 @@ def _check_run(run: str, on: str, profile: str, max_kl: float, *, give_up_after:
         why = answer.value.error or " ".join(answer.value.reading)
         typer.echo(f"Forced scoring {forced_id}: {answer.value.status}. {' '.join(why.split())}")
         raise typer.Exit(FAILED)
-    state = judge_kl(figures.kl_k3, is_identical=figures.is_identical, max_kl=max_kl)
+    scoring = answer.value
+    state = judge_kl(figures.kl_k3, is_identical=figures.is_identical, max_kl=max_kl, are_draws=scoring.are_draws)
     token = figures.worst
     worst = [] if token is None else [describe_worst(f"answer {token.answer}", token.position, token.log_ratio)]
-    note = note_on_sampling(None if sampled is None else sampled.temperature)
-    lines = [("note", note)] if note else []
+    why = explain_no_kl(scoring.reshaped_by, is_sampled=scoring.is_sampled)
+    lines = [("why", why)] if state == "no_kl" else []
     lines += [("see", f"{answer.value.url}, forced scoring {forced_id}")]
     plain = {"state": state, "max_kl": max_kl, "forced": answer.json} if as_json else None
     _conclude(state, figures, max_kl, [*worst, *lines], as_json=plain)
@@ -113,7 +151,7 @@ def _conclude(
         typer.echo(json.dumps(as_json, ensure_ascii=False))
     else:
         typer.echo(describe_on_policy(state, figures, max_kl))
-        for name, value in (*describe_figures(figures), *lines):
+        for name, value in (*describe_figures(figures, are_draws=state != "no_kl"), *lines):
             typer.echo(f"  {name}: {value}")
     raise typer.Exit(CODES[state])
 

@@ -3,9 +3,10 @@
 from typing import Annotated, Any
 
 from evalboard.contract.base import Contract, Count, Id, Instant, PageAddress, says
+from evalboard.contract.parts import FingerprintNamed
 
 STATUSES = ("queued", "running", "finished", "failed")
-TOKENS = ("same", "by_bytes", "retokenised")
+TOKENS = ("same", "by_bytes", "as_given", "retokenised")
 
 
 class ForcedCost(Contract):
@@ -77,13 +78,27 @@ class AnswerFigures(Contract):
     worst_log_ratio: float | None
 
 
+class ForcedOfBucket(Contract):
+    """The figures of the answers that one of several buckets gave."""
+
+    bucket: Id
+    fingerprint: FingerprintNamed
+    figures: ForcedFigures
+
+
 class ForcedScoring(Contract):
     """The answers of a run, scored on another stack."""
 
     id: Id
     run: Id
-    endpoint: Annotated[str, says(description="whose engine scores them; its slug")]
-    profile: str
+    is_reported: Annotated[
+        bool,
+        says(description="a trainer gave these logprobs, as the run's log has them; no engine here scored anything"),
+    ] = False
+    endpoint: Annotated[
+        str | None, says(description="whose engine scores them, its slug; null where they are reported")
+    ]
+    profile: str | None
     model: Annotated[dict[str, Any] | None, says(description="another checkpoint of the endpoint's line")]
     status: Annotated[str, says(enum=STATUSES)]
     repeats: Annotated[tuple[int, ...], says(description="whose answers are scored")]
@@ -96,9 +111,19 @@ class ForcedScoring(Contract):
     n_rendered: Annotated[int, says(minimum=0, description="answers whose prompt the target's template was asked for")]
     bucket: Annotated[Id | None, says(description="of the stack that scores them; null before the first")]
     is_sampled: Annotated[bool, says(description="whether the answers were drawn; of greedy ones no KL is known")]
+    reshaped_by: Annotated[
+        tuple[str, ...] | None,
+        says(
+            description="settings by which they were drawn from another distribution than their logprobs are of, such "
+            "as a temperature other than 1; with any, k1 and k3 are no KL"
+        ),
+    ] = None
     figures: Annotated[
         ForcedFigures | None, says(description="once it has ended; null of answers that several buckets gave")
     ]
+    by_bucket: Annotated[
+        tuple[ForcedOfBucket, ...], says(description="in their place, where several buckets gave the answers")
+    ] = ()
     reading: Annotated[tuple[str, ...], says(description="sentences on what was scored; none until it has ended")]
     error: Annotated[str | None, says(description="why it failed, or was given back last")]
     created_by: str | None
@@ -109,6 +134,11 @@ class ForcedScoring(Contract):
     @property
     def is_terminal(self) -> bool:
         return self.status in ("finished", "failed")
+
+    @property
+    def are_draws(self) -> bool:
+        """Whether its tokens were drawn from the distribution that their logprobs are of, as a KL takes for granted."""
+        return self.is_sampled and self.reshaped_by == ()
 
 
 class ForcedError(Contract):

@@ -98,6 +98,16 @@ class Leak(Contract):
     text: str
 
 
+class ForcedFlip(Contract):
+    """What a side's stack gives at the flip when it reads the other side's answer up to there: the very same prefix."""
+
+    stack: Annotated[str, says(enum=SIDES, description="whose it is")]
+    scoring: Annotated[Id, says(description="the forced scoring that this is of")]
+    first: Annotated[str, says(description="its likeliest token there, drawn")]
+    second: str
+    margin: Annotated[float, says(description="between the two, in nats")]
+
+
 class TracePair(Contract):
     """One pair of responses around the position `at`; only that position's tokens come with their alternatives."""
 
@@ -120,7 +130,12 @@ class TracePair(Contract):
     moved: tuple[Moved, ...]
     url: PageAddress
     leak: Leak | None = None  # where the cause is one; an older server does not answer it
+    at_flip: Annotated[
+        tuple[ForcedFlip, ...], says(description="where answers were scored on the other side's stack")
+    ] = ()
+    at_flip_text: Annotated[str, says(description='the same in a sentence, "" without any')] = ""
     comparison: int | None = page_only  # the id of one that lists this pair
+    has_forced: bool = page_only  # whether anything was scored of either run
     messages: tuple[dict[str, Any], ...] = page_only
     target: Any = page_only
     prompts: PairPrompts = page_only

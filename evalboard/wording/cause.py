@@ -1,10 +1,13 @@
 """Why two answers parted: a sentence for each cause, with its numbers, and for the noise beside it."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from evalboard.core.compare import CHOOSING, Cause
 from evalboard.wording.numbers import counted, listed, nats
+
+if TYPE_CHECKING:
+    from evalboard.contract.pair import ForcedFlip
 
 Facts = Mapping[str, Any]
 
@@ -56,6 +59,26 @@ def explain_leak(source: Facts | None, n_beside: Mapping[str, int | None]) -> st
         return f"The {source['side']}'s answer goes on with {tokens} of {whose}, which was decoded beside it."
     sought = "; ".join(_sought(side, n) for side, n in n_beside.items())
     return f"Whose it is was not found: {sought}."
+
+
+def explain_at_flip(choices: Sequence["ForcedFlip"], *, near: float | None) -> str:
+    """Say what each stack gives at the flip under the very same prefix, by forced scoring; "" where none was scored.
+
+    near: the most that noise explains there, in nats; None where the noise is not known.
+    """
+    if not choices:
+        return ""
+    first, *others = choices
+    apart = [f"the {first.stack}’s stack holds its two likeliest tokens {nats(first.margin)} apart"]
+    apart += [f"the {other.stack}’s {nats(other.margin)} apart" for other in others]
+    sentence = f"Scored under the very same prefix, {listed(apart)}"
+    if near is None:
+        return f"{sentence}."
+    ties = [each.stack for each in choices if each.margin <= near]
+    if len(ties) == len(choices):
+        return f"{sentence}: a near tie {'on both' if others else 'there'}."
+    where = f"a near tie on the {ties[0]}’s alone" if ties else f"no near tie {'on either' if others else 'there'}"
+    return f"{sentence}: {where}, as noise explains no more than {nats(near)}."
 
 
 def _sought(side: str, n_beside: int | None) -> str:

@@ -1,33 +1,70 @@
 """What the answers of a run come to on another stack: how many were scored and by which tokens, and how far it is."""
 
-from evalboard.contract.forced import ForcedScoring
+from evalboard.contract.forced import ForcedFigures, ForcedScoring
+from evalboard.core.forced import MAX_KL, OnPolicyState, judge_kl
 from evalboard.core.trace import ERROR_CODES
 from evalboard.wording.numbers import counted, listed, nats, percent
+from evalboard.wording.on_policy import describe_on_policy, explain_no_kl
 
-BY_BYTES, RETOKENISED = "by_bytes", "retokenised"
+BY_BYTES, AS_GIVEN, RETOKENISED = "by_bytes", "as_given", "retokenised"
 
 
 def explain_forced(scoring: ForcedScoring) -> tuple[str, ...]:
-    """Say how far the stack that scored is from the one that answered, then what limits that."""
-    return (*_distance(scoring), *_limits(scoring))
+    """Say how far the stack that scored is from the one that answered, then what limits that.
+
+    Of what a trainer gave, whether training is on-policy goes before; of several buckets, that they are.
+    """
+    return (*_on_policy(scoring), *_several(scoring), *_distances(scoring), *_limits(scoring))
 
 
 def describe_distance(scoring: ForcedScoring) -> str:
     """Say how far the stack that scored is from the one that answered; "" where that is not known."""
-    return " ".join(_distance(scoring))
+    return " ".join(_distances(scoring))
 
 
-def _distance(scoring: ForcedScoring) -> list[str]:
+def judge_trainer(scoring: ForcedScoring) -> OnPolicyState | None:
+    """Judge what a trainer gave by the limit that holds unless one is set; None of what a stack of ours scored."""
     figures = scoring.figures
-    if figures is None:
+    if not scoring.is_reported or figures is None:
+        return None
+    return judge_kl(figures.kl_k3, is_identical=figures.is_identical, max_kl=MAX_KL, are_draws=scoring.are_draws)
+
+
+def _on_policy(scoring: ForcedScoring) -> list[str]:
+    state = judge_trainer(scoring)
+    if state is None or scoring.figures is None:
         return []
+    return [describe_on_policy(state, scoring.figures, MAX_KL)]
+
+
+def _several(scoring: ForcedScoring) -> list[str]:
+    if scoring.figures is not None or not scoring.tokens:
+        return []
+    has_own = "each bucket has its own" if scoring.by_bucket else "each answer has its own"
+    return [f"Several buckets gave these answers: no number is taken over them together, and {has_own}."]
+
+
+def _distances(scoring: ForcedScoring) -> list[str]:
+    """Say it of all answers, or of each of several buckets by itself."""
+    if scoring.figures is not None:
+        return _distance(scoring.figures)
+    return [
+        f"Bucket {part.bucket} ({part.fingerprint.label}): {' '.join(_distance(part.figures))}"
+        for part in scoring.by_bucket
+    ]
+
+
+def _distance(figures: ForcedFigures) -> list[str]:
     where = f"Over {counted(figures.n_positions, 'token')} of {counted(figures.n_responses, 'answer')}"
     if figures.is_identical:
         return [f"{where} no logprob differs by one bit."]
     sentences = []
     if figures.gap_median is not None and figures.gap_p99 is not None:
         median, high = nats(figures.gap_median.value), nats(figures.gap_p99.value)
-        sentences.append(f"{where} the logprobs differ by {median} (median), at 1 in 100 tokens by more than {high}.")
+        most = "" if figures.worst is None else f", at most by {nats(abs(figures.worst.log_ratio))}"
+        sentences.append(
+            f"{where} the logprobs differ by {median} (median), at 1 in 100 tokens by more than {high}{most}."
+        )
     if figures.n_ranked:
         n, total = figures.n_not_top, figures.n_ranked
         what = (
@@ -41,15 +78,23 @@ def _limits(scoring: ForcedScoring) -> list[str]:
     sentences = []
     figures = scoring.figures
     n_scored = sum(scoring.tokens.values())
-    if figures is None and n_scored:
+    if scoring.is_reported:
         sentences.append(
-            "Several buckets gave these answers: no number is taken over them together, and each answer has its own."
+            "The trainer’s logprobs are as the log has them: no engine here scored anything, and nothing attests what "
+            "computed them."
         )
+    elif scoring.is_sampled and (why := explain_no_kl(scoring.reshaped_by, is_sampled=True)):
+        sentences.append(why)
     if figures is not None and figures.n_responses < n_scored:
         sentences.append(f"The figures are of the first {figures.n_responses:,} of {counted(n_scored, 'answer')}.")
     if n := scoring.tokens.get(BY_BYTES):
         sentences.append(
             f"{counted(n, 'answer')} {_is(n)} scored by the tokens that have the same bytes: the run’s own ids are not "
+            "those of this tokenizer."
+        )
+    if n := scoring.tokens.get(AS_GIVEN):
+        sentences.append(
+            f"{counted(n, 'answer')} {_is(n)} scored by the ids that the log has: nothing in it says that they are "
             "those of this tokenizer."
         )
     if n := scoring.tokens.get(RETOKENISED):
@@ -63,12 +108,12 @@ def _limits(scoring: ForcedScoring) -> list[str]:
             "tokens that were really sent are not known."
         )
     if scoring.errors:
-        why = [
+        reasons = [
             f"{n:,}: {ERROR_CODES[code][0].lower()}{ERROR_CODES[code][1:].rstrip('.')}"
             for code, n in scoring.errors.items()
         ]
         n = sum(scoring.errors.values())
-        sentences.append(f"{counted(n, 'answer')} could not be scored ({listed(why)}).")
+        sentences.append(f"{counted(n, 'answer')} could not be scored ({listed(reasons)}).")
     return sentences
 
 

@@ -1,9 +1,9 @@
 """What an on-policy check comes to: its state as a sentence, and each number with its interval."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from evalboard.wording.numbers import counted, nats, nats_rounded, percent, percent_rounded, rounded
+from evalboard.wording.numbers import counted, listed, nats, nats_rounded, percent, percent_rounded, rounded
 
 if TYPE_CHECKING:
     from evalboard.contract import forced as contract
@@ -17,7 +17,7 @@ DIGITS = 3
 
 
 def describe_on_policy(state: str, figures: "Figures", max_kl: float) -> str:
-    """Return the state in one sentence."""
+    """Return the state in one sentence or two, without why nothing is held against the limit."""
     limit = nats_rounded(max_kl)
     if state == "bit_identical":
         n = counted(figures.n_compared, "logprob")
@@ -26,18 +26,27 @@ def describe_on_policy(state: str, figures: "Figures", max_kl: float) -> str:
         return f"On-policy within {limit} a token: the whole interval of the KL lies below."
     if state == "off_policy":
         return f"Off-policy: the KL is above {limit} a token with its whole interval."
+    if state == "no_kl":
+        return "No KL can be taken of these tokens, so none is held against a limit."
     if not figures.n_compared:
         return "Nothing is known: no token has a logprob on both sides."
     return f"Too few tokens: they do not tell whether the KL is above {limit} a token. Add responses."
 
 
-def describe_figures(figures: "Figures") -> Iterator[tuple[str, str]]:
-    """Yield each number's name and its value in words; nothing but their count of bits that are equal."""
+def describe_figures(figures: "Figures", *, are_draws: bool = True) -> Iterator[tuple[str, str]]:
+    """Yield each number's name and its value in words; nothing but their count of bits that are equal.
+
+    are_draws: of tokens that were not drawn from the distribution that their logprobs are of, no KL and no ratio.
+    """
     yield "compared", f"{counted(figures.n_compared, 'token')} of {counted(figures.n_responses, 'response')}"
     n_unknown = figures.n_positions - figures.n_compared
     if n_unknown:
         yield "left out", f"{counted(n_unknown, 'token')} without a logprob on one side"
     if figures.is_identical:
+        return
+    if not are_draws:
+        yield "gap, median", _in_nats(figures.gap_median)
+        yield "gap, 99th percentile", _in_nats(figures.gap_p99)
         return
     yield "KL a token (k3)", _in_nats(figures.kl_k3)
     yield "KL a token (k1)", _in_nats(figures.kl_k1)
@@ -48,26 +57,29 @@ def describe_figures(figures: "Figures") -> Iterator[tuple[str, str]]:
     yield "effective sample size, of the responses", _as_share(figures.sequence_ess)
 
 
+def explain_no_kl(reshaped_by: Sequence[str] | None, *, is_sampled: bool) -> str:
+    """Say why the logprobs of a run's tokens give no KL, and what to do; "" where they do.
+
+    reshaped_by: as contract.forced.ForcedScoring has it; None where a server does not say.
+    """
+    if not is_sampled:
+        return (
+            "The run is not known to have drawn its tokens, and over those that are no draws there is no KL. Let it "
+            "sample at a temperature of 1 with nothing cut off."
+        )
+    if reshaped_by is None:
+        return "The server does not say whether anything reshaped what the run drew from. Update it."
+    if not reshaped_by:
+        return ""
+    return (
+        f"By its {listed(reshaped_by)} the run drew from another distribution than its logprobs are of, so their mean "
+        "is no KL. Let it sample at a temperature of 1 with nothing cut off."
+    )
+
+
 def describe_worst(name: str, position: int, log_ratio: float) -> tuple[str, str]:
     """Return where a token lies and how far it is from its likelihood on the other side; name: of its response."""
     return f"{name}, position {position}", f"log r is {nats(log_ratio)}"
-
-
-def note_on_sampling(temperature: float | None) -> str | None:
-    """Return what to know of a run that did not sample at a temperature of 1, None where it did.
-
-    temperature: None where it was 0, or is not known.
-    """
-    if temperature is None:
-        return (
-            "The run is not known to have sampled. Over answers that are no draws a KL is none; equal bits are equal."
-        )
-    if temperature != 1:
-        return (
-            f"The run sampled at a temperature of {temperature:g}, and the logprobs are those at 1, from which it did "
-            "not draw: what stands here as a KL is none. Equal bits are equal."
-        )
-    return None
 
 
 def _in_nats(estimate: "Estimate | None") -> str:

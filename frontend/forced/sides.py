@@ -1,12 +1,20 @@
-"""Both sides of a comparison on both stacks, for its page and the pages of its pairs."""
+"""Answers on other stacks, for the pages of others: both sides of a comparison, their pairs, and single responses."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from evalboard.contract.forced import ForcedCost, ForcedScoring
 from evalboard.contract.pair import TracePair
 from evalboard.wording.forced import describe_distance
-from runs.forced import ForcedStrip, forced_sides, forced_strip, has_forced
+from runs.forced import (
+    AnswerElsewhere,
+    ForcedMark,
+    ForcedStrip,
+    answers_elsewhere,
+    forced_sides,
+    forced_strip,
+    has_forced,
+)
 
 STRIP_WIDTH = 600  # of a strip's drawing; a page stretches it
 
@@ -51,6 +59,73 @@ class Strip:
     n_agreed: int
     ticks: tuple[Tick, ...]
 
+    @property
+    def positions(self) -> frozenset[int]:
+        return frozenset(tick.position for tick in self.ticks)
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """One response by another stack, or by its trainer, whose ticks are ratios beyond the clip range. name: whose."""
+
+    name: str
+    is_trainer: bool
+    scoring: str
+    n_tokens: int
+    n_agreed: int
+    ticks: tuple[Tick, ...]
+    of: AnswerElsewhere
+
+
+@dataclass(frozen=True, slots=True)
+class TokenElsewhere:
+    """One token there, in nats; None where that is not known. first_choice: "" where it is the token, or not known."""
+
+    name: str
+    logprob: float | None
+    log_ratio: float | None
+    first_choice: str
+
+
+def elsewhere(run_id: int, repeat: int, case_id: str) -> tuple[Elsewhere, ...]:
+    """Return a response of a run on each stack that scored it."""
+    if not has_forced(run_id):
+        return ()
+    return tuple(_elsewhere(each) for each in answers_elsewhere(run_id, repeat, case_id))
+
+
+def token_elsewhere(strips: Sequence[Elsewhere], at: int) -> tuple[TokenElsewhere, ...]:
+    """Return one token of the response there, in the order of the strips."""
+    return tuple(
+        TokenElsewhere(
+            strip.name,
+            strip.of.logprob(at),
+            strip.of.log_ratio(at),
+            next((tick.first_choice for tick in strip.ticks if tick.position == at), ""),
+        )
+        for strip in strips
+        if at < strip.n_tokens
+    )
+
+
+def _elsewhere(answer: AnswerElsewhere) -> Elsewhere:
+    ticks = tuple(_tick(mark, answer.n_tokens, "?at={}".format) for mark in answer.marks)
+    name = "the trainer" if answer.endpoint is None else answer.endpoint
+    return Elsewhere(
+        name,
+        answer.endpoint is None,
+        answer.scoring,
+        answer.n_tokens,
+        answer.n_tokens - len(ticks),
+        ticks,
+        answer,
+    )
+
+
+def _tick(mark: ForcedMark, n_tokens: int, url_at: Callable[[int], str]) -> Tick:
+    x = round(STRIP_WIDTH * mark.position / n_tokens, 1)
+    return Tick(mark.position, x, mark.first_choice, url_at(mark.position))
+
 
 def offer(baseline: int, candidate: int) -> Offer | None:
     """Return what two runs' comparison says and offers; None for a run against itself."""
@@ -76,7 +151,7 @@ def strips(pair: TracePair, url_at: Callable[[int], str]) -> tuple[Strip, ...]:
 
     url_at: the pair's page at a position.
     """
-    if pair.is_same_run or pair.is_approximate or not has_forced(*pair.run_ids):
+    if pair.is_same_run or pair.is_approximate or not pair.has_forced:
         return ()
     named = (("baseline", pair.baseline, pair.candidate), ("candidate", pair.candidate, pair.baseline))
     read = (
@@ -86,13 +161,5 @@ def strips(pair: TracePair, url_at: Callable[[int], str]) -> tuple[Strip, ...]:
 
 
 def _strip(side: str, strip: ForcedStrip, url_at: Callable[[int], str]) -> Strip:
-    ticks = tuple(
-        Tick(
-            mark.position,
-            round(STRIP_WIDTH * mark.position / strip.n_tokens, 1),
-            mark.first_choice,
-            url_at(mark.position),
-        )
-        for mark in strip.marks
-    )
+    ticks = tuple(_tick(mark, strip.n_tokens, url_at) for mark in strip.marks)
     return Strip(side, strip.scoring, strip.other_run, strip.n_tokens, strip.n_tokens - len(ticks), ticks)

@@ -78,7 +78,7 @@ def forced(request: HttpRequest, forced_id: int) -> HttpResponse:
         return response
     page = {
         **_live(scoring),
-        "numbers": words.list_numbers(scoring.figures, are_drawn=scoring.is_sampled) if scoring.figures else (),
+        "numbers": words.list_parts(scoring),
         "worst": [_row(scoring, each) for each in selector.worst_answers(forced_id, limit=SHOWN)],
         "failed": [_row(scoring, each) for each in selector.failed_answers(forced_id, limit=SHOWN)],
     }
@@ -86,13 +86,15 @@ def forced(request: HttpRequest, forced_id: int) -> HttpResponse:
 
 
 def _live(scoring: ForcedScoring) -> dict[str, object]:
-    finding = Finding(" ".join(scoring.reading[:2]), " ".join(scoring.reading[2:])) if scoring.reading else None
+    n_claims = 1 if scoring.is_reported or scoring.by_bucket else 2
+    claims, rest = scoring.reading[:n_claims], scoring.reading[n_claims:]
+    finding = Finding(" ".join(claims), " ".join(rest)) if claims else None
     return {"scoring": scoring, "finding": finding}
 
 
 def _row(scoring: ForcedScoring, answer: ForcedAnswer) -> dict[str, object]:
     """An answer with the address of its response's page, at the token that is furthest off."""
-    at = answer.figures.worst_at if answer.figures else None
+    at = answer.figures.worst_at if answer.figures and answer.figures.worst_log_ratio else None
     url = addresses.response_url(int(scoring.run), answer.repeat, answer.case)
     return {"of": answer, "url": url if at is None else f"{url}?at={at}"}
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from evalboard.contract.forced import Estimate, ForcedFigures
+from evalboard.contract.forced import Estimate, ForcedFigures, ForcedScoring
+from evalboard.contract.parts import FingerprintNamed
 from evalboard.wording.numbers import nats, percent
 
 Table = tuple[tuple[str, str, str], ...]  # a number's label, its field and what it says
@@ -14,6 +15,17 @@ class NumberRow:
     label: str
     value: str
     means: str
+
+
+@dataclass(frozen=True, slots=True)
+class NumberPart:
+    """The numbers of some answers: of all, or of those that one of several buckets gave."""
+
+    bucket: str
+    fingerprint: FingerprintNamed | None
+    n_responses: int
+    n_positions: int
+    rows: tuple[NumberRow, ...]
 
 
 NATS: Table = (
@@ -37,11 +49,25 @@ DRAWN_SHARES: Table = (
 )
 
 
-def list_numbers(figures: ForcedFigures, *, are_drawn: bool) -> tuple[NumberRow, ...]:
-    """List what is known of a scoring's figures, each with its interval; are_drawn: its answers were sampled."""
+def list_parts(scoring: ForcedScoring) -> tuple[NumberPart, ...]:
+    """List the numbers of a scoring: those of all its answers, or of each of several buckets by itself."""
+    if scoring.figures is not None:
+        return (_part(scoring, scoring.figures),)
+    return tuple(_part(scoring, each.figures, each.bucket, each.fingerprint) for each in scoring.by_bucket)
+
+
+def _part(
+    scoring: ForcedScoring, figures: ForcedFigures, bucket: str = "", fingerprint: FingerprintNamed | None = None
+) -> NumberPart:
+    rows = list_numbers(figures, are_draws=scoring.are_draws)
+    return NumberPart(bucket, fingerprint, figures.n_responses, figures.n_positions, rows)
+
+
+def list_numbers(figures: ForcedFigures, *, are_draws: bool) -> tuple[NumberRow, ...]:
+    """List what is known of figures, each with its interval; are_draws: as `ForcedScoring` has it."""
     rows: list[NumberRow] = []
     tables: list[tuple[Table, Callable[[float], str]]] = [(NATS, nats), (SHARES, percent)]
-    if are_drawn:
+    if are_draws:
         tables += [(DRAWN_NATS, nats), (DRAWN_SHARES, percent)]
     for table, write in tables:
         for label, name, means in table:

@@ -18,6 +18,7 @@ WHOSE = {
     "batch": "OpenAI Batch API, vllm run-batch: input and output",
     "litellm": "LiteLLM: the gateway's log",
     "chat": "chat completions, one a line",
+    "rollouts": "rollouts with the sampler’s and the trainer’s logprobs",
 }
 
 

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
+from evalboard.contract.forced import ForcedScoring
 from evalboard.contract.run import Run
-from evalboard.wording.numbers import counted, listed
+from evalboard.wording.forced import judge_trainer
+from evalboard.wording.numbers import counted, listed, nats
 from evalboard.wording.run import without_odd_ones
 from frontend.runs import words
 from frontend.runs.result import BackendPart
@@ -28,12 +30,18 @@ class Item:
     link: tuple[str, str] | None = None
 
 
-def list_items(run: Run, backends: tuple[BackendPart, ...], n_differ: int) -> tuple[Item, ...]:
-    """Return what needs looking at; n_differ: cases that backends scored differently."""
+def list_items(
+    run: Run, backends: tuple[BackendPart, ...], n_differ: int, trainer: ForcedScoring | None = None
+) -> tuple[Item, ...]:
+    """Return what needs looking at.
+
+    n_differ: cases that backends scored differently. trainer: what the trainer of rollouts gave their tokens.
+    """
     warnings = [warning for warning in run.warnings if warning.code not in SAID_ELSEWHERE]
     grave = [warning for warning in warnings if warning.code not in GOOD_TO_KNOW]
     minor = [warning for warning in warnings if warning.code in GOOD_TO_KNOW]
     return (
+        *_list_trainer(trainer),
         *(Item("warning", note.text, code=note.code, link=_link(run, note.code)) for note in grave),
         *_list_backends(run, backends, n_differ),
         *_list_cases(run),
@@ -51,6 +59,20 @@ def _link(run: Run, code: str) -> tuple[str, str] | None:
         "uncertified": ("Probes", f"{reverse('probes')}?endpoint={run.endpoint}&kind=determinism#new"),
         "unsteady": ("List", "?only=unstable#cases"),
     }.get(code)
+
+
+def _list_trainer(trainer: ForcedScoring | None) -> Iterator[Item]:
+    """Yield whether training is on-policy, and where it is least so."""
+    if trainer is None or trainer.figures is None:
+        return
+    kinds = {"off_policy": "warning", "bit_identical": "fine", "on_policy": "fine"}
+    kind = kinds.get(judge_trainer(trainer) or "", "info")
+    worst = trainer.figures.worst
+    if worst is None or not worst.log_ratio:
+        yield Item(kind, trainer.reading[0], link=("The numbers", f"{trainer.url}#numbers"))
+        return
+    rest = f"The token furthest off is {nats(abs(worst.log_ratio))} away."
+    yield Item(kind, trainer.reading[0], rest, link=("The answers furthest off", f"{trainer.url}#worst"))
 
 
 def _list_backends(run: Run, backends: tuple[BackendPart, ...], n_differ: int) -> Iterator[Item]:

@@ -10,6 +10,7 @@ from evalboard.wording.numbers import listed
 from evalboard.wording.replay import replay_command
 from evalboard.wording.verdict import MARK_WORDS
 from frontend.compare import pair_address
+from frontend.forced import sides
 from frontend.runs import charts, words
 from frontend.shell import addresses, tokens
 from runs.access import READ, requires
@@ -33,15 +34,20 @@ class RepeatLink:
 def response(request: HttpRequest, run_id: int, repeat: int, case: str) -> HttpResponse:
     page = response_page(run_id, repeat=repeat, case_id=case, at=_position(request.GET.get("at")))
     trace = page.trace
+    elsewhere = sides.elsewhere(run_id, repeat, case) if trace else ()
+    selected_elsewhere = sides.token_elsewhere(elsewhere, trace.selected.position) if trace else ()
     part = request.GET.get("part")
     if part is not None:
         if part not in PARTS:
             raise Http404
-        return render(request, PARTS[part], {"trace": trace})
+        return render(request, PARTS[part], {"trace": trace, "selected_elsewhere": selected_elsewhere})
     context = {
         "page": page,
         "response": page.response,
         "trace": trace,
+        "elsewhere": elsewhere,
+        "selected_elsewhere": selected_elsewhere,
+        "marked": frozenset(tick.position for strip in elsewhere for tick in strip.ticks),
         "lines": tokens.lines(trace.tokens, before=page.response.n_reasoning_tokens) if trace else (),
         "before": trace.tokens[0].position - 1 if trace else -1,
         "last_shown": trace.tokens[-1].position if trace else -1,

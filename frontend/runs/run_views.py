@@ -6,6 +6,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from evalboard.contract.forced import ForcedScoring
 from evalboard.contract.run import Run
 from evalboard.core.verdict import has_enough_cases
 from frontend.compare import comparing
@@ -15,6 +16,7 @@ from frontend.runs.forms import RepeatsForm, RescoreForm
 from frontend.shell import charts
 from runs.access import READ, requires
 from runs.baselines import baseline_of, baselines_with
+from runs.forced import reported_scoring
 from runs.run import CaseLists, judged, live_report, run_page, run_rows
 
 SHARDS_NAMED = 6
@@ -91,7 +93,7 @@ def _rest(request: HttpRequest, run: Run, lists: CaseLists) -> dict[str, object]
         "backends": backends,
         "axis": result.draw_axis(backends, run),
         "banner": looking_at.describe_banner(backends) if backends else "",
-        "items": looking_at.list_items(run, backends, lists.counts.get("differ", 0)),
+        "items": looking_at.list_items(run, backends, lists.counts.get("differ", 0), trainer=_trainer(run)),
         "folds": folds.summarise(run, backends, len(noise_rows)),
         "noise_finding": words.describe_noise(run),
         "draws_finding": words.describe_draws(run),
@@ -105,6 +107,11 @@ def _rest(request: HttpRequest, run: Run, lists: CaseLists) -> dict[str, object]
         "repeats_form": RepeatsForm(),
         "rescore_form": RescoreForm(),
     }
+
+
+def _trainer(run: Run) -> ForcedScoring | None:
+    """Return what a trainer gave the answers of rollouts, None of other runs."""
+    return reported_scoring(int(run.id)) if run.source and run.is_reported else None
 
 
 def _standing(run: Run) -> dict[str, object]:

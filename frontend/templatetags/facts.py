@@ -31,14 +31,19 @@ def spoken(cell: TokenAtPosition) -> str:
 
 
 @register.simple_tag
-def token_links(cells: tuple[TokenAtPosition, ...], selected: int) -> SafeString:
-    """Draw a line's tokens, each a link to its position, put together here: a template would take ten times as long."""
-    return mark_safe("".join(_token_link(cell, selected) for cell in cells))  # noqa: S308 (escaped below)
+def token_links(cells: tuple[TokenAtPosition, ...], selected: int, marked: frozenset[int]) -> SafeString:
+    """Draw a line's tokens, each a link to its position, put together here: a template would take ten times as long.
+
+    marked: positions of tokens that another stack would not have chosen, which the keys stop at as well.
+    """
+    drawn = (_token_link(cell, selected, is_marked=cell.position in marked) for cell in cells)
+    return mark_safe("".join(drawn))  # noqa: S308 (escaped below)
 
 
-def _token_link(cell: TokenAtPosition, selected: int) -> str:
+def _token_link(cell: TokenAtPosition, selected: int, *, is_marked: bool) -> str:
     step = tokens.margin_step(cell.margin)
-    shade, narrow = (f" margin-{step}", " data-narrow") if step else ("", "")
+    shade = (f" margin-{step}" if step else "") + (" elsewhere" if is_marked else "")
+    narrow = " data-narrow" if shade else ""
     here = ' aria-current="true"' if cell.position == selected else ""
     return (
         f'<a class="token{shade}" href="?at={cell.position}" data-position="{cell.position}"{narrow}'

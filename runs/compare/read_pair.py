@@ -11,7 +11,7 @@ from evalboard.contract.trace import TokenAtPosition
 from evalboard.core.compare import Cause, Divergence, Pair, find_cause
 from evalboard.core.profile import compare_manifests
 from evalboard.core.stats import list_mark_names
-from evalboard.wording.cause import explain_cause
+from evalboard.wording.cause import explain_at_flip, explain_cause
 from evalboard.wording.replay import replay_command
 from runs.compare.read import pair_path, to_points
 from runs.compare.read_leak import find_leak
@@ -19,6 +19,7 @@ from runs.compare.read_pair_points import StepNumbers
 from runs.compare.read_pair_records import Half, load_halves, trace_of
 from runs.compare.read_pair_steps import NO_STEPS, Span, Steps, lay_out
 from runs.compare.read_prompts import find_prompt_parts
+from runs.forced import forced_choice, has_forced
 from runs.models import Divergence as StoredDivergence
 from runs.pairs import PairNoise, find_parting, pair_facts, vocabularies
 from runs.run import draw, token_at, tokens_at
@@ -48,6 +49,8 @@ def trace_pair(
     shown = None if selected is None else int(steps.keys[selected])
     marks = {*numbers.narrow_keys, *(mark for mark in (parted.drift_onset, parts_at) if mark is not None)}
     settings = compare_manifests(_manifest(one), _manifest(other))
+    is_scored = has_forced(one.run.pk, other.run.pk)
+    at_flip = _find_at_flip(one, other, parted) if is_scored else ()
     return contract.TracePair(
         case=case_id,
         baseline=_side(one),
@@ -70,7 +73,10 @@ def trace_pair(
         ),
         url=pair_path((baseline, candidate), case_id, repeats, shown),
         leak=find_leak((one, other), parted) if cause.code == "leak" else None,
+        at_flip=at_flip,
+        at_flip_text=explain_at_flip(at_flip, near=cause.evidence.get("near")),
         comparison=_comparison(one, other),
+        has_forced=is_scored,
         messages=tuple(one.case.content["messages"]),
         target=one.case.content["target"],
         prompts=_prompts(one, other),
@@ -87,6 +93,27 @@ def trace_pair(
         n_within_noise=numbers.n_within(cause.evidence.get("near")),
         gap_range=numbers.gap_range(parted.drift_onset),
         n_settings_equal=len(settings.equal),
+    )
+
+
+def _find_at_flip(one: Half, other: Half, parted: Divergence) -> tuple[contract.ForcedFlip, ...]:
+    """What each stack gives there under the same prefix, where it scored the other's answer; steps must be tokens."""
+    if parted.flip is None or parted.is_approximate:
+        return ()
+    named = (("baseline", other, one), ("candidate", one, other))
+    choices = (
+        (
+            stack,
+            forced_choice(of.run.pk, of.repeat, of.case.case_id, other_id=scorer.run.pk, at=parted.flip),
+        )
+        for stack, of, scorer in named
+    )
+    return tuple(
+        contract.ForcedFlip(
+            stack=stack, scoring=choice.scoring, first=choice.first, second=choice.second, margin=choice.margin
+        )
+        for stack, choice in choices
+        if choice is not None
     )
 
 

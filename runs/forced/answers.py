@@ -51,11 +51,15 @@ def answers_of(run_id: int, *, repeats: Collection[int], case_indexes: Collectio
 
     Missing responses and empty answers have nothing to score.
     """
-    rows = Response.objects.filter(repeat__run=run_id, repeat__index__in=repeats, error_code="")
-    rows = rows.filter(Q(trace_block__isnull=False, n_tokens__gt=0) | Q(trace_block=None) & ~Q(text=""))
-    if case_indexes is not None:
-        rows = rows.filter(case_index__in=case_indexes)
+    rows = _responses(run_id, repeats, case_indexes)
     return rows.order_by("case_index", "trace_digest", "repeat__index").distinct("case_index", "trace_digest")
+
+
+def responses_scored(scoring_id: int) -> QuerySet[Response]:
+    """Select every response whose answer a scoring is asked to score."""
+    scoring = ForcedScoring.objects.select_related("run__suite_version").get(pk=scoring_id)
+    indexes = None if scoring.cases is None else np.flatnonzero(_selection(scoring, scoring.run.suite_version.n_cases))
+    return _responses(scoring.run_id, scoring.repeats, None if indexes is None else indexes.tolist())
 
 
 def cost_of(answers: QuerySet[Response]) -> ForcedCost:
@@ -69,15 +73,10 @@ def cost_of(answers: QuerySet[Response]) -> ForcedCost:
     return ForcedCost(**{f"n_{name}": n or 0 for name, n in counted.items()})
 
 
-def is_of_several_buckets(scoring_id: int) -> bool:
-    """Tell whether the answers of a scoring were given by several buckets, which no number is taken over."""
-    scoring = ForcedScoring.objects.select_related("run__suite_version").get(pk=scoring_id)
-    indexes = None if scoring.cases is None else np.flatnonzero(_selection(scoring, scoring.run.suite_version.n_cases))
-    answers = answers_of(
-        scoring.run_id, repeats=scoring.repeats, case_indexes=None if indexes is None else indexes.tolist()
-    )
-    known = Response.objects.filter(pk__in=answers.values("pk")).exclude(engine_process=None)
-    return known.order_by().values("engine_process__bucket").distinct().count() > 1
+def is_of_several_buckets(answers: QuerySet[Response]) -> bool:
+    """Tell whether several buckets gave these answers, which no number is taken over."""
+    known = answers.exclude(engine_process=None).order_by()
+    return known.values("engine_process__bucket").distinct().count() > 1
 
 
 def next_answers(scoring_id: int) -> list[AnswerToForce]:
@@ -101,9 +100,12 @@ def give_tokens(answer: AnswerToForce, *, vocabulary_id: int | None) -> GivenTok
     """Say by which tokens an answer is given to an engine with this vocabulary, None where that is not stored.
 
     They are the answer's own ids where these are the engine's; else the ids that stand for its tokens' bytes, else its
-    text. None where neither can be given: thinking that stands apart was written in tags that nobody stored.
+    text. Of rollouts, which have ids and nothing else, it is these. None where nothing can be given: thinking that
+    stands apart was written in tags that nobody stored, and a rollout may lack its prompt.
     """
     trace = answer.trace
+    if trace is not None and answer.vocabulary_id is None and not answer.text:
+        return _as_given(trace, vocabulary_id)
     if trace is not None and vocabulary_id is not None and answer.vocabulary_id is not None:
         if _is_same(answer.vocabulary_id, vocabulary_id):
             prompt = trace.prompt_token_ids
@@ -118,6 +120,16 @@ def give_tokens(answer: AnswerToForce, *, vocabulary_id: int | None) -> GivenTok
     return GivenTokens(Tokens.RETOKENISED, None, None, answer.text)
 
 
+def _as_given(trace: Trace, vocabulary_id: int | None) -> GivenTokens | None:
+    """The ids of a log that says nothing of its tokenizer; None where the engine's has no such ids."""
+    if trace.prompt_token_ids is None:
+        return None
+    prompt, answer = trace.prompt_token_ids.tolist(), trace.token_ids.tolist()
+    if vocabulary_id is not None and max((*prompt, *answer), default=0) >= len(stored_words(vocabulary_id)):
+        return None
+    return GivenTokens(Tokens.AS_GIVEN, prompt, answer, "")
+
+
 def _is_same(vocabulary_id: int, other_id: int) -> bool:
     """Whether two stored vocabularies give every token the same id: they are one row, or hold the same bytes."""
     if vocabulary_id == other_id:
@@ -128,6 +140,12 @@ def _is_same(vocabulary_id: int, other_id: int) -> bool:
 
 def _selection(scoring: ForcedScoring, n_cases: int) -> Any:
     return unpack_selection(bytes(scoring.cases or b""), n_cases)
+
+
+def _responses(run_id: int, repeats: Collection[int], case_indexes: Collection[int] | None) -> QuerySet[Response]:
+    rows = Response.objects.filter(repeat__run=run_id, repeat__index__in=repeats, error_code="")
+    rows = rows.filter(Q(trace_block__isnull=False, n_tokens__gt=0) | Q(trace_block=None) & ~Q(text=""))
+    return rows if case_indexes is None else rows.filter(case_index__in=case_indexes)
 
 
 def _whole_cases(rows: Sequence[Response]) -> list[Response]:

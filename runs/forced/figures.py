@@ -1,5 +1,6 @@
 """What a scoring's traces come to beside those of the run: of each answer when it is stored, of all when it ends."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import accumulate
@@ -41,7 +42,31 @@ def scoring_figures(scoring_id: int) -> dict[str, Any] | None:
     Of a scoring too large to be read as a whole, of its first answers: `n_responses` says of how many. `worst` has the
     id of its answer.
     """
-    rows, positions = read_positions(scoring_id, max_answers=MAX_ANSWERS, max_positions=MAX_POSITIONS)
+    return _figures(_scored(scoring_id))
+
+
+def figures_by_bucket(scoring_id: int, answers: QuerySet[Response]) -> list[dict[str, Any]]:
+    """Return the figures of each bucket's answers as they are stored, the bucket with the most of them first.
+
+    answers: every response whose answer is scored. One that two buckets gave alike counts for both.
+    """
+    served = answers.exclude(engine_process=None).order_by()
+    rows = served.values_list("engine_process__bucket", "case_index", "trace_digest").distinct()
+    keys: defaultdict[int, set[tuple[int, bytes]]] = defaultdict(set)
+    for bucket_id, index, digest in rows:
+        keys[bucket_id].add((index, bytes(digest or b"")))
+    stored = _scored(scoring_id).values_list("pk", "case_index", "trace_digest")
+    ids = {(index, bytes(digest)): pk for pk, index, digest in stored}
+    members = {bucket_id: [ids[key] for key in theirs if key in ids] for bucket_id, theirs in keys.items()}
+    return [
+        {"bucket": bucket_id, "figures": _figures(_scored(scoring_id).filter(pk__in=theirs))}
+        for bucket_id, theirs in sorted(members.items(), key=lambda item: (-len(item[1]), item[0]))
+        if theirs
+    ]
+
+
+def _figures(scored: QuerySet[ForcedAnswer]) -> dict[str, Any] | None:
+    rows, positions = _read_first(scored, max_answers=MAX_ANSWERS, max_positions=MAX_POSITIONS)
     if not rows:
         return None
     figures = asdict(measure_forced(positions))
@@ -54,12 +79,28 @@ def read_positions(
     scoring_id: int, *, max_answers: int, max_positions: int
 ) -> tuple[list[ForcedAnswer], ForcedPositions]:
     """Return the first scored answers and their positions: at most so many of both, but one answer at the least."""
-    scored = ForcedAnswer.objects.filter(scoring=scoring_id, error_code="").order_by("pk")
+    return _read_first(_scored(scoring_id), max_answers=max_answers, max_positions=max_positions)
+
+
+def count_within(
+    lengths: Sequence[int | None], *, max_answers: int = MAX_ANSWERS, max_positions: int = MAX_POSITIONS
+) -> int:
+    """Return how many of the first answers figures are of, from the number of tokens of each: one at the least."""
+    n_within = sum(end <= max_positions for end in accumulate(n or 0 for n in lengths[:max_answers]))
+    return min(max(n_within, 1), len(lengths))
+
+
+def _scored(scoring_id: int) -> QuerySet[ForcedAnswer]:
+    return ForcedAnswer.objects.filter(scoring=scoring_id, error_code="").order_by("pk")
+
+
+def _read_first(
+    scored: QuerySet[ForcedAnswer], *, max_answers: int, max_positions: int
+) -> tuple[list[ForcedAnswer], ForcedPositions]:
     lengths = list(scored.values_list("n_tokens", flat=True)[:max_answers])
-    n_within = sum(end <= max_positions for end in accumulate(n or 0 for n in lengths))
     rows: list[ForcedAnswer] = []
     pairs: list[Pair] = []
-    for part in _stretches(scored, min(max(n_within, 1), len(lengths))):
+    for part in _stretches(scored, count_within(lengths, max_answers=max_answers, max_positions=max_positions)):
         rows += part
         pairs += _read(part)
     return rows, _positions(pairs, [row.tokens for row in rows])
@@ -67,7 +108,8 @@ def read_positions(
 
 def _positions(pairs: Sequence[Pair], kinds: Sequence[str]) -> ForcedPositions:
     sampled = [_aligned(ours, forced, kind) for (ours, forced), kind in zip(pairs, kinds, strict=True)]
-    return measure_positions(join_traces(sampled), join_traces([forced for _, forced in pairs]))
+    forced = [_ranked(ours, theirs, kind) for ours, (_, theirs), kind in zip(sampled, pairs, kinds, strict=True)]
+    return measure_positions(join_traces(sampled), join_traces(forced))
 
 
 def _aligned(sampled: Trace | None, forced: Trace, kind: str) -> Trace:
@@ -75,6 +117,14 @@ def _aligned(sampled: Trace | None, forced: Trace, kind: str) -> Trace:
     if sampled is None or kind == ForcedAnswer.Tokens.RETOKENISED:
         return replace(forced, logprobs=np.full(len(forced), np.nan, np.float32))
     return replace(forced, logprobs=sampled.logprobs)
+
+
+def _ranked(sampled: Trace, forced: Trace, kind: str) -> Trace:
+    """The forced trace; of a rollout without the alternatives to tokens that the model did not sample."""
+    if kind != ForcedAnswer.Tokens.AS_GIVEN:
+        return forced
+    is_sampled = ~np.isnan(sampled.logprobs)[:, None]
+    return replace(forced, alternative_logprobs=np.where(is_sampled, forced.alternative_logprobs, np.float32(np.nan)))
 
 
 def _stretches(scored: "QuerySet[ForcedAnswer]", n_rows: int) -> Iterator[list[ForcedAnswer]]:

@@ -1,7 +1,9 @@
 """Forced scorings as they are shown, and what a worker needs to know of one that it has claimed."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import Count, F, FloatField, QuerySet
 from django.db.models.fields.json import KeyTextTransform
@@ -9,18 +11,19 @@ from django.db.models.functions import Abs, Cast
 from django.urls import reverse
 
 from evalboard.contract import forced as contract
+from evalboard.contract.parts import FingerprintNamed
 from evalboard.core.errors import NotFound
-from evalboard.core.profile import is_sampled, read_sampling
+from evalboard.core.profile import is_sampled, list_reshaping, read_sampling
 from evalboard.core.trace import Trace, Vocabulary, read_trace, unpack_selection
 from evalboard.wording.forced import explain_forced
 from runs.forced.answers import answers_of, cost_of
 from runs.forced.scorings import ended_repeats
-from runs.models import Case, ForcedAnswer, ForcedScoring, Response, Run
+from runs.models import Bucket, Case, ForcedAnswer, ForcedScoring, Response, Run
 from runs.pairs import stored_words
-from runs.store import newest_page
+from runs.store import imported, newest_page
 from runs.work import Serving, serving_of
 
-RELATED = ("run__suite_version", "run__profile", "endpoint", "profile", "created_by")
+RELATED = ("run__suite_version", "run__profile", "run__source", "endpoint", "profile", "created_by")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,8 @@ class ForcedWork:
 
 def forced_work(scoring_id: int) -> ForcedWork:
     scoring = ForcedScoring.objects.select_related("endpoint", "profile").get(pk=scoring_id)
+    assert scoring.endpoint is not None  # noqa: S101  for the type checker: what is reported is never claimed
+    assert scoring.profile is not None  # noqa: S101
     return ForcedWork(
         run_id=scoring.run_id,
         serving=serving_of(scoring.endpoint, scoring.profile, scoring.model_override, max_tokens=1),
@@ -53,6 +58,12 @@ def forced_row(scoring_id: int) -> contract.ForcedScoring:
     if not rows:
         raise NotFound(f"There is no forced scoring {scoring_id}.")
     return rows[0]
+
+
+def reported_scoring(run_id: int) -> contract.ForcedScoring | None:
+    """Return what a trainer gave the answers of a run, None where its log has no such thing."""
+    rows = _rows(ForcedScoring.objects.filter(run=run_id, endpoint=None).order_by("-pk")[:1])
+    return rows[0] if rows else None
 
 
 def forced_state(scoring_id: int) -> str:
@@ -148,10 +159,13 @@ def _existing(run_id: int) -> Run:
 
 
 def _rows(scorings: "QuerySet[ForcedScoring]") -> tuple[contract.ForcedScoring, ...]:
-    return tuple(_row(scoring) for scoring in scorings.select_related(*RELATED))
+    rows = list(scorings.select_related(*RELATED))
+    ids = {part["bucket"] for row in rows for part in row.figures_by_bucket}
+    buckets = Bucket.objects.select_related("fingerprint").in_bulk(ids) if ids else {}
+    return tuple(_row(scoring, buckets) for scoring in rows)
 
 
-def _row(scoring: ForcedScoring) -> contract.ForcedScoring:
+def _row(scoring: ForcedScoring, buckets: Mapping[int, Bucket]) -> contract.ForcedScoring:
     alike = ForcedAnswer.objects.filter(scoring=scoring).values_list("error_code", "tokens", "is_rendered")
     errors: Counter[str] = Counter()
     tokens: Counter[str] = Counter()
@@ -163,11 +177,13 @@ def _row(scoring: ForcedScoring) -> contract.ForcedScoring:
             tokens[kind] += n
             n_rendered += n if is_rendered else 0
     n_cases = scoring.run.suite_version.n_cases
+    sampling = read_sampling(scoring.run.profile.settings)
     row = contract.ForcedScoring(
         id=str(scoring.pk),
         run=str(scoring.run_id),
-        endpoint=scoring.endpoint.slug,
-        profile=str(scoring.profile),
+        is_reported=scoring.is_reported,
+        endpoint=None if scoring.endpoint is None else scoring.endpoint.slug,
+        profile=None if scoring.profile is None else str(scoring.profile),
         model=scoring.model_override,
         status=scoring.status,
         repeats=tuple(scoring.repeats),
@@ -179,8 +195,10 @@ def _row(scoring: ForcedScoring) -> contract.ForcedScoring:
         tokens=dict(tokens),
         n_rendered=n_rendered,
         bucket=None if scoring.bucket_id is None else str(scoring.bucket_id),
-        is_sampled=is_sampled(read_sampling(scoring.run.profile.settings)),
-        figures=_figures(scoring),
+        is_sampled=_is_rollouts(scoring.run) or is_sampled(sampling),
+        reshaped_by=list_reshaping(sampling),
+        figures=_figures(scoring.figures),
+        by_bucket=tuple(_bucket_figures(part, buckets[part["bucket"]]) for part in scoring.figures_by_bucket),
         error=scoring.error or None,
         created_by=scoring.created_by.get_username() if scoring.created_by else None,
         created_at=scoring.created_at,
@@ -191,13 +209,28 @@ def _row(scoring: ForcedScoring) -> contract.ForcedScoring:
     return row.model_copy(update={"reading": explain_forced(row)}) if row.status == "finished" else row
 
 
-def _figures(scoring: ForcedScoring) -> contract.ForcedFigures | None:
-    stored = scoring.figures
-    if stored is None:
-        return None
+def _is_rollouts(run: Run) -> bool:
+    """Whether its answers were drawn by their nature, though nothing in their log says at which temperature."""
+    return run.source is not None and run.source.format == imported.ROLLOUTS
+
+
+def _figures(stored: Mapping[str, Any] | None) -> contract.ForcedFigures | None:
+    return None if stored is None else _known_figures(stored)
+
+
+def _known_figures(stored: Mapping[str, Any]) -> contract.ForcedFigures:
     worst = stored["worst"]
     token = worst and {"answer": str(worst["response"]), "position": worst["position"], "log_ratio": worst["log_ratio"]}
     return contract.ForcedFigures.from_stored({**stored, "worst": token})
+
+
+def _bucket_figures(part: Mapping[str, Any], bucket: Bucket) -> contract.ForcedOfBucket:
+    fingerprint = bucket.fingerprint
+    return contract.ForcedOfBucket(
+        bucket=str(bucket.pk),
+        fingerprint=FingerprintNamed(id=str(fingerprint.pk), digest=fingerprint.digest, label=fingerprint.label),
+        figures=_known_figures(part["figures"]),
+    )
 
 
 def _answer(answer: ForcedAnswer, case_id: str) -> contract.ForcedAnswer:

@@ -1,19 +1,19 @@
 """Two runs on both their stacks: scorings of their answers there, and what it takes to ask for them."""
 
+import math
 from dataclasses import dataclass
-
-import numpy as np
 
 from evalboard.contract import forced as contract
 from evalboard.core.trace import Trace, Vocabulary, read_trace
 from runs.forced.answers import answers_of, cost_of
-from runs.forced.figures import deficits
+from runs.forced.marks import ForcedMark, list_marks
 from runs.forced.read import forced_row
 from runs.forced.scorings import can_score, newest_on, readings_of, stack_of
 from runs.models import Case, ForcedAnswer, ForcedScoring, Repeat, Response, Run
 from runs.pairs import stored_words
 from runs.run import draw
 
+SAME_TOKENS = (ForcedAnswer.Tokens.SAME, ForcedAnswer.Tokens.BY_BYTES, ForcedAnswer.Tokens.AS_GIVEN)
 COUNTED_UP_TO = 20_000  # responses of a side whose tokens are counted while somebody waits for a page
 
 
@@ -34,14 +34,6 @@ class ForcedSides:
 
 
 @dataclass(frozen=True, slots=True)
-class ForcedMark:
-    """Where a token is not the other stack's first choice, and what is."""
-
-    position: int
-    first_choice: str
-
-
-@dataclass(frozen=True, slots=True)
 class ForcedStrip:
     """One response on the other side's stack: of n_tokens, those that it would not have chosen."""
 
@@ -50,6 +42,18 @@ class ForcedStrip:
     other_run: str
     n_tokens: int
     marks: tuple[ForcedMark, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ForcedChoice:
+    """The two tokens that the other stack holds likeliest at a position, under the prefix of the response that was
+    scored there. margin: nats between them.
+    """
+
+    scoring: str
+    first: str
+    second: str
+    margin: float
 
 
 def forced_sides(baseline_id: int, candidate_id: int) -> ForcedSides:
@@ -74,6 +78,30 @@ def _name(run: Run, other: Run, baseline: Run) -> str:
 
 def forced_strip(run_id: int, repeat: int, case_id: str, *, other_id: int) -> ForcedStrip | None:
     """Return a response on the stack of another run, by the newest scoring that has it; None where none has."""
+    answer = _newest_answer(run_id, repeat, case_id, other_id)
+    if answer is None:
+        return None
+    trace, words = _trace_of(answer)
+    return ForcedStrip(str(answer.scoring_id), str(run_id), str(other_id), len(trace), list_marks(trace, words))
+
+
+def forced_choice(run_id: int, repeat: int, case_id: str, *, other_id: int, at: int) -> ForcedChoice | None:
+    """Return what the stack of another run would have chosen at a position of a response; None where none scored it."""
+    answer = _newest_answer(run_id, repeat, case_id, other_id)
+    if answer is None:
+        return None
+    trace, words = _trace_of(answer)
+    listed = sorted(trace.alternatives(at), key=lambda each: -each.logprob) if at < len(trace) else []
+    if len(listed) < 2:
+        return None
+    first, second = listed[:2]
+    if not math.isfinite(first.logprob - second.logprob):
+        return None
+    drawn = draw([first.token_id, second.token_id], words)
+    return ForcedChoice(str(answer.scoring_id), drawn[0], drawn[1], first.logprob - second.logprob)
+
+
+def _newest_answer(run_id: int, repeat: int, case_id: str, other_id: int) -> ForcedAnswer | None:
     run, other = _run(run_id), _run(other_id)
     if other.bucket_id is None or run.bucket_id == other.bucket_id:
         return None
@@ -81,32 +109,23 @@ def forced_strip(run_id: int, repeat: int, case_id: str, *, other_id: int) -> Fo
     response = Response.objects.filter(repeat__run=run, repeat__index=repeat, case_index__in=index).first()
     if response is None or response.trace_block_id is None:
         return None
-    same_tokens = (ForcedAnswer.Tokens.SAME, ForcedAnswer.Tokens.BY_BYTES)
     answers = ForcedAnswer.objects.filter(
         scoring__run=run,
         scoring__bucket=other.bucket_id,
         case_index=response.case_index,
         trace_digest=response.trace_digest,
-        tokens__in=same_tokens,
+        tokens__in=SAME_TOKENS,
         error_code="",
     )
-    answer = answers.select_related("trace_block", "engine_process").order_by("-scoring").first()
-    if answer is None or answer.trace_block is None or answer.trace_slot is None:
-        return None
-    trace = read_trace(bytes(answer.trace_block.data), answer.trace_slot)
+    return answers.select_related("trace_block", "engine_process").order_by("-scoring").first()
+
+
+def _trace_of(answer: ForcedAnswer) -> tuple[Trace, Vocabulary | None]:
+    assert answer.trace_block is not None  # noqa: S101  for the type checker: a scored answer has a trace
+    assert answer.trace_slot is not None  # noqa: S101
     process = answer.engine_process
     words = None if process is None or process.vocabulary_id is None else stored_words(process.vocabulary_id)
-    return ForcedStrip(str(answer.scoring_id), str(run_id), str(other_id), len(trace), _marks(trace, words))
-
-
-def _marks(trace: Trace, words: Vocabulary | None) -> tuple[ForcedMark, ...]:
-    positions = np.flatnonzero(deficits(trace) > 0)
-    ranks = np.nanargmax(trace.alternative_logprobs[positions], axis=1) if len(positions) else []
-    first_choices = trace.alternative_ids[positions, ranks].tolist() if len(positions) else []
-    return tuple(
-        ForcedMark(position, drawn)
-        for position, drawn in zip(positions.tolist(), draw(first_choices, words), strict=True)
-    )
+    return read_trace(bytes(answer.trace_block.data), answer.trace_slot), words
 
 
 def has_forced(*run_ids: int) -> bool:

@@ -14,8 +14,8 @@ from django.db.models import F, Q
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.profile import OBSERVED
 from evalboard.core.trace import Failed, Forced, pack_selection
-from runs.forced.answers import AnswerToForce, answers_of, cost_of, is_of_several_buckets
-from runs.forced.figures import answer_figures, scoring_figures
+from runs.forced.answers import AnswerToForce, answers_of, cost_of, is_of_several_buckets, responses_scored
+from runs.forced.figures import answer_figures, figures_by_bucket, scoring_figures
 from runs.models import (
     Case,
     Endpoint,
@@ -184,13 +184,24 @@ def record_forced(*, lease: Lease, outcomes: Sequence[ForcedOutcome]) -> None:
 def finish_forced(*, lease: Lease) -> None:
     """End a scoring whose answers are all stored; one of which none could be scored has failed. Raises LeaseLost.
 
-    Answers of several buckets have figures each, and none together.
+    Answers of several buckets have figures by bucket, and none together.
     """
     # While nobody's row is locked: only this attempt could have changed the answers.
-    figures = None if is_of_several_buckets(lease.id) else scoring_figures(lease.id)
+    answers = responses_scored(lease.id)
+    figures, by_bucket = None, []
+    if is_of_several_buckets(answers):
+        by_bucket = figures_by_bucket(lease.id, answers)
+    else:
+        figures = scoring_figures(lease.id)
     with FORCED.locked(lease=lease) as scoring:
         if scoring.answers.filter(error_code="").exists():
-            FORCED.finish(lease=lease, status=ForcedScoring.Status.FINISHED, error="", figures=figures)
+            FORCED.finish(
+                lease=lease,
+                status=ForcedScoring.Status.FINISHED,
+                error="",
+                figures=figures,
+                figures_by_bucket=by_bucket,
+            )
         else:
             error = scoring.answers.order_by("case_index").values_list("error_detail", flat=True).first()
             FORCED.finish(lease=lease, status=ForcedScoring.Status.FAILED, error=error or "It has no answer to score.")

@@ -69,6 +69,11 @@ def _read(ids: Mapping[str, int]) -> Scorings:
 
 def _refuse_unlike(scorings: Scorings) -> None:
     for scoring in scorings.values():
+        if scoring.is_reported:
+            raise Conflict(
+                f"Forced scoring {scoring.pk} is what a trainer gave, and nobody knows on which stack. Score the run "
+                "on an endpoint of ours."
+            )
         if scoring.status != ForcedScoring.Status.FINISHED:
             raise Conflict(f"Forced scoring {scoring.pk} is {scoring.status}; only finished ones are held together.")
     control = scorings["control"]
@@ -77,7 +82,7 @@ def _refuse_unlike(scorings: Scorings) -> None:
         if scoring.figures is None:
             raise Conflict(
                 f"Several buckets gave the answers of forced scoring {scoring.pk}, so it cannot say whose weights they "
-                "are of. Its page lists the answers one by one."
+                "are of. Its page has the numbers of each bucket."
             )
         if scoring.bucket_id != control.bucket_id:
             raise Conflict(

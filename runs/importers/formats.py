@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from evalboard.core.errors import InvalidInput
-from runs.importers import batch, chat, inspect_ai, litellm, lm_eval, promptfoo
+from runs.importers import batch, chat, inspect_ai, litellm, lm_eval, promptfoo, rollouts
 from runs.importers.files import LogFile
 from runs.importers.records import LoggedRun
 
@@ -22,7 +22,8 @@ class Format(Protocol):
         """Return the runs of the log. Raises InvalidInput with what is wrong under the name of each file."""
 
 
-# In the order of detection. Lines of chat completions come last: other formats' lines hold completions too.
+# In the order of detection. Lines of chat completions come after the others, whose lines hold completions too; and
+# rollouts after those, as a completion may hold token ids.
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
         "inspect": inspect_ai,
@@ -31,6 +32,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         "batch": batch,
         "litellm": litellm,
         "chat": chat,
+        "rollouts": rollouts,
     }
 )
 

@@ -9,8 +9,9 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-# How much of the decoding a log gives: text only; tokens with top-2 logprobs; those and the engine's token ids.
-Detail = Literal["text", "tokens", "ids"]
+# How much of the decoding a log gives: text only; tokens with top-2 logprobs; those and the engine's token ids; ids
+# alone, with neither text nor the tokens' bytes.
+Detail = Literal["text", "tokens", "ids", "ids_alone"]
 Status = Literal["finished", "incomplete", "failed", "cancelled"]
 
 
@@ -146,13 +147,24 @@ class LoggedScore:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class LoggedTrainer:
+    """What a trainer gave the tokens of a response: each one's logprob in nats, NaN where it gave none.
+
+    is_sampled: False for a token that the model did not sample, as of a tool's answer.
+    """
+
+    logprobs: tuple[float, ...]
+    is_sampled: tuple[bool, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedResponse:
     """What a log holds of (case, repeat); repeats count from 1. With an `error` it is missing.
 
     `text` is the answer; `reasoning` what the model thought before it, None where the log keeps nothing apart.
-    `positions` is None where the log gives no tokens. `flags` say why it is no clean sample: "cached", "fallback",
-    "retried".
+    `positions` is None where the log gives no tokens, `trainer` where no trainer gave them logprobs. `flags` say why it
+    is no clean sample: "cached", "fallback", "retried".
     """
 
     case_id: str
@@ -172,6 +184,7 @@ class LoggedResponse:
     served_by: ServedBy = field(default_factory=ServedBy)
     scores: Mapping[str, LoggedScore] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
+    trainer: LoggedTrainer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,3 +225,7 @@ class LoggedRun:
     started_at: datetime | None = None
     finished_at: datetime | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def has_texts(self) -> bool:
+        return self.detail != "ids_alone"

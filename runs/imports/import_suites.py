@@ -70,7 +70,7 @@ def tool_of(logged: LoggedRun) -> str:
 def _place_alone(logged: LoggedRun) -> Placed:
     """The suite whose cases these are, whatever its name; else a version of the tool's own suite of that name."""
     slug = slug_of(logged.slug)
-    pushed = _newest(slug)
+    pushed = _newest(slug) if logged.has_texts else None  # whose scorer would read them
     if pushed is not None and not scoring.is_recorded(pushed.scorer.spec) and _is_of(pushed, logged):
         return _placed(pushed, logged, [])
     slug = _own_slug(slug, logged)
@@ -78,7 +78,7 @@ def _place_alone(logged: LoggedRun) -> Placed:
     is_known = logged.status == "finished" and all(case.messages for case in logged.cases)
     if is_known and (made := _made_of(document)) is not None:
         return _placed(made, logged, _notes(logged))
-    if is_known and (pushed := _pushed_of(logged)) is not None:
+    if is_known and logged.has_texts and (pushed := _pushed_of(logged)) is not None:
         return _placed(pushed, logged, [])
     broken_off = None if logged.status == "finished" else _that_holds(slug, document, logged)
     version = broken_off or push_suite(document=document)[0]

@@ -21,9 +21,10 @@ from runs.imports.buckets import Served, endpoint_of, profile_of
 from runs.imports.import_suites import Placed, place
 from runs.imports.responses import Responses
 from runs.imports.times import Times, times_of
+from runs.imports.trainers import store_trainer
 from runs.models import CaseColumns, Event, Import, Repeat, Run, Shard
 from runs.run import MAX_LABELS, MAX_REPEATS, label_problems
-from runs.served import Words, model_of
+from runs.served import Words, model_of, trace_by_ids
 from runs.store import history, imported, storable, take_as_long_as_it_takes
 from runs.webhooks import news
 from runs.work import look_through, rollup
@@ -105,7 +106,7 @@ def store_log(*, logged: LoggedRun, source: Import, suite: str | None, user: Any
 
     Belongs in the transaction that made the import. Raises InvalidInput or NotFound.
     """
-    _refuse_unfit(logged)
+    _refuse_unfit(logged, suite)
     placed = place(logged, suite)
     model, times = model_of(logged.model, logged.revision), times_of(logged, imported_at=source.created_at)
     run = Run.objects.create(
@@ -125,15 +126,15 @@ def store_log(*, logged: LoggedRun, source: Import, suite: str | None, user: Any
         started_at=times.started_at,
     )
     answers = {(each.repeat, placed.indexes[each.case_id]): each for each in logged.responses}
-    words = Words.locked(model)
-    decoded = {
-        key: trace for key, each in answers.items() if not each.error and (trace := words.trace(each)) is not None
-    }
-    served = Served(logged, model, source, words.store(), times)
+    words = Words.locked(model) if logged.has_texts else None
+    trace_of = trace_by_ids if words is None else words.trace
+    decoded = {key: trace for key, each in answers.items() if not each.error and (trace := trace_of(each)) is not None}
+    served = Served(logged, model, source, None if words is None else words.store(), times)
     repeats = _store_repeats(run, logged)
     links = responses.store_responses(run, repeats, answers, decoded, served, times)
     ended = [_end_repeat(run, repeat, logged, answers, links.get(repeat.pk, set()), times) for repeat in repeats]
     _end_run(run, repeats, logged)
+    store_trainer(run, repeats, answers, decoded, user=user)
     _tell(run, source, logged, placed, times, n_odd=sum(ended))
     news.tell_of_end(run.pk)
     return run
@@ -150,8 +151,10 @@ def _take_turns() -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [TURN])
 
 
-def _refuse_unfit(logged: LoggedRun) -> None:
+def _refuse_unfit(logged: LoggedRun, suite: str | None) -> None:
     fields: dict[str, str] = {}
+    if suite is not None and not logged.has_texts:
+        fields["suite"] = "The log has token ids and no text, which no suite’s scorer can read. Leave the suite out."
     twice = [case_id for case_id, n in Counter(case.id for case in logged.cases).items() if n > 1]
     if twice:
         fields[f"cases.{twice[0]}"] = "Stands in the log as two cases."

@@ -6,16 +6,17 @@ from runs.models.claimed import Requested
 
 
 class ForcedScoring(Requested):
-    """A request to score a run's answers on a stack of ours, and how far it is.
+    """A request to score a run's answers on a stack of ours, and how far it is; or what a trainer gave them elsewhere.
 
-    What one engine gives for a token of an answer depends on nothing but what stands before it, so equal answers of a
-    case are scored once. `cases` and `repeats` say whose answers. All of it is of one `bucket`, which the first answers
-    that are stored bind it to. docs/forced.md has the rest.
+    The latter was read from the run's own log: it has neither endpoint, profile nor bucket, for nobody says what the
+    trainer ran on. What one engine gives for a token of an answer depends on nothing but what stands before it, so
+    equal answers of a case are scored once. `cases` and `repeats` say whose answers. All of it is of one `bucket`,
+    which the first answers that are stored bind it to. docs/forced.md has the rest.
     """
 
     run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="forced_scorings")
-    endpoint = models.ForeignKey("runs.Endpoint", on_delete=models.PROTECT, related_name="forced_scorings")
-    profile = models.ForeignKey("runs.Profile", on_delete=models.PROTECT, related_name="forced_scorings")
+    endpoint = models.ForeignKey("runs.Endpoint", on_delete=models.PROTECT, null=True, related_name="forced_scorings")
+    profile = models.ForeignKey("runs.Profile", on_delete=models.PROTECT, null=True, related_name="forced_scorings")
     model_override = models.JSONField(null=True, help_text="another checkpoint of the endpoint's line, as a run has it")
     cases = models.BinaryField(null=True, help_text="a bit a case (core.trace.pack_selection); null: all of them")
     repeats = models.JSONField(help_text="their indexes")
@@ -24,15 +25,32 @@ class ForcedScoring(Requested):
     n_tokens = models.PositiveIntegerField(help_text="of these answers, as far as their run counted them")
     n_done = models.PositiveIntegerField(default=0)
     figures = models.JSONField(null=True, help_text="of all its answers (core.forced.ForcedFigures), once it has ended")
+    figures_by_bucket = models.JSONField(
+        default=list,
+        db_default=[],
+        help_text='where several buckets gave the answers: {"bucket", "figures"} of each',
+    )
 
     class Meta(Requested.Meta):
         indexes = [
             *Requested.Meta.indexes,
             models.Index(fields=["run", "-id"], name="forced_scoring_of_a_run"),
         ]
+        constraints = [
+            models.CheckConstraint(
+                name="a_stack_scores_or_a_trainer_did",
+                condition=models.Q(endpoint__isnull=False, profile__isnull=False)
+                | models.Q(endpoint__isnull=True, profile__isnull=True, bucket__isnull=True),
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"forced scoring {self.pk}"
+
+    @property
+    def is_reported(self) -> bool:
+        """Whether the logprobs are a trainer's, as a log has them, and none of a stack of ours."""
+        return self.endpoint_id is None
 
 
 class ForcedAnswer(models.Model):
@@ -45,6 +63,7 @@ class ForcedAnswer(models.Model):
     class Tokens(models.TextChoices):
         SAME = "same", "the ids of the response"
         BY_BYTES = "by_bytes", "the tokens of the response, found by their bytes"
+        AS_GIVEN = "as_given", "the ids of the log, of which nobody knows the bytes"
         RETOKENISED = "retokenised", "the text of the response, in tokens of the target's tokenizer"
 
     # Without an index of its own: the one over all three serves.

@@ -3,7 +3,7 @@
 from runs.served.backends import Known, bucket_of, known_parts, model_of, read_backend
 from runs.served.live import LiveServing, PlacedAnswer, close_processes
 from runs.served.rows import answer_fields
-from runs.served.words import Words
+from runs.served.words import Words, trace_by_ids
 
 __all__ = [
     "Known",
@@ -16,4 +16,5 @@ __all__ = [
     "known_parts",
     "model_of",
     "read_backend",
+    "trace_by_ids",
 ]

@@ -86,6 +86,21 @@ class Words:
             self._end_ids.add(self._id(positions.last_token))
 
 
+def trace_by_ids(response: LoggedResponse) -> Trace | None:
+    """Return the trace of a response whose tokenizer's own ids are all that a log has; None where it has no tokens."""
+    positions = response.positions
+    if not positions:
+        return None
+    prompt, nothing = response.prompt_token_ids, (len(positions), 0)
+    return Trace(
+        token_ids=positions.token_ids,
+        logprobs=positions.logprobs.astype(np.float32),
+        alternative_ids=np.empty(nothing, np.int32),
+        alternative_logprobs=np.empty(nothing, np.float32),
+        prompt_token_ids=None if prompt is None else np.array(prompt, np.int32),
+    )
+
+
 def remove_unneeded(vocabulary_ids: Collection[int]) -> None:
     """Delete those of these vocabularies that no engine process and no comparison needs any more.
 

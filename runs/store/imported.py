@@ -4,6 +4,7 @@ from evalboard.core.digest import digest_json
 
 WORKER = POOL = "imports"  # a worker that never lived, for engine processes need one; no list of workers shows it
 PROFILE = "imported"
+ROLLOUTS = "rollouts"  # the format of what was drawn to train on
 EXPORT, EXPORT_TOOL = "evalboard", "Evalboard"  # format and tool of an export that was read back
 NOT_IN_LOG = "not_in_log"  # the code of a response that the log lacks: missing, and no error of anybody
 # Codes of lines in a run's history that its page warns of.

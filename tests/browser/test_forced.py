@@ -5,7 +5,9 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from runs.forced import create_forced, create_forced_pair
-from tests import forced
+from runs.importers.files import LogFile
+from runs.imports import import_logs
+from tests import forced, rollouts
 from tests.browser.test_pages import LOOKS, SERIOUS
 from tests.frontend import two_runs
 
@@ -43,6 +45,49 @@ def test_every_page_fits_and_can_be_read_by_everybody(runs, watch, theme, width)
         assert watched.overflow() == 0, address
         found = Axe().run(page).response["violations"]
         assert [each["id"] for each in found if each["impact"] in SERIOUS] == [], address
+    watched.check()
+
+
+@pytest.fixture
+def planted(stage, tmp_path):
+    """A run of rollouts whose trainer lies off at position 17 of the fourth, read from a file."""
+    path = tmp_path / "step-12.jsonl"
+    path.write_bytes(rollouts.content(rollouts.rows(n=8, planted=(3, 17))))
+    [run] = import_logs(files=[LogFile(path.name, path)], user=None)[1]
+    return run
+
+
+def test_a_planted_mismatch_is_two_clicks_from_its_run(planted, watch):
+    watched = watch()
+    page = watched.open(f"/runs/{planted.pk}/")
+    page.get_by_role("link", name="The answers furthest off").click()
+    page.locator(".forced-answers tbody a").first.click()
+    expect(page.locator("h1")).to_have_text("roll-3")
+    expect(page.locator("#alternatives h2")).to_have_text("At 17")
+    expect(page.locator("#alternatives .elsewhere")).to_contain_text("log r −2.500")
+    expect(page.locator('[aria-current="true"][data-position]')).to_have_attribute("data-position", "17")
+    page.wait_for_load_state()
+    page.locator('[aria-current="true"][data-position]').press("ArrowLeft")
+    expect(page.locator("#alternatives h2")).to_have_text("At 16")
+    page.keyboard.press("]")
+    expect(page.locator("#alternatives h2")).to_have_text("At 17")
+    watched.check()
+
+
+@pytest.mark.parametrize(("theme", "width"), LOOKS)
+def test_the_pages_of_rollouts_fit_and_can_be_read_by_everybody(planted, watch, theme, width):
+    watched = watch(theme=theme, width=width)
+    scoring = planted.forced_scorings.get()
+    for address in (
+        f"/runs/{planted.pk}/",
+        f"/runs/{planted.pk}/forced/",
+        f"/forced/{scoring.pk}/",
+        f"/runs/{planted.pk}/repeats/1/cases/roll-3/?at=17",
+    ):
+        page = watched.open(address)
+        assert watched.overflow() == 0, address
+        violations = Axe().run(page).response["violations"]
+        assert [each["id"] for each in violations if each["impact"] in SERIOUS] == [], address
     watched.check()
 
 

@@ -12,7 +12,7 @@ import pytest
 from evalboard.cli.on_policy import CODES
 from evalboard.core.forced.on_policy import OnPolicyState
 from runs.models import ForcedScoring, Run
-from tests import build, forced
+from tests import build, forced, rollouts
 
 Call = Callable[..., "CompletedProcess[str]"]
 NOWHERE = {"EVALBOARD_URL": "http://127.0.0.1:9", "EVALBOARD_TOKEN": None}  # a call to any server fails
@@ -106,7 +106,7 @@ def run(transactional_db: None) -> Run:
 
 
 def finish(shift: float) -> Callable[[], object]:
-    return lambda: forced.scored(ForcedScoring.objects.get(), shift=shift, other_at=None)
+    return lambda: forced.scored(ForcedScoring.objects.latest("pk"), shift=shift, other_at=None)
 
 
 QUEUED = ": queued, 0 of 4 answers\n"
@@ -121,7 +121,6 @@ def test_a_run_is_scored_in_the_trainer_s_place(evalboard: Call, run: Run) -> No
         "Bit-identical: training is on-policy. Of 8 logprobs none differs by one bit.",
     )
     assert lines[1] == "  compared: 8 tokens of 4 responses"
-    assert lines[-2].startswith("  note: The run is not known to have sampled.")
     assert lines[-1].endswith(f"/forced/{scoring.pk}/, forced scoring {scoring.pk}")
 
 
@@ -130,7 +129,7 @@ def test_a_run_that_is_far_off_has_its_gate(evalboard: Call, run: Run) -> None:
         "on-policy", str(run.pk), "--on", "trainer", "--profile", "pinned", "--json", meanwhile=[(QUEUED, finish(0.25))]
     )
     body = json.loads(done.stdout)
-    assert (done.returncode, body["state"], body["max_kl"]) == (2, "too_few_tokens", 0.001)  # 4 answers, no interval
+    assert (done.returncode, body["state"], body["max_kl"]) == (2, "no_kl", 0.001)  # nobody drew these answers
     assert body["forced"]["figures"]["kl_k1"]["value"] == 0.25
 
 
@@ -143,7 +142,13 @@ def test_a_run_that_could_not_be_scored_is_4(evalboard: Call, run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [("1", "--on", "x", "--trainer", "y.jsonl"), ("a.jsonl", "--on", "x"), ("a.jsonl", "--profile", "x")]
+    "options",
+    [
+        ("1", "--on", "x", "--trainer", "y.jsonl"),
+        ("a.jsonl", "--on", "x"),
+        ("a.jsonl", "--profile", "x"),
+        ("1", "--on", "x", "--keep"),
+    ],
 )
 def test_what_makes_no_sense_is_64(evalboard: Call, options: tuple[str, ...]) -> None:
     assert evalboard("on-policy", *options, **NOWHERE).returncode == 64
@@ -151,3 +156,30 @@ def test_what_makes_no_sense_is_64(evalboard: Call, options: tuple[str, ...]) ->
 
 def test_every_state_has_an_exit_code() -> None:
     assert set(CODES) == set(OnPolicyState.__args__)
+
+
+def test_rollouts_are_stored_with_the_address_of_their_tokens(evalboard: Call, written: Write, db: None) -> None:
+    lines = rollouts.rows(planted=(3, 17))
+    trainer = written("trainer.jsonl", [{**row, "logprobs": row["trainer_logprobs"]} for row in lines])
+    sampled = written("step-12.jsonl", [{**row, "trainer_logprobs": None} for row in lines])
+    done = evalboard("on-policy", sampled, "--trainer", trainer, "--keep")
+    scoring = ForcedScoring.objects.get()
+    assert done.stdout.splitlines()[-1].endswith(f"/forced/{scoring.pk}/, forced scoring {scoring.pk}")
+    assert (scoring.is_reported, scoring.run.source.files[0]["name"]) == (True, "step-12.jsonl")
+    again = json.loads(evalboard("on-policy", sampled, "--trainer", trainer, "--keep", "--json").stdout)
+    assert (again["forced"]["id"], ForcedScoring.objects.count()) == (str(scoring.pk), 1)
+    assert again["forced"]["figures"]["worst"]["log_ratio"] == again["figures"]["worst"]["log_ratio"] == -2.5
+    shown = evalboard("force", "--show", str(scoring.pk))
+    assert shown.stdout.startswith(f"Forced scoring {scoring.pk} of run {scoring.run_id} by its trainer: finished.")
+
+
+def test_draws_at_another_temperature_pass_no_gate(evalboard: Call, transactional_db: None) -> None:
+    build.endpoint("trainer")
+    run = build.finished_run(under="sampled")
+    done = evalboard("on-policy", str(run.pk), "--on", "trainer", meanwhile=[(QUEUED, finish(0.25))])
+    lines = done.stdout.splitlines()
+    assert (done.returncode, lines[0]) == (2, "No KL can be taken of these tokens, so none is held against a limit.")
+    assert not [line for line in lines if line.startswith("  KL")]
+    assert any(line.startswith("  why: By its temperature the run drew from another distribution") for line in lines)
+    same = evalboard("on-policy", str(run.pk), "--on", "trainer", meanwhile=[(QUEUED, finish(0.0))])
+    assert (same.returncode, same.stdout.startswith("Bit-identical")) == (0, True)

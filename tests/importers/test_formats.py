@@ -31,6 +31,7 @@ REAL = {
     "batch": (5, ["vllm_run_batch/batch_input.jsonl", "vllm_run_batch/batch_output.jsonl"]),
     "litellm": (5, ["litellm/proxy.jsonl"]),
     "chat": (4, ["openai_chat/chat_fp32.jsonl"]),
+    "rollouts": (4, ["rollouts/plain_fp32.jsonl"]),
 }
 
 

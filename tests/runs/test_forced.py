@@ -231,6 +231,10 @@ def test_no_number_is_taken_over_the_answers_of_two_buckets(db: None) -> None:
     row = selectors.forced_row(forced.scored(ask(run)).pk)
     assert (row.status, row.figures, row.tokens) == ("finished", None, {"same": 4})
     assert "Several buckets gave these answers" in " ".join(row.reading)
+    assert [(each.bucket, each.figures.n_responses) for each in row.by_bucket] == [
+        (str(run.bucket_id), 3),
+        (str(rerouted.bucket_id), 3),
+    ], "of four answers, those that both gave alike count for both"
     assert all(each.figures is not None for each in selectors.forced_answers(int(row.id), limit=9))
     with pytest.raises(Conflict, match="Several buckets gave the answers"):
         verify_scoring(int(row.id), control=int(row.id), numerics=int(row.id))

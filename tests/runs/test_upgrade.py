@@ -33,6 +33,8 @@ RULES_OF_0_1 = "verdict 1.6"
 ADDED: tuple[str, ...] = (
     "ahead",
     "api",
+    "at_flip",
+    "at_flip_text",
     "auth",
     "backend",
     "base_url",

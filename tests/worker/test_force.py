@@ -82,7 +82,7 @@ def test_another_stack_is_told_from_the_one_that_answered(
     row = scored(create_forced(run_id=run.pk, endpoint="other"))
     assert row.reading == (
         "Over 15 tokens of 3 answers the logprobs differ by 0.250 nats (median), at 1 in 100 tokens by more than "
-        "0.250 nats.",
+        "0.250 nats, at most by 0.250 nats.",
         "3 of 15 tokens (20 %) are not its first choice.",
     )
     assert [each.figures.n_not_top for each in forced_answers(row_id(row), limit=10)] == [1, 1, 1]

@@ -7,31 +7,55 @@ from evalboard.core.forced.figures import (
     measure_forced,
     measure_responses,
 )
-from evalboard.core.forced.on_policy import OnPolicyCheck, check_on_policy, judge_kl
+from evalboard.core.forced.on_policy import (
+    MAX_KL,
+    OnPolicyCheck,
+    OnPolicyState,
+    check_on_policy,
+    judge_kl,
+    measure_each_rollout,
+    measure_rollouts,
+)
 from evalboard.core.forced.positions import ForcedPositions, WorstPosition, list_worst, measure_positions
 from evalboard.core.forced.resampling import Estimate
-from evalboard.core.forced.rollouts import Rollout, join_trainer, parse_rollouts
+from evalboard.core.forced.rollouts import (
+    Rollout,
+    is_like_rollout,
+    join_trainer,
+    parse_rollouts,
+    parse_row,
+    refuse_zeros,
+    write_row,
+)
 from evalboard.core.forced.verification import Band, Verification, choose_statistic, verify_endpoint
 
 __all__ = [
     "CLIP_RANGE",
+    "MAX_KL",
     "Band",
     "Estimate",
     "ForcedFigures",
     "ForcedPositions",
     "OnPolicyCheck",
+    "OnPolicyState",
     "ResponseFigures",
     "Rollout",
     "Verification",
     "WorstPosition",
     "check_on_policy",
     "choose_statistic",
+    "is_like_rollout",
     "join_trainer",
     "judge_kl",
     "list_worst",
+    "measure_each_rollout",
     "measure_forced",
     "measure_positions",
     "measure_responses",
+    "measure_rollouts",
     "parse_rollouts",
+    "parse_row",
+    "refuse_zeros",
     "verify_endpoint",
+    "write_row",
 ]

@@ -1,17 +1,23 @@
 """Judge whether training is on-policy: the sampler's logprobs against the trainer's for the tokens that were drawn."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evalboard.core.errors import InvalidInput
-from evalboard.core.forced.figures import CLIP_RANGE, ForcedFigures, measure_forced
+from evalboard.core.forced.figures import (
+    CLIP_RANGE,
+    ForcedFigures,
+    ResponseFigures,
+    measure_forced,
+    measure_responses,
+)
 from evalboard.core.forced.positions import ForcedPositions, Numbers, WorstPosition, find_log_ratios, list_worst
-from evalboard.core.forced.rollouts import Rollout
+from evalboard.core.forced.rollouts import Rollout, refuse_zeros
 
-OnPolicyState = Literal["bit_identical", "on_policy", "off_policy", "too_few_tokens"]
+OnPolicyState = Literal["bit_identical", "on_policy", "off_policy", "too_few_tokens", "no_kl"]
 
 MAX_KL = 0.001  # nats a token
 N_WORST = 10
@@ -46,30 +52,61 @@ def check_on_policy(
 
     Raises InvalidInput where every logprob of the trainer is 0: it wrote the field and computed nothing.
     """
-    known = [each.trainer[each.is_sampled] for each in rollouts if each.trainer is not None]
-    if sum(map(len, known)) and not any(each.any() for each in known):
-        raise InvalidInput("Every logprob of the trainer is 0, as some write where they computed none.")
+    refuse_zeros(rollouts)
     positions = _lay(rollouts)
-    figures = measure_forced(positions, clip_range=clip_range, random_seed=random_seed)
-    places = [np.flatnonzero(rollout.is_sampled) for rollout in rollouts]
-    worst = tuple(
-        WorstPosition(each.response, int(places[each.response][each.position]), each.log_ratio)
-        for each in list_worst(positions, N_WORST)
-        if each.log_ratio
-    )
+    figures = _measure(positions, rollouts, clip_range, random_seed)
+    worst = tuple(_place(each, rollouts) for each in list_worst(positions, N_WORST) if each.log_ratio)
     state = judge_kl(figures.kl_k3, is_identical=figures.is_identical, max_kl=max_kl)
     return OnPolicyCheck(state=state, max_kl=max_kl, figures=figures, worst=worst)
 
 
-def judge_kl(kl: Bounded | None, *, is_identical: bool, max_kl: float) -> OnPolicyState:
-    """Return the state of a check from the KL (k3), which is held against max_kl with its whole interval."""
+def measure_rollouts(rollouts: Sequence[Rollout]) -> ForcedFigures:
+    """Measure what `check_on_policy` judges, as it does.
+
+    Tokens that the model did not sample are left out; positions are places among all tokens of a rollout.
+    """
+    return _measure(_lay(rollouts), rollouts, CLIP_RANGE, 0)
+
+
+def measure_each_rollout(rollouts: Sequence[Rollout]) -> tuple[ResponseFigures, ...]:
+    """Measure each rollout by itself, in their order, as `measure_rollouts` does all."""
+    return tuple(
+        figures if figures.worst_at is None else replace(figures, worst_at=int(_places(rollout)[figures.worst_at]))
+        for figures, rollout in zip(measure_responses(_lay(rollouts)), rollouts, strict=True)
+    )
+
+
+def judge_kl(kl: Bounded | None, *, is_identical: bool, max_kl: float, are_draws: bool = True) -> OnPolicyState:
+    """Return the state of a check from the KL (k3), which is held against max_kl with its whole interval.
+
+    are_draws: whether the tokens were drawn from the distribution that their logprobs are of. Where they were not, the
+    estimate is no KL and nothing is held against it; equal bits are equal all the same.
+    """
     if is_identical:
         return "bit_identical"
+    if not are_draws:
+        return "no_kl"
     if kl is None or kl.low is None or kl.high is None:
         return "too_few_tokens"
     if kl.high <= max_kl:
         return "on_policy"
     return "off_policy" if kl.low > max_kl else "too_few_tokens"
+
+
+def _measure(
+    positions: ForcedPositions, rollouts: Sequence[Rollout], clip_range: float, random_seed: int
+) -> ForcedFigures:
+    figures = measure_forced(positions, clip_range=clip_range, random_seed=random_seed)
+    return figures if figures.worst is None else replace(figures, worst=_place(figures.worst, rollouts))
+
+
+def _place(worst: WorstPosition, rollouts: Sequence[Rollout]) -> WorstPosition:
+    """Return a sampled token by its place among all tokens of its rollout."""
+    return replace(worst, position=int(_places(rollouts[worst.response])[worst.position]))
+
+
+def _places(rollout: Rollout) -> NDArray[np.intp]:
+    return np.flatnonzero(rollout.is_sampled)
 
 
 def _lay(rollouts: Sequence[Rollout]) -> ForcedPositions:

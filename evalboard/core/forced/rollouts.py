@@ -125,12 +125,44 @@ def parse_rollouts(lines: Iterable[str], *, field: str) -> tuple[Rollout, ...]:
         if not line.strip():
             continue
         try:
-            rollouts += _parse_line(line)
+            rollouts += parse_row(_read_object(line))
         except ValueError as problem:
             raise _wrong(field, f"line {number}: {problem}") from problem
     if not rollouts:
         raise _wrong(field, "it holds no rollout")
     return tuple(rollouts)
+
+
+def parse_row(row: Mapping[str, Any]) -> list[Rollout]:
+    """Return the rollouts of one line: one, or those of a batch. Raises ValueError for what is none."""
+    shape = _find_shape(row)
+    if shape is None:
+        raise ValueError("it has no tokens with logprobs under any known name")
+    return [_parse_row(each, shape) for each in _unbatch(row, shape)]
+
+
+def is_like_rollout(row: Mapping[str, Any]) -> bool:
+    """Tell whether a line, or what the beginning of a long one holds, has token ids or logprobs as rollouts have."""
+    names = {name for shape in _SHAPES for name in (shape.prompt, shape.tokens, shape.logprobs, shape.trainer)}
+    return any(name in row and _is_numeric(row[name]) for name in names)
+
+
+def write_row(rollout: Rollout) -> dict[str, Any]:
+    """Return a rollout in the plain form, of which `parse_row` makes the same one; what is unknown is null."""
+    row: dict[str, Any] = {"id": rollout.name} if rollout.name else {}
+    if rollout.prompt_ids is not None:
+        row["prompt_token_ids"] = rollout.prompt_ids.tolist()
+    row |= {"token_ids": rollout.token_ids.tolist(), "logprobs": _write_logprobs(rollout.logprobs)}
+    if rollout.trainer is not None:
+        row["trainer_logprobs"] = _write_logprobs(rollout.trainer)
+    return row | {"loss_mask": rollout.is_sampled.astype(int).tolist()}
+
+
+def refuse_zeros(rollouts: Sequence[Rollout]) -> None:
+    """Raise InvalidInput where every logprob of the trainer is 0: it wrote the field and computed nothing."""
+    known = [each.trainer[each.is_sampled] for each in rollouts if each.trainer is not None]
+    if sum(map(len, known)) and not any(each.any() for each in known):
+        raise InvalidInput("Every logprob of the trainer is 0, as some write where they computed none.")
 
 
 def join_trainer(rollouts: Sequence[Rollout], scored: Sequence[Rollout], *, field: str) -> tuple[Rollout, ...]:
@@ -165,14 +197,19 @@ def _find_shape(row: Mapping[str, Any]) -> _Shape | None:
     return None
 
 
-def _parse_line(line: str) -> list[Rollout]:
+def _read_object(line: str) -> dict[str, Any]:
     row = read_strict_json(line)
     if not isinstance(row, dict):
         raise ValueError("it is no object")
-    shape = _find_shape(row)
-    if shape is None:
-        raise ValueError("it has no tokens with logprobs under any known name")
-    return [_parse_row(each, shape) for each in _unbatch(row, shape)]
+    return row
+
+
+def _is_numeric(value: Any) -> bool:
+    """Whether it is a list of numbers, or a list whose first item is one, as far as its beginning tells."""
+    if not isinstance(value, list) or not value:
+        return False
+    first = next((each for each in value if each is not None), None)
+    return _is_numeric(first) if isinstance(first, list) else type(first) in (int, float)
 
 
 def _unbatch(row: Mapping[str, Any], shape: _Shape) -> Iterator[Mapping[str, Any]]:
@@ -262,6 +299,10 @@ def _read_logprobs(row: Mapping[str, Any], name: str) -> Numbers | None:
     if (np.abs(numbers) > MAX_LOGPROB).any():
         raise ValueError(f"{name} must be a list of logprobs in nats, one for each token")
     return numbers
+
+
+def _write_logprobs(values: Numbers) -> list[float | None]:
+    return [None if np.isnan(value) else value for value in values.tolist()]
 
 
 def _read_mask(row: Mapping[str, Any], name: str, n: int | None) -> NDArray[np.bool_]:

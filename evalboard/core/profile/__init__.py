@@ -8,6 +8,7 @@ from evalboard.core.profile.draws import (
     have_same_seeds,
     is_one_draw,
     is_sampled,
+    list_reshaping,
     read_temperature,
     select_compared_sampling,
 )
@@ -100,6 +101,7 @@ __all__ = [
     "is_serving_known",
     "list_fields",
     "list_operation_findings",
+    "list_reshaping",
     "name_stack",
     "order_key",
     "parse_profile",

@@ -11,6 +11,17 @@ from typing import Any
 from evalboard.core import digest
 
 MAX_SEED = 2**63 - 1
+# Where one has another value, tokens are drawn from a distribution that the model's own logprobs are not of.
+UNSHAPED: Mapping[str, tuple[Any, ...]] = {
+    "temperature": (1,),
+    "top_p": (1,),
+    "top_k": (0, -1),  # -1 is how logs say it
+    "min_p": (0,),
+    "repetition_penalty": (1,),
+    "presence_penalty": (0,),
+    "frequency_penalty": (0,),
+    "min_tokens": (0,),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +60,16 @@ def read_temperature(sampling: Mapping[str, Any]) -> float | None:
 def is_sampled(sampling: Mapping[str, Any]) -> bool:
     """Tell whether tokens are drawn: at a temperature above 0. Unknown is taken for no."""
     return (read_temperature(sampling) or 0.0) > 0
+
+
+def list_reshaping(sampling: Mapping[str, Any]) -> tuple[str, ...]:
+    """Name the settings by which tokens are drawn from another distribution than their logprobs are of.
+
+    An engine gives the logprobs before temperature, penalties and cut-offs. What a log does not say is taken for
+    neutral.
+    """
+    given = {name: sampling.get(name) for name in UNSHAPED}
+    return tuple(name for name, value in given.items() if value is not None and value not in UNSHAPED[name])
 
 
 def call_seed(sampling: Mapping[str, Any], *, run_seed: int | None, repeat: int, case_id: str) -> int:

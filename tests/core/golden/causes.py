@@ -1,6 +1,6 @@
 """Why two answers parted: pairs of recorded and of written traces."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from evalboard.core.compare.divergence import Divergence, find_divergence, find_
 from evalboard.core.compare.known_pair import KnownResponse
 from evalboard.core.stats.numeric_noise import ZERO_NOISE, choose_larger_noise
 from evalboard.core.trace.trace import make_trace
-from evalboard.wording.cause import Facts, count_larger_shifts, explain_leak, explain_noise
+from evalboard.wording.cause import Facts, count_larger_shifts, explain_at_flip, explain_leak, explain_noise
 from tests.core.golden.readers import Sentence, Situations, read_cause
 from tests.core.test_cause import ASSUMED, RECORDED, SIDE, cut, drifted, longest, with_choice
 
@@ -92,7 +92,24 @@ LONG = replace(SIDE, text="A long answer", finish_reason="stop")
 SEEDED = replace(SIDE, temperature=0.7, seed=42, bucket=1)
 UNKNOWN_PROMPT = replace(SIDE, prompt_digest=None, n_prompt_tokens=None, template_digest=None)
 
+
+@dataclass(frozen=True)
+class Choice:
+    stack: str
+    margin: float
+
+
+def scored(near: float | None, **margins: float) -> list[Sentence]:
+    """Read what stacks give at a flip when they score the other side's answer; margins: by stack, in nats."""
+    choices = [Choice(stack, margin) for stack, margin in margins.items()]
+    return [Sentence("at the flip", "", explain_at_flip(choices, near=near))]
+
+
 SITUATIONS: Situations = {
+    "A near tie, scored on both stacks": lambda: scored(0.02, baseline=0.004, candidate=0.011),
+    "A near tie that one stack has alone": lambda: scored(0.02, baseline=0.004, candidate=0.8),
+    "A flip that neither stack nearly ties at": lambda: scored(0.02, baseline=0.5, candidate=0.8),
+    "A flip that one stack scored, and the noise is not known": lambda: scored(None, candidate=0.8),
     "The candidate's call failed": lambda: read_cause(None, has_response=False, error_code="timeout"),
     "Both calls failed": lambda: read_cause(None, base=FAILED, error_code="connection"),
     "Nobody knows why a call failed": lambda: read_cause(None, has_response=False),

@@ -4,9 +4,11 @@ import json
 
 import numpy as np
 
-from evalboard.core.forced import check_on_policy, parse_rollouts
-from evalboard.wording.on_policy import describe_figures, describe_on_policy, describe_worst, note_on_sampling
+from evalboard.core.forced import MAX_KL, check_on_policy, judge_kl, parse_rollouts
+from evalboard.wording.on_policy import describe_figures, describe_on_policy, describe_worst, explain_no_kl
 from tests.core.golden.readers import Sentence, Situations
+
+ROW = json.dumps({"token_ids": [1, 2, 3], "logprobs": [-0.5, -1.0, -0.25], "trainer_logprobs": [-0.5, -1.125, -0.25]})
 
 
 def check(drift: float, *, n: int = 20, length: int = 200, unknown: int = 0) -> list[Sentence]:
@@ -25,8 +27,17 @@ def check(drift: float, *, n: int = 20, length: int = 200, unknown: int = 0) -> 
     return [Sentence("on policy", checked.state, said), *(Sentence(name, "", value) for name, value in lines)]
 
 
-def note(temperature: float | None) -> list[Sentence]:
-    return [Sentence("note", "", note_on_sampling(temperature) or "Nothing.")]
+def drawn(*reshaped_by: str, is_sampled: bool = True) -> list[Sentence]:
+    """Read what is said of a run whose tokens gave logprobs, drawn so."""
+    figures = check_on_policy(parse_rollouts([ROW], field="ROLLOUTS")).figures
+    are_draws = is_sampled and not reshaped_by
+    state = judge_kl(figures.kl_k3, is_identical=False, max_kl=MAX_KL, are_draws=are_draws)
+    lines = describe_figures(figures, are_draws=are_draws)
+    return [
+        Sentence("on policy", state, describe_on_policy(state, figures, MAX_KL)),
+        *(Sentence(name, "", value) for name, value in lines),
+        Sentence("why", "", explain_no_kl(reshaped_by, is_sampled=is_sampled)),
+    ]
 
 
 SITUATIONS: Situations = {
@@ -36,7 +47,7 @@ SITUATIONS: Situations = {
     "Noise at the limit": lambda: check(0.045),
     "Four rollouts": lambda: check(0.1, n=4, length=50),
     "A trainer that is silent on some tokens": lambda: check(0.01, unknown=12),
-    "A run that did not sample": lambda: note(None),
-    "A run that sampled at 0.7": lambda: note(0.7),
+    "A run that did not sample": lambda: drawn(is_sampled=False),
+    "A run that sampled at 0.7 with a cut-off": lambda: drawn("temperature", "top_p"),
     "A trainer that is silent throughout": lambda: check(0.0, length=12, unknown=12),
 }

@@ -1,0 +1,28 @@
+"""The tokens of a forced trace that its stack would not have chosen."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from evalboard.core.trace import Trace, Vocabulary
+from runs.forced.figures import deficits
+from runs.run import draw
+
+
+@dataclass(frozen=True, slots=True)
+class ForcedMark:
+    """Where a token is not the other stack's first choice, and what is; "" where that is not known."""
+
+    position: int
+    first_choice: str
+
+
+def list_marks(trace: Trace, words: Vocabulary | None) -> tuple[ForcedMark, ...]:
+    """List them in their order. words: of the stack that scored them."""
+    positions = np.flatnonzero(deficits(trace) > 0)
+    ranks = np.nanargmax(trace.alternative_logprobs[positions], axis=1) if len(positions) else []
+    first_choices = trace.alternative_ids[positions, ranks].tolist() if len(positions) else []
+    return tuple(
+        ForcedMark(position, drawn)
+        for position, drawn in zip(positions.tolist(), draw(first_choices, words), strict=True)
+    )

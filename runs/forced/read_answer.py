@@ -1,0 +1,88 @@
+"""One response on every stack that scored it, and by its trainer: what each gave its tokens."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from evalboard.core.forced import CLIP_RANGE, ForcedPositions, measure_positions
+from evalboard.core.trace import Trace, join_traces, read_trace
+from runs.forced.marks import ForcedMark, list_marks
+from runs.forced.read_pair import SAME_TOKENS
+from runs.models import Case, ForcedAnswer, Response
+from runs.pairs import stored_words
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerElsewhere:
+    """One response by a scoring of its tokens. endpoint: whose engine scored them; None where its trainer did.
+
+    marks: the tokens that would not have been chosen; of a trainer, those whose ratio lies beyond the clip range, or
+    else the one that is furthest off.
+    """
+
+    scoring: str
+    endpoint: str | None
+    n_tokens: int
+    marks: tuple[ForcedMark, ...]
+    positions: ForcedPositions
+    trace: Trace
+
+    def log_ratio(self, at: int) -> float | None:
+        """Return log r at a position, in nats; None where either side gave no logprob."""
+        value = float(self.positions.log_ratios[at])
+        return None if np.isnan(value) else value
+
+    def logprob(self, at: int) -> float | None:
+        value = float(self.trace.logprobs[at])
+        return None if np.isnan(value) else value
+
+
+def answers_elsewhere(run_id: int, repeat: int, case_id: str) -> tuple[AnswerElsewhere, ...]:
+    """Return a response by the newest scoring of its tokens on each stack, its trainer's first; none without any."""
+    index = Case.objects.filter(suite_version__runs=run_id, case_id=case_id).values("index")
+    response = (
+        Response.objects.filter(repeat__run=run_id, repeat__index=repeat, case_index__in=index)
+        .select_related("trace_block")
+        .first()
+    )
+    if response is None or response.trace_block is None or response.trace_slot is None:
+        return ()
+    answers = ForcedAnswer.objects.filter(
+        scoring__run=run_id,
+        case_index=response.case_index,
+        trace_digest=response.trace_digest,
+        tokens__in=SAME_TOKENS,
+        error_code="",
+    )
+    newest: dict[int | None, ForcedAnswer] = {}
+    for answer in answers.select_related("scoring__endpoint", "trace_block", "engine_process").order_by("-scoring"):
+        newest.setdefault(answer.scoring.bucket_id, answer)
+    own = read_trace(bytes(response.trace_block.data), response.trace_slot)
+    rows = sorted(newest.values(), key=lambda answer: not answer.scoring.is_reported)
+    return tuple(_elsewhere(own, answer) for answer in rows)
+
+
+def _elsewhere(own: Trace, answer: ForcedAnswer) -> AnswerElsewhere:
+    assert answer.trace_block is not None  # noqa: S101  for the type checker: a scored answer has a trace
+    assert answer.trace_slot is not None  # noqa: S101
+    forced = read_trace(bytes(answer.trace_block.data), answer.trace_slot)
+    ours = Trace(forced.token_ids, own.logprobs, forced.alternative_ids, forced.alternative_logprobs)
+    positions = measure_positions(join_traces([ours]), join_traces([forced]))
+    process = answer.engine_process
+    words = None if process is None or process.vocabulary_id is None else stored_words(process.vocabulary_id)
+    return AnswerElsewhere(
+        scoring=str(answer.scoring_id),
+        endpoint=None if answer.scoring.endpoint is None else answer.scoring.endpoint.slug,
+        n_tokens=len(forced),
+        marks=_beyond_clip(positions) if answer.scoring.is_reported else list_marks(forced, words),
+        positions=positions,
+        trace=forced,
+    )
+
+
+def _beyond_clip(positions: ForcedPositions) -> tuple[ForcedMark, ...]:
+    with np.errstate(invalid="ignore", over="ignore"):
+        places = np.flatnonzero(np.abs(np.expm1(positions.log_ratios)) > CLIP_RANGE)
+    if not len(places) and np.nan_to_num(positions.gaps).any():
+        places = np.array([np.nanargmax(positions.gaps)])
+    return tuple(ForcedMark(position, "") for position in places.tolist())

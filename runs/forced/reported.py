@@ -1,0 +1,93 @@
+"""What a trainer gave the tokens of a run's answers, as the run's own log has it: a forced scoring that has ended."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from django.db.models.functions import Now
+from numpy.typing import NDArray
+
+from evalboard.core.forced import Rollout, measure_each_rollout, measure_rollouts
+from evalboard.core.trace import Trace
+from runs.forced.figures import count_within
+from runs.models import ForcedAnswer, ForcedScoring, Repeat, Run
+from runs.store import traces
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReportedAnswer:
+    """One answer with both sides' logprobs in nats, float64[n], as the log has them; its `trace` has float32.
+
+    is_sampled: bool[n], False for a token that the model did not sample.
+    """
+
+    case_index: int
+    repeat: Repeat
+    trace: Trace
+    sampler: NDArray[np.float64]
+    trainer: Sequence[float]
+    is_sampled: Sequence[bool]
+
+
+def store_reported(*, run: Run, answers: Sequence[ReportedAnswer], user: Any) -> ForcedScoring:
+    """Store what a trainer gave the answers of a run, of each case one. Belongs in the transaction that stores them.
+
+    Figures are those of the log's own numbers, of all together as `scoring_figures` has them.
+    """
+    rollouts = [_rollout(answer) for answer in answers]
+    each = measure_each_rollout(rollouts)
+    figures = asdict(measure_rollouts(rollouts[: count_within([len(answer.trace) for answer in answers])]))
+    scoring = ForcedScoring.objects.create(
+        run=run,
+        status=ForcedScoring.Status.FINISHED,
+        repeats=sorted({answer.repeat.index for answer in answers}),
+        n_answers=len(answers),
+        n_tokens=sum(len(answer.trace) for answer in answers),
+        n_done=len(answers),
+        created_by=user,
+        finished_at=Now(),
+    )
+    forced = [((answer.case_index, answer.trace.digest), _forced(answer)) for answer in answers]
+    places = traces.store_blocks(run.pk, forced, is_final=True)
+    rows = ForcedAnswer.objects.bulk_create(
+        ForcedAnswer(
+            scoring=scoring,
+            case_index=answer.case_index,
+            trace_digest=answer.trace.digest,
+            repeat=answer.repeat,
+            trace_block_id=places[key].block_id,
+            trace_slot=places[key].slot,
+            n_tokens=len(answer.trace),
+            tokens=ForcedAnswer.Tokens.SAME,
+            figures=asdict(own),
+        )
+        for answer, (key, _), own in zip(answers, forced, each, strict=True)
+    )
+    if figures["worst"] is not None:
+        figures["worst"]["response"] = rows[figures["worst"]["response"]].pk
+    scoring.figures = figures
+    scoring.save(update_fields=["figures"])
+    return scoring
+
+
+def _rollout(answer: ReportedAnswer) -> Rollout:
+    return Rollout(
+        name="",
+        prompt_ids=None,
+        token_ids=answer.trace.token_ids,
+        is_sampled=np.array(answer.is_sampled, np.bool_),
+        logprobs=answer.sampler,
+        trainer=np.array(answer.trainer, np.float64),
+    )
+
+
+def _forced(answer: ReportedAnswer) -> Trace:
+    """The answer's tokens with the trainer's logprobs: which tokens it would have chosen, no trainer says."""
+    nothing = (len(answer.trace), 0)
+    return Trace(
+        token_ids=answer.trace.token_ids,
+        logprobs=np.array(answer.trainer, np.float32),
+        alternative_ids=np.empty(nothing, np.int32),
+        alternative_logprobs=np.empty(nothing, np.float32),
+    )
