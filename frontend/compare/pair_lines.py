@@ -1,7 +1,8 @@
 """Two responses' tokens in lines that break at the same positions on both sides."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from evalboard.contract.pair import PairPosition, TracePair
 from evalboard.contract.trace import TokenAtPosition
@@ -9,19 +10,21 @@ from frontend.shell.tokens import columns
 
 LINE_WIDTH = 56  # columns of one side at 1200 px
 LABEL_WIDTH = 16  # columns that the words over a marked token take
+NONE_ODD: Mapping[str, Collection[int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class PairCell:
     """One token of one side. `mark` is "onset" or "flip" where the two responses drift or part here.
 
-    hangs_left: its words must run to the left, for want of room.
+    hangs_left: its words must run to the left, for want of room. is_odd: the other stack would not have chosen it.
     """
 
     key: int
     cell: TokenAtPosition
     mark: str = ""
     hangs_left: bool = False
+    is_odd: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +43,13 @@ class PairLine:
         return any(cell.mark for cell in (*self.baseline, *self.candidate))
 
 
-def pair_lines(pair: TracePair, *, width: int = LINE_WIDTH) -> tuple[PairLine, ...]:
-    """Break after a token that ends a line, before what would not fit, and where the sides part."""
+def pair_lines(
+    pair: TracePair, *, width: int = LINE_WIDTH, odd: Mapping[str, Collection[int]] = NONE_ODD
+) -> tuple[PairLine, ...]:
+    """Break after a token that ends a line, before what would not fit, and where the sides part.
+
+    odd: by side, the positions of tokens that the other stack would not have chosen.
+    """
     rows: list[list[PairPosition]] = []
     row: list[PairPosition] = []
     used = 0
@@ -55,7 +63,7 @@ def pair_lines(pair: TracePair, *, width: int = LINE_WIDTH) -> tuple[PairLine, .
         if any(cell.breaks_line for cell in (*position.baseline, *position.candidate)):
             rows.append(row)
             row, used = [], 0
-    return tuple(_line(pair, positions, width) for positions in (*rows, row) if positions)
+    return tuple(_line(pair, positions, width, odd) for positions in (*rows, row) if positions)
 
 
 def _width(cells: Sequence[TokenAtPosition]) -> int:
@@ -69,10 +77,10 @@ def _past_from(pair: TracePair) -> int | None:
     return pair.parts_at + 1 if pair.has_flip else pair.parts_at
 
 
-def _line(pair: TracePair, positions: list[PairPosition], width: int) -> PairLine:
+def _line(pair: TracePair, positions: list[PairPosition], width: int, odd: Mapping[str, Collection[int]]) -> PairLine:
     past = _past_from(pair)
     is_past = past is not None and positions[0].at >= past
-    here, there = (_cells(pair, positions, side, width) for side in ("baseline", "candidate"))
+    here, there = (_cells(pair, positions, side, width, odd.get(side, ())) for side in ("baseline", "candidate"))
     return PairLine(
         first=positions[0].at,
         baseline=here,
@@ -83,7 +91,9 @@ def _line(pair: TracePair, positions: list[PairPosition], width: int) -> PairLin
     )
 
 
-def _cells(pair: TracePair, positions: list[PairPosition], side: str, width: int) -> tuple[PairCell, ...]:
+def _cells(
+    pair: TracePair, positions: list[PairPosition], side: str, width: int, odd: Collection[int]
+) -> tuple[PairCell, ...]:
     pair_cells: list[PairCell] = []
     used = 0
     for position in positions:
@@ -91,7 +101,8 @@ def _cells(pair: TracePair, positions: list[PairPosition], side: str, width: int
         cells: tuple[TokenAtPosition, ...] = getattr(position, side)
         for place, cell in enumerate(cells):
             shown = mark if place == len(cells) - 1 else ""
-            pair_cells.append(PairCell(position.at, cell, shown, bool(shown) and used > width - LABEL_WIDTH))
+            hangs_left = bool(shown) and used > width - LABEL_WIDTH
+            pair_cells.append(PairCell(position.at, cell, shown, hangs_left, cell.position in odd))
             used += columns(cell.drawn)
     return tuple(pair_cells)
 

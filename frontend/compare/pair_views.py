@@ -61,7 +61,7 @@ def trace_diff(request: HttpRequest, baseline: int, candidate: int, case: str) -
     decoded = _find_decoded(pair)
     page = _selected(pair, address, strips) | {
         "strips": strips,
-        "lines": pair_lines(pair),
+        "lines": pair_lines(pair, odd={strip.side: strip.positions for strip in strips}),
         "cause": MARKS[pair.cause],
         "around": _around(pair, repeats, active),
         "compare_url": pair_address.comparison_url(baseline, candidate, repeats=_shown_repeats(pair), filters=active),

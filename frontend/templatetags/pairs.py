@@ -43,7 +43,7 @@ def _token(pair_cell: PairCell, selected: int, url: str) -> str:
     cell = pair_cell.cell
     step = tokens.margin_step(cell.margin)
     shade = f" margin-{step}" if step else ""
-    mark = f" {pair_cell.mark}" if pair_cell.mark else ""
+    mark = (f" {pair_cell.mark}" if pair_cell.mark else "") + (" elsewhere" if pair_cell.is_odd else "")
     left = " hangs-left" if pair_cell.hangs_left else ""
     over = (
         f'<span class="over" aria-hidden="true">{OVER[pair_cell.mark]} {pair_cell.key}</span>' if pair_cell.mark else ""

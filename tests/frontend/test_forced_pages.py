@@ -2,6 +2,7 @@
 
 import re
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,9 +10,12 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from runs.compare import trace_pair
 from runs.forced import create_forced, create_forced_pair
-from runs.models import ForcedScoring, Run
-from tests import forced
+from runs.importers.files import LogFile
+from runs.imports import import_logs
+from runs.models import ForcedScoring, Response, Run
+from tests import forced, rollouts
 from tests.frontend import two_runs
 
 Runs = tuple[Run, Run]
@@ -111,6 +115,67 @@ def test_a_pair_shows_which_tokens_the_other_stack_would_not_have_chosen(runs: R
     at_flip = page(viewer, f"{address}&at=3&part=at")
     assert 'data-goto="4"' in at_flip
     assert 'data-key="]"' in at_flip
+
+
+def test_a_near_tie_is_confirmed_under_the_same_prefix(runs: Runs, viewer: Client) -> None:
+    address = f"/compare/{runs[0].pk}/{runs[1].pk}/cases/case-002/?repeat=1,1"
+    assert "under the very same prefix" not in page(viewer, address)
+    score_both(runs)
+    text = words_of(page(viewer, address))
+    words = "the baseline’s stack holds its two likeliest tokens 2.000 nats apart and the candidate’s 2.000 nats apart"
+    assert f"Scored under the very same prefix, {words}: no near tie on either" in text
+    answer = trace_pair(runs[0].pk, runs[1].pk, case_id="case-002", repeats=(1, 1))
+    scorings = {str(scoring.run_id): str(scoring.pk) for scoring in ForcedScoring.objects.all()}
+    assert [(each.stack, each.scoring, each.margin) for each in answer.at_flip] == [
+        ("baseline", scorings[str(runs[1].pk)], pytest.approx(2.0)),
+        ("candidate", scorings[str(runs[0].pk)], pytest.approx(2.0)),
+    ]
+
+
+def test_tokens_that_the_other_stack_would_not_have_chosen_are_underlined(runs: Runs, viewer: Client) -> None:
+    score_both(runs)
+    odd = r'<a class="token[^"]* elsewhere"[^>]*data-position="(\d+)"'
+    assert re.findall(odd, page(viewer, f"/compare/{runs[0].pk}/{runs[1].pk}/cases/case-002/?repeat=1,1")) == ["4", "4"]
+    own = page(viewer, f"/runs/{runs[0].pk}/repeats/1/cases/case-002/?at=4")
+    assert re.findall(odd, own) == ["4"]
+    assert "5 of 6 tokens are its first choice too; not 4 ." in words_of(own)
+    assert re.search(r"log r −0\.250; would say", words_of(own))
+    plain = page(viewer, f"/runs/{runs[0].pk}/repeats/1/cases/case-002/?at=3&part=alternatives")
+    assert "log r −0.250" in words_of(plain)
+
+
+def test_rollouts_lead_from_their_run_to_the_token_that_is_off(viewer: Client, tmp_path: Path, stage: Any) -> None:
+    path = tmp_path / "step-12.jsonl"
+    path.write_bytes(rollouts.content(rollouts.rows(planted=(3, 17))))
+    [run] = import_logs(files=[LogFile(path.name, path)], user=None)[1]
+    scoring = ForcedScoring.objects.get()
+    own = page(viewer, f"/runs/{run.pk}/")
+    assert "The token furthest off is 2.500 nats away." in words_of(own)
+    assert f'href="/forced/{scoring.pk}/#worst"' in own
+    shown = page(viewer, f"/forced/{scoring.pk}/")
+    assert "by their trainer, as the log has it" in words_of(shown)
+    assert "KL per token, k3" in words_of(shown)
+    assert "first choice" not in words_of(shown)
+    first = re.findall(rf'href="(/runs/{run.pk}/repeats/1/cases/[^"]+)"', shown)[0]
+    assert first == f"/runs/{run.pk}/repeats/1/cases/roll-3/?at=17"
+    answer = words_of(page(viewer, first))
+    assert "By the trainer : furthest from the sampler at 17 ." in answer
+    assert "log r −2.500" in answer
+    listed = words_of(page(viewer, f"/runs/{run.pk}/forced/"))
+    assert "the trainer" in listed
+
+
+def test_a_mixed_run_has_numbers_for_each_bucket(runs: Runs, viewer: Client, stage: Any) -> None:
+    run = runs[0]
+    rerouted = stage.engine(stage.worker("third"), dtype="float16")
+    Response.objects.filter(repeat__run=run, case_index__gte=3).update(engine_process=rerouted)
+    scoring = forced.scored(create_forced(run_id=run.pk, endpoint="local"))
+    shown = page(viewer, f"/forced/{scoring.pk}/")
+    heads = re.findall(r'<h2 id="numbers(\d+)">', shown)
+    assert len(heads) == 2
+    assert str(rerouted.bucket_id) in heads
+    assert "The numbers<" not in shown
+    assert "no number is taken over them together, and each bucket has its own" in words_of(shown)
 
 
 def test_pages_ask_the_database_a_fixed_number_of_times(runs: Runs, viewer: Client) -> None:
