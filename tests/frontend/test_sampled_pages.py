@@ -175,8 +175,8 @@ def test_a_release_is_judged_by_the_metric_that_its_policy_names(sampled, engine
     assert (gate.baseline.score, gate.candidate.score) == (100.0, pytest.approx(100 * 55 / 60))
     page = text_of(engineer.get(f"/releases/{release.pk}/"))
     assert "60 cases, by pass@2" in page
-    assert "colours by pass@2 fell from 100.0" in page
-    assert "the candidate is worse than the 1.0 point you accept" in page
+    assert "sample by pass@2 fell from 100.0 to 91.7." in page
+    assert "worse than the 1.0 point you accept" in page
     assert "paired, by pass@2" in text_of(engineer.get("/settings/"))
 
 
