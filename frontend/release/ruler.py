@@ -192,10 +192,14 @@ class RowRuler:
 
 
 def rows_scale(changes: Iterable[tuple[float | None, Span | None, float | None]]) -> Scale:
-    """Return one scale for rows of (difference, interval, tolerance): whoever stands apart shows by the place alone."""
+    """Return one scale for rows of (difference, interval, tolerance): whoever stands apart shows by the place alone.
+
+    A wide interval is cut, so that it makes no other row small; a difference never is.
+    """
     known = list(changes)
     tolerances = [tolerance for _, _, tolerance in known if tolerance is not None]
-    widest = MAX_TOLERANCES * max(tolerances, default=1.0)
+    furthest = max((abs(difference) for difference, _, _ in known if difference is not None), default=0.0)
+    widest = max(MAX_TOLERANCES * max(tolerances, default=1.0), furthest)
     low = min((interval[0] for _, interval, _ in known if interval), default=0.0)
     high = max((interval[1] for _, interval, _ in known if interval), default=0.0)
     low, high = max(min(low, *(-t for t in tolerances), 0.0), -widest), min(max(high, 0.0), widest)

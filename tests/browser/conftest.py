@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth import get_user_model
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
@@ -61,6 +62,13 @@ class Watched:
     def overflow(self) -> int:
         """Pixels by which the page is wider than the window."""
         return self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+
+    def barriers(self) -> list[tuple[str, str, list[str]]]:
+        """Return all that axe finds on the page, of whatever impact: the address, the rule, the first elements."""
+        return [
+            (self.page.url, item["id"], [node["html"][:160] for node in item["nodes"][:3]])
+            for item in Axe().run(self.page).response["violations"]
+        ]
 
     def _heard(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):

@@ -5,15 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth import get_user_model
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from runs.catalogue import store_default_policies, store_default_profiles
 from runs.tour import load_tour
 
 pytestmark = pytest.mark.browser
-SERIOUS = ("serious", "critical")
 MAX_SECONDS = 60.0  # on a machine that does other things; what it took is recorded beside the test
 
 
@@ -22,10 +20,6 @@ def sample(transactional_db: None) -> None:
     store_default_profiles()
     store_default_policies()
     load_tour(user=get_user_model().objects.create(username="local"))
-
-
-def barriers(page: Page) -> list[str]:
-    return [item["id"] for item in Axe().run(page).response["violations"] if item["impact"] in SERIOUS]
 
 
 def test_somebody_new_follows_the_tour_and_is_done_with_it(
@@ -68,9 +62,9 @@ def test_the_tour_fits_every_screen_and_has_no_barrier(
 ) -> None:
     watched = watch(theme=theme, width=width)
     page = watched.open("/")
-    assert (watched.overflow(), barriers(page)) == (0, [])
+    assert (watched.overflow(), watched.barriers()) == (0, [])
     for number, link in enumerate(("Take the tour", *["Next: "] * 3), start=1):
         page.get_by_role("link", name=link).click()
         page.wait_for_url(f"**tour={number}*")  # a click does not wait until the next page is whole
-        assert (watched.overflow(), barriers(page)) == (0, [])
+        assert (watched.overflow(), watched.barriers()) == (0, [])
     watched.check()
