@@ -23,6 +23,7 @@ from runs.pairs import pair_facts
 from runs.release.targeted import TargetedInputs, choose_cases, find_targeted
 from runs.release.window import Canaries, find_canaries, read_window
 from runs.store import stored_columns
+from runs.work import NEEDS_CERTIFICATE, Served, find_certified
 
 RUN = ("suite_version__suite", "suite_version__scorer", "endpoint", "profile", "bucket__model", "bucket__fingerprint")
 
@@ -32,6 +33,7 @@ class SideInputs:
     """One side of a gate. `places`: of the repeats that are judged, in the order of `key`; `n_left_out` of the others.
 
     n_processes: engine processes that decoded them. broken_pins: names, each once. n_unvouched, n_truncated: responses.
+    certified, uncertified: hosts that decoded under batch-invariant kernels, by whether a certificate speaks of each.
     """
 
     run: Run
@@ -42,6 +44,8 @@ class SideInputs:
     n_truncated: int
     n_processes: int
     broken_pins: tuple[str, ...]
+    certified: tuple[str, ...]
+    uncertified: tuple[str, ...]
 
     @property
     def n_repeats(self) -> int:
@@ -190,14 +194,22 @@ class _Facts:
             self._n_unvouched[repeat], self._n_truncated[repeat] = n_unvouched, n_truncated
         links = Repeat.engine_processes.through.objects.filter(repeat__in=repeat_ids)
         self._processes: dict[int, dict[int, Any]] = defaultdict(dict)
-        for repeat, process, pins in links.values_list("repeat", "engineprocess", "engineprocess__pins"):
+        self._invariant: dict[int, Served] = {}
+        names = ("pins", "worker__host", "bucket", "bucket__batch_class")
+        columns = [f"engineprocess__{name}" for name in names]
+        for repeat, process, pins, host, bucket, batch_class in links.values_list("repeat", "engineprocess", *columns):
             self._processes[repeat][process] = pins
+            if batch_class == NEEDS_CERTIFICATE:
+                self._invariant[process] = (host, bucket)
+        self._certified = find_certified(set(self._invariant.values()))
 
     def side(self, run: Run, key: SideKey) -> SideInputs:
         places = tuple(at for at, repeat in enumerate(key.repeat_ids) if repeat not in key.unscored_ids)
         judged = [key.repeat_ids[at] for at in places]
         processes = {process: pins for repeat in judged for process, pins in self._processes[repeat].items()}
         broken = {pin["name"] for pins in processes.values() for pin in pins if not pin["held"]}
+        served = {self._invariant[process] for process in processes if process in self._invariant}
+        uncertified = {host for host, _ in served - self._certified}
         return SideInputs(
             run=run,
             key=key,
@@ -207,6 +219,8 @@ class _Facts:
             n_truncated=sum(self._n_truncated[repeat] for repeat in judged),
             n_processes=len(processes),
             broken_pins=tuple(sorted(broken)),
+            certified=tuple(sorted({host for host, _ in served} - uncertified)),
+            uncertified=tuple(sorted(uncertified)),
         )
 
 
@@ -221,7 +235,9 @@ def _side_digests(side: SideInputs) -> dict[str, Any]:
     columns = {index: value for index, value in known["columns"].items() if int(index) in judged}
     scores = {name: value for name, value in known["scores"].items() if int(name.partition(" ")[0]) in judged}
     evidence = {"n_unvouched": side.n_unvouched, "broken_pins": side.broken_pins, "n_processes": side.n_processes}
-    return {**known, "columns": columns, "scores": scores, **evidence}
+    # Certificates and not their lack, so that verdicts from before there were any still rest on what they rested on.
+    certified = {"certified": side.certified} if side.certified else {}
+    return {**known, "columns": columns, "scores": scores, **evidence, **certified}
 
 
 def _expired_facts(baseline: SideInputs, rotation: Rotation) -> dict[str, Any]:

@@ -14,11 +14,10 @@ import numpy as np
 from evalboard.core.suite import parse_policy
 from runs.compare import Inputs, Side
 from runs.compare import inputs as comparison_inputs
-from runs.models import EngineProcess, Gate, Policy, Release, Repeat, SignOff, Verdict
+from runs.models import Gate, Policy, Release, SignOff, Verdict
 from runs.release.verdict_inputs import GateInputs, ReleaseInputs, SideInputs
-from runs.work import find_uncertified
 
-MIXED, CERTIFIED = "mixed", "invariant"
+MIXED = "mixed"
 POLICIES_NAMED = 3
 RUNS_NAMED = 5
 
@@ -75,11 +74,8 @@ def _warn_of_side(side: SideInputs, columns: Side, inputs: Inputs) -> Iterator[W
         yield "two_computations", {"n": len(strays["responses"]), "distance": strays["distance"]}
     for bucket in side.run.unsteady or ():
         yield "unsteady", {name: bucket[name] for name in ("batch_class", "n_cases", "n_apart")}
-    if any(inputs.buckets[bucket].batch_class == CERTIFIED for bucket, _, _ in served):
-        through = Repeat.engine_processes.through.objects.filter(repeat__in=side.judged_ids)
-        processes = EngineProcess.objects.filter(pk__in=through.values("engineprocess"))
-        if hosts := find_uncertified(processes.select_related("worker", "bucket")):
-            yield "uncertified", {"hosts": list(hosts)}
+    if side.uncertified:
+        yield "uncertified", {"hosts": list(side.uncertified)}
     if side.run.is_log:
         yield "imported", {}
     elif side.run.is_reported:

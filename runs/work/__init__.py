@@ -4,7 +4,7 @@ from runs.work import dispatch, queue, requests, responses, rollup, workers
 from runs.work.answered import Answered, CallOutcome
 from runs.work.claims import Beat, Lease, lease_end, lost
 from runs.work.read import CaseToDecode, Serving, ShardWork, case_to_decode, serving_of, shard_work
-from runs.work.read_certificates import find_uncertified
+from runs.work.read_certificates import NEEDS_CERTIFICATE, Served, find_certified, find_uncertified
 from runs.work.read_queue import shards_ahead
 from runs.work.read_workers import PoolRow, pool_rows, run_left_alone, self_test_result, worker_rows
 from runs.work.requests import Requests
@@ -44,6 +44,7 @@ from runs.work.workers import (
 
 __all__ = [
     "CRASHES_BEFORE_ISOLATION",
+    "NEEDS_CERTIFICATE",
     "SHARDS",
     "Answered",
     "Beat",
@@ -52,6 +53,7 @@ __all__ = [
     "Lease",
     "PoolRow",
     "Requests",
+    "Served",
     "Serving",
     "ShardWork",
     "beat",
@@ -66,6 +68,7 @@ __all__ = [
     "end_rest",
     "fail_refused",
     "fail_start",
+    "find_certified",
     "find_uncertified",
     "finish_shard",
     "forget_engine_failures",

@@ -12,8 +12,10 @@ from evalboard.core.probe_kinds import ProbeKind
 from evalboard.core.profile import digest_node
 from runs.models import Bucket, EngineProcess, Probe, Run, Worker
 
-REQUIRES = "invariant"  # the batch class that promises what only a certificate shows
+NEEDS_CERTIFICATE = "invariant"  # the batch class that promises what only a certificate shows
 MAX_PROBES = 500  # the newest, of all endpoints
+
+Served = tuple[str, int]  # a host, and the id of the bucket that it served
 
 
 def certificates_of(workers: Iterable[Worker]) -> dict[int, tuple[Certificate, ...]]:
@@ -41,15 +43,20 @@ def certificates_of(workers: Iterable[Worker]) -> dict[int, tuple[Certificate, .
 def find_uncertified(processes: Iterable[EngineProcess]) -> tuple[str, ...]:
     """Return the hosts of those processes of batch class `invariant` that no valid certificate speaks of, by name.
 
-    One that was revoked by a newer probe is none. Asks the database only where there is such a process.
+    Asks the database only where there is such a process.
     """
-    served = {(each.worker.host, each.bucket_id) for each in processes if each.bucket.batch_class == REQUIRES}
+    served = {(each.worker.host, each.bucket_id) for each in processes if each.bucket.batch_class == NEEDS_CERTIFICATE}
+    return tuple(sorted({host for host, _ in served - find_certified(served)}))
+
+
+def find_certified(served: Collection[Served]) -> frozenset[Served]:
+    """Return those of these (host, bucket id) that a certificate speaks of; one that a newer probe revoked is none."""
     if not served:
-        return ()
-    newest: dict[tuple[str, int], bool] = {}
+        return frozenset()
+    newest: dict[Served, bool] = {}
     for _, row in _rows({host for host, _ in served}):
         newest.setdefault((row["host"], row["bucket"]), row["is_certified"])
-    return tuple(sorted({host for host, bucket in served if not newest.get((host, bucket))}))
+    return frozenset(place for place in served if newest.get(place))
 
 
 def _rows(hosts: Collection[str]) -> Iterator[tuple[Probe, dict[str, Any]]]:

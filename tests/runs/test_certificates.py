@@ -14,7 +14,7 @@ from runs.models import Bucket, EngineProcess, Fingerprint, Model, Probe, Profil
 from runs.probes import claim_probe
 from runs.probes.probes import go_on_without_the_gone
 from runs.probes.read import probes_before
-from runs.release import create_release
+from runs.release import create_release, decide_release
 from runs.run import run_report
 from runs.work import find_uncertified, stop_worker, worker_rows
 from tests import build, judged
@@ -121,17 +121,26 @@ def test_a_run_under_invariant_without_one_says_so_until_there_is_one(process: E
     assert "uncertified" not in {each.code for each in run_report(run.pk).warnings}
 
 
-@pytest.mark.parametrize("is_certified", [False, True])
-def test_a_release_warns_where_a_node_under_invariant_has_none(process: EngineProcess, *, is_certified: bool) -> None:
+def test_a_release_warns_where_a_node_under_invariant_has_none_until_it_has_one(process: EngineProcess) -> None:
+    """A certificate that comes, and one that is revoked, makes a verdict be taken anew, as a canary does."""
     judged.policy()
     baseline, candidate = judged.run(by=process), judged.run(by=process)
-    if is_certified:
-        probe()
     gate = {"suite": "colours", "baseline": baseline.pk, "candidate": candidate.pk}
-    document = create_release(gates=[gate], policy="lenient").verdict.document
-    words = [each["text"] for each in document["warnings"] if each["code"] == "uncertified"]
-    assert bool(words) is not is_certified
-    assert all(process.worker.host in each for each in words)
+    release = create_release(gates=[gate], policy="lenient")
+
+    def warned() -> list[str]:
+        document = decide_release(release_id=release.pk).document
+        return [each["text"] for each in document["warnings"] if each["code"] == "uncertified"]
+
+    before = decide_release(release_id=release.pk).input_digest
+    assert len(warned()) == 2
+    assert all(process.worker.host in each for each in warned())
+    probe()
+    assert warned() == []
+    assert decide_release(release_id=release.pk).input_digest != before
+    probe(moved)
+    assert len(warned()) == 2
+    assert decide_release(release_id=release.pk).input_digest == before
 
 
 def test_every_worker_of_the_pool_is_asked_and_one_that_goes_is_left_out(process: EngineProcess) -> None:
