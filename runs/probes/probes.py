@@ -34,7 +34,7 @@ from evalboard.core.probes import (
 )
 from evalboard.core.profile import MAX_TESTED_BATCH, OBSERVED, count_wanted_seats, parse_profile
 from evalboard.wording.probe import describe_finding
-from runs.models import Endpoint, Probe, Profile, Run, Worker
+from runs.models import Endpoint, Probe, Profile, Run, SuiteVersion, Worker
 from runs.probes.known_answers import begin_verification, name_known_answers
 from runs.probes.nodes import describe_nodes, name_incidents
 from runs.probes.read import asked_cases, probe_tokens
@@ -68,7 +68,9 @@ def create_probe(
     if kind == Probe.Kind.VERIFY:
         complete = name_known_answers(target, complete)
     elif "suite" in complete:
-        complete["suite_version"] = named_suite_version(complete["suite"], None).number
+        version = named_suite_version(complete["suite"], None)
+        complete["suite_version"] = version.number
+        _refuse_unknown_cases(version, complete.get("cases", ()))
     if fields := _problems(target, decoding, kind, complete):
         raise InvalidInput("The probe is not valid.", fields=fields)
     if kind in (Probe.Kind.BATCH, Probe.Kind.DETERMINISM) and "seats" not in parameters:
@@ -170,6 +172,15 @@ def _seats(decoding: Profile, endpoint: Endpoint) -> int:
         return min(endpoint.concurrency, MAX_TESTED_BATCH)
     wanted = count_wanted_seats(parse_profile(decoding.settings), {"kind": "cuda"})
     return min(wanted or MAX_TESTED_BATCH, MAX_TESTED_BATCH)
+
+
+def _refuse_unknown_cases(version: SuiteVersion, ids: Sequence[str]) -> None:
+    """Raise InvalidInput where a suite version has no case of one of these ids."""
+    known = set(version.cases.filter(case_id__in=ids).values_list("case_id", flat=True))
+    unknown = [case_id for case_id in ids if case_id not in known]
+    if unknown:
+        words = f"{version} has no case {unknown[0]}; the ids stand on its page."
+        raise InvalidInput("The probe is not valid.", fields={"parameters.cases": words})
 
 
 def _problems(endpoint: Endpoint, decoding: Profile, kind: str, parameters: Mapping[str, Any]) -> dict[str, str]:

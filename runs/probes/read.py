@@ -266,6 +266,8 @@ def asked_cases(probe: Probe) -> list[Case]:
         return []
     slug, number = probe.parameters["suite"], probe.parameters["suite_version"]
     version_cases = Case.objects.filter(suite_version__suite__slug=slug, suite_version__number=number).order_by("index")
+    if "cases" in probe.parameters:
+        return list(version_cases.filter(case_id__in=probe.parameters["cases"]))
     reference = list(version_cases.filter(is_reference=True)[:MAX_SUITE_CASES])
     return reference or list(version_cases[:MAX_SUITE_CASES])
 

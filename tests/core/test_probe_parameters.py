@@ -46,6 +46,8 @@ def test_a_number_of_prompts_takes_so_many_of_the_built_in_ones() -> None:
 def test_a_canary_of_a_suite_has_no_prompts_of_its_own() -> None:
     parameters = complete_parameters("canary", {"suite": "colours"})
     assert parameters == {"suite": "colours", "top_k": 5, "random_seed": 0}
+    chosen = complete_parameters("audit", {"suite": "colours", "cases": ["sea", "sky"]})
+    assert chosen == {"suite": "colours", "cases": ["sea", "sky"], "max_tokens": 64}
     assert probe_parameters.list_prompt_texts("canary", parameters) is None
     assert [call.prompt for call in probe_parameters.plan_calls("canary", parameters, ["a", "b", "c"])] == [0, 1, 2]
 
@@ -76,6 +78,12 @@ def test_a_canary_of_a_suite_has_no_prompts_of_its_own() -> None:
         pytest.param("canary", {"prompts": [str(n) for n in range(201)]}, "parameters.prompts", id="too-many-prompts"),
         pytest.param("canary", {"prompts": 3, "suite": "s"}, "parameters.suite", id="two-sources"),
         pytest.param("canary", {"suite": ""}, "parameters.suite", id="no-slug"),
+        pytest.param("audit", {"cases": ["a"]}, "parameters.cases", id="cases-of-no-suite"),
+        pytest.param("audit", {"suite": "s", "cases": []}, "parameters.cases", id="no-cases"),
+        pytest.param("audit", {"suite": "s", "cases": "a"}, "parameters.cases", id="cases-that-are-no-list"),
+        pytest.param("audit", {"suite": "s", "cases": ["a", 1]}, "parameters.cases", id="a-case-that-is-no-id"),
+        pytest.param("audit", {"suite": "s", "cases": ["a", "a"]}, "parameters.cases", id="a-case-given-twice"),
+        pytest.param("seed", {"cases": ["a"]}, "parameters.cases", id="no-kind-of-cases"),
         pytest.param("canary", {"top_k": 2}, "parameters.top_k", id="too-few-alternatives"),
         pytest.param("capability", {"max_tokens": 7}, "parameters.max_tokens", id="too-short-to-tell"),
         pytest.param("capability", {"prompts": 1}, "parameters.prompts", id="capability-has-its-own"),

@@ -107,6 +107,16 @@ def test_the_reference_set_of_a_suite_is_decoded_and_its_cases_are_named(pool: t
     assert [row["case"] for row in found(done)["numbers"]["incidents"]] == ["sea"]
 
 
+def test_chosen_cases_of_a_suite_are_decoded_in_the_suite_s_order(pool: tuple[Worker, Worker]) -> None:
+    build.suite()
+    done = audit(pool, blue, red, suite="colours", cases=["a/b c", "sky"])
+    assert probe_detail(done.pk).progress.n_total == 4  # two cases by two workers
+    assert [row["case"] for row in found(done)["numbers"]["incidents"]] == ["a/b c"]
+    with pytest.raises(InvalidInput) as refused:
+        ask("audit", parameters={"suite": "colours", "cases": ["sky", "desert"]})
+    assert refused.value.fields == {"parameters.cases": "colours v1 has no case desert; the ids stand on its page."}
+
+
 def test_servers_of_others_are_not_audited(pool: tuple[Worker, Worker]) -> None:
     build.profile()
     with pytest.raises(InvalidInput) as refused:

@@ -72,8 +72,9 @@ def complete_parameters(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters with every default filled in; complete ones come back as they are.
 
     `prompts` is a list of texts, or how many of the built-in ones to take. A canary or an audit has a `suite` (its
-    slug) instead, if one is given; a verification has that and endpoints, None for those that are to be found. Raises
-    InvalidInput whose fields are `kind`, `parameters` or `parameters.<name>`.
+    slug) instead, if one is given, and `cases` (their ids) where they are chosen; a verification has that and
+    endpoints, None for those that are to be found. Raises InvalidInput whose fields are `kind`, `parameters` or
+    `parameters.<name>`.
     """
     problems = Problems()
     if kind not in set(ProbeKind):
@@ -83,7 +84,7 @@ def complete_parameters(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
     problems.raise_if_any("The probe is not valid")
     fields = _FIELDS[kind]
     with_prompts = {"prompts": (_N_PROMPTS[kind], None)} if kind in _N_PROMPTS else {}
-    named = _NAMES if kind == "verify" else ("suite",) if kind in _OF_A_SUITE else ()
+    named = _NAMES if kind == "verify" else ("suite", "cases") if kind in _OF_A_SUITE else ()
     known = [*with_prompts, *named, *fields]
     for name in given:
         if name not in known:
@@ -176,8 +177,22 @@ def _source(kind: str, given: Mapping[str, Any], problems: Problems) -> dict[str
             return {"suite": given["suite"]}
         if given["suite"] is None:
             problems.add("parameters.suite", "Must be the slug of a suite.")
-        return {"suite": _slug("suite", given["suite"], problems)}
+        chosen = {"cases": _case_ids(kind, given["cases"], problems)} if "cases" in given else {}
+        return {"suite": _slug("suite", given["suite"], problems), **chosen}
+    if "cases" in given and kind in _OF_A_SUITE:
+        problems.add("parameters.cases", "Give the suite that they are of as well.")
     return {"prompts": _prompts(kind, given.get("prompts", _N_PROMPTS[kind]), problems)}
+
+
+def _case_ids(kind: str, given: Any, problems: Problems) -> list[str]:
+    most = _MAX_PROMPTS[kind]
+    are_texts = isinstance(given, list) and all(isinstance(each, str) and not text_problem(each) for each in given)
+    if not are_texts or not 1 <= len(given) <= most:
+        problems.add("parameters.cases", f"Must be a list of the ids of 1 to {most} cases of the suite.")
+        return []
+    if len(set(given)) < len(given):
+        problems.add("parameters.cases", "A case is given twice.")
+    return list(given)
 
 
 def _slug(name: str, given: Any, problems: Problems) -> Any:
