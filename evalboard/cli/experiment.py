@@ -40,7 +40,12 @@ def experiment() -> None:
 @app.command()
 def variance(
     suite: Annotated[str, typer.Argument(metavar="SUITE", help="The suite's slug.")],
-    endpoint: Annotated[str, typer.Option(help="The endpoint's slug; of a gateway its bypass is what is pinned.")],
+    endpoint: Annotated[
+        str,
+        typer.Option(
+            help="Its slug; of a gateway the bypass is what is pinned. Default: that of the suite's newest run."
+        ),
+    ] = "",
     profile: Annotated[str, typer.Option(help="What all else is pinned by; it decodes cases alone.")] = "pinned",
     runs: Annotated[int, typer.Option(min=5, max=100, help="Passes over the suite in each condition.")] = 20,
     source: Annotated[
@@ -61,8 +66,8 @@ def variance(
 ) -> None:
     """Measure where a score's variance comes from: everything pinned, and one thing let go at a time."""
     check_form(form)
-    body: dict[str, Any] = {"kind": "variance", "suite": suite, "endpoint": endpoint, "profile": profile, "runs": runs}
-    optional = {"sources": source, "temperature": temperature, "budget_minutes": budget}
+    body: dict[str, Any] = {"kind": "variance", "suite": suite, "profile": profile, "runs": runs}
+    optional = {"endpoint": endpoint, "sources": source, "temperature": temperature, "budget_minutes": budget}
     body |= {name: value for name, value in optional.items() if value}
     plan_and_start(body, yes=yes, wait=wait, form=form, give_up_after=give_up_after, as_json=as_json)
 

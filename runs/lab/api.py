@@ -37,7 +37,7 @@ class ExperimentIn(Strict):
     kind = serializers.ChoiceField(choices=KINDS, default="variance")
     suite = Text()
     suite_version = Whole(required=False, min_value=1)
-    endpoint = Text()
+    endpoint = Text(required=False)
     profile = Text(default="pinned")
     runs = Whole(default=lab.DEFAULT_RUNS)
     sources = serializers.ListField(child=Text(), required=False, max_length=len(SOURCES))

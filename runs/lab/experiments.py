@@ -21,7 +21,7 @@ from evalboard.core.lab import (
 from evalboard.core.lab_kinds import SOURCES, Source
 from evalboard.core.profile import is_sampled, read_sampling
 from runs.lab.surroundings import read_pace, read_surroundings
-from runs.models import Endpoint, Experiment, ExperimentArm, Profile, SuiteVersion
+from runs.models import Endpoint, Experiment, ExperimentArm, Profile, Run, SuiteVersion
 from runs.run import MAX_REPEATS, cancel_run, named_endpoint, named_suite_version, newest_profile
 from runs.work import refuse_if_nobody_can
 
@@ -38,7 +38,7 @@ def plan_experiment(
     *,
     suite: str,
     suite_version: int | None = None,
-    endpoint: str,
+    endpoint: str | None = None,
     profile: str = "pinned",
     runs: int = DEFAULT_RUNS,
     sources: Sequence[str] | None = None,
@@ -48,14 +48,15 @@ def plan_experiment(
 ) -> Experiment:
     """Store the plan of a variance experiment; nothing is decoded before it is started.
 
-    runs: passes over the suite in each arm. sources: those to measure, the control beside them; None: all that can be.
-    temperature: at which the sampler is let go; None: as the suite was last drawn. budget_minutes: None: half as much
-    again as the estimate.
+    endpoint: None: that of the suite's newest run. runs: passes over the suite in each arm. sources: those to measure,
+    the control beside them; None: all that can be. temperature: at which the sampler is let go; None: as the suite was
+    last drawn. budget_minutes: None: half as much again as the estimate.
 
     Raises NotFound, InvalidInput with fields, ProfileRefused, and Conflict where too many plans wait to be confirmed.
     """
     version = named_suite_version(suite, suite_version)
-    target, pinned = named_endpoint(endpoint), newest_profile(profile)
+    target = _newest_endpoint(version) if endpoint is None else named_endpoint(endpoint)
+    pinned = newest_profile(profile)
     fields = _problems(target, pinned, runs=runs, sources=sources, temperature=temperature, budget=budget_minutes)
     if fields:
         raise InvalidInput("The experiment is not valid.", fields=fields)
@@ -94,6 +95,16 @@ def plan_experiment(
             for position, (arm, cost) in enumerate(zip(arms, costs, strict=True))
         )
     return experiment
+
+
+def _newest_endpoint(version: SuiteVersion) -> Endpoint:
+    """Return the endpoint that a suite was last asked of, logs apart. Raises InvalidInput where there is none."""
+    runs = Run.objects.filter(suite_version__suite=version.suite_id, source=None).select_related("endpoint")
+    newest = runs.order_by("-pk").first()
+    if newest is None:
+        words = f"Name one: the suite {version.suite} was never run."
+        raise InvalidInput("The experiment is not valid.", fields={"endpoint": words})
+    return newest.endpoint
 
 
 def refuse_if_too_many_plans() -> None:

@@ -316,6 +316,15 @@ def test_the_state_changes_with_every_pass_and_arm(new: New) -> None:
         experiment_detail(0)
 
 
+def test_an_endpoint_that_nobody_names_is_that_of_the_suite_s_newest_run(new: New) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        new(endpoint=None)
+    assert refused.value.fields == {"endpoint": "Name one: the suite colours was never run."}
+    build.endpoint("other")
+    build.run(on="other")
+    assert new(endpoint=None).endpoint.slug == "other"
+
+
 def test_lists_are_newest_first(new: New) -> None:
     first, second = new(), new()
     assert [each.id for each in experiment_rows(limit=5)] == [str(second.pk), str(first.pk)]
