@@ -24,6 +24,7 @@ from frontend.lab import views as lab
 from frontend.probes import views as probes
 from frontend.release import action_views as release_actions
 from frontend.release import views as releases
+from frontend.replays import views as replays
 from frontend.runs import action_views as run_actions
 from frontend.runs import list_views as runs
 from frontend.runs import response_views as responses
@@ -77,6 +78,8 @@ urlpatterns = [
     path("releases/<int:release_id>/rerun/", release_actions.rerun, name="release_rerun"),
     path("probes/", probes.probes, name="probes"),
     path("probes/<int:probe_id>/", probes.probe, name="probe"),
+    path("replays/", replays.replays, name="replays"),
+    path("replays/<int:replay_id>/", replays.replay, name="replay"),
     path("lab/", lab.experiments, name="experiments"),
     path("lab/bisect/", lab.bisect, name="bisect"),
     path("lab/<int:experiment_id>/", lab.experiment, name="experiment"),

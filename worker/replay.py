@@ -1,4 +1,4 @@
-"""Decodes one case of a run again, variant by variant, and holds each answer against the run's."""
+"""Decodes one case of a run again, variant by variant, and holds each answer against the run's; or one request."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -18,6 +18,7 @@ from evalboard.core.trace import Decoded, Outcome, Trace
 from runs.models import EngineProcess
 from runs.replays import (
     REPLAYS,
+    CaseWork,
     ReplayWork,
     cases_to_decode,
     claim_replay,
@@ -44,6 +45,10 @@ class Batch:
     place: int
     neighbours: list[int]
 
+    @property
+    def wanted(self) -> DecodeRequest:
+        return next(request for request in self.requests if request.case_index == self.place)
+
 
 class ReplayJob:
     """Replays; each variant of one may start another engine."""
@@ -53,7 +58,11 @@ class ReplayJob:
         self._session = station.session
 
     def claim(self) -> Lease | None:
-        return claim_replay(worker=self._station.worker, left_alone=self._station.left_alone("run"))
+        return claim_replay(
+            worker=self._station.worker,
+            left_alone=self._station.left_alone("run"),
+            left_replays=self._station.left_alone("replay"),
+        )
 
     def resume(self) -> Lease | None:
         return REPLAYS.resume(worker=self._station.worker)
@@ -70,12 +79,15 @@ class ReplayJob:
     def work(self, lease: Lease, heartbeat: Heartbeat) -> None:
         """Decode what is left of a replay, or leave it to others."""
         work = replay_work(lease.id)
-        refusal = self._station.find_refusal(work.shard.serving)
+        refusal = self._station.find_refusal(work.serving)
         if refusal is not None:
             REPLAYS.refuse(lease=lease, reason=refusal)
-            self._station.leave_alone("run", work.shard.run_id, refusal)
+            if work.is_production or work.run_id is None:
+                self._station.leave_alone("replay", lease.id, refusal)
+            else:
+                self._station.leave_alone("run", work.run_id, refusal)
             return
-        self._station.note(f"Replays case {work.case_id} of run {work.shard.run_id}.")
+        self._station.note(f"Replays {work.title}.")
         earlier: Earlier = list_result_traces(work.results, work.response_trace)
         for variant in work.variants[len(work.results) :]:
             result, trace = self._tried(work, variant, earlier, heartbeat)
@@ -93,7 +105,7 @@ class ReplayJob:
         It is tried once more, afresh, where that can help: the warm engine may have died since its last answer.
         """
         began = time.monotonic()
-        decoding = parse_profile(work.shard.serving.profile_settings)
+        decoding = parse_profile(work.serving.profile_settings)
         if "batch_size" in variant:
             decoding = set_batch_size(decoding, variant["batch_size"])
         try:
@@ -120,24 +132,34 @@ class ReplayJob:
         self, work: ReplayWork, decoding: ProfileSettings, variant: Mapping[str, Any], earlier: Earlier
     ) -> tuple[ReplayResult, Trace | None]:
         """Raises EngineFailure."""
-        opened = self._session.open_apart(work.shard.serving, decoding=decoding, dtype=variant.get("dtype"))
+        opened = self._session.open_apart(work.serving, decoding=decoding, dtype=variant.get("dtype"))
         batch = _batch(work, variant, opened)
         outcome = _decode(batch, opened)
         result, trace = _result(work, variant, outcome, earlier, opened.process)
-        return {**result, **_beside(work, opened.process, outcome, batch.neighbours)}, trace
+        beside = _beside(work, opened.process, outcome, batch.neighbours)
+        return {**result, **beside, "sampling": dict(batch.wanted.sampling)}, trace
 
 
 def _batch(work: ReplayWork, variant: Mapping[str, Any], opened: Opened) -> Batch:
-    """The case with those that share its steps: as in the run, or as many of the suite's other cases as are wanted."""
+    """What is decoded, with those that share its steps: as in the run, or as many of the suite's others as are wanted.
+
+    Nobody knows what shared those of a request of production, and nothing does here.
+    """
+    if work.case is None:
+        assert work.chat is not None  # noqa: S101  for the type checker: it has a case or a request
+        # The whole answer is shown, whatever the model thought in it.
+        sampling = {name: value for name, value in opened.plan.sampling.items() if name != "reasoning_tags"}
+        chat = DecodeRequest(case_index=0, messages=work.chat.messages, tools=work.chat.tools, sampling=sampling)
+        return Batch([chat], 0, [])
     if "batch_size" not in variant:
-        return _as_in_the_run(work, opened)
+        return _as_in_the_run(work.case, opened)
     neighbours = list_neighbours(
-        work.case_index,
-        n_cases=work.n_cases,
+        work.case.index,
+        n_cases=work.case.n_cases,
         batch_size=variant["batch_size"],
         shift=variant.get("neighbours", 0),
     )
-    case, *others = cases_to_decode(work.repeat_id, [work.case_index, *neighbours])
+    case, *others = cases_to_decode(work.replay_id, [work.case.index, *neighbours])
     # An answer that ended would make the batch smaller: neighbours go on until the one that counts has ended.
     endless = {**opened.plan.sampling, "ignore_eos": True, "min_tokens": 0, "stop": []}
     requests = [make_request(case, opened.plan.sampling, place=0)]
@@ -145,17 +167,17 @@ def _batch(work: ReplayWork, variant: Mapping[str, Any], opened: Opened) -> Batc
     return Batch(requests, 0, neighbours)
 
 
-def _as_in_the_run(work: ReplayWork, opened: Opened) -> Batch:
+def _as_in_the_run(work: CaseWork, opened: Opened) -> Batch:
     """Under `alone` nobody, under `fixed` the case's group, under the other classes its shard, in the run's order."""
     size = opened.plan.group_size
     together = [
         case
         for case in work.shard.cases
-        if case.index == work.case_index
-        or (opened.plan.batch_class != "alone" and (size is None or case.index // size == work.case_index // size))
+        if case.index == work.index
+        or (opened.plan.batch_class != "alone" and (size is None or case.index // size == work.index // size))
     ]
     requests = [make_request(case, opened.plan.sampling) for case in together]
-    return Batch(requests, work.case_index, [case.index for case in together if case.index != work.case_index])
+    return Batch(requests, work.index, [case.index for case in together if case.index != work.index])
 
 
 def _decode(batch: Batch, opened: Opened) -> Outcome | None:
@@ -199,7 +221,7 @@ def _beside(
         **_served_by(process, work),
         "same_prompt": _same_prompt(outcome, work),
         "neighbours": neighbours,
-        "n_neighbour_prompt_tokens": count_prompt_tokens(work.shard.run_id, neighbours),
+        "n_neighbour_prompt_tokens": None if work.run_id is None else count_prompt_tokens(work.run_id, neighbours),
     }
 
 

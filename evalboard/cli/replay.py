@@ -1,6 +1,7 @@
-"""`evalboard replay`: decode one case of a run again, and say whether it comes out the same."""
+"""`evalboard replay`: decode one case of a run again, or one request of production, and say what comes out."""
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,7 +10,9 @@ from evalboard.cli.arguments import parse_id, parse_number, split
 from evalboard.cli.errors import FAILED
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
+from evalboard.client.errors import WrongUse
 from evalboard.client.waiting import GIVE_UP_SECONDS, replay_progress
+from evalboard.core.document import read_strict_json
 
 if TYPE_CHECKING:
     from evalboard.contract.replay import Replay
@@ -26,24 +29,49 @@ def replay(
     neighbours: Annotated[
         int, typer.Option(min=1, help="How many different choices of the other cases at each batch size.")
     ] = 1,
+    profile: Annotated[
+        str, typer.Option(help="The settings of production: a profile in place of the run’s; needed with --body.")
+    ] = "",
+    body: Annotated[
+        str, typer.Option(metavar="FILE", help="A chat-completion body as production was sent it; - reads stdin.")
+    ] = "",
+    on: Annotated[str, typer.Option(metavar="ENDPOINT", help="The endpoint that decodes --body.")] = "",
     show: Annotated[str, typer.Option(metavar="ID", help="Come back to a replay that was asked for before.")] = "",
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the replay as JSON when it has answer.")] = False,
 ) -> None:
-    """Decode a case again under the run's profile, and say whether it is identical, drifted or flipped, and where."""
-    body: dict[str, Any] = {"case": case, "repeat": repeat, "neighbours": neighbours}
-    body["batch_sizes"] = [parse_number(part, "--batch-sizes") for part in split(batch_sizes)]
-    body["dtypes"] = split(dtype)
+    """Decode a case again under the run's profile, and say whether it is identical, drifted or flipped, and where.
+
+    With --body, decode one request of production under production's settings instead, and say what comes out.
+    """
+    case_options = [run, case, batch_sizes, dtype, repeat != 1, neighbours != 1]
     if show:
-        if run or case:
-            raise typer.BadParameter("It names the replay by itself, without RUN and CASE.", param_hint="--show")
+        if any((*case_options, profile, body, on)):
+            raise typer.BadParameter(
+                "It names the replay by itself, without RUN and CASE or another option.", param_hint="--show"
+            )
         parse_id(show, "--show")
+    elif body:
+        if any(case_options):
+            raise typer.BadParameter("It has no run and no suite: give --on and --profile alone.", param_hint="--body")
+        if not on or not profile:
+            raise typer.BadParameter("Say what decodes it: --on ENDPOINT --profile NAME.", param_hint="--body")
+    elif on:
+        raise typer.BadParameter("A case is decoded on its run's endpoint; --on goes with --body.", param_hint="--on")
     elif not case:
         raise typer.BadParameter("Give the run's id and the case's id.", param_hint="RUN CASE")
     else:
         parse_id(run, "RUN")
+    fields: dict[str, Any] = {"case": case, "repeat": repeat, "neighbours": neighbours}
+    fields["batch_sizes"] = [parse_number(part, "--batch-sizes") for part in split(batch_sizes)]
+    fields["dtypes"] = split(dtype)
+    fields |= {"profile": profile} if profile else {}
+    request = {"endpoint": on, "profile": profile, "body": _read_request(body)} if body else None
     with connect() as client:
-        replay_id = show or client.create_replay(run, body).value.id
+        if request is not None:
+            replay_id = client.create_body_replay(request).value.id
+        else:
+            replay_id = show or client.create_replay(run, fields).value.id
         answer = follow_to_end(
             lambda: client.replay(replay_id),
             replay_progress,
@@ -55,11 +83,33 @@ def replay(
     raise typer.Exit(0 if answer.value.status == "finished" else FAILED)
 
 
+def _read_request(file: str) -> Any:
+    """Read a chat-completion body. Raises WrongUse where there is none."""
+    try:
+        text = typer.get_text_stream("stdin").read() if file == "-" else Path(file).read_text(encoding="utf-8")
+        return read_strict_json(text)
+    except OSError as problem:
+        raise WrongUse(f"{file} cannot be read: {problem.strerror}.") from problem
+    except ValueError as problem:  # also text that is no UTF-8
+        raise WrongUse(
+            f"{file} is no JSON: {problem}. Save the body of the request alone, as it was sent."
+        ) from problem
+
+
 def _render_result(replay: "Replay") -> str:
-    """Return a line for each variant, where there are several, then what they say together."""
-    title = f"Replay {replay.id} of case {replay.case}, run {replay.run} repeat {replay.repeat}: {replay.status}."
+    """Return a line for each variant, where there are several, what they say together, and production's answer."""
+    label = " [production]" if replay.production else ""
+    title = f"Replay {replay.id} of {replay.title}{label}: {replay.status}."
     rows = [(str(each["name"]), str(each["phrase"])) for each in replay.results]
     width = max((len(name) for name, _ in rows), default=0)
     table = [f"  {name:<{width}}  {phrase}" for name, phrase in rows] if len(rows) > 1 else []
     closing = replay.reading or [" ".join((replay.error or "").split())]
-    return "\n".join([f"{title} {replay.url}", *table, *closing])
+    answer = replay.production.answer if replay.production else None
+    return "\n".join([f"{title} {replay.url}", *table, *closing, *(["", _printable(answer.text)] if answer else [])])
+
+
+def _printable(text: str) -> str:
+    """Return a model's text with what would steer a terminal written as an escape."""
+    return "".join(
+        char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode() for char in text
+    )

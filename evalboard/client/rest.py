@@ -84,6 +84,9 @@ class RestClient:
     def create_replay(self, run_id: str, body: Mapping[str, Any]) -> Answer[Replay]:
         return self._post(Replay, f"/runs/{run_id}/replays/", body)
 
+    def create_body_replay(self, body: Mapping[str, Any]) -> Answer[Replay]:
+        return self._post(Replay, "/replays/", body)
+
     def replay(self, replay_id: str) -> Answer[Replay]:
         return self._poll(Replay, f"/replays/{replay_id}/")
 

@@ -11,24 +11,40 @@ from django.views.decorators.http import require_POST
 
 from evalboard.contract.pair import TracePair
 from evalboard.core.errors import EvalboardError, NotFound
+from evalboard.core.profile import OBSERVED
 from frontend.compare import pair_address
 from frontend.shell.forms import PlainForm
 from runs.access import RUN, requires
+from runs.catalogue.read import profile_rows
 from runs.replays import create_replay, newest_replay
 
 USUAL_SIZES = "1, 2, 4, 8, 16"
 
 
 class ReplayForm(PlainForm):
+    """A case decoded again. Under another profile than the run's it is one of production's, and kept apart."""
+
     case = forms.CharField(widget=forms.HiddenInput)
     run = forms.IntegerField(widget=forms.HiddenInput)
     batch_sizes = forms.CharField(
-        initial=USUAL_SIZES, label="Batch sizes", help_text="The case alone and among others of its suite."
+        required=False,
+        initial=USUAL_SIZES,
+        label="Batch sizes",
+        help_text="The case alone and among others of its suite. Empty: as the profile has it.",
     )
+    profile = forms.ChoiceField(
+        required=False, help_text="Another one is for the settings of production; it enters no score."
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        slugs = [row.slug for row in profile_rows() if row.settings.get("batch_class") != OBSERVED]
+        choices: dict[str, Any] = self.fields
+        choices["profile"].choices = [("", "the run’s own"), *((slug, slug) for slug in slugs)]
 
     def clean_batch_sizes(self) -> list[int]:
         parts = self.cleaned_data["batch_sizes"].replace(",", " ").split()
-        if not parts or not all(part.isascii() and part.isdigit() and len(part) < 5 for part in parts):
+        if not all(part.isascii() and part.isdigit() and len(part) < 5 for part in parts):
             raise forms.ValidationError("Batch sizes are whole numbers, such as 1, 2, 4.")
         return [int(part) for part in parts]
 
@@ -66,6 +82,7 @@ def replay(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse:
             case_id=sent["case"],
             repeat=repeat,
             batch_sizes=sent["batch_sizes"],
+            profile=sent["profile"] or None,
             user=request.user,
         )
     except NotFound:
@@ -73,6 +90,8 @@ def replay(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse:
     except EvalboardError as problem:
         messages.error(request, " ".join((problem.detail, *problem.fields.values())))
     else:
+        if sent["profile"]:
+            return redirect("replay", replay_id=made.pk)
         messages.success(request, f"Replay {made.pk} is queued; the line below says how far it is.")
     return redirect(_page(baseline, candidate, sent["case"], repeats))
 

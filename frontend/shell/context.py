@@ -26,7 +26,12 @@ SECTIONS = (
     ("settings", "Settings"),
 )
 # What is reached from a section's page, and has addresses of its own.
-ALSO_UNDER = {"/endpoints/": ("/fingerprints/", "/probes/"), "/settings/": ("/schedules/",), "/runs/": ("/imports/",)}
+ALSO_UNDER = {
+    "/endpoints/": ("/fingerprints/", "/probes/"),
+    "/lab/": ("/replays/",),
+    "/runs/": ("/imports/",),
+    "/settings/": ("/schedules/",),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ urlpatterns = [
     path("runs/<int:run_id>/cases.csv", exports.cases_csv, name="cases_csv"),
     path("runs/<int:run_id>/cases.jsonl", exports.cases_jsonl, name="cases_jsonl"),
     path("runs/<int:run_id>/replays/", replays.replay_list, name="run_replays"),
+    path("replays/", replays.production_list, name="production_replays"),
     path("replays/<int:replay_id>/", replays.replay_detail, name="replay"),
     path("runs/<int:run_id>/forced/", forced.forced_list, name="run_forced"),
     path("runs/<int:run_id>/forced/cost/", forced.cost, name="forced_cost"),

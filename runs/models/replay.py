@@ -1,4 +1,4 @@
-"""One case decoded again, to see whether its response comes out the same."""
+"""One case, or one request of production, decoded again, to see what comes out."""
 
 from django.db import models
 
@@ -6,17 +6,35 @@ from runs.models.claimed import Requested
 
 
 class Replay(Requested):
-    """A request to decode one case of a run again, as it was or under variants, and what came of it.
+    """A request to decode one case of a run again, or one body of a chat completion, and what came of it.
 
     `variants` is a list such as `[{}]` (as it was), `[{"batch_size": 1}, {"batch_size": 2}]`, `[{"dtype": "float16"}]`
     or `[{"batch_size": 4, "neighbours": 1}]`; `results` has one entry for each variant done, in their order.
+    `endpoint` and `profile` say what decodes it: the run's own, or another profile for the settings of production.
     """
 
-    run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="replays")
-    repeat = models.ForeignKey("runs.Repeat", on_delete=models.CASCADE, related_name="replays")
-    case_index = models.PositiveIntegerField()
+    endpoint = models.ForeignKey("runs.Endpoint", on_delete=models.PROTECT, related_name="replays")
+    profile = models.ForeignKey("runs.Profile", on_delete=models.PROTECT, related_name="replays")
+    run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, null=True, related_name="replays")
+    repeat = models.ForeignKey("runs.Repeat", on_delete=models.CASCADE, null=True, related_name="replays")
+    case_index = models.PositiveIntegerField(null=True)
+    body = models.JSONField(null=True, help_text="of a chat completion, as it came; null: a case of the run")
     variants = models.JSONField()
     results = models.JSONField(default=list)
+
+    class Meta(Requested.Meta):
+        constraints = [
+            models.CheckConstraint(
+                name="a_replay_has_a_case_or_a_body",
+                condition=models.Q(run__isnull=False, repeat__isnull=False, case_index__isnull=False, body__isnull=True)
+                | models.Q(run__isnull=True, repeat__isnull=True, case_index__isnull=True, body__isnull=False),
+            ),
+        ]
+
+    @property
+    def is_production(self) -> bool:
+        """Whether it was decoded under production's settings and not a run's; reads the run."""
+        return self.run is None or self.run.profile_id != self.profile_id
 
     def __str__(self) -> str:
         return f"replay {self.pk}"

@@ -1,4 +1,4 @@
-"""Replays of a run's cases: asked for, followed, listed."""
+"""Replays of a run's cases, and of requests of production: asked for, followed, listed."""
 
 from functools import partial
 
@@ -9,13 +9,14 @@ from rest_framework.response import Response
 
 from evalboard.contract.base import Page
 from evalboard.contract.replay import Replay
+from runs import models
 from runs.access import READ, RUN
 from runs.api import etags, pages, query, wire
 from runs.api.access import resource
 from runs.api.describe import describe
-from runs.api.serializers import Strict, Text, Whole, read_body
+from runs.api.serializers import Object, Strict, Text, Whole, read_body
 from runs.replays import read as replays
-from runs.replays.replays import create_replay
+from runs.replays.replays import create_body_replay, create_replay
 
 
 class ReplayIn(Strict):
@@ -24,6 +25,13 @@ class ReplayIn(Strict):
     batch_sizes = serializers.ListField(child=Whole(), required=False)
     dtypes = serializers.ListField(child=Text(), required=False)
     neighbours = Whole(required=False)
+    profile = Text(required=False)
+
+
+class BodyReplayIn(Strict):
+    endpoint = Text()
+    profile = Text()
+    body = Object()
 
 
 @resource(GET=READ, POST=RUN)
@@ -49,6 +57,35 @@ def replay_list(request: Request, run_id: int) -> Response:
 def _create(request: Request, run_id: int) -> Response:
     fields = read_body(ReplayIn, request)
     replay = create_replay(run_id=run_id, case_id=fields.pop("case"), user=request.user, **fields)
+    return _made(replay, request)
+
+
+@resource(GET=READ, POST=RUN)
+@describe(
+    "GET",
+    "Replays under the settings of production, newest first",
+    name="production_replays",
+    answer=Page[Replay],
+    is_paged=True,
+)
+@describe(
+    "POST",
+    "Decode a request of production",
+    name="create_body_replay",
+    body=BodyReplayIn,
+    status=201,
+    answer=Replay,
+    gives_headers={"Location": "the replay"},
+    refuses=[404, 422],
+)
+def production_list(request: Request) -> Response:
+    if request.method == "POST":
+        return _made(create_body_replay(**read_body(BodyReplayIn, request), user=request.user), request)
+    query.read(request)
+    return pages.answer(request, replays.production_rows)
+
+
+def _made(replay: models.Replay, request: Request) -> Response:
     location = request.build_absolute_uri(reverse("api:replay", args=[replay.pk]))
     return wire.answer(replays.replay_row(replay.pk), request, status=201, headers={"Location": location})
 

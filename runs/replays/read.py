@@ -1,55 +1,70 @@
 """Replays as they are shown, and what a worker needs to know of one that it has claimed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from django.db.models import Func, IntegerField, Max, QuerySet
+from django.db.models import F, Func, IntegerField, Max, Q, QuerySet
 from django.urls import reverse
 
 from evalboard.contract import replay as contract
 from evalboard.core.errors import NotFound
-from evalboard.core.trace import Trace, Vocabulary, read_trace
+from evalboard.core.suite import ChatBody, read_chat_body
+from evalboard.core.trace import Trace, Vocabulary
+from evalboard.wording.production import explain_production
 from evalboard.wording.replay import explain_replay, explain_result
-from runs.models import Case, EngineProcess, Repeat, Replay, Response, Run, Shard
+from runs.models import Case, EngineProcess, Replay, Response, Run, Shard
+from runs.replays.read_production import chat_of, describe_production, describe_request
+from runs.replays.recorded import RunResponse, read_run_response
 from runs.store import newest_page
-from runs.work import CaseToDecode, ShardWork, case_to_decode, shard_work
+from runs.work import CaseToDecode, Serving, ShardWork, case_to_decode, serving_of, shard_work
 
 
 @dataclass(frozen=True, slots=True)
-class RunResponse:
-    """The run's response to the case, and who gave it; no trace where it is missing."""
+class CaseWork:
+    """The run's case that a replay decodes. `shard` is the one that had it in the run; `response`, the run's to it."""
 
-    trace: Trace
-    prompt_digest: bytes | None
-    bucket_id: int | None
-    fingerprint_id: int | None
-    model_id: int | None
+    shard: ShardWork
+    case_id: str
+    index: int
+    n_cases: int
+    response: RunResponse | None
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayWork:
-    """One replay's case, and what it is decoded with. `shard` is the one that held the case in the run.
+    """What one replay decodes, a case or a request of production, and what with.
 
     `results` are those that an earlier attempt has stored, as core.compare.replay wrote them.
     """
 
-    shard: ShardWork
-    repeat_id: int
-    case_id: str
-    case_index: int
-    n_cases: int
+    replay_id: int
+    serving: Serving
     variants: tuple[dict[str, Any], ...]
     results: tuple[dict[str, Any], ...]
-    response: RunResponse | None
+    is_production: bool
+    case: CaseWork | None
+    chat: ChatBody | None
+
+    @property
+    def response(self) -> RunResponse | None:
+        return None if self.case is None else self.case.response
 
     @property
     def response_trace(self) -> Trace | None:
         return None if self.response is None else self.response.trace
 
+    @property
+    def title(self) -> str:
+        return "a request of production" if self.case is None else f"case {self.case.case_id} of run {self.run_id}"
+
+    @property
+    def run_id(self) -> int | None:
+        return None if self.case is None else self.case.shard.run_id
+
 
 def replay_row(replay_id: int) -> contract.Replay:
     """Return a replay, as far as it is. Raises NotFound."""
-    rows = _rows(Replay.objects.filter(pk=replay_id))
+    rows = _rows(Replay.objects.filter(pk=replay_id), has_traces=True)
     if not rows:
         raise NotFound(f"There is no replay {replay_id}.")
     return rows[0]
@@ -71,10 +86,10 @@ def list_case_replays(run_id: int, case_index: int, *, limit: int = 20) -> tuple
 
 
 def newest_replay(run_id: int, case_id: str) -> contract.Replay | None:
-    """Read the newest replay of a case of a run, None where it was never decoded again."""
+    """Read the newest replay of a case of a run under its own profile, None where it was never decoded again."""
     index = Case.objects.filter(suite_version__runs=run_id, case_id=case_id).values("index")[:1]
-    rows = _rows(Replay.objects.filter(run=run_id, case_index=index).order_by("-id")[:1])
-    return next(iter(rows), None)
+    own = Replay.objects.filter(run=run_id, case_index=index, profile=F("run__profile"))
+    return next(iter(_rows(own.order_by("-id")[:1])), None)
 
 
 def replay_rows(
@@ -86,27 +101,57 @@ def replay_rows(
     return newest_page(Replay.objects.filter(run=run_id), _rows, after=after, before=before, limit=limit)
 
 
+def production_rows(*, after: int | None = None, before: int | None = None, limit: int) -> tuple[contract.Replay, ...]:
+    """Return up to `limit` replays under the settings of production, newest first, as `replay_rows` does."""
+    others = Replay.objects.filter(Q(run=None) | ~Q(profile=F("run__profile")))
+    return newest_page(others, _rows, after=after, before=before, limit=limit)
+
+
 def replay_work(replay_id: int) -> ReplayWork:
-    replay = Replay.objects.select_related("run__suite_version").get(pk=replay_id)
-    index, version = replay.case_index, replay.run.suite_version
-    shard = Shard.objects.get(repeat=replay.repeat_id, first__lte=index, last__gte=index)
+    """Return what a worker needs of a replay that it has claimed."""
+    related = ("endpoint", "profile", "run__suite_version")
+    replay = Replay.objects.select_related(*related).get(pk=replay_id)
+    case, chat = None, chat_of(replay)
+    if replay.run is not None and replay.case_index is not None:
+        case = _case_work(replay, replay.run, replay.case_index)
     return ReplayWork(
-        shard=shard_work(shard.pk),
-        repeat_id=replay.repeat_id,
-        case_id=Case.objects.values_list("case_id", flat=True).get(suite_version=version, index=index),
-        case_index=index,
-        n_cases=version.n_cases,
+        replay_id=replay_id,
+        serving=case.shard.serving if case is not None else _serving_of_body(replay),
         variants=tuple(replay.variants),
         results=tuple(replay.results),
-        response=_run_response(replay.repeat_id, index),
+        is_production=replay.is_production,
+        case=case,
+        chat=chat,
     )
 
 
-def cases_to_decode(repeat_id: int, indexes: list[int]) -> list[CaseToDecode]:
-    """Return the cases at these indexes as a repeat decodes them, in that order; an index given twice comes twice."""
-    repeat = Repeat.objects.select_related("run__profile").get(pk=repeat_id)
+def _case_work(replay: Replay, run: Run, index: int) -> CaseWork:
+    shard = Shard.objects.get(repeat=replay.repeat_id, first__lte=index, last__gte=index)
+    return CaseWork(
+        shard=shard_work(shard.pk, decoding=replay.profile),
+        case_id=Case.objects.values_list("case_id", flat=True).get(suite_version=run.suite_version_id, index=index),
+        index=index,
+        n_cases=run.suite_version.n_cases,
+        response=read_run_response(shard.repeat_id, index),
+    )
+
+
+def _serving_of_body(replay: Replay) -> Serving:
+    """Return what serves a body: the profile with the sampling that the body says in place of its own."""
+    chat, settings = read_chat_body(replay.body), replay.profile.settings
+    # Without a limit an answer may fill the context, as a server of production would let it.
+    max_tokens = chat.max_tokens or (replay.endpoint.max_model_len or 0) - 1
+    served = serving_of(replay.endpoint, replay.profile, None, max_tokens=max_tokens, stop=chat.stop)
+    return replace(served, profile_settings={**settings, "sampling": {**settings["sampling"], **chat.sampling}})
+
+
+def cases_to_decode(replay_id: int, indexes: list[int]) -> list[CaseToDecode]:
+    """Return the cases at these indexes as a replay decodes them, in that order; an index given twice comes twice."""
+    replay = Replay.objects.select_related("repeat__run", "profile").get(pk=replay_id)
+    repeat = replay.repeat
+    assert repeat is not None  # noqa: S101  for the type checker: only cases have neighbours
     cases = Case.objects.filter(suite_version=repeat.run.suite_version_id, index__in=set(indexes))
-    by_index = {case.index: case_to_decode(case, repeat) for case in cases}
+    by_index = {case.index: case_to_decode(case, repeat, decoding=replay.profile) for case in cases}
     return [by_index[index] for index in indexes]
 
 
@@ -132,56 +177,58 @@ def variant_name(variant: dict[str, Any]) -> str:
     return ", ".join(parts) or "as in the run"
 
 
-def _rows(replays: QuerySet[Replay]) -> tuple[contract.Replay, ...]:
-    rows = list(replays.select_related("repeat", "run", "created_by"))
+def _rows(replays: QuerySet[Replay], *, has_traces: bool = False) -> tuple[contract.Replay, ...]:
+    related = ("repeat", "run__profile", "endpoint", "profile", "created_by")
+    rows = list(replays.select_related(*related))
+    cases = [
+        (each, each.run.suite_version_id, each.case_index)
+        for each in rows
+        if each.run is not None and each.case_index is not None
+    ]
     names = {
         (version, index): case_id
         for version, index, case_id in Case.objects.filter(
-            suite_version__in={each.run.suite_version_id for each in rows},
-            index__in={each.case_index for each in rows},
+            suite_version__in={version for _, version, _ in cases},
+            index__in={index for *_, index in cases},
         ).values_list("suite_version", "index", "case_id")
     }
-    return tuple(_row(each, names[each.run.suite_version_id, each.case_index]) for each in rows)
+    case_ids = {each.pk: names[version, index] for each, version, index in cases}
+    return tuple(_row(each, case_ids.get(each.pk), has_trace=has_traces) for each in rows)
 
 
-def _row(replay: Replay, case_id: str) -> contract.Replay:
+def _row(replay: Replay, case_id: str | None, *, has_trace: bool) -> contract.Replay:
     has_ended = replay.status == Replay.Status.FINISHED
     return contract.Replay(
         id=str(replay.pk),
-        run=str(replay.run_id),
-        repeat=replay.repeat.index,
+        run=None if replay.run_id is None else str(replay.run_id),
+        repeat=None if replay.repeat is None else replay.repeat.index,
         case=case_id,
         status=replay.status,
         variants=tuple(replay.variants),
         results=tuple(map(_shown, replay.results)),
-        reading=explain_replay(replay.results) if has_ended else (),
+        reading=_read_out(replay) if has_ended else (),
         error=replay.error or None,
+        production=describe_production(replay, has_trace=has_trace),
         created_by=replay.created_by.get_username() if replay.created_by else None,
         created_at=replay.created_at,
         finished_at=replay.finished_at,
-        url=reverse("response", args=[replay.run_id, replay.repeat.index, case_id]),
+        url=_url(replay, case_id),
     )
+
+
+def _read_out(replay: Replay) -> tuple[str, ...]:
+    request = describe_request(replay)
+    return explain_replay(replay.results) if request is None else explain_production(replay.results, request)
+
+
+def _url(replay: Replay, case_id: str | None) -> str:
+    """Where it is shown: among the replays of its response, or under settings of production by itself."""
+    if replay.is_production or replay.repeat is None:
+        return reverse("replay", args=[replay.pk])
+    return reverse("response", args=[replay.run_id, replay.repeat.index, case_id])
 
 
 def _shown(result: dict[str, Any]) -> dict[str, Any]:
-    """Return a result without its trace, which is for later variants only, and with what it is called and gave."""
-    facts = {name: value for name, value in result.items() if name != "trace"}
+    """Return a result without its answer, and with what it is called and gave."""
+    facts = {name: value for name, value in result.items() if name not in ("text", "trace", "sampling")}
     return {"name": variant_name(result["variant"]), "phrase": explain_result(result), **facts}
-
-
-def _run_response(repeat_id: int, case_index: int) -> RunResponse | None:
-    response = (
-        Response.objects.filter(repeat=repeat_id, case_index=case_index)
-        .select_related("engine_process__bucket", "trace_block")
-        .first()
-    )
-    if response is None or response.trace_block is None or response.trace_slot is None:
-        return None
-    bucket = response.engine_process.bucket if response.engine_process else None
-    return RunResponse(
-        trace=read_trace(bytes(response.trace_block.data), response.trace_slot),
-        prompt_digest=None if response.prompt_digest is None else bytes(response.prompt_digest),
-        bucket_id=bucket.pk if bucket else None,
-        fingerprint_id=bucket.fingerprint_id if bucket else None,
-        model_id=bucket.model_id if bucket else None,
-    )

@@ -8,17 +8,20 @@ from itertools import product
 from typing import Any
 
 from django.db import transaction
+from django.db.models import F
 
 from evalboard.core.compare import choose_shifts
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
-from evalboard.core.profile import DTYPES, MAX_GROUP_SIZE
-from runs.models import Case, Replay, Run, Worker
+from evalboard.core.profile import DTYPES, MAX_GROUP_SIZE, OBSERVED
+from evalboard.core.suite import read_chat_body
+from runs.models import Case, Endpoint, Profile, Replay, Run, Worker
+from runs.run import named_endpoint, newest_profile
 from runs.store import storable
 from runs.work import Lease, Requests, lease_end, refuse_if_nobody_can, requests
 
 MAX_VARIANTS = 32  # each may be a start of the engine, and a worker does nothing else meanwhile
 
-REPLAYS = Requests(Replay, serving="run__")
+REPLAYS = Requests(Replay, serving="")
 
 
 def create_replay(
@@ -29,6 +32,7 @@ def create_replay(
     batch_sizes: Sequence[int] = (),
     dtypes: Sequence[str] = (),
     neighbours: int = 1,
+    profile: str | None = None,
     user: Any = None,
 ) -> Replay:
     """Ask for one case of a run to be decoded again; a worker of the endpoint's pool finds the row.
@@ -36,9 +40,10 @@ def create_replay(
     repeat: of the run, whose response the answers are held against; where it has none, that is said.
     batch_sizes, dtypes: each of one with each of the other; none: as the run decoded it.
     neighbours: so many different choices of the cases that fill a batch, at each size.
+    profile: by whose newest version it is decoded, for the settings of production; None: by the run's own.
     Raises NotFound for a run or case that is not there, InvalidInput with fields, Conflict for a run that was read
     from a log or that others served, and ProfileRefused when every worker seen lately says that its hardware cannot
-    honour the run's profile.
+    honour the profile.
     """
     run = Run.objects.select_related("suite_version", "endpoint", "profile").filter(pk=run_id).first()
     if run is None:
@@ -52,9 +57,10 @@ def create_replay(
     case = Case.objects.filter(suite_version=run.suite_version_id, case_id=case_id).first()
     if case is None:
         raise NotFound(f"The suite of run {run_id} has no case {case_id}.")
+    decoding = run.profile if profile is None else newest_profile(profile)
     repeat_row = run.repeats.filter(index=repeat).first()
     sizes, n_cases = sorted(set(batch_sizes)), run.suite_version.n_cases
-    fields = _problems(sizes, dtypes, neighbours, n_cases=n_cases)
+    fields = _problems(sizes, dtypes, neighbours, n_cases=n_cases) | _profile_problems(decoding)
     if repeat_row is None:
         fields["repeat"] = f"Run {run_id} has the repeats 1 to {run.repeats.count()}."
     variants = [] if fields else _variants(sizes, dtypes, neighbours, n_cases=n_cases)
@@ -62,18 +68,48 @@ def create_replay(
         fields["variants"] = f"These are {len(variants)} variants of the case; at most {MAX_VARIANTS} at a time."
     if fields or repeat_row is None:
         raise InvalidInput("The replay is not valid.", fields=fields)
-    refuse_if_nobody_can(run.endpoint, run.profile)
+    refuse_if_nobody_can(run.endpoint, decoding)
+    place = {"run": run, "repeat": repeat_row, "case_index": case.index}
+    return _store(run.endpoint, decoding, variants=variants, created_by=user, **place)
+
+
+def create_body_replay(*, endpoint: str, profile: str, body: Any, user: Any = None) -> Replay:
+    """Ask for one request of production to be decoded, on an endpoint of ours under the settings of production.
+
+    body: of a chat completion, as an OpenAI client sends it; what it does not say of sampling, the profile says. Raises
+    NotFound for names that do not exist, InvalidInput with fields, and ProfileRefused as `create_replay` does.
+    """
+    target, decoding = named_endpoint(endpoint), newest_profile(profile)
+    fields = _profile_problems(decoding)
+    if target.engine != Endpoint.Engine.VLLM:
+        fields["endpoint"] = "No engine here decodes what it serves; name an endpoint of ours that has the weights."
+    chat = read_chat_body(body)
+    longest = target.max_model_len or 0
+    if not fields and chat.max_tokens is not None and chat.max_tokens >= longest:
+        words = f"Answers of {chat.max_tokens:,} tokens leave no room for a prompt in the endpoint's context of"
+        fields["body.max_tokens"] = f"{words} {longest:,}."
+    if fields:
+        raise InvalidInput("The replay is not valid.", fields=fields)
+    refuse_if_nobody_can(target, decoding)
+    return _store(target, decoding, variants=[{}], created_by=user, body=body)
+
+
+def _store(target: Endpoint, decoding: Profile, **fields: Any) -> Replay:
     with transaction.atomic():
-        replay = Replay.objects.create(
-            run=run, repeat=repeat_row, case_index=case.index, variants=variants, created_by=user
-        )
-        requests.ring_after_commit(run.endpoint.pool)
+        replay = Replay.objects.create(endpoint=target, profile=decoding, **fields)
+        requests.ring_after_commit(target.pool)
     return replay
 
 
-def claim_replay(*, worker: Worker, left_alone: frozenset[int] = frozenset()) -> Lease | None:
-    """Claim the oldest claimable replay of the worker's pool, or None. `left_alone` are runs it cannot serve."""
-    return REPLAYS.claim(Replay.objects.exclude(run__in=left_alone), worker=worker)
+def claim_replay(
+    *, worker: Worker, left_alone: frozenset[int] = frozenset(), left_replays: frozenset[int] = frozenset()
+) -> Lease | None:
+    """Claim the oldest claimable replay of the worker's pool, or None.
+
+    left_alone: runs that the worker cannot serve under their own profiles; left_replays: those under others.
+    """
+    mine = Replay.objects.exclude(run__in=left_alone, profile=F("run__profile")).exclude(pk__in=left_replays)
+    return REPLAYS.claim(mine, worker=worker)
 
 
 def record_result(*, lease: Lease, result: Mapping[str, Any]) -> None:
@@ -97,6 +133,12 @@ def finish_replay(*, lease: Lease) -> None:
         else:
             error = errors[0] if errors else "No variant was decoded."
             REPLAYS.finish(lease=lease, status=Replay.Status.FAILED, error=error)
+
+
+def _profile_problems(decoding: Profile) -> dict[str, str]:
+    if decoding.settings.get("batch_class") == OBSERVED:
+        return {"profile": "It says what logs were sampled with, as far as they tell; choose one that says everything."}
+    return {}
 
 
 def _problems(sizes: Sequence[int], dtypes: Sequence[str], n_choices: int, *, n_cases: int) -> dict[str, str]:
@@ -132,5 +174,9 @@ def _variants(sizes: Sequence[int], dtypes: Sequence[str], n_choices: int, *, n_
 
 
 def _storable(result: Mapping[str, Any]) -> dict[str, Any]:
-    error = result["error"]
-    return {**result, "error": error and {**error, "detail": storable(error["detail"])}}
+    error, text = result["error"], result.get("text")
+    return {
+        **result,
+        "text": text and storable(text),
+        "error": error and {**error, "detail": storable(error["detail"])},
+    }

@@ -37,6 +37,7 @@ from runs.run.read_response import (
     stored_trace,
     token_at,
     tokens_at,
+    window_of,
     words_of,
 )
 from runs.run.read_responses import response_rows
@@ -116,6 +117,7 @@ __all__ = [
     "stored_trace",
     "token_at",
     "tokens_at",
+    "window_of",
     "words_of",
     "words_of_query",
 ]

@@ -120,7 +120,7 @@ def response_page(run_id: int, *, repeat: int, case_id: str, at: int | None = No
         tags=tuple(case.tags),
         is_logged=stored.run.is_of_elsewhere,
         scores=scores,
-        trace=None if trace is None or not len(trace) else _window(trace, words_of(response), at),
+        trace=None if trace is None or not len(trace) else window_of(trace, words_of(response), at),
         same_trace_repeats=tuple(
             index for index, other, _ in stored.siblings if index != repeat and own_digest and other == own_digest
         ),
@@ -249,7 +249,8 @@ def words_of(response: Response) -> Vocabulary | None:
     return None if process is None or process.vocabulary_id is None else stored_words(process.vocabulary_id)
 
 
-def _window(trace: Trace, words: Vocabulary | None, at: int | None) -> TraceWindow:
+def window_of(trace: Trace, words: Vocabulary | None, at: int | None) -> TraceWindow:
+    """Return a trace, which has tokens, around position `at`; around the narrowest margin where that is not there."""
     margins = trace.margins()
     closest = lowest_of_stretches(margins, 1).tolist()
     selected = at if at is not None and at < len(trace) else next(iter(closest), 0)

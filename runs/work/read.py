@@ -55,7 +55,8 @@ class ShardWork:
     cases: tuple[CaseToDecode, ...]
 
 
-def shard_work(shard_id: int) -> ShardWork:
+def shard_work(shard_id: int, *, decoding: Profile | None = None) -> ShardWork:
+    """Return a shard's work; decoding: a profile in place of the run's, as a replay has it."""
     shard = Shard.objects.select_related(
         "repeat__run__suite_version", "repeat__run__endpoint", "repeat__run__profile"
     ).get(pk=shard_id)
@@ -76,13 +77,16 @@ def shard_work(shard_id: int) -> ShardWork:
         is_restarted=run.is_restarted,
         serving=serving_of(
             run.endpoint,
-            run.profile,
+            decoding or run.profile,
             run.model_override,
             max_tokens=run.suite_version.max_tokens,
             stop=run.suite_version.stop,
         ),
         n_crashes=shard.n_crashes,
-        cases=tuple(case_to_decode(case, shard.repeat, is_done=case.index in done) for case in _in_order(cases, shard)),
+        cases=tuple(
+            case_to_decode(case, shard.repeat, decoding=decoding, is_done=case.index in done)
+            for case in _in_order(cases, shard)
+        ),
     )
 
 
@@ -94,12 +98,15 @@ def _in_order(cases: QuerySet[Case], shard: Shard) -> list[Case]:
     return ordered
 
 
-def case_to_decode(case: Case, repeat: Repeat, *, is_done: bool = False) -> CaseToDecode:
-    """Return a case as a repeat decodes it; reads the repeat's run and its profile."""
+def case_to_decode(
+    case: Case, repeat: Repeat, *, decoding: Profile | None = None, is_done: bool = False
+) -> CaseToDecode:
+    """Return a case as a repeat decodes it, under its run's profile or another one; reads the run and its profile."""
     run = repeat.run
+    sampling = (decoding or run.profile).settings["sampling"]
     return CaseToDecode(
         index=case.index,
-        seed=call_seed(run.profile.settings["sampling"], run_seed=run.seed, repeat=repeat.index, case_id=case.case_id),
+        seed=call_seed(sampling, run_seed=run.seed, repeat=repeat.index, case_id=case.case_id),
         messages=case.content["messages"],
         tools=case.content.get("tools"),
         is_done=is_done,

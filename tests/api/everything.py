@@ -42,6 +42,7 @@ LINES = '{"suite": {"scorer": {"kind": "exact"}}}\n{"id": "a", "prompt": "Which 
 FORM = "multipart/form-data"
 LOG = batch_log.output({"sea": "green"})
 CASE = "case-002"
+CHAT = {"messages": [{"role": "user", "content": "Which colour?"}], "max_tokens": 8}
 REMOTE = {
     "slug": "theirs",
     "engine": "openai",
@@ -119,6 +120,7 @@ def make(person: Any) -> Rows:
         forced.scored(create_forced(run_id=run.pk, endpoint="local")).pk for run in (baseline, candidate, reference)
     )
     known = {
+        "apart": _apart(),
         "run_id": baseline.pk,
         "replay_id": replay.pk,
         "forced_id": scored,
@@ -254,6 +256,9 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("export_pairs_jsonl", query=pair),
         Good("replays", run),
         Good("create_replay", run, body={"case": CASE, "batch_sizes": [1, 2]}),
+        Good("create_replay", run, body={"case": CASE, "profile": "pinned"}),
+        Good("create_body_replay", body={"endpoint": "local", "profile": "pinned", "body": CHAT}),
+        Good("production_replays", query={"page_size": 1}),
         Good("replay", take("replay_id")),
         Good("run_forced", run),
         Good("create_forced", run, body={"endpoint": "local", "cases": [CASE], "repeats": [1]}),
@@ -307,6 +312,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("delete_schedule", {"schedule_id": rows.schedule}),
         Good("experiments"),
         Good("create_experiment", body={"suite": stage.SLUG, "endpoint": "local", "runs": 5, "sources": ["order"]}),
+        Good("create_experiment", body={"kind": "bisect", **of["apart"]}),
         Good("start_experiment", {"experiment_id": rows.experiment}),
         Good("cancel_experiment", {"experiment_id": rows.experiment}),
         Good("resume_experiment", {"experiment_id": rows.experiment}, body={"budget_minutes": 30}),
@@ -359,6 +365,15 @@ def _rotated(person: Any) -> Run:
     with transaction.atomic():
         note_rotation(run=after)
     return after
+
+
+def _apart() -> dict[str, int]:
+    """Two runs in two dtypes that answer a case otherwise, as a bisect names them."""
+    build.endpoint("half", dtype="bfloat16")
+    half = build.process(build.bucket("bfloat16"))
+    answers = judged.answers(judged.N_CASES - 1)
+    theirs = build.finished_run(answers, version=judged.suite(), on="half", by=half)
+    return {"baseline": judged.run().pk, "candidate": theirs.pk}
 
 
 def _self_tested() -> None:

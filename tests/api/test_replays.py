@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from evalboard.core.profile import DEFAULT_PROFILES
+from runs.catalogue import create_profile
 from runs.models import Replay, Run
 from runs.replays import claim_replay, finish_replay, record_result
 from tests import build
@@ -20,8 +22,9 @@ def finish(replay_id: str) -> None:
     """Decode it as a worker would."""
     lease = claim_replay(worker=build.worker("replayer"))
     assert lease is not None
-    for variant in Replay.objects.get(pk=replay_id).variants:
-        record_result(lease=lease, result=result(variant))
+    replay = Replay.objects.get(pk=replay_id)
+    for variant in replay.variants:
+        record_result(lease=lease, result=result(variant, has_response=replay.run is not None))
     finish_replay(lease=lease)
 
 
@@ -96,3 +99,58 @@ def test_the_same_fields_come_for_an_answer_and_for_none(api: Api, run: Run) -> 
     answered, failed = api.get(f"/replays/{body['id']}/").json()["results"]
     assert answered.keys() == failed.keys()
     assert (answered["error"], failed["error"]) == (None, {"code": "engine_error", "detail": "no memory"})
+
+
+BODY = {"messages": [{"role": "user", "content": "Name a colour."}], "temperature": 0.7, "max_tokens": 8, "n": 2}
+
+
+def test_a_request_of_production_is_decoded_and_labelled(api: Api, run: Run) -> None:
+    asked = api.post("/replays/", {"endpoint": "local", "profile": "pinned", "body": BODY})
+    body = asked.json()
+    assert asked.status_code == 201
+    assert asked["Location"].endswith(f"/api/v1/replays/{body['id']}/")
+    assert (body["run"], body["repeat"], body["case"], body["status"]) == (None, None, None, "queued")
+    assert body["url"].endswith(f"/replays/{body['id']}/")
+    production = body["production"]
+    assert (production["endpoint"], production["profile"], production["profile_version"]) == ("local", "pinned", 1)
+    assert (production["not_sent"], production["answer"]) == (["n"], None)
+    finish(body["id"])
+    ended = api.get(asked["Location"]).json()
+    assert ended["reading"][0] == "Decoded once under pinned: 2 tokens, ended by stop."
+    answer = ended["production"]["answer"]
+    assert (answer["text"], answer["trace"]["length"]) == ("blue", 2)
+    assert [len(each["alternatives"]) for each in answer["trace"]["positions"]] == [2, 2]
+    assert {"text", "trace", "sampling"}.isdisjoint(ended["results"][0])
+    [listed] = api.get("/replays/").json()["results"]
+    assert (listed["id"], listed["production"]["answer"]["trace"]) == (body["id"], None)
+
+
+def test_a_case_under_another_profile_is_production_and_under_the_run_s_own_it_is_not(api: Api, run: Run) -> None:
+    create_profile(slug="warm", title="", settings=DEFAULT_PROFILES["fast"]["settings"])
+    own = api.post(f"/runs/{run.pk}/replays/", {"case": "sky", "profile": "pinned"}).json()
+    other = api.post(f"/runs/{run.pk}/replays/", {"case": "sky", "profile": "warm"}).json()
+    assert own["production"] is None
+    assert other["production"]["profile"] == "warm"
+    assert (other["run"], other["case"]) == (str(run.pk), "sky")
+    assert [each["id"] for each in api.get("/replays/").json()["results"]] == [other["id"]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"body": {}}, "body.messages"),
+        ({"body": [1]}, "body"),
+        ({"body": BODY | {"messages": "hi"}}, "body.messages"),
+        ({"body": BODY | {"max_tokens": 9_000}}, "body.max_tokens"),
+        ({"endpoint": 7}, "endpoint"),
+        ({"case": "sky"}, "case"),
+    ],
+)
+def test_what_is_wrong_with_a_request_is_named(api: Api, run: Run, changes: dict[str, Any], field: str) -> None:
+    refused = api.post("/replays/", {"endpoint": "local", "profile": "pinned", "body": BODY, **changes})
+    assert refused.status_code == 400
+    assert list(refused.json()["fields"]) == [field]
+    for name in ("endpoint", "profile"):
+        known = {"endpoint": "local", "profile": "pinned", "body": BODY}
+        assert api.post("/replays/", {**known, name: "nowhere"}).status_code == 404
+    assert not Replay.objects.exists()

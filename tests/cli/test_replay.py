@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
+from evalboard.core.profile import DEFAULT_PROFILES
+from runs.catalogue import create_profile
 from runs.models import Replay, Run
 from runs.replays import claim_replay, finish_replay, record_result
 from tests import build
@@ -28,7 +31,7 @@ def finish(*errors: str) -> Replay:
     replay = Replay.objects.get(pk=lease.id)
     for number, variant in enumerate(replay.variants):
         words = errors[number] if number < len(errors) else ""
-        record_result(lease=lease, result=result(variant, error=words))
+        record_result(lease=lease, result=result(variant, error=words, has_response=not replay.is_production))
     finish_replay(lease=lease)
     return replay
 
@@ -121,4 +124,62 @@ def test_wrong_use_is_one_sentence_and_64(evalboard: Call, run: Run, arguments: 
     assert (done.returncode, done.stdout) == (64, "")
     assert words in done.stderr
     assert (done.stderr.startswith("evalboard: "), done.stderr.count("\n")) == (True, 1)
+    assert not Replay.objects.exists()
+
+
+def body_file(folder: Path, text: str = "") -> str:
+    file = folder / "request.json"
+    file.write_text(text or json.dumps({"messages": [{"role": "user", "content": "Say blue."}], "max_tokens": 8}))
+    return str(file)
+
+
+def test_a_request_of_production_is_decoded_and_its_answer_printed(evalboard: Call, run: Run, tmp_path: Path) -> None:
+    asked = ("replay", "--body", body_file(tmp_path), "--on", "local", "--profile", "pinned")
+    done = evalboard(*asked, meanwhile=finishing(1))
+    replay = Replay.objects.get()
+    assert (done.returncode, replay.run_id, replay.endpoint.slug) == (0, None, "local")
+    title, first, *limits, empty, text = done.stdout.splitlines()
+    assert title.startswith(f"Replay {replay.pk} of a request of production [production]: finished. http://")
+    assert first == "Decoded once under pinned: 2 tokens, ended by stop."
+    assert limits[0].startswith("The profile says what the request does not: temperature, ")
+    assert (empty, text) == ("", "blue")
+
+
+def test_a_case_under_another_profile_is_labelled(evalboard: Call, run: Run) -> None:
+    create_profile(slug="warm", title="", settings=DEFAULT_PROFILES["fast"]["settings"])
+    done = evalboard("replay", str(run.pk), "sky", "--profile", "warm", meanwhile=finishing(1))
+    assert f"of case sky, run {run.pk} repeat 1 [production]: finished." in done.stdout
+    assert "Decoded under warm and not under the run’s pinned: it enters no score." in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "is no JSON: "),
+        ('{"messages": []}', "body.messages: must be a list of 1 to 1000 messages"),
+        ('{"messages": [{"role": "user", "content": "a"}], "max_tokens": 9000}', "leave no room for a prompt"),
+    ],
+)
+def test_a_body_that_is_none_is_64_and_says_why(
+    evalboard: Call, run: Run, tmp_path: Path, text: str, said: str
+) -> None:
+    done = evalboard("replay", "--body", body_file(tmp_path, text), "--on", "local", "--profile", "pinned")
+    assert (done.returncode, said in done.stderr, done.stdout) == (64, True, "")
+    assert not Replay.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("1", "sky", "--on", "local"),
+        ("--body", "request.json", "--on", "local"),
+        ("--body", "request.json", "--profile", "pinned"),
+        ("1", "--body", "request.json", "--on", "local", "--profile", "pinned"),
+        ("--body", "request.json", "--on", "local", "--profile", "pinned", "--dtype", "float16"),
+        ("--show", "1", "--profile", "pinned"),
+        ("--body", "nowhere.json", "--on", "local", "--profile", "pinned"),
+    ],
+)
+def test_what_does_not_go_with_a_body_is_64(evalboard: Call, run: Run, wrong: tuple[str, ...]) -> None:
+    assert evalboard("replay", *wrong).returncode == 64
     assert not Replay.objects.exists()

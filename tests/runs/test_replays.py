@@ -29,14 +29,23 @@ def replay(run: Run) -> Replay:
     return create_replay(run_id=run.pk, case_id="case-3", batch_sizes=[1, 2])
 
 
-def result(variant: dict[str, Any], *, error: str = "") -> dict[str, Any]:
+def result(variant: dict[str, Any], *, error: str = "", has_response: bool = True) -> dict[str, Any]:
     """What a worker records of a variant."""
-    beside = {"same_prompt": True, "same_model": True, "same_fingerprint": True, "n_neighbour_prompt_tokens": None}
+    beside = {
+        "same_prompt": True,
+        "same_model": True,
+        "same_fingerprint": True,
+        "n_neighbour_prompt_tokens": None,
+        "engine_process": None,
+        "bucket": None,
+        "sampling": {"temperature": 0.0, "max_tokens": 8},
+    }
     if error:
         return {**make_failed_result(variant, code="engine_error", detail=error), **beside}
     size = variant.get("batch_size", 1)
     gave = replace(outcomes.decoded(3), batch_min=size, batch_max=size)
-    found = make_decoded_result(variant, gave, response=gave.trace, earlier=[], draw=lambda ids: list(map(str, ids)))
+    response = gave.trace if has_response else None
+    found = make_decoded_result(variant, gave, response=response, earlier=[], draw=lambda ids: list(map(str, ids)))
     return {**found, **beside}
 
 
@@ -304,8 +313,9 @@ def test_a_worker_learns_what_the_run_did(run: Run, serve: Callable[..., None], 
     serve()
     replay = create_replay(run_id=run.pk, case_id="case-14", repeat=2)
     work = selectors.replay_work(replay.pk)
-    assert (work.case_id, work.case_index, work.n_cases, work.variants) == ("case-14", 14, 30, ({},))
-    assert [case.index for case in work.shard.cases] == list(range(12, 24))
+    assert work.case is not None
+    assert (work.case.case_id, work.case.index, work.case.n_cases, work.variants) == ("case-14", 14, 30, ({},))
+    assert [case.index for case in work.case.shard.cases] == list(range(12, 24))
     assert work.response is not None
     assert work.response.trace.digest == outcomes.decoded(14).trace.digest
     assert (work.response.bucket_id, work.response.prompt_digest) == (
@@ -313,7 +323,7 @@ def test_a_worker_learns_what_the_run_did(run: Run, serve: Callable[..., None], 
         outcomes.decoded(14).prompt_digest,
     )
     assert selectors.count_prompt_tokens(run.pk, [1, 2, 2]) == 9
-    assert [case.index for case in selectors.cases_to_decode(work.repeat_id, [5, 2, 5])] == [5, 2, 5]
+    assert [case.index for case in selectors.cases_to_decode(replay.pk, [5, 2, 5])] == [5, 2, 5]
 
 
 def test_of_a_missing_response_there_is_nothing_to_hold_against(run: Run, serve: Callable[..., None]) -> None:

@@ -82,8 +82,9 @@ def test_a_replay_is_told_the_seed_that_was_sent_and_so_are_its_neighbours() -> 
     build.decode(run, 2, ["blue"] * 3)
     replay = create_replay(run_id=run.pk, case_id="sea", repeat=2)
     work = replay_work(replay.pk)
-    assert [case.seed for case in work.shard.cases] == seeds(run)[2]
-    assert [case.seed for case in cases_to_decode(work.repeat_id, [1, 0])] == [seeds(run)[2][1], seeds(run)[2][0]]
+    assert work.case is not None
+    assert [case.seed for case in work.case.shard.cases] == seeds(run)[2]
+    assert [case.seed for case in cases_to_decode(replay.pk, [1, 0])] == [seeds(run)[2][1], seeds(run)[2][0]]
 
 
 def test_the_history_and_the_report_say_how_it_was_drawn() -> None:

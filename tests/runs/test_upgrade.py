@@ -67,6 +67,7 @@ ADDED: tuple[str, ...] = (
     "order",
     "parts",
     "priority",
+    "production",
     "reasoning",
     "reference",
     "rescores",

@@ -21,7 +21,7 @@ from runs.forced.read import forced_row
 from runs.models import EngineProcess, ForcedAnswer, Response, Run
 from runs.probes import create_probe
 from runs.probes.read import probe_calls, probe_detail
-from runs.replays import create_replay
+from runs.replays import create_body_replay, create_replay
 from runs.replays.read import replay_row
 from runs.run import create_run, run_report
 from runs.suites import push_suite
@@ -76,6 +76,7 @@ def test_what_the_real_engine_gives_is_the_same_to_the_bit_wherever_nothing_was_
     assert_seeds_are_honoured(wait_until)
     assert_the_node_is_certified_and_audited(wait_until)
     assert_replays_of_the_same_stack_are_the_same(second, wait_until)
+    assert_a_request_of_production_is_decoded_as_it_was_sent(second, wait_until)
     assert_the_same_stack_prefers_its_own_tokens(first, wait_until)
     other = decode("too-long", "bfloat16", 1)
     assert_another_dtype_lands_in_another_bucket(first, other)
@@ -208,6 +209,35 @@ def assert_replays_of_the_same_stack_are_the_same(run: Run, wait_until: Wait) ->
     assert (full["same_fingerprint"], full["same_bucket"]) == (True, False)
     assert full["outcome"] != "error"  # what it gives is this processor's own; docs/replay.md has what was measured
     assert not any("not reached" in line or "not held" in line for line in by_size.reading)
+
+
+def assert_a_request_of_production_is_decoded_as_it_was_sent(run: Run, wait_until: Wait) -> None:
+    """On the warm engine: the case's own messages give its own answer, cut where the request says; and refusals."""
+    recorded = Response.objects.get(repeat__run=run, case_index=2)
+
+    def decode(content: str, **changes: Any) -> contract.Replay:
+        body = {"messages": [{"role": "user", "content": content}], "temperature": 0, "max_tokens": 4, **changes}
+        created = create_body_replay(endpoint="float32", profile="pinned", body=body)
+        wait_until(lambda: replay_row(created.pk).is_terminal, "the replay has ended")
+        return replay_row(created.pk)
+
+    row = decode(QUESTIONS[2], stream=True, user="u-1", top_logprobs=5)
+    assert (row.status, row.error) == ("finished", None)
+    assert row.production is not None
+    answer = row.production.answer
+    assert answer is not None
+    assert recorded.text.startswith(answer.text)
+    assert answer.trace is not None
+    assert answer.trace.length == 4
+    assert {len(position.alternatives) for position in answer.trace.positions} == {5}
+    assert (answer.sampling["max_tokens"], answer.engine["dtype"]) == (4, "float32")
+    assert answer.bucket == str(run.bucket_id)  # sampling is no part of a bucket
+    drawn = [decode(QUESTIONS[2], temperature=1.5, seed=seed).production for seed in (1, 1, 2)]
+    texts = [each.answer.text for each in drawn if each is not None and each.answer is not None]
+    assert texts[0] == texts[1] != texts[2]
+    too_long = decode("word " * 400)
+    assert too_long.status == "failed"
+    assert str(too_long.error).startswith("prompt_too_long") or "prompt" in str(too_long.error)
 
 
 def assert_a_replay_in_another_dtype_is_another_model_s(run: Run, wait_until: Wait) -> None:

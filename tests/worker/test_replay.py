@@ -16,7 +16,7 @@ from evalboard.contract import replay as contract
 from evalboard.core.profile import DEFAULT_PROFILES
 from runs.catalogue import create_profile
 from runs.models import EngineProcess, Replay, Response, Run
-from runs.replays import create_replay
+from runs.replays import create_body_replay, create_replay
 from runs.replays.read import replay_row
 from runs.run import cancel_run
 from tests.worker.conftest import Start, Wait, ended, engines, kill_group
@@ -272,3 +272,57 @@ def test_a_worker_that_is_told_to_stop_gives_its_replay_back(
     assert (row.status, row.owner_id, row.error) == ("queued", None, "The worker was stopped.")
     assert 1 <= len(row.results) < 8
     assert not any(result["error"] for result in row.results)
+
+
+def test_a_request_of_production_is_decoded_by_its_own_sampling(
+    decoded_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+) -> None:
+    run = decoded_run()
+    before = kept(run)
+    start_worker()
+
+    def decode(**changes: Any) -> contract.ProductionAnswer:
+        body = {"messages": [{"role": "user", "content": "draw abcdefgh"}], "max_tokens": 4, "temperature": 1.0}
+        asked = create_body_replay(endpoint="scripted", profile="pinned", body={**body, **changes})
+        wait_until(lambda: replay_row(asked.pk).is_terminal, "the replay has ended")
+        row = replay_row(asked.pk)
+        assert row.status == "finished", row.error
+        assert row.production is not None
+        assert row.production.answer is not None
+        return row.production.answer
+
+    first, same, other = decode(seed=1), decode(seed=1), decode(seed=5)
+    assert first.text == same.text != other.text
+    assert first.trace is not None
+    assert first.trace.length == 4
+    assert (first.sampling["seed"], first.sampling["max_tokens"], first.sampling["temperature"]) == (1, 4, 1.0)
+    assert first.engine["dtype"] == "float32"
+    assert kept(run) == before
+
+
+def test_a_case_under_another_profile_is_held_against_the_run_and_left_out_of_it(
+    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], start_worker: Start
+) -> None:
+    create_profile(slug="threes", title="", settings={**DEFAULT_PROFILES["fixed"]["settings"], "group_size": 3})
+    run = decoded_run()
+    before = kept(run)
+    start_worker(SCRIPTED_RECORDED=json.dumps({"3": {"word": "bled"}}))
+    replay = replayed(run, profile="threes")
+    [line] = replay.results
+    assert (line["outcome"], line["flip_position"], line["neighbours"], line["batch_max"]) == ("flip", 2, [1, 2], 3)
+    assert replay.reading[0].startswith("Flips at position 2: ‘u’ → ‘e’")
+    assert replay.reading[-1] == "Decoded under threes and not under the run’s pinned: it enters no score."
+    assert replayed(run).results[0]["outcome"] == "identical"
+    assert kept(run) == before
+
+
+def test_a_profile_of_production_that_this_worker_cannot_honour_leaves_the_run_to_it(
+    new_run: NewRun, start_worker: Start, wait_until: Wait
+) -> None:
+    create_profile(slug="invariant", title="", settings=DEFAULT_PROFILES["invariant"]["settings"])
+    run = new_run(COLOURS, repeats=1)
+    replay = create_replay(run_id=run.pk, case_id="case-0", profile="invariant")
+    start_worker()
+    wait_until(lambda: replay_row(replay.pk).is_terminal and ended(run), "both have ended")
+    assert replay_row(replay.pk).status == "failed"
+    assert run.status == "finished"

@@ -1,5 +1,6 @@
-"""Read suites and their policies (docs/suites.md)."""
+"""Read suites and their policies (docs/suites.md), and requests as production was sent them (docs/replay.md)."""
 
+from evalboard.core.suite.chat_body import ChatBody, read_chat_body
 from evalboard.core.suite.lines import dump_case, dump_header
 from evalboard.core.suite.mapping import map_jsonl, parse_mapping
 from evalboard.core.suite.parts import PartOfSuite, digest_parts, parse_head, parse_part
@@ -54,6 +55,7 @@ __all__ = [
     "TARGETED_ALPHA",
     "TARGETED_REPEATS",
     "CaseDocument",
+    "ChatBody",
     "PartOfSuite",
     "PolicyDocument",
     "PolicySettings",
@@ -69,6 +71,7 @@ __all__ = [
     "parse_part",
     "parse_policy",
     "parse_suite",
+    "read_chat_body",
     "read_suite_json",
     "read_suite_jsonl",
 ]

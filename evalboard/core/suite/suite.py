@@ -27,13 +27,13 @@ MAX_STOPS = 16
 MAX_STOP_CHARS = 200
 MAX_TOKENS = 32_768
 DEFAULT_MAX_TOKENS = 256
+MESSAGE_FIELDS = ("role", "content", "name", "tool_calls", "tool_call_id")
 
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}\Z")
 _ROLES = ("system", "developer", "user", "assistant", "tool")
 _SUITE_FIELDS = ("slug", "title", "max_tokens", "stop", "scorer", "policy", "cases")
 _POLICY_NAMES = ("slug", "title")
 _CASE_FIELDS = ("id", "prompt", "messages", "tools", "target", "scorer", "tags", "group", "reference")
-_MESSAGE_FIELDS = ("role", "content", "name", "tool_calls", "tool_call_id")
 _HEADER_FIELDS = ("title", "max_tokens", "stop", "scorer", "policy")
 
 
@@ -111,7 +111,7 @@ def read_head(document: Mapping[str, Any], problems: Problems) -> SuiteHead:
     """Return what a suite document says besides its cases, after adding what is wrong to the problems."""
     _refuse_unknown(document, _SUITE_FIELDS, "", problems)
     slug = _read_slug(document.get("slug"), "slug", problems)
-    title = _read_text(document.get("title", slug), "title", problems, at_least=1, at_most=MAX_TITLE_CHARS)
+    title = read_text(document.get("title", slug), "title", problems, at_least=1, at_most=MAX_TITLE_CHARS)
     max_tokens = _read_max_tokens(document.get("max_tokens", DEFAULT_MAX_TOKENS), problems)
     stop = _read_texts(document.get("stop"), "stop", problems, n=MAX_STOPS, at_most=MAX_STOP_CHARS)
     scorer = _read_scorer(document, "", problems)
@@ -214,12 +214,12 @@ def read_case(
     scorer = _read_scorer(row, path, problems)
     content: dict[str, Any] = {
         "id": _read_id(row.get("id"), at(path, "id"), problems),
-        "messages": tuple(_read_messages(row, path, problems)),
-        "tools": _read_tools(row.get("tools"), at(path, "tools"), problems),
+        "messages": tuple(_read_prompt(row, path, problems)),
+        "tools": read_tools(row.get("tools"), at(path, "tools"), problems),
         "target": row.get("target"),
         "scorer": scorer,
         "tags": tuple(_read_texts(row.get("tags"), at(path, "tags"), problems, n=MAX_TAGS, at_most=MAX_TAG_CHARS)),
-        "group": _read_text(row.get("group", ""), at(path, "group"), problems, at_most=MAX_GROUP_CHARS),
+        "group": read_text(row.get("group", ""), at(path, "group"), problems, at_most=MAX_GROUP_CHARS),
         "is_reference": _read_flag(row.get("reference", False), at(path, "reference"), problems),
     }
     if row.get("scorer") is None:
@@ -268,45 +268,50 @@ def _read_policy(document: Any, problems: Problems) -> PolicyDocument | None:
         problems.add("policy", "must be an object, or be left out")
         return None
     slug = _read_slug(document.get("slug"), "policy.slug", problems)
-    title = _read_text(document.get("title", slug), "policy.title", problems, at_least=1, at_most=MAX_TITLE_CHARS)
+    title = read_text(document.get("title", slug), "policy.title", problems, at_least=1, at_most=MAX_TITLE_CHARS)
     settings = {name: value for name, value in document.items() if name not in _POLICY_NAMES}
     checked = policy.read_policy(settings, "policy", problems)
     return None if checked is None else PolicyDocument(slug, title, checked)
 
 
-def _read_messages(row: Mapping[str, Any], path: str, problems: Problems) -> list[dict[str, Any]]:
+def _read_prompt(row: Mapping[str, Any], path: str, problems: Problems) -> list[dict[str, Any]]:
     if ("prompt" in row) == ("messages" in row):
         problems.add(at(path, "prompt"), "exactly one of prompt and messages must be given")
         return []
     if "prompt" in row:
-        prompt = _read_text(row["prompt"], at(path, "prompt"), problems, at_most=MAX_TEXT_CHARS)
+        prompt = read_text(row["prompt"], at(path, "prompt"), problems, at_most=MAX_TEXT_CHARS)
         return [{"role": "user", "content": prompt}]
-    messages, place = row["messages"], at(path, "messages")
+    return read_messages(row["messages"], at(path, "messages"), problems)
+
+
+def read_messages(messages: Any, path: str, problems: Problems) -> list[dict[str, Any]]:
+    """Return a list of chat messages; what is wrong with them is added to `problems`."""
     if not isinstance(messages, list) or not 1 <= len(messages) <= MAX_MESSAGES:
-        problems.add(place, f"must be a list of 1 to {MAX_MESSAGES} messages")
+        problems.add(path, f"must be a list of 1 to {MAX_MESSAGES} messages")
         return []
-    return [_read_message(message, f"{place}[{index}]", problems) for index, message in enumerate(messages)]
+    return [_read_message(message, f"{path}[{index}]", problems) for index, message in enumerate(messages)]
 
 
 def _read_message(message: Any, path: str, problems: Problems) -> dict[str, Any]:
     if not isinstance(message, Mapping):
         problems.add(path, "must be an object with role and content")
         return {}
-    _refuse_unknown(message, _MESSAGE_FIELDS, path, problems)
+    _refuse_unknown(message, MESSAGE_FIELDS, path, problems)
     if message.get("role") not in _ROLES:
         problems.add(at(path, "role"), f"must be one of {', '.join(_ROLES)}")
     has_calls = message.get("tool_calls") is not None
     if not (has_calls and message.get("content") is None):
-        _read_text(message.get("content"), at(path, "content"), problems, at_most=MAX_TEXT_CHARS)
+        read_text(message.get("content"), at(path, "content"), problems, at_most=MAX_TEXT_CHARS)
     if has_calls and not isinstance(message["tool_calls"], list):
         problems.add(at(path, "tool_calls"), "must be a list")
     for name in ("name", "tool_call_id"):
         if name in message:
-            _read_text(message[name], at(path, name), problems, at_least=1, at_most=MAX_ID_CHARS)
+            read_text(message[name], at(path, name), problems, at_least=1, at_most=MAX_ID_CHARS)
     return dict(message)
 
 
-def _read_tools(tools: Any, path: str, problems: Problems) -> list[dict[str, Any]] | None:
+def read_tools(tools: Any, path: str, problems: Problems) -> list[dict[str, Any]] | None:
+    """Return a list of tools, None where there are none; what is wrong with them is added to `problems`."""
     if tools is None:
         return None
     if not isinstance(tools, list) or not 1 <= len(tools) <= MAX_TOOLS:
@@ -335,14 +340,15 @@ def _read_max_tokens(value: Any, problems: Problems) -> int:
 
 
 def _read_id(value: Any, path: str, problems: Problems) -> str:
-    case_id = _read_text(value, path, problems, at_least=1, at_most=MAX_ID_CHARS)
+    case_id = read_text(value, path, problems, at_least=1, at_most=MAX_ID_CHARS)
     # Line separators count with the control characters: an id must stay on one line of a log.
     if any(unicodedata.category(char) in ("Cc", "Zl", "Zp") for char in case_id):
         problems.add(path, "must not hold control characters")
     return case_id
 
 
-def _read_text(value: Any, path: str, problems: Problems, *, at_least: int = 0, at_most: int) -> str:
+def read_text(value: Any, path: str, problems: Problems, *, at_least: int = 0, at_most: int) -> str:
+    """Return a text of so many characters; what is wrong with it is added to `problems`."""
     if not isinstance(value, str) or not at_least <= len(value) <= at_most:
         problems.add(path, f"must be text of {at_least} to {at_most} characters")
         return ""
@@ -358,7 +364,7 @@ def _read_texts(value: Any, path: str, problems: Problems, *, n: int, at_most: i
         problems.add(path, f"must be a list of at most {n} texts")
         return []
     return [
-        _read_text(item, f"{path}[{index}]", problems, at_least=1, at_most=at_most) for index, item in enumerate(value)
+        read_text(item, f"{path}[{index}]", problems, at_least=1, at_most=at_most) for index, item in enumerate(value)
     ]
 
 

@@ -11,6 +11,7 @@ from tests.core.golden import (
     on_policy,
     outcomes,
     probes,
+    productions,
     releases,
     run_warnings,
     verdicts,
@@ -37,6 +38,7 @@ SUBJECTS: dict[str, Situations] = {
     "Does an endpoint serve these weights?": verifications.SITUATIONS,
     "Experiments of the lab": experiments.SITUATIONS,
     "Bisects of the lab": bisects.SITUATIONS,
+    "Replays of production": productions.SITUATIONS,
     "Runs": run_warnings.SITUATIONS,
 }
 

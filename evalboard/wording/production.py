@@ -1,0 +1,75 @@
+"""What a replay under the settings of production says: what came out, and in what it is not what production did."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evalboard.wording.numbers import counted, listed
+from evalboard.wording.replay import explain_replay
+
+UNBATCHED = "alone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductionRequest:
+    """How a replay of production was asked for.
+
+    profile, own_profile: with their versions; the second is that of the run, None for a request without a run.
+    changes_tokens: of the fields that were `not_sent`. from_profile: sampling that the request does not say.
+    """
+
+    profile: str
+    own_profile: str | None
+    not_sent: tuple[str, ...]
+    changes_tokens: tuple[str, ...]
+    from_profile: tuple[str, ...]
+    temperature: float
+    is_seeded: bool
+    has_limit: bool
+    has_tools: bool
+    batch_class: str
+
+
+def explain_production(results: Sequence[Mapping[str, Any]], request: ProductionRequest) -> tuple[str, ...]:
+    """Say what came out under production's settings, the finding first and what limits it after."""
+    if request.own_profile is not None:
+        kept_apart = (
+            f"Decoded under {request.profile} and not under the run’s {request.own_profile}: it enters no score."
+        )
+        return (*explain_replay(results), kept_apart)
+    return (_describe_answer(results, request), *_limits(request))
+
+
+def _describe_answer(results: Sequence[Mapping[str, Any]], request: ProductionRequest) -> str:
+    answer = next((each for each in results if not each["error"]), None)
+    if answer is None:
+        return "There is no answer."
+    end = f", ended by {answer['finish_reason']}" if answer["finish_reason"] else ""
+    return f"Decoded once under {request.profile}: {counted(answer['n_tokens'], 'token')}{end}."
+
+
+def _limits(request: ProductionRequest) -> list[str]:
+    """List in what this is not what production did."""
+    lines = []
+    if request.changes_tokens:
+        fields = listed(request.changes_tokens)
+        lines.append(f"Not sent, though the answer may depend on it: {fields}. Production may have answered otherwise.")
+    streaming = ("stream", "stream_options")
+    if beside := [name for name in request.not_sent if name not in (*request.changes_tokens, *streaming)]:
+        lines.append(f"Not sent, and no token depends on it: {listed(beside)}.")
+    if "stream" in request.not_sent:
+        lines.append("It asks for a stream and is answered in one piece, with the same tokens.")
+    if request.has_tools:
+        lines.append("Its tools were given to the chat template; a call stands in the text as the model wrote it.")
+    if request.from_profile:
+        lines.append(f"The profile says what the request does not: {listed(request.from_profile)}.")
+    if request.temperature > 0 and not request.is_seeded:
+        lines.append(
+            f"It is drawn at a temperature of {request.temperature:g} and names no seed: production drew by another "
+            "one, so another answer is no sign of anything."
+        )
+    if not request.has_limit:
+        lines.append("It sets no limit, so the answer could have filled the endpoint’s context.")
+    if request.batch_class != UNBATCHED:
+        lines.append("Nothing shared its steps here; what shared them in production is not known.")
+    return lines

@@ -1,0 +1,92 @@
+"""Replays under the settings of production: asked for and listed, and each by itself with its answer."""
+
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from evalboard.contract.replay import Replay
+from evalboard.core.errors import EvalboardError
+from frontend.replays.forms import BodyForm
+from frontend.shell import tokens
+from frontend.shell.forms import blame
+from frontend.shell.lists import newest_first, parse_number
+from runs.access import READ, RUN, may, requires
+from runs.catalogue import read as catalogue
+from runs.replays import create_body_replay, replay_page
+from runs.replays import read as selector
+from runs.run import TraceWindow
+
+REPLAYS_PER_PAGE = 25
+PARTS = {"alternatives": "runs/_alternatives.html", "progress": "replays/_said.html"}
+
+
+@requires(READ, post=RUN)
+@require_http_methods(["GET", "HEAD", "POST"])
+def replays(request: HttpRequest) -> HttpResponse:
+    choices = {"endpoints": catalogue.endpoint_rows(), "profiles": catalogue.profile_rows()}
+    form = BodyForm(request.POST if request.method == "POST" else None, **choices)
+    if form.is_bound and form.is_valid():
+        try:
+            made = create_body_replay(**form.cleaned_data, user=request.user)
+        except EvalboardError as problem:
+            blame(form, problem)
+        else:
+            return redirect("replay", replay_id=made.pk)
+    form.mark_problems()
+    before = parse_number(request.GET.get("before", "")) if request.method != "POST" else None
+    rows = selector.production_rows(after=before, limit=REPLAYS_PER_PAGE + 1)
+    shown = newest_first(rows, limit=REPLAYS_PER_PAGE, active={}, since=before)
+    page = {"rows": shown.rows, "list": shown, "form": form, "may_run": may(request.user, RUN)}
+    return render(request, "replays/list.html", page, status=422 if form.errors else 200)
+
+
+@requires(READ)
+@require_safe
+def replay(request: HttpRequest, replay_id: int) -> HttpResponse:
+    row = selector.replay_row(replay_id)
+    part = request.GET.get("part")
+    if part is not None and part not in PARTS:
+        raise Http404
+    if part == "progress":
+        response = render(request, PARTS[part], {"replay": row})
+        if row.is_terminal:
+            response["HX-Refresh"] = "true"  # the answer is there now
+        response["Cache-Control"] = "no-store"
+        return response
+    page = replay_page(replay_id, at=parse_number(request.GET.get("at", "")))
+    if part is not None:
+        return render(request, PARTS[part], {"trace": page.window})
+    process = page.process
+    context = {
+        "replay": row,
+        "settings": _list_settings(row),
+        "result": page.result,
+        "process": process,
+        "bucket": process.bucket if process else None,
+        "messages_sent": page.messages,
+        **(_tokens(page.window) if page.window else {}),
+    }
+    return render(request, "replays/page.html", context)
+
+
+def _tokens(window: TraceWindow) -> dict[str, Any]:
+    following = window.tokens[-1].position + 1
+    return {
+        "trace": window,
+        "marked": frozenset(),  # nobody scores these tokens elsewhere
+        "lines": tokens.lines(window.tokens),
+        "before": window.tokens[0].position - 1,
+        "last_shown": window.tokens[-1].position,
+        "after": following if following < window.n else None,
+    }
+
+
+def _list_settings(row: Replay) -> list[tuple[str, list[tuple[str, Any]]]]:
+    """Return what was in effect, by where it acts: as the engine was sent it, and as it was read back from inside."""
+    answer = row.production.answer if row.production else None
+    if answer is None:
+        return []
+    parts = (("Sent with the request", answer.sampling), ("Of the engine, read back from inside it", answer.engine))
+    return [(title, sorted(values.items())) for title, values in parts if values]
