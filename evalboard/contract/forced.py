@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from evalboard.contract.base import Contract, Count, Id, Instant, PageAddress, says
+from evalboard.contract.base import Contract, Count, Id, Instant, PageAddress, page_only, says
 from evalboard.contract.parts import FingerprintNamed
 
 STATUSES = ("queued", "running", "finished", "failed")
@@ -34,6 +34,16 @@ class WorstToken(Contract):
     log_ratio: Annotated[float, says(description="its logprob on the stack that scores minus that of the run")]
 
 
+class GapsOfStretch(Contract):
+    """How far the tokens at some positions of all answers lie from their likelihood on the other side, in nats."""
+
+    first: Count
+    last: Count
+    n: Count
+    median: float
+    highest: float
+
+
 class ForcedFigures(Contract):
     """How far the stack that scores is from the one that answered; docs/forced.md has each number. Null: not known."""
 
@@ -59,6 +69,7 @@ class ForcedFigures(Contract):
     weight_ess: Estimate | None
     sequence_ess: Estimate | None
     worst: WorstToken | None
+    by_position: tuple[GapsOfStretch, ...] | None = page_only  # None of a scoring that ended before these were kept
 
 
 class AnswerFigures(Contract):

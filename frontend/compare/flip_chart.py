@@ -7,7 +7,7 @@ from typing import Any
 from evalboard.contract.comparison import Comparison, FlipPoint
 from frontend.compare.causes import MARKS
 from frontend.compare.pair_address import pair_url
-from frontend.compare.pair_chart import LogScale, scale_of
+from frontend.shell.log_scale import LogScale, scale_of
 from frontend.templatetags.numbers import nats
 from runs.compare import case_ids
 

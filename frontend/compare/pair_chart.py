@@ -1,52 +1,17 @@
 """Margin and gap by position as a Plotly figure, without colours: `charts.js` adds those of the theme."""
 
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from evalboard.contract.pair import MarginPoint, TracePair
+from frontend.shell.log_scale import LogScale, scale_of
 from frontend.templatetags.numbers import nats
 
-ZERO = 0.7  # decades below the axis where a true zero stands, on a line of its own
 HATCH_REACH, HATCH_STEP = 0.12, 0.007  # of the chart's width: about 45° and 8 px at 1200 px
 CLOSE = 0.18  # of the chart's width: the room that the words of a mark take
 ROOM = 0.13  # of the chart's width: what the words beside the flip take
 CLOSE_DECADES = 0.8  # of the margin's scale: the height that the words of a mark take
 MANY = 300  # points; more are drawn smaller
-SMALLEST = -6  # power of ten; what is smaller is drawn there
-
-
-@dataclass(frozen=True, slots=True)
-class LogScale:
-    """Powers of ten that an axis shows. Values are placed by their logarithm, zero below all of them."""
-
-    low: int
-    high: int
-
-    def y(self, value: float) -> float:
-        if value == 0:
-            return self.low - ZERO
-        return round(min(max(math.log10(value), self.low), self.high), 3)
-
-    @property
-    def axis(self) -> dict[str, Any]:
-        powers = range(self.low, self.high + 1)
-        return {
-            "range": [self.low - ZERO - 0.25, self.high + 0.3],
-            "tickvals": [self.low - ZERO, *powers],
-            "ticktext": [
-                "0",
-                *(f"{10.0**power:g}" if power < self.high else f"{10.0**power:g} nats" for power in powers),
-            ],
-        }
-
-
-def scale_of(values: Iterable[float | None], *, least: int, most: int) -> LogScale:
-    """Return a scale that shows the values, and at least the powers from `least` to `most`."""
-    powers = [math.log10(value) for value in values if value]
-    low = min([least, *(math.floor(power) for power in powers)])
-    return LogScale(max(low, SMALLEST), max([most, *(math.ceil(power) for power in powers if power < 3)]))
 
 
 def figure(pair: TracePair) -> dict[str, Any] | None:

@@ -76,9 +76,11 @@ def forced(request: HttpRequest, forced_id: int) -> HttpResponse:
             response["HX-Refresh"] = "true"  # the numbers and the answers are there now
         response["Cache-Control"] = "no-store"
         return response
+    numbers = words.list_parts(scoring)
     page = {
         **_live(scoring),
-        "numbers": words.list_parts(scoring),
+        "numbers": numbers,
+        "has_figures": any(part.figure for part in numbers),
         "worst": [_row(scoring, each) for each in selector.worst_answers(forced_id, limit=SHOWN)],
         "failed": [_row(scoring, each) for each in selector.failed_answers(forced_id, limit=SHOWN)],
     }

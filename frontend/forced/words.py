@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from evalboard.contract.forced import Estimate, ForcedFigures, ForcedScoring
+from evalboard.contract.forced import Estimate, ForcedFigures, ForcedScoring, GapsOfStretch
 from evalboard.contract.parts import FingerprintNamed
-from evalboard.wording.numbers import nats, percent
+from evalboard.wording.numbers import nats, percent, percent_rounded
+from frontend.forced import chart
 
+SMALL = 0.01  # a share below is not rounded to none of the tokens, which would say too much
 Table = tuple[tuple[str, str, str], ...]  # a number's label, its field and what it says
 
 
@@ -26,6 +29,12 @@ class NumberPart:
     n_responses: int
     n_positions: int
     rows: tuple[NumberRow, ...]
+    stretches: tuple[GapsOfStretch, ...]
+    figure: dict[str, Any] | None
+
+    @property
+    def figure_id(self) -> str:
+        return f"gaps{self.bucket}"
 
 
 NATS: Table = (
@@ -60,7 +69,9 @@ def _part(
     scoring: ForcedScoring, figures: ForcedFigures, bucket: str = "", fingerprint: FingerprintNamed | None = None
 ) -> NumberPart:
     rows = list_numbers(figures, are_draws=scoring.are_draws)
-    return NumberPart(bucket, fingerprint, figures.n_responses, figures.n_positions, rows)
+    stretches = figures.by_position or ()
+    figure = chart.figure(stretches)
+    return NumberPart(bucket, fingerprint, figures.n_responses, figures.n_positions, rows, stretches, figure)
 
 
 def list_numbers(figures: ForcedFigures, *, are_draws: bool) -> tuple[NumberRow, ...]:
@@ -80,5 +91,7 @@ def list_numbers(figures: ForcedFigures, *, are_draws: bool) -> tuple[NumberRow,
 def _with_interval(estimate: Estimate, write: Callable[[float], str]) -> str:
     if estimate.low is None or estimate.high is None:
         return write(estimate.value)
+    if write is percent and 0 < estimate.value < SMALL:
+        write = percent_rounded
     low, high = (write(end).removesuffix(" nats").removesuffix(" %") for end in (estimate.low, estimate.high))
     return f"{write(estimate.value)}, {low} to {high}"

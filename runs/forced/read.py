@@ -221,7 +221,7 @@ def _figures(stored: Mapping[str, Any] | None) -> contract.ForcedFigures | None:
 def _known_figures(stored: Mapping[str, Any]) -> contract.ForcedFigures:
     worst = stored["worst"]
     token = worst and {"answer": str(worst["response"]), "position": worst["position"], "log_ratio": worst["log_ratio"]}
-    return contract.ForcedFigures.from_stored({**stored, "worst": token})
+    return contract.ForcedFigures.from_stored({**stored, "worst": token}, by_position=stored.get("by_position"))
 
 
 def _bucket_figures(part: Mapping[str, Any], bucket: Bucket) -> contract.ForcedOfBucket:

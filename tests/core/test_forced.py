@@ -14,6 +14,7 @@ from evalboard.core.forced import (
     measure_positions,
     measure_responses,
 )
+from evalboard.core.forced.by_position import GapsOfStretch
 from evalboard.core.forced.resampling import LEVEL, N_DRAWS, Resampler
 from evalboard.core.trace import NO_TOKEN, Trace, join_traces, make_trace
 from tests import make
@@ -237,3 +238,16 @@ def test_a_row_without_alternatives_is_not_ranked_beside_rows_that_have_some() -
     forced = scored([-1.0, -1.0], [-0.5, None])
     assert forced.alternative_ids.tolist() == [[99], [NO_TOKEN]]
     assert measure_forced(lay((sampled, forced))).n_ranked == 1
+
+
+def test_gaps_by_position_are_of_all_responses_and_of_stretches_of_one_width() -> None:
+    short = draw_positions([[0.5, -1.0, np.nan], [-0.25, 3.0]], [[0.0] * 3, [0.0] * 2])
+    assert measure_forced(short).by_position == (GapsOfStretch(0, 0, 2, 0.375, 0.5), GapsOfStretch(1, 1, 2, 2.0, 3.0))
+    ratios = [[0.0] * 250, [*[0.0] * 240, 2.0]]
+    stretches = measure_forced(draw_positions(ratios, [[0.0] * len(row) for row in ratios])).by_position
+    assert [(each.first, each.last) for each in stretches[:2]] == [(0, 2), (3, 5)]
+    assert sum(each.n for each in stretches) == 491
+    [odd] = [each for each in stretches if each.highest]
+    assert (odd.first, odd.n, odd.highest, odd.median) == (240, 4, 2.0, 0.0)
+    nothing = measure_forced(draw_positions([[np.nan]], [[0.0]]))
+    assert nothing.by_position == ()

@@ -1,5 +1,6 @@
 """Forced scorings on pages: of a run, each by itself, beside a comparison, and under both sides of a pair."""
 
+import json
 import re
 from html import unescape
 from pathlib import Path
@@ -156,6 +157,11 @@ def test_rollouts_lead_from_their_run_to_the_token_that_is_off(viewer: Client, t
     assert "by their trainer, as the log has it" in words_of(shown)
     assert "KL per token, k3" in words_of(shown)
     assert "first choice" not in words_of(shown)
+    figure = json.loads(re.findall(r'<script id="gaps" type="application/json">(.*?)</script>', shown, re.S)[0])
+    [_, largest, median] = figure["data"]
+    assert (len(largest["x"]), largest["x"][17], largest["text"][17]) == (30, 17, "at 17<br>largest of 6: 2.500 nats")
+    assert median["text"][17] == "at 17<br>median of 6: 0.000 nats"
+    assert "17 6 2.500 0.000" in words_of(shown)
     first = re.findall(rf'href="(/runs/{run.pk}/repeats/1/cases/[^"]+)"', shown)[0]
     assert first == f"/runs/{run.pk}/repeats/1/cases/roll-3/?at=17"
     answer = words_of(page(viewer, first))

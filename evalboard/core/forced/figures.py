@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evalboard.core.forced.by_position import GapsOfStretch, measure_by_position
 from evalboard.core.forced.positions import ForcedPositions, Numbers, WorstPosition, list_worst
 from evalboard.core.forced.resampling import Estimate, Resampler
 
@@ -27,7 +28,7 @@ class ForcedFigures:
     match_rate: share of n_ranked that are the reference's top-1. deficit_*: of top-1 minus chosen. gap_*: of |log r|.
     kl_k1, kl_k3: per token. sequence_kl: per response, the sum of −log r over it. beyond_clip: share of n_compared.
     weight_ess: effective sample size of the weights r, as a share of n_compared; sequence_ess: of their product over
-    each response, as a share of the responses. worst: the largest |log r|.
+    each response, as a share of the responses. worst: the largest |log r|. by_position: |log r| as responses go on.
     """
 
     n_responses: int
@@ -50,6 +51,7 @@ class ForcedFigures:
     weight_ess: Estimate | None
     sequence_ess: Estimate | None
     worst: WorstPosition | None
+    by_position: tuple[GapsOfStretch, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +89,16 @@ class _Sums:
 
 
 def measure_forced(
-    positions: ForcedPositions, *, clip_range: float = CLIP_RANGE, random_seed: int = 0
+    positions: ForcedPositions,
+    *,
+    clip_range: float = CLIP_RANGE,
+    random_seed: int = 0,
+    places: NDArray[np.int64] | None = None,
 ) -> ForcedFigures:
-    """Measure all positions together, each number with its interval from drawing responses again by a seed."""
+    """Measure all positions together, each number with its interval from drawing responses again by a seed.
+
+    places: int64[n], where each stands in its response; None where nothing was left out before it.
+    """
     sums = _sum_up(positions, clip_range)
     again = Resampler(positions.n_responses, random_seed)
     n_compared, n_ranked = int(sums.compared.sum()), int(sums.ranked.sum())
@@ -117,6 +126,7 @@ def measure_forced(
         weight_ess=again.bound_ess(sums.weight, sums.weight_squares, sums.compared),
         sequence_ess=again.bound_ess(weight, weight**2, is_whole.astype(np.float64)),
         worst=next(iter(list_worst(positions, 1)), None),
+        by_position=measure_by_position(positions.gaps, positions.places if places is None else places),
     )
 
 

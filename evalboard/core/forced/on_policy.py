@@ -96,7 +96,8 @@ def judge_kl(kl: Bounded | None, *, is_identical: bool, max_kl: float, are_draws
 def _measure(
     positions: ForcedPositions, rollouts: Sequence[Rollout], clip_range: float, random_seed: int
 ) -> ForcedFigures:
-    figures = measure_forced(positions, clip_range=clip_range, random_seed=random_seed)
+    places = np.concatenate([np.zeros(0, np.int64), *map(_places, rollouts)])
+    figures = measure_forced(positions, clip_range=clip_range, random_seed=random_seed, places=places)
     return figures if figures.worst is None else replace(figures, worst=_place(figures.worst, rollouts))
 
 

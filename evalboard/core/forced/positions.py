@@ -44,6 +44,11 @@ class ForcedPositions:
         """int64[n]: the index of the response that each position belongs to."""
         return np.repeat(np.arange(self.n_responses), np.diff(self.starts))
 
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """int64[n]: where each position stands in its response, from 0."""
+        return np.arange(len(self)) - self.starts[self.owners]
+
     @cached_property
     def gaps(self) -> Numbers:
         """float64[n], g: how far the chosen token's two logprobs lie apart, NaN where either is unknown."""

@@ -1,0 +1,45 @@
+"""How far apart two stacks are as answers go on: |log r| by position, for a chart of responses of any length."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+N_STRETCHES = 100  # that a chart has room for; longer answers have several positions in each
+
+
+@dataclass(frozen=True, slots=True)
+class GapsOfStretch:
+    """The positions `first` to `last` of all responses: |log r| of the `n` tokens there that have it, in nats."""
+
+    first: int
+    last: int
+    n: int
+    median: float
+    highest: float
+
+
+def measure_by_position(gaps: NDArray[np.float64], places: NDArray[np.int64]) -> tuple[GapsOfStretch, ...]:
+    """Return up to N_STRETCHES stretches of one width, in their order, without those where nothing is known.
+
+    gaps: float64[n], |log r| of each token, NaN where it is not known. places: int64[n], its position in its response.
+    """
+    is_known = ~np.isnan(gaps)
+    gaps, places = gaps[is_known], places[is_known]
+    if not len(gaps):
+        return ()
+    width = -(-(int(places.max()) + 1) // N_STRETCHES)
+    order = np.lexsort((gaps, places // width))
+    gaps, stretches = gaps[order], places[order] // width
+    numbers, starts = np.unique(stretches, return_index=True)
+    ends = [*starts[1:].tolist(), len(gaps)]
+    return tuple(
+        GapsOfStretch(
+            first=number * width,
+            last=(number + 1) * width - 1,
+            n=end - start,
+            median=float(np.median(gaps[start:end])),
+            highest=float(gaps[end - 1]),
+        )
+        for number, start, end in zip(numbers.tolist(), starts.tolist(), ends, strict=True)
+    )
