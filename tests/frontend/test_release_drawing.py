@@ -72,6 +72,14 @@ def test_one_suite_of_few_cases_does_not_flatten_the_others():
     assert wide.is_cut_high
 
 
+def test_a_drop_of_many_tolerances_stands_whole_within_its_row():
+    scale = ruler.rows_scale([(-12.2, (-13.4, -11.0), 1.0)])
+    row = ruler.row_ruler(-12.2, (-13.4, -11.0), 1.0, scale)
+    assert row is not None
+    assert row.middle > 3
+    assert row.middle < row.tolerance_x < row.zero_x
+
+
 def test_repeats_with_the_same_score_all_show():
     strip = ruler.strip(staged.of_kind("suite_too_small").gates[0])
     assert strip is not None
