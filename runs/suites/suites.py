@@ -1,6 +1,7 @@
 """Suites enter here; a version is never changed once stored."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from django.db import transaction
@@ -11,9 +12,9 @@ from evalboard.core.errors import Conflict, NotFound
 from evalboard.core.suite import MAX_TITLE_CHARS, CaseDocument, SuiteHead, dump_case, dump_header, parse_suite
 from runs.catalogue import policies
 from runs.models import Case, Scorer, Suite, SuiteVersion
-from runs.store import take_as_long_as_it_takes
+from runs.store import bulk, take_as_long_as_it_takes
 
-CASES_PER_INSERT = 2000
+CASES_PER_COPY = 2000
 REFERENCE, REFERENCE_TITLE = "-reference", ": reference set"
 MAX_SLUG = 80
 
@@ -28,7 +29,9 @@ def push_suite(*, document: Mapping[str, Any]) -> tuple[SuiteVersion, bool]:
     plan = scoring.plan(parsed.scorer, {case.id: case.scorer for case in parsed.cases if case.scorer is not None})
 
     def store_cases(version: SuiteVersion) -> None:
-        Case.objects.bulk_create((_case_row(version, case) for case in parsed.cases), batch_size=CASES_PER_INSERT)
+        rows = (_case_row(version, case) for case in parsed.cases)
+        while part := list(islice(rows, CASES_PER_COPY)):
+            bulk.copy_rows(part)
 
     return keep_version(parsed, digest=parsed.digest, plan=plan, n_cases=len(parsed.cases), store_cases=store_cases)
 

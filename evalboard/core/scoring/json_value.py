@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evalboard.core.digest import canonical_json
-from evalboard.core.document import is_too_deep
-from evalboard.core.scoring.json_schema import read_schema, schema_problem
+from evalboard.core.document import Problems, is_too_deep
 from evalboard.core.scoring.kind import Kind, Option, Options, Score, Tools, failed, one_of, passed
 from evalboard.core.scoring.normalise import VERBATIM, normalise, normalise_option
 from evalboard.core.scoring.reasons import shown
@@ -79,7 +78,7 @@ def _score(options: Options, text: str, targets: list[Any], _tools: Tools) -> Sc
     except UnreadableJson as unreadable:
         return failed(str(unreadable))
     answer = one_form(value, options["normalise"])
-    if options["schema"] is not None and (problem := schema_problem(options["schema"], value)):
+    if options["schema"] is not None and (problem := _schema_problem(options["schema"], value)):
         return failed(f"{problem}.", answer)
     if options["mode"] == "parse":
         fits = " that fits the schema" if options["schema"] is not None else ""
@@ -95,6 +94,23 @@ def _score(options: Options, text: str, targets: list[Any], _tools: Tools) -> Sc
     return failed(f"{first_problem}{others}.", answer)
 
 
+# Few scorers have a schema, and the library that reads one takes as long to load as all scorers together.
+
+
+def _read_schema(value: Any, path: str, problems: Problems) -> Any:
+    if value is None:
+        return None
+    from evalboard.core.scoring.json_schema import read_schema
+
+    return read_schema(value, path, problems)
+
+
+def _schema_problem(schema: dict[str, Any], value: Any) -> str | None:
+    from evalboard.core.scoring.json_schema import schema_problem
+
+    return schema_problem(schema, value)
+
+
 def _target_problem(_options: Options, target: Any) -> str | None:
     return "is nested too deep" if is_too_deep(target) else None
 
@@ -104,7 +120,7 @@ JSON = Kind(
     version=1,
     options={
         "mode": Option("equal", one_of("parse", "subset", "equal")),
-        "schema": Option(None, read_schema),
+        "schema": Option(None, _read_schema),
         "extract": Option("none", one_of("none", "fence")),
         "normalise": normalise_option(**VERBATIM),
     },
