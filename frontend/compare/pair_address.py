@@ -1,6 +1,7 @@
 """The addresses of two responses held against each other, with what the reader came from kept in them."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from urllib.parse import urlencode
 
 from django.http import HttpRequest
@@ -78,9 +79,13 @@ def pair_url(
     filters: Filters = NOTHING,
 ) -> str:
     """Return the address of the trace diff page of one case; see `addresses.response_url` for its dots."""
-    place = BEFORE_DOTS.sub("%2F", reverse("trace_diff", args=[baseline, candidate, case_id]))
     query = {"repeat": f"{repeats[0]},{repeats[1]}"} | dict(filters) | ({} if at is None else {"at": str(at)})
-    return f"{place}?{_encoded(query)}"
+    return f"{_pair_page(baseline, candidate, case_id)}?{_encoded(query)}"
+
+
+@lru_cache(maxsize=1024)  # lists are read again and again, and an address takes long to make
+def _pair_page(baseline: int, candidate: int, case_id: str) -> str:
+    return BEFORE_DOTS.sub("%2F", reverse("trace_diff", args=[baseline, candidate, case_id]))
 
 
 def _encoded(query: dict[str, str]) -> str:

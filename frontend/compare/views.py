@@ -18,7 +18,7 @@ from frontend.forced import sides
 from frontend.shell.lists import parse_number
 from runs import compare as compare_slice
 from runs.access import READ, requires
-from runs.compare import comparison_report, divergence_page
+from runs.compare import divergence_page, report_of
 
 CASES_PART, PROGRESS_PART, FLIPS_PART = "cases", "progress", "flips"
 PARTS = {
@@ -47,7 +47,7 @@ def compare(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse
     if baseline == candidate and repeats is None:
         return redirect(pair_address.comparison_url(baseline, candidate, repeats=FIRST_TWO))
     comparison = compare_slice.compare(baseline=baseline, candidate=candidate, repeats=repeats)
-    report = comparison_report(comparison.pk)
+    report = report_of(comparison)
     part = request.GET.get("part")
     if part is not None and part not in PARTS:
         raise Http404
@@ -62,7 +62,7 @@ def compare(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse
     cases = _cases(request, report)
     if part == CASES_PART:
         return render(request, PARTS[part], cases)
-    answer = render(request, "compare/page.html", _page(report) | cases)
+    answer = render(request, "compare/page.html", _page(report) | {"forced": sides.offer(comparison)} | cases)
     looked_at.remember(answer, baseline, candidate)
     return answer
 
@@ -72,7 +72,6 @@ def _page(report: Comparison) -> dict[str, Any]:
     return {
         "comparison": report,
         "finding": words.describe_comparison(report),
-        "forced": sides.offer(*report.run_ids),
         "spread": tuple(words.describe_side(report, side) for side in ("baseline", "candidate")),
         "count_parts": charts.count_parts(report),
         "outcome_links": filters.outcome_links(report),

@@ -15,6 +15,7 @@ from runs.forced import (
     forced_strip,
     has_forced,
 )
+from runs.models import Comparison
 
 STRIP_WIDTH = 600  # of a strip's drawing; a page stretches it
 
@@ -127,11 +128,13 @@ def _tick(mark: ForcedMark, n_tokens: int, url_at: Callable[[int], str]) -> Tick
     return Tick(mark.position, x, mark.first_choice, url_at(mark.position))
 
 
-def offer(baseline: int, candidate: int) -> Offer | None:
-    """Return what two runs' comparison says and offers; None for a run against itself."""
-    if baseline == candidate:
+def offer(comparison: Comparison) -> Offer | None:
+    """Return what the record of a comparison, as `compare` returned it, says and offers; None for a run against
+    itself.
+    """
+    if comparison.baseline_id == comparison.candidate_id:
         return None
-    sides = forced_sides(baseline, candidate)
+    sides = forced_sides(comparison.baseline, comparison.candidate)
     named = (
         ("baseline", "the candidate’s", sides.baseline),
         ("baseline", "its own", sides.baseline_own),

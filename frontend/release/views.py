@@ -26,7 +26,7 @@ from runs import exports
 from runs.access import READ, RUN, SIGN, requires, scopes_of
 from runs.baselines import baseline_runs
 from runs.catalogue import read
-from runs.compare import compare, comparison_report
+from runs.compare import compare, report_of
 from runs.fingerprints import fingerprint_difference
 from runs.probes import probes_before
 from runs.release import (
@@ -176,7 +176,7 @@ def compared(gate: Gate, decided: Decided | None = None) -> tuple[Comparison | N
             row = compare_gate(decided, gate.position)
     except EvalboardError as problem:
         return None, problem.detail
-    return comparison_report(row.pk), ""
+    return report_of(row), ""
 
 
 def named_runs(report: Release) -> list[int]:

@@ -7,11 +7,12 @@ so both are drawn as their code. Everything else is escaped as any text is.
 import json
 import re
 from functools import lru_cache
+from html import escape
 from typing import Any
 
 from django import template
 from django.templatetags.static import static
-from django.utils.html import conditional_escape, escape, format_html
+from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from frontend.shell import addresses, static_files

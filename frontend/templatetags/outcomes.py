@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from html import escape
 
 from django import template
-from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from evalboard.contract.comparison import CaseOutcome

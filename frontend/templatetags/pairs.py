@@ -4,6 +4,7 @@ as long for the hundreds of tokens that a page holds.
 
 from collections.abc import Sequence
 from functools import cache
+from html import escape
 from typing import Any
 
 from django import template
@@ -112,20 +113,15 @@ def answer_excerpt(of: AnswerExcerpt | None) -> SafeString:
     """
     if of is None:
         return format_html('<span class="excerpt faint">{}</span>', "no answer came")
-    far, near = of.before[:-NEAR], of.before[-NEAR:]
-    token_: SafeString | str = ""
+    far, near, after = (escape(drawn_plain(text)) for text in (of.before[:-NEAR], of.before[-NEAR:], of.after))
+    is_cut = " is-cut" if of.is_cut else ""
+    far = f'<span class="far">{far}</span>' if far else ""
+    near = f'<span class="near">{near}</span>' if near else ""
+    own = f'<b class="parts-here">{token(of.token)}</b>' if of.token else ""
     if of.is_hit:
-        token_ = format_html('<mark class="hit">{}</mark>', drawn_plain(of.token))
-    elif of.token:
-        token_ = format_html('<b class="parts-here">{}</b>', token(of.token))
-    return format_html(
-        '<span class="excerpt{}">{}{}{}<span class="after">{}</span></span>',
-        " is-cut" if of.is_cut else "",
-        format_html('<span class="far">{}</span>', drawn_plain(far)) if far else "",
-        format_html('<span class="near">{}</span>', drawn_plain(near)) if near else "",
-        token_,
-        drawn_plain(of.after),
-    )
+        own = f'<mark class="hit">{escape(drawn_plain(of.token))}</mark>'
+    html = f'<span class="excerpt{is_cut}">{far}{near}{own}<span class="after">{after}</span></span>'
+    return mark_safe(html)  # noqa: S308 (escaped above)
 
 
 @register.simple_tag

@@ -18,7 +18,7 @@ from runs.api.access import resource
 from runs.api.describe import describe, one_of, text, whole
 from runs.compare.comparisons import compare
 from runs.compare.outcomes import case_outcomes
-from runs.compare.read import comparison_report
+from runs.compare.read import report_of
 from runs.compare.read_divergences import DivergenceFilter, divergence_rows, outcome_rows
 from runs.compare.read_pair import trace_pair
 
@@ -121,7 +121,7 @@ def wanted_pairs(sent: dict[str, str]) -> DivergenceFilter:
 def compared(sent: dict[str, str]) -> Comparison:
     baseline, candidate = _runs(sent)
     made = compare(baseline=baseline, candidate=candidate, repeats=_repeats(sent))
-    return comparison_report(made.pk)
+    return report_of(made)
 
 
 def _runs(sent: dict[str, str]) -> tuple[int, int]:

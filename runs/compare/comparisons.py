@@ -4,10 +4,12 @@ What is the same to the bit is never read. A comparison is kept by the digest of
 repeat, or other scores, make another one.
 """
 
+import gc
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -36,8 +38,8 @@ from runs.compare.inputs import Inputs, Side, SideKey
 from runs.compare.noise_share import find_noise_share
 from runs.compare.reading import Judged
 from runs.compare.stored_pairs import read_pairs
+from runs.compare.telling import keep_told
 from runs.models import Comparison, Divergence, EngineProcess, Response
-from runs.pairs import PairNoise
 from runs.store import bulk
 
 logger = logging.getLogger(__name__)
@@ -91,7 +93,13 @@ def compare(*, baseline: int, candidate: int, repeats: tuple[int, int] | None = 
 def compare_sides(
     ours: SideKey, theirs: SideKey, input_digest: str, *, repeats: tuple[int, int] | None = None
 ) -> Comparison:
-    """Compare as `compare` does, of two sides that have been found already."""
+    """Compare as `compare` does, of two sides that have been found already; the record has both sides' runs."""
+    row = _find_or_make(ours, theirs, input_digest, repeats)
+    row.baseline, row.candidate = ours.run, theirs.run
+    return row
+
+
+def _find_or_make(ours: SideKey, theirs: SideKey, input_digest: str, repeats: tuple[int, int] | None) -> Comparison:
     known = Comparison.objects.filter(input_digest=input_digest).defer("outcomes")
     row = known.first()
     if row is not None and row.status == Comparison.Status.FAILED:
@@ -101,7 +109,7 @@ def compare_sides(
     if row is not None:
         return row
     try:
-        with transaction.atomic():
+        with transaction.atomic(), _without_looking_for_garbage():
             made = _make(ours, theirs, repeats, input_digest)
     except IntegrityError:  # somebody else asked for the same at the same time
         return known.get()
@@ -127,7 +135,8 @@ def work_on_comparison() -> bool:
             if sides[-1] != row.input_digest:  # a repeat has ended since, or was scored again: who asks gets that one
                 row.delete()
                 return True
-            _advance(row, *_prepared.of(*sides), CHUNK)
+            with _without_looking_for_garbage():
+                _advance(row, *_prepared.of(*sides), CHUNK)
         if row.status != Comparison.Status.QUEUED:
             _prepared.forget()
     return True
@@ -152,6 +161,20 @@ class _Prepared:
 
 
 _prepared = _Prepared()
+
+
+@contextmanager
+def _without_looking_for_garbage() -> Iterator[None]:
+    """Put Python's search for cycles off: rows hold none, and looking through all that a server holds is a tenth of a
+    comparison's time.
+    """
+    is_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_on:
+            gc.enable()
 
 
 @contextmanager
@@ -189,18 +212,13 @@ def _make(ours: SideKey, theirs: SideKey, repeats: tuple[int, int] | None, input
             _advance(row, inputs, groups, INLINE)
         else:
             row.save(update_fields=["summary"])
-    row.refresh_from_db()
-    return row
+    return Comparison.objects.defer("outcomes").get(pk=row.pk)
 
 
 def _main_noise(inputs: Inputs) -> NumericNoise:
     """Return the noise between the buckets that served most of either side, which is shown for all."""
     sides = (inputs.baseline, inputs.candidate)
-    return _noise(inputs).between(*(side.bucket_ids[0] if side.bucket_ids else None for side in sides))
-
-
-def _noise(inputs: Inputs) -> PairNoise:
-    return PairNoise(inputs.baseline.key.run, inputs.candidate.key.run)
+    return inputs.noise.between(*(side.bucket_ids[0] if side.bucket_ids else None for side in sides))
 
 
 def _judged(inputs: Inputs) -> dict[str, Any]:
@@ -236,16 +254,17 @@ def _vocabulary_id(side: Side) -> int | None:
 def _advance(row: Comparison, inputs: Inputs, groups: Groups, n_groups: int) -> None:
     """Read the next groups and store their rows; after the last one, the whole summary."""
     part = slice(row.n_done, min(row.n_done + n_groups, len(groups)))
-    judged = reading.judge(inputs, groups, _noise(inputs), part) if len(groups) else []
-    rows: list[tuple[Any, ...]] = []
-    for group, each in enumerate(judged, start=part.start):
-        rows += _rows(row.pk, inputs, groups, groups.members_of(group), each)
-    bulk.copy_values(Divergence, COLUMNS, rows)
+    if len(groups):
+        judged = enumerate(reading.judge(inputs, groups, part), start=part.start)
+        rows = (_rows(row.pk, inputs, groups, groups.members_of(group), each) for group, each in judged)
+        bulk.copy_values(Divergence, COLUMNS, chain.from_iterable(rows))
     row.n_done = part.stop
     if row.n_done == len(groups):
         row.summary = _summary(row, inputs, groups)
         row.status, row.finished_at = Comparison.Status.FINISHED, Now()
     row.save(update_fields=["n_done", "summary", "status", "finished_at"])
+    if row.n_done == len(groups):
+        keep_told(row.pk)
 
 
 def _rows(
@@ -301,7 +320,7 @@ def _kind(groups: Groups, pair: int, judged: Judged) -> str:
 
 def _summary(row: Comparison, inputs: Inputs, groups: Groups) -> dict[str, Any]:
     """Return the whole summary, from the rows as they are stored."""
-    differing, sample, backends = read_pairs(row, groups)
+    differing, sample, backends = read_pairs(row, inputs, groups)
     sides = row.summary["sides"]
     summary = complete_summary(
         row.summary,

@@ -24,9 +24,11 @@ from evalboard.core.stats import (
 from runs.compare.inputs import Inputs, Side
 from runs.compare.reading import read_responses
 from runs.compare.scored_computation import MAX_REPEATS, choose_cases, judge_scored
-from runs.pairs import TracedText, distance_table
+from runs.pairs import TracedText, distance_tables
 from runs.pairs.pair_facts import logits_of
-from runs.store import stored_traces
+from runs.store import stored_columns, stored_traces
+
+_NONE = np.zeros(2, np.uint64)  # the digest of a response that is missing
 
 Indexes = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -77,9 +79,9 @@ def _judge(inputs: Inputs, is_steady: bool, floor: float) -> OneComputation:
     ours, theirs = _choose(inputs.baseline), _choose(inputs.candidate)
     has_repeats = (ours.is_there.sum(axis=1) >= 2) & (theirs.is_there.sum(axis=1) >= 2)
     digests = np.concatenate([ours.traces, theirs.traces], axis=1)[has_repeats]
-    is_moved = (digests != digests[:, :1]).any(axis=(1, 2))
+    is_moved: Bools = np.any(stored_columns.differ(digests, digests[:, :1]), axis=1)
     halves = np.split(digests, [ours.repeats.shape[1]], axis=1)
-    if is_steady and not any((half != half[:, :1]).any() for half in halves):
+    if is_steady and not any(stored_columns.differ(half, half[:, :1]).any() for half in halves):
         return judge_steady(is_moved)
     cases = choose_cases(np.flatnonzero(has_repeats)[is_moved])
     return _measure(ours, theirs, cases, floor)
@@ -88,7 +90,7 @@ def _judge(inputs: Inputs, is_steady: bool, floor: float) -> OneComputation:
 def _choose(side: Side) -> Chosen:
     """The first draws of the side's main bucket that have a trace."""
     main = side.bucket_ids[0] if side.bucket_ids else -1
-    is_ours = (side.buckets == main) & ~is_left_out(side.marks) & side.traces.any(axis=2)
+    is_ours = (side.buckets == main) & ~is_left_out(side.marks) & stored_columns.differ(side.traces, _NONE)
     repeats = np.argsort(~is_ours, axis=1, kind="stable")[:, :MAX_REPEATS]
     return Chosen(side, repeats, np.take_along_axis(is_ours, repeats, axis=1))
 
@@ -96,9 +98,10 @@ def _choose(side: Side) -> Chosen:
 def _measure(ours: Chosen, theirs: Chosen, cases: Indexes, floor: float) -> OneComputation:
     """Read the chosen responses of these cases and judge how far they lie apart."""
     sides = [_read(chosen, cases) for chosen in (ours, theirs)]
+    tables = distance_tables([[*answers, *others] for answers, others in zip(*sides, strict=True)])
     numbers = []
-    for answers, answers_too in zip(*sides, strict=True):
-        table, n = distance_table([*answers, *answers_too]), len(answers)
+    for answers, table in zip(sides[0], tables, strict=True):
+        n = len(answers)
         across = table[:n, n:]
         known = across[~np.isnan(across)]
         far = float(known.mean()) if len(known) else np.nan

@@ -7,6 +7,7 @@ milliseconds; `load` reads the columns, some megabytes for 100,000 cases.
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from evalboard.core.stats import Marks
 from evalboard.core.trace import unpack_scores
 from runs.catalogue import OneNames
 from runs.models import Bucket, ForcedScoring, Repeat, RepeatScore, Run
-from runs.pairs import pair_facts
+from runs.pairs import PairNoise, pair_facts
 from runs.store import NO_BUCKET, Digests, Indexes, bulk, columns_digest, score_digest, stored_columns
 
 # Changed whenever the same inputs would give another answer: a stored comparison is then not found again.
@@ -87,6 +88,18 @@ class Side:
         has_response: NDArray[np.bool_] = self.buckets != NO_BUCKET
         return has_response
 
+    @property
+    def columns(self) -> list[stored_columns.Columns]:
+        """The columns of its repeats as they are stored; none where it has not all of the cases, in their order."""
+        if not _is_whole(self.case_indexes, self.key.run.suite_version.n_cases):
+            return []
+        return [
+            stored_columns.Columns(
+                repeat, self.texts[:, at], self.traces[:, at], self.buckets[:, at], self.marks[:, at]
+            )
+            for at, repeat in enumerate(self.key.repeat_ids)
+        ]
+
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
@@ -97,6 +110,12 @@ class Inputs:
     matched: MatchedRuns
     buckets: dict[int, Bucket]
     served: dict[int, pair_facts.ServingFacts]
+
+    @cached_property
+    def noise(self) -> PairNoise:
+        """What the pairs are judged by."""
+        ours, theirs = self.baseline, self.candidate
+        return PairNoise(ours.key.run, theirs.key.run, [*ours.columns, *theirs.columns])
 
 
 def find(*, baseline: int, candidate: int, repeats: tuple[int, int] | None) -> tuple[SideKey, SideKey, str]:
@@ -169,7 +188,7 @@ def load(ours: SideKey, theirs: SideKey) -> Inputs:
     pairs = pair_runs(*_can_be_paired(baseline, candidate))
     is_mixed = any(len(side.bucket_ids) > 1 for side in (baseline, candidate))
     texts = baseline.texts[pairs.cases, pairs.baseline_repeats], candidate.texts[pairs.cases, pairs.candidate_repeats]
-    has_other_text = (texts[0] != texts[1]).any(axis=1)
+    has_other_text = stored_columns.differ(*texts)
     matched = MatchedRuns(pairs, baseline.scores, candidate.scores, alike, is_mixed, has_other_text)
     return Inputs(baseline, candidate, matched, buckets, served)
 
@@ -297,8 +316,7 @@ def _load_side(
     shape = (len(case_indexes), len(place))
     texts, traces = np.zeros((*shape, 2), np.uint64), np.zeros((*shape, 2), np.uint64)
     served, marks = np.full(shape, NO_BUCKET, np.int64), np.zeros(shape, np.uint8)
-    is_whole = len(case_indexes) == n_cases and bool((case_indexes == np.arange(n_cases)).all())
-    wanted = slice(None) if is_whole else case_indexes
+    wanted = slice(None) if _is_whole(case_indexes, n_cases) else case_indexes
     for columns in stored_columns.stream(key.repeat_ids):
         at = place[columns.repeat_id]
         texts[:, at], traces[:, at] = columns.texts[wanted], columns.traces[wanted]
@@ -315,6 +333,10 @@ def _load_side(
         setup=_setup(key, served, buckets, known),
         bucket_ids=tuple(bucket for bucket, _, _ in shares(served)),
     )
+
+
+def _is_whole(case_indexes: Indexes, n_cases: int) -> bool:
+    return len(case_indexes) == n_cases and bool((case_indexes == np.arange(n_cases)).all())
 
 
 def _scores(key: SideKey, scorer_id: int, wanted: Any, n: int | None = None) -> NDArray[np.float64]:

@@ -1,5 +1,6 @@
 """Which cases broke, were fixed or are unstable between two runs: the ones that a verdict counts, by the same rule."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -54,8 +55,9 @@ def case_outcomes(
     outcome: one of CASE_OUTCOMES. first, up_to: the places that are read, up to the end where it is None. There are no
     cases where several buckets served a side. What is not kept yet is judged now. Raises NotFound.
     """
-    stored = _read_kept(comparison_id, outcome, look, slice(first, up_to))
-    if stored is None:
+    parts = kept_cases(outcome, look, first, up_to)
+    stored = Comparison.objects.filter(pk=comparison_id).values_list(*parts).first()
+    if stored is None or stored[1] is None:
         ours, theirs, is_current = find_sides(comparison_id)
         if look is not None and look >= max(len(key.repeat_ids) - len(key.unscored_ids) for key in (ours, theirs)):
             return case_outcomes(comparison_id, outcome, None, first, up_to)  # no more are there
@@ -64,17 +66,20 @@ def case_outcomes(
         if is_current:
             keep(comparison_id, look, judged)
         stored = judged["counts"], judged["cases"][outcome][first:up_to]
-    counts, rows = stored
+    return unpack_cases(outcome, *stored)
+
+
+def kept_cases(outcome: str, look: int | None, first: int, up_to: int | None) -> tuple[Expression, Expression]:
+    """Return where `Comparison.outcomes` keeps the counts and the cases of a list, NULL where it does not."""
+    known = kept_at(look)
+    cases = KeyTransform(outcome, KeyTransform("cases", known))
+    return KeyTransform("counts", known), JsonPart(cases, first, up_to)
+
+
+def unpack_cases(outcome: str, counts: dict[str, Any] | None, rows: Iterable[Sequence[Any]]) -> CaseOutcomes:
+    """Return what was read there."""
     cases = tuple(JudgedCase(index, tuple(ours), tuple(theirs), *chance) for index, ours, theirs, *chance in rows)
     return CaseOutcomes(cases, counts[outcome] if counts else 0, counts or {})
-
-
-def _read_kept(comparison_id: int, outcome: str, look: int | None, part: slice) -> tuple[Any, Any] | None:
-    known = kept_at(look)
-    counts, cases = KeyTransform("counts", known), KeyTransform(outcome, KeyTransform("cases", known))
-    wanted = Comparison.objects.filter(pk=comparison_id)
-    stored = wanted.values_list(counts, JsonPart(cases, part.start, part.stop)).first()
-    return None if stored is None or stored[1] is None else (stored[0], stored[1])
 
 
 def find_sides(comparison_id: int) -> tuple[SideKey, SideKey, bool]:

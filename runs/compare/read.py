@@ -22,6 +22,7 @@ from evalboard.wording.cause import count_larger_shifts, explain_noise
 from evalboard.wording.computation import write_computation
 from evalboard.wording.noise_share import write_noise_share
 from evalboard.wording.numbers import letter
+from runs.compare.inputs import RELATED
 from runs.models import Bucket, Case, Comparison, Repeat, RepeatScore, Run
 from runs.pairs import stored_words
 from runs.run import draw, drawn_points, span
@@ -41,6 +42,13 @@ def comparison_report(comparison_id: int) -> contract.Comparison:
     row = Comparison.objects.defer("outcomes").filter(pk=comparison_id).first()
     if row is None or ("sides" not in row.summary and row.status != Comparison.Status.FAILED):
         raise NotFound(f"There is no comparison {comparison_id} any more; compare the two runs again.")
+    runs = Run.objects.select_related(*RELATED).in_bulk({row.baseline_id, row.candidate_id})
+    row.baseline, row.candidate = runs[row.baseline_id], runs[row.candidate_id]
+    return report_of(row)
+
+
+def report_of(row: Comparison) -> contract.Comparison:
+    """Read of the record that `compare` has just returned what `comparison_report` reads by its id."""
     stored = _Stored(row)
     points = stored.summary.get("score") or {"baseline": None, "candidate": None, "difference": None}
     repeats = None if row.baseline_repeat is None else f"{row.baseline_repeat},{row.candidate_repeat or 0}"
@@ -116,14 +124,13 @@ class _Stored:
     def __init__(self, row: Comparison) -> None:
         self.summary: dict[str, Any] = row.summary
         self.sides: dict[str, Any] = row.summary.get("sides", NO_SIDES)
-        self.letters = letters(row.summary)
+        self.letters = letters(self.sides)
         shown = self.summary.get("clusters", ())[:CLUSTERS_SHOWN]
         self.case_ids = case_ids(row.baseline_id, {index for cluster in shown for index in cluster["cases"]})
         buckets = Bucket.objects.filter(pk__in=self.letters).select_related("model", "fingerprint")
         self.buckets = {bucket.pk: bucket for bucket in buckets}
-        ids = {row.baseline_id, row.candidate_id}
-        related = ("suite_version__suite", "suite_version__scorer", "endpoint", "profile")
-        self.runs = Run.objects.select_related(*related).in_bulk(ids)
+        self.runs = {run.pk: run for run in (row.baseline, row.candidate)}
+        ids = set(self.runs)
         self.points: dict[int, dict[int, float | None]] = {run_id: {} for run_id in ids}
         scored = RepeatScore.objects.filter(
             repeat__run__in=ids, repeat__cases=None, scorer=F("repeat__run__suite_version__scorer")
@@ -143,13 +150,12 @@ class _Stored:
 
 def case_ids(run_id: int, indexes: Iterable[int]) -> dict[int, str]:
     """Return case index → id for these cases of a run's suite version."""
-    cases = Case.objects.filter(suite_version__runs=run_id, index__in=indexes)
+    cases = Case.objects.filter(suite_version__runs=run_id, index__in=indexes).order_by()
     return dict(cases.values_list("index", "case_id"))
 
 
-def letters(summary: dict[str, Any]) -> dict[int, str]:
-    """Return bucket id → its letter: the baseline's first, each side's by their share."""
-    sides = summary.get("sides", NO_SIDES)
+def letters(sides: dict[str, Any]) -> dict[int, str]:
+    """Return bucket id → its letter: the baseline's first, each side's by their share. sides: a summary's."""
     ids = dict.fromkeys(bucket for name in SIDES for bucket, _, _ in sides[name]["buckets"])
     return {bucket: letter(place) for place, bucket in enumerate(ids)}
 

@@ -6,9 +6,10 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from django.db.models import Q, QuerySet, Subquery
+from django.db.models import Count, Q, QuerySet, Subquery
+from django.db.models.fields.json import KeyTransform
 
-from evalboard.contract.comparison import CaseOutcome, ComparedCase
+from evalboard.contract.comparison import SIDES, CaseOutcome, ComparedCase
 from evalboard.core.compare import SCORE_MISSING, Cause
 from evalboard.core.errors import NotFound
 from evalboard.wording.cause import explain_cause
@@ -23,6 +24,10 @@ COUNTED = 10_000  # rows; beyond, "more than 10,000" is all that is said of how 
 
 ORDER = ("consequence", "case_index", "repeat_baseline", "repeat_candidate")
 WIDTHS = (10**2, 10**8, 10**4, 10**4)  # of the parts of a place
+LOADED = (
+    *("baseline_repeat", "candidate_repeat", "status"),
+    *(f"{side}__{name}" for side in SIDES for name in ("suite_version", "source", "is_reported")),
+)
 OWN = {"buckets"}  # in a row's evidence, for this list alone
 
 
@@ -76,7 +81,7 @@ def divergence_page(comparison_id: int, wanted: DivergenceFilter, *, page: int =
     """Read one page of the case list. `comparison_id` is the record's id. Raises NotFound."""
     stored = _load(comparison_id)
     matches = _matching(stored, wanted)
-    n_found = _count(stored, wanted, matches)
+    n_found, n_cases = _count(stored, wanted, matches)
     n_pages = max(-(-min(n_found, COUNTED) // PAGE_ROWS), 1)
     page = min(max(page, 1), n_pages)
     rows = matches.order_by(*ORDER)[(page - 1) * PAGE_ROWS : page * PAGE_ROWS]
@@ -85,7 +90,7 @@ def divergence_page(comparison_id: int, wanted: DivergenceFilter, *, page: int =
         page=page,
         n_pages=n_pages,
         n_found=min(n_found, COUNTED),
-        n_cases=None if n_found > COUNTED else matches.order_by().values("case_index").distinct().count(),
+        n_cases=n_cases,
         has_more_than_counted=n_found > COUNTED,
     )
 
@@ -145,7 +150,10 @@ def outcome_rows(
     stored = _load(comparison_id)
     indexes = [case.case_index for case in judged]
     cases = {case.index: case for case in stored.cases.filter(index__in=indexes)}
-    shown = _gravest_pairs(stored, indexes) if chosen is None else Divergence.objects.filter(pk__in=chosen.values())
+    if chosen is None:
+        shown = _gravest_pairs(stored, indexes)
+    else:
+        shown = Divergence.objects.filter(pk__in=chosen.values()).order_by()
     pairs = {row.case_index: _row(stored, row, cases[row.case_index]) for row in shown}
     rows = []
     for each in judged:
@@ -180,39 +188,47 @@ def _gravest_pairs(stored: "_Stored", case_indexes: Sequence[int]) -> QuerySet[D
 
 @dataclass(frozen=True, eq=False)
 class _Stored:
-    """A comparison with what its rows stand for. repeats: those of its pairs, 1 and 1 where it is of all."""
+    """A comparison with what its rows stand for. repeats: those of its pairs, 1 and 1 where it is of all.
+
+    sides, causes: of its summary, of which a list needs no more.
+    """
 
     id: int
     runs: tuple[int, int]
     repeats: tuple[int, int]
     suite_version_id: int
-    summary: dict[str, Any]
+    sides: dict[str, Any]
+    causes: list[dict[str, Any]]
     letters: dict[int, str]
     is_finished: bool
     are_logged: tuple[bool, bool]
 
     @property
     def cases(self) -> QuerySet[Case]:
-        return Case.objects.filter(suite_version=self.suite_version_id)
+        return Case.objects.filter(suite_version=self.suite_version_id).order_by()
 
     @property
     def vocabularies(self) -> tuple[int | None, int | None]:
-        sides = self.summary.get("sides", NO_SIDES)
-        return sides["baseline"]["vocabulary"], sides["candidate"]["vocabulary"]
+        return self.sides["baseline"]["vocabulary"], self.sides["candidate"]["vocabulary"]
 
 
 def _load(comparison_id: int) -> _Stored:
-    related = Comparison.objects.select_related("baseline", "candidate").defer("outcomes")
-    row = related.filter(pk=comparison_id).first()
+    related = Comparison.objects.select_related("baseline", "candidate").only(*LOADED)
+    with_parts = related.annotate(
+        own_sides=KeyTransform("sides", "summary"), own_causes=KeyTransform("causes", "summary")
+    )
+    row = with_parts.filter(pk=comparison_id).order_by().first()
     if row is None:
         raise NotFound(f"There is no comparison {comparison_id} any more; compare the two runs again.")
+    sides = row.own_sides or NO_SIDES
     return _Stored(
         id=row.pk,
         runs=(row.baseline_id, row.candidate_id),
         repeats=(row.baseline_repeat or 1, row.candidate_repeat or 1),
         suite_version_id=row.baseline.suite_version_id,
-        summary=row.summary,
-        letters=letters(row.summary),
+        sides=sides,
+        causes=row.own_causes or [],
+        letters=letters(sides),
         is_finished=row.status == Comparison.Status.FINISHED,
         are_logged=(row.baseline.is_of_elsewhere, row.candidate.is_of_elsewhere),
     )
@@ -227,7 +243,8 @@ def _matching(stored: _Stored, wanted: DivergenceFilter) -> QuerySet[Divergence]
             Q(consequence__lt=SCORE_MISSING) if wanted.is_changed else Q(consequence__gt=SCORE_MISSING)
         )
     if wanted.tag:
-        matches = matches.filter(case_index__in=stored.cases.filter(tags__contains=[wanted.tag]).values("index"))
+        tagged = stored.cases.filter(tags__contains=[wanted.tag], index__in=matches.order_by().values("case_index"))
+        matches = matches.filter(case_index__in=list(tagged.values_list("index", flat=True)))  # read once for a page
     if wanted.query:
         plain = wanted.query.replace("\0", "")
         matches = matches.filter(case_index__in=stored.cases.filter(case_id__icontains=plain).values("index"))
@@ -241,24 +258,28 @@ def _matching(stored: _Stored, wanted: DivergenceFilter) -> QuerySet[Divergence]
 
 
 def _in_cluster(matches: QuerySet[Divergence], stored: _Stored, key: str) -> QuerySet[Divergence]:
-    for cluster in stored.summary.get("clusters", ()):
+    [clusters] = Comparison.objects.filter(pk=stored.id).values_list(KeyTransform("clusters", "summary"), flat=True)
+    for cluster in clusters or ():
         if cluster["key"] == key:
             tokens = [Q(token_baseline=ours, token_candidate=theirs) for ours, theirs in cluster["tokens"]]
             return matches.filter(reduce(or_, tokens), cause=cluster["cause"], flip_position__isnull=False)
     return matches.none()
 
 
-def _count(stored: _Stored, wanted: DivergenceFilter, matches: QuerySet[Divergence]) -> int:
-    """Count what matches, COUNTED + 1 at most: from the summary where it says, else counted."""
-    counted_by_cause: dict[str, dict[str, int]] = {count["cause"]: count for count in stored.summary.get("causes", ())}
+def _count(stored: _Stored, wanted: DivergenceFilter, matches: QuerySet[Divergence]) -> tuple[int, int | None]:
+    """Count the pairs that match, and their cases; of more than COUNTED pairs only that, and None."""
+    counted_by_cause: dict[str, dict[str, int]] = {count["cause"]: count for count in stored.causes}
     if stored.is_finished and wanted == DivergenceFilter(cause=wanted.cause, is_changed=wanted.is_changed):
         counts = [counted_by_cause.get(wanted.cause)] if wanted.cause else list(counted_by_cause.values())
         known = [count for count in counts if count is not None]
         n_changed = sum(count["n_score_changed"] for count in known)
         n_missing = sum(count["n_pairs"] for count in known if count is counted_by_cause.get("error"))
         n_all = sum(count["n_pairs"] for count in known)
-        return {None: n_all, True: n_changed, False: n_all - n_changed - n_missing}[wanted.is_changed]
-    return matches.order_by()[: COUNTED + 1].count()
+        n = {None: n_all, True: n_changed, False: n_all - n_changed - n_missing}[wanted.is_changed]
+        if n > COUNTED:  # the summary says so: nothing is counted
+            return n, None
+    counted = matches.order_by()[: COUNTED + 1].aggregate(n=Count("pk"), n_cases=Count("case_index", distinct=True))
+    return counted["n"], None if counted["n"] > COUNTED else counted["n_cases"]
 
 
 def _rows_of_pair(stored: _Stored, case_id: str, repeats: tuple[int, int]) -> QuerySet[Divergence]:

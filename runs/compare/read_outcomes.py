@@ -14,11 +14,11 @@ from evalboard.contract.excerpt import ShownCase
 from evalboard.core.stats import CASE_OUTCOMES
 from evalboard.core.trace import unpack_scores
 from runs.compare.case_lists import listed_cases
-from runs.compare.outcomes import CaseOutcomes, CaseScores, JudgedCase, case_outcomes
+from runs.compare.outcomes import CaseOutcomes, CaseScores, JudgedCase
 from runs.compare.read import drawn
 from runs.compare.read_divergences import CaseLink, Neighbours, outcome_rows
 from runs.compare.read_excerpts import pair_excerpts
-from runs.compare.telling import MAX_TOLD, ChosenPair, Told, choose_pairs, count_looks, tell_cases
+from runs.compare.telling import MAX_TOLD, ChosenPair, Told, choose_pairs, count_looks, list_cases, tell_cases
 from runs.models import Case, Comparison, RepeatScore, Run
 from runs.run import search_case_indexes
 
@@ -155,6 +155,8 @@ def outcome_clusters(comparison_id: int, *, outcome: str) -> tuple[tuple[Outcome
     Raises NotFound.
     """
     telling = tell_cases(comparison_id, outcome=outcome, up_to=0)
+    if not telling.clusters:
+        return (), telling.n_clusters
     sides = KeyTransform("sides", "summary")
     vocabularies = (KeyTransform("vocabulary", KeyTransform(side, sides)) for side in ("baseline", "candidate"))
     ours, theirs = Comparison.objects.values_list(*vocabularies).get(pk=comparison_id)
@@ -169,8 +171,7 @@ def _read(wanted: OutcomeList, first: int = 0, up_to: int | None = None) -> tupl
     """Return these places of the list as it is before it is narrowed."""
     if wanted.outcome not in CASE_OUTCOMES:
         return _read_list(wanted, first, up_to)
-    what = wanted.comparison_id, wanted.outcome, wanted.at_look
-    return case_outcomes(*what, first, up_to), tell_cases(*what, first, up_to)
+    return list_cases(wanted.comparison_id, wanted.outcome, wanted.at_look, first, up_to)
 
 
 def _read_list(wanted: OutcomeList, first: int, up_to: int | None) -> tuple[CaseOutcomes, Told]:

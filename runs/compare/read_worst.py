@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from evalboard.contract.excerpt import ShownCase
-from runs.compare.outcomes import JudgedCase, case_outcomes
+from runs.compare.outcomes import JudgedCase
 from runs.compare.read_outcomes import shown_cases
-from runs.compare.telling import ChosenPair, tell_cases
+from runs.compare.telling import ChosenPair, list_cases
 
 N_WORST = 5
 LEADING = 200  # cases, the furthest moved first
@@ -30,9 +30,8 @@ def worst_cases(
     At most MAX_ALIKE part at the same two tokens for the same cause, as long as there are others; the first LEADING
     cases are weighed. runs: those of the comparison. outcome, look: as `case_outcomes` has them. Raises NotFound.
     """
-    leading = case_outcomes(comparison_id, outcome=outcome, look=look, up_to=LEADING).cases
-    telling = tell_cases(comparison_id, outcome=outcome, look=look, up_to=LEADING)
-    ranked = [_Ranked(case, _move(case), pair) for case, pair in zip(leading, telling.pairs, strict=True)]
+    leading, telling = list_cases(comparison_id, outcome, look, up_to=LEADING)
+    ranked = [_Ranked(case, _move(case), pair) for case, pair in zip(leading.cases, telling.pairs, strict=True)]
     ranked.sort(key=lambda each: (-each.moved, -each.pair.movement if each.pair else 0.0))
     shown = list(_differing(ranked, n))
     chosen = {each.case.case_index: each.pair for each in shown if each.pair}

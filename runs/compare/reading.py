@@ -1,6 +1,7 @@
 """Read the responses and traces of pairs that differ, in bounded memory, and say how and why each parted."""
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,30 +49,38 @@ class Judged:
     n_candidate: int | None
 
 
-def judge(inputs: Inputs, groups: Groups, noise: PairNoise, part: slice) -> list[Judged]:
-    """Judge some groups, in their order."""
+def judge(inputs: Inputs, groups: Groups, part: slice) -> Iterator[Judged]:
+    """Judge some groups, in their order: all is read at once, and then they are judged one by one.
+
+    So PostgreSQL can store what was judged while the rest still is.
+    """
     firsts = groups.firsts(part)
     cases, is_texted = groups.cases[firsts], groups.is_texted[firsts]
-    ours = read_responses(inputs.baseline, cases, groups.baseline_repeats[firsts], is_texted)
-    theirs = read_responses(inputs.candidate, cases, groups.candidate_repeats[firsts], is_texted)
+    repeats = groups.baseline_repeats[firsts], groups.candidate_repeats[firsts]
+    ours = read_responses(inputs.baseline, cases, repeats[0], is_texted)
+    theirs = read_responses(inputs.candidate, cases, repeats[1], is_texted)
     sides = (_SideFacts(inputs, inputs.baseline), _SideFacts(inputs, inputs.candidate))
     partings = _find_partings(sides, (ours, theirs), groups.is_traced[firsts], groups.has_other_trace[firsts])
-    judged = []
-    for at, first in enumerate(firsts.tolist()):
-        case, row, row_too, parted = groups.cases[first], ours[at], theirs[at], partings[at]
-        repeat, repeat_too = groups.baseline_repeats[first], groups.candidate_repeats[first]
+    rows = zip(cases.tolist(), *(each.tolist() for each in repeats), ours, theirs, partings, strict=True)
+    return _judge(sides, inputs.noise, rows)
+
+
+def _judge(
+    sides: tuple["_SideFacts", "_SideFacts"],
+    noise: PairNoise,
+    rows: Iterable[tuple[int, int, int, Read, Read, Divergence | None]],
+) -> Iterator[Judged]:
+    """Yield each pair judged: its case and repeats, both responses and how they parted. Nothing is read for it."""
+    for case, repeat, repeat_too, row, row_too, parted in rows:
         pair = Pair(sides[0].known_response(case, repeat, row), sides[1].known_response(case, repeat_too, row_too))
         by = noise.between(sides[0].bucket(case, repeat), sides[1].bucket(case, repeat_too))
         is_read = parted is not None and parted.text_position is None
-        judged.append(
-            Judged(
-                parted,
-                find_cause(pair, parted, by),
-                parted.n_baseline if parted and is_read else None,
-                parted.n_candidate if parted and is_read else None,
-            )
+        yield Judged(
+            parted,
+            find_cause(pair, parted, by),
+            parted.n_baseline if parted and is_read else None,
+            parted.n_candidate if parted and is_read else None,
         )
-    return judged
 
 
 def _find_partings(

@@ -17,7 +17,7 @@ from evalboard.core.stats import OneComputation, judge_distances, mean_within
 from evalboard.core.trace import Trace
 from runs.compare.inputs import Inputs, Side, scored_on_both
 from runs.models import ForcedAnswer
-from runs.pairs import TracedText, distance_table
+from runs.pairs import TracedText, distance_tables
 from runs.store import TracePlace, stored_traces
 
 MAX_CASES = 100  # that are read
@@ -35,13 +35,13 @@ class CaseRead:
     baseline: list[TracedText] = field(default_factory=list)
     candidate: list[TracedText] = field(default_factory=list)
 
-    def distances(self, *, is_steady: bool) -> tuple[float, float, float]:
+    def average(self, table: NDArray[np.float64], *, is_steady: bool) -> tuple[float, float, float]:
         """Return the mean distance across the stacks and within either, NaN where nobody knows it.
 
-        is_steady: both give the same bits for the same tokens. Each answer is then held against itself; else all of a
+        table: `distance_tables` of both stacks' answers. is_steady: both give the same bits for the same tokens. Each answer is then held against itself; else all of a
         case are held against each other, as far as they begin alike.
         """
-        table, n = distance_table([*self.baseline, *self.candidate]), len(self.baseline)
+        n = len(self.baseline)
         across = table[:n, n:]
         if is_steady:
             return _mean(np.diagonal(across)), 0.0, 0.0
@@ -72,7 +72,8 @@ def judge_scored(inputs: Inputs, *, floor: float) -> OneComputation | None:
             by_case[case].baseline.append(ours)
             by_case[case].candidate.append(theirs)
     read = [each for each in by_case.values() if each.baseline]
-    numbers = [each.distances(is_steady=is_steady) for each in read]
+    tables = distance_tables([[*each.baseline, *each.candidate] for each in read])
+    numbers = [each.average(table, is_steady=is_steady) for each, table in zip(read, tables, strict=True)]
     across, within, within_too = np.array(numbers, np.float64).reshape(-1, 3).T
     judged = judge_distances(across, (within, within_too), floor=floor)
     if judged.answer == "unknown":

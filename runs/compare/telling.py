@@ -1,6 +1,7 @@
 """Which pair stands for each case of an outcome, what these look like together, and what their scorer said.
 
-Found once, when a list is first read, and kept with the comparison: pages then read the pairs alone that they show.
+Found once, when a comparison is made or a list by fewer repeats is first read, and kept with the comparison: pages then
+read the pairs alone that they show.
 """
 
 from collections import Counter
@@ -9,13 +10,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from django.db.models import Count, FloatField, Max, Min
+from django.db.models import Count, Expression, FloatField, Max, Min
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Cast
 
 from evalboard.core.stats import CASE_OUTCOMES
 from evalboard.core.trace import unpack_reasons
-from runs.compare.outcomes import JsonPart, JudgedCase, case_outcomes, keep, kept_at
+from runs.compare.outcomes import CaseOutcomes, JsonPart, case_outcomes, keep, kept_at, kept_cases, unpack_cases
 from runs.models import Comparison, Divergence
 from runs.store import bulk
 
@@ -85,16 +86,48 @@ def tell_cases(
 
     What is not kept yet is found now, and kept if the comparison has finished.
     """
-    stored = _read_kept(comparison_id, outcome, look, first, up_to)
-    if stored is None:
-        lists = {each: _tell(comparison_id, each, look) for each in CASE_OUTCOMES}
+    parts = _kept_told(outcome, look, first, up_to)
+    stored = Comparison.objects.filter(pk=comparison_id).values_list(*parts).first()
+    if stored is None or stored[0] is None:
+        lists = _tell(comparison_id, look)
         if Comparison.objects.filter(pk=comparison_id, status=Comparison.Status.FINISHED).exists():
             keep(comparison_id, look, {"told": lists})
         known = lists[outcome]
         stored = known["pairs"][first:up_to], known["looks"], known["clusters"], known["n_clusters"]
-    pairs, looks, clusters, n_clusters = stored
+    return _unpack_told(*stored)
+
+
+def list_cases(
+    comparison_id: int, outcome: str, look: int | None = None, first: int = 0, up_to: int | None = None
+) -> tuple[CaseOutcomes, Told]:
+    """Return what `case_outcomes` and `tell_cases` do for the same, in one statement where both are kept."""
+    what = outcome, look, first, up_to
+    row = Comparison.objects.filter(pk=comparison_id).values_list(*kept_cases(*what), *_kept_told(*what)).first()
+    if row is None or row[1] is None or row[2] is None:
+        return case_outcomes(comparison_id, *what), tell_cases(comparison_id, *what)
+    return unpack_cases(outcome, *row[:2]), _unpack_told(*row[2:])
+
+
+def _kept_told(outcome: str, look: int | None, first: int, up_to: int | None) -> list[Expression]:
+    """Return where `Comparison.outcomes` keeps the fields of Told, NULL where it does not."""
+    part = KeyTransform(outcome, KeyTransform("told", kept_at(look)))
+    others = (KeyTransform(name, part) for name in ("looks", "clusters", "n_clusters"))
+    return [JsonPart(KeyTransform("pairs", part), first, up_to), *others]
+
+
+def _unpack_told(
+    pairs: Iterable[Sequence[Any] | None],
+    looks: Iterable[tuple[str, int]],
+    clusters: Iterable[Sequence[Any]],
+    n_clusters: int,
+) -> Told:
     chosen = [None if pair is None else ChosenPair(*pair) for pair in pairs]
     return Told(chosen, dict(looks), [ToldCluster(*cluster) for cluster in clusters], n_clusters)
+
+
+def keep_told(comparison_id: int) -> None:
+    """Find what is told of the cases over all repeats, and keep it: of a comparison whose pairs are all stored."""
+    keep(comparison_id, None, {"told": _tell(comparison_id, None)})
 
 
 def choose_pairs(comparison_id: int, case_indexes: Sequence[int]) -> dict[int, ChosenPair]:
@@ -133,39 +166,37 @@ def count_looks(pairs: Iterable[ChosenPair]) -> list[tuple[str, int]]:
     return sorted(Counter(pair.look for pair in pairs).items(), key=lambda each: (-each[1], each[0]))
 
 
-def _read_kept(comparison_id: int, outcome: str, look: int | None, first: int, up_to: int | None) -> Any:
-    part = KeyTransform(outcome, KeyTransform("told", kept_at(look)))
-    others = (KeyTransform(name, part) for name in ("looks", "clusters", "n_clusters"))
-    row = Comparison.objects.filter(pk=comparison_id)
-    stored = row.values_list(JsonPart(KeyTransform("pairs", part), first, up_to), *others).first()
-    return stored if stored is not None and stored[0] is not None else None
+def _tell(comparison_id: int, look: int | None) -> dict[str, dict[str, Any]]:
+    """Return by outcome the fields of Told, as `Comparison.outcomes` keeps them; looks as pairs, for JSON keeps no
+    order.
+    """
+    lists = {each: case_outcomes(comparison_id, outcome=each, look=look, up_to=MAX_TOLD) for each in CASE_OUTCOMES}
+    chosen = choose_pairs(comparison_id, [case.case_index for listed in lists.values() for case in listed.cases])
+    return {outcome: _tell_list(listed, chosen) for outcome, listed in lists.items()}
 
 
-def _tell(comparison_id: int, outcome: str, look: int | None) -> dict[str, Any]:
-    """Return the fields of Told, as `Comparison.outcomes` keeps them; looks as pairs, for JSON keeps no order."""
-    listed = case_outcomes(comparison_id, outcome=outcome, look=look, up_to=MAX_TOLD)
-    pairs = choose_pairs(comparison_id, [case.case_index for case in listed.cases])
+def _tell_list(listed: CaseOutcomes, chosen: dict[int, ChosenPair]) -> dict[str, Any]:
+    pairs = [chosen.get(case.case_index) for case in listed.cases]
     is_whole = listed.n <= MAX_TOLD
-    clusters = _find_clusters(listed.cases, pairs) if is_whole else []
+    clusters = _find_clusters(pairs) if is_whole else []
     return {
-        "pairs": [pairs.get(case.case_index) for case in listed.cases],
-        "looks": count_looks(pairs.values()) if is_whole else [],
+        "pairs": pairs,
+        "looks": count_looks(pair for pair in pairs if pair is not None) if is_whole else [],
         "clusters": [each for each in clusters if each.n_cases >= MIN_CLUSTER][:CLUSTERS_SHOWN],
         "n_clusters": len(clusters),
     }
 
 
-def _find_clusters(cases: Sequence[JudgedCase], chosen: dict[int, ChosenPair]) -> list[ToldCluster]:
+def _find_clusters(pairs: Iterable[ChosenPair | None]) -> list[ToldCluster]:
     """Group cases by the two tokens at which their pairs part; the largest first."""
     groups: dict[tuple[int, int, str], list[ChosenPair]] = {}
-    for case in cases:
-        pair = chosen.get(case.case_index)
+    for pair in pairs:
         if pair is not None and pair.token_baseline is not None and pair.token_candidate is not None:
             groups.setdefault((pair.token_baseline, pair.token_candidate, pair.look), []).append(pair)
     clusters = []
-    for key, pairs in sorted(groups.items(), key=lambda group: -len(group[1])):
-        reasons = {pair.reason for pair in islice(pairs, SAMPLED)}
-        clusters.append(ToldCluster(*key, len(pairs), reasons.pop() if len(reasons) == 1 else ""))
+    for key, alike in sorted(groups.items(), key=lambda group: -len(group[1])):
+        reasons = {pair.reason for pair in islice(alike, SAMPLED)}
+        clusters.append(ToldCluster(*key, len(alike), reasons.pop() if len(reasons) == 1 else ""))
     return clusters
 
 

@@ -56,13 +56,14 @@ class ForcedChoice:
     margin: float
 
 
-def forced_sides(baseline_id: int, candidate_id: int) -> ForcedSides:
-    """Return what is known of two runs on both their stacks, and what asking for the rest takes."""
-    runs = Run.objects.select_related("suite_version", "endpoint", "profile").in_bulk([baseline_id, candidate_id])
-    baseline, candidate = runs[baseline_id], runs[candidate_id]
+def forced_sides(baseline: Run, candidate: Run) -> ForcedSides:
+    """Return what is known of two runs on both their stacks, and what asking for the rest takes.
+
+    Both with suite version, endpoint and profile.
+    """
     able = [(run, other) for run, other in readings_of(baseline, candidate) if can_score(stack_of(other))]
     known = {}
-    if has_forced(baseline_id, candidate_id):
+    if has_forced(baseline.pk, candidate.pk):
         known = {_name(run, other, baseline): row for run, other in able if (row := newest_on(run, other)) is not None}
     missing = [(run, other) for run, other in able if _name(run, other, baseline) not in known]
     # Of two runs of one stack what served one of them may be gone, so that one scoring is all that can be had.

@@ -5,8 +5,8 @@ two repeats, never judge one pair by two measures.
 """
 
 import functools
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,12 +50,28 @@ class Measured:
 UNKNOWN = Measured(None, None, 0.0)
 
 
+@dataclass(frozen=True, slots=True)
+class _Repeats:
+    """The repeats of one run that have ended, its strays, and whether its numbers are decimals.
+
+    columns: by repeat, those that are in memory already; they say nothing that the digests do not.
+    """
+
+    ended: Ended
+    strays: StrayPlaces
+    is_logged: bool
+    columns: dict[int, stored_columns.Columns] = field(compare=False)
+
+
 class PairNoise:
     """The noise of two runs' pairs, measured over all of their repeats that have ended."""
 
-    def __init__(self, baseline: Run, candidate: Run) -> None:
+    def __init__(self, baseline: Run, candidate: Run, columns: Iterable[stored_columns.Columns] = ()) -> None:
+        """Measure both runs' noise. columns: of repeats of theirs, which then are not read for it."""
+        loaded = {each.repeat_id: each for each in columns}
         self._baseline, self._candidate = (
-            _measure(_ended(run), _strays(run), is_logged=run.is_reported) for run in (baseline, candidate)
+            _measure(_Repeats(_ended(run), _strays(run), run.is_reported, dict(loaded)))
+            for run in (baseline, candidate)
         )
         self._are_batches_equal = baseline.suite_version_id == candidate.suite_version_id and not any(
             is_sampled(run.profile.settings["sampling"]) for run in (baseline, candidate)
@@ -95,14 +111,16 @@ def _strays(run: Run) -> StrayPlaces:
 
 
 @functools.lru_cache(maxsize=64)  # a repeat that has ended never changes, and pages of one run's pairs ask again
-def _measure(ended: Ended, strays: StrayPlaces, *, is_logged: bool) -> dict[int | None, Measured]:
+def _measure(repeats: _Repeats) -> dict[int | None, Measured]:
     """Return bucket id → what these repeats of one run show of it, without its strays: they are another computation."""
-    repeat_ids = [repeat_id for repeat_id, _ in ended]
-    columns = {each.repeat_id: each for each in stored_columns.stream(repeat_ids)}
+    repeat_ids = [repeat_id for repeat_id, _ in repeats.ended]
+    unread = [repeat_id for repeat_id in repeat_ids if repeat_id not in repeats.columns]
+    columns = repeats.columns | {each.repeat_id: each for each in stored_columns.stream(unread)}
+    repeats.columns.clear()  # the cache holds what it was asked for, and columns are large
     traces = [columns[each].traces for each in repeat_ids]
     # What is no draw says nothing of noise.
     served = {each: np.where(is_left_out(columns[each].marks), NO_BUCKET, columns[each].buckets) for each in repeat_ids}
-    for case, repeat_id in strays:
+    for case, repeat_id in repeats.strays:
         if repeat_id in served:
             served[repeat_id][case] = NO_BUCKET
     ids = {int(bucket) for buckets in served.values() for bucket in np.unique(buckets)} - {NO_BUCKET}
@@ -110,7 +128,7 @@ def _measure(ended: Ended, strays: StrayPlaces, *, is_logged: bool) -> dict[int 
     measured: dict[int | None, Measured] = {}
     for bucket in known:
         is_served = [buckets == bucket.pk for buckets in served.values()]
-        partings = _part_repeats(repeat_ids, traces, is_served, is_logged=is_logged)
+        partings = _part_repeats(repeat_ids, traces, is_served, is_logged=repeats.is_logged)
         measured[bucket.pk] = Measured(
             sd=median_sd(parting.shift_rms for parting in partings if parting.n_usable >= MIN_POSITIONS),
             logits=pair_facts.logits_of(bucket),
@@ -132,7 +150,7 @@ def _part_repeats(
     partings = []
     per_pair = max(NOISE_PAIRS // max(len(repeat_ids) - 1, 1), 1)
     for at in range(len(repeat_ids) - 1):
-        differs = (traces[at] != traces[at + 1]).any(axis=1)
+        differs = stored_columns.differ(traces[at], traces[at + 1])
         cases = np.flatnonzero(is_served[at] & is_served[at + 1] & differs)
         cases = cases[:: max(len(cases) // per_pair, 1)][:per_pair]
         ours, theirs = (_places(repeat_id, cases) for repeat_id in repeat_ids[at : at + 2])

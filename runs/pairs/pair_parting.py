@@ -1,7 +1,7 @@
 """Where two stored responses part, and whose words their tokens are: the same for one pair and for a comparison."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from evalboard.core.compare import Divergence, find_divergence, find_text_divergence, measure_distances
 from evalboard.core.trace import Trace, Vocabulary, join_traces
 from runs.models import Vocabulary as VocabularyRow
+
+MEASURED_AT_ONCE = 1 << 15  # positions of both sides
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,9 @@ class TracedText:
     is_logged: bool
 
 
+_Pair = tuple[TracedText, TracedText]
+
+
 def find_parting(baseline: TracedText, candidate: TracedText) -> Divergence | None:
     """Find how two responses part, by their texts where a trace is missing; None where traces are equal to the bit."""
     if baseline.trace is None or candidate.trace is None:
@@ -37,34 +42,48 @@ def find_parting(baseline: TracedText, candidate: TracedText) -> Divergence | No
     return find_divergence(baseline.trace, candidate.trace, vocabularies=words, is_decimal=is_decimal)
 
 
-def distance_table(responses: Sequence[TracedText]) -> NDArray[np.float64]:
-    """Return float64[k, k] in nats²: 0 between equal traces, NaN where a trace or positions are missing."""
-    table = np.zeros((len(responses), len(responses)))
+def distance_tables(cases: Sequence[Sequence[TracedText]]) -> list[NDArray[np.float64]]:
+    """Return of each case's k responses float64[k, k] in nats²: 0 between equal traces, NaN where a trace or positions
+    are missing.
+    """
+    tables = [np.zeros((len(responses), len(responses))) for responses in cases]
     # Repeats that refer to one stored trace are measured once.
-    alike: dict[tuple[bytes, bytes, int | None, int | None], list[tuple[int, int]]] = {}
-    for at, other in combinations(range(len(responses)), 2):
-        ours, theirs = responses[at], responses[other]
-        if ours.trace is None or theirs.trace is None:
-            table[at, other] = table[other, at] = np.nan
-        elif ours.trace.digest != theirs.trace.digest:
-            known = (ours.trace.digest, theirs.trace.digest, ours.vocabulary_id, theirs.vocabulary_id)
-            alike.setdefault(known, []).append((at, other))
-    pairs = [(responses[at], responses[other]) for [(at, other), *_] in alike.values()]
-    for places, distance in zip(alike.values(), _distances(pairs), strict=True):
+    alike: dict[tuple[int, bytes, bytes, int | None, int | None], list[tuple[int, int]]] = {}
+    for case, responses in enumerate(cases):
+        for at, other in combinations(range(len(responses)), 2):
+            ours, theirs = responses[at], responses[other]
+            if ours.trace is None or theirs.trace is None:
+                tables[case][at, other] = tables[case][other, at] = np.nan
+            elif ours.trace.digest != theirs.trace.digest:
+                known = (case, ours.trace.digest, theirs.trace.digest, ours.vocabulary_id, theirs.vocabulary_id)
+                alike.setdefault(known, []).append((at, other))
+    pairs = [(cases[case][at], cases[case][other]) for (case, *_), [(at, other), *_] in alike.items()]
+    for ((case, *_), places), distance in zip(alike.items(), _distances(pairs), strict=True):
         for at, other in places:
-            table[at, other] = table[other, at] = distance
-    return table
+            tables[case][at, other] = tables[case][other, at] = distance
+    return tables
 
 
-def _distances(pairs: Sequence[tuple[TracedText, TracedText]]) -> list[float]:
-    baseline, candidate = (
-        join_traces([side.trace for side in sides if side.trace is not None])
-        for sides in (zip(*pairs, strict=True) if pairs else ((), ()))
-    )
-    distances: list[float] = measure_distances(
-        baseline, candidate, vocabularies=[vocabularies(*pair) for pair in pairs]
-    ).tolist()
-    return distances
+def _distances(pairs: Sequence[_Pair]) -> Iterator[float]:
+    """Yield how far the two responses of each pair lie apart, many pairs measured at once."""
+    for part in _parts(pairs):
+        sides = (join_traces([side.trace for side in one if side.trace is not None]) for one in zip(*part, strict=True))
+        yield from measure_distances(*sides, vocabularies=[vocabularies(*pair) for pair in part]).tolist()
+
+
+def _parts(pairs: Iterable[_Pair]) -> Iterator[list[_Pair]]:
+    """Yield stretches of the pairs, each of at most MEASURED_AT_ONCE positions, and of one pair at the least."""
+    part: list[_Pair] = []
+    n_positions = 0
+    for pair in pairs:
+        n = sum(len(side.trace) for side in pair if side.trace is not None)
+        if part and n_positions + n > MEASURED_AT_ONCE:
+            yield part
+            part, n_positions = [], 0
+        part.append(pair)
+        n_positions += n
+    if part:
+        yield part
 
 
 def vocabularies(baseline: TracedText, candidate: TracedText) -> tuple[Vocabulary, Vocabulary] | None:

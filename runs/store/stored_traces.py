@@ -25,9 +25,12 @@ TracePair = tuple[TracePlace, TracePlace]
 
 
 def read(places: Iterable[TracePlace]) -> list[Trace]:
-    """Return the traces at these places, in order, without their prompt ids."""
-    columns = read_columns(places)
-    return [columns.trace(at) for at in range(len(columns))]
+    """Return the traces at these places, in order, without their prompt ids; those of one place are one object."""
+    wanted = list(places)
+    distinct = list(dict.fromkeys(wanted))
+    columns = read_columns(distinct)
+    traces = {place: columns.trace(at) for at, place in enumerate(distinct)}
+    return [traces[place] for place in wanted]
 
 
 def read_columns(places: Iterable[TracePlace]) -> TraceColumns:

@@ -6,7 +6,7 @@ from typing import Any
 from evalboard.contract.comparison import Comparison
 from evalboard.contract.excerpt import ShownCase
 from evalboard.contract.release import ReleaseRow
-from runs.compare import compare, comparison_report, worst_cases
+from runs.compare import compare, report_of, worst_cases
 from runs.models import Release, TourEnd
 from runs.release import rows_of, with_outcome
 from runs.tour.tour import LABELS, SUITE
@@ -42,4 +42,4 @@ def tour_of(user: Any) -> Tour | None:
     if not worst or worst[0].outcome.pair is None:
         return None
     others = tuple(row for row in rows if row.id != release.id)
-    return Tour(release, comparison_report(comparison.pk), worst[0], others)
+    return Tour(release, report_of(comparison), worst[0], others)

@@ -15,7 +15,7 @@ from evalboard.core.errors import TraceDamaged
 from evalboard.core.profile import is_sampled
 from evalboard.core.stats import FAR_FLOORS, assume_logit_sd, find_strays, is_left_out
 from runs.models import Bucket, Case, Repeat, Response, Run
-from runs.pairs import TracedText, distance_table, pair_facts
+from runs.pairs import TracedText, distance_tables, pair_facts
 from runs.store import NO_BUCKET, stored_columns, stored_traces
 
 MIN_REPEATS = 3  # of two that differ nobody knows which one is off
@@ -122,7 +122,7 @@ def _find_in_bucket(served: ServedRepeats) -> dict[str, Any] | None:
     cases = differing[:: max(len(differing) // MAX_CASES, 1)][:MAX_CASES]
     far = 0.0 if served.is_steady else FAR_FLOORS * assume_logit_sd(pair_facts.logits_of(served.bucket))
     by_case = _read(list(served.repeats), cases, served.is_ours)
-    strays = find_strays([distance_table([answer for _, answer in answers]) for answers in by_case], far=far)
+    strays = find_strays(distance_tables([[answer for _, answer in answers] for answers in by_case]), far=far)
     if strays is None:
         return None
     n_same = round(int(served.n_repeats[has_enough & ~differs].sum()) * len(cases) / len(differing))

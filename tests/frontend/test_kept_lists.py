@@ -35,6 +35,14 @@ def refuse(*_: Any, **__: Any) -> None:
     raise AssertionError("read again")
 
 
+def test_the_first_page_of_a_comparison_reads_what_was_found_when_it_was_made(pair, viewer, monkeypatch):
+    compare(baseline=pair[0].pk, candidate=pair[1].pk)
+    for module, name in ((inputs, "load"), (telling, "choose_pairs"), (telling, "unpack_reasons")):
+        monkeypatch.setattr(module, name, refuse)
+    for query in ("", "?outcome=unstable", "?outcome=fixed"):
+        assert page_of(viewer, pair, query)
+
+
 def test_a_later_page_reads_no_column_and_chooses_no_pair(pair, viewer, monkeypatch):
     queries = ("", "?outcome=unstable", "?outcome=broken&look=3", "?outcome=unstable&cause=near_tie")
     first, groups = [listed(viewer, pair, query) for query in queries], clusters(viewer, pair)
@@ -65,7 +73,8 @@ def test_a_look_at_more_repeats_than_there_are_is_one_at_all_and_is_not_kept(pai
 
 def test_what_a_comparison_that_is_still_read_shows_is_not_kept(pair, viewer):
     made = compare(baseline=pair[0].pk, candidate=pair[1].pk)
-    Comparison.objects.filter(pk=made.pk).update(status="queued")
+    del made.outcomes["all"]["told"]
+    Comparison.objects.filter(pk=made.pk).update(status="queued", outcomes=made.outcomes)
     assert listed(viewer, pair, "?outcome=broken")[0]
     assert "told" not in Comparison.objects.get(pk=made.pk).outcomes["all"]
 

@@ -87,7 +87,7 @@ class MatchedRuns:
     def is_scored(self) -> bool:
         return not (np.isnan(self.baseline).all() or np.isnan(self.candidate).all())
 
-    @property
+    @cached_property
     def moves(self) -> Scores:
         """float64[m]: by how much the candidate's score is higher, pair by pair; 0 where nothing is scored."""
         pairs = self.pairing

@@ -8,6 +8,7 @@ from evalboard.core.trace import END, Trace, Vocabulary
 BEFORE = 30  # characters: so much of what both answers say
 AFTER = 120  # more than a line has room for; the page fades it out
 TOKENS_AROUND = 60  # tokens that are read to either side; a window of single bytes is cut shorter
+TOKENS_BEFORE, TOKENS_AFTER = 12, 36  # that nearly always hold as many characters as are shown
 WORD = 16  # characters outlined where there are texts and no tokens
 
 LINE_END = "⏎"
@@ -30,9 +31,14 @@ class Excerpt:
 def cut_tokens(trace: Trace, words: Vocabulary, at: int) -> Excerpt:
     """Cut around the token at a position; a position past the last one is the answer's end."""
     first, last = max(at - TOKENS_AROUND, 0), at + 1 + TOKENS_AROUND
-    before = _join(trace, words, range(first, min(at, len(trace))))
+    end = min(at, len(trace))
+    before = _join(trace, words, range(max(end - TOKENS_BEFORE, first), end))
+    if len(before) <= BEFORE:
+        before = _join(trace, words, range(first, end))
     token = words.draw([int(trace.token_ids[at])])[0] if at < len(trace) else END
-    after = _join(trace, words, range(at + 1, min(last, len(trace))))
+    after = _join(trace, words, range(at + 1, min(at + 1 + TOKENS_AFTER, len(trace))))
+    if len(after) <= AFTER:
+        after = _join(trace, words, range(at + 1, min(last, len(trace))))
     return Excerpt(_line(before[-BEFORE:]), first > 0 or len(before) > BEFORE, token, _line(after[:AFTER]))
 
 

@@ -78,22 +78,21 @@ def make_ledger(
         return Ledger(0, None, None, None, ())
     ours = baseline[pairing.cases, pairing.baseline_repeats]
     theirs = candidate[pairing.cases, pairing.candidate_repeats]
-    cases, codes, moves = pairing.cases, causes, theirs - ours
-    weights = pairing.numerators / (pairing.denominators * n)
+    codes, moves = causes, theirs - ours
     if candidate_by_baseline_scorer is not None:
         alike = candidate_by_baseline_scorer[pairing.cases, pairing.candidate_repeats]
         alike = np.where(np.isnan(alike), theirs, alike)
-        cases, weights = np.tile(cases, 2), np.tile(weights, 2)
         codes, looks = (
             np.concatenate([causes, np.full(len(causes), CAUSE_CODES["scorer"], np.uint8)]),
             np.tile(looks, 2),
         )
         moves = np.concatenate([alike - ours, theirs - alike])
-    has_moved = moves != 0
-    moved = 100 * weights[has_moved] * moves[has_moved]
-    rows = _rows(cases[has_moved], moved, codes[has_moved], looks[has_moved])
-    points = [_mean_points(side[pairing.is_paired]) for side in (baseline, candidate)]
-    return Ledger(n, points[0], points[1], points[1] - points[0], rows)
+    moved = np.flatnonzero(moves)
+    pairs = moved % max(len(pairing), 1)
+    points = 100 * (pairing.numerators[pairs] / (pairing.denominators[pairs] * n)) * moves[moved]
+    rows = _rows(pairing.cases[pairs], points, codes[moved], looks[moved])
+    mean, mean_too = (_mean_points(side[pairing.is_paired]) for side in (baseline, candidate))
+    return Ledger(n, mean, mean_too, mean_too - mean, rows)
 
 
 def round_to_tenths(points: Sequence[float], difference: float) -> list[float]:
@@ -123,5 +122,9 @@ def _rows(cases: NDArray[np.int64], points: Scores, codes: Codes, looks: Codes |
 
 def _mean_points(scores: Scores) -> float:
     """Return points of a side: the mean over a case's repeats, then over cases."""
-    n_scores = np.count_nonzero(~np.isnan(scores), axis=1)
-    return 100 * math.fsum((np.nansum(scores, axis=1) / n_scores).tolist()) / len(scores)
+    is_missing = np.isnan(scores)
+    if not is_missing.any():  # nearly always, and in a third of the time
+        means = scores.sum(axis=1) / scores.shape[1]
+    else:
+        means = np.nansum(scores, axis=1) / np.count_nonzero(~is_missing, axis=1)
+    return 100 * math.fsum(means.tolist()) / len(scores)

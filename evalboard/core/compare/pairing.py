@@ -17,6 +17,7 @@ PAIR_KINDS: tuple[Kind, ...] = ("identical", "drift_only", "flipped", "text_only
 
 Bools = NDArray[np.bool_]
 Indexes = NDArray[np.int64]
+_NONE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,15 +69,16 @@ def pair_runs(baseline: Bools, candidate: Bools) -> Pairing:
     if len(baseline) != len(candidate):
         raise ValueError("both sides must have the same cases")
     patterns, members = _patterns(np.concatenate([baseline, candidate], axis=1))
-    parts, missing, is_paired = [], [], np.zeros(len(baseline), np.bool_)
+    parts, missing = [_for_each(_NONE, np.zeros((0, 4), np.int64))], [_for_each(_NONE, np.zeros((0, 2), np.int64))]
+    is_paired = np.zeros(len(baseline), np.bool_)
     for pattern, cases in zip(patterns, members, strict=True):
         has, has_too = pattern[: baseline.shape[1]], pattern[baseline.shape[1] :]
         rows, lost = _pairs_of(has, has_too)
         parts.append(_for_each(cases, rows))
         missing.append(_for_each(cases, lost))
         is_paired[cases] = len(rows) > 0
-    cases, repeats, repeats_too, numerators, denominators = _in_order(parts, 5)
-    lost_cases, lost_repeats, lost_repeats_too = _in_order(missing, 3)
+    cases, repeats, repeats_too, numerators, denominators = _in_order(parts)
+    lost_cases, lost_repeats, lost_repeats_too = _in_order(missing)
     return Pairing(
         cases=cases,
         baseline_repeats=repeats,
@@ -132,14 +134,16 @@ def _patterns(has: Bools) -> tuple[Bools, Sequence[Indexes]]:
     return has[first], np.split(order, np.cumsum(np.bincount(which))[:-1])
 
 
-def _for_each(cases: Indexes, rows: Indexes) -> Indexes:
-    """Return int64[len(cases) · len(rows), 1 + columns]: every row for every case."""
-    return np.column_stack([np.repeat(cases, len(rows)), np.tile(rows, (len(cases), 1))])
+def _for_each(cases: Indexes, rows: Indexes) -> list[Indexes]:
+    """Return the columns of every row for every case, the case first: int64[len(cases) · len(rows)] each."""
+    return [np.repeat(cases, len(rows)), *(np.tile(column, len(cases)) for column in rows.T)]
 
 
-def _in_order(parts: Sequence[Indexes], width: int) -> list[Indexes]:
+def _in_order(parts: Sequence[Sequence[Indexes]]) -> list[Indexes]:
     """Return the columns of all parts, ordered by case; each part's rows keep their order."""
-    table = np.concatenate([*parts, np.zeros((0, width), np.int64)])
-    if len(parts) > 1:
-        table = table[np.argsort(table[:, 0], kind="stable")]
-    return [np.ascontiguousarray(column) for column in table.T]
+    parts = [part for part in parts if len(part[0])] or parts[:1]
+    if len(parts) == 1:  # nearly always
+        return list(parts[0])
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    order = np.argsort(columns[0], kind="stable")
+    return [column[order] for column in columns]

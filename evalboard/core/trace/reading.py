@@ -1,6 +1,7 @@
 """Traces of many blocks in one go: what must be read of each block, and the traces as columns."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -46,7 +47,7 @@ class Reading:
         self._parts = self._table.parts_of(self._rows)
         self._blocks = newer[self._table.blocks_of(self._parts)]
 
-    @property
+    @cached_property
     def pieces(self) -> list[Piece]:
         """What the traces stand in: a part of a block, or all of one of version 1."""
         offsets, sizes = self._table.part_offsets[self._parts], self._table.part_sizes[self._parts]

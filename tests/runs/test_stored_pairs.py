@@ -1,0 +1,95 @@
+"""A comparison's summary reads one row of each group of alike pairs, and says what all of them say."""
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runs.compare import compare
+from runs.models import Comparison, Divergence, SuiteVersion
+from runs.pairs import PairNoise, TracedText, distance_tables, pair_noise
+from runs.store import stored_columns
+from tests import build
+from tests.runs.test_comparisons import Answer, answers, flipped, moved, near, recorded, stored
+
+pytestmark = pytest.mark.django_db
+N_CASES = 12
+
+
+@pytest.fixture
+def version(db: None) -> SuiteVersion:
+    return build.suite(case_ids=[f"case-{number:02}" for number in range(N_CASES)])
+
+
+@pytest.fixture
+def made(version: SuiteVersion) -> Comparison:
+    """Of three repeats against three in two buckets: some pairs alike, some not, one missing, one served elsewhere."""
+    by, other = (build.process(build.bucket(dtype, batch_class="mixed")) for dtype in ("float32", "bfloat16"))
+    ours = [Answer(near(recorded(case), 5)) for case in range(N_CASES)]
+    first: list[Answer | None] = [Answer(flipped(each.trace, 5), text="red") for each in ours]
+    second = [*first[:4], *(replace(each, text="blue too") for each in ours[4:])]
+    third = [None, *(Answer(moved(each.trace, 0.01, onset=2)) for each in ours[1:])]
+    base = stored(version, ours, ours, ours, by=by)
+    return compare(baseline=base.pk, candidate=stored(version, first, second, third, by=other).pk)
+
+
+def rows_of(made: Comparison) -> Any:
+    return Divergence.objects.filter(comparison=made).order_by("case_index", "repeat_baseline", "repeat_candidate")
+
+
+def test_the_summary_counts_every_stored_pair(made: Comparison) -> None:
+    rows, summary = list(rows_of(made)), made.summary
+    assert len(rows) > made.n_pairs > 12  # some are alike, and of some cases not all
+    counted = {count["cause"]: count["n_pairs"] for count in summary["causes"]}
+    assert counted == Counter(row.cause for row in rows)
+    assert summary["flips"]["n"] == sum(row.flip_position is not None for row in rows) > 12
+    assert summary["onsets"]["n"] == sum(row.drift_onset is not None for row in rows)
+    there = [row.evidence["buckets"] for row in rows if row.cause != "error"]
+    assert summary["backends"] == sorted(map(list, set(map(tuple, there))))
+
+
+def test_the_sample_of_flips_are_rows_in_their_order(made: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+    flips = [row for row in rows_of(made) if row.flip_position is not None]
+    named = ("case_index", "repeat_baseline", "repeat_candidate", "cause", "flip_position", "margin_baseline")
+    wanted = [
+        {name: getattr(row, name) for name in (*named, "gap_at_onset")}
+        | {"evidence__movement": row.evidence["movement"]}
+        for row in flips
+    ]
+    assert made.summary["sample"] == wanted
+    monkeypatch.setattr("runs.compare.stored_pairs.FLIPS_KEPT", 4)
+    baseline, candidate = made.baseline_id, made.candidate_id
+    made.delete()
+    again = compare(baseline=baseline, candidate=candidate)
+    assert again.summary["sample"] == wanted[:: -(-len(wanted) // 4)]
+
+
+def test_noise_reads_no_columns_that_are_in_memory(version: SuiteVersion, monkeypatch: pytest.MonkeyPatch) -> None:
+    by = build.process(build.bucket(batch_class="mixed"))
+    others = [Answer(moved(recorded(case), 0.001)) for case in range(N_CASES)]
+    run, other = stored(version, answers(N_CASES), others, by=by), stored(version, answers(N_CASES), by=by)
+    wanted = PairNoise(run, other).between(by.bucket_id, by.bucket_id)
+    columns = list(stored_columns.stream(list(run.repeats.values_list("pk", flat=True))))
+    pair_noise._measure.cache_clear()
+    read: list[int] = []
+    stream = stored_columns.stream
+    monkeypatch.setattr(stored_columns, "stream", lambda ids: (read.extend(ids), stream(ids))[1])
+    assert PairNoise(run, other, columns).between(by.bucket_id, by.bucket_id) == wanted
+    assert read == list(other.repeats.values_list("pk", flat=True))
+
+
+def test_distances_are_the_same_however_many_cases_are_measured_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    traces = [recorded(case) for case in range(N_CASES)]
+    cases = [
+        [TracedText("", each, 1, is_logged=False) for each in (one, moved(one, 0.01), one, flipped(one, 5))]
+        for one in traces
+    ]
+    cases.append([TracedText("", None, 1, is_logged=False), cases[0][0]])
+    alone = [distance_tables([case])[0] for case in cases]
+    for at_once in (1 << 15, 100, 1):
+        monkeypatch.setattr("runs.pairs.pair_parting.MEASURED_AT_ONCE", at_once)
+        assert all(map(np.array_equal, distance_tables(cases)[:-1], alone))
+    assert np.isnan(distance_tables(cases)[-1][0, 1])
+    assert all(table[0, 2] == 0 < table[0, 1] == table[2, 1] for table in alone[:-1])
