@@ -38,8 +38,9 @@ class CaseRead:
     def average(self, table: NDArray[np.float64], *, is_steady: bool) -> tuple[float, float, float]:
         """Return the mean distance across the stacks and within either, NaN where nobody knows it.
 
-        table: `distance_tables` of both stacks' answers. is_steady: both give the same bits for the same tokens. Each answer is then held against itself; else all of a
-        case are held against each other, as far as they begin alike.
+        table: their `distance_tables`, the baseline's answers first. is_steady: both give the same bits for the same
+        tokens. Each answer is then held against itself; else all of a case are held against each other, as far as they
+        begin alike.
         """
         n = len(self.baseline)
         across = table[:n, n:]
