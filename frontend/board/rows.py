@@ -1,5 +1,6 @@
 """The rows of the board: releases with their ruler and one act, and what needs somebody with one link each."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,9 +18,11 @@ from frontend.release import ruler
 from frontend.shell.findings import Finding
 from runs.access import RUN, SIGN
 from runs.board import Board
+from runs.lab import LABEL
 from runs.release import WaitingRelease
 from runs.work import PoolRow
 
+ID = re.compile(r"[0-9]{1,18}", re.ASCII)
 REASONS_OF_RUN = {
     "failed": "failed",
     "incomplete": "lacks {n_missing:,} of {n_total:,} responses",
@@ -66,6 +69,12 @@ class WorkLine:
 
     run: RunRow
     waits_for: str
+
+    @property
+    def experiment(self) -> str | None:
+        """The experiment of the lab whose arm it is, by its label; anybody may write one, so not each is an id."""
+        label = self.run.labels.get(LABEL, "")
+        return label if ID.fullmatch(label) else None
 
     @property
     def share(self) -> float:

@@ -164,6 +164,14 @@ def test_a_run_under_way_says_what_it_waits_for(viewer):
     assert "waits in the queue" in words_of(viewer.get("/"))
 
 
+def test_an_arm_of_an_experiment_leads_to_it_and_a_label_of_somebody_s_own_does_not(viewer):
+    build.run(labels={"experiment": "7"})
+    build.run(labels={"experiment": "mine"})
+    page = viewer.get("/").content.decode()
+    assert page.count('for <a href="/lab/7/">experiment 7</a>') == 1
+    assert "experiment mine" not in page
+
+
 def test_an_open_board_is_drawn_anew_only_where_it_has_changed(viewer):
     page = viewer.get("/").content.decode()
     poll = unescape(re.search(r'hx-get="([^"]*)"', page)[1])
