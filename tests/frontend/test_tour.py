@@ -8,6 +8,7 @@ import pytest
 from django.contrib.auth import get_user_model
 
 from runs.catalogue import store_default_policies, store_default_profiles
+from runs.models import Release
 from runs.tour import load_tour, remove_tour
 
 pytestmark = pytest.mark.django_db
@@ -93,6 +94,30 @@ def test_nothing_offers_to_decode_the_sample_again(sample: None, engineer: Any) 
     assert "Decode again" not in page_of(engineer, token[1])
     assert 'name="n"' not in page_of(engineer, run[1])  # of more repeats
     assert "evalboard replay" not in page_of(engineer, token[1])
+
+
+def test_a_release_of_the_sample_offers_no_new_logs_of_it(sample: None, engineer: Any) -> None:
+    """Nobody can make any: they come with Evalboard."""
+    releases = {release.verdict.word: release for release in Release.objects.select_related("verdict")}
+    steps = [line["code"] for line in releases["not_comparable"].verdict.document["next"]]
+    assert steps == ["import_again"]
+    page = page_of(engineer, f"/releases/{releases['not_comparable'].pk}/")
+    hero = page[page.index('class="hero-words"') : page.index('class="instrument"')]
+    assert "none of it can be decoded again here" in hero
+    assert "new logs" not in hero
+    assert "Judge the service instead" in hero
+    assert "Import" not in page_of(engineer, f"/releases/{releases['inconclusive'].pk}/")
+
+
+def test_the_claim_of_a_verdict_stands_in_bold(sample: None, viewer: Any) -> None:
+    for release in Release.objects.exclude(verdict__word="not_comparable"):
+        sentence = re.search(
+            r'<p class="hero-sentence">(.*?)</p>', page_of(viewer, f"/releases/{release.pk}/"), re.DOTALL
+        )
+        assert sentence is not None
+        bold = re.search(r"<strong>(.*?)</strong>", sentence[1], re.DOTALL)
+        assert bold is not None
+        assert re.sub("<[^>]+>", "", bold[1]) in release.verdict.document["summary"]
 
 
 def test_who_is_not_signed_in_ends_nothing(sample: None, client_of: Any) -> None:
