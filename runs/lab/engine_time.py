@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from django.db import connection
+from django.db.models import OuterRef, Subquery
 
-from runs.models import EngineProcess, Run
+from runs.models import EngineProcess, Repeat, Run
 
 # From the first request of a process in a repeat to its last answer; several workers count side by side.
 TIME = """
@@ -21,7 +22,7 @@ SELECT coalesce(sum(seconds), 0)::float8, coalesce(sum(n_tokens), 0)::bigint
 
 @dataclass(frozen=True, slots=True)
 class EngineTime:
-    """seconds: of decoding, without starts; start_seconds: of all `n_starts` of them."""
+    """seconds: of decoding, without starts; start_seconds: of all `n_starts` that were for this run."""
 
     seconds: float
     n_tokens: int
@@ -38,6 +39,14 @@ def measure_engine_time(run: Run) -> EngineTime:
     with connection.cursor() as cursor:
         cursor.execute(TIME, [run.pk])
         seconds, n_tokens = cursor.fetchone()
-    processes = [] if run.is_reported else EngineProcess.objects.filter(repeats__run=run).distinct()
-    starts = [process.start_seconds for process in processes]
+    starts = [] if run.is_reported else _list_starts(run)
     return EngineTime(seconds, n_tokens, len(starts), sum(starts))
+
+
+def _list_starts(run: Run) -> list[float]:
+    """Return the seconds that each engine took to start for this run; one that was warm had started for another."""
+    served = Repeat.engine_processes.through.objects.order_by("pk")
+    first = served.filter(engineprocess=OuterRef("pk")).values("repeat__run")[:1]
+    processes = EngineProcess.objects.filter(pk__in=served.filter(repeat__run=run).values("engineprocess"))
+    own = processes.annotate(started_for=Subquery(first)).filter(started_for=run.pk)
+    return list(own.values_list("start_seconds", flat=True))

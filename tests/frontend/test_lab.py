@@ -78,7 +78,7 @@ def test_what_is_wrong_stands_at_its_field(engineer: Client, planned: Experiment
 def test_the_page_has_the_sentence_the_table_and_a_link_for_each_dot(engineer: Client, planned: Experiment) -> None:
     text = page(engineer, served(planned, "batch"))
     assert "<strong><bdi>Batching moves this score (±16.7);</bdi></strong>" in text
-    assert "the order of cases not at all" in text
+    assert "no movement is seen from the order of cases" in text
     run = planned.arms.get(source="batch").run_id
     assert text.count(f'<a href="/runs/{run}/"><title>') == 5
     assert "5 of 5 equal to the bit" in text

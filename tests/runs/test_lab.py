@@ -19,6 +19,7 @@ from runs.lab import (
     resume_experiment,
     start_experiment,
 )
+from runs.lab.engine_time import measure_engine_time
 from runs.models import EngineProcess, Experiment, Profile, Response, Run
 from runs.run import delete_run
 from runs.suites import rescore_run
@@ -98,6 +99,17 @@ def test_the_cost_is_that_of_the_runs_before(new: New) -> None:
     assert by_source["parser"].minutes == 0
     assert detail.cost.minutes is not None
     assert detail.cost.minutes < detail.budget_minutes < 2 * detail.cost.minutes + 5
+
+
+def test_a_warm_engine_s_start_is_of_the_run_that_it_started_for(new: New) -> None:
+    warm, other = build.process(), build.process(start_seconds=4.5)
+    first, second = build.finished_run(CONTROL, by=warm), build.run(repeats=2)
+    build.decode(second, 1, CONTROL, by=warm)
+    build.decode(second, 2, CONTROL, by=other)
+    build.finished_run(CONTROL, by=other)
+    assert [(time.n_starts, time.start_seconds) for time in map(measure_engine_time, (first, second))] == [(1, 4.5)] * 2
+    third = build.finished_run(CONTROL, by=other)
+    assert (measure_engine_time(third).n_starts, measure_engine_time(third).start_seconds) == (0, 0)
 
 
 def test_arms_are_ordinary_runs_one_after_another_the_control_first(new: New) -> None:
