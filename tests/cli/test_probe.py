@@ -194,7 +194,7 @@ def test_a_verification_says_its_word_with_the_numbers(evalboard: Call, endpoint
     assert done.returncode == 1
     lines = done.stdout.splitlines()
     assert "verify of asked, profile pinned: another model. " in lines[0]
-    assert lines[1].startswith("Another model: 24 tokens of 12 answers lie farther off")
+    assert lines[1].startswith("Another model: 24 tokens of 12 answers lie farther from the reference")
     assert "  twice numerics: 0.0004 nats²" in lines
     assert any(line.startswith("  above numerics: p = 0.00") for line in lines)
     assert lines[-1].startswith("Probe again before you say so")

@@ -67,7 +67,7 @@ def test_runs_that_took_turns_are_not_told_to_take_turns(pair: tuple[Run, Run]) 
     verdict = judged.release(*pair).verdict
     assert verdict is not None
     [line] = [line for line in verdict.document["warnings"] if line["code"] == "load_differs"]
-    assert "both sides ran in turn" in line["text"]
+    assert "Both sides ran in turn" in line["text"]
     assert "run_in_turn" not in codes(verdict.document["next"])
 
 

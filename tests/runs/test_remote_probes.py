@@ -89,7 +89,7 @@ def test_routing_asks_sixty_times_by_one_worker_and_counts_who_answered() -> Non
     assert (probe.parameters["calls"], probe.waits_for) == (60, [])
     ended = probes.served_by_others(in_turn(*["a"] * 14, "b"))
     assert ended.finding["state"] == "several"
-    assert ended.finding["sentence"].startswith("2 backends answer: a 56, b 4 of 60 answers.")
+    assert ended.finding["sentence"].startswith("2 backends answer: of 60 answers a gave 56 and b gave 4.")
     assert {call.backend for call in probe_calls(ended.pk)} == {"a", "b"}
 
 

@@ -175,10 +175,7 @@ def test_a_gateway_that_strips_the_seed_is_the_hop_that_drops_it(start: Start, r
     assert (through.finding["state"], through.finding["numbers"]["compared"]) == ("ignored", "character")
     hop = probe_detail(through.pk).hop
     assert hop.sentence == "Honoured at vllm-a, ignored through litellm: the gateway drops it."
-    assert (
-        probe_detail(check.pk).hop.sentence
-        == "Honoured at vllm-a, ignored through litellm: seed: the gateway drops it."
-    )
+    assert probe_detail(check.pk).hop.sentence == "litellm drops seed, which vllm-a honours."
     assert {state for name, state in states(check).items() if name not in ("seed", "token_ids")} == {"honoured"}
 
 
@@ -193,7 +190,7 @@ def test_routing_counts_who_answered_among_sixty_calls(start: Start, runner: Run
     numbers = itertools.count()
     start(lambda received: ok(headers={BACKEND: "b" if next(numbers) % 15 == 14 else "a"}))
     probe = worked(runner, ask("routing"))
-    assert probe.finding["sentence"].startswith("2 backends answer: a 56, b 4 of 60 answers.")
+    assert probe.finding["sentence"].startswith("2 backends answer: of 60 answers a gave 56 and b gave 4.")
     assert probe_detail(probe.pk).progress.n_done == 60
 
 
