@@ -10,6 +10,7 @@ from evalboard.cli.errors import FAILED
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
 from evalboard.client.waiting import GIVE_UP_SECONDS, forced_progress
+from evalboard.wording.numbers import counted
 
 if TYPE_CHECKING:
     from evalboard.contract.forced import ForcedScoring
@@ -21,12 +22,19 @@ def force(
     profile: Annotated[str, typer.Option(help="The profile that it is started by, in place of the run's.")] = "",
     as_run: Annotated[str, typer.Option("--as", metavar="RUN", help="On the stack of this run, without --on.")] = "",
     cases: Annotated[str, typer.Option(metavar="ID,ID", help="Answers of these cases alone.")] = "",
+    tag: Annotated[str, typer.Option(metavar="TAG", help="Answers of the cases with this tag alone.")] = "",
     repeats: Annotated[str, typer.Option(metavar="1,2", help="Answers of these repeats alone.")] = "",
+    cost: Annotated[
+        bool, typer.Option("--cost", help="Print what scoring all of them takes, and ask for none.")
+    ] = False,
     show: Annotated[str, typer.Option(metavar="ID", help="Come back to a scoring that was asked for before.")] = "",
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scoring as JSON when it has ended.")] = False,
 ) -> None:
     """Give the tokens of a run's answers to another stack, and say how likely it holds them."""
+    if cost:
+        typer.echo(_say_cost(parse_id(run, "RUN")))
+        return
     body: dict[str, Any] = {}
     if show:
         if run or on or as_run:
@@ -39,6 +47,7 @@ def force(
         body |= {"endpoint": on} if on else {"as_run": parse_id(as_run, "--as")}
         body |= {"profile": profile} if profile else {}
         body |= {"cases": split(cases)} if cases else {}
+        body |= {"tag": tag} if tag else {}
         body |= {"repeats": [parse_number(part, "--repeats") for part in split(repeats)]} if repeats else {}
     with connect() as client:
         forced_id = show or client.create_forced(run, body).value.id
@@ -51,6 +60,14 @@ def force(
         )
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render(answer.value))
     raise typer.Exit(0 if answer.value.status == "finished" else FAILED)
+
+
+def _say_cost(run: str) -> str:
+    with connect() as client:
+        cost = client.forced_cost(run).value
+    takes = f"{counted(cost.n_answers, 'answer')} with {counted(cost.n_tokens, 'token')}"
+    text = f"Scoring run {run} takes {takes}, after prompts of {counted(cost.n_prompt_tokens, 'token')}."
+    return f"{text} Of {cost.n_uncounted:,} answers no number of tokens is known." if cost.n_uncounted else text
 
 
 def _render(scoring: "ForcedScoring") -> str:

@@ -34,6 +34,7 @@ class ForcedIn(Strict):
     profile = Text(required=False)
     as_run = Id(required=False)
     cases = serializers.ListField(child=Text(), required=False, min_length=1)
+    tag = Text(required=False)
     repeats = serializers.ListField(child=Whole(min_value=1), required=False, min_length=1)
 
 

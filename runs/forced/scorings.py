@@ -67,14 +67,15 @@ def create_forced(
     profile: str | None = None,
     as_run: int | None = None,
     cases: Sequence[str] | None = None,
+    tag: str | None = None,
     repeats: Sequence[int] | None = None,
     user: Any = None,
 ) -> ForcedScoring:
     """Ask for the answers of a run to be scored on a stack of ours; a worker of the endpoint's pool finds the row.
 
     endpoint, profile: that stack; without a profile it is the run's own, or `pinned` where that says what a log was
-    sampled with. as_run: the stack of another run in their place. cases: ids; None for all. repeats: of those that
-    have ended; None for all of them.
+    sampled with. as_run: the stack of another run in their place. cases: ids; tag: one that they have; None leaves
+    either open. repeats: of those that have ended; None for all of them.
 
     Raises NotFound for names that do not exist, InvalidInput with fields, Conflict where the run has nothing to score
     yet, and ProfileRefused when every worker seen lately says that its hardware cannot honour the profile.
@@ -88,7 +89,7 @@ def create_forced(
     if fields := _target_problems(target):
         raise InvalidInput("The scoring is not valid.", fields=fields)
     refuse_if_nobody_can(target.endpoint, target.profile)
-    return _store(run, target, cases=cases, repeats=repeats, user=user)
+    return _store(run, target, cases=cases, tag=tag, repeats=repeats, user=user)
 
 
 def create_forced_pair(*, baseline_id: int, candidate_id: int, user: Any = None) -> BothSides:
@@ -107,8 +108,7 @@ def create_forced_pair(*, baseline_id: int, candidate_id: int, user: Any = None)
         refuse_if_nobody_can(stack_of(other).endpoint, stack_of(other).profile)
     with transaction.atomic():
         return {
-            (run.pk, other.pk): newest_on(run, other)
-            or _store(run, stack_of(other), cases=None, repeats=None, user=user)
+            (run.pk, other.pk): newest_on(run, other) or _store(run, stack_of(other), user=user)
             for run, other in readings
         }
 
@@ -235,19 +235,26 @@ def _target_problems(target: Target) -> dict[str, str]:
 
 
 def _store(
-    run: Run, target: Target, *, cases: Sequence[str] | None, repeats: Sequence[int] | None, user: Any
+    run: Run,
+    target: Target,
+    *,
+    cases: Sequence[str] | None = None,
+    tag: str | None = None,
+    repeats: Sequence[int] | None = None,
+    user: Any,
 ) -> ForcedScoring:
     ended = ended_repeats(run)
     fields = {}
     if unknown := sorted(set(repeats or ()) - set(ended)):
         fields["repeats"] = f"Run {run.pk} has no repeat {unknown[0]} that has ended."
     indexes = None
-    if cases is not None:
-        listed = Case.objects.filter(suite_version=run.suite_version, case_id__in=cases)
-        by_id = dict(listed.values_list("case_id", "index"))
+    if cases is not None or tag is not None:
+        by_id = _cases_named(run, cases, tag)
         indexes = sorted(by_id.values())
-        if others := sorted(set(cases) - by_id.keys()):
-            fields["cases"] = f"The suite has no case {others[0]}."
+        if others := sorted(set(cases or ()) - by_id.keys()):
+            fields["cases"] = f"The suite has no case {others[0]}{'' if tag is None else f' with the tag {tag}'}."
+        elif not indexes:
+            fields["tag"] = f"No case of the suite has the tag {tag}."
     if fields:
         raise InvalidInput("The scoring is not valid.", fields=fields)
     chosen = sorted(set(repeats)) if repeats else ended
@@ -268,6 +275,16 @@ def _store(
         )
         requests.ring_after_commit(target.endpoint.pool)
     return scoring
+
+
+def _cases_named(run: Run, cases: Sequence[str] | None, tag: str | None) -> dict[str, int]:
+    """Return the index of each case with one of these ids and this tag; None leaves either open."""
+    chosen = Case.objects.filter(suite_version=run.suite_version)
+    if cases is not None:
+        chosen = chosen.filter(case_id__in=cases)
+    if tag is not None:
+        chosen = chosen.filter(tags__contains=[tag])
+    return dict(chosen.values_list("case_id", "index"))
 
 
 def _insert(scoring: ForcedScoring, outcomes: Sequence[ForcedOutcome]) -> None:

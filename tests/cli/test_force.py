@@ -34,12 +34,27 @@ def test_a_scoring_is_asked_for_followed_and_read(evalboard: Call, run: Run) -> 
     assert distance.startswith("Over 8 tokens of 4 answers the logprobs differ by 0.250 nats (median)")
 
 
+def test_what_it_takes_is_said_without_asking_for_it(evalboard: Call, run: Run) -> None:
+    done = evalboard("force", str(run.pk), "--cost")
+    assert (done.returncode, done.stdout) == (
+        0,
+        f"Scoring run {run.pk} takes 4 answers with 8 tokens, after prompts of 28 tokens.\n",
+    )
+    assert not ForcedScoring.objects.exists()
+
+
 def test_cases_repeats_and_another_run_s_stack_are_sent_along(evalboard: Call, run: Run) -> None:
     other = build.finished_run(on="other")
     asked = ("force", str(run.pk), "--as", str(other.pk), "--cases", "sky, sea", "--repeats", "2")
     evalboard(*asked, meanwhile=[(": queued, 0 of 2 answers\n", ctrl_c)])
     scoring = ForcedScoring.objects.get()
     assert (scoring.endpoint.slug, scoring.repeats, scoring.n_answers) == ("other", [2], 2)
+
+
+def test_a_tag_is_sent_along(evalboard: Call, run: Run) -> None:
+    asked = ("force", str(run.pk), "--on", "other", "--tag", "tag-1")
+    evalboard(*asked, meanwhile=[(": queued, 0 of 2 answers\n", ctrl_c)])
+    assert ForcedScoring.objects.get().n_answers == 2
 
 
 def test_json_is_the_scoring_and_nothing_else(evalboard: Call, run: Run) -> None:

@@ -59,6 +59,7 @@ def test_answers_that_differ_between_repeats_are_each_scored(db: None) -> None:
     assert ask(run).n_answers == 4
     assert ask(run, repeats=[2]).n_answers == 3
     assert ask(run, cases=["sea"]).n_answers == 2
+    assert ask(run, tag="tag-1").n_answers == 2
 
 
 def test_missing_responses_are_not_scored(db: None) -> None:
@@ -73,6 +74,8 @@ def test_missing_responses_are_not_scored(db: None) -> None:
         ({"endpoint": None}, "endpoint"),
         ({"as_run": 1}, "endpoint"),
         ({"cases": ["sky", "moon"]}, "cases"),
+        ({"tag": "moon"}, "tag"),
+        ({"cases": ["sky", "sea"], "tag": "tag-0"}, "cases"),
         ({"repeats": [1, 3]}, "repeats"),
     ],
 )
