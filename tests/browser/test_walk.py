@@ -90,6 +90,7 @@ def test_from_the_board_to_the_token_and_back_by_keys_alone(
     def press(*keys: str) -> None:
         nonlocal pressed
         for key in keys:
+            page.wait_for_load_state()  # a key that comes before the page's scripts is nobody's
             page.keyboard.press(key)
             pressed += 1
 
