@@ -60,5 +60,7 @@ def _refuse_unfit(run: Run) -> None:
         text = f"{len(buckets)} buckets served run {run.pk}; a baseline keeps to one."
         raise Conflict(f"{text} Run the suite again on one backend.")
     if (newer := newer_stack(run)) is not None:
-        text = f"Run {run.pk} was served by {run.bucket.fingerprint}; another stack serves {run.endpoint} under"
+        text = (
+            f"Run {run.pk} was served by {run.bucket.fingerprint}; another stack serves endpoint {run.endpoint} under"
+        )
         raise Conflict(f"{text} {run.profile.slug} {newer.since()}. Run the suite again and choose that run.")

@@ -164,7 +164,7 @@ def test_a_capability_check_of_a_gateway_carries_its_rows_its_hop_and_its_contro
     rows = {row["parameter"]: row for row in ended["finding"]["numbers"]["rows"]}
     assert rows["seed"].keys() == {"parameter", "asked", "state", "detail"}
     assert (rows["seed"]["state"], rows["logprobs"]["detail"]) == ("ignored", {"k": 20, "given": 20})
-    assert ended["hop"]["sentence"] == "Honoured at direct, ignored through gateway: seed: the gateway drops it."
+    assert ended["hop"]["sentence"] == "gateway drops seed, which direct honours."
     assert ended["control"].startswith("direct, reached without the gateway: probe ")
     [call] = api.get(f"{path}calls/?page_size=1").json()["results"]
     assert (call["backend"], call["marks"]) == (None, [])

@@ -217,7 +217,7 @@ def test_what_ran_on_todays_stack_is_accepted_and_the_one_before_stays(settings,
         pytest.param({"reason": " "}, "This field is required.", id="no-reason"),
         pytest.param({"run": "none"}, "Enter a whole number.", id="no-run"),
         pytest.param({"run": "999999"}, "There is no run 999999.", id="unknown-run"),
-        pytest.param({"run": "old"}, "another stack serves prod-router under", id="outdated"),
+        pytest.param({"run": "old"}, "another stack serves endpoint prod-router under", id="outdated"),
     ],
 )
 def test_a_baseline_that_is_refused_says_why_and_keeps_what_was_typed(settings, manager, change, said):

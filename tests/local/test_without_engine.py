@@ -59,7 +59,12 @@ def test_a_machine_without_an_engine_is_useful_with_endpoints_and_imports(machin
     assert {str(row["labels"]) for row in rows(machine, "runs")} == {"{'sample': 'tour'}"}
     assert [row["slug"] for row in rows(machine, "endpoints")] == ["sample-tour"]
     assert sorted(row["slug"] for row in rows(machine, "suites")) == ["sample", "sample-tour"]
-    assert [row["verdict"] for row in rows(machine, "releases")] == ["ship", "no_ship", "inconclusive"]
+    assert [row["verdict"] for row in rows(machine, "releases")] == [
+        "not_comparable",
+        "ship",
+        "no_ship",
+        "inconclusive",
+    ]
     taken = {"PATH": "/usr/bin:/bin", "EVALBOARD_DATA_DIR": str(machine.data_dir)}
     gone = [sys.executable, "-m", "evalboard", "tour", "--remove"]
     said = subprocess.run(gone, env=taken, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout

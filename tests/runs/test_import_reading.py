@@ -44,7 +44,15 @@ def read(*files: LogFile, is_wanted: Callable[[], bool] = lambda: True) -> Any:
 
 def readers() -> list[psutil.Process]:
     children = psutil.Process().children(recursive=True)
-    return [child for child in children if "runs.importers" in child.cmdline()]
+    return [child for child in children if "runs.importers" in command_of(child)]
+
+
+def command_of(child: psutil.Process) -> list[str]:
+    """Its arguments; none of a child of an earlier test that ends meanwhile."""
+    try:
+        return child.cmdline()
+    except psutil.NoSuchProcess:
+        return []
 
 
 def problem(*files: LogFile) -> str:

@@ -151,8 +151,8 @@ def test_a_steady_run_whose_repeats_differ_is_warned_of(pair: tuple[Run, Run]) -
     verdict = decide_release(release_id=judged.release(*pair).pk)
     [line] = [line["text"] for line in verdict.document["warnings"] if line["code"] == "unsteady"]
     assert line == (
-        f"Run {pair[0].pk}, the baseline, has repeats that are not the same to the bit in 1 of 8 cases, and under "
-        "batch class alone they must be: something moves bits that no fingerprint shows."
+        f"Run {pair[0].pk}, the baseline, has repeats that are not the same to the bit in 1 of 8 cases, and in "
+        "batch class `alone` they must be: something moves bits that no fingerprint shows."
     )
 
 

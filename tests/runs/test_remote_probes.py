@@ -145,7 +145,7 @@ def test_a_capability_check_of_a_gateway_names_the_parameters_that_it_drops() ->
     probes.served_by_others(checked(honours=EVERYTHING - {"seed", "top_k"}))
     probes.served_by_others(checked())
     sentence = probe_detail(through.pk).hop.sentence
-    assert sentence == "Honoured at direct, ignored through gateway: seed, top_k: the gateway drops them."
+    assert sentence == "gateway drops seed and top_k, which direct honours."
 
 
 def test_a_bypass_that_is_an_engine_of_ours_is_probed_for_all_but_capabilities() -> None:

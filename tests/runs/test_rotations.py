@@ -80,7 +80,9 @@ def test_there_and_back_again() -> None:
     first = small(by=build.bucket(OLD))
     of_old = set_baseline(first)
     second = small(by=build.bucket(NEW))
-    with pytest.raises(Conflict, match=rf"another stack serves local under pinned since .* \(run {second.pk}\)"):
+    with pytest.raises(
+        Conflict, match=rf"another stack serves endpoint local under profile pinned since .* \(run {second.pk}\)"
+    ):
         set_baseline(first)
     of_new = set_baseline(second)
     third = small(by=build.bucket(OLD))
@@ -120,7 +122,8 @@ def test_an_expired_baseline_ships_nothing(version: Any) -> None:
     for named in ("current", baseline.pk):
         found = verdict(late, named)
         assert (found.word, codes(found.document["reasons"])) == ("not_comparable", ["rebaseline"])
-        assert f"from run {rotated.pk} on, another stack serves local under pinned" in found.document["summary"]
+        since = f"from run {rotated.pk} on, another stack serves endpoint local under profile pinned"
+        assert since in found.document["summary"]
     set_baseline(baseline, "The upgrade was taken back.")
     assert verdict(late, "current").word == "ship"
 
