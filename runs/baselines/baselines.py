@@ -63,4 +63,4 @@ def _refuse_unfit(run: Run) -> None:
         text = (
             f"Run {run.pk} was served by {run.bucket.fingerprint}; another stack serves endpoint {run.endpoint} under"
         )
-        raise Conflict(f"{text} {run.profile.slug} {newer.since()}. Run the suite again and choose that run.")
+        raise Conflict(f"{text} profile {run.profile.slug} {newer.since()}. Run the suite again and choose that run.")
