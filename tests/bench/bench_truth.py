@@ -18,6 +18,9 @@ SCORED = (80,)  # positions: whole answers, and not up to where they part
 COARSE = Stack(0.3)  # so far over the step of the logits that rounding hides nothing
 STAYING = Stack(0.03, memory=0.9)
 FEW_DIFFER = Stack(0.03, share=0.1)
+UNEVEN = Stack(0.03, spread=0.5)
+MOSTLY_ALIKE = Stack(0.03, alike=0.8)
+QUIET = Stack(0.005, alike=0.8, dtype="float32")
 ONE = (
     Situation("one computation: noise alike", BATCHED, BATCHED, repeats=5),
     Situation("one computation: noise alike, 3 repeats", BATCHED, BATCHED),
@@ -30,6 +33,10 @@ ONE = (
         Stack(0.03, memory=0.9),
         repeats=5,
     ),
+    Situation(
+        "one computation: repeats of 8 cases in 10 are the same to the bit", MOSTLY_ALIKE, MOSTLY_ALIKE, repeats=5
+    ),
+    Situation("one computation: noise larger or smaller by case (e to the 0.5)", UNEVEN, UNEVEN, repeats=5),
     Situation("one computation: noise alike, scored by both stacks", BATCHED, BATCHED, repeats=5, positions=SCORED),
 )
 TWO = tuple(
@@ -39,6 +46,9 @@ TWO = tuple(
     for share, shift in (("¼", 0.25), ("½", 0.5), ("all", 1.0))
     for k in (3, 5)
     for which, positions in (("", POSITIONS), (", scored by both stacks", SCORED))
+)
+HIDDEN = Situation(
+    "logits off by 0.02 nats, noise of 0.005, repeats of 8 cases in 10 the same to the bit", QUIET, QUIET, 4, repeats=5
 )
 
 PAIRS_CASES = 5000  # of 5 repeats: 20,000 pairs of neighbours
@@ -66,7 +76,7 @@ def measure() -> list[Row]:
 
 
 def _measure_computation() -> list[Row]:
-    cells = [(each, OF_ONE_COMPARISONS, OF_ONE) for each in ONE] + [(each, COMPARISONS, "–") for each in TWO]
+    cells = [(each, OF_ONE_COMPARISONS, OF_ONE) for each in ONE] + [(each, COMPARISONS, "–") for each in (*TWO, HIDDEN)]
     shares = [100 * share_called_two(each, n) for each, n, _ in cells]
     lines = [
         "| 100 cases a side | comparisons | called two | promised |",

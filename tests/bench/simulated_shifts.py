@@ -33,8 +33,8 @@ class Stack:
 
     share: of the repeats that have any, as where few batches differ. is_steady: all repeats have the same draw.
     memory: how much of a position's noise stays at the next one, as what a cache holds does. spread: standard deviation
-    of the logarithm by which a case's noise is larger or smaller; unevenness: that of a position's. dtype: the logits',
-    by the name of their floor.
+    of the logarithm by which a case's noise is larger or smaller; unevenness: that of a position's. alike: share of the
+    cases whose repeats all have one draw. dtype: the logits', by the name of their floor.
     """
 
     noise: float
@@ -43,6 +43,7 @@ class Stack:
     memory: float = 0.0
     spread: float = 0.0
     unevenness: float = 0.0
+    alike: float = 0.0
     dtype: str = "bfloat16"
 
 
@@ -158,6 +159,8 @@ def _margins(logits: Numbers, stack: Stack, k: int, rng: np.random.Generator) ->
     """float64[cases, k, n]: the gap of the two logits, by repeat; logits of one repeat are those of all."""
     n_cases, _, _, n = logits.shape
     noise = rng.normal(0, stack.noise, (n_cases, 1 if stack.is_steady else k, 2, n))
+    if stack.alike:
+        noise = np.where(rng.random((n_cases, 1, 1, 1)) < stack.alike, noise[:, :1], noise)
     for at in range(1, n if stack.memory else 0):
         noise[..., at] = stack.memory * noise[..., at - 1] + np.sqrt(1 - stack.memory**2) * noise[..., at]
     noise *= rng.random((*noise.shape[:2], 1, 1)) < stack.share

@@ -71,6 +71,25 @@ def test_what_nobody_measured_is_no_case() -> None:
     assert judge_distances(np.ones(30), (unknown, np.ones(30)), floor=FLOOR) == OneComputation("unknown", 0, 0)
 
 
+def test_sides_that_are_alike_on_the_whole_may_be_unlike_in_a_case() -> None:
+    """A quiet case repeats one draw of the noise: it lies as far from the noisy side as that one's repeats do."""
+    quiet, noisy = np.full(N_CASES, 0.0001), np.full(N_CASES, 0.001)
+    turn = np.arange(N_CASES) % 2 == 0
+    ours, theirs = np.where(turn, quiet, noisy), np.where(turn, noisy, quiet)
+    assert judge_distances(noisy, (ours, theirs), floor=FLOOR).answer == "one"
+    assert judge_distances(4 * noisy, (ours, theirs), floor=FLOOR).answer == "two"
+
+
+def test_where_some_cases_show_noise_the_others_are_not_given_a_whole_floor() -> None:
+    within = np.zeros(N_CASES)
+    within[:10] = 0.005**2
+    far = np.full(N_CASES, 0.02**2)
+    assert judge_distances(far, (within, within), floor=FLOOR).answer == "two"
+    assert judge_distances(within.max() * np.ones(N_CASES), (within, within), floor=FLOOR).answer == "one"
+    within[9] = 0.0  # too few to call the noise measured
+    assert judge_distances(far, (within, within), floor=FLOOR).answer == "one"
+
+
 def test_noise_that_repeats_do_not_show_is_at_least_the_floor() -> None:
     zero = np.zeros(40)
     within_floor = np.full(40, (0.9 * FLOOR) ** 2)

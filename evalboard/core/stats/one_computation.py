@@ -21,7 +21,8 @@ Answer = Literal["one", "two", "unknown"]
 MAX_CHANCE = 0.001  # of the comparisons of one computation, at most this share is called two
 MIN_REPEATS = 3  # of a side whose repeats differ: the distance of one pair is too rough
 ALIKE = 1.2  # one side's mean distance over the other's, up to which their noise counts as alike
-MIN_CASES = 10  # with fewer, no order of the cases is rarer than MAX_CHANCE
+ALIKE_IN_CASE = 4.0  # the same of a single case: its few repeats show its noise to a factor of 2, in nats
+MIN_CASES = 10  # with fewer, no order of the cases is rarer than MAX_CHANCE, and no noise counts as measured
 MAX_EXACT = 30  # cases: up to here the chance is counted out; beyond, its normal limit is near and no smaller
 
 
@@ -56,14 +57,15 @@ def judge_steady(is_apart: NDArray[np.bool_]) -> OneComputation:
 def judge_distances(across: Distances, within: tuple[Distances, Distances], *, floor: float) -> OneComputation:
     """Test whether the sides lie further apart than noise. Every array is float64[n] over cases, NaN: nobody knows.
 
-    floor: root mean square of D in nats that stands for a case's noise where its repeats show none.
+    floor: root mean square of D in nats that noise may have where repeats show none. Where enough cases show some, a
+    case that shows none has as much as the noisiest of them, and no more than that.
     """
     is_known = ~np.isnan(np.column_stack([across, *within])).any(axis=1)
     far, noise = across[is_known], _noise(within[0][is_known], within[1][is_known])
     n_cases, n_apart = len(far), int(np.count_nonzero(far))
     if not n_cases:
         return OneComputation("unknown", 0, 0)
-    chance = _signed_rank_chance(_log_ratios(far, np.where(noise > 0, noise, floor * floor)))
+    chance = _signed_rank_chance(_log_ratios(far, np.where(noise > 0, noise, _unseen(noise, floor * floor))))
     return OneComputation(
         answer="unknown" if n_cases < MIN_CASES else "two" if chance < MAX_CHANCE else "one",
         n_cases=n_cases,
@@ -89,9 +91,17 @@ def mean_within(distances: Distances) -> float:
 def _noise(ours: Distances, theirs: Distances) -> Distances:
     """Return float64[n], the distance of each case that one computation would show across the sides."""
     quieter, noisier = sorted((ours, theirs), key=lambda side: float(side.sum()))
-    is_alike = noisier.sum() <= ALIKE * quieter.sum()
-    expected: Distances = (ours + theirs) / 2 if is_alike else np.maximum(ours, theirs)
-    return expected
+    larger: Distances = np.maximum(ours, theirs)
+    if noisier.sum() > ALIKE * quieter.sum():
+        return larger
+    is_alike = larger <= ALIKE_IN_CASE * np.minimum(ours, theirs)
+    return np.where(is_alike, (ours + theirs) / 2, larger)
+
+
+def _unseen(noise: Distances, at_most: float) -> float:
+    """Return the noise of a case that shows none: a floor stands in only where too few others were measured."""
+    shown = noise[noise > 0]
+    return at_most if len(shown) < MIN_CASES else min(float(shown.max()), at_most)
 
 
 def _log_ratios(far: Distances, noise: Distances) -> Distances:
