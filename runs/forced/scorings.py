@@ -124,8 +124,11 @@ def readings_of(baseline: Run, candidate: Run) -> list[tuple[Run, Run]]:
 
 
 def newest_on(run: Run, other: Run) -> ForcedScoring | None:
-    """Return the newest scoring of all of a run on the stack of another; where none has ended, one under way."""
-    whole = ForcedScoring.objects.filter(run=run, cases=None).order_by("-id")
+    """Return the newest scoring of all cases and ended repeats of a run on the stack of another.
+
+    Where none has ended, one under way; None without either.
+    """
+    whole = ForcedScoring.objects.filter(run=run, cases=None, repeats__contains=ended_repeats(run)).order_by("-id")
     ended = None
     if other.bucket_id is not None:
         ended = whole.filter(bucket=other.bucket_id, status=ForcedScoring.Status.FINISHED).first()

@@ -177,6 +177,16 @@ def test_both_sides_are_scored_on_both_stacks(run: Run) -> None:
         create_forced_pair(baseline_id=run.pk, candidate_id=run.pk)
 
 
+def test_a_scoring_of_some_repeats_is_not_one_of_the_run(run: Run) -> None:
+    other = build.finished_run(TEXTS, on="other")
+    some = create_forced(run_id=run.pk, as_run=other.pk, repeats=[1])
+    scorings = create_forced_pair(baseline_id=run.pk, candidate_id=other.pk)
+    assert scorings[run.pk, other.pk] != some
+    assert scorings[run.pk, other.pk].repeats == [1, 2]
+    again = create_forced_pair(baseline_id=run.pk, candidate_id=other.pk)
+    assert again == scorings
+
+
 def test_two_runs_of_one_stack_are_scored_on_it_once_each(run: Run) -> None:
     other = build.finished_run(TEXTS)
     scorings = create_forced_pair(baseline_id=run.pk, candidate_id=other.pk)
