@@ -133,12 +133,14 @@ class NoiseShare(Contract):
 class Computation(Contract):
     """Whether both sides are one computation, by the bucket that served most of each. `is_one_bucket`: it is the same.
 
-    `chance` is that of lying so far apart where it is one computation, null where no test was needed or possible.
-    `shift` is what the sides lie apart beyond noise, in nats, `noise` what repeats of one side do. `n_positions` are of
-    the answers that the stacks of both sides have scored; null where what was decoded was compared.
+    `apart`: repeats never differ and the sides do, by no more than rounding may do elsewhere. `chance` is that of lying
+    so far apart where it is one computation, null where no test was needed or possible. `shift` is what the sides lie
+    apart beyond noise, in nats, `noise` what repeats of one side do, `floor` what rounding is assumed to do where that
+    decides. `n_positions` are of the answers that the stacks of both sides have scored; null where what was decoded was
+    compared.
     """
 
-    answer: Annotated[str, says(enum=("one", "two", "unknown"))]
+    answer: Annotated[str, says(enum=("one", "two", "apart", "unknown"))]
     is_one_bucket: bool
     is_steady: bool
     n_cases: Count
@@ -146,6 +148,7 @@ class Computation(Contract):
     chance: float | None
     shift: float | None
     noise: float | None
+    floor: float | None = None
     n_positions: int | None = None
     text: str
 

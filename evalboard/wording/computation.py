@@ -13,6 +13,8 @@ def write_computation(facts: Facts) -> str:
     """Write what a comparison's `computation` says: {"is_one_bucket"} and the fields of `core.stats.OneComputation`."""
     if facts["answer"] == "unknown":
         return _unknown(facts)
+    if facts["answer"] == "apart":
+        return _apart(facts)
     return _two(facts) if facts["answer"] == "two" else _one(facts)
 
 
@@ -28,6 +30,16 @@ def _two(facts: Facts) -> str:
     return (
         f"{opening}: over {_over(facts)} the sides lie further apart than repeats of one side, by "
         f"{nats_rounded(facts['shift'])}{times}. Fewer than 1 in 1,000 comparisons of one computation look so."
+    )
+
+
+def _apart(facts: Facts) -> str:
+    cases, assumed = counted(facts["n_cases"], "case"), nats_rounded(facts["floor"])
+    return (
+        f"Told apart under one fingerprint: in all {cases} the repeats of either side are the same to the bit, "
+        f"and in {facts['n_apart']:,} the sides differ, by {nats_rounded(facts['shift'])}. "
+        f"Batches of another size can do that (up to {assumed} is assumed), or a cache that answers repeats. "
+        "If it is neither, the weights or the build have changed."
     )
 
 

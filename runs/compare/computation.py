@@ -20,6 +20,7 @@ from evalboard.core.stats import (
     judge_distances,
     judge_steady,
     mean_within,
+    tell_apart,
 )
 from runs.compare.inputs import Inputs, Side
 from runs.compare.reading import read_responses
@@ -64,7 +65,7 @@ def judge_computation(inputs: Inputs) -> dict[str, Any]:
         and _are_decoded_alike(inputs)
     )
     floor = max((assume_logit_sd(logits_of(bucket)) for bucket in buckets), default=0.0)
-    judged = judge_scored(inputs, floor=floor) or _judge(inputs, is_steady, floor)
+    judged = judge_scored(inputs, floor=floor) or _judge(inputs, is_one_bucket, is_steady, floor)
     return {"is_one_bucket": is_one_bucket, **asdict(judged)}
 
 
@@ -75,16 +76,21 @@ def _are_decoded_alike(inputs: Inputs) -> bool:
     return limits == other_limits and ours.sampling == theirs.sampling and not is_sampled(ours.sampling)
 
 
-def _judge(inputs: Inputs, is_steady: bool, floor: float) -> OneComputation:
+def _judge(inputs: Inputs, is_one_bucket: bool, is_steady: bool, floor: float) -> OneComputation:
     ours, theirs = _choose(inputs.baseline), _choose(inputs.candidate)
-    has_repeats = (ours.is_there.sum(axis=1) >= 2) & (theirs.is_there.sum(axis=1) >= 2)
+    n_repeats = np.column_stack([side.is_there.sum(axis=1) for side in (ours, theirs)])
+    has_repeats = np.all(n_repeats >= 2, axis=1)
     digests = np.concatenate([ours.traces, theirs.traces], axis=1)[has_repeats]
     is_moved: Bools = np.any(stored_columns.differ(digests, digests[:, :1]), axis=1)
     halves = np.split(digests, [ours.repeats.shape[1]], axis=1)
-    if is_steady and not any(stored_columns.differ(half, half[:, :1]).any() for half in halves):
+    do_repeats_agree = not any(stored_columns.differ(half, half[:, :1]).any() for half in halves)
+    if do_repeats_agree and (is_steady or not is_moved.any()):
         return judge_steady(is_moved)
-    cases = choose_cases(np.flatnonzero(has_repeats)[is_moved])
-    return _measure(ours, theirs, cases, floor)
+    moved = np.flatnonzero(has_repeats)[is_moved]
+    judged = _measure(ours, theirs, choose_cases(moved), floor)
+    if is_one_bucket and do_repeats_agree:
+        return tell_apart(judged, n_repeats[moved], n_cases=len(is_moved), floor=floor)
+    return judged
 
 
 def _choose(side: Side) -> Chosen:

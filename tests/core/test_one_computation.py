@@ -1,14 +1,14 @@
 """Two sides are told apart where they lie further apart than repeats do, and never for being unlike in noise alone."""
 
 import math
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from evalboard.core.compare import find_divergence
-from evalboard.core.stats import OneComputation, judge_distances, judge_steady, mean_within
+from evalboard.core.stats import OneComputation, judge_distances, judge_steady, mean_within, tell_apart
 from evalboard.core.stats.one_computation import MAX_CHANCE, MAX_EXACT, _signed_rank_chance
 from evalboard.core.trace import Trace
 from tests.core import stacks
@@ -95,6 +95,36 @@ def test_noise_that_repeats_do_not_show_is_at_least_the_floor() -> None:
     within_floor = np.full(40, (0.9 * FLOOR) ** 2)
     assert judge_distances(within_floor, (zero, zero), floor=FLOOR).answer == "one"
     assert judge_distances(4 * within_floor, (zero, zero), floor=FLOOR).answer == "two"
+
+
+@pytest.mark.parametrize(("repeats", "n_cases"), [((2, 2), 7), ((3, 2), 5), ((3, 3), 4), ((5, 5), 2)])
+def test_repeats_that_agree_to_the_bit_tell_sides_apart_under_the_floor(repeats: tuple[int, int], n_cases: int) -> None:
+    """The chance is counted out: in how many orders of its answers, two sorts of them, has each side one sort."""
+    answers = ["a"] * repeats[0] + ["b"] * repeats[1]
+    orders = list(set(permutations(answers)))
+    halves = [(set(order[: repeats[0]]), set(order[repeats[0] :])) for order in orders]
+    share = sum(len(ours) == len(theirs) == 1 for ours, theirs in halves) / len(orders)
+    for n in (n_cases - 1, n_cases):
+        zero = np.zeros(n)
+        hidden = judge_distances(np.full(n, (0.2 * FLOOR) ** 2), (zero, zero), floor=FLOOR)
+        judged = tell_apart(hidden, np.array([repeats] * n), n_cases=60, floor=FLOOR)
+        assert (judged.answer == "apart") == (n == n_cases)
+    assert judged.chance is not None
+    assert share**n_cases <= judged.chance < MAX_CHANCE
+    assert (judged.n_cases, judged.n_apart, judged.floor) == (60, n_cases, FLOOR)
+    assert judged.shift == pytest.approx(0.2 * FLOOR)
+
+
+def test_sides_that_lie_beyond_the_floor_stay_two() -> None:
+    zero = np.zeros(40)
+    far = judge_distances(np.full(40, (2 * FLOOR) ** 2), (zero, zero), floor=FLOOR)
+    assert tell_apart(far, np.full((40, 2), 5), n_cases=40, floor=FLOOR) is far
+
+
+def test_sides_whose_logit_differences_are_equal_are_not_told_apart() -> None:
+    zero = np.zeros(40)
+    same = judge_distances(zero, (zero, zero), floor=FLOOR)
+    assert tell_apart(same, np.full((40, 2), 5), n_cases=40, floor=FLOOR) is same
 
 
 def test_two_repeats_measure_noise_only_where_they_agree() -> None:

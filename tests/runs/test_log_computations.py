@@ -27,10 +27,17 @@ Call = tuple[int, int]  # case, repeat
 
 
 def log_of(
-    folder: Path, name: str, *, seed: int, shift: float = 0.0, rerouted: Collection[Call] = (), repeats: int = 3
+    folder: Path,
+    name: str,
+    *,
+    seed: int,
+    shift: float = 0.0,
+    rerouted: Collection[Call] = (),
+    repeats: int = 3,
+    noise_nats: float = NOISE,
 ) -> Run:
     """A server's log, imported. shift: nats by which altered weights move each logit, always alike. rerouted: the calls
-    that another build answered, whose logits are half a nat off.
+    that another build answered, whose logits are half a nat off. noise_nats: 0 for a server whose repeats never differ.
     """
     weights, altered = np.random.default_rng(1), np.random.default_rng(2)
     noise = np.random.default_rng(seed)
@@ -41,7 +48,9 @@ def log_of(
         for repeat in range(1, repeats + 1):
             off = 0.5 if (case, repeat) in rerouted else shift
             lines.append(
-                _line(case, f"{seed}-{len(lines)}", margins + off * direction + noise.normal(0, NOISE, N_TOKENS))
+                _line(
+                    case, f"{seed}-{len(lines)}", margins + off * direction + noise_nats * noise.normal(size=N_TOKENS)
+                )
             )
     path = folder / name
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -71,6 +80,22 @@ def test_weights_that_were_altered_under_one_name_and_fingerprint_are_told_apart
     if shift:
         assert facts["shift"] == pytest.approx(shift, rel=0.1)
         assert write_computation(facts).startswith("Two computations under one fingerprint")
+
+
+def test_weights_that_were_altered_are_told_apart_where_repeats_of_either_log_never_differ(tmp_path: Path) -> None:
+    before, again, after = (
+        log_of(tmp_path, f"{name}.jsonl", seed=seed, shift=shift, noise_nats=0.0)
+        for name, seed, shift in (("before", 3, 0.0), ("again", 5, 0.0), ("after", 4, 0.02))
+    )
+    facts = compare(baseline=before.pk, candidate=after.pk).summary["computation"]
+    assert (facts["is_one_bucket"], facts["answer"], facts["n_cases"]) == (True, "apart", N_CASES)
+    assert facts["shift"] == pytest.approx(0.02, rel=0.1)
+    assert write_computation(facts).startswith(
+        "Told apart under one fingerprint: in all 60 cases the repeats of either side are the same to the bit, and in "
+        "60 the sides differ, by 0.02"
+    )
+    same = compare(baseline=before.pk, candidate=again.pk).summary["computation"]
+    assert (same["answer"], same["n_cases"], same["n_apart"]) == ("one", N_CASES, 0)
 
 
 def test_calls_that_were_rerouted_without_a_word_are_listed(tmp_path: Path) -> None:

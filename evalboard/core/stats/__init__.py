@@ -74,6 +74,7 @@ from evalboard.core.stats.one_computation import (
     judge_distances,
     judge_steady,
     mean_within,
+    tell_apart,
 )
 from evalboard.core.stats.paired import (
     DifferenceEstimate,
@@ -215,5 +216,6 @@ __all__ = [
     "select_whole_cases",
     "split_variance",
     "student_quantile",
+    "tell_apart",
     "unseen",
 ]

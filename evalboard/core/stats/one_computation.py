@@ -7,7 +7,7 @@ noise; the distance across is then at most that within the noisier side. The cas
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from evalboard.core.stats.quantiles import normal_cdf
 
 Distances = NDArray[np.float64]
-Answer = Literal["one", "two", "unknown"]
+Answer = Literal["one", "two", "apart", "unknown"]
 
 MAX_CHANCE = 0.001  # of the comparisons of one computation, at most this share is called two
 MIN_REPEATS = 3  # of a side whose repeats differ: the distance of one pair is too rough
@@ -30,11 +30,13 @@ MAX_EXACT = 30  # cases: up to here the chance is counted out; beyond, its norma
 class OneComputation:
     """The answer with its numbers.
 
+    answer: `apart` where repeats never differ and the sides do, by no more than rounding may do elsewhere.
     n_cases: that could be judged; n_apart: those whose sides differ. is_steady: the repeats of either side are the same
-    to the bit, so that one bit decides and no chance is needed. chance: of so much or more where it is one computation.
-    shift: root mean square, in nats, of what the sides lie apart beyond noise; noise: of the noise itself. All three
-    None where nothing was measured. n_positions: of the answers that both stacks have scored, where these were
-    compared; None where what was decoded was.
+    to the bit, so that one bit decides and no chance is needed. chance: of so much or more where it is one
+    computation. shift: root mean square, in nats, of what the sides lie apart beyond noise; noise: of the noise itself.
+    All three None where nothing was measured. floor: what rounding is assumed to do, None where it decides nothing.
+    n_positions: of the answers that both stacks have scored, where these were compared; None where what was decoded
+    was.
     """
 
     answer: Answer
@@ -44,6 +46,7 @@ class OneComputation:
     chance: float | None = None
     shift: float | None = None
     noise: float | None = None
+    floor: float | None = None
     n_positions: int | None = None
 
 
@@ -74,6 +77,19 @@ def judge_distances(across: Distances, within: tuple[Distances, Distances], *, f
         shift=math.sqrt(max(float(np.mean(far - noise)), 0.0)),
         noise=math.sqrt(float(np.mean(noise))),
     )
+
+
+def tell_apart(judged: OneComputation, n_repeats: NDArray[np.int64], *, n_cases: int, floor: float) -> OneComputation:
+    """Say "apart" where repeats of either side are the same to the bit in every case, and the sides differ in too many.
+
+    judged: by distances, whose floor hides what lies below it. n_repeats: int64[n, 2] of the cases that differ, by
+    side; n_cases: all that could. Of one computation every order of a case's repeats is as likely, so that its two
+    answers fall to one side each in at most 2 of C(a + b, a) orders.
+    """
+    chance = math.prod(2 / math.comb(ours + theirs, ours) for ours, theirs in n_repeats.tolist())
+    if judged.answer == "two" or not judged.shift or chance >= MAX_CHANCE:
+        return judged
+    return replace(judged, answer="apart", n_cases=n_cases, n_apart=len(n_repeats), chance=chance, floor=floor)
 
 
 def mean_within(distances: Distances) -> float:

@@ -4,7 +4,7 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from evalboard.core.stats import FAR_FLOORS, OneComputation, find_strays, judge_distances, judge_steady
+from evalboard.core.stats import FAR_FLOORS, OneComputation, find_strays, judge_distances, judge_steady, tell_apart
 from evalboard.wording.computation import write_computation
 from tests.bench.simulated_shifts import FLOOR, SEED, Stack, tables
 from tests.core.golden.readers import Sentence, Situations, read_run_warning
@@ -67,6 +67,9 @@ SITUATIONS: Situations = {
     "Pinned sides without logprobs": lambda: read_computation(steady(0, 0)),
     "Sides of two dtypes whose repeats are the same to the bit": lambda: read_computation(
         apart(24, FLOOR / 2), is_one_bucket=False
+    ),
+    "Sides of one fingerprint whose repeats are the same to the bit": lambda: read_computation(
+        tell_apart(apart(24, FLOOR / 2), np.full((24, 2), 3), n_cases=60, floor=FLOOR)
     ),
     "Noise alone": lambda: read_computation(compare(noise=(0.03, 0.03))),
     "Logits that are off everywhere, under one fingerprint": lambda: read_computation(
