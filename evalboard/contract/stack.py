@@ -60,6 +60,7 @@ class ShardHeld(Contract):
     last: Count
     attempt: int = page_only
     n_done: int = page_only
+    experiment: Id | None = page_only
 
     @property
     def n_cases(self) -> int:

@@ -1,6 +1,5 @@
 """The rows of the board: releases with their ruler and one act, and what needs somebody with one link each."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,6 +9,7 @@ from django.urls import reverse
 
 from evalboard.contract.baseline import Baseline
 from evalboard.contract.run import RunRow
+from evalboard.core.lab_kinds import experiment_of
 from evalboard.wording.numbers import counted
 from frontend.board.words import describe_release
 from frontend.compare.pair_address import comparison_url
@@ -18,11 +18,9 @@ from frontend.release import ruler
 from frontend.shell.findings import Finding
 from runs.access import RUN, SIGN
 from runs.board import Board
-from runs.lab import LABEL
 from runs.release import WaitingRelease
 from runs.work import PoolRow
 
-ID = re.compile(r"[0-9]{1,18}", re.ASCII)
 REASONS_OF_RUN = {
     "failed": "failed",
     "incomplete": "lacks {n_missing:,} of {n_total:,} responses",
@@ -72,9 +70,7 @@ class WorkLine:
 
     @property
     def experiment(self) -> str | None:
-        """The experiment of the lab whose arm it is, by its label; anybody may write one, so not each is an id."""
-        label = self.run.labels.get(LABEL, "")
-        return label if ID.fullmatch(label) else None
+        return experiment_of(self.run.labels)
 
     @property
     def share(self) -> float:

@@ -1,6 +1,6 @@
 """The lab: experiments that say where variance comes from, in ordinary runs that anyone can open."""
 
-from runs.lab.arms import LABEL, advance, open_experiments
+from runs.lab.arms import advance, open_experiments
 from runs.lab.bisect_plan import DEFAULT_CASES, plan_bisect
 from runs.lab.experiments import (
     DEFAULT_RUNS,
@@ -15,7 +15,6 @@ from runs.lab.read import experiment_detail, experiment_rows, experiment_state
 __all__ = [
     "DEFAULT_CASES",
     "DEFAULT_RUNS",
-    "LABEL",
     "advance",
     "cancel_experiment",
     "delete_experiment",

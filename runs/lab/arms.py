@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from evalboard.core.errors import Conflict, EvalboardError
+from evalboard.core.lab_kinds import LABEL
 from runs.access import RUN, may
 from runs.lab.bisect import Bisect
 from runs.lab.engine_time import measure_engine_time
@@ -20,7 +21,6 @@ from runs.models import Experiment, ExperimentArm, Priority, Repeat, Run
 from runs.run import cancel_run, create_run
 from runs.work import queue
 
-LABEL = "experiment"  # of a run that is an arm
 Status = ExperimentArm.Status
 Arms = Sequence[ExperimentArm]
 

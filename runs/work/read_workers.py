@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 
 from evalboard.contract import stack as contract
 from evalboard.contract.parts import FingerprintNamed, Seats
+from evalboard.core.lab_kinds import experiment_of
 from evalboard.core.profile import list_operation_findings, read_seats
 from evalboard.wording.run import leaves_alone
 from runs.models import EngineProcess, SelfTest, Shard, Worker
@@ -38,7 +39,7 @@ def worker_rows() -> tuple[contract.Worker, ...]:
     )
     living = list(workers.filter(stopped_at=None))
     stopped = list(workers.exclude(stopped_at=None)[:STOPPED_SHOWN])
-    shards = Shard.objects.filter(status=Shard.Status.RUNNING, owner__in=living).select_related("repeat")
+    shards = Shard.objects.filter(status=Shard.Status.RUNNING, owner__in=living).select_related("repeat__run")
     current = {shard.owner_id: shard for shard in shards.order_by("-id")}
     processes = _running_processes(living)
     certificates = certificates_of(living)
@@ -106,6 +107,7 @@ def _shard(shard: Shard) -> contract.ShardHeld:
         last=shard.last,
         attempt=shard.attempt,
         n_done=shard.n_done,
+        experiment=experiment_of(shard.repeat.run.labels),
     )
 
 

@@ -41,6 +41,16 @@ def test_a_working_worker_shows_its_shard_its_engine_and_its_run(stage, viewer):
     assert process.bucket.fingerprint.label in page
 
 
+@pytest.mark.parametrize(("label", "n_links"), [("7", 1), ("mine", 0)])
+def test_a_worker_at_an_arm_of_an_experiment_leads_to_it(stage, viewer, label, n_links):
+    stage.start(labels={"experiment": label})
+    by = stage.worker()
+    stage.claim(by, stage.engine(by))
+    page = text_of(viewer.get("/workers/"))
+    assert "repeat 1, cases 0–11" in page
+    assert page.count(f'href="/lab/{label}/">experiment {label}</a>') == n_links
+
+
 def test_a_worker_says_how_many_seats_its_engine_got(stage, viewer):
     stage.engine(stage.worker(), max_num_seqs=64, seats=9)
     assert "9 of 64 seats" in text_of(viewer.get("/workers/"))
