@@ -32,9 +32,12 @@ class RepeatLink:
 @requires(READ)
 @require_safe
 def response(request: HttpRequest, run_id: int, repeat: int, case: str) -> HttpResponse:
-    page = response_page(run_id, repeat=repeat, case_id=case, at=_position(request.GET.get("at")))
+    elsewhere = sides.elsewhere(run_id, repeat, case)
+    lent = next((each for each in elsewhere if each.of.words is not None), None)
+    words_lent = None if lent is None else lent.of.words
+    at = _position(request.GET.get("at"))
+    page = response_page(run_id, repeat=repeat, case_id=case, at=at, words=words_lent)
     trace = page.trace
-    elsewhere = sides.elsewhere(run_id, repeat, case) if trace else ()
     selected_elsewhere = sides.token_elsewhere(elsewhere, trace.selected.position) if trace else ()
     part = request.GET.get("part")
     if part is not None:
@@ -47,6 +50,7 @@ def response(request: HttpRequest, run_id: int, repeat: int, case: str) -> HttpR
         "trace": trace,
         "elsewhere": elsewhere,
         "selected_elsewhere": selected_elsewhere,
+        "lent": None if page.has_own_words else lent,
         "marked": frozenset(tick.position for strip in elsewhere for tick in strip.ticks),
         "lines": tokens.lines(trace.tokens, before=page.response.n_reasoning_tokens) if trace else (),
         "before": trace.tokens[0].position - 1 if trace else -1,

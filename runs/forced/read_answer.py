@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evalboard.core.forced import CLIP_RANGE, ForcedPositions, measure_positions
-from evalboard.core.trace import Trace, join_traces, read_trace
+from evalboard.core.trace import Trace, Vocabulary, join_traces, read_trace
 from runs.forced.marks import ForcedMark, list_marks
 from runs.forced.read_pair import SAME_TOKENS
 from runs.models import Case, ForcedAnswer, Response
@@ -17,7 +17,7 @@ class AnswerElsewhere:
     """One response by a scoring of its tokens. endpoint: whose engine scored them; None where its trainer did.
 
     marks: the tokens that would not have been chosen; of a trainer, those whose ratio lies beyond the clip range, or
-    else the one that is furthest off.
+    else the one that is furthest off. words: of the tokenizer that its tokens were scored by; None of a trainer.
     """
 
     scoring: str
@@ -26,6 +26,16 @@ class AnswerElsewhere:
     marks: tuple[ForcedMark, ...]
     positions: ForcedPositions
     trace: Trace
+    words: Vocabulary | None
+
+    @property
+    def prompt(self) -> str:
+        """The prompt in words, "" where it or they are not known."""
+        if self.words is None or self.trace.prompt_token_ids is None:
+            return ""
+        return b"".join(each or b"" for each in self.words.many_bytes(self.trace.prompt_token_ids)).decode(
+            errors="replace"
+        )
 
     def log_ratio(self, at: int) -> float | None:
         """Return log r at a position, in nats; None where either side gave no logprob."""
@@ -77,6 +87,7 @@ def _elsewhere(own: Trace, answer: ForcedAnswer) -> AnswerElsewhere:
         marks=_beyond_clip(positions) if answer.scoring.is_reported else list_marks(forced, words),
         positions=positions,
         trace=forced,
+        words=words,
     )
 
 

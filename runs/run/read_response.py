@@ -62,7 +62,8 @@ class TraceWindow:
 class ResponsePage:
     """A response with what stands around it on its page; `scores` under each scorer, the suite's own first.
 
-    trace: None where there is none, or nothing in it.
+    trace: None where there is none, or nothing in it. has_own_words: whether its tokens are drawn by the tokenizer that
+    it was decoded with.
     """
 
     run_id: int
@@ -74,6 +75,7 @@ class ResponsePage:
     is_logged: bool
     scores: tuple[ScoreCell, ...]
     trace: TraceWindow | None
+    has_own_words: bool
     same_trace_repeats: tuple[int, ...]
     previous_case_id: str | None
     next_case_id: str | None
@@ -89,9 +91,12 @@ class _Stored:
     siblings: tuple[tuple[int, bytes | None, bytes | None], ...]
 
 
-def response_page(run_id: int, *, repeat: int, case_id: str, at: int | None = None) -> ResponsePage:
+def response_page(
+    run_id: int, *, repeat: int, case_id: str, at: int | None = None, words: Vocabulary | None = None
+) -> ResponsePage:
     """Read a response with its tokens around position `at`, which is the narrowest margin's if not given.
 
+    words: by which its tokens are drawn where those of its own tokenizer were not stored.
     Raises NotFound where the run, repeat, case or response is not there.
     """
     stored = _find(run_id, repeat, case_id)
@@ -105,6 +110,7 @@ def response_page(run_id: int, *, repeat: int, case_id: str, at: int | None = No
     own_digest = None if response.trace_digest is None or trace is None else bytes(response.trace_digest)
     scores = _scores(stored)
     own = next((cell for cell in scores if cell.is_own), None)
+    own_words = words_of(response)
     return ResponsePage(
         run_id=run_id,
         response=response_row(
@@ -120,7 +126,8 @@ def response_page(run_id: int, *, repeat: int, case_id: str, at: int | None = No
         tags=tuple(case.tags),
         is_logged=stored.run.is_of_elsewhere,
         scores=scores,
-        trace=None if trace is None or not len(trace) else window_of(trace, words_of(response), at),
+        trace=None if trace is None or not len(trace) else window_of(trace, own_words or words, at),
+        has_own_words=own_words is not None,
         same_trace_repeats=tuple(
             index for index, other, _ in stored.siblings if index != repeat and own_digest and other == own_digest
         ),

@@ -171,6 +171,24 @@ def test_rollouts_lead_from_their_run_to_the_token_that_is_off(viewer: Client, t
     assert "the trainer" in listed
 
 
+def test_rollouts_are_in_words_once_an_engine_has_scored_their_ids(viewer: Client, tmp_path: Path, stage: Any) -> None:
+    lines = rollouts.rows()
+    lines[3] |= {"token_ids": [1] * 30}
+    lines[4] |= {"token_ids": [499] * 30}  # this tokenizer has fewer tokens
+    path = tmp_path / "step-12.jsonl"
+    path.write_bytes(rollouts.content(lines))
+    [run] = import_logs(files=[LogFile(path.name, path)], user=None)[1]
+    address = f"/runs/{run.pk}/repeats/1/cases/roll-3/"
+    assert "⟨token 1⟩" in words_of(page(viewer, address))
+    scoring = create_forced(run_id=run.pk, endpoint="local", profile="pinned")
+    forced.scored(scoring, by=stage.engine(stage.worker("scorer")))
+    shown = words_of(page(viewer, address))
+    assert "Their words are those of the tokenizer of local , which scored them" in shown
+    assert "in words .. " in shown  # the prompt that the engine was given: forced_trace
+    assert "⟨token 1⟩" not in shown
+    assert "⟨token 499⟩" in words_of(page(viewer, f"/runs/{run.pk}/repeats/1/cases/roll-4/"))
+
+
 def test_a_mixed_run_has_numbers_for_each_bucket(runs: Runs, viewer: Client, stage: Any) -> None:
     run = runs[0]
     rerouted = stage.engine(stage.worker("third"), dtype="float16")
