@@ -1,6 +1,6 @@
 """The lab: experiments, what their arms cost and came to, and what is said of each source of variance."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from evalboard.contract.base import (
     Contract,
@@ -15,7 +15,7 @@ from evalboard.contract.base import (
     page_only,
     says,
 )
-from evalboard.contract.parts import name_version
+from evalboard.contract.parts import BucketNamed, name_version
 from evalboard.contract.run import SuiteNamed
 from evalboard.core.lab_kinds import SOURCES, STEP, FieldState, Reach, Shown, State
 
@@ -48,6 +48,8 @@ class LabArm(Contract):
     cost: Annotated[LabCost, says(description="as it was planned")]
     spent_minutes: float
     problem: str | None
+    profile: Annotated[str | None, says(description="of its run, with its version")] = optional
+    bucket: Annotated[BucketNamed | None, says(description="that served its run, or most of it")] = optional
 
 
 class LabPoint(Contract):
@@ -123,6 +125,10 @@ class BisectCase(Contract):
     case: str
     unit: Annotated[str, says(enum=("token", "text"), description="what `position` counts")]
     position: Annotated[int, says(minimum=0, description="the first that differs, in tokens or characters")]
+    token_baseline: Annotated[
+        str | None, says(description="what stands there, as pages draw a token; null where the answer had ended")
+    ] = optional
+    token_candidate: Annotated[str | None, says(description="likewise, of the candidate's answer")] = optional
     movement: Annotated[float | None, says(description="of the logits there, in nats")]
     score_baseline: Points | None
     score_candidate: Points | None
@@ -162,6 +168,8 @@ class Bisect(Contract):
 
     baseline: Id
     candidate: Id
+    bucket_baseline: Annotated[BucketNamed | None, says(description="that served most of the baseline")] = optional
+    bucket_candidate: BucketNamed | None = optional
     points: Annotated[float | None, says(description="from the baseline's score to the candidate's, pass against pass")]
     n_flips: Annotated[int, says(minimum=0, description="cases whose answers differ")]
     n_reproduced: Annotated[Count | None, says(description="telling cases that both sides as they were gave again")]
@@ -208,6 +216,8 @@ class Experiment(ExperimentRow):
     """An experiment with its plan, and its table as far as it is."""
 
     problem: Annotated[str | None, says(description="why it does not go on, or ended early")]
+    settings: Annotated[dict[str, Any] | None, says(description="of the profile that all else is pinned by")] = optional
+    temperature: Annotated[float | None, says(description="at which the sampler is let go")] = optional
     cost: Annotated[LabCost, says(description="of all arms, as planned")]
     spent_minutes: float
     arms: Annotated[tuple[LabArm, ...], says(description="in the order in which they are run, the control first")]

@@ -38,13 +38,18 @@ class FingerprintNamed(Contract):
     label: str
 
 
-class BucketShare(Contract):
-    """One bucket of responses, and how much of a run it served."""
+class BucketNamed(Contract):
+    """One bucket: the model, what served it, and the batching."""
 
     id: Id
     model: ModelServed
     fingerprint: FingerprintNamed
     batch_class: str
+
+
+class BucketShare(BucketNamed):
+    """One bucket of responses, and how much of a run it served."""
+
     n_responses: Count
     share: Share
 

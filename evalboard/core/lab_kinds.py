@@ -21,10 +21,10 @@ class Source(StrEnum):
     GRAPHS = "graphs"
     PREFIX_CACHE = "prefix_cache"
     DTYPE = "dtype"
+    KV_CACHE = "kv_cache"
     ROUTING = "routing"
     SAMPLER = "sampler"
     PARSER = "parser"
-    KV_CACHE = "kv_cache"
     ATTENTION = "attention"
     TENSOR_PARALLEL = "tensor_parallel"
     BUILD = "build"
@@ -35,7 +35,7 @@ CONTROL = Source.CONTROL
 SOURCES = tuple(Source)
 STEP = "step"  # what stands for a source where an arm is a step of a bisect
 # What is chosen and not drawn: another choice moves the score by as much every time, so its range is not sampled.
-CHOICES = frozenset({Source.DTYPE, Source.PARSER})
+CHOICES = frozenset({Source.DTYPE, Source.KV_CACHE, Source.PARSER})
 
 
 class State(StrEnum):

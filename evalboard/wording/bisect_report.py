@@ -7,9 +7,10 @@ from evalboard.wording.bisect import MARK_WORDS, MARKS
 from evalboard.wording.numbers import capital, counted, points, signed
 
 if TYPE_CHECKING:
-    from evalboard.contract.lab import Bisect, BisectField, Experiment
+    from evalboard.contract.lab import Bisect, BisectCase, BisectField, Experiment
 
 NOTHING = "–"
+ENDED = "its end"
 NAMES = (
     "field",
     "baseline",
@@ -120,7 +121,16 @@ def _grid(bisect: "Bisect") -> tuple[Sequence[str], Iterable[Sequence[str]]]:
     return heads, rows
 
 
-_CASE_HEADS = ("case", "parts at", "movement, nats", "baseline's score", "candidate's score", "came again")
+_CASE_HEADS = (
+    "case",
+    "parts at",
+    "baseline has",
+    "candidate has",
+    "movement, nats",
+    "baseline's score",
+    "candidate's score",
+    "came again",
+)
 
 
 def _case_cells(bisect: "Bisect") -> Iterable[Sequence[str]]:
@@ -128,11 +138,20 @@ def _case_cells(bisect: "Bisect") -> Iterable[Sequence[str]]:
         yield (
             case.case,
             f"{case.unit} {case.position}",
+            *_there(case),
             NOTHING if case.movement is None else f"{case.movement:.3g}",
             NOTHING if case.score_baseline is None else points(case.score_baseline),
             NOTHING if case.score_candidate is None else points(case.score_candidate),
             NOTHING if case.is_reproduced is None else "yes" if case.is_reproduced else "no",
         )
+
+
+def _there(case: "BisectCase") -> Sequence[str]:
+    """Return what either answer has where the two part; an older plan does not say it."""
+    tokens = case.token_baseline, case.token_candidate
+    if tokens == (None, None):
+        return NOTHING, NOTHING
+    return [ENDED if token is None else f"`` {token} ``" if "`" in token else f"`{token}`" for token in tokens]
 
 
 def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

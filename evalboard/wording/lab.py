@@ -31,12 +31,14 @@ SOURCE_WORDS: Mapping[Source, SourceWords] = {
     Source.GRAPHS: SourceWords("graphs and compilation", "compilation", "eager off, all else pinned", "enforce_eager"),
     Source.PREFIX_CACHE: SourceWords("prefix cache", "the prefix cache", "on, cold and warm", "prefix caching off"),
     Source.DTYPE: SourceWords("dtype", "the dtype", "the same weights in another dtype", "the endpoint"),
+    Source.KV_CACHE: SourceWords(
+        "KV-cache dtype", "the KV cache's dtype", "the KV cache in another dtype", "the profile"
+    ),
     Source.ROUTING: SourceWords("routing", "routing", "through a gateway", "pin the backend"),
     Source.SAMPLER: SourceWords("sampler", "the sampler", "drawn, another seed each run", "T = 0, or more samples"),
     Source.PARSER: SourceWords(
         "parser", "the parser", "the same texts, other scorers and spacing", "normalisation in the scorer"
     ),
-    Source.KV_CACHE: SourceWords("KV-cache dtype", "the KV cache", "another dtype of the KV cache", "the profile"),
     Source.ATTENTION: SourceWords("attention backend", "the attention backend", "another backend", "the profile"),
     Source.TENSOR_PARALLEL: SourceWords(
         "tensor parallel size", "the tensor parallel size", "spread over other GPUs", "the profile"
@@ -57,6 +59,7 @@ REASONS: Mapping[str, str] = {
     "recorded": "scores were read from logs, and no text can be scored again.",
     "too_large": "more than {limit:,} cases are not scored again in one sitting.",
     "eager_only": "vLLM's CPU build (0.32) does not start with eager mode off.",
+    "no_avx512": "vLLM's CPU build keeps it in 8 bits on processors with AVX-512 alone.",
     "no_gpu": "a worker that decodes on a CPU has no other.",
     "one_gpu": "each worker of this pool has one GPU.",
     "not_varied": "the lab does not vary it; run the suite under a profile with another one, and compare.",
@@ -95,6 +98,8 @@ def describe_source(source: str, name: str = "", *, is_remote: bool = False, tem
         return SourceWords(words.label, f"routing through {name}", f"through {name}", words.fixed_by)
     if source == Source.DTYPE and name:
         return SourceWords(words.label, words.subject, f"the same weights in {name}", words.fixed_by)
+    if source == Source.KV_CACHE and name:
+        return SourceWords(words.label, words.subject, f"the KV cache in {name}", words.fixed_by)
     if source == Source.SAMPLER and temperature is not None:
         return SourceWords(words.label, words.subject, f"T = {temperature:g}, another seed each run", words.fixed_by)
     return words

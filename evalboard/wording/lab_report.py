@@ -1,17 +1,21 @@
-"""An experiment as Markdown: what was found, the table, the plan with its cost, what was not measured.
+"""An experiment as Markdown: what was found, the table, the plan with its cost, what served, what was not measured.
 
 A post-mortem can be written from it alone.
 """
 
+import json
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from evalboard.core.lab_kinds import CONTROL
 from evalboard.wording.bisect_report import bisect_command, bisect_parts, markdown_table
 from evalboard.wording.lab import bound_points, describe_arm
 from evalboard.wording.numbers import capital, counted, points, signed
 
 if TYPE_CHECKING:
     from evalboard.contract.lab import Experiment, LabArm, LabRow
+    from evalboard.contract.parts import BucketNamed
 
 NOTHING = "–"
 
@@ -21,8 +25,7 @@ def render_report(experiment: "Experiment", *, address: str = "") -> str:
     address = address or experiment.url.partition("/lab/")[0]
     if experiment.bisect is not None:
         parts = bisect_parts(experiment, experiment.bisect, address=address)
-        command = f"The same again: `{repeat_command(experiment)}`"
-        return "\n\n".join([*parts, *_cost_parts(experiment, address), command]) + "\n"
+        return "\n\n".join([*parts, *_cost_parts(experiment, address), *_setting_parts(experiment)]) + "\n"
     suite = experiment.suite
     head = f"# Variance of {suite.slug} v{suite.version}"
     where = f"{experiment.endpoint}, {experiment.profile_name}, {counted(experiment.runs, 'run')} a source"
@@ -33,6 +36,7 @@ def render_report(experiment: "Experiment", *, address: str = "") -> str:
     if experiment.not_measured:
         left = "\n".join(f"* {capital(each.label)}: {each.reason}" for each in experiment.not_measured)
         parts += ["## Not measured here", left]
+    parts += _setting_parts(experiment)
     return "\n\n".join(parts) + "\n"
 
 
@@ -40,12 +44,67 @@ def repeat_command(experiment: "Experiment") -> str:
     """Return the command that plans the same experiment again."""
     if experiment.bisect is not None:
         return bisect_command(experiment.bisect)
-    on = f"{experiment.suite.slug} --endpoint {experiment.endpoint}"
-    return f"evalboard experiment variance {on} --runs {experiment.runs}"
+    on = f"{experiment.suite.slug} --endpoint {experiment.endpoint} --profile {experiment.profile}"
+    command = f"evalboard experiment variance {on} --runs {experiment.runs}"
+    if any(each.code == "not_asked" for each in experiment.not_measured):
+        chosen = dict.fromkeys(arm.source for arm in experiment.arms if arm.source != CONTROL)
+        command += "".join(f" --source {source}" for source in chosen)
+    return command if experiment.temperature is None else f"{command} --temperature {experiment.temperature:g}"
 
 
 def _cost_parts(experiment: "Experiment", address: str) -> list[str]:
-    return ["## Plan and cost", markdown_table(_PLAN_HEADS, plan_cells(experiment, address=address))]
+    plan = markdown_table(_PLAN_HEADS, plan_cells(experiment, address=address))
+    problems = [f"* {describe_arm(arm.source, arm.name)}: {arm.problem}" for arm in experiment.arms if arm.problem]
+    parts = ["## Plan and cost", _describe_times(experiment), plan, *(["\n".join(problems)] if problems else [])]
+    served = [*_served_cells(experiment, address)]
+    return [*parts, "## What served", markdown_table(_SERVED_HEADS, served)] if served else parts
+
+
+def _setting_parts(experiment: "Experiment") -> list[str]:
+    pinned = f"All else is pinned by the profile {experiment.profile_name}:"
+    settings = f"```json\n{json.dumps(experiment.settings, indent=2, sort_keys=True)}\n```"
+    known = [] if experiment.settings is None else [pinned, settings]
+    return ["## Settings", *known, f"The same again: `{repeat_command(experiment)}`"]
+
+
+def _describe_times(experiment: "Experiment") -> str:
+    """Say who planned it, and when it was confirmed and ended."""
+    planned = f"Planned by {experiment.created_by or 'nobody known'} on {_instant(experiment.created_at)}"
+    steps = (("confirmed", experiment.started_at), ("ended", experiment.finished_at))
+    return "; ".join([planned, *(f"{word} on {_instant(at)}" for word, at in steps if at is not None)]) + "."
+
+
+def _instant(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _served_cells(experiment: "Experiment", address: str) -> Iterable[Sequence[str]]:
+    """Yield the cells of what served each run: of a bisect the two runs', then each arm's."""
+    bisect = experiment.bisect
+    sides = (
+        [
+            ("baseline", bisect.baseline, bisect.bucket_baseline),
+            ("candidate", bisect.candidate, bisect.bucket_candidate),
+        ]
+        if bisect is not None
+        else []
+    )
+    for side, run, bucket in sides:
+        if bucket is not None:
+            yield (side, _run_link(run, address), NOTHING, NOTHING, *_bucket_cells(bucket))
+    for arm in experiment.arms:
+        if arm.bucket is not None:
+            made = _run_link(arm.run, address), arm.endpoint, arm.profile or NOTHING
+            yield (describe_arm(arm.source, arm.name), *made, *_bucket_cells(arm.bucket))
+
+
+def _bucket_cells(bucket: "BucketNamed") -> Sequence[str]:
+    model = f"{bucket.model.name} `{bucket.model.digest[:8]}`"
+    return model, f"{bucket.fingerprint.label} `{bucket.fingerprint.digest[:8]}`", bucket.batch_class
+
+
+def _run_link(run: str | None, address: str) -> str:
+    return NOTHING if run is None else f"[run {run}]({address}/runs/{run}/)" if address else run
 
 
 _HEADS = (
@@ -63,6 +122,7 @@ _HEADS = (
     "fixed by",
 )
 _PLAN_HEADS = ("arm", "status", "run", "runs", "engine starts", "tokens", "minutes planned", "minutes spent")
+_SERVED_HEADS = ("arm", "run", "endpoint", "profile", "model", "fingerprint", "batch class")
 
 
 def _row_cells(row: "LabRow") -> Sequence[str]:
@@ -115,8 +175,8 @@ def describe_shift(row: "LabRow") -> str:
 def plan_cells(experiment: "Experiment", *, address: str = "") -> Iterable[Sequence[str]]:
     """Yield the cells of the plan, an arm a line, and a last one of all of them against what is allowed."""
     for arm in experiment.arms:
-        run = NOTHING if arm.run is None else f"[run {arm.run}]({address}/runs/{arm.run}/)" if address else arm.run
-        yield (describe_arm(arm.source, arm.name), arm.status, run, *_cost_cells(arm), f"{arm.spent_minutes:.1f}")
+        run, spent = _run_link(arm.run, address), f"{arm.spent_minutes:.1f}"
+        yield (describe_arm(arm.source, arm.name), arm.status, run, *_cost_cells(arm), spent)
     cost = experiment.cost
     tokens, minutes = _known(cost.tokens, "{:,}"), _known(cost.minutes, "{:.1f}")
     spent = f"{experiment.spent_minutes:.1f} of {experiment.budget_minutes:g} allowed"

@@ -8,6 +8,7 @@ from django.db.models import Count, Q, QuerySet
 from django.urls import reverse
 
 from evalboard.contract import lab as contract
+from evalboard.contract.parts import name_version
 from evalboard.contract.run import SuiteNamed
 from evalboard.core.errors import NotFound
 from evalboard.core.lab import ArmFigures, Cost, Figures, add_costs, combine_arms, judge_rows
@@ -16,11 +17,14 @@ from evalboard.wording import lab as wording
 from evalboard.wording.bisect import describe_bisect
 from evalboard.wording.numbers import listed
 from runs.lab.engine_time import measure_engine_time
-from runs.lab.read_bisect import read_bisect, step_label
+from runs.lab.read_bisect import name_bucket, read_bisect, step_label
 from runs.models import Experiment, ExperimentArm, Repeat
 from runs.store import newest_page
 
 Status = ExperimentArm.Status
+BUCKET = ("bucket__model", "bucket__fingerprint")
+NOT_NAMED = ("bucket__model__files", "bucket__fingerprint__manifest")  # of a bucket that is named, and long
+SIDES = ("baseline", "candidate")
 RELATED = ("suite_version__suite", "endpoint", "profile", "created_by")
 WITHOUT_SIZE = -1.0  # sorts behind every size
 
@@ -44,13 +48,12 @@ def experiment_rows(
     *, after: int | None = None, before: int | None = None, limit: int
 ) -> tuple[contract.ExperimentRow, ...]:
     """Return up to `limit` experiments, newest first: those older than `after`, or the nearest newer than `before`."""
-    experiments = Experiment.objects.select_related(*RELATED)
-    return newest_page(experiments, _rows, after=after, before=before, limit=limit)
+    return newest_page(_experiments(), _rows, after=after, before=before, limit=limit)
 
 
 def experiment_detail(experiment_id: int) -> contract.Experiment:
     """Return an experiment, as far as it is. Raises NotFound."""
-    experiment = Experiment.objects.select_related(*RELATED).filter(pk=experiment_id).first()
+    experiment = _experiments().filter(pk=experiment_id).first()
     if experiment is None:
         raise NotFound(f"There is no experiment {experiment_id}.")
     arms = _arms([experiment])
@@ -61,6 +64,8 @@ def experiment_detail(experiment_id: int) -> contract.Experiment:
     return contract.Experiment(
         **_common_fields(experiment, arms, rows, bisect),
         problem=experiment.problem or None,
+        settings=experiment.profile.settings,
+        temperature=next((_temperature(arm) for arm in arms if arm.source == Source.SAMPLER), None),
         cost=_cost(add_costs(Cost(**arm.cost) for arm in arms)),
         spent_minutes=round(sum(arm.spent_minutes for arm in shown), 3),
         arms=shown,
@@ -97,7 +102,17 @@ def _rows(experiments: Iterable[Experiment]) -> tuple[contract.ExperimentRow, ..
 
 def _arms(experiments: Sequence[Experiment]) -> list[ExperimentArm]:
     arms: QuerySet[ExperimentArm] = ExperimentArm.objects.filter(experiment__in=experiments)
-    return list(arms.select_related("run", "endpoint").order_by("experiment", "position"))
+    arms = arms.select_related("endpoint", "run__profile", *_of(("run",), BUCKET)).defer(*_of(("run",), NOT_NAMED))
+    return list(arms.order_by("experiment", "position"))
+
+
+def _experiments() -> QuerySet[Experiment]:
+    experiments: QuerySet[Experiment] = Experiment.objects.select_related(*RELATED, *_of(SIDES, BUCKET))
+    return experiments.defer(*_of(SIDES, NOT_NAMED))
+
+
+def _of(owners: Iterable[str], fields: Sequence[str]) -> list[str]:
+    return [f"{owner}__{field}" for owner in owners for field in fields]
 
 
 def _rows_or_bisect(
@@ -204,6 +219,8 @@ def _arm(experiment: Experiment, arm: ExperimentArm, n_ended: int) -> contract.L
         cost=_cost(Cost(**arm.cost)),
         spent_minutes=round(spent, 3),
         problem=arm.problem or None,
+        profile=None if arm.run is None else name_version(arm.run.profile.slug, arm.run.profile.version),
+        bucket=name_bucket(arm.run),
     )
 
 
@@ -246,11 +263,14 @@ def _row(experiment: Experiment, row: TableRow, rows: Sequence[TableRow]) -> con
 
 
 def _words(experiment: Experiment, row: TableRow) -> wording.SourceWords:
-    settings = row.arms[0].settings
-    temperature = settings["sampling"]["temperature"] if row.source is Source.SAMPLER and settings else None
+    temperature = _temperature(row.arms[0]) if row.source is Source.SAMPLER else None
     name = listed([arm.name for arm in row.arms]) if row.source is Source.DTYPE else row.name
     is_remote = experiment.endpoint.is_remote
     return wording.describe_source(row.source, name, is_remote=is_remote, temperature=temperature)
+
+
+def _temperature(arm: ExperimentArm) -> float | None:
+    return None if arm.settings is None else float(arm.settings["sampling"]["temperature"])
 
 
 def _points(row: TableRow) -> Iterable[contract.LabPoint]:

@@ -6,12 +6,13 @@ from typing import Any
 from django.urls import reverse
 
 from evalboard.contract import lab as contract
+from evalboard.contract.parts import BucketNamed, FingerprintNamed, ModelServed
 from evalboard.core.lab import Bisected, FieldFinding, StepFigures, judge_steps
 from evalboard.core.lab_kinds import FieldState, Reach, Shown
 from evalboard.wording import bisect as wording
 from runs.lab.bisect import answers
 from runs.lab.steps import settable_fields
-from runs.models import Experiment, ExperimentArm
+from runs.models import Experiment, ExperimentArm, Run
 
 Status = ExperimentArm.Status
 ORDER = tuple(FieldState)  # what is blamed comes first, what is not reachable last
@@ -28,6 +29,8 @@ def read_bisect(experiment: Experiment, arms: Sequence[ExperimentArm]) -> contra
     return contract.Bisect(
         baseline=str(plan["runs"][0]),
         candidate=str(plan["runs"][1]),
+        bucket_baseline=name_bucket(experiment.baseline),
+        bucket_candidate=name_bucket(experiment.candidate),
         points=plan["points"],
         n_flips=plan["n_flips"],
         n_reproduced=None if bisected.reproduced is None else len(bisected.reproduced),
@@ -43,6 +46,19 @@ def read_bisect(experiment: Experiment, arms: Sequence[ExperimentArm]) -> contra
         steps=tuple(
             _step(arm, names, bisected, scores, plan) for arm in _from_both_ends(arms, [each.name for each in fields])
         ),
+    )
+
+
+def name_bucket(run: Run | None) -> BucketNamed | None:
+    """Return the bucket that served a run, or most of it; None before one did."""
+    if run is None or run.bucket is None:
+        return None
+    model, fingerprint = run.bucket.model, run.bucket.fingerprint
+    return BucketNamed(
+        id=str(run.bucket.pk),
+        model=ModelServed(name=model.name, digest=model.digest),
+        fingerprint=FingerprintNamed(id=str(fingerprint.pk), digest=fingerprint.digest, label=fingerprint.label),
+        batch_class=run.bucket.batch_class,
     )
 
 
@@ -132,10 +148,13 @@ def _state(reach: Reach, finding: FieldFinding | None) -> FieldState:
 
 def _case(at: int, case: Mapping[str, Any], bisected: Bisected, plan: Mapping[str, Any]) -> contract.BisectCase:
     scores = [case["score_baseline"], case["score_candidate"]]
+    tokens = case.get("tokens", (None, None))  # of plans that an earlier version stored
     return contract.BisectCase(
         case=case["case"],
         unit=case["unit"],
         position=case["at"],
+        token_baseline=tokens[0],
+        token_candidate=tokens[1],
         movement=case["movement"],
         score_baseline=None if scores[0] is None else 100 * scores[0],
         score_candidate=None if scores[1] is None else 100 * scores[1],

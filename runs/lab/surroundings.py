@@ -14,6 +14,7 @@ from runs.work.workers import able
 STARTS_READ = 10
 RUNS_LOOKED_AT = 20
 GATEWAYS_READ = 3
+AVX512 = "avx512f"  # as Linux names the flag
 
 
 def read_surroundings(
@@ -35,6 +36,7 @@ def read_surroundings(
         temperature=_drawn_at(version) if temperature is None else temperature,
         hardware=frozenset(str(worker.hardware.get("kind")) for worker in workers),
         n_gpus=max((len(worker.hardware.get("gpus", ())) for worker in workers), default=0),
+        has_avx512=all(AVX512 in worker.hardware.get("cpu_flags", ()) for worker in workers),
         n_cases=version.n_cases,
         is_recorded=scoring.is_recorded(version.scorer.spec),
     )

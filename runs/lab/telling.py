@@ -12,6 +12,7 @@ from evalboard.core.lab import digest_head, find_parting
 from evalboard.core.trace import Trace
 from runs.compare import Inputs
 from runs.models import Case, Repeat, Response
+from runs.pairs import stored_words
 from runs.store import stored_traces
 
 FLIPS_READ = 500  # of cases that differ, those whose score moved first
@@ -24,7 +25,7 @@ class TellingCase:
 
     index, index_candidate: in the suite version of either run. baseline, candidate: digests of either answer up to
     there and with it. movement: in nats, None where it is not known. story: cases with the same one parted on the same
-    two tokens.
+    two tokens. tokens: what either answer has there, for people; None where it had ended.
     """
 
     case: str
@@ -38,6 +39,7 @@ class TellingCase:
     score_candidate: float | None
     movement: float | None
     story: tuple[Any, ...]
+    tokens: tuple[str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +135,22 @@ def _part(ours: Answer, theirs: Answer) -> dict[str, Any] | None:
         if at is not None:
             divergence = find_divergence(ours.trace, theirs.trace)
             story = (divergence.token_baseline, divergence.token_candidate)
-            return _heads("token", at, *tokens, movement=divergence.movement, story=story)
+            drawn = tuple(_draw(ids, at, ours.vocabulary_id) for ids in tokens)
+            return _heads("token", at, *tokens, movement=divergence.movement, story=story, tokens=drawn)
     at = find_parting(ours.text, theirs.text)
-    return None if at is None else _heads("text", at, ours.text, theirs.text, movement=None, story=("text",))
+    if at is None:
+        return None
+    drawn = tuple(text[at : at + 1] or None for text in (ours.text, theirs.text))
+    return _heads("text", at, ours.text, theirs.text, movement=None, story=("text",), tokens=drawn)
+
+
+def _draw(token_ids: Sequence[int], at: int, vocabulary_id: int | None) -> str | None:
+    """Return a token as traces draw it; None where the answer had ended."""
+    if at >= len(token_ids):
+        return None
+    if vocabulary_id is None:
+        return f"⟨token {token_ids[at]}⟩"
+    return stored_words(vocabulary_id).draw([token_ids[at]])[0]
 
 
 def _heads(unit: str, at: int, ours: Any, theirs: Any, **more: Any) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Experiments over the API."""
 
+import re
 from typing import Any
 
 import pytest
@@ -73,6 +74,15 @@ def test_the_table_is_a_file_and_the_report_is_markdown(api: Api, body: dict[str
     assert f"[run {detail['arms'][1]['run']}](http" in text
     assert "| order of cases |" in text
     assert "* Judge: no scorer of this suite is a model." in text
+    assert "minutes spent" in text
+    assert re.search(r"Planned by \w+ on 20..-..-.. ..:.. UTC; confirmed on .* UTC; ended on .* UTC\.", text)
+    served = detail["arms"][1]["bucket"]
+    stack = f"paint-1b `{'a' * 8}` | vLLM 0.32.0, CPU, float32 `{served['fingerprint']['digest'][:8]}` | alone |"
+    assert f"/) | local | pinned | {stack}" in text
+    assert '"kv_cache_dtype": "auto"' in text
+    assert text.endswith(
+        "`evalboard experiment variance colours --endpoint local --profile pinned --runs 5 --source order`\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,7 +125,14 @@ def test_a_bisect_is_planned_started_and_exported(api: Api, body: dict[str, Any]
     assert found["bisect"]["cases"][0]["url"].startswith("http")
     assert [arm["source"] for arm in found["arms"]] == ["step", "step"]
     assert read(api.get(f"{address}table.csv")).splitlines()[1].startswith("dtype,float32,bfloat16,here,2,2,2,")
-    assert "dtype alone makes 2 of 2 flips" in read(api.get(f"{address}report.md"))
+    report = read(api.get(f"{address}report.md"))
+    assert "dtype alone makes 2 of 2 flips" in report
+    assert [(case["token_baseline"], case["token_candidate"]) for case in found["bisect"]["cases"]] == [
+        ("blue", "·red")
+    ] * 2
+    assert "| token 0 | `blue` | `·red` |" in report
+    assert f"| candidate | [run {theirs.pk}](" in report
+    assert found["bisect"]["bucket_candidate"]["fingerprint"]["label"].endswith("bfloat16")
 
 
 def test_a_bisect_that_cannot_be_is_refused(api: Api, body: dict[str, Any]) -> None:

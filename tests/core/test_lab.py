@@ -85,8 +85,9 @@ def around(**changes: Any) -> Surroundings:
 def test_a_plan_lets_go_of_exactly_one_thing_in_each_arm() -> None:
     everything = around(dtypes=(Choice("half", "bfloat16"),), gateways=("router",), temperature=0.7)
     arms, left = plan_variance(everything, n_runs=20)
-    assert [arm.source for arm in arms] == list(Source)[: len(arms)]
-    assert {each.source for each in left} == set(Source) - {arm.source for arm in arms}
+    planned = [arm.source for arm in arms]
+    assert planned == [source for source in Source if source in planned]
+    assert {each.source for each in left} == set(Source) - set(planned)
     by_source = {arm.source: arm for arm in arms}
     assert by_source[Source.CONTROL].is_restarted
     assert by_source[Source.ORDER].is_shuffled
@@ -115,7 +116,9 @@ def test_a_plan_lets_go_of_exactly_one_thing_in_each_arm() -> None:
         ({}, Source.ROUTING, "no_gateway"),
         ({}, Source.SAMPLER, "greedy"),
         ({}, Source.KV_CACHE, "not_varied"),
-        ({"hardware": frozenset({"cpu"})}, Source.KV_CACHE, "no_gpu"),
+        ({"hardware": frozenset({"cpu"})}, Source.KV_CACHE, "no_avx512"),
+        ({"hardware": frozenset({"cpu", "cuda"}), "has_avx512": True}, Source.KV_CACHE, "not_varied"),
+        ({"hardware": frozenset({"cpu"})}, Source.ATTENTION, "no_gpu"),
         ({"hardware": frozenset({"cpu"})}, Source.GRAPHS, "eager_only"),
         ({}, Source.BUILD, "own_build"),
         ({"hardware": frozenset({"cuda"}), "n_gpus": 1}, Source.TENSOR_PARALLEL, "one_gpu"),
@@ -131,6 +134,13 @@ def test_what_cannot_be_let_go_is_named_with_its_reason(changes: dict[str, Any],
     arms, left = plan_variance(around(**changes), n_runs=5)
     assert {each.source: each.code for each in left}[source] == code
     assert source not in {arm.source for arm in arms}
+
+
+def test_cpus_with_avx512_keep_the_kv_cache_in_8_bits_for_two_passes() -> None:
+    arms, _ = plan_variance(around(hardware=frozenset({"cpu"}), has_avx512=True), n_runs=20)
+    [arm] = [arm for arm in arms if arm.source is Source.KV_CACHE]
+    assert (arm.name, arm.n_runs) == ("fp8", 2)
+    assert arm.settings == {**PINNED, "engine": {**PINNED["engine"], "kv_cache_dtype": "fp8"}}
 
 
 def test_the_control_comes_with_whatever_is_chosen() -> None:

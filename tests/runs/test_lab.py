@@ -20,7 +20,7 @@ from runs.lab import (
     start_experiment,
 )
 from runs.lab.engine_time import measure_engine_time
-from runs.models import EngineProcess, Experiment, Profile, Response, Run
+from runs.models import EngineProcess, Experiment, Profile, Response, Run, Worker
 from runs.run import delete_run
 from runs.suites import rescore_run
 from runs.sweep import reconcile
@@ -85,6 +85,18 @@ def test_nothing_is_decoded_before_a_plan_is_confirmed(new: New) -> None:
     assert (detail.cost.n_runs, detail.cost.n_starts, detail.cost.minutes) == (25, 13, None)
     assert detail.budget_minutes == 60
     assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize(("flags", "is_planned"), [(["avx2", "avx512f"], True), (["avx2"], False)])
+def test_the_kv_cache_is_kept_in_8_bits_where_every_worker_s_processor_can(
+    new: New, flags: list[str], is_planned: bool
+) -> None:
+    Worker.objects.all().delete()
+    build.worker("one", hardware={"kind": "cpu", "cpu_flags": ["avx512f"]})
+    build.worker("other", hardware={"kind": "cpu", "cpu_flags": flags})
+    detail = experiment_detail(new().pk)
+    assert ("kv_cache" in {arm.source for arm in detail.arms}) is is_planned
+    assert ("kv_cache" in {each.source for each in detail.not_measured}) is not is_planned
 
 
 def test_the_cost_is_that_of_the_runs_before(new: New) -> None:

@@ -9,6 +9,7 @@ from evalboard.core.profile import is_sampled
 
 MIN_RUNS = 5
 STEADY_RUNS = 2  # of another dtype: enough to see whether it is as steady as the control
+CACHE_DTYPE, OTHER_CACHE_DTYPE = "auto", "fp8"  # as profiles name them; auto is the model's own
 MAX_CASES_PARSED = 20_000
 BATCH_SEATS, BATCH_SEATS_CPU = 64, 8  # as many as the profiles invariant and fast have
 
@@ -31,7 +32,8 @@ class Surroundings:
     settings: of the profile that everything is pinned by. is_remote: others run the endpoint. dtypes: other endpoints
     of the same weights. gateways: endpoints that lead to this one. temperature: at which the suite's cases are drawn;
     None: nobody draws them. hardware: the kinds of the pool's living workers; n_gpus: the most that one of them has.
-    is_recorded: scores were read from logs, and no text can be scored again.
+    has_avx512: all of these workers' processors do, where they decode on CPUs. is_recorded: scores were read from logs,
+    and no text can be scored again.
     """
 
     endpoint: str
@@ -43,6 +45,7 @@ class Surroundings:
     temperature: float | None = None
     hardware: frozenset[str] = frozenset()
     n_gpus: int = 0
+    has_avx512: bool = False
     n_cases: int = 0
     is_recorded: bool = False
 
@@ -117,23 +120,25 @@ def _plan_batch(around: Surroundings, n_runs: int) -> Planned:
 def _plan_graphs(around: Surroundings, n_runs: int) -> Planned:
     if not around.is_remote and around.hardware == {"cpu"}:
         return LeftOut(Source.GRAPHS, "eager_only")
-    return _plan_setting(Source.GRAPHS, around, n_runs, "enforce_eager", pinned=True)
+    return _plan_setting(Source.GRAPHS, around, n_runs, "enforce_eager", pinned=True, other=False)
 
 
 def _plan_prefix_cache(around: Surroundings, n_runs: int) -> Planned:
-    return _plan_setting(Source.PREFIX_CACHE, around, n_runs, "enable_prefix_caching", pinned=False)
+    return _plan_setting(Source.PREFIX_CACHE, around, n_runs, "enable_prefix_caching", pinned=False, other=True)
 
 
-def _plan_setting(source: Source, around: Surroundings, n_runs: int, name: str, *, pinned: bool) -> Planned:
-    """Let go of one flag of the engine."""
+def _plan_setting(
+    source: Source, around: Surroundings, n_runs: int, name: str, *, pinned: Any, other: Any, arm_name: str = ""
+) -> Planned:
+    """Give one setting of the engine another value than the pinned one."""
     if around.is_remote:
         return LeftOut(source, "not_ours")
     own = around.settings.get("engine", {}).get(name)
     overlays = {kind: around.settings[kind] for kind in ("cpu", "cuda") if kind in around.settings}
-    if own is not pinned or any(name in overlay.get("engine", {}) for overlay in overlays.values()):
+    if own != pinned or any(name in overlay.get("engine", {}) for overlay in overlays.values()):
         return LeftOut(source, "not_pinned", {"setting": name})
-    settings = {**around.settings, "engine": {**around.settings["engine"], name: not pinned}}
-    return (_arm(source, around, n_runs, settings=settings),)
+    settings = {**around.settings, "engine": {**around.settings["engine"], name: other}}
+    return (_arm(source, around, n_runs, settings=settings, name=arm_name),)
 
 
 def _plan_dtype(around: Surroundings, n_runs: int) -> Planned:
@@ -146,6 +151,15 @@ def _plan_dtype(around: Surroundings, n_runs: int) -> Planned:
         PlannedArm(source=Source.DTYPE, endpoint=each.endpoint, name=each.dtype, n_runs=n_each)
         for each in around.dtypes
     )
+
+
+def _plan_kv_cache(around: Surroundings, n_runs: int) -> Planned:
+    if around.is_remote or around.hardware != {"cpu"}:
+        return _leave_out_kernels(Source.KV_CACHE, around)
+    if not around.has_avx512:
+        return LeftOut(Source.KV_CACHE, "no_avx512")
+    change = {"pinned": CACHE_DTYPE, "other": OTHER_CACHE_DTYPE, "arm_name": OTHER_CACHE_DTYPE}
+    return _plan_setting(Source.KV_CACHE, around, min(n_runs, STEADY_RUNS), "kv_cache_dtype", **change)
 
 
 def _plan_routing(around: Surroundings, n_runs: int) -> Planned:
@@ -178,10 +192,6 @@ def _leave_out_kernels(source: Source, around: Surroundings) -> Planned:
     return LeftOut(source, "no_gpu" if around.hardware == {"cpu"} else "not_varied")
 
 
-def _plan_kv_cache(around: Surroundings, n_runs: int) -> Planned:
-    return _leave_out_kernels(Source.KV_CACHE, around)
-
-
 def _plan_attention(around: Surroundings, n_runs: int) -> Planned:
     return _leave_out_kernels(Source.ATTENTION, around)
 
@@ -211,10 +221,10 @@ _PLANS: Mapping[Source, Callable[[Surroundings, int], Planned]] = {
     Source.GRAPHS: _plan_graphs,
     Source.PREFIX_CACHE: _plan_prefix_cache,
     Source.DTYPE: _plan_dtype,
+    Source.KV_CACHE: _plan_kv_cache,
     Source.ROUTING: _plan_routing,
     Source.SAMPLER: _plan_sampler,
     Source.PARSER: _plan_parser,
-    Source.KV_CACHE: _plan_kv_cache,
     Source.ATTENTION: _plan_attention,
     Source.TENSOR_PARALLEL: _plan_tensor_parallel,
     Source.BUILD: _plan_build,
