@@ -17,7 +17,7 @@ from runs.compare import work_on_comparison
 from runs.models import Worker
 from runs.store import own_process
 from runs.sweep import reconcile, release_dead_workers
-from runs.work import Lease, beat, count_fenced, register_worker, stop_worker
+from runs.work import Lease, beat, count_fenced, register_worker, stop_worker, work_on_strays
 from worker.calls import Calls, Client
 from worker.engines.base import Engine, EngineSpec
 from worker.engines.openai import OpenAIEngine
@@ -101,7 +101,8 @@ class Runner:
         try:
             while not self._station.is_stopping:
                 has_run = not self._station.is_resting and self.claim_and_run()
-                if not (work_on_comparison() or has_run):  # a few seconds between two shards at the most
+                # A few seconds between two shards at the most.
+                if not (work_on_comparison() or work_on_strays() or has_run):
                     break
                 self._tend()
         except DatabaseError as away:

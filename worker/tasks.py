@@ -8,7 +8,7 @@ from evalboard import request_ids
 from runs import sweep
 from runs.compare import work_on_comparison
 from runs.health import alive
-from runs.work import dispatch
+from runs.work import dispatch, work_on_strays
 from worker import team
 
 
@@ -27,4 +27,5 @@ def claim(v: int = 0, request_id: str = request_ids.NO_REQUEST, **later: Any) ->
 def reconcile(**later: Any) -> None:
     sweep.reconcile()
     work_on_comparison()  # where no worker is there to do it
+    work_on_strays()
     alive.note_sweep()

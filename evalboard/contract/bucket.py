@@ -85,10 +85,12 @@ class StrayResponse(Contract):
 class Strays(Contract):
     """Responses that lie far from the others of their case, which agree: another computation gave them.
 
-    Of the cases with three repeats or more of the bucket in which anything differs, at most 200 are read.
+    Cases with three repeats or more of the bucket in which anything differs are read: many of them when the run ends,
+    and where these have strays the others by workers thereafter.
     """
 
     n_cases: Annotated[int, says(minimum=0, description="that were read")]
+    n_unread: Annotated[Count | None, says(description="cases that differ and were not read, or are yet to be")] = None
     distance: Annotated[float, says(description="root mean square in nats, of these responses to the others")]
     noise: Annotated[float, says(description="the same, of the others of those cases among themselves")]
     is_steady: Annotated[bool, says(description="whether repeats of the batch class must be the same to the bit")]

@@ -210,7 +210,7 @@ def _vocabulary(archive: RunArchive, digest: str | None) -> Vocabulary | None:
 def _end_run(run: Run, manifest: Json) -> None:
     run.bucket = rollup.largest_bucket(run)
     look_through(run)
-    run.save(update_fields=["bucket", "strays", "unsteady"])
+    run.save(update_fields=["bucket", "strays", "strays_so_far", "unsteady"])
     text = f"Read from an export of run {manifest['run']['id']} of another installation."
     history.note(run.pk, "imported", text)
     changes.run_changed(run_id=run.pk)

@@ -216,7 +216,7 @@ def _end_run(run: Run, repeats: Sequence[Repeat], logged: LoggedRun) -> None:
     run.finished_at = repeats[0].finished_at
     run.bucket = rollup.largest_bucket(run)
     look_through(run)
-    run.save(update_fields=["status", "finished_at", "bucket", "strays", "unsteady"])
+    run.save(update_fields=["status", "finished_at", "bucket", "strays", "strays_so_far", "unsteady"])
 
 
 def _tell(run: Run, source: Import, logged: LoggedRun, placed: Placed, times: Times, *, n_odd: int) -> None:

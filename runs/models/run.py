@@ -70,6 +70,9 @@ class Run(models.Model):
         help_text="the serving stack that the run keeps to, bound by the first shard started",
     )
     strays = models.JSONField(null=True, help_text="what work.strays found when the run ended; null: nobody has looked")
+    strays_so_far = models.JSONField(
+        null=True, help_text="of buckets that have strays, what was read since of cases unread when the run ended"
+    )
     unsteady = models.JSONField(
         null=True, help_text="buckets whose repeats should be the same to the bit and are not; null: nobody has looked"
     )
@@ -91,6 +94,7 @@ class Run(models.Model):
             models.Index(fields=["ran_at", "id"], name="run_by_time"),
             models.Index(fields=["finished_at", "id"], condition=models.Q(status="finished"), name="run_by_end"),
             models.Index(fields=["suite_version", "ran_at", "id"], name="run_of_suite"),
+            models.Index(fields=["id"], condition=models.Q(strays_so_far__isnull=False), name="run_strays_unread"),
             models.Index(  # an earlier one of these is a run's twin
                 fields=["suite_version", "endpoint", "profile", "bucket", "id"],
                 condition=models.Q(status="finished"),

@@ -20,6 +20,7 @@ from evalboard.core.stats import (
     choose_larger_noise,
     estimate_ulp,
     is_left_out,
+    measure_unevenness,
     median_sd,
 )
 from runs.models import Bucket, Case, CaseColumns, Response, Run
@@ -36,13 +37,14 @@ StrayPlaces = frozenset[tuple[int, int]]  # (case index, repeat id) of each resp
 @dataclass(frozen=True, slots=True)
 class Measured:
     """What a run shows of one of its buckets: sd in nats, None where no repeats that differ measure it; logits by
-    name, None where they are not known; ulp as `estimate_ulp` has it. is_moved: repeats gave the same tokens other
-    bits.
+    name, None where they are not known; ulp as `estimate_ulp` has it, unevenness as `measure_unevenness`. is_moved:
+    repeats gave the same tokens other bits.
     """
 
     sd: float | None
     logits: str | None
     ulp: float
+    unevenness: float = 1.0
     batch_class: str = ""
     is_moved: bool = False
 
@@ -93,7 +95,12 @@ class PairNoise:
         is_steady = is_steady_batch(ours.batch_class, are_batches_equal=self._are_batches_equal)
         if bucket == other and is_steady and not (ours.is_moved or theirs.is_moved):
             return ZERO_NOISE
-        return choose_larger_noise((ours.sd, ours.logits), (theirs.sd, theirs.logits), ulp=max(ours.ulp, theirs.ulp))
+        return choose_larger_noise(
+            (ours.sd, ours.logits),
+            (theirs.sd, theirs.logits),
+            ulp=max(ours.ulp, theirs.ulp),
+            unevenness=max(ours.unevenness, theirs.unevenness),
+        )
 
 
 def _ended(run: Run) -> Ended:
@@ -129,10 +136,12 @@ def _measure(repeats: _Repeats) -> dict[int | None, Measured]:
     for bucket in known:
         is_served = [buckets == bucket.pk for buckets in served.values()]
         partings = _part_repeats(repeat_ids, traces, is_served, is_logged=repeats.is_logged)
+        sd = median_sd(parting.shift_rms for parting in partings if parting.n_usable >= MIN_POSITIONS)
         measured[bucket.pk] = Measured(
-            sd=median_sd(parting.shift_rms for parting in partings if parting.n_usable >= MIN_POSITIONS),
+            sd=sd,
             logits=pair_facts.logits_of(bucket),
             ulp=_ulp(repeat_ids, is_served),
+            unevenness=measure_unevenness(((each.shift_rms, each.n_usable) for each in partings), sd),
             batch_class=bucket.batch_class,
             is_moved=any(parting.drift_onset is not None for parting in partings),
         )

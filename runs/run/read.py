@@ -277,11 +277,12 @@ def _strays(run: Run, bucket: models.Bucket) -> Strays | None:
             responses = tuple(StrayResponse(case=case, repeat=repeat) for case, repeat in known["responses"])
             return Strays(
                 n_cases=known["n_cases"],
+                n_unread=known.get("n_unread"),  # an earlier Evalboard did not count them
                 distance=known["distance"],
                 noise=known["noise"],
                 is_steady=known["is_steady"],
                 responses=responses,
-                n_responses=known.get("n_responses"),  # an earlier Evalboard did not count them
+                n_responses=known.get("n_responses"),  # likewise
                 n_agreeing=known.get("n_agreeing"),
                 n_identical=known.get("n_identical"),
             )

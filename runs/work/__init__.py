@@ -23,7 +23,7 @@ from runs.work.shards import (
     release_shard,
     renew_shard,
 )
-from runs.work.strays import look_through
+from runs.work.strays import look_through, work_on_strays
 from runs.work.workers import (
     beat,
     close_engine_process,
@@ -102,6 +102,7 @@ __all__ = [
     "stop_worker",
     "store_vocabulary",
     "wait_for_endpoint",
+    "work_on_strays",
     "worker_rows",
     "workers",
 ]

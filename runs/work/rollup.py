@@ -234,7 +234,7 @@ def _finish_run(run_id: int) -> None:
         _bind_largest(run)
         _note_what_was_served(run)
     look_through(run)
-    run.save(update_fields=["status", "finished_at", "strays", "unsteady"])
+    run.save(update_fields=["status", "finished_at", "strays", "strays_so_far", "unsteady"])
     level = Event.Level.INFO if run.status == Run.Status.FINISHED else Event.Level.WARNING
     history.note(run.pk, run.status, f"The run ended: {run.status}.", level=level)
     news.tell_of_end(run.pk)

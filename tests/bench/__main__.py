@@ -37,6 +37,7 @@ WITH_DATABASE = (
     "size",
     "team",
     "compare",
+    "strays",
     "browser",
     "imports",
     "peers",

@@ -110,7 +110,7 @@ class Runs:
 
 def make_runs() -> Runs:
     """Store the three runs; a minute or two of packing on two cores."""
-    version = _suite()
+    version = make_suite()
     is_flipped = np.random.default_rng(SEED).random(N_CASES) < FLIPPED
     made = [_Run(version, number) for number in range(3)]
     starts = range(0, N_CASES, TRACES_PER_BLOCK)
@@ -134,13 +134,13 @@ def make_pair(slug: str, *, n_cases: int, n_positions: int, n_repeats: int = 1) 
     suite = {"slug": slug, "title": "Parted", "scorer": {"kind": "exact"}, "cases": cases}
     push_suite(document=suite)
     rng = np.random.default_rng(SEED)
-    traces = [_trace(rng, n_positions) for _ in cases]
+    traces = [make_trace(rng, n_positions) for _ in cases]
     flipped = [_flip(trace, rng) for trace in traces]
     return _recorded(slug, traces, 1, n_repeats), _recorded(slug, flipped, 2, n_repeats)
 
 
 def _recorded(slug: str, traces: list[Trace], number: int, n_repeats: int) -> int:
-    process = _process(number)
+    process = make_process(number)
     run = create_run(suite=slug, endpoint="sample-float32", profile="pinned", repeats=n_repeats)
     answers = [replace(outcomes.decoded(case), trace=trace) for case, trace in enumerate(traces)]
     while lease := claim_shard(worker=process.worker):
@@ -151,7 +151,7 @@ def _recorded(slug: str, traces: list[Trace], number: int, n_repeats: int) -> in
     return run.pk
 
 
-def _suite() -> SuiteVersion:
+def make_suite() -> SuiteVersion:
     suite = Suite.objects.create(slug="compared")
     scorer = store_scorer({"default": {"kind": "exact"}, "cases": {}})
     version = SuiteVersion.objects.create(
@@ -178,7 +178,7 @@ class _Run:
         ended = {"status": Run.Status.FINISHED, "finished_at": timezone.now()}
         self.run = Run.objects.create(suite_version=version, endpoint=endpoint, profile=profile, **ended)
         self._repeats = [Repeat.objects.create(run=self.run, index=index + 1, **ended) for index in range(N_REPEATS)]
-        self._process = _process(number)
+        self._process = make_process(number)
         for repeat in self._repeats:
             repeat.engine_processes.add(self._process)
         Run.objects.filter(pk=self.run.pk).update(bucket=self._process.bucket)
@@ -228,7 +228,7 @@ class _Run:
             yield (known[0], case, known[1], 1, text, "stop", "", "", block, slot, *ours)
 
 
-def _process(number: int) -> EngineProcess:
+def make_process(number: int, *, batch_class: str = "alone") -> EngineProcess:
     words, _ = Vocabulary.objects.get_or_create(
         digest="b" * 64,
         defaults={"n_tokens": N_TOKENS, "data": pack_vocabulary([b"t%d" % token for token in range(N_TOKENS)], [0])},
@@ -241,7 +241,7 @@ def _process(number: int) -> EngineProcess:
         worker=worker,
         manifest=manifest,
         wanted_pins={},
-        batch_class="alone",
+        batch_class=batch_class,
         line="bench",
         model_name="bench",
         start_seconds=0.0,
@@ -254,17 +254,17 @@ def _pack(job: tuple[int, NDArray[np.bool_]]) -> Packed:
     """One block of each run, from a generator of its own: the same whatever the number of processes."""
     start, is_flipped = job
     rng = np.random.default_rng((SEED, start))
-    traces = [_trace(rng) for _ in is_flipped]
+    traces = [make_trace(rng) for _ in is_flipped]
     flipped = [_flip(trace, rng) if flips else trace for trace, flips in zip(traces, is_flipped, strict=True)]
-    moved = [_move(trace, rng, 0) for trace in traces]
-    return Packed(_packed(traces), _packed(flipped) if is_flipped.any() else None, _packed(moved))
+    moved = [move(trace, rng, 0) for trace in traces]
+    return Packed(pack(traces), pack(flipped) if is_flipped.any() else None, pack(moved))
 
 
-def _packed(traces: list[Trace]) -> tuple[bytes, list[bytes]]:
+def pack(traces: list[Trace]) -> tuple[bytes, list[bytes]]:
     return encode_block(traces), [trace.digest for trace in traces]
 
 
-def _trace(rng: np.random.Generator, n_positions: int = N_POSITIONS) -> Trace:
+def make_trace(rng: np.random.Generator, n_positions: int = N_POSITIONS) -> Trace:
     ids = rng.integers(1, N_TOKENS, (n_positions, 2), dtype=np.int32)
     ids[:, 1] = np.where(ids[:, 1] == ids[:, 0], 1 + ids[:, 0] % (N_TOKENS - 1), ids[:, 1])
     first = -rng.exponential(0.3, n_positions)
@@ -272,18 +272,20 @@ def _trace(rng: np.random.Generator, n_positions: int = N_POSITIONS) -> Trace:
     return Trace(ids[:, 0].copy(), logprobs[:, 0].copy(), ids, logprobs)
 
 
-def _move(trace: Trace, rng: np.random.Generator, onset: int) -> Trace:
-    """The same tokens, each logprob moved a little from a position on."""
+def move(trace: Trace, rng: np.random.Generator, onset: int, sd: float = NOISE, *, most: float = 0.04) -> Trace:
+    """The same tokens, each logprob moved from a position on, at most by `most`: top-1 stays top-1, for margins are
+    0.1 at least.
+    """
     logprobs = trace.alternative_logprobs.copy()
-    shifts = rng.normal(0.0, NOISE, logprobs[onset:].shape).astype(np.float32)
-    logprobs[onset:] += np.clip(shifts, -0.04, 0.04)  # top-1 stays top-1: margins are 0.1 at least
+    shifts = rng.normal(0.0, sd, logprobs[onset:].shape).astype(np.float32)
+    logprobs[onset:] += np.clip(shifts, -most, most)
     return Trace(trace.token_ids, logprobs[:, 0].copy(), trace.alternative_ids, logprobs)
 
 
 def _flip(trace: Trace, rng: np.random.Generator) -> Trace:
     """Another answer from some position on: what came second is chosen, and then everything is another token."""
     onset, flip = np.sort(rng.integers(1, len(trace), 2)).tolist()
-    moved, rest = _move(trace, rng, onset), _trace(rng, len(trace))
+    moved, rest = move(trace, rng, onset), make_trace(rng, len(trace))
     ids, logprobs = moved.alternative_ids.copy(), moved.alternative_logprobs.copy()
     ids[flip], ids[flip + 1 :], logprobs[flip + 1 :] = (
         ids[flip, ::-1],

@@ -17,6 +17,7 @@ from evalboard.core.stats import (
     choose_larger_noise,
     judge_distances,
     mean_within,
+    measure_unevenness,
     median_sd,
 )
 
@@ -86,16 +87,25 @@ def share_called_two(situation: Situation, n: int) -> float:
 
 def tables(
     stack: Stack, k: int, rng: np.random.Generator, *, n_cases: int = 100, routed: float = 0.0, shift: float = 0.33
-) -> list[Numbers]:
-    """float64[k, k] of each case in which anything differs: the distances of k repeats of one stack.
+) -> Numbers:
+    """float64[n, k, k] of the cases in which anything differs: the distances of k repeats of one stack.
 
     routed: share of the answers that another build gave, whose logits are off so that D is `shift` nats.
     """
-    found: list[Numbers] = []
-    for margins in _answers(stack, k, rng, n_cases, routed=routed, shift=shift):
-        distances = ((margins[:, :, None] - margins[:, None]) ** 2).mean(axis=3)
-        found += [table for table in distances if table.any()]
-    return found
+    return routed_tables(stack, k, rng, n_cases=n_cases, routed=routed, shift=shift)[0]
+
+
+def routed_tables(
+    stack: Stack, k: int, rng: np.random.Generator, *, n_cases: int, routed: float, shift: float
+) -> tuple[Numbers, NDArray[np.bool_]]:
+    """Return what `tables` does, and bool[n, k]: which of the answers another build gave."""
+    distances, routes = [], []
+    for margins, is_routed in _answers(stack, k, rng, n_cases, routed=routed, shift=shift):
+        apart = ((margins[:, :, None] - margins[:, None]) ** 2).mean(axis=3)
+        differs = apart.any(axis=(1, 2))
+        distances.append(apart[differs])
+        routes.append(is_routed[differs])
+    return np.concatenate(distances), np.concatenate(routes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +117,9 @@ class Neighbours:
     largest: Numbers
 
     def measure_noise(self, dtype: str) -> NumericNoise:
-        side = (median_sd(self.rms.tolist()), dtype)
-        return choose_larger_noise(side, side)
+        sd = median_sd(self.rms.tolist())
+        unevenness = measure_unevenness(zip(self.rms.tolist(), map(int, self.lengths.tolist()), strict=True), sd)
+        return choose_larger_noise((sd, dtype), (sd, dtype), unevenness=unevenness)
 
     def share_beyond(self, noise: NumericNoise) -> float:
         """Return the share of the pairs that moved further than this noise explains."""
@@ -128,7 +139,7 @@ def neighbours(
 ) -> Neighbours:
     """Simulate neighbouring repeats. routed: as in `tables`; spike: nats by which D is off at one position of each."""
     pairs = []
-    for margins in _answers(stack, k, rng, n_cases, positions, routed=routed):
+    for margins, _ in _answers(stack, k, rng, n_cases, positions, routed=routed):
         shifts = np.diff(margins, axis=1).reshape(-1, margins.shape[2])
         shifts[np.arange(len(shifts)), rng.integers(0, shifts.shape[1], len(shifts))] += spike
         shifts = shifts[shifts.any(axis=1)]
@@ -146,13 +157,13 @@ def _answers(
     *,
     routed: float,
     shift: float = 0.33,
-) -> Iterator[Numbers]:
-    """The margins of k repeats, float64[cases, k, n], for each length n."""
+) -> Iterator[tuple[Numbers, NDArray[np.bool_]]]:
+    """The margins of k repeats, float64[cases, k, n], for each length n, and bool[cases, k]: which are routed."""
     for n in positions:
         logits = rng.uniform(8, 31, (n_cases // len(positions), 1, 2, n))
         is_routed = rng.random((len(logits), k, 1, 1)) < routed
         off = rng.normal(0, shift / np.sqrt(2), logits.shape) * is_routed
-        yield _margins(logits + off, stack, k, rng)
+        yield _margins(logits + off, stack, k, rng), is_routed[:, :, 0, 0]
 
 
 def _margins(logits: Numbers, stack: Stack, k: int, rng: np.random.Generator) -> Numbers:

@@ -1,6 +1,7 @@
 """The noise of logits is measured where repeats show it, assumed where they do not, and says which."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,12 @@ from evalboard.core.compare.divergence import find_divergence
 from evalboard.core.stats.numeric_noise import (
     FLOORS,
     MAX_FLOORS,
+    MAX_UNEVENNESS,
+    MIN_PAIRS,
     NumericNoise,
     choose_larger_noise,
     estimate_ulp,
+    measure_unevenness,
     median_sd,
     name_logits,
     ratio_threshold,
@@ -118,6 +122,28 @@ def test_simulated_rounding_of_float32_is_no_larger_shift(share: float) -> None:
     noise = pairs.measure_noise(stack.dtype)
     assert noise.sd < MAX_FLOORS * FLOORS[stack.dtype]
     assert pairs.share_beyond(noise) < 0.01
+
+
+@pytest.mark.parametrize("stack", [Stack(0.1, spread=0.5), Stack(0.03, unevenness=1.0)], ids=["by-case", "by-position"])
+def test_noise_that_is_larger_in_some_answers_is_no_larger_shift(stack: Stack) -> None:
+    pairs = neighbours(stack, 5, np.random.default_rng(SEED), n_cases=1000)
+    noise = pairs.measure_noise(stack.dtype)
+    assert noise.unevenness > 1
+    assert pairs.share_beyond(noise) < 0.02 < pairs.share_beyond(replace(noise, unevenness=1.0))
+
+
+def test_even_noise_hardly_moves_the_threshold_nor_do_answers_of_another_build() -> None:
+    for routed in (0.0, 0.06):
+        pairs = neighbours(Stack(0.03), 5, np.random.default_rng(SEED), n_cases=1000, routed=routed)
+        assert pairs.measure_noise("bfloat16").unevenness < 1.15
+
+
+def test_the_threshold_is_stretched_twofold_at_most_and_only_where_enough_pairs_say_so() -> None:
+    uneven = [(shift, 36) for shift in np.exp(np.random.default_rng(2).normal(0, 3, 200))]
+    sd = median_sd(shift for shift, _ in uneven)
+    assert measure_unevenness(uneven, sd) == MAX_UNEVENNESS
+    assert measure_unevenness(uneven[: MIN_PAIRS - 1], sd) == 1.0
+    assert NumericNoise(0.1, unevenness=2.0).threshold(36) == 3.0
 
 
 @pytest.mark.parametrize("step", [0.125, 0.0625, 0.015625])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evalboard.core.stats import FAR_FLOORS, Strays, assume_logit_sd, find_strays
+from evalboard.core.stats import FAR_FLOORS, Strays, assume_logit_sd, find_strays, list_strays
 from tests.bench.simulated_shifts import FLOOR, SEED, Stack, tables
 
 FAR = FAR_FLOORS * FLOOR
@@ -18,7 +18,7 @@ def table(off: float, near: float = 0.0, *, k: int = 5, stray: int = 2) -> np.nd
 
 
 def test_one_repeat_that_lies_far_from_others_that_agree_is_a_stray() -> None:
-    found = find_strays([table(0.33), table(0.4, stray=0), table(0.0), table(0.35)], far=FAR)
+    found = find_strays(np.array([table(0.33), table(0.4, stray=0), table(0.0), table(0.35)]), far=FAR)
     assert found is not None
     assert (found.n_cases, found.places, found.noise) == (4, ((0, 2), (1, 0), (3, 2)), 0.0)
     assert found.n_agreeing == 17
@@ -37,11 +37,29 @@ def test_one_repeat_that_lies_far_from_others_that_agree_is_a_stray() -> None:
     ],
 )
 def test_what_may_be_noise_is_nothing(cases: list[np.ndarray]) -> None:
-    assert find_strays(cases, far=FAR) is None
+    assert find_strays(np.array(cases), far=FAR) is None
 
 
 def test_where_repeats_must_be_the_same_one_bit_makes_a_stray() -> None:
-    assert find_strays([table(1e-7)] * 3, far=0.0) == Strays(3, ((0, 2), (1, 2), (2, 2)), pytest.approx(1e-7), 0.0, 12)
+    assert find_strays(np.array([table(1e-7)] * 3), far=0.0) == Strays(
+        3, ((0, 2), (1, 2), (2, 2)), pytest.approx(1e-7), 0.0, 12
+    )
+
+
+def test_of_further_cases_even_a_single_stray_is_listed() -> None:
+    cases = np.array([table(0.33), table(0.02), table(0.2)])
+    assert find_strays(cases, far=FAR) is None
+    assert list_strays(cases, far=FAR).places == ((0, 2),)
+    assert list_strays(cases[1:], far=FAR) == Strays(2, (), 0.0, 0.0, 10)
+    assert list_strays(cases[:0], far=FAR) == Strays(0, (), 0.0, 0.0, 0)
+
+
+def test_a_repeat_that_is_not_there_is_neither_near_nor_far() -> None:
+    cases = np.array([table(0.33), table(0.4), table(0.35)])
+    cases[:, 4], cases[:, :, 4] = np.nan, np.nan
+    found = find_strays(cases, far=FAR)
+    assert found is not None
+    assert (found.places, found.n_agreeing) == (((0, 2), (1, 2), (2, 2)), 9)
 
 
 @pytest.mark.parametrize(

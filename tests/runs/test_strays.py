@@ -2,7 +2,9 @@
 same are warned of; noise of repeats is not accused.
 """
 
+import random
 from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from runs.board import board
 from runs.models import EngineProcess, Run, SuiteVersion, TraceBlock
 from runs.pairs import PairNoise
 from runs.run import run_report
-from runs.work import look_through
+from runs.work import look_through, work_on_strays
 from tests import build
 from tests.runs.test_comparisons import Answer, moved, recorded, stored
 
@@ -32,17 +34,18 @@ def run_of(
     noise: float,
     routed: set[tuple[int, int]],
     noisy: Collection[int] = range(1, 6),
+    n_cases: int = N_CASES,
 ) -> Run:
     """Five repeats, some with noise of their own; the routed answers come from another copy of the weights."""
     repeats: list[list[Answer | None]] = []
     for repeat in range(1, 6):
         answers: list[Answer | None] = []
-        for case in range(N_CASES):
+        for case in range(n_cases):
             trace = recorded(case)
             if (case, repeat) in routed:
                 trace = moved(trace, 0.3, seed=9000 + case)
             answers.append(
-                Answer(moved(trace, noise, seed=1 + 100 * repeat + case) if noise and repeat in noisy else trace)
+                Answer(moved(trace, noise, seed=10_000 * repeat + case) if noise and repeat in noisy else trace)
             )
         repeats.append(answers)
     return stored(version, *repeats, by=process)
@@ -77,7 +80,7 @@ def test_the_share_that_agrees_to_the_bit_is_said_beside_the_noise_of_the_others
     # Of repeats 1 to 3 all but those that were routed.
     assert (strays["n_responses"], strays["n_agreeing"], strays["n_identical"]) == (250, 244, 146)
     [text] = [warning.text for warning in run_report(run.pk).warnings if warning.code == "two_computations"]
-    assert "which agree within 0.00013 nats, 58.4 % of all to the bit. Look" in text
+    assert "which agree within 0.00015 nats, 58.4 % of all to the bit. Look" in text
 
 
 @pytest.mark.parametrize("batch_class", ["mixed", "alone"])
@@ -87,6 +90,66 @@ def test_what_another_computation_gave_is_no_noise(version: SuiteVersion, batch_
     run = run_of(version, process, noise=0.0, routed=ROUTED)
     noise = PairNoise(run, run).between(process.bucket_id, process.bucket_id)
     assert (noise.is_zero, noise.is_assumed) == (batch_class == "alone", batch_class == "mixed")
+
+
+def test_of_a_larger_run_every_rerouted_answer_is_listed_and_no_other() -> None:
+    names = [f"case-{number:03}" for number in range(600)]
+    version, process = build.suite(case_ids=names), build.process(build.bucket(batch_class="mixed"))
+    answers = [(case, repeat) for case in range(600) for repeat in range(1, 6)]
+    routed = set(random.Random(3).sample(answers, k=180))
+    run = run_of(version, process, noise=0.0002, routed=routed, n_cases=600)
+    [found] = run.strays
+    assert found["responses"] == [[names[case], repeat] for case, repeat in sorted(routed)]
+    assert (found["n_cases"], found["n_unread"], run.strays_so_far) == (600, 0, None)
+    assert not work_on_strays()
+
+
+def test_what_is_left_unread_at_the_end_is_read_by_workers_and_comes_to_the_same(
+    version: SuiteVersion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = build.process(build.bucket(batch_class="mixed"))
+    [whole] = run_of(version, process, noise=0.0002, routed=ROUTED, noisy=(4, 5)).strays
+    monkeypatch.setattr("runs.work.strays.PAIRS", 0)
+    monkeypatch.setattr("runs.work.strays.MIN_CASES", 17)  # of 50 those that are read at once: 0, 2, 4, …
+    run = run_of(version, process, noise=0.0002, routed=ROUTED | {(6, 1), (8, 1), (10, 1)}, noisy=(4, 5))
+    [at_end] = run.strays
+    assert (at_end["n_cases"], at_end["n_unread"], len(at_end["responses"])) == (17, 33, 4)
+    assert at_end["n_responses"] == 85
+    seen = [_read_on(run) for _ in range(2)]
+    assert seen == [[at_end], [at_end]]  # nothing that rests on it is made anew for a part
+    [found] = _read_on(run)
+    assert (found["n_cases"], found["n_unread"], len(found["responses"])) == (50, 0, 9)
+    assert set(map(tuple, found["responses"])) >= set(map(tuple, whole["responses"]))
+    monkeypatch.undo()
+    look_through(run)
+    assert run.strays_so_far is None
+    assert {**found, "distance": 0, "noise": 0} == {**run.strays[0], "distance": 0, "noise": 0}
+    assert [found[name] for name in ("distance", "noise")] == pytest.approx(
+        [run.strays[0][name] for name in ("distance", "noise")]
+    )
+    assert not work_on_strays()
+
+
+def _read_on(run: Run) -> list[dict[str, Any]]:
+    assert work_on_strays()
+    run.refresh_from_db()
+    return list(run.strays)
+
+
+def test_what_cannot_be_read_later_leaves_what_was_found(
+    version: SuiteVersion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runs.work.strays.PAIRS", 0)
+    monkeypatch.setattr("runs.work.strays.MIN_CASES", 25)
+    process = build.process(build.bucket(batch_class="mixed"))
+    run = run_of(version, process, noise=0.0002, routed={(case, 2) for case in range(0, 50, 4)})
+    [at_end] = run.strays
+    _damage(run)
+    assert work_on_strays()
+    run.refresh_from_db()
+    assert (run.strays, run.strays_so_far) == ([at_end], None)
+    assert at_end["n_unread"] == 25
+    assert not work_on_strays()
 
 
 def test_noise_alone_is_nothing(version: SuiteVersion) -> None:
@@ -134,10 +197,14 @@ def test_draws_in_fixed_groups_need_not_be_the_same(version: SuiteVersion) -> No
 def test_a_trace_that_cannot_be_read_keeps_no_run_from_ending(version: SuiteVersion) -> None:
     process = build.process(build.bucket(batch_class="mixed"))
     run = run_of(version, process, noise=0.0, routed=ROUTED)
+    _damage(run)
+    look_through(run)
+    assert (run.strays, run.unsteady) == ([], [])
+
+
+def _damage(run: Run) -> None:
     block = TraceBlock.objects.filter(run=run).first()
     assert block is not None
     damaged = np.frombuffer(bytes(block.data), np.uint8).copy()
     damaged[40:] ^= 0xFF
     TraceBlock.objects.filter(pk=block.pk).update(data=damaged.tobytes())
-    look_through(run)
-    assert (run.strays, run.unsteady) == ([], [])

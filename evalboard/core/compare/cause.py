@@ -11,7 +11,7 @@ from evalboard.core import digest
 from evalboard.core.compare.divergence import Divergence
 from evalboard.core.compare.known_pair import CauseFacts, Pair, both_sides, differing_facts
 from evalboard.core.scoring import UnreadableJson, parse_response_json
-from evalboard.core.stats import MIN_POSITIONS, NumericNoise, ratio_threshold
+from evalboard.core.stats import MIN_POSITIONS, NumericNoise
 
 # In the order of the tests. A cause's place here is its code in arrays; what is stored is its name.
 CAUSES = (
@@ -290,7 +290,7 @@ def _read_numbers(pair: Pair, parting: Divergence, noise: NumericNoise) -> tuple
         "shift_max": parting.shift_max,
         "shift_max_at": parting.shift_max_at,
         "ratio": ratio,
-        "threshold": ratio_threshold(parting.n_usable) if ratio is not None else None,
+        "threshold": noise.threshold(parting.n_usable) if ratio is not None else None,
         "n_usable": parting.n_usable,
         "is_low_confidence": parting.n_usable < MIN_POSITIONS,
         "is_approximate": parting.is_approximate,

@@ -65,6 +65,7 @@ from evalboard.core.stats.numeric_noise import (
     NumericNoise,
     choose_larger_noise,
     estimate_ulp,
+    measure_unevenness,
     median_sd,
     name_logits,
     ratio_threshold,
@@ -107,7 +108,7 @@ from evalboard.core.stats.significance import (
     holm,
     permutation_p_value,
 )
-from evalboard.core.stats.strays import FAR_FLOORS, Strays, find_strays
+from evalboard.core.stats.strays import FAR_FLOORS, Strays, find_strays, list_strays
 from evalboard.core.stats.turns import is_in_turn, order_by_end, order_in_turn
 from evalboard.core.stats.variance_split import VarianceSplit, split_variance
 
@@ -181,6 +182,7 @@ __all__ = [
     "judge_distances",
     "judge_steady",
     "list_mark_names",
+    "list_strays",
     "make_estimate",
     "make_mark",
     "mean_within",
@@ -188,6 +190,7 @@ __all__ = [
     "measure_metrics",
     "measure_noise",
     "measure_noise_share",
+    "measure_unevenness",
     "measurement_interval",
     "median_sd",
     "metric_interval",

@@ -7,7 +7,7 @@ shift of a logit difference. The noise of scores is another matter, `core.stats.
 import math
 import statistics
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,15 @@ UNKNOWN_DTYPE = "bfloat16"  # the coarsest: what is not known must not make a sh
 MAX_FLOORS = 3.0  # what repeats measure beyond that is another computation, and no noise to judge by
 NEAR_SDS, NEAR_ULPS = 3.3, 2  # the movement of a numeric flip stays within these 99 times in 100
 MIN_RATIO = 1.5
+WITHIN = 0.995  # of a bucket's own pairs of repeats, the share that must not count as larger than noise
+SEEN_TO = 0.85  # up to which their sizes show how uneven noise is: some of the rest may be of another computation
+MAX_UNEVENNESS = 2.0  # where still more of them are
+MIN_PAIRS = 50  # that differ, to measure the unevenness
 MIN_POSITIONS = 3  # below, a root mean square says nothing
 MIN_POSITIONS_FOR_ULP = 100
 SHARE_ON_GRID = 0.95  # the rest lies on a finer grid, where logits are small
 _STEPS = tuple(2.0**-grid for grid in range(-1, 11))
+_NORMAL = statistics.NormalDist()
 _ROUNDING = 1e-5  # four float32 logprobs of up to −32 nats are rounded by less
 
 
@@ -32,13 +37,15 @@ class NumericNoise:
 
     dtype: the logits' dtype where the sd is assumed from it, empty where the sd was measured. An sd of 0 says that
     nothing moves unless something has changed: both sides are one steady bucket, whose repeats are the same to the bit.
-    capped_from: what repeats measured, where that is more than MAX_FLOORS; else None.
+    capped_from: what repeats measured, where that is more than MAX_FLOORS; else None. unevenness: by how much t(L) is
+    raised where noise is larger in some answers than in others.
     """
 
     sd: float
     ulp: float = 0.0
     dtype: str = ""
     capped_from: float | None = None
+    unevenness: float = 1.0
 
     @property
     def is_assumed(self) -> bool:
@@ -63,7 +70,11 @@ class NumericNoise:
         if self.is_zero:
             return bool(shift_rms)
         ratio = self.ratio(shift_rms, n_usable)
-        return ratio is not None and ratio > ratio_threshold(n_usable)
+        return ratio is not None and ratio > self.threshold(n_usable)
+
+    def threshold(self, n_usable: int) -> float:
+        """Return what R must exceed after so many usable positions: t(L), raised where noise is uneven."""
+        return self.unevenness * ratio_threshold(n_usable)
 
 
 ZERO_NOISE = NumericNoise(0.0)
@@ -89,15 +100,37 @@ def median_sd(shifts: Iterable[float | None]) -> float | None:
     return statistics.median(moved) if moved else None
 
 
+def measure_unevenness(pairs: Iterable[tuple[float | None, int]], sd: float | None) -> float:
+    """Return by how much t(L) must be raised for WITHIN of a bucket's own pairs to stay within it: 1 to MAX_UNEVENNESS.
+
+    Their R over t(L) is taken to be log-normal, with its median and its quantile SEEN_TO.
+
+    pairs: (root mean square of D, usable positions) of each pair of its repeats; sd: their `median_sd`. 1 where fewer
+    than MIN_PAIRS differ.
+    """
+    known = [math.log(shift / ratio_threshold(n)) for shift, n in pairs if shift and n >= MIN_POSITIONS]
+    if not sd or len(known) < MIN_PAIRS:
+        return 1.0
+    median, high = np.quantile(known, [0.5, SEEN_TO]).tolist()
+    highest = median + (high - median) * _NORMAL.inv_cdf(WITHIN) / _NORMAL.inv_cdf(SEEN_TO)
+    return min(max(math.exp(highest) / sd, 1.0), MAX_UNEVENNESS)
+
+
 def choose_larger_noise(
-    baseline: tuple[float | None, str | None], candidate: tuple[float | None, str | None], *, ulp: float = 0.0
+    baseline: tuple[float | None, str | None],
+    candidate: tuple[float | None, str | None],
+    *,
+    ulp: float = 0.0,
+    unevenness: float = 1.0,
 ) -> NumericNoise:
     """Return the noise to judge two sides by, the larger of theirs. A side is (measured sd or None, dtype or None).
+    unevenness: the larger of theirs.
 
     A side whose sd is not measured, or is zero, takes the floor of its dtype; one that is measured counts up to
     MAX_FLOORS of them.
     """
-    return max((_side(*baseline, ulp), _side(*candidate, ulp)), key=lambda noise: noise.sd)
+    larger = max((_side(*baseline, ulp), _side(*candidate, ulp)), key=lambda noise: noise.sd)
+    return replace(larger, unevenness=unevenness)
 
 
 def estimate_ulp(differences: NDArray[np.floating]) -> float:

@@ -5,13 +5,13 @@ as in `one_computation`.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 Distances = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 FAR_FLOORS = 3.0  # noise of its dtype's floor moves an answer by no more
 MIN_SEPARATION = 3.0  # by how much farther off than the others are from each other, in nats over nats
@@ -23,8 +23,8 @@ class Strays:
     """The strays of one bucket's repeats.
 
     n_cases: that were looked at. places: (case, repeat) of each stray, as places in the tables. distance: root mean
-    square, in nats, by which strays lie off; noise: by which the others of their cases do. n_agreeing: repeats that
-    agree with most of their case, in all cases.
+    square, in nats, by which strays lie off; noise: by which the others of their cases do; 0 where there are none.
+    n_agreeing: repeats that agree with most of their case, in all cases.
     """
 
     n_cases: int
@@ -34,46 +34,66 @@ class Strays:
     n_agreeing: int
 
 
-def find_strays(tables: Sequence[Distances], *, far: float) -> Strays | None:
+def find_strays(tables: Distances, *, far: float) -> Strays | None:
     """Find the strays among the repeats of some cases; None where there are none to speak of.
 
     They are at least MIN_STRAYS, and they stand apart: less lies half as far off, and fewer cases agree on nothing.
     Noise that is larger in some answers has no such gap.
 
-    tables: float64[k, k] of each case, NaN for a pair that shares too few positions. far: in nats, what noise does not
-    do; 0 where repeats must be the same to the bit.
+    tables: float64[n, k, k] of n cases, NaN for a pair that shares too few positions, and for each of a repeat that is
+    not there. far: in nats, what noise does not do; 0 where repeats must be the same to the bit.
     """
-    places, distances, noises, n_scattered, n_between, n_agreeing = [], [], [], 0, 0, 0
-    for case, table in enumerate(tables):
-        agreeing = _find_majority(table, far)
-        if agreeing is None:
-            n_scattered += 1
-            continue
-        n_agreeing += len(agreeing)
-        within = _mean(table[np.ix_(agreeing, agreeing)])
-        limit = max(far**2, MIN_SEPARATION**2 * within)
-        for repeat in range(len(table)):
-            off = table[repeat, agreeing[agreeing != repeat]]
-            if off.min() > limit:  # NaN is never above
-                places.append((case, repeat))
-                distances.append(_mean(off))
-                noises.append(within)
-            elif off.min() > limit / 4:
-                n_between += 1
-    n_stray_cases = len({case for case, _ in places})
-    if n_stray_cases < MIN_STRAYS or n_scattered >= n_stray_cases or n_between >= len(places):
+    off = _Off(tables, far)
+    n_stray_cases = int(off.is_stray.any(axis=1).sum())
+    n_scattered, n_between = int((~off.has_majority).sum()), int(off.is_between.sum())
+    if n_stray_cases < MIN_STRAYS or n_scattered >= n_stray_cases or n_between >= off.is_stray.sum():
         return None
-    return Strays(len(tables), tuple(places), math.sqrt(_mean(distances)), math.sqrt(_mean(noises)), n_agreeing)
+    return off.strays
 
 
-def _find_majority(table: Distances, far: float) -> NDArray[np.intp] | None:
-    """Return the places of the repeats that lie near one of them, more than half of all; None without any such."""
-    is_near = table <= far**2
-    counts = is_near.sum(axis=1)
-    centre = int(counts.argmax())
-    return np.flatnonzero(is_near[centre]) if 2 * counts[centre] > len(table) else None
+def list_strays(tables: Distances, *, far: float) -> Strays:
+    """List the strays of further cases of a bucket that `find_strays` has found some in; there may be none."""
+    return _Off(tables, far).strays
 
 
-def _mean(values: Sequence[float] | Distances) -> float:
-    known = np.asarray(values, np.float64)
-    return float(known[~np.isnan(known)].mean())
+class _Off:
+    """How far each repeat lies from those that agree. is_stray, is_between: bool[n, k], the second half as far off or
+    more and no stray. has_majority: bool[n], cases most of whose repeats agree.
+    """
+
+    def __init__(self, tables: Distances, far: float) -> None:
+        cases = np.arange(len(tables))
+        is_near = tables <= far**2  # NaN never is
+        counts = is_near.sum(axis=2)
+        centres = counts.argmax(axis=1)
+        n_there = (~np.isnan(np.diagonal(tables, axis1=1, axis2=2))).sum(axis=1)
+        self.has_majority: Bools = 2 * counts[cases, centres] > n_there
+        self._agreeing: Bools = is_near[cases, centres] & self.has_majority[:, None]
+        self._within = _mean(tables, self._agreeing[:, :, None] & self._agreeing[:, None, :], (1, 2))
+        others = self._agreeing[:, None, :] & ~np.eye(tables.shape[2], dtype=bool)
+        nearest = np.where(others, tables, np.inf).min(axis=2)  # NaN is above nothing
+        nearest[~self.has_majority] = np.nan
+        limit = np.maximum(far**2, MIN_SEPARATION**2 * self._within)[:, None]
+        self.is_stray: Bools = nearest > limit
+        self.is_between: Bools = (nearest > limit / 4) & ~self.is_stray
+        self._off = _mean(tables, others, 2)
+
+    @property
+    def strays(self) -> Strays:
+        cases, repeats = np.nonzero(self.is_stray)
+        n = max(len(cases), 1)
+        return Strays(
+            n_cases=len(self.is_stray),
+            places=tuple(zip(cases.tolist(), repeats.tolist(), strict=True)),
+            distance=math.sqrt(float(self._off[cases, repeats].sum()) / n),
+            noise=math.sqrt(float(self._within[cases].sum()) / n),
+            n_agreeing=int(self._agreeing.sum()),
+        )
+
+
+def _mean(tables: Distances, is_meant: Bools, axis: int | tuple[int, ...]) -> Distances:
+    """Return the mean of the pairs that are meant and known; 0 where there are none."""
+    is_known = is_meant & ~np.isnan(tables)
+    total: Distances = np.where(is_known, tables, 0).sum(axis=axis)
+    mean: Distances = total / np.maximum(is_known.sum(axis=axis), 1)
+    return mean

@@ -1,5 +1,6 @@
 """Whether both sides are one computation, and responses of a run that another computation gave."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -34,7 +35,7 @@ def scored(judged: OneComputation) -> list[Sentence]:
 
 
 def read_strays(
-    cases: list[np.ndarray],
+    cases: Sequence[np.ndarray],
     *,
     far_nats: float,
     is_steady: bool = False,
@@ -44,7 +45,7 @@ def read_strays(
     """Read the run's warning of strays. n_same: responses to cases in which nothing differs. n_identical: that agree
     to the bit with another of their case; None: an earlier Evalboard did not count them.
     """
-    strays = find_strays(cases, far=far_nats)
+    strays = find_strays(np.array(cases), far=far_nats)
     assert strays is not None
     responses = [[f"case-{case}", repeat] for case, repeat in strays.places]
     n_responses = n_same + sum(map(len, cases))
