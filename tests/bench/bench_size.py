@@ -1,4 +1,5 @@
-"""Bytes that a stored response takes of PostgreSQL, everything counted: rows, indexes, traces, columns, scores.
+"""Bytes that a stored response takes of PostgreSQL, everything counted: rows, indexes, traces, columns, scores;
+and those that a forced scoring of it takes.
 
 Responses take the worker's path (bench_store). Their positions are those of the recorded float32 traces, and their
 texts are cut out of docs/, so that both pack as real ones do.
@@ -13,7 +14,17 @@ import numpy as np
 from django.core.management import call_command
 from django.db import connection
 
-from evalboard.core.trace import Decoded, Timings, Trace, join_traces
+from evalboard.core.trace import Decoded, Forced, Timings, Trace, join_traces
+from runs.forced import (
+    AnswerToForce,
+    ForcedOutcome,
+    claim_forced,
+    create_forced,
+    finish_forced,
+    next_answers,
+    record_forced,
+)
+from runs.models import EngineProcess, Worker
 from runs.run import add_repeats, create_run
 from runs.suites import push_suite
 from tests.bench.bench_store import serving, store_all
@@ -23,6 +34,7 @@ from tests.bench.row import Row
 SEED = 20261121
 N_RESPONSES = 2000
 N_POSITIONS, N_CHARACTERS = 200, 660
+N_PROMPT_TOKENS = 20
 N_LARGEST = 6  # tables, or their indexes, that are named
 ALONE, BESIDE, REPEAT = "at most 2,300", "at most 1,200", "0"
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -32,7 +44,9 @@ SELECT relname, pg_table_size(relid), pg_indexes_size(relid) FROM pg_stat_user_t
 
 
 def measure() -> list[Row]:
-    """Store a run, the same responses as its second repeat, and a run of the same tokens whose logprobs moved."""
+    """Store a run, the same responses as its second repeat, a run of the same tokens whose logprobs moved, and that
+    run's forced scoring.
+    """
     call_command("load_samples", no_runs=True, stdout=io.StringIO())
     cases = [{"id": str(n), "prompt": "say blue", "target": "blue"} for n in range(N_RESPONSES)]
     push_suite(document={"slug": "bench", "title": "Bench", "scorer": {"kind": "exact"}, "cases": cases})
@@ -46,10 +60,17 @@ def measure() -> list[Row]:
     add_repeats(run_id=run.pk, n=1)
     store_all(worker, process, decoded)
     sizes.append(_sizes())
-    create_run(suite="bench", endpoint="sample-float32", profile="pinned", repeats=1)
+    moved = create_run(suite="bench", endpoint="sample-float32", profile="pinned", repeats=1)
     store_all(worker, process, [replace(each, trace=_moved(each.trace, rng)) for each in decoded])
     sizes.append(_sizes())
-    named = (("alone", ALONE), ("an identical repeat", REPEAT), ("beside a run of the same tokens", BESIDE))
+    _score(moved.pk, worker, process, rng)
+    sizes.append(_sizes())
+    named = (
+        ("alone", ALONE),
+        ("an identical repeat", REPEAT),
+        ("beside a run of the same tokens", BESIDE),
+        ("its forced scoring", ""),
+    )
     rows: list[Row] = []
     for (what, aim), before, after in zip(named, sizes, sizes[1:], strict=False):
         rows += _rows(what, aim, {name: after[name] - before.get(name, 0) for name in after})
@@ -100,7 +121,7 @@ def _decoded(rng: np.random.Generator) -> list[Decoded]:
                 text=text[first : first + N_CHARACTERS],
                 finish_reason="length",
                 trace=_moved(trace, rng),
-                n_prompt_tokens=20,
+                n_prompt_tokens=N_PROMPT_TOKENS,
                 prompt_digest=rng.bytes(16),
                 seed_sent=42,
                 request_id=f"{case}-0",
@@ -112,6 +133,24 @@ def _decoded(rng: np.random.Generator) -> list[Decoded]:
             )
         )
     return decoded
+
+
+def _score(run_id: int, worker: Worker, process: EngineProcess, rng: np.random.Generator) -> None:
+    """Store a forced scoring of a run's answers by the worker's path; no logprob of theirs comes again."""
+    create_forced(run_id=run_id, endpoint="sample-float32")
+    lease = claim_forced(worker=worker)
+    assert lease is not None
+    while answers := next_answers(lease.id):
+        record_forced(lease=lease, outcomes=[_forced(each, process, rng) for each in answers])
+    finish_forced(lease=lease)
+
+
+def _forced(answer: AnswerToForce, process: EngineProcess, rng: np.random.Generator) -> ForcedOutcome:
+    assert answer.trace is not None
+    prompt = rng.integers(0, 49_152, N_PROMPT_TOKENS, dtype=np.int32)
+    trace = replace(_moved(answer.trace, rng), prompt_token_ids=prompt)
+    outcome = Forced(0, trace, n_cached_tokens=0, batch_min=1, batch_max=1)
+    return ForcedOutcome(answer, "same", is_rendered=False, process=process, outcome=outcome)
 
 
 def _moved(trace: Trace, rng: np.random.Generator) -> Trace:
