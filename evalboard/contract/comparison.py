@@ -107,6 +107,9 @@ class LedgerPart(Contract):
     gained: float
     lost: float
     shown: Annotated[float | None, says(description="to one decimal, so that what is shown adds up as well")]
+    noise: Annotated[
+        Points | None, says(description="noise alone moves the score by these cases by no more, as in `noise_share`")
+    ] = optional
 
 
 class LedgerLine(LedgerPart):

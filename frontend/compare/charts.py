@@ -67,7 +67,7 @@ class LedgerBar:
     """One line of the waterfall: a bar from where the line above ended, and where it ends itself.
 
     parts: bars of the line's parts, the first from where the line itself begins. url: the list of the cases that it
-    counts, "" where there is none.
+    counts, "" where there is none. noise: how far noise alone moves the score by these cases, "" where not known.
     """
 
     mark: CauseMark
@@ -77,13 +77,14 @@ class LedgerBar:
     end: float
     parts: tuple["LedgerBar", ...] = ()
     url: str = ""
+    noise: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseBar:
-    """What noise alone would make of the difference."""
+    """How far noise alone leads from no difference, which is so `level` of the time."""
 
-    label: str
+    level: str
     shown: str
     x: float
     width: float
@@ -124,7 +125,8 @@ def waterfall(report: Comparison) -> Waterfall | None:
 
     def bar(line: LedgerPart, start: float, parts: tuple[LedgerBar, ...] = (), url: str = "") -> LedgerBar:
         from_, to = x(start), x(start + line.points)
-        return LedgerBar(PART_MARKS[line.cause], line, min(from_, to), round(abs(to - from_), 3), to, parts, url)
+        width = round(abs(to - from_), 3)
+        return LedgerBar(PART_MARKS[line.cause], line, min(from_, to), width, to, parts, url, _either_way(line.noise))
 
     def parts(line: LedgerLine, start: float) -> tuple[LedgerBar, ...]:
         ordered = _largest_first(line.parts or ())
@@ -163,8 +165,11 @@ def _cases_url(report: Comparison, outcome: str) -> str:
 def _noise_bar(share: NoiseShare | None, low: float, high: float) -> NoiseBar | None:
     if share is None or share.up_to is None:
         return None
-    shown = f"± {write_noise_limit(share.up_to)}"
-    return NoiseBar(f"Noise alone, {percent(share.level)}", shown, low, round(high - low, 3))
+    return NoiseBar(percent(share.level), _either_way(share.up_to), low, round(high - low, 3))
+
+
+def _either_way(up_to: float | None) -> str:
+    return "" if up_to is None else f"± {write_noise_limit(up_to)}"
 
 
 def _largest_first(lines: Sequence[Line]) -> list[Line]:

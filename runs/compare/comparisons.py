@@ -35,7 +35,7 @@ from runs.compare import outcomes, reading
 from runs.compare.computation import judge_computation
 from runs.compare.groups import Groups, find_groups
 from runs.compare.inputs import Inputs, Side, SideKey
-from runs.compare.noise_share import find_noise_share
+from runs.compare.noise_share import ScoreNoise, find_noise_share
 from runs.compare.reading import Judged
 from runs.compare.stored_pairs import read_pairs
 from runs.compare.telling import keep_told
@@ -329,6 +329,7 @@ def _summary(row: Comparison, inputs: Inputs, groups: Groups) -> dict[str, Any]:
         is_read=_has_logprobs(inputs),
         words=(_words(sides["baseline"]["vocabulary"]), _words(sides["candidate"]["vocabulary"])),
         case_indexes=inputs.baseline.case_indexes,
+        noise_of=ScoreNoise(inputs).measure_cases,
     )
     judged = {"computation": judge_computation(inputs), "tags": _tags(row)}
     return {**summary, **judged, "sample": sample, "backends": backends}

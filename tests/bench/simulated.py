@@ -74,7 +74,14 @@ class Pair:
 
 
 def pairs(
-    n: int, regime: Regime, *, difference: float = 0.0, k: int = 5, n_cases: int = N_CASES, seed: int = SEED
+    n: int,
+    regime: Regime,
+    *,
+    difference: float = 0.0,
+    churn: float = CHURN,
+    k: int = 5,
+    n_cases: int = N_CASES,
+    seed: int = SEED,
 ) -> Iterator[Pair]:
     """n pairs of runs of k repeats, each of a suite of its own. difference: true one, in points, a whole number of
     cases.
@@ -85,7 +92,7 @@ def pairs(
         raise ValueError(f"{difference} points are no whole number of {n_cases} cases")
     for _ in range(n):
         chances = draw_chances(rng, regime, n_cases)
-        changed = change_cases(rng, chances, n_broken)
+        changed = change_cases(rng, chances, n_broken, churn=churn)
         sides = [draw_repeats(rng, each, regime, k) for each in (chances, changed)]
         if not regime.cached:
             yield Pair(sides[0], sides[1], difference)
@@ -243,9 +250,9 @@ def draw_chances(rng: np.random.Generator, regime: Regime, n_cases: int) -> Scor
     return chances
 
 
-def change_cases(rng: np.random.Generator, chances: Scores, n_broken: int) -> Scores:
-    """n_broken more broken than fixed, and CHURN beside them; stable cases only, so that the difference is exact."""
-    n_beside = round(CHURN * len(chances) / 2)
+def change_cases(rng: np.random.Generator, chances: Scores, n_broken: int, *, churn: float = CHURN) -> Scores:
+    """n_broken more broken than fixed, and `churn` beside them; stable cases only, so that the difference is exact."""
+    n_beside = round(churn * len(chances) / 2)
     passing, failing = (rng.permutation(np.flatnonzero(chances == value)) for value in (1.0, 0.0))
     changed = chances.copy()
     changed[passing[: n_beside + max(n_broken, 0)]] = 0.0

@@ -80,6 +80,20 @@ def test_from_the_board_to_the_token_to_a_replay_and_back(
     watched.check()
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_ledger_with_its_noise_fits_and_has_no_barrier(
+    release: Release, watch: Callable[..., Any], width: int
+) -> None:
+    watched = watch(width=width)
+    gate = release.gates.get()
+    compared = f"/compare/{gate.baseline_run_id}/{gate.candidate_run_id}/"
+    for address in (f"/releases/{release.pk}/", compared):
+        page = watched.open(address)
+        expect(page.locator("table.ledger td.noise").first).to_be_visible()
+        assert (watched.overflow(), watched.barriers()) == (0, []), address
+    watched.check()
+
+
 def test_from_the_board_to_the_token_and_back_by_keys_alone(
     release: Release, watch: Callable[..., Any], record_property: Callable[[str, object], None]
 ) -> None:

@@ -62,7 +62,9 @@ def summarise(sides: MatchedRuns, rows: DifferingPairs, **changes: Any) -> dict[
     begun = comparison.begin_summary(sides, np.zeros(len(sides.pairing), np.bool_), NOISE, {"moved": [], "blocks": []})
     known: dict[str, Any] = {"is_read": np.ones(len(sides.pairing), np.bool_), "words": (words, words)}
     indexes = np.arange(sides.pairing.n_cases)
-    return comparison.complete_summary(begun, sides, rows, **known | {"case_indexes": indexes} | changes)
+    return comparison.complete_summary(
+        begun, sides, rows, **known | {"case_indexes": indexes, "noise_of": lambda _: None} | changes
+    )
 
 
 @pytest.fixture

@@ -42,6 +42,16 @@ def test_five_repeats_against_three() -> None:
     assert found.difference == pytest.approx(400 / 9 - 60)
 
 
+def test_a_row_and_its_parts_know_the_noise_of_the_cases_that_they_count() -> None:
+    ours, theirs = np.ones((4, 1)), np.array([[0.0], [0.0], [1.0], [0.0]])
+    pairing = pair_runs(~np.isnan(ours), ~np.isnan(theirs))
+    codes = np.full(4, PARTS.index("model_changed"), np.uint8)
+    looks = np.array([PARTS.index(look) for look in ("near_tie", "length", "near_tie", "near_tie")], np.uint8)
+    [row] = make_ledger(ours, theirs, pairing, codes, looks, noise_of=lambda cases: float(cases.sum())).rows
+    assert (row.noise, {part.cause: part.noise for part in row.parts}) == (4.0, {"near_tie": 3.0, "length": 1.0})
+    assert [row.noise for row in make_ledger(ours, theirs, pairing, codes, looks).rows] == [None]
+
+
 def test_the_pages_own_example_is_what_the_code_gives() -> None:
     """docs/divergence.md: a table of two cases, and the rows that follow from it."""
     cases = re.findall(r"^\| `(\w+)` \| ([\d, ]+) \| ([\d, ]+) \| (\w+) \|$", PAGE, re.MULTILINE)

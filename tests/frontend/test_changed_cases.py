@@ -115,6 +115,16 @@ def test_a_row_opens_to_both_whole_answers(pair, viewer):
     assert all(answer.startswith(("{", "Sure")) for answer in answers)
 
 
+def test_the_ledger_says_how_far_noise_alone_moves_each_cause(pair, viewer):
+    page = page_of(viewer, pair)
+    ledger = page[page.index('<table class="ledger">') :].partition("</table>")[0]
+    assert "Noise alone</th>" in ledger
+    *each, whole = [float(up_to) for up_to in re.findall(r'<td class="number noise">± ([\d.]+)</td>', ledger)]
+    assert len(each) == len(re.findall(r'<th scope="row">', ledger)) - 1
+    assert f"up to {whole} points either way" in page
+    assert 0 < min(each) < max(each) <= whole
+
+
 def test_clusters_are_of_the_broken_cases(pair, viewer):
     page = page_of(viewer, pair)
     part = page[page.index("Clusters among the") :].partition("</ul>")[0]

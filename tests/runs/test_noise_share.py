@@ -56,6 +56,21 @@ def test_what_repeats_scatter_is_noise_and_the_rest_is_not(version: SuiteVersion
     assert (one_more.beyond, one_more.text.endswith("so all of −1.7 points may be noise.")) == (0, True)
 
 
+def test_each_cause_has_the_noise_of_its_own_cases(version: SuiteVersion) -> None:
+    by = batched()
+    baseline, worse = (stored(version, *flapping(broken), by=by) for broken in ((), range(30, 60)))
+    report = comparison_report(compare(baseline=baseline.pk, candidate=worse.pk).pk)
+    assert report.noise_share is not None
+    assert [line.n_cases for line in report.ledger] == [30]  # those that flap move by nothing
+    [line] = report.ledger
+    assert line.noise is not None
+    assert 0 < line.noise < (report.noise_share.up_to or 0)
+    steady = build.process(build.bucket(batch_class="alone"))
+    pinned = [stored(version, *[answers(*wrong)] * 5, by=steady) for wrong in ((40,), (41, 42))]
+    lines = comparison_report(compare(baseline=pinned[0].pk, candidate=pinned[1].pk).pk).ledger
+    assert [line.noise for line in lines] == [None] * len(lines) != []
+
+
 def test_a_steady_side_is_one_draw_of_what_moves_the_other(version: SuiteVersion) -> None:
     steady = build.process(build.bucket(batch_class="alone"))
     pinned = stored(version, *[answers(40)] * 5, by=steady)

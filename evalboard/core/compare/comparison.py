@@ -9,7 +9,7 @@ Shape, version 2. Points, nats and positions as everywhere; null is "not known";
      "score": {"baseline", "candidate", "difference"},
      "moved": [{"field", "baseline", "candidate"}], "blocks": [{"code", "text"}],
      "noise": {"sd", "near", "ulp", "is_assumed", "dtype", "capped_from"},
-     "ledger": [{"cause", "n_cases", "points", "gained", "lost", "parts": [likewise]}],
+     "ledger": [{"cause", "n_cases", "points", "gained", "lost", "noise", "parts": [likewise]}],
      "causes": [{"cause", "n_pairs", "n_score_changed"}],
      "onsets", "flips": {"width", "starts", "series": [{"cause", "counts"}], "n", "n_at_start"},
      "clusters": [{"key", "cause", "tokens": [[baseline id, candidate id]], "n_cases", "n_of_cause", "cases"}],
@@ -194,9 +194,11 @@ def complete_summary(
     is_read: Bools,
     words: tuple[TokenBytes, TokenBytes],
     case_indexes: Indexes,
+    noise_of: ledger.NoiseOfCases,
 ) -> Json:
     """Return the whole summary. begun: from `begin_summary`. is_read: bool[m], the pairs that do not differ and have
     logprobs. words: the bytes of each side's tokens. case_indexes: the suite's index of each case of the pairing.
+    noise_of: as in `ledger.make_ledger`.
     """
     kinds = np.full(len(matched.pairing), PAIR_KINDS.index("identical"), np.uint8)
     causes = np.full(len(matched.pairing), CAUSE_CODES["identical"], np.uint8)
@@ -204,7 +206,7 @@ def complete_summary(
     kinds[differing.pairs], causes[differing.pairs] = differing.kinds, differing.causes
     looks[differing.pairs] = differing.looks
     is_flipped = kinds == PAIR_KINDS.index("flipped")
-    breakdown = _ledger(matched, causes, looks, matched.candidate_alike)
+    breakdown = _ledger(matched, causes, looks, matched.candidate_alike, noise_of)
     reach = int(max(differing.onsets.max(initial=0), differing.flips.max(initial=0))) + 1
     clusters = _clusters(differing, case_indexes[matched.pairing.cases[differing.pairs]], words)
     return {
@@ -257,10 +259,16 @@ def _counts(matched: MatchedRuns, kinds: Codes, is_flipped: Bools) -> Json:
     }
 
 
-def _ledger(matched: MatchedRuns, causes: Codes, looks: Codes, alike: Scores | None = None) -> ledger.Ledger:
+def _ledger(
+    matched: MatchedRuns,
+    causes: Codes,
+    looks: Codes,
+    alike: Scores | None = None,
+    noise_of: ledger.NoiseOfCases | None = None,
+) -> ledger.Ledger:
     if matched.is_mixed or not matched.is_scored:
         return ledger.Ledger(0, None, None, None, ())
-    return ledger.make_ledger(matched.baseline, matched.candidate, matched.pairing, causes, looks, alike)
+    return ledger.make_ledger(matched.baseline, matched.candidate, matched.pairing, causes, looks, alike, noise_of)
 
 
 def _row(row: ledger.Row) -> Json:

@@ -1,7 +1,7 @@
 """A score's change broken down by cause, adding up exactly. docs/divergence.md defines it."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -18,6 +18,7 @@ PARTS = (*CAUSES, "confounded")
 
 Codes = NDArray[np.uint8]
 Scores = NDArray[np.float64]
+NoiseOfCases = Callable[[NDArray[np.int64]], float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,8 @@ class Row:
     """What one cause did: points = gained + lost, `lost` being at most 0.
 
     n_cases: cases with a pair of this cause whose scores differ. parts: its pairs by what they look like, of PARTS and
-    in that order, where it is one of SPLIT_CAUSES or some are confounded; their points sum to the row's.
+    in that order, where it is one of SPLIT_CAUSES or some are confounded; their points sum to the row's. noise: how
+    many points noise alone moves the score by these cases, either way; None where that is not known.
     """
 
     cause: str
@@ -34,6 +36,7 @@ class Row:
     gained: float
     lost: float
     parts: tuple["Row", ...] = ()
+    noise: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +67,14 @@ def make_ledger(
     causes: Codes,
     looks: Codes,
     candidate_by_baseline_scorer: Scores | None = None,
+    noise_of: NoiseOfCases | None = None,
 ) -> Ledger:
     """Break the difference of two runs down by cause.
 
     baseline: float64[n_cases, a], candidate: float64[n_cases, b], scores in [0, 1], NaN where missing. causes, looks:
     uint8, one for each pair, codes of CAUSE_CODES and places in PARTS. candidate_by_baseline_scorer: like candidate,
     the same texts under the baseline's scorer, NaN where not known: what the scorers moved then goes to `scorer`.
+    noise_of: gives `Row.noise` for places of cases.
     """
     if not len(causes) == len(looks) == len(pairing):
         raise ValueError("there must be one cause and one look for each pair")
@@ -90,7 +95,7 @@ def make_ledger(
     moved = np.flatnonzero(moves)
     pairs = moved % max(len(pairing), 1)
     points = 100 * (pairing.numerators[pairs] / (pairing.denominators[pairs] * n)) * moves[moved]
-    rows = _rows(pairing.cases[pairs], points, codes[moved], looks[moved])
+    rows = _rows(pairing.cases[pairs], points, codes[moved], looks[moved], noise_of=noise_of)
     mean, mean_too = (_mean_points(side[pairing.is_paired]) for side in (baseline, candidate))
     return Ledger(n, mean, mean_too, mean_too - mean, rows)
 
@@ -106,17 +111,26 @@ def round_to_tenths(points: Sequence[float], difference: float) -> list[float]:
     return [tenth / 10 for tenth in tenths]
 
 
-def _rows(cases: NDArray[np.int64], points: Scores, codes: Codes, looks: Codes | None = None) -> tuple[Row, ...]:
+def _rows(
+    cases: NDArray[np.int64],
+    points: Scores,
+    codes: Codes,
+    looks: Codes | None = None,
+    *,
+    noise_of: NoiseOfCases | None,
+) -> tuple[Row, ...]:
     rows = []
     for code in np.unique(codes).tolist():
         is_so = codes == code
         cause, own, moved = PARTS[code], cases[is_so], points[is_so]
         parts: tuple[Row, ...] = ()
         if looks is not None and (cause in SPLIT_CAUSES or (looks[is_so] == PARTS.index("confounded")).any()):
-            parts = _rows(own, moved, looks[is_so])
+            parts = _rows(own, moved, looks[is_so], noise_of=noise_of)
         # Exactly rounded sums: the order of cases changes no digit.
         gained, lost = math.fsum(moved[moved > 0].tolist()), math.fsum(moved[moved < 0].tolist())
-        rows.append(Row(cause, len(np.unique(own)), math.fsum(moved.tolist()), gained, lost, parts))
+        counted = np.unique(own)
+        noise = noise_of(counted) if noise_of is not None else None
+        rows.append(Row(cause, len(counted), math.fsum(moved.tolist()), gained, lost, parts, noise))
     return tuple(rows)
 
 
