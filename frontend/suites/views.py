@@ -12,12 +12,20 @@ from evalboard.contract.figures import BucketNoise
 from evalboard.contract.suite import BucketHistory, HistoryRow
 from frontend.shell import charts
 from frontend.shell.lists import OffsetPage, parse_offset, window_page
-from frontend.suites import baselines, history, words
+from frontend.suites import baselines, history, words, worth
 from frontend.suites.baselines import Band
 from frontend.suites.forms import BaselineForm
 from runs.access import READ, requires
 from runs.run import JudgedLine
-from runs.suites import SuiteReport, SuiteStanding, cases_report, suite_report, suite_rows, suite_standing
+from runs.suites import (
+    SuiteReport,
+    SuiteStanding,
+    cases_report,
+    cases_worth,
+    suite_report,
+    suite_rows,
+    suite_standing,
+)
 from runs.uploads import uploads_of
 
 CASES_PER_PAGE = 100
@@ -94,6 +102,7 @@ def suite_page(request: HttpRequest, slug: str, *, form: BaselineForm | None = N
         "baselines": baselines.group_baselines(standing, eligible),
         "form": form or BaselineForm(runs=eligible, initial={"run": request.GET.get("run", "")}),
         "is_setting": "run" in request.GET,
+        "worth": worth.describe_worth(report.suite, cases_worth(report)),
         "eligible": eligible,
     }
     return render(request, "suites/page.html", page, status=status)

@@ -5,6 +5,7 @@ from runs.suites.after_rotation import run_reference_sets, unattended_rotations
 from runs.suites.noise import REPEATS
 from runs.suites.read import SuiteReport, cases_report, newest_runs, suite_report, suite_rows, suite_to_compare
 from runs.suites.read_standing import BASELINES_READ, SuiteStanding, suite_standing
+from runs.suites.read_worth import CasesWorth, SomeCases, cases_worth
 from runs.suites.rescoring import rescore_run
 from runs.suites.suites import MAX_SLUG, case_content, keep_version, push_suite, reference_suite, store_scorer
 
@@ -12,10 +13,13 @@ __all__ = [
     "BASELINES_READ",
     "MAX_SLUG",
     "REPEATS",
+    "CasesWorth",
+    "SomeCases",
     "SuiteReport",
     "SuiteStanding",
     "case_content",
     "cases_report",
+    "cases_worth",
     "keep_version",
     "newest_runs",
     "push_suite",

@@ -1,0 +1,57 @@
+"""What a suite's cases are worth, in words: which can tell nothing new, which repeat another, what each tag weighs."""
+
+from dataclasses import dataclass
+
+from evalboard.contract.suite import SuiteVersion
+from evalboard.wording.numbers import counted, points
+from runs.suites import CasesWorth, SomeCases
+
+
+@dataclass(frozen=True, slots=True)
+class WorthLine:
+    """One fact with the first cases that it is true of."""
+
+    name: str
+    text: str
+    cases: tuple[str, ...] = ()
+    n_more: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TagWorth:
+    tag: str
+    n_cases: int
+    points: float
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """read: of what the first lines speak, "" of no repeat. tags: the most frequent first."""
+
+    read: str
+    lines: tuple[WorthLine, ...]
+    tags: tuple[TagWorth, ...]
+
+
+def describe_worth(suite: SuiteVersion, known: CasesWorth) -> Worth:
+    """Say what cases are worth; what is true of none is left out, but that no two ask the same."""
+    lines = []
+    for name, some, why in (
+        ("always right", known.always_right, "only a loss can show here"),
+        ("never right", known.never_right, "only a gain can show here"),
+    ):
+        if some is not None and some.n:
+            weight = points(some.n * suite.points_per_case)
+            lines.append(_line(name, f"{counted(some.n, 'case')} of {suite.n_cases:,}, {weight} points: {why}", some))
+    if (alike := known.alike) is not None:
+        text = f"{alike.n:,} ask what another case asks, but for spaces and capitals" if alike.n else "no two cases"
+        lines.append(_line("ask the same", text, alike))
+    if (at_odds := known.at_odds) is not None and at_odds.n:
+        lines.append(_line("at odds", f"{at_odds.n:,} of these have another target than such a case", at_odds))
+    read = f"by the newest {counted(known.n_repeats, 'repeat')}" if known.n_repeats else ""
+    tags = tuple(TagWorth(tag, n, n * suite.points_per_case) for tag, n in known.tags)
+    return Worth(read, tuple(lines), tags)
+
+
+def _line(name: str, text: str, some: SomeCases) -> WorthLine:
+    return WorthLine(name, text, some.ids, some.n - len(some.ids))
