@@ -21,7 +21,8 @@ def describe_run(run: Run) -> Finding:
         waiting = run.waiting or "The first free worker of its pool takes it."
         return Finding("Waiting for a worker.", f"{waiting} {worth}")
     if run.status == "running":
-        return Finding("So far; not a verdict.", worth)
+        is_starting = not (run.processes or run.progress.n_done or run.is_reported)
+        return Finding("An engine starts." if is_starting else "So far; not a verdict.", worth)
     missing = sum(line.n_missing for line in run.every_repeat)
     if run.status in ("incomplete", "failed", "cancelled"):
         stored = f"{run.progress.n_done:,} of {run.progress.n_total:,} responses were kept."

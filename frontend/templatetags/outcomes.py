@@ -19,6 +19,11 @@ register = template.Library()
 
 ARROW = '<span class="arrow" aria-hidden="true"> → </span>'
 BASELINE, CANDIDATE = (f'<span class="visually-hidden">{side}</span>' for side in ("baseline", "candidate"))
+# What the key `x` does, where there may be no keys.
+WHOLE = (
+    '<button type="button" class="link-button whole" data-whole data-needs-script aria-expanded="false">'
+    "whole answers</button>"
+)
 TARGETED = "repeats of the cases most likely to flip alone; they count in a verdict and in no score"
 TAGS_SHOWN = 2
 _passes = lru_cache(maxsize=1024)(passes)  # few differ
@@ -79,7 +84,7 @@ def _answers(shown: ShownCase) -> str:
     ours, theirs = answer_excerpt(shown.excerpt.baseline), answer_excerpt(shown.excerpt.candidate)
     return (
         f'<p class="answer-line">{side_mark("baseline")}{BASELINE}{ours}</p>'
-        f'<p class="answer-line">{side_mark("candidate")}{CANDIDATE}{theirs}</p>'
+        f'<p class="answer-line">{side_mark("candidate")}{CANDIDATE}{theirs}</p>{WHOLE}'
     )
 
 

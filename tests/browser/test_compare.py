@@ -101,6 +101,21 @@ def test_x_opens_a_row_to_its_whole_answers_and_closes_it_again(runs, watch):
     watched.check()
 
 
+def test_on_a_phone_a_button_opens_a_row_to_its_whole_answers(runs, watch):
+    watched = watch(width=390)
+    page = watched.open(pair_address.comparison_url(runs[0].pk, runs[1].pk, filters={"outcome": "all"}))
+    row = page.locator("table.changed tbody tr").filter(has=page.locator(".answer-line")).first
+    button = row.get_by_role("button", name="whole answers")
+    button.click()
+    expect(row.get_by_role("region", name="The candidate’s whole answer")).to_be_visible()
+    expect(button).to_have_attribute("aria-expanded", "true")
+    assert (watched.overflow(), watched.barriers()) == (0, [])
+    button.click()
+    expect(row.locator("pre")).to_have_count(0)
+    expect(row.locator(".answer-line").first).to_be_visible()
+    watched.check()
+
+
 def test_a_click_on_a_mark_of_the_chart_chooses_its_token(runs, watch):
     watched = watch()
     page = watched.open(diff_of(runs))

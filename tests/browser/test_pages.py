@@ -6,6 +6,7 @@ import pytest
 from django.urls import reverse
 from playwright.sync_api import expect
 
+from runs.work import bind_bucket, claim_shard, finish_shard
 from tests.frontend.stage import SLUG
 
 pytestmark = pytest.mark.browser
@@ -152,17 +153,25 @@ def test_the_chart_is_drawn_in_place_in_the_inks_of_the_theme(stage, watch, widt
 
 def test_a_running_run_moves_on_its_page_and_settles_at_its_end(stage, watch):
     run, by = stage.start(), stage.worker()
-    process = stage.engine(by)
     watched = watch()
     page = watched.open(f"/runs/{run.pk}/")
     expect(page.locator("#live .count b")).to_have_text("0 of 60")
-    stage.serve(by, process, n_shards=1)
+    expect(page.locator("#live .finding")).to_contain_text("Waits for a worker of pool default")
+    lease = claim_shard(worker=by)
+    expect(page.locator("#live .finding")).to_contain_text("An engine starts.", timeout=6000)
+    process = stage.engine(by)
+    bind_bucket(run_id=run.pk, bucket=process.bucket)
+    stage.record(lease, process)
+    finish_shard(lease=lease)
     expect(page.locator("#live .count b")).not_to_have_text("0 of 60", timeout=6000)
     expect(page.locator("#run-status")).to_have_text("running")
+    expect(page.locator("#live .finding")).to_contain_text("So far; not a verdict.")
+    expect(page).to_have_title(re.compile(rf"^run {run.pk} \d+\s% "))
     expect(page.locator("#run-words")).to_have_text(re.compile(r"\d+ percent of the responses are in"))
     stage.serve(by, process)
     expect(page.get_by_text("73.3–76.7 points over 2 repeats.")).to_be_visible(timeout=6000)
     expect(page.locator("#live")).to_have_count(0)
+    expect(page).to_have_title(re.compile(rf"^run {run.pk} finished "))
     watched.check()
 
 

@@ -59,10 +59,22 @@ function draw(place) {
   window.Redoc.init(place.dataset.schema, options, place);
 }
 
+/**
+ * Redoc's heads of parameters are h5 right under an h2; by what is read out they follow it.
+ * @param {HTMLElement} place
+ */
+function order(place) {
+  const setLevels = () => {
+    for (const head of place.querySelectorAll("h5:not([aria-level])")) head.setAttribute("aria-level", "3");
+  };
+  new MutationObserver(setLevels).observe(place, { childList: true, subtree: true });
+}
+
 /** @param {HTMLElement} place */
 function drawAnew(place) {
   const fresh = /** @type {HTMLElement} */ (place.cloneNode(false));
   place.replaceWith(fresh);
+  order(fresh);
   draw(fresh);
   return fresh;
 }

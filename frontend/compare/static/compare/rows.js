@@ -1,5 +1,6 @@
 // @ts-check
-/** Keys of a list of cases: `j` and `k` move from row to row, Enter opens as any link does, `x` shows whole answers. */
+/** Keys of a list of cases: `j` and `k` move from row to row, Enter opens as any link does, `x` shows whole answers, and
+ * so does a button in the row where there may be no keys. */
 
 /**
  * Where a key leads from a row, or null where it leads nowhere.
@@ -26,6 +27,11 @@ export function mount(page) {
     rows[to].closest("tr")?.scrollIntoView({ block: "nearest" });
     if (event.key === "x") toggleAnswers(rows[to]);
   });
+  page.addEventListener("click", (event) => {
+    const row = /** @type {HTMLElement} */ (event.target).closest("[data-whole]")?.closest("tr");
+    const link = /** @type {HTMLAnchorElement | null | undefined} */ (row?.querySelector("th a"));
+    if (link) toggleAnswers(link);
+  });
 }
 
 /**
@@ -36,15 +42,21 @@ async function toggleAnswers(link) {
   const cell = link.closest("tr")?.querySelector(".answers");
   if (!cell || cell.hasAttribute("aria-busy")) return;
   const opened = cell.querySelector("[data-answers]");
-  cell.classList.toggle("opened", !opened);
+  show(cell, !opened);
   if (opened) return opened.remove();
   const address = new URL(link.href);
   address.searchParams.set("part", "answers");
   cell.setAttribute("aria-busy", "true");
   const answer = await fetch(address, { headers: { Accept: "text/html" } }).catch(() => null);
   cell.removeAttribute("aria-busy");
-  if (!answer?.ok) return cell.classList.remove("opened");
+  if (!answer?.ok) return show(cell, false);
   cell.insertAdjacentHTML("beforeend", await answer.text());
+}
+
+/** @param {Element} cell @param {boolean} isWhole */
+function show(cell, isWhole) {
+  cell.classList.toggle("opened", isWhole);
+  cell.querySelector("[data-whole]")?.setAttribute("aria-expanded", String(isWhole));
 }
 
 if (typeof document !== "undefined") mount(document);
