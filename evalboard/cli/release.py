@@ -124,13 +124,15 @@ def _build_gate(client: "RestClient", gate: GateRequest) -> dict[str, str]:
 
 
 def print_release(release: "Release", *, lean: str | None = None) -> None:
-    """Print the verdict, or the lean where there is none, the sentence, and what comes next."""
+    """Print the verdict, or the lean where there is none, the sentence, what answered, and what comes next."""
     word = describe_verdict(release.verdict) if lean is None else describe_lean(lean)
     typer.echo(f"Release {release.id}: {word}. {release.url}\n{release.summary}")
     if lean is not None:
         typer.echo(NO_VERDICT)
     for line in _render_table(release.gates) if len(release.gates) > 1 else []:
         typer.echo(line)
+    for text in release.computations:
+        typer.echo(text)
     for step in release.next:
         typer.echo(f"next: {step.text}")
     for warning in release.warnings:

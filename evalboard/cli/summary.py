@@ -76,6 +76,7 @@ def build_release_page(release: "Release", results: Sequence[SuiteResult], *, le
         head.append(escape(NO_VERDICT))
     rows = [_render_gate(gate, is_lean=lean is not None) for gate in release.gates[:MAX_LINES]]
     head.append(table(("suite", "tier", "verdict", "baseline", "candidate", "change", "repeats"), rows))
+    head += [escape(shorten(text, MAX_SENTENCE_CHARS)) for text in release.computations[:MAX_LINES]]
     if release.next:
         head.append("\n".join(f"- next: {escape(step.text)}" for step in release.next[:MAX_LINES]))
     return Page(suites, (*head, *_render_warnings(release.warnings)), tuple(results), release.url)

@@ -20,6 +20,7 @@ from evalboard.contract.base import (
     page_only,
     says,
 )
+from evalboard.contract.comparison import Computation
 from evalboard.contract.parts import ByChance, name_version
 from evalboard.core.profile import Draws
 from evalboard.core.treatments import TREATMENTS
@@ -232,6 +233,10 @@ class Gate(Contract):
     is_in_turn: Annotated[
         bool | None, says(description="neither side's repeats ran ahead; null where the order is not known")
     ]
+    computation: Annotated[
+        Computation | None,
+        says(description="of the comparison of both runs; null while it is made, and where there is none"),
+    ] = None
     position: int = page_only
     suite_digest: str = page_only
 
@@ -239,6 +244,12 @@ class Gate(Contract):
     def interval(self) -> Span | None:
         """Return the interval of the change in points."""
         return None if self.low is None or self.high is None else (self.low, self.high)
+
+    @property
+    def computation_text(self) -> str:
+        """Return whether both sides are one computation, as far as that is known; else ""."""
+        known = self.computation
+        return "" if known is None or known.answer == "unknown" else known.text
 
     @property
     def points_per_case(self) -> float:
@@ -335,6 +346,12 @@ class Release(Contract):
     def headline(self) -> Gate:
         """Return the gate that the summary is about."""
         return self.gates[self.headline_gate]
+
+    @property
+    def computations(self) -> tuple[str, ...]:
+        """Return what is known of each gate's computation, with the suite where there are several."""
+        known = [(gate.suite, gate.computation_text) for gate in self.gates if gate.computation_text]
+        return tuple(text if len(self.gates) == 1 else f"{suite}: {text}" for suite, text in known)
 
     @property
     def sides(self) -> tuple[GateSide, ...]:

@@ -5,7 +5,7 @@ from runs.compare.case_lists import ALL_CASES, CASE_LISTS
 from runs.compare.comparisons import compare, work_on_comparison
 from runs.compare.inputs import Inputs, Side, SideKey
 from runs.compare.outcomes import case_outcomes
-from runs.compare.read import case_ids, comparison_report, drawn, report_of
+from runs.compare.read import case_ids, comparison_report, drawn, read_computations, report_of
 from runs.compare.read_divergences import (
     CaseLink,
     DivergenceFilter,
@@ -50,6 +50,7 @@ __all__ = [
     "outcome_page",
     "outcome_rows",
     "pair_excerpts",
+    "read_computations",
     "report_of",
     "trace_pair",
     "work_on_comparison",

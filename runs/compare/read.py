@@ -1,7 +1,7 @@
 """A comparison as its page and `GET /compare/` show it, the list of its cases apart."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache, reduce
 from operator import or_
 from typing import Any
@@ -52,7 +52,6 @@ def report_of(row: Comparison) -> contract.Comparison:
     stored = _Stored(row)
     points = stored.summary.get("score") or {"baseline": None, "candidate": None, "difference": None}
     repeats = None if row.baseline_repeat is None else f"{row.baseline_repeat},{row.candidate_repeat or 0}"
-    judged = stored.summary.get("computation")
     return contract.Comparison(
         baseline=str(row.baseline_id),
         candidate=str(row.candidate_id),
@@ -68,7 +67,7 @@ def report_of(row: Comparison) -> contract.Comparison:
         outcomes=contract.OutcomeCounts(**known) if (known := stored.summary.get("outcomes")) else None,
         ledger=_ledger(stored.summary),
         noise_share=_noise_share(stored.summary),
-        computation=contract.Computation(**judged, text=write_computation(judged)) if judged else None,
+        computation=_computation(stored.summary.get("computation")),
         larger_shifts=_larger_shifts(stored.summary.get("larger_shifts")),
         noise=_noise(stored.summary.get("noise")),
         onset_histogram=_histogram(stored.summary.get("onsets")),
@@ -83,6 +82,22 @@ def report_of(row: Comparison) -> contract.Comparison:
         id=row.pk,
         **_for_pages(stored),
     )
+
+
+def read_computations(pairs: Collection[tuple[int, int]]) -> dict[tuple[int, int], contract.Computation]:
+    """Return by (baseline, candidate) what the newest comparison of two runs says of their computation, in one query.
+
+    pairs: run ids. Of two that nobody has compared, or whose comparison is at work, nothing is there.
+    """
+    baselines, candidates = {ours for ours, _ in pairs}, {theirs for _, theirs in pairs}
+    rows = Comparison.objects.filter(baseline__in=baselines, candidate__in=candidates, baseline_repeat=None)
+    newest = rows.order_by("pk").values_list("baseline", "candidate", "summary__computation")
+    stored = {(ours, theirs): judged for ours, theirs, judged in newest}
+    return {pair: known for pair in pairs if (known := _computation(stored.get(pair))) is not None}
+
+
+def _computation(judged: dict[str, Any] | None) -> contract.Computation | None:
+    return contract.Computation(**judged, text=write_computation(judged)) if judged else None
 
 
 def _address(row: Comparison, repeats: str | None) -> str:

@@ -21,6 +21,7 @@ from evalboard.core.verdict import FIRST_VERDICT_RULES, VERDICT_RULES
 from evalboard.wording.numbers import counted
 from evalboard.wording.verdict_names import verdict_name
 from runs.catalogue import expiry
+from runs.compare import read_computations
 from runs.models import Gate, Policy, Release, Run, Settling, SignOff, Verdict
 from runs.release import verdict_inputs
 from runs.release.read_gates import read_gates
@@ -57,6 +58,7 @@ def release_report(
         stored,
         _expired(stored, decided),
         document.get("gates", ()),
+        read_computations([(gate.baseline_run_id, gate.candidate_run_id) for gate in stored]),
         tolerance=policy.settings["tolerance_points"],
     )
     sign_offs = list(SignOff.objects.filter(release=release).order_by("id"))

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from evalboard.contract import release as contract
+from evalboard.contract.comparison import Computation
 from evalboard.core.stats import is_in_turn, order_by_end
 from runs.models import Gate, Repeat, Run
 from runs.pairs import draws_of
@@ -33,12 +34,17 @@ class _Repeats:
 
 
 def read_gates(
-    gates: Sequence[Gate], expired: Container[int], documents: Sequence[Document], *, tolerance: float
+    gates: Sequence[Gate],
+    expired: Container[int],
+    documents: Sequence[Document],
+    computations: Mapping[tuple[int, int], Computation],
+    *,
+    tolerance: float,
 ) -> tuple[contract.Gate, ...]:
     """Return the gates in the order asked for.
 
     expired: the ids of those whose baseline has. documents: of the verdict, by position; of a gate that it has none of
-    there is who stands in it, and the policy's tolerance.
+    there is who stands in it, and the policy's tolerance. computations: by the ids of both runs, where known.
     """
     repeats = _count_repeats(gates)
     return tuple(
@@ -46,6 +52,7 @@ def read_gates(
             gate,
             {"tolerance_points": tolerance, **(_known(documents[place]) if place < len(documents) else {})},
             repeats,
+            computations.get((gate.baseline_run_id, gate.candidate_run_id)),
             is_expired=gate.pk in expired,
         )
         for place, gate in enumerate(gates)
@@ -78,7 +85,14 @@ def _find_order(gate: Gate, repeats: Mapping[int, _Repeats]) -> tuple[str, ...]:
     return order_by_end({side: repeats[run_id].ends for side, run_id in sides.items()})
 
 
-def _gate(gate: Gate, document: Document, repeats: Mapping[int, _Repeats], *, is_expired: bool) -> contract.Gate:
+def _gate(
+    gate: Gate,
+    document: Document,
+    repeats: Mapping[int, _Repeats],
+    computation: Computation | None,
+    *,
+    is_expired: bool,
+) -> contract.Gate:
     version, order = gate.candidate_run.suite_version, _find_order(gate, repeats)
     return contract.Gate.from_stored(
         {**UNKNOWN, "n_cases": version.n_cases, **document},
@@ -89,6 +103,7 @@ def _gate(gate: Gate, document: Document, repeats: Mapping[int, _Repeats], *, is
         position=gate.position,
         order=order,
         is_in_turn=is_in_turn(order) if order else None,
+        computation=computation,
         baseline=_side(gate.baseline_run, repeats[gate.baseline_run_id], "baseline", document, is_expired=is_expired),
         candidate=_side(gate.candidate_run, repeats[gate.candidate_run_id], "candidate", document, is_expired=False),
     )

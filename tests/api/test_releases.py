@@ -73,6 +73,14 @@ def test_a_release_is_created_with_its_verdict(api: Api, baseline: Run) -> None:
     assert json.loads(api.get(answer["Location"]).content) == body
 
 
+def test_a_gate_says_what_its_comparison_says_of_the_computation(api: Api, baseline: Run) -> None:
+    candidate = judged.run()
+    compared = api.get(f"/compare/?baseline={baseline.pk}&candidate={candidate.pk}").json()
+    assert compared["computation"]["answer"] == "one"
+    [gate] = create(api, candidate, baseline).json()["gates"]
+    assert gate["computation"] == compared["computation"]
+
+
 @pytest.mark.parametrize(
     ("n_right", "dtype", "policy", "verdict", "reason"),
     [

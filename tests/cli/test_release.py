@@ -40,16 +40,18 @@ def against(baseline: Run, *more: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(
-    ("n_right", "dtype", "policy", "code", "word"),
+    ("n_right", "dtype", "policy", "code", "word", "computation"),
     [
-        pytest.param(N_CASES, "float32", "lenient", 0, "ship", id="ship"),
-        pytest.param(N_CASES // 2, "float32", "lenient", 1, "no-ship", id="no-ship"),
-        pytest.param(N_CASES, "float32", "strict", 2, "inconclusive", id="inconclusive"),
-        pytest.param(N_CASES, "bfloat16", "lenient", 3, "not comparable", id="not comparable"),
+        pytest.param(N_CASES, "float32", "lenient", 0, "ship", "One computation, as far", id="ship"),
+        pytest.param(
+            N_CASES // 2, "float32", "lenient", 1, "no-ship", "Something that no fingerprint shows", id="no-ship"
+        ),
+        pytest.param(N_CASES, "float32", "strict", 2, "inconclusive", "One computation, as far", id="inconclusive"),
+        pytest.param(N_CASES, "bfloat16", "lenient", 3, "not comparable", "", id="not comparable"),
     ],
 )
 def test_the_exit_code_is_the_verdict(
-    evalboard: Call, baseline: Run, n_right: int, dtype: str, policy: str, code: int, word: str
+    evalboard: Call, baseline: Run, n_right: int, dtype: str, policy: str, code: int, word: str, computation: str
 ) -> None:
     candidate = judged.run(n_right, by=build.process(build.bucket(dtype)))
     done = evalboard("release", str(candidate.pk), "--baseline", str(baseline.pk), "--policy", policy)
@@ -60,7 +62,9 @@ def test_the_exit_code_is_the_verdict(
     assert first.startswith(f"Release {release.pk}: {word}. http://")
     assert first.endswith(f"/releases/{release.pk}/")
     assert sentence == release.verdict.document["summary"]
-    assert all(line.startswith("next: ") for line in rest)
+    assert [line[: len(computation)] for line in rest if not line.startswith("next: ")] == [computation] * bool(
+        computation
+    )
     assert "Traceback" not in done.stderr
 
 
@@ -106,6 +110,8 @@ def test_several_gates_are_a_table_and_an_advisory_one_does_not_decide(evalboard
     table = [line for line in done.stdout.splitlines() if line.startswith("  ")]
     assert [line.split()[:3] for line in table] == [["colours", "critical", "ship"], ["shapes", "advisory", "no-ship"]]
     assert "−50.0 [−" in table[1]
+    assert "\ncolours: One computation, as far as can be seen" in done.stdout
+    assert "\nshapes: Something that no fingerprint shows has changed" in done.stdout
     both = evalboard("release", "--gate", colours, "--gate", f"shapes:{mine.pk}:{theirs.pk}", "--policy", "lenient")
     assert both.returncode == 1
 

@@ -50,6 +50,26 @@ def test_a_release_is_verdict_sentence_suites_steps_warnings_and_cases() -> None
     assert f"]({answers.URL}/releases/9/)" in page
 
 
+def test_what_is_known_of_each_computation_is_said_with_its_suite_where_there_are_several() -> None:
+    known = {
+        "answer": "two",
+        "is_one_bucket": True,
+        "is_steady": True,
+        "n_cases": 8,
+        "n_apart": 4,
+        "chance": None,
+        "shift": None,
+        "noise": None,
+        "text": "Something has changed.",
+    }
+    two = answers.gate(computation=known)
+    assert "Something has changed&#46;" in summary.render_summary(release_page(gates=[two]))
+    unknown = answers.gate(suite="shapes", computation={**known, "answer": "unknown", "text": "Nobody knows."})
+    page = summary.render_summary(release_page(gates=[two, unknown]))
+    assert "colours&#58; Something has changed&#46;" in page
+    assert "Nobody knows" not in page
+
+
 @pytest.mark.parametrize(
     ("verdict", "title"),
     [

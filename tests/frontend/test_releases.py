@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from runs.compare import compare
 from runs.models import Release
 from runs.release import create_release, release_report, settle_plans, settle_release
 from tests import build
@@ -136,6 +137,24 @@ def test_a_release_says_whether_both_sides_are_one_computation(manager):
     changed = page_of(manager, release_runs.of_kind("no_ship"))
     assert "Something that no fingerprint shows has changed" in changed
     assert "the sides differ in 10 of 30 cases." in changed
+
+
+@pytest.mark.django_db
+def test_every_gate_of_several_says_it(manager):
+    release_runs.policies()
+    by = build.process()
+    gates = []
+    for slug, n_failed in (("colours", 0), ("shapes", 10)):
+        of = release_runs.suite(slug)
+        gates.append(release_runs.gate(release_runs.run(of, by=by), release_runs.run(of, by=by, n_failed=n_failed)))
+        compare(baseline=gates[-1]["baseline"], candidate=gates[-1]["candidate"])
+    made = release_runs.release(*gates)
+    first, second = (gate.computation_text for gate in release_report(made.pk).gates)
+    assert first.startswith("One computation, as far as can be seen")
+    assert second.startswith("Something that no fingerprint shows has changed")
+    shown = words_of(page_of(manager, made))
+    assert f"colours: {first}" in shown
+    assert shown.count(second) == 1  # the headline's stands under its ledger
 
 
 @pytest.mark.django_db
