@@ -254,8 +254,9 @@ def _score_again(ours: Side, theirs: Side) -> float | None:
     version, other = ours.run.suite_version, theirs.run.suite_version
     if version.scorer_id == other.scorer_id or any(map(_scorer_problem, (ours, theirs))):
         return None
-    cases, texts = read_scored_cases(version), read_texts(ours.first)
-    before, after = (score_texts(each.scorer, cases, texts, n_cases=version.n_cases) for each in (version, other))
+    cases, first, n = read_scored_cases(version), ours.first, version.n_cases
+    scorers = (version.scorer, other.scorer)
+    before, after = (score_texts(scorer, cases, read_texts(first, scorer), n_cases=n) for scorer in scorers)
     moved = after - before
     return float(100 * moved[moved == moved].sum() / version.n_cases)
 

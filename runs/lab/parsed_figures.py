@@ -8,6 +8,7 @@ from evalboard.core.lab import SPACINGS, ArmFigures, respace
 from evalboard.core.stats import run_points
 from runs.lab.score_texts import read_scored_cases, read_texts, score_texts
 from runs.models import Repeat, Scorer
+from runs.work import Reply
 
 SCORERS_READ = 8
 
@@ -15,11 +16,11 @@ SCORERS_READ = 8
 def measure_parser(first: Repeat) -> ArmFigures:
     """Return one point for each other scorer and for each spacing, by name; nothing is stored or decoded."""
     version = first.run.suite_version
-    texts, cases = read_texts(first), read_scored_cases(version)
+    cases = read_scored_cases(version)
 
     def score(scorer: Scorer, change: Callable[[str], str]) -> float | None:
-        changed = {index: None if text is None else change(text) for index, text in texts.items()}
-        return run_points(score_texts(scorer, cases, changed, n_cases=version.n_cases))
+        texts = {index: _change(reply, change) for index, reply in read_texts(first, scorer).items()}
+        return run_points(score_texts(scorer, cases, texts, n_cases=version.n_cases))
 
     others = Scorer.objects.filter(repeat_scores__repeat__run__suite_version=version).exclude(pk=version.scorer_id)
     points: dict[str, float | None] = {}
@@ -29,3 +30,8 @@ def measure_parser(first: Repeat) -> ArmFigures:
     for name in SPACINGS:
         points[name] = score(version.scorer, partial(respace, name=name))
     return ArmFigures(points=tuple(points.values()), names=tuple(points))
+
+
+def _change(reply: Reply, change: Callable[[str], str]) -> Reply:
+    thinking = None if reply.thinking is None else change(reply.thinking)
+    return reply._replace(text=change(reply.text), thinking=thinking)

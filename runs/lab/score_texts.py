@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from evalboard.core import scoring
 from runs.models import Case, Repeat, Response, Scorer, SuiteVersion
+from runs.work import Reply, read_replies
 
 SCORED_BY = ("index", "case_id", "content__target", "content__tools")
 
@@ -22,24 +23,22 @@ def read_scored_cases(version: SuiteVersion, indexes: Iterable[int] | None = Non
     return list(cases.order_by("index").values_list(*SCORED_BY))
 
 
-def read_texts(repeat: Repeat, indexes: Iterable[int] | None = None) -> dict[int, str | None]:
-    """Return the texts of a repeat by case, None where one was cut inside its thinking; those missing are left out."""
+def read_texts(repeat: Repeat, scorer: Scorer, indexes: Iterable[int] | None = None) -> dict[int, Reply]:
+    """Return by case what a scorer reads of a repeat; responses that are missing are left out."""
     rows = Response.objects.filter(repeat=repeat, error_code="")
     if indexes is not None:
         rows = rows.filter(case_index__in=set(indexes))
-    stored = rows.values_list("case_index", "text", "is_truncated")
-    return {index: None if is_truncated else text for index, text, is_truncated in stored}
+    return read_replies(rows, scorer.spec)
 
 
 def score_texts(
-    scorer: Scorer, cases: Sequence[ScoredCase], texts: Mapping[int, str | None], *, n_cases: int
+    scorer: Scorer, cases: Sequence[ScoredCase], texts: Mapping[int, Reply], *, n_cases: int
 ) -> NDArray[np.float64]:
-    """Return float64[n_cases], from 0 to 1, NaN where there is no text. What was cut inside its thinking scores 0."""
+    """Return float64[n_cases], from 0 to 1, NaN where there is no text."""
     scores = np.full(n_cases, np.nan)
     for index, case_id, target, tools in cases:
         if index not in texts:
             continue
-        text = texts[index]
         spec = scoring.scorer_for(scorer.spec, case_id)
-        scores[index] = 0.0 if text is None else scoring.score(spec, text=text, target=target, tools=tools).value
+        scores[index] = scoring.score(spec, **texts[index]._asdict(), target=target, tools=tools).value
     return scores

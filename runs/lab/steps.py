@@ -165,7 +165,7 @@ def measure_step(experiment: Experiment, run: Run) -> StepFigures:
     scores = score_texts(
         experiment.suite_version.scorer,
         read_scored_cases(version, indexes),
-        read_texts(repeat, indexes),
+        read_texts(repeat, experiment.suite_version.scorer, indexes),
         n_cases=version.n_cases,
     )
     came = [each for each in plan["beside"] if each[own] in answers]

@@ -18,6 +18,7 @@ from evalboard.core.profile import (
     read_temperature,
     select_stack,
 )
+from evalboard.core.scoring import reads_thinking
 from evalboard.core.stats import name_logits
 from runs.catalogue import OneNames, is_all_that_is_known
 from runs.models import Bucket, Model, Run
@@ -31,10 +32,10 @@ GREEDY = {"repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty
 
 @dataclass(frozen=True, slots=True)
 class RequestSettings:
-    """How a run's responses were asked for; what a log does not say is None or empty.
+    """How a run's responses were asked for and scored; what a log does not say is None or empty.
 
     is_adjusted: more than the logits decided which token is chosen. sampling: those of CHOOSING that are known; what is
-    no number or word stands as JSON.
+    no number or word stands as JSON. is_thinking_scored: some scorer of the suite reads what was thought.
     """
 
     max_tokens: int | None
@@ -42,6 +43,7 @@ class RequestSettings:
     temperature: float | None
     is_adjusted: bool
     sampling: Mapping[str, float | str | bool]
+    is_thinking_scored: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class ResponseFacts:
 
 
 def request_settings(run: Run) -> RequestSettings:
-    """Return how a run's responses were asked for. Reads its suite version and profile."""
+    """Return how a run's responses were asked for and scored. Reads its suite version, scorer and profile."""
     sampling = run.profile.settings.get("sampling", {})
     adjusted = any(sampling.get(name, default) != default for name, default in GREEDY.items())
     limits, known = limits_of(run), read_sampling(run.profile.settings)
@@ -88,6 +90,7 @@ def request_settings(run: Run) -> RequestSettings:
         temperature=sampling.get("temperature"),
         is_adjusted=adjusted or bool(sampling.get("ignore_eos")),
         sampling={name: _plain(known[name]) for name in CHOOSING if name in known},
+        is_thinking_scored=reads_thinking(run.suite_version.scorer.spec),
     )
 
 
@@ -177,6 +180,7 @@ def make_response(settings: RequestSettings, served: ServingFacts, response: Res
         n_reasoning_tokens=response.n_reasoning_tokens,
         score=response.score,
         scorer_digest=response.scorer_digest,
+        is_thinking_scored=settings.is_thinking_scored,
         weights_digest=served.weights_digest,
         model_name=served.model_name,
         model_revision=served.model_revision,

@@ -7,6 +7,7 @@ from runs.work.read import CaseToDecode, Serving, ShardWork, case_to_decode, ser
 from runs.work.read_certificates import NEEDS_CERTIFICATE, Served, find_certified, find_uncertified
 from runs.work.read_queue import shards_ahead
 from runs.work.read_workers import PoolRow, pool_rows, run_left_alone, self_test_result, worker_rows
+from runs.work.replies import Reply, read_replies
 from runs.work.requests import Requests
 from runs.work.responses import record_outcomes
 from runs.work.rests import end_rest, fail_refused, rest_endpoint, wait_for_endpoint
@@ -52,6 +53,7 @@ __all__ = [
     "CaseToDecode",
     "Lease",
     "PoolRow",
+    "Reply",
     "Requests",
     "Served",
     "Serving",
@@ -82,6 +84,7 @@ __all__ = [
     "others_work",
     "pool_rows",
     "queue",
+    "read_replies",
     "record_outcomes",
     "record_pace",
     "record_self_check",

@@ -11,7 +11,6 @@ from django.db.models.functions import Now
 from numpy.typing import NDArray
 
 from evalboard.core import scoring
-from evalboard.core.scoring import Score
 from evalboard.core.stats import has_enough_draws, is_left_out, list_mark_names, run_points
 from evalboard.core.trace import (
     pack_answers,
@@ -28,10 +27,9 @@ from runs.models import Bucket, Case, CaseColumns, Event, Repeat, RepeatScore, R
 from runs.store import changes, history, imported, packed_digest
 from runs.webhooks import news
 from runs.work import flip_chances
+from runs.work.replies import read_replies
 from runs.work.strays import look_through
 
-# No scorer is asked: an empty answer may be a right one, and here there is none.
-TRUNCATED = Score(0.0, "The response was cut inside its thinking, before any answer. Raise max_tokens.")
 SCORED_AT_ONCE = 1000  # cases whose targets and texts are in memory together
 SCORED_BY = ("content__target", "content__tools")  # of a case, what its scorer reads; prompts may be long
 
@@ -71,14 +69,11 @@ def score_repeat(repeat: Repeat, scorer: Scorer) -> None:
     answers: list[str | None] = [None] * n_cases
     for first in range(0, n_cases, SCORED_AT_ONCE):
         part = (first, first + SCORED_AT_ONCE - 1)
-        rows = repeat.responses.filter(error_code="", case_index__range=part)
-        stored = rows.values_list("case_index", "text", "is_truncated")
-        responses = {index: (text, is_truncated) for index, text, is_truncated in stored}
-        cases = Case.objects.filter(suite_version=repeat.run.suite_version_id, index__in=list(responses))
+        replies = read_replies(repeat.responses.filter(error_code="", case_index__range=part), scorer.spec)
+        cases = Case.objects.filter(suite_version=repeat.run.suite_version_id, index__in=list(replies))
         for index, case_id, target, tools in cases.values_list("index", "case_id", *SCORED_BY):
-            text, is_truncated = responses[index]
             spec = scoring.scorer_for(scorer.spec, case_id)
-            given = TRUNCATED if is_truncated else scoring.score(spec, text=text, target=target, tools=tools)
+            given = scoring.score(spec, **replies[index]._asdict(), target=target, tools=tools)
             scores[index], reasons[index], answers[index] = given.value, given.reason, given.answer
     store_scores(repeat, scorer, scores, reasons, answers if scoring.reads_answers(scorer.spec) else None)
 

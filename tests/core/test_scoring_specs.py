@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from evalboard.core.errors import InvalidInput
-from evalboard.core.scoring import KINDS, check_spec, plan, plan_digest, score, scorer_for
+from evalboard.core.scoring import KINDS, check_spec, plan, plan_digest, reads_thinking, score, scorer_for
 from evalboard.core.scoring.plan import KINDS as REGISTRY
 
 SMALLEST = {name: {"kind": name} for name in KINDS} | {
@@ -33,6 +33,47 @@ def test_no_option_takes_a_value_of_any_type(kind, option):
     with pytest.raises(InvalidInput) as refused:
         check_spec({**SMALLEST[kind], option: [object]})
     assert f"scorer.{option}" in refused.value.fields
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "recorded"])
+def test_every_kind_that_reads_responses_says_what_it_reads(kind):
+    assert check_spec({**SMALLEST[kind], "reads": "answer"}) == check_spec(SMALLEST[kind])
+    for reads in ("thinking", "whole"):
+        completed = check_spec({**SMALLEST[kind], "reads": reads})
+        assert completed == {**check_spec(SMALLEST[kind]), "reads": reads} == check_spec(completed)
+        assert reads_thinking(plan(None, {"a": completed}))
+    with pytest.raises(InvalidInput) as refused:
+        check_spec({**SMALLEST[kind], "reads": "everything"})
+    assert list(refused.value.fields) == ["scorer.reads"]
+
+
+def test_what_reads_nothing_cannot_choose_what_it_reads():
+    with pytest.raises(InvalidInput) as refused:
+        check_spec({**SMALLEST["recorded"], "reads": "whole"})
+    assert list(refused.value.fields) == ["scorer.reads"]
+
+
+@pytest.mark.parametrize(
+    ("reads", "thinking", "is_truncated", "expected"),
+    [
+        ("answer", "51", False, 0.0),
+        ("thinking", "51", False, 1.0),
+        ("whole", "51", False, 1.0),
+        ("thinking", None, None, 0.0),
+        ("whole", None, None, 0.0),
+        ("thinking", "51", True, 1.0),
+        ("whole", "51", True, 1.0),
+        ("answer", "51", True, 0.0),
+    ],
+)
+def test_a_scorer_sees_what_it_asks_for_and_nothing_else(reads, thinking, is_truncated, expected):
+    spec = {"kind": "contains", "reads": reads}
+    found = score(spec, text="seven", target="51", thinking=thinking, is_truncated=is_truncated)
+    assert found.value == expected
+    if thinking is None and reads == "thinking":
+        assert "kept apart as thinking" in found.reason
+    whole = score({"kind": "exact", "reads": "whole"}, text="7", target="51\n\n7", thinking="51")
+    assert whole.value == 1.0
 
 
 @pytest.mark.parametrize(

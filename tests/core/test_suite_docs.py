@@ -9,6 +9,7 @@ import pytest
 from evalboard.core.scoring import KINDS, score
 from evalboard.core.scoring.kind import REQUIRED
 from evalboard.core.scoring.normalise import NORMALISE_OPTIONS
+from evalboard.core.scoring.plan import READS
 from evalboard.core.suite import suite
 from evalboard.core.suite.mapping import CONVERSIONS, map_rows, parse_mapping
 from evalboard.core.suite.suite import parse_suite, read_suite_jsonl
@@ -52,6 +53,14 @@ def test_every_step_of_normalisation_is_there_with_its_default():
         keeps = kind.name in ("json", "tool_calls")
         changed = {name: value for name, value in how.items() if value != NORMALISE_OPTIONS[name].default}
         assert changed == ({"unicode": "keep", "whitespace": "keep"} if keeps else {})
+
+
+def test_what_a_scorer_may_read_is_there_and_its_example_holds():
+    assert rows("Thinking") == {name: json.dumps(option.default) for name, option in READS.items()}
+    (example,) = examples("Thinking")
+    spec, texts = example["scorer"], {"target": example["target"], "text": example["right"]}
+    assert score(spec, **texts, thinking=example["thinking"]).value == 1
+    assert score(spec, **{**texts, "text": example["wrong"]}, thinking="").value == 0
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "recorded"])  # which scores nothing

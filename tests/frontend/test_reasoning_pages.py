@@ -32,7 +32,7 @@ def runs(stage):
 def test_a_response_shows_its_thinking_apart_and_where_the_answer_begins(runs, viewer):
     page = text_of(viewer.get(f"/runs/{runs[0].pk}/repeats/1/cases/case-005/"))
     assert "5 tokens, 3 of them thinking" in page
-    assert "Thinking, 3 tokens: no scorer reads it" in page
+    assert "<summary>Thinking, 3 tokens</summary>" in page
     assert "Let me &lt;b&gt;see&lt;/b&gt;." in page
     before, _, after = page.partition("The answer begins.")
     assert 'data-position="2"' in before

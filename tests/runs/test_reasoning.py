@@ -68,6 +68,29 @@ def test_a_cut_response_is_no_answer_for_any_scorer(new_thinking_run: Callable[.
     assert [each.code for each in run_report(run.pk).warnings if each.code == "truncated"] == ["truncated"]
 
 
+def test_a_scorer_that_asks_for_it_reads_the_thinking(new_thinking_run: Callable[..., Run]) -> None:
+    run = new_thinking_run(ANSWERED, CUT, PLAIN)
+    hums = {"kind": "regex", "pattern": "^hmm", "reads": "thinking"}
+    rescore_run(run_id=run.pk, scorer=hums)
+    assert scores(run) == [1.0, 1.0, 0.0]
+    rescore_run(run_id=run.pk, scorer={**hums, "pattern": "hmm\nblue$", "reads": "whole"})
+    assert scores(run) == [0.0, 0.0, 0.0]  # an empty line stands between
+    rescore_run(run_id=run.pk, scorer={**hums, "pattern": "hmm\n\nblue$", "reads": "whole"})
+    assert scores(run) == [1.0, 0.0, 0.0]
+
+
+def test_another_thought_before_the_same_answer_is_no_other_scorer(serve: Serve, new_run: Callable[..., Run]) -> None:
+    scorer = {"kind": "regex", "pattern": "^hmm", "reads": "thinking"}
+    push_suite(document={**outcomes.suite_document(slug="few", n_cases=3), "scorer": scorer})
+    runs = []
+    for tokens in ("<hmm>blue.", "<hxm>blue."):
+        runs.append(new_run(suite="few", repeats=1))
+        serve(lambda _, case, tokens=tokens: thinks(case, tokens, n_thinking=5, text="blue"))
+    pair = trace_pair(*(run.pk for run in runs), case_id="case-0", repeats=(1, 1))
+    assert (pair.baseline.score, pair.candidate.score) == (100.0, 0.0)
+    assert pair.cause != "scorer"
+
+
 def test_a_log_keeps_its_thinking_and_says_where_it_was_cut() -> None:
     thought = {"reasoning": "The sky, so…"}
     cut = {**thought, "text": "", "finish_reason": "max_tokens", "score": 0.0}

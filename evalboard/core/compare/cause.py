@@ -73,7 +73,9 @@ def _find_cause(pair: Pair, divergence: Divergence | None, noise: NumericNoise) 
     parting = divergence or Divergence(has_logprobs=True)
     is_same_text = baseline.text == candidate.text
     is_score_moved = None not in (baseline.score, candidate.score) and baseline.score != candidate.score
-    if is_same_text and is_score_moved:
+    # Where the thinking is scored too, the same answer after other tokens is not the same to the scorer.
+    is_thinking_scored = baseline.is_thinking_scored or candidate.is_thinking_scored
+    if is_same_text and is_score_moved and not (is_thinking_scored and parting.kind != "identical"):
         return Cause("scorer", None, both_sides(pair, "scorer_digest") | both_sides(pair, "score"))
     if is_same_text and parting.kind == "identical":
         return Cause("identical", None, {"compared": "trace" if parting.has_logprobs else "text"})

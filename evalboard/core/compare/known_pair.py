@@ -29,7 +29,8 @@ class KnownResponse:
     it, model_revision is the revision that was declared, and model_name what the model goes by; else both are None.
     temperature 0 says that top-1 must be chosen, unless is_adjusted: penalties, a bias or a constraint took part.
     sampling: those of CHOOSING that are known, each a number, a word or a flag; seed: what was sent with the call.
-    bucket: what tells one bucket from another. n_reasoning_tokens: of the trace, before the answer, which is `text`.
+    bucket: what tells one bucket from another. n_reasoning_tokens: of the trace, before the answer, which is `text`;
+    is_thinking_scored: its scorer reads them.
     """
 
     has_response: bool = True
@@ -38,6 +39,7 @@ class KnownResponse:
     n_reasoning_tokens: int | None = None
     score: float | None = None
     scorer_digest: str | None = None
+    is_thinking_scored: bool = False
     weights_digest: str | None = None
     model_revision: str | None = None
     model_name: str | None = None

@@ -10,7 +10,7 @@ from evalboard.core.document import Problems, at, is_too_deep
 from evalboard.core.errors import InvalidInput
 from evalboard.core.scoring.choice import CHOICE
 from evalboard.core.scoring.json_value import JSON
-from evalboard.core.scoring.kind import REQUIRED, Kind, Score, Tools, failed
+from evalboard.core.scoring.kind import REQUIRED, Kind, Option, Score, Tools, failed, one_of
 from evalboard.core.scoring.number import NUMBER
 from evalboard.core.scoring.recorded import RECORDED
 from evalboard.core.scoring.regex import REGEX
@@ -22,8 +22,13 @@ KINDS: Mapping[str, Kind] = {
 }
 MAX_TEXT_CHARS = 1_000_000  # far beyond what 32,768 tokens write; longer texts are not scored
 MAX_TARGETS = 1000  # of which any one is right
+ANSWER, THINKING, WHOLE = "answer", "thinking", "whole"
+READS = {"reads": Option(ANSWER, one_of(ANSWER, THINKING, WHOLE))}  # an option of every kind that reads responses
+TRUNCATED = failed("The response was cut inside its thinking, before any answer. Raise max_tokens.")
+NO_THINKING = failed("Nothing of the response is kept apart as thinking, which the scorer reads.")
 
 Spec = dict[str, Any]
+Plan = Mapping[str, Any]  # {"default", "cases"}, as `plan` makes it
 
 
 def read_spec(spec: Any, path: str, problems: Problems) -> Spec | None:
@@ -38,11 +43,14 @@ def read_spec(spec: Any, path: str, problems: Problems) -> Spec | None:
         problems.add(at(path, "kind"), f"must be one of {', '.join(KINDS)}")
         return None
     kind = KINDS[spec["kind"]]
+    options = kind.options if kind is RECORDED else {**kind.options, **READS}
     mistakes = Problems()
     for name in spec:
-        if name != "kind" and name not in kind.options:
-            mistakes.add(at(path, str(name)), f"is no option of {kind.name}; its options are {', '.join(kind.options)}")
-    filled = {"kind": kind.name, **dict(_filled_options(kind, spec, path, mistakes))}
+        if name != "kind" and name not in options:
+            mistakes.add(at(path, str(name)), f"is no option of {kind.name}; its options are {', '.join(options)}")
+    filled = {"kind": kind.name, **dict(_filled_options(kind, options, spec, path, mistakes))}
+    if filled.get("reads") == ANSWER:
+        del filled["reads"]  # as in all specs from before there was a choice, whose digests stay what they are
     if not mistakes.fields and (conflict := kind.conflict(filled)):
         mistakes.add(path, conflict)
     for place, text in mistakes.fields.items():
@@ -89,20 +97,23 @@ def plan(default: Spec | None, cases: Mapping[str, Spec]) -> dict[str, Any]:
     return {"default": filled, "cases": {case_id: spec for case_id, spec in own.items() if spec != filled}}
 
 
-def plan_digest(scoring_plan: Mapping[str, Any]) -> str:
+def plan_digest(scoring_plan: Plan) -> str:
     """Return the digest of a plan and of the code version of every kind in it."""
-    specs = [spec for spec in (scoring_plan["default"], *scoring_plan["cases"].values()) if spec is not None]
-    versions = {spec["kind"]: KINDS[spec["kind"]].version for spec in specs}
+    versions = {spec["kind"]: KINDS[spec["kind"]].version for spec in _specs(scoring_plan)}
     return digest_json({"plan": scoring_plan, "versions": versions})
 
 
-def reads_answers(scoring_plan: Mapping[str, Any]) -> bool:
+def reads_answers(scoring_plan: Plan) -> bool:
     """Tell whether every scorer of a plan names the answer that it read, so that answers can be compared."""
-    specs = [spec for spec in (scoring_plan["default"], *scoring_plan["cases"].values()) if spec is not None]
-    return all(KINDS[spec["kind"]].reads_answers(spec) for spec in specs)
+    return all(KINDS[spec["kind"]].reads_answers(spec) for spec in _specs(scoring_plan))
 
 
-def scorer_for(scoring_plan: Mapping[str, Any], case_id: str) -> Spec:
+def reads_thinking(scoring_plan: Plan) -> bool:
+    """Tell whether a scorer of a plan reads what the model thought, with its answer or without."""
+    return any("reads" in spec for spec in _specs(scoring_plan))
+
+
+def scorer_for(scoring_plan: Plan, case_id: str) -> Spec:
     """Return the scorer of a case. Raises InvalidInput where the plan has none for it."""
     spec = scoring_plan["cases"].get(case_id, scoring_plan["default"])
     if spec is None:
@@ -110,14 +121,30 @@ def scorer_for(scoring_plan: Mapping[str, Any], case_id: str) -> Spec:
     return dict(spec)
 
 
-def score(spec: Mapping[str, Any], *, text: str, target: Any, tools: Tools = None) -> Score:
+def score(
+    spec: Mapping[str, Any],
+    *,
+    text: str,
+    target: Any,
+    tools: Tools = None,
+    thinking: str | None = None,
+    is_truncated: bool | None = None,
+) -> Score:
     """Score one response: from 0 to 1, with a reason in words.
 
-    Never raises for any text or target; a spec that is not valid raises InvalidInput, and so does one of the kind
-    `recorded`, which has no rule to score by.
+    text: the answer. thinking: what was thought before it, None where nothing is apart. is_truncated: it was cut before
+    any answer. Never raises for any text or target; a spec that is not valid raises InvalidInput, and so does one of
+    the kind `recorded`, which has no rule to score by.
     """
     filled = _completed(canonical_json(dict(spec)))
     kind = KINDS[filled["kind"]]
+    reads = filled.get("reads", ANSWER)
+    if reads == ANSWER and is_truncated:
+        return TRUNCATED  # no scorer is asked: an empty answer may be a right one, and here there is none
+    if reads == THINKING and thinking is None:
+        return NO_THINKING
+    if thinking is not None and reads != ANSWER:
+        text = thinking if reads == THINKING else f"{thinking}\n\n{text}"
     if len(text) > MAX_TEXT_CHARS:
         return failed(f"The answer has {len(text)} characters; more than {MAX_TEXT_CHARS} are not scored.")
     if is_too_deep(target):
@@ -135,8 +162,14 @@ def _completed(spec: bytes) -> Spec:
     return check_spec(json.loads(spec))
 
 
-def _filled_options(kind: Kind, spec: Mapping[str, Any], path: str, problems: Problems) -> Iterator[tuple[str, Any]]:
-    for name, option in kind.options.items():
+def _specs(scoring_plan: Plan) -> list[Spec]:
+    return [spec for spec in (scoring_plan["default"], *scoring_plan["cases"].values()) if spec is not None]
+
+
+def _filled_options(
+    kind: Kind, options: Mapping[str, Option], spec: Mapping[str, Any], path: str, problems: Problems
+) -> Iterator[tuple[str, Any]]:
+    for name, option in options.items():
         place = at(path, name)
         if name in spec:
             yield name, option.read(spec[name], place, problems)
