@@ -77,21 +77,28 @@ def _overdispersed(facts: Facts) -> str:
 
 
 def _load_differs(facts: Facts) -> str:
-    """Say by how much the batches differ. baseline, candidate: as core.stats.SideLoad."""
+    """Say by how much the batches, or our calls in flight, differ. baseline, candidate: as core.stats.SideLoad."""
     smaller, larger = sorted(("baseline", "candidate"), key=lambda name: facts[name]["mean"])
     factor = facts[larger]["mean"] / facts[smaller]["mean"]
-    text = (
-        f"The sides were decoded under unlike load: on average the {larger}'s batches are {factor:.1f} times as large"
-    )
-    sizes = "; ".join(_batch_sizes(name, facts[name]) for name in ("baseline", "candidate"))
+    if facts["counted"] == "calls":
+        how, remedy = "called", "give both as many calls at once"
+        text = f"with a call of the {larger}'s, {factor:.1f} times as many of ours were in flight"
+        beside = " What others asked of the servers is not known."
+    else:
+        how, remedy, beside = "decoded", "decode both alone", ""
+        text = f"the {larger}'s batches are {factor:.1f} times as large"
+    sizes = "; ".join(_load_of(name, facts[name]) for name in ("baseline", "candidate"))
     advice = "Run both sides in turn."
     if facts["is_in_turn"]:
-        advice = "Both sides ran in turn, so it is their endpoints that are loaded unlike: decode both alone."
-    return f"{text} ({sizes}). Part of the change may be the load's, which no repeat shows. {advice}"
+        advice = f"Both sides ran in turn, so it is their endpoints that are loaded unlike: {remedy}."
+    return (
+        f"The sides were {how} under unlike load: on average {text} ({sizes}).{beside} "
+        f"Part of the change may be the load's, which no repeat shows. {advice}"
+    )
 
 
-def _batch_sizes(name: str, side: Facts) -> str:
-    """Say how one side was batched; 80 % of its responses lie from the 10th to the 90th percentile."""
+def _load_of(name: str, side: Facts) -> str:
+    """Say how one side was batched or called; 80 % of its responses lie from the 10th to the 90th percentile."""
     spread = f", 80 % of responses within {side['low']}–{side['high']}" if side["low"] != side["high"] else ""
     alone = f", {percent(side['alone'], 0)} alone" if side["alone"] else ""
     return f"{name}: median {side['median']}{spread}{alone}"

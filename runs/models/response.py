@@ -118,6 +118,9 @@ class CaseColumns(models.Model):
     batch_sizes = models.JSONField(
         null=True, help_text="the largest batch of each response: size → responses; null where nobody has counted"
     )
+    calls_in_flight = models.JSONField(
+        null=True, help_text="the most of our calls at once during that of each response: calls → responses; likewise"
+    )
     flip_chances = models.BinaryField(
         null=True, help_text="a little-endian float32 a case, NaN where unknown; see core.fragility"
     )

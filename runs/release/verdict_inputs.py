@@ -20,9 +20,9 @@ from runs.compare import Inputs, SideKey
 from runs.compare import inputs as comparison_inputs
 from runs.models import Case, Gate, Release, Repeat, Response, Rotation, Run
 from runs.pairs import pair_facts
+from runs.release.loads import read_loads
 from runs.release.targeted import TargetedInputs, choose_cases, find_targeted
 from runs.release.window import Canaries, find_canaries, read_window
-from runs.store import stored_columns
 from runs.work import NEEDS_CERTIFICATE, Served, find_certified
 
 RUN = ("suite_version__suite", "suite_version__scorer", "endpoint", "profile", "bucket__model", "bucket__fingerprint")
@@ -150,7 +150,7 @@ def load(gate: GateInputs, treatment: str) -> tuple[GateQuestion, Inputs]:
     """Return the question to judge and the columns that it was read from. Raises InvalidInput if no case is shared."""
     inputs = comparison_inputs.load(gate.baseline.key, gate.candidate.key)
     version = gate.baseline.run.suite_version_id
-    sizes = stored_columns.batch_sizes([*gate.baseline.judged_ids, *gate.candidate.judged_ids])
+    loads = read_loads(gate.gate, gate.baseline.judged_ids, gate.candidate.judged_ids)
     cases = list(Case.objects.filter(suite_version=version).order_by("index").values_list("case_id", "group"))
     shared = inputs.baseline.case_indexes.tolist()
     window = read_window(gate.gate, gate.baseline.judged_ids, gate.candidate.judged_ids)
@@ -163,8 +163,9 @@ def load(gate: GateInputs, treatment: str) -> tuple[GateQuestion, Inputs]:
         draws_candidate=_draws(gate.candidate),
         marks_baseline=inputs.baseline.marks[:, gate.baseline.places],
         marks_candidate=inputs.candidate.marks[:, gate.candidate.places],
-        loads_baseline=[sizes[repeat] for repeat in gate.baseline.judged_ids],
-        loads_candidate=[sizes[repeat] for repeat in gate.candidate.judged_ids],
+        loads_baseline=loads.baseline,
+        loads_candidate=loads.candidate,
+        loads_counted=loads.counted,
         is_in_turn=window.is_in_turn,
         span_hours=window.hours,
         canaries=gate.canaries,

@@ -34,7 +34,8 @@ SETTLED = ("ship", "no_ship")
 class Regime:
     """How responses come about. unstable: share of cases. run_shift: standard deviation in points by which whole runs
     move beside that, as some cases, others in each run, pass or fail together. cached: share of a case's answers after
-    its first that a cache gives, which is the first once more; is_marked: the log says of which.
+    its first that a cache gives, which is the first once more; is_marked: the log says of which. is_redrawn: unstable
+    cases have another chance on the candidate's side, so that the true difference lies about the one that is asked for.
     """
 
     name: str
@@ -42,9 +43,11 @@ class Regime:
     run_shift: float = 0.0
     cached: float = 0.0
     is_marked: bool = True
+    is_redrawn: bool = False
 
 
 PINNED = Regime("pinned", 0.006)
+REDRAWN = Regime("pinned, unstable cases of another chance", 0.006, is_redrawn=True)
 BATCHED = Regime("batched", 0.112)
 SHIFTED = Regime("batched, whole runs shifted by 0.7 points", 0.112, 0.7)
 CACHED = Regime("batched, 8 % of later answers cached", 0.112, cached=0.08)
@@ -93,6 +96,9 @@ def pairs(
     for _ in range(n):
         chances = draw_chances(rng, regime, n_cases)
         changed = change_cases(rng, chances, n_broken, churn=churn)
+        if regime.is_redrawn:
+            is_unstable = (chances > 0) & (chances < 1)
+            changed[is_unstable] = rng.random(int(is_unstable.sum()))
         sides = [draw_repeats(rng, each, regime, k) for each in (chances, changed)]
         if not regime.cached:
             yield Pair(sides[0], sides[1], difference)

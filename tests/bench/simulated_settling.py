@@ -11,7 +11,20 @@ from dataclasses import dataclass
 from evalboard.core.stats import DifferenceEstimate, estimate_difference, measure_noise, normal_quantile
 from evalboard.core.suite import PolicySettings
 from evalboard.core.verdict import settle
-from tests.bench.simulated import BATCHED, N_CASES, PAIRED, PINNED, SEED, SETTLED, STRICT, Pair, Regime, judge, pairs
+from tests.bench.simulated import (
+    BATCHED,
+    N_CASES,
+    PAIRED,
+    PINNED,
+    REDRAWN,
+    SEED,
+    SETTLED,
+    STRICT,
+    Pair,
+    Regime,
+    judge,
+    pairs,
+)
 
 LAST = PAIRED.looks[-1]
 BINS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.01)  # of the chance that is said
@@ -36,6 +49,7 @@ SETTINGS = (
     Setting(BATCHED, range(17)),
     Setting(BATCHED, range(17), rule="strict"),
     Setting(PINNED, range(3), n_cases=60),
+    Setting(REDRAWN, range(3), n_cases=60),
 )
 
 

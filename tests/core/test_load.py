@@ -4,9 +4,10 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from evalboard.core.stats import is_in_turn, order_in_turn
+from evalboard.core.stats import CALLS, count_in_flight, is_in_turn, order_in_turn
 from evalboard.core.verdict import verdict
 from evalboard.core.verdict.gate import GateQuestion
 from tests.bench import measured_table, simulated_load
@@ -71,6 +72,33 @@ def test_only_the_repeats_that_enter_are_looked_at() -> None:
     assert "load_differs" in {line.code for line in verdict.judge_gate(loaded(), PAIRED).warnings}
     later = loaded(SMALL + LARGE, SMALL + LARGE)
     assert "load_differs" not in {line.code for line in verdict.judge_gate(later, PAIRED).warnings}
+
+
+def test_calls_to_servers_of_others_are_said_to_be_calls() -> None:
+    [text] = warnings(verdict.judge_gate(replace(loaded(), loads_counted=CALLS), PAIRED), "load_differs")
+    assert text.startswith(
+        "The sides were called under unlike load: on average with a call of the candidate's, 5.3 times as many of ours "
+        "were in flight (baseline: median 8, 80 % of responses within 4–8; "
+    )
+    assert "What others asked of the servers is not known." in text
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_calls_in_flight_are_those_that_overlap(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    began = rng.integers(0, 30, 40).astype(float)  # many begin and end together
+    ended = began + rng.integers(1, 8, 40)
+    most = []
+    for first, last in zip(began, ended, strict=True):
+        # What is in flight rises when a call begins, so that the instants at which one does are all that matter.
+        instants = [first, *began[(began > first) & (began < last)]]
+        most.append(max(1, *(int(((began <= at) & (ended > at)).sum()) for at in instants)))
+    assert count_in_flight(began.tolist(), ended.tolist()).tolist() == most
+
+
+def test_calls_one_after_the_other_are_alone_and_of_none_nothing_is_said() -> None:
+    assert count_in_flight([0.0, 1.0, 2.0], [1.0, 2.0, 3.0]).tolist() == [1, 1, 1]
+    assert count_in_flight([], []).tolist() == []
 
 
 def test_turns_are_taken_back_and_forth() -> None:

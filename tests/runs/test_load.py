@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from runs.models import CaseColumns, Response, Run
+from runs.models import CaseColumns, Endpoint, Response, Run
 from runs.store import stored_columns
 from tests import build
 from tests.runs import judged, logs
+from tests.runs import test_leak as calls
 from tests.runs.judged import SAMPLE_POLICY, codes
 
 pytestmark = pytest.mark.django_db
@@ -69,6 +70,62 @@ def test_runs_that_took_turns_are_not_told_to_take_turns(pair: tuple[Run, Run]) 
     [line] = [line for line in verdict.document["warnings"] if line["code"] == "load_differs"]
     assert "Both sides ran in turn" in line["text"]
     assert "run_in_turn" not in codes(verdict.document["next"])
+
+
+@pytest.fixture
+def called(pair: tuple[Run, Run]) -> tuple[Run, Run]:
+    """The same two, each by a server of others of its own, one call after the other."""
+    other = Endpoint.objects.get(slug=build.endpoint("other"))
+    Run.objects.filter(pk=pair[1].pk).update(endpoint=other)
+    Endpoint.objects.update(engine="openai")
+    for run in pair:
+        set_calls(run, at_once=1)
+    return pair
+
+
+def set_calls(run: Run, *, at_once: int) -> None:
+    """As if calls had gone out in groups of so many, each group as the one before had come back."""
+    begun = timezone.now()
+    for response in Response.objects.filter(repeat__run=run).select_related("repeat"):
+        group = (response.repeat.index * judged.N_CASES + response.case_index) // at_once
+        response.call = calls.called(begun + timedelta(seconds=group), seconds=1)
+        response.save()
+    first, last = begun, begun + timedelta(seconds=10 * judged.N_CASES)
+    Run.objects.filter(pk=run.pk).update(started_at=first, finished_at=last)
+
+
+def test_calls_in_flight_to_servers_of_others_are_compared(called: tuple[Run, Run]) -> None:
+    set_calls(called[1], at_once=6)
+    verdict = judged.release(*called).verdict
+    assert verdict is not None
+    [line] = [line for line in verdict.document["warnings"] if line["code"] == "load_differs"]
+    assert "with a call of the candidate's, 6.0 times as many of ours were in flight" in line["text"]
+    stored = CaseColumns.objects.filter(repeat__run=called[1]).values_list("calls_in_flight", flat=True)
+    assert list(stored) == [{"6": judged.N_CASES}] * 5
+
+
+def test_calls_of_another_run_to_the_same_server_count(called: tuple[Run, Run]) -> None:
+    beside = judged.run(called[0].suite_version, by=build.process(build.bucket(batch_class="mixed")), under="fast")
+    Run.objects.filter(pk=beside.pk).update(endpoint=Endpoint.objects.get(slug="other"))
+    set_calls(beside, at_once=1)
+    starts = Response.objects.filter(repeat__run=called[1]).order_by("repeat", "case_index")
+    for ours, theirs in zip(
+        starts, Response.objects.filter(repeat__run=beside).order_by("repeat", "case_index"), strict=True
+    ):
+        theirs.call = ours.call
+        theirs.save()
+    verdict = judged.release(*called).verdict
+    assert verdict is not None
+    [line] = [line for line in verdict.document["warnings"] if line["code"] == "load_differs"]
+    assert "with a call of the candidate's, 2.0 times" in line["text"]
+
+
+def test_batches_are_not_held_against_calls(called: tuple[Run, Run]) -> None:
+    Endpoint.objects.filter(slug="other").update(engine="vllm")
+    set_calls(called[0], at_once=6)
+    verdict = judged.release(*called).verdict
+    assert verdict is not None
+    assert "load_differs" not in codes(verdict.document["warnings"])
 
 
 @pytest.mark.parametrize("batch", [1, None])

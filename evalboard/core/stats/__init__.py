@@ -33,7 +33,15 @@ from evalboard.core.stats.live_answers import (
     read_draws,
     select_draws,
 )
-from evalboard.core.stats.load import LoadDifference, SideLoad, SizeCounts, find_load_difference
+from evalboard.core.stats.load import (
+    BATCHES,
+    CALLS,
+    LoadDifference,
+    SideLoad,
+    SizeCounts,
+    count_in_flight,
+    find_load_difference,
+)
 from evalboard.core.stats.noise import (
     ASSUMED_CHURN,
     CONFIDENCE_LEVEL,
@@ -114,6 +122,8 @@ from evalboard.core.stats.variance_split import VarianceSplit, split_variance
 
 __all__ = [
     "ASSUMED_CHURN",
+    "BATCHES",
+    "CALLS",
     "CASE_OUTCOMES",
     "CONFIDENCE_LEVEL",
     "ELSEWHERE_ALPHA",
@@ -155,6 +165,7 @@ __all__ = [
     "binomial_tail",
     "choose_larger_noise",
     "choose_noisiest",
+    "count_in_flight",
     "count_left_out",
     "count_unstable",
     "deal_labels",

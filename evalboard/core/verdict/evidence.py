@@ -261,7 +261,8 @@ def _load(question: GateQuestion, look: int | None) -> LoadDifference | None:
     served = (*question.setup_baseline.served, *question.setup_candidate.served)
     if any(each.batch_class not in LOADED_BATCHES for each in served):
         return None
-    return find_load_difference(question.loads_baseline[:look], question.loads_candidate[:look])
+    ours, theirs = question.loads_baseline[:look], question.loads_candidate[:look]
+    return find_load_difference(ours, theirs, counted=question.loads_counted)
 
 
 def _change(

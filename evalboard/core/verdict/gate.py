@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from evalboard.core.compare import SideSetup
 from evalboard.core.profile import Draws
-from evalboard.core.stats import Bools, ByChance, Marks, SizeCounts
+from evalboard.core.stats import BATCHES, Bools, ByChance, Marks, SizeCounts
 
 SHIP, NO_SHIP, INCONCLUSIVE, NOT_COMPARABLE = "ship", "no_ship", "inconclusive", "not_comparable"
 Scores = NDArray[np.float64]
@@ -36,12 +36,12 @@ class GateQuestion:
 
     groups: "" for a case that stands alone. baseline, candidate: float64[n, kA] and float64[n, kB], scores in [0, 1] by
     repeat, NaN where missing. draws_*: what those repeats are, their indexes by column. marks_*: what the logs say of
-    the answers, as core.stats.live_answers has marks; None where they say nothing. loads_*: the batch sizes of each
-    repeat, by column; none where nobody knows them. is_in_turn: the repeats of both sides ended in turn, within
-    span_hours, which is None where nobody knows. canaries: the last word of a canary probe on each endpoint in that
-    time, as {"endpoint", "state"}. treatment: `model`, `stack` to judge what serves one model, or `service` for both
-    together. expired: where a rotation made the baseline expire, its facts
-    for the sentence (runs.release.verdict_inputs).
+    the answers, as core.stats.live_answers has marks; None where they say nothing. loads_*: the batch sizes, or
+    calls in flight, of each repeat, by column, as loads_counted says; none where nobody knows them. is_in_turn: the
+    repeats of both sides ended in turn, within span_hours, which is None where nobody knows. canaries: the last word of
+    a canary probe on each endpoint in that time, as {"endpoint", "state"}. treatment: `model`, `stack` to judge what
+    serves one model, or `service` for both together. expired: where a rotation made the baseline expire, its facts for
+    the sentence (runs.release.verdict_inputs).
     noisiest: bool[n], the cases that further repeats may be confined to; None where nothing foretells them. targeted:
     such repeats, where there are any.
     """
@@ -58,6 +58,7 @@ class GateQuestion:
     marks_candidate: Marks | None = None
     loads_baseline: Sequence[SizeCounts] = ()
     loads_candidate: Sequence[SizeCounts] = ()
+    loads_counted: str = BATCHES
     is_in_turn: bool = False
     span_hours: float | None = None
     canaries: Sequence[Mapping[str, Any]] = ()

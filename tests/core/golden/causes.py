@@ -158,6 +158,7 @@ SITUATIONS: Situations = {
         drawn_once_after(0.01), base=SEEDED, text="x"
     ),
     "Another request's continuation, perhaps": lambda: read_cause(leaked(), text="x"),
+    "The same in two logs, of which nothing is decoded again here": lambda: read_cause(leaked(), text="x", replay=""),
     "Another request's continuation, and it was decoded beside it": lambda: read_leak(
         {"side": "candidate", "case": "sum-17", "stands_in": "answer", "n_tokens": 24}, 31, 31
     ),

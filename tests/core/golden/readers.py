@@ -18,8 +18,11 @@ from evalboard.wording import verdict as words
 from evalboard.wording.cause import explain_cause
 from evalboard.wording.next_steps import next_step
 from evalboard.wording.release import write_verdict
+from evalboard.wording.replay import replay_command
 from tests.core.questions import STRICT
 from tests.core.test_cause import ASSUMED, SIDE
+
+REPLAY = replay_command(12, "sum-17", repeat=1)
 
 
 @dataclass(frozen=True)
@@ -54,12 +57,20 @@ def read_release(*gates: tuple[str, str, GateQuestion]) -> list[Sentence]:
 
 
 def read_cause(
-    parting: Divergence | None, *, noise: NumericNoise = ASSUMED, base: KnownResponse = SIDE, **candidate: Any
+    parting: Divergence | None,
+    *,
+    noise: NumericNoise = ASSUMED,
+    base: KnownResponse = SIDE,
+    replay: str = REPLAY,
+    **candidate: Any,
 ) -> list[Sentence]:
-    """Find the cause of a pair whose candidate differs from `base` in these facts."""
+    """Find the cause of a pair whose candidate differs from `base` in these facts.
+
+    replay: the command that decodes the case again, "" where nothing can.
+    """
     cause = find_cause(Pair(base, replace(base, **candidate)), parting, noise)
     code = f"unknown: {cause.evidence['reason']}" if cause.code == "unknown" else cause.code
-    return [Sentence("cause", code, explain_cause(cause))]
+    return [Sentence("cause", code, explain_cause(cause, replay=replay))]
 
 
 def read_probe(kind: str, finding: ProbeFinding) -> list[Sentence]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from evalboard.core.profile import Draws
-from evalboard.core.stats import make_mark
+from evalboard.core.stats import CALLS, make_mark
 from evalboard.core.suite import policy
 from evalboard.core.verdict.gate import GateQuestion, TargetedScores
 from tests.core.golden.readers import Situations, read_gate
@@ -172,6 +172,12 @@ SITUATIONS: Situations = {
     "The candidate was decoded alone": lambda: read_gate(loaded([{12: 600, 16: 200}], [{1: 760, 2: 40}])),
     "The baseline was decoded in larger batches, and a drop stands": lambda: read_gate(
         loaded([{30: 400, 60: 400}], [{12: 800}], n_broken=40)
+    ),
+    "The candidate's server of others got more calls at once": lambda: read_gate(
+        replace(loaded([{2: 8, 4: 792}], [{16: 15, 32: 785}]), loads_counted=CALLS)
+    ),
+    "The same where both sides took turns": lambda: read_gate(
+        replace(loaded([{2: 8, 4: 792}], [{16: 15, 32: 785}]), loads_counted=CALLS, is_in_turn=True)
     ),
     "The batches of one side are a third larger than the other's": lambda: read_gate(loaded([{10: 800}], [{14: 800}])),
     "A log says nothing of its batches": lambda: read_gate(logged(loaded([{}], [{64: 800}]), both=False)),
