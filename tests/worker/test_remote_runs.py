@@ -1,5 +1,7 @@
 """Runs on a server of others: a real worker's loop calls it over real sockets."""
 
+import copy
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -9,12 +11,13 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.db.models.functions import Now
+from django.test import Client
 
 from evalboard.core.profile import DEFAULT_PROFILES
 from runs.baselines import set_baseline
 from runs.catalogue import create_profile
-from runs.models import Baseline, Endpoint, EngineProcess, Response, Rotation, Run, Shard, Worker
-from runs.run import add_repeats, cancel_run, create_run, run_report
+from runs.models import Baseline, Endpoint, EngineProcess, Response, Rotation, Run, Shard, TraceBlock, Worker
+from runs.run import add_repeats, cancel_run, create_run, run_report, stored_trace
 from runs.suites import push_suite
 from runs.sweep import reconcile
 from runs.work import record_outcomes
@@ -28,6 +31,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 PATIENCE_SECONDS = 120.0
 BACKEND = "X-Evalboard-Backend"
+LONG, FLIP = 32_000, 25_000  # tokens of a long answer, and where another one leaves it
 
 
 def by(backend: str, **more: str) -> Reply:
@@ -61,9 +65,10 @@ def endpoint(server: ScriptedServer) -> Endpoint:
 
 @pytest.fixture
 def new_run(endpoint: Endpoint) -> Callable[..., Run]:
-    def create(n_cases: int = 100, *, under: str = "fast", **changes: Any) -> Run:
+    def create(n_cases: int = 100, *, under: str = "fast", max_tokens: int = 256, **changes: Any) -> Run:
         cases = [{"id": f"case-{n}", "prompt": f"Say {n}.", "target": "blue"} for n in range(n_cases)]
-        push_suite(document={"slug": "words", "title": "Words", "scorer": {"kind": "exact"}, "cases": cases})
+        limits = {"slug": "words", "title": "Words", "max_tokens": max_tokens}
+        push_suite(document={**limits, "scorer": {"kind": "exact"}, "cases": cases})
         create_profile(slug=under, title="", settings=DEFAULT_PROFILES[under]["settings"])
         known = {"suite": "words", "endpoint": endpoint.slug, "profile": under, "repeats": 1}
         return create_run(**{**known, **changes})
@@ -332,6 +337,61 @@ def test_further_repeats_are_called_like_the_first_ones(
     assert run.repeats.count() == 3
     assert Response.objects.filter(repeat__run=run).count() == 60
     assert EngineProcess.objects.filter(repeats__run=run).distinct().count() == 1
+
+
+def test_an_answer_of_32_000_tokens_outlasts_a_lease_and_is_stored_once(
+    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner, settings: Any
+) -> None:
+    settings.LEASE_SECONDS, settings.HEARTBEAT_SECONDS = 6.0, 0.5
+    server.answerer.n_tokens = LONG
+    server.script = [ok(headers={BACKEND: "a"}, seconds=settings.LEASE_SECONDS + 2), by("a")]
+    run = worked(runner, new_run(1, under="pinned", max_tokens=LONG, repeats=2))
+    assert run.status == Run.Status.FINISHED, list(Response.objects.values_list("error_code", "error_detail"))
+    assert len(server.requests) == 2
+    assert set(Shard.objects.values_list("attempt", "n_crashes")) == {(1, 0)}
+    first, second = Response.objects.filter(repeat__run=run).order_by("repeat")
+    assert first.n_tokens == second.n_tokens == LONG
+    assert (first.trace_block_id, first.trace_slot) == (second.trace_block_id, second.trace_slot)
+    assert sum(TraceBlock.objects.filter(run=run).values_list("n_traces", flat=True)) == 1
+    trace, _ = stored_trace(run.pk, repeat=1, case_id="case-0")
+    assert (len(trace), trace.alternative_ids.shape) == (LONG, (LONG, 2))
+
+
+def test_pages_and_rest_of_two_answers_of_32_000_tokens_show_a_part(
+    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner
+) -> None:
+    server.answerer.n_tokens = LONG
+    server.script = by("a")
+    baseline = worked(runner, new_run(1, under="pinned", max_tokens=LONG))
+    server.script = lambda received: ok(headers={BACKEND: "a"}, choices=_swap_at(FLIP, received.good["choices"]))
+    candidate = worked(runner, new_run(1, under="pinned", max_tokens=LONG))
+    person = build.user()
+    caller = Client(headers={"Authorization": f"Bearer {build.token(person)}"})
+    pair = f"baseline={baseline.pk}&candidate={candidate.pk}"
+    [found] = caller.get(f"/api/v1/compare/cases/?{pair}").json()["results"]
+    assert found["flip_position"] == FLIP
+    trace = caller.get(f"/api/v1/runs/{candidate.pk}/responses/1/case-0/trace/?start={FLIP}&limit=3").json()
+    assert (trace["start"], trace["length"], len(trace["positions"])) == (FLIP, LONG, 3)
+    reader = Client()
+    reader.force_login(person)
+    response = reader.get(f"/runs/{candidate.pk}/repeats/1/cases/case-0/?at={FLIP}").content.decode()
+    parted = reader.get(f"/compare/{baseline.pk}/{candidate.pk}/cases/case-0/").content.decode()
+    for page, most in ((response, 400), (parted, 700)):
+        positions = [int(at) for at in re.findall(r'data-position="(\d+)"', page)]
+        assert min(positions) < FLIP < max(positions)
+        assert len(positions) <= most
+        assert len(page) < 900_000  # the whole text of 32,000 tokens among it
+
+
+def _swap_at(place: int, choices: Any) -> Any:
+    """A good chat answer with the second alternative chosen at one position."""
+    swapped = copy.deepcopy(choices)
+    content = swapped[0]["logprobs"]["content"]
+    first, second = content[place]["top_logprobs"][:2]
+    listed = [{**second, "logprob": first["logprob"]}, {**first, "logprob": second["logprob"]}]
+    content[place] = {**listed[0], "top_logprobs": listed}
+    swapped[0]["message"]["content"] = "".join(each["token"] for each in content)
+    return swapped
 
 
 def _end_rest(endpoint: Endpoint) -> None:
