@@ -21,6 +21,8 @@ def test_the_documentation_is_drawn_from_this_server_alone(live_server: Any, bro
     page.on("response", lambda answer: asked.append(answer.url))
     page.goto(f"{live_server.url}/api/docs/")
     page.get_by_role("heading", name="Start a run").wait_for()
+    page.locator("h5").first.wait_for(state="attached")
+    assert page.locator("h5").evaluate_all("heads => heads.filter(head => head.ariaLevel !== '3').length") == 0
     assert [said for said in complaints if ITS_OWN_MARK not in said] == []
     assert all(url.startswith(live_server.url) for url in asked)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
