@@ -33,7 +33,7 @@ quick:  ## the tests that need no server, in a minute
 test:  ## every test, or what ARGS names; what cannot run here is skipped with the reason
 	@$(install) dev && $(if $(ARGS),,$(install) core &&) exec .venv/bin/python tools/test.py $(ARGS)
 
-rig:  ## two real vLLM servers behind a real LiteLLM, and what is said of them (docs/rig.md); `make test` leaves it out
+rig:  ## real vLLM servers behind a real LiteLLM, and what is said of them (docs/rig.md); `make test` leaves it out
 	@$(install) dev && $(install) engine && $(install) rig && exec .venv/bin/python tools/test.py tests/rig $(ARGS)
 
 soak:  ## the tests that draw at random, with more draws and another seed each time

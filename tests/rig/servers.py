@@ -17,7 +17,7 @@ from tests.servers import free_lasting_port
 MODEL, SEEDLESS = "smollm2", "smollm2-seedless"  # as the gateway names them; the servers know the first
 # LiteLLM takes a DATABASE_URL for its own.
 _INHERITED = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR", "LANG") if name in os.environ}
-START_SECONDS = 400.0  # two servers start together, and other work may keep the cores busy
+START_SECONDS = 600.0  # three servers start together, and other work may keep the cores busy
 
 
 class Served:
@@ -59,11 +59,11 @@ class Served:
 
 
 class VllmServer(Served):
-    """`vllm serve` in one dtype: small, and one of several on a machine."""
+    """`vllm serve` in one dtype: small, and one of several on a machine. Its name says what it serves."""
 
-    def __init__(self, folder: Path, dtype: str) -> None:
-        super().__init__(folder / f"{dtype}.log", health="/health")
-        self.dtype = dtype
+    def __init__(self, folder: Path, name: str, dtype: str | None = None) -> None:
+        super().__init__(folder / f"{name}.log", health="/health")
+        self.name, self.dtype = name, dtype or name
         self._folder = folder
 
     def start(self, python: Path, model: Path) -> None:
@@ -114,4 +114,4 @@ class Gateway(Served):
 
 def _model(name: str, server: VllmServer, **parameters: object) -> dict[str, object]:
     there = {"model": f"hosted_vllm/{MODEL}", "api_base": server.base_url, **parameters}
-    return {"model_name": name, "litellm_params": there, "model_info": {"id": f"{name}-{server.dtype}"}}
+    return {"model_name": name, "litellm_params": there, "model_info": {"id": f"{name}-{server.name}"}}

@@ -3,12 +3,16 @@
 import json
 import time
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.apps import apps
 from django.test import Client
 
+from evalboard.contract.probe import ProbeFinding
+from evalboard.wording.numbers import p_value
 from runs.baselines import set_baseline
 from runs.catalogue import create_endpoint, store_default_policies, store_default_profiles
 from runs.compare import compare, comparison_report
@@ -21,16 +25,19 @@ from runs.run import create_run, run_report
 from runs.suites import push_suite, reference_suite
 from runs.sweep import reconcile
 from tests import build
+from tests.bench.forced_traces import prompts
 from tests.frontend.test_fingerprints import words
 from tests.rig.conftest import KEY, Rig
 from tests.rig.servers import MODEL, SEEDLESS
 from worker.engines.base import Engine, EngineSpec
+from worker.engines.vllm import VllmEngine, describe
 from worker.runner import Runner
 
 pytestmark = [pytest.mark.rig, pytest.mark.engine, pytest.mark.django_db(transaction=True)]
 
-PATIENCE_SECONDS = 900.0
+PATIENCE_SECONDS = 1800.0  # a verification takes five starts of engines, and other work may keep the cores busy
 KEY_NAME = "RIG_KEY"
+VERIFIED_BY = 24  # prompts; the answers have 960 tokens
 ENDED = ("finished", "incomplete", "failed", "cancelled")
 
 
@@ -39,10 +46,10 @@ def no_engine(spec: EngineSpec) -> Engine:
 
 
 class Desk:
-    """Who asks, and a worker that answers; without an engine, as where only servers of others are judged."""
+    """Who asks, and a worker that answers."""
 
-    def __init__(self, runner: Runner) -> None:
-        self.user = build.user()
+    def __init__(self, runner: Runner, user: Any) -> None:
+        self.user = user
         self._runner = runner
         self._client = Client()
         self._client.force_login(self.user)
@@ -63,6 +70,7 @@ class Desk:
             assert time.monotonic() < deadline, f"{row} is {row.status}"
             self._runner.work()
             row.refresh_from_db()
+            time.sleep(0.1)  # a verification looks again after seconds
         assert row.status == "finished", row
         return row
 
@@ -73,7 +81,10 @@ class Desk:
 
 @pytest.fixture
 def desk(rig: Rig, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    """The gateway as an endpoint, its model that drops seeds, and one of the servers reached directly."""
+    """The gateway as an endpoint, its model that drops seeds, and one of the servers reached directly.
+
+    The worker is without an engine, as where only servers of others are judged.
+    """
     settings.ENDPOINT_HOSTS = frozenset({"127.0.0.1"})
     settings.RESPONSE_SECONDS = 300.0
     monkeypatch.setenv(KEY_NAME, KEY)
@@ -86,9 +97,31 @@ def desk(rig: Rig, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[D
     create_endpoint(slug="litellm", model_name=MODEL, **there)
     create_endpoint(slug="seedless", model_name=SEEDLESS, **there)
     runner = Runner(pool="default", hardware={"kind": "none"}, make_engine=no_engine)
-    yield Desk(runner)
+    yield Desk(runner, build.user())
+    leave(runner)
+
+
+@pytest.fixture
+def desk_with_engine(
+    desk: Desk, vllm_python: Path, sample_model: Path, rounded_model: Path, settings: Any
+) -> Iterator[Desk]:
+    """The same with a worker that has an engine, and endpoints of ours whose weights are known."""
+    settings.MODEL_ROOTS = [sample_model.parent, rounded_model.parent]
+    for slug, model, dtype in (
+        ("reference", sample_model, "float32"),
+        ("second-dtype", sample_model, "bfloat16"),
+        ("rounded", rounded_model, "bfloat16"),
+    ):
+        create_endpoint(slug=slug, model_path=str(model), dtype=dtype, line="smollm2", max_model_len=1024)
+    runner = Runner(pool="default", hardware=describe(vllm_python), make_engine=partial(VllmEngine, python=vllm_python))
+    yield Desk(runner, desk.user)
+    leave(runner)
+
+
+def leave(runner: Runner) -> None:
+    """Let a worker close what is open, and leave."""
     runner.stop()
-    runner.run_forever()  # which closes what is open, and leaves
+    runner.run_forever()
 
 
 def test_one_call_in_fifteen_goes_elsewhere_and_every_page_says_what_that_costs(rig: Rig, desk: Desk) -> None:
@@ -156,6 +189,40 @@ def test_sixty_calls_show_that_two_servers_answer(rig: Rig, desk: Desk) -> None:
     assert found.hop.sentence == (
         "One backend at vllm-a, several backends through litellm: the gateway spreads the calls over them."
     )
+
+
+def test_an_8_bit_copy_under_the_name_of_float32_is_found_out_and_honest_dtypes_are_not(
+    rig: Rig, desk_with_engine: Desk
+) -> None:
+    """The runs and scorings of known origin serve all three verifications."""
+    cases = [{"id": str(n), "prompt": prompt, "target": "the"} for n, prompt in enumerate(prompts()[:VERIFIED_BY])]
+    push_suite(
+        document={"slug": "texts", "title": "T", "max_tokens": 40, "scorer": {"kind": "contains"}, "cases": cases}
+    )
+    rig.route(rounded=1)
+    shown, finding = verify_gateway(desk_with_engine)
+    assert finding.state == "other_model"
+    assert finding.numbers["statistic"] == "gap"
+    assert finding.numbers["endpoint"]["n_tokens"] < 2_000
+    assert finding.sentence.startswith("Another model: ")
+    assert finding.sentence in shown
+    assert f"above numerics {p_value(finding.numbers['p_above_numerics'])}" in shown
+    assert finding.numbers["p_above_numerics"] <= 0.01
+
+    rig.route(float32=1)
+    assert verify_gateway(desk_with_engine)[1].state in ("same_stack", "same_model_other_numerics")
+    rig.route(bfloat16=1)
+    assert verify_gateway(desk_with_engine)[1].state == "same_model_other_numerics"
+
+
+def verify_gateway(desk: Desk) -> tuple[str, ProbeFinding]:
+    """Verify whose weights answer behind the gateway; what the page says, and what was found."""
+    known = {"reference": "reference", "numerics": "second-dtype", "planted": "rounded"}
+    asked = create_probe(endpoint="litellm", kind="verify", profile="fast", parameters={"suite": "texts", **known})
+    probe = desk.worked(asked)
+    finding = probe_detail(probe.pk).finding
+    assert finding is not None
+    return desk.page(f"/probes/{probe.pk}/"), finding
 
 
 def test_a_rotation_behind_the_gateway_expires_the_baseline_and_is_re_scored(rig: Rig, desk: Desk) -> None:
