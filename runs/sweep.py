@@ -12,6 +12,8 @@ from django.db.models.functions import Now
 
 from evalboard.core.profile import parse_profile
 from evalboard.core.trace import Failed
+from runs.baselines import references_to_compare, unattended_rotations
+from runs.compare import comparisons
 from runs.forced import FORCED
 from runs.lab import advance, open_experiments
 from runs.models import Event, Repeat, Run, Shard, Worker
@@ -21,7 +23,7 @@ from runs.replays import REPLAYS
 from runs.run import idempotency
 from runs.schedules import due_schedules, endpoints_without_check, schedule_check, start_due
 from runs.store import history
-from runs.suites import run_reference_sets, unattended_rotations
+from runs.suites import run_reference_sets
 from runs.work import CRASHES_BEFORE_ISOLATION, SHARDS, dispatch, let_go, responses, rollup
 from runs.work.requests import Requests
 
@@ -59,6 +61,8 @@ def reconcile() -> int:
         _guarded(advance, experiment_id)
     for rotation_id in unattended_rotations():
         _guarded(run_reference_sets, rotation_id)
+    for earlier, later in references_to_compare():
+        _guarded(_compare, earlier, later)
     _stop_silent_workers()
     idempotency.forget_old_keys()
     _ring_again()
@@ -136,6 +140,12 @@ def _finish_repeat(repeat_id: int) -> bool:
 
 def _decide(release_id: int) -> bool:
     verdicts.decide_release(release_id=release_id)
+    return True
+
+
+def _compare(earlier: int, later: int) -> bool:
+    """Hold a reference set's run after a rotation against the run before it, so that the rotation's row says it."""
+    comparisons.compare(baseline=earlier, candidate=later)
     return True
 
 

@@ -5,7 +5,7 @@ can have any repeat, bucket or missing response that it needs.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -18,7 +18,7 @@ from evalboard.core import digest
 from evalboard.core.profile import DEFAULT_PROFILES
 from evalboard.core.trace import Trace, encode_block, make_trace, pack_vocabulary
 from runs.access import create_token, grant_role
-from runs.catalogue import create_endpoint, create_profile
+from runs.catalogue import create_endpoint, create_profile, note_rotation
 from runs.models import (
     Bucket,
     Endpoint,
@@ -28,6 +28,7 @@ from runs.models import (
     Profile,
     Repeat,
     Response,
+    Rotation,
     Run,
     Shard,
     SuiteVersion,
@@ -183,6 +184,12 @@ def finished_run(*repeats: Sequence[str | None], by: EngineProcess | None = None
         decode(created, index, of_repeat, by=served_by)
     created.refresh_from_db()
     return created
+
+
+def rotated(run: Run, at: datetime) -> None:
+    """Note the rotation that a run shows, if it does, as one of this time."""
+    note_rotation(shown_by=run)
+    Rotation.objects.filter(run=run).update(at=at)
 
 
 def _response(

@@ -6,9 +6,10 @@ from itertools import count
 from typing import Any
 
 from evalboard.core.probes import ProbeCall, select_needed_calls
-from runs.models import Endpoint, EngineProcess, Probe, Profile, Worker
+from runs.models import Bucket, Endpoint, EngineProcess, Probe, Profile, Worker
 from runs.probes import claim_probe, create_probe, finish_probe, record_calls
 from runs.probes.read import probe_work
+from runs.served.backends import bucket_of, model_of
 from tests import build
 
 Answer = Callable[[ProbeCall], ProbeCall]
@@ -44,11 +45,21 @@ def served_by_others(answer: Answer) -> Probe:
     answered: list[ProbeCall] = []
     for calls in work.rounds:
         wanted = select_needed_calls(calls, answered) if work.kind == "capability" else calls
-        answers = [replace(answer(call), worker=worker.pk, is_remote=True) for call in wanted]
+        answers = [_named(replace(answer(call), worker=worker.pk, is_remote=True)) for call in wanted]
         record_calls(lease=lease, calls=answers)
         answered += answers
     finish_probe(lease=lease)
     return Probe.objects.get(pk=lease.id)
+
+
+def _named(call: ProbeCall) -> ProbeCall:
+    return replace(call, bucket=backend(call.backend).pk) if call.backend else call
+
+
+def backend(name: str) -> Bucket:
+    """The bucket of what a header names so."""
+    known = (("backend", name), ("backend_from", "x-evalboard-backend"), ("model_reported", "paint-1b"))
+    return bucket_of(model_of("paint-1b"), known)
 
 
 def served(answer: Answer, *, rounds: int | None = None) -> Probe:

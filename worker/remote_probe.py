@@ -1,7 +1,7 @@
 """Asks a server of others what a probe has planned: no engine, but calls, each of which says who answered it."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -12,7 +12,9 @@ from evalboard.core.probes import ProbeCall, choose_sampling, select_needed_call
 from evalboard.core.profile import parse_profile
 from evalboard.core.trace import Failed
 from runs.importers.records import LoggedPositions, LoggedResponse
+from runs.models import Endpoint
 from runs.probes import ProbeWork, fail_probe, finish_probe, let_probe_rest, record_calls
+from runs.served import bucket_of_answer
 from runs.work import Answered, CallOutcome, Lease, end_rest
 from worker.calls import Client
 from worker.engines.base import DecodeRequest, EndpointRefused, EndpointRests
@@ -54,12 +56,13 @@ class RemoteProbes:
         is_check = work.kind == ProbeKind.CAPABILITY
         is_alone = parse_profile(work.serving.profile_settings).batch_class == "alone"
         answered = list(work.answered)
-        client = calls.open_for(endpoint, concurrency=1 if is_alone else endpoint.concurrency, learns=not is_check)
+        client = calls.open_for(endpoint, is_alone=is_alone, learns=not is_check)
         try:
             for planned in work.rounds:
                 wanted = select_needed_calls(planned, answered) if is_check else list(planned)
-                answers = _answers(client, work, wanted, answered, worker=self._station.worker.pk)
+                outcomes = _outcomes(client, work, wanted, answered)
                 self._station.check(heartbeat)
+                answers = heartbeat.persist(partial(self._read, work, wanted, outcomes))
                 heartbeat.persist(partial(record_calls, lease=lease, calls=answers))
                 answered += answers
         except EndpointRefused:
@@ -68,15 +71,22 @@ class RemoteProbes:
         if not all(call.error for call in answered):
             end_rest(endpoint_id=endpoint.pk)
 
+    def _read(
+        self, work: ProbeWork, wanted: Sequence[ProbeCall], outcomes: Mapping[int, CallOutcome]
+    ) -> list[ProbeCall]:
+        """The calls with what came of each, and with the bucket of who answered, as a run of them would have it."""
+        endpoint = work.serving.endpoint
+        called = [replace(call, worker=self._station.worker.pk, is_remote=True) for call in wanted]
+        return [_with_answer(call, outcomes.get(place), endpoint, work.kind) for place, call in enumerate(called)]
 
-def _answers(
-    client: Client, work: ProbeWork, wanted: Sequence[ProbeCall], answered: Sequence[ProbeCall], *, worker: int
-) -> list[ProbeCall]:
+
+def _outcomes(
+    client: Client, work: ProbeWork, wanted: Sequence[ProbeCall], answered: Sequence[ProbeCall]
+) -> dict[int, CallOutcome]:
+    """What each call came to, by its place."""
     requests = [_request(place, call, work, answered) for place, call in enumerate(wanted)]
     with closing(client.decode(requests)) as outcomes:
-        by_place = {outcome.case_index: outcome for outcome in outcomes}
-    called = [replace(call, worker=worker, is_remote=True) for call in wanted]
-    return [_with_answer(call, by_place.get(place), kind=work.kind) for place, call in enumerate(called)]
+        return {outcome.case_index: outcome for outcome in outcomes}
 
 
 def _request(place: int, call: ProbeCall, work: ProbeWork, answered: Sequence[ProbeCall]) -> DecodeRequest:
@@ -92,7 +102,7 @@ def _request(place: int, call: ProbeCall, work: ProbeWork, answered: Sequence[Pr
     return DecodeRequest(case_index=place, messages=work.prompts[call.prompt], sampling=sampling)
 
 
-def _with_answer(call: ProbeCall, outcome: CallOutcome | None, *, kind: str) -> ProbeCall:
+def _with_answer(call: ProbeCall, outcome: CallOutcome | None, endpoint: Endpoint, kind: str) -> ProbeCall:
     if isinstance(outcome, Failed):
         return replace(call, error=f"{outcome.code}: {outcome.detail}")
     if not isinstance(outcome, Answered):
@@ -104,12 +114,14 @@ def _with_answer(call: ProbeCall, outcome: CallOutcome | None, *, kind: str) -> 
         return replace(call, error=NO_SEED)
     positions, served_by = response.positions, response.served_by
     retried = ("retried",) if facts.n_tries > 1 else ()
+    bucket = bucket_of_answer(endpoint, served_by)
     return replace(
         call,
         token_ids=tuple(positions.token_ids.tolist()) if positions and positions.has_ids else (),
         text=_whole_text(response),
         finish_reason=response.finish_reason,
         top=_top(positions) if positions else (),
+        bucket=None if bucket is None else bucket.pk,
         backend="" if served_by.key_from == ADDRESS else served_by.key,
         system_fingerprint=served_by.system_fingerprint,
         n_tokens=facts.n_tokens,

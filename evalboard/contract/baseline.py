@@ -2,10 +2,23 @@
 
 from typing import Annotated
 
-from evalboard.contract.base import Contract, Id, Instant, page_only, says
+from evalboard.contract.base import Contract, Id, Instant, optional, page_only, says
 from evalboard.contract.parts import FingerprintNamed
 from evalboard.contract.run import RunRow
 from evalboard.core.profile import MovedField
+
+
+class ReferenceRescored(Contract):
+    """The run of a reference set that a rotation started, for pages, and the earlier stack's run beside it.
+
+    before, after: points of both over the cases that both have, once they are compared.
+    """
+
+    run: RunRow
+    against: int | None
+    before: float | None
+    after: float | None
+    is_compared: bool
 
 
 class RotationSeen(Contract):
@@ -13,19 +26,30 @@ class RotationSeen(Contract):
 
     at: Instant
     endpoint: str
-    profile: str
-    run: Id
+    profile: Annotated[
+        str | None, says(description="under which another stack serves; null: under every one, since others serve")
+    ]
+    run: Annotated[Id | None, says(description="the first that the new stack served; null where a probe saw it")]
+    probe: Annotated[Id | None, says(description="the first that the new stack answered; null where a run saw it")] = (
+        optional
+    )
     before: FingerprintNamed
     after: FingerprintNamed
     id: int = page_only
     n_expired: int = page_only  # baselines that it made expire
     moved: tuple[MovedField, ...] = page_only  # in the manifest
-    reference_runs: tuple[int, ...] = page_only  # of reference sets, started by themselves after it
+    rescored: tuple[ReferenceRescored, ...] = page_only  # the reference sets that it started
+    problem: str = page_only  # why others could not be started
+    is_to_rescore: bool = page_only  # whether they are still to be started
 
     @property
-    def run_id(self) -> int:
-        """Return the first run that the new fingerprint served."""
-        return int(self.run)
+    def run_id(self) -> int | None:
+        """Return the first run that the new fingerprint served; None where a probe was the first to see it."""
+        return None if self.run is None else int(self.run)
+
+    def is_of(self, *, endpoint: str, profile: str) -> bool:
+        """Tell whether it is one of what serves an endpoint under a profile."""
+        return self.endpoint == endpoint and self.profile in (None, profile)
 
 
 class Baseline(Contract):

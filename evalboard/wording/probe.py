@@ -178,7 +178,7 @@ def _routing_one(numbers: Numbers) -> str:
     if numbers.get("is_remote"):
         return _one_backend(numbers)
     fingerprint = numbers["fingerprints"][0]["fingerprint"][:SHOWN]
-    since = ", as those of the last run did" if numbers["last_fingerprint"] else ""
+    since = ", as those before did" if numbers["last_fingerprint"] else ""
     text = f"One serving stack: {_answers(numbers)} came from fingerprint {fingerprint}{since}."
     n, share = numbers["n_calls"] - numbers["n_failed"], percent(numbers["certificate"], 0)
     verb = "rules" if n == 1 else "rule"
@@ -188,7 +188,7 @@ def _routing_one(numbers: Numbers) -> str:
 
 def _one_backend(numbers: Numbers) -> str:
     name, n = numbers["fingerprints"][0]["fingerprint"][:SHOWN_NAME], numbers["fingerprints"][0]["n"]
-    since = ", as those of the last probe did" if numbers["last_fingerprint"] else ""
+    since = ", as those before did" if numbers["last_fingerprint"] else ""
     share = percent(numbers["certificate"], 1)
     limit = f"{'It rules' if n == 1 else 'They rule'} out a second one with more than {share} of the calls, 95 % sure."
     return f"One backend by what the answers say: {counted(n, 'answer')} came from {name}{since}. {limit}"
@@ -197,9 +197,7 @@ def _one_backend(numbers: Numbers) -> str:
 def _routing_rotated(numbers: Numbers) -> str:
     if numbers.get("is_remote"):
         now, last = numbers["fingerprints"][0]["fingerprint"], numbers["last_fingerprint"]
-        turn = (
-            f"{_n_answers(numbers)} came from {now[:SHOWN_NAME]}, and those of the last probe from {last[:SHOWN_NAME]}"
-        )
+        turn = f"{_n_answers(numbers)} came from {now[:SHOWN_NAME]}, and those before from {last[:SHOWN_NAME]}"
         return f"The backend is another one: {turn}. Baselines of the old one have expired."
     now, last = numbers["fingerprints"][0]["fingerprint"][:SHOWN], numbers["last_fingerprint"][:SHOWN]
     turn = f"{_answers(numbers)} came from fingerprint {now}, and the last one known was {last}"

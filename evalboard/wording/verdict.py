@@ -150,9 +150,11 @@ def _rebaseline(facts: Facts) -> str:
 
 
 def expired_baseline(facts: Facts) -> str:
-    """Say since when a baseline no longer holds; first_run: that the new stack served."""
-    text = f"The baseline, run {facts['baseline']}, expired on {facts['expired_at']}: from run {facts['first_run']} on,"
-    return f"{text} another stack serves endpoint {facts['endpoint']} under profile {facts['profile']}."
+    """Say since when a baseline no longer holds; first_run or first_probe: that the new stack answered first."""
+    first = f"run {facts['first_run']}" if "first_run" in facts else f"probe {facts['first_probe']}"
+    under = f" under profile {facts['profile']}" if facts["profile"] else ""
+    text = f"The baseline, run {facts['baseline']}, expired on {facts['expired_at']}: from {first} on,"
+    return f"{text} another stack serves endpoint {facts['endpoint']}{under}."
 
 
 def _noisy(facts: Facts) -> str:

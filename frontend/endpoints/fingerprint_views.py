@@ -154,7 +154,7 @@ def _chosen(lines: Sequence[EndpointTimeline], offered: Sequence[FingerprintRow]
     """Return which two are asked for until somebody chooses: those of the newest rotation, else the two newest."""
     turns = [turn for line in lines for turn in line.turns]
     if turns:
-        last = max(turns, key=lambda turn: (turn.at, turn.run_id))
+        last = max(turns, key=lambda turn: (turn.at, turn.id))
         return last.before.id, last.after.id
     return (offered[1].id, offered[0].id) if len(offered) > 1 else None
 

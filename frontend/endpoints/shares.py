@@ -113,7 +113,7 @@ def draw_shares(daily: DailyShares, turns: Sequence[RotationSeen]) -> SharesChar
         marks=marks,
         ticks=_ticks(first, n_days, pitch),
         rows=daily.days[::-1],
-        arrivals=tuple(_line(arrival) for arrival in daily.arrivals if arrival.is_beside or arrival.probe is not None),
+        arrivals=tuple(map(_line, _told(daily, turns))),
     )
 
 
@@ -139,6 +139,14 @@ def stack_name(stack: Stack) -> str:
     return stack.name or "not named"
 
 
+def _told(daily: DailyShares, turns: Sequence[RotationSeen]) -> list[Arrival]:
+    """Return the stacks that came without a rotation: beside others, or as a probe saw before probes dated any."""
+    dated = {turn.probe for turn in turns if turn.probe}
+    return [
+        each for each in daily.arrivals if each.is_beside or (each.probe is not None and str(each.probe) not in dated)
+    ]
+
+
 def _pieces(counts: Sequence[int], base: float) -> tuple[Piece, ...]:
     """Stack a day's parts from `base` up, the first seen lowest; whoever answered anything can be seen."""
     total = sum(counts)
@@ -162,8 +170,7 @@ def _marks(daily: DailyShares, turns: Sequence[RotationSeen], first: date, pitch
     came = [(turn.at, f"rotation {_date(turn.at)}") for turn in turns]
     came += [
         (each.at, f"{stack_name(each.stack)} {'joins' if each.is_beside else 'answers'} {_date(each.at)}")
-        for each in daily.arrivals
-        if each.is_beside or each.probe is not None
+        for each in _told(daily, turns)
     ]
     shown = sorted(each for each in came if each[0].astimezone(UTC).date() >= first)[-MARKS_SHOWN:]
     marks = []
@@ -211,7 +218,7 @@ def _line(arrival: Arrival) -> ArrivalLine:
     if arrival.is_beside:
         words = f"{name} joins: it gave {part} of the answers there, and others gave most; that is no rotation."
     else:
-        words = f"{name} takes over, as far as a probe sees: {part} of its answers. The next run dates the rotation."
+        words = f"{name} takes over, as far as a probe sees: {part} of its answers."
     if arrival.run is not None:
         link = (f"run {arrival.run}", reverse("run", args=[arrival.run]))
     else:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC
 from typing import Any
 
+from evalboard.contract.baseline import RotationSeen
 from evalboard.contract.endpoint import BackendSeen, EndpointReport
 from evalboard.contract.probe import Probe as ProbeAnswer
 from evalboard.core.profile import ManifestDifference
@@ -53,8 +54,9 @@ def describe_timelines(lines: Sequence[EndpointTimeline]) -> Finding:
         return Finding(
             "No fingerprint has rotated.", f"{have} kept, under every profile, to what served its first run."
         )
-    last = max(turns, key=lambda turn: (turn.at, turn.run_id))
-    claim = f"The last rotation was on {last.endpoint}, {last.profile}, with run {last.run_id}."
+    last = max(turns, key=lambda turn: (turn.at, turn.id))
+    where = ", ".join(filter(None, (last.endpoint, last.profile)))
+    claim = f"The last rotation was on {where}, {_shown_by(last)}."
     what = f"What moved: {render_moved(last.moved)}. " if last.moved else ""
     return Finding(claim, f"{what}Scores from before and after it are different measurements.")
 
@@ -138,7 +140,12 @@ def _rotation_words(report: EndpointReport) -> str:
     if turn is None:
         return "No rotation has been seen."
     at = f"{turn.at.astimezone(UTC):%Y-%m-%d}"
-    return f"The last rotation was on {at}, under {turn.profile}, with run {turn.run}."
+    under = f"under {turn.profile}, " if turn.profile else ""
+    return f"The last rotation was on {at}, {under}{_shown_by(turn)}."
+
+
+def _shown_by(turn: RotationSeen) -> str:
+    return f"seen by probe {turn.probe}" if turn.probe else f"with run {turn.run}"
 
 
 def render_check_rows(check: ProbeAnswer | None, direct: ProbeAnswer | None) -> tuple[CheckRow, ...]:

@@ -188,7 +188,7 @@ def _routing(numbers: Numbers) -> list[NumberRow]:
             NumberRow("backends", count(len(known)), "by what the answers say"),
             NumberRow("answers that name none", count(numbers["n_unknown"]), "unknown is never equal"),
             NumberRow("texts", count(numbers["n_distinct_answers"]), "of one prompt, decoded greedily"),
-            NumberRow("the last probe's backend", last or MISSING),
+            NumberRow("the backend before", last or MISSING),
             *(
                 [NumberRow("a second one, at most", share(numbers["certificate"]), "95 % sure")]
                 if len(known) == 1

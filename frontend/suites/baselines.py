@@ -57,18 +57,24 @@ def rotations(buckets: Sequence[BucketHistory], standing: SuiteStanding | None =
     """List by date those that were noticed, and those that only this suite's runs show, from before any was noted."""
     noted = standing.rotations if standing else ()
     turns = list(noted)
-    for turn, previous in _seen(buckets):
-        is_noted = any(
-            (row.endpoint, row.profile) == (turn.endpoint, turn.profile) and previous < row.run_id <= turn.run_id
+    for turn, previous, point in _seen(buckets):
+        if not any(
+            row.is_of(endpoint=point.endpoint, profile=point.profile)
+            and has_come(row, by=point)
+            and not has_come(row, by=previous)
             for row in noted
-        )
-        if not is_noted:
+        ):
             turns.append(turn)
-    return tuple(sorted(turns, key=lambda turn: (turn.at, turn.run_id)))
+    return tuple(sorted(turns, key=lambda turn: (turn.at, turn.run_id or 0)))
 
 
-def _seen(buckets: Sequence[BucketHistory]) -> list[tuple[RotationSeen, int]]:
-    """Where the charted runs of one place change their fingerprint, with the run before. Logs note no rotations."""
+def has_come(turn: RotationSeen, *, by: HistoryRow) -> bool:
+    """Tell whether a rotation was there by a run, which may be the one that shows it."""
+    return turn.at <= by.date if turn.run_id is None else turn.run_id <= by.run_id
+
+
+def _seen(buckets: Sequence[BucketHistory]) -> list[tuple[RotationSeen, HistoryRow, HistoryRow]]:
+    """Where the charted runs of one place change their fingerprint, with both runs. Logs note no rotations."""
     by_place: dict[tuple[str, str], list[HistoryRow]] = {}
     for bucket in buckets:
         for point in bucket.runs:
@@ -84,7 +90,7 @@ def _seen(buckets: Sequence[BucketHistory]) -> list[tuple[RotationSeen, int]]:
                 turn = RotationSeen(
                     at=row.date, endpoint=endpoint, profile=profile, run=row.run, before=before, after=after
                 )
-                served.append((turn, earlier.run_id))
+                served.append((turn, earlier, row))
     return served
 
 
@@ -110,10 +116,10 @@ def bands(buckets: Sequence[BucketHistory], standing: SuiteStanding) -> tuple[Ba
 def _band(
     row: Baseline, bucket: BucketHistory, point: HistoryRow, turns: Sequence[RotationSeen], standing: SuiteStanding
 ) -> Band:
-    place = (point.endpoint, row.profile)
-    here = [turn for turn in turns if (turn.endpoint, turn.profile) == place]
-    before = [turn for turn in here if turn.run_id <= point.run_id]
-    end = next((turn for turn in here if row.expired is not None and turn.run_id == row.expired.run_id), None)
+    here = [turn for turn in turns if turn.is_of(endpoint=point.endpoint, profile=row.profile)]
+    before = [turn for turn in here if has_come(turn, by=point)]
+    shown_by = (row.expired.run, row.expired.probe) if row.expired else None
+    end = next((turn for turn in here if (turn.run, turn.probe) == shown_by), None)
     measured = standing.noise.get(bucket.bucket_id)
     return Band(
         baseline=row,
@@ -167,11 +173,13 @@ def _kin(bucket_id: int, current: set[int | None], expired: set[int | None]) -> 
 
 def list_eligible(report: SuiteReport, standing: SuiteStanding) -> tuple[HistoryRow, ...]:
     """Return runs of this version that may become a baseline, newest first: whole, of one bucket, served as today."""
-    newest = {(turn.endpoint, turn.profile): turn for turn in rotations(report.buckets, standing)}
+    newest_first = rotations(report.buckets, standing)[::-1]
     points = []
     for bucket in report.buckets:
         for point in bucket.runs:
-            turn = newest.get((point.endpoint, point.profile))
+            turn = next(
+                (each for each in newest_first if each.is_of(endpoint=point.endpoint, profile=point.profile)), None
+            )
             is_served_as_today = turn is None or turn.after.digest == bucket.fingerprint
             if point.mean is not None and is_served_as_today:
                 points.append(point)

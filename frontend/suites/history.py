@@ -261,7 +261,7 @@ def _turn_words(places: dict[RotationSeen, datetime], stretch: Stretch) -> list[
     for place, (turn, at) in enumerate(newest_first, start=1):
         x, day = stretch.share(at), stretch.words(turn.at)
         before = stretch.share(newest_first[place][1]) if place < len(places) else 0.0
-        whose = f" of {turn.endpoint}, {turn.profile}" if has_places else ""
+        whose = f" of {', '.join(filter(None, (turn.endpoint, turn.profile)))}" if has_places else ""
         fingerprints = f"fp {turn.before.digest[:4]} → {turn.after.digest[:4]}"
         texts = (f"⇄ rotation {day}{whose}, {fingerprints}", f"⇄ rotation {day}, {fingerprints}")
         text, anchor, wide = _fitting(x, before, wide, (*texts, f"⇄ {day}, {turn.after.digest[:4]} seen", "⇄"), LETTER)

@@ -9,7 +9,13 @@ from runs.baselines.read import (
     baselines_on,
     baselines_with,
     current_baselines,
+)
+from runs.baselines.read_rotations import (
+    held_against,
+    references_to_compare,
     rotation_rows,
+    rotations_in_full,
+    unattended_rotations,
 )
 
 __all__ = [
@@ -21,6 +27,10 @@ __all__ = [
     "baselines_with",
     "current_baseline",
     "current_baselines",
+    "held_against",
+    "references_to_compare",
     "rotation_rows",
+    "rotations_in_full",
     "set_baseline",
+    "unattended_rotations",
 ]

@@ -1,15 +1,14 @@
-"""Baselines and the rotations that make them expire, a fixed number of queries for any number of them."""
+"""Baselines, each with the rotation that made it expire, a fixed number of queries for any number of them."""
 
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+from collections.abc import Mapping
 
-from django.db.models import Count, Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from evalboard.contract import baseline as contract
-from evalboard.contract.parts import FingerprintNamed
 from evalboard.contract.run import RunRow
 from evalboard.core.errors import NotFound
-from runs.models import Baseline, Endpoint, Fingerprint, Rotation, Run
+from runs.baselines.read_rotations import rotations_by_id
+from runs.models import Baseline, Endpoint, Run
 from runs.run import rows_of
 from runs.store import newest_page
 
@@ -68,18 +67,6 @@ def baseline_runs(suite: str, profile: str) -> tuple[int, ...]:
     return tuple(run for run, rotation in newest if rotation is None)
 
 
-def rotation_rows(
-    *, since: datetime | None = None, endpoints: Iterable[str] | None = None, limit: int = 200
-) -> tuple[contract.RotationSeen, ...]:
-    """Return rotations, newest first; from `since` on, and on some endpoints where they are named."""
-    rotations = Rotation.objects.all()
-    if since is not None:
-        rotations = rotations.filter(at__gte=since)
-    if endpoints is not None:
-        rotations = rotations.filter(endpoint__slug__in=set(endpoints))
-    return tuple(_rotation(row) for row in _counted(rotations).order_by("-id")[:limit])
-
-
 def _baselines(suite: str) -> "QuerySet[Baseline]":
     """Return the baselines of a suite; of all where it is ""."""
     return Baseline.objects.filter(suite__slug=suite) if suite else Baseline.objects.all()
@@ -94,7 +81,7 @@ def _rows(
     if runs is None:
         runs = {int(row.id): row for row in rows_of(Run.objects.filter(pk__in={each.run_id for each in stored}))}
     ids = {each.rotation_id for each in stored if each.rotation_id is not None}
-    rotations = {row.pk: _rotation(row) for row in _counted(Rotation.objects.filter(pk__in=ids))}
+    rotations = rotations_by_id(ids)
     return tuple(
         contract.Baseline(
             id=str(each.pk),
@@ -110,26 +97,3 @@ def _rows(
         )
         for each in stored
     )
-
-
-def _counted(rotations: "QuerySet[Rotation]") -> "QuerySet[Rotation]":
-    """Return them with what they name, and with how many baselines each made expire."""
-    light = rotations.select_related("endpoint", "before", "after").defer("before__manifest", "after__manifest")
-    return light.annotate(n_expired=Count("expired_baselines"))
-
-
-def _rotation(row: Rotation) -> contract.RotationSeen:
-    return contract.RotationSeen(
-        at=row.at,
-        endpoint=row.endpoint.slug,
-        profile=row.profile_slug,
-        run=str(row.run_id),
-        before=_name(row.before),
-        after=_name(row.after),
-        id=row.pk,
-        n_expired=row.n_expired,  # type: ignore[attr-defined]  # _counted
-    )
-
-
-def _name(row: Fingerprint) -> FingerprintNamed:
-    return FingerprintNamed(id=str(row.pk), digest=row.digest, label=row.label)

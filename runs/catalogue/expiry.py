@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from runs.catalogue import rotations as rules
 from runs.models import Baseline, Gate, Rotation
 
 
@@ -34,8 +35,7 @@ def _rotated_away(gate: Gate, rotations: Sequence[Rotation]) -> Rotation | None:
     here = (
         rotation
         for rotation in rotations
-        if (rotation.endpoint_id, rotation.profile_slug) == (run.endpoint_id, run.profile.slug)
-        and _counts(rotation, gate)
+        if rules.is_of(rotation, endpoint_id=run.endpoint_id, profile_slug=run.profile.slug) and _counts(rotation, gate)
     )
     newest = next(here, None)
     if newest is None or run.bucket is None or newest.after_id == run.bucket.fingerprint_id:

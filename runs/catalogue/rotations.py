@@ -1,21 +1,28 @@
-"""Rotations: an (endpoint, profile) begins to be served by another stack than before, and its baselines expire."""
+"""Rotations: an endpoint begins to be served by another stack than before, and its baselines expire.
+
+One rule, for runs and for probes: the bucket that gave most of the answers says which stack serves. Of an engine of
+ours the profile is part of the stack, so each (endpoint, profile) has its own; where others serve, what our profiles
+say changes nothing, and the endpoint has one.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 
 from django.db.models import F, Q, QuerySet
 
 from evalboard.core.profile import NAMELESS, find_moved_fields, is_serving_known
 from evalboard.wording.manifest import render_moved
-from runs.models import Baseline, Endpoint, Event, Rotation, Run
+from runs.models import Baseline, Endpoint, Event, Probe, Rotation, Run
 from runs.store import history
 from runs.webhooks import news
+
+Place = tuple[int, str]  # an endpoint's id and a profile's slug, "" where the stack is the same under every profile
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """What serves an (endpoint, profile) now: a fingerprint's id, and the newest rotation or None."""
+    """What serves an endpoint now: a fingerprint's id, and the newest rotation or None."""
 
     fingerprint_id: int
     rotation: Rotation | None
@@ -24,38 +31,67 @@ class Stack:
         """Return "since 2026-11-20 14:03 UTC (run 7)", for the middle of a sentence."""
         if self.rotation is None:
             return "since later runs"
-        return f"since {self.rotation.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC (run {self.rotation.run_id})"
+        rotation = self.rotation
+        shown_by = f"probe {rotation.probe_id}" if rotation.run_id is None else f"run {rotation.run_id}"
+        return f"since {rotation.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC ({shown_by})"
 
 
-def note_rotation(*, run: Run) -> Rotation | None:
-    """Date it where the bucket that a run was just bound to has another fingerprint than what served before.
+def note_rotation(*, shown_by: Run | Probe) -> Rotation | None:
+    """Date it where the bucket of a run or of a probe has another fingerprint than what served before.
 
-    Belongs in the transaction that binds the run, so that no run is served by a new stack while a baseline of the
-    old one still holds. Two runs bound at the same moment take turns at their endpoint's row. Where nobody knows what
-    served, nothing is said: it is equal to nothing, and other than nothing.
+    Belongs in the transaction that stores the bucket, so that nothing is served by a new stack while a baseline of the
+    old one still holds. Two that are stored at the same moment take turns at their endpoint's row. Where nobody knows
+    what served, nothing is said: it is equal to nothing, and other than nothing.
     """
-    if run.bucket is None or not is_serving_known(run.bucket.fingerprint.manifest):
+    bucket = shown_by.bucket
+    if bucket is None or not is_serving_known(bucket.fingerprint.manifest):
         return None
-    Endpoint.objects.select_for_update(no_key=True).get(pk=run.endpoint_id)
-    before = _serving(run, Run.objects.exclude(pk=run.pk))
-    if before is None or before.fingerprint_id == run.bucket.fingerprint_id:
+    endpoint = Endpoint.objects.select_for_update(no_key=True).get(pk=shown_by.endpoint_id)
+    place = place_of(shown_by)
+    before = _serving(place, but_for=shown_by)
+    if before is None or before.fingerprint_id == bucket.fingerprint_id or _is_older(shown_by, before):
         return None
+    is_run = isinstance(shown_by, Run)
     rotation = Rotation.objects.create(
-        endpoint=run.endpoint,
-        profile_slug=run.profile.slug,
+        endpoint=endpoint,
+        profile_slug=place[1],
         before_id=before.fingerprint_id,
-        after=run.bucket.fingerprint,
-        run=run,
+        after=bucket.fingerprint,
+        run=shown_by if is_run else None,
+        probe=None if is_run else shown_by,
     )
-    touched = Baseline.objects.filter(rotation=None, run__endpoint=run.endpoint_id, profile_slug=run.profile.slug)
-    n_expired = touched.exclude(run__bucket__fingerprint=run.bucket.fingerprint_id).update(rotation=rotation)
-    history.note(run.pk, "rotation", _words(rotation, n_expired), level=Event.Level.WARNING)
+    touched = Baseline.objects.filter(_under("profile_slug", place), rotation=None, run__endpoint=place[0])
+    n_expired = touched.exclude(run__bucket__fingerprint=bucket.fingerprint_id).update(rotation=rotation)
+    if is_run:
+        history.note(shown_by.pk, "rotation", _words(rotation, n_expired), level=Event.Level.WARNING)
     news.tell_of_rotation(rotation)
     return rotation
 
 
+def _is_older(shown_by: Run | Probe, now: Stack) -> bool:
+    """Tell whether others' answers began to come before the newest rotation: what they end with, it has ended."""
+    began = shown_by.started_at if isinstance(shown_by, Run) else shown_by.created_at
+    newest = now.rotation
+    return shown_by.endpoint.is_remote and newest is not None and began is not None and began < newest.at
+
+
+def place_of(asked: Run | Probe) -> Place:
+    """Return where the stack that a run or a probe met is looked for."""
+    return asked.endpoint_id, "" if asked.endpoint.is_remote else asked.profile.slug
+
+
+def is_of(rotation: Rotation, *, endpoint_id: int, profile_slug: str) -> bool:
+    """Tell whether a rotation is one of what serves an endpoint under a profile."""
+    return rotation.endpoint_id == endpoint_id and rotation.profile_slug in ("", profile_slug)
+
+
+def serving_now(asked: Run | Probe) -> Stack | None:
+    """Return what serves the endpoint, under its profile, by all but this run or probe; None where nobody knows."""
+    return _serving(place_of(asked), but_for=asked)
+
+
 def newer_stack(run: Run) -> Stack | None:
-    """Return what serves the run's (endpoint, profile) now, where that is no longer what served the run.
+    """Return what serves the run's endpoint and profile now, where that is no longer what served the run.
 
     Nobody knows what serves the model of a log now.
     """
@@ -63,14 +99,16 @@ def newer_stack(run: Run) -> Stack | None:
 
 
 def newer_stacks(runs: Iterable[Run]) -> dict[int, Stack]:
-    """Return what `newer_stack` does, by run, for runs that have one; each (endpoint, profile) is looked up once."""
-    serving: dict[tuple[int, str], Stack | None] = {}
+    """Return what `newer_stack` does, by run, for runs that have one; each place is looked up once."""
+    serving: dict[Place, Stack | None] = {}
     newer: dict[int, Stack] = {}
     for run in runs:
-        key = run.endpoint_id, run.profile.slug
-        if run.source_id is None and key not in serving:
-            serving[key] = _serving(run, Run.objects.all())
-        now = serving.get(key) if run.source_id is None else None
+        if run.source_id is not None:
+            continue
+        place = place_of(run)
+        if place not in serving:
+            serving[place] = _serving(place)
+        now = serving[place]
         if now is None or run.bucket is None or not is_serving_known(run.bucket.fingerprint.manifest):
             continue
         if now.fingerprint_id != run.bucket.fingerprint_id:
@@ -84,26 +122,43 @@ def known_serving(fingerprint: str) -> Q:
     return Q(**{f"{source}__isnull": True}) | ~Q(**{f"{source}__has_any_keys": list(NAMELESS)})
 
 
-def _serving(run: Run, among: "QuerySet[Run]") -> Stack | None:
-    """Return what serves the run's (endpoint, profile): what the newest rotation led to.
+def _serving(place: Place, *, but_for: Run | Probe | None = None) -> Stack | None:
+    """Return what serves a place: what the newest rotation led to.
 
-    Where none was noted, it is what served the last of the runs `among` which to look that is known; None where nothing
-    has yet.
+    Where none was noted, it is what gave the answers of the last run or probe of which that is known, `but_for` one;
+    None where nothing has yet.
     """
-    newest = Rotation.objects.filter(endpoint=run.endpoint_id, profile_slug=run.profile.slug).order_by("-id").first()
+    newest = Rotation.objects.filter(_under("profile_slug", place), endpoint=place[0]).order_by("-id").first()
     if newest is not None:
         return Stack(newest.after_id, newest)
-    bound = among.filter(endpoint=run.endpoint_id, profile__slug=run.profile.slug, bucket__isnull=False)
-    bound = bound.filter(known_serving("bucket__fingerprint"))
-    last = bound.order_by(F("started_at").desc(nulls_last=True), "-id")
-    fingerprint = last.values_list("bucket__fingerprint", flat=True).first()
-    return None if fingerprint is None else Stack(fingerprint, None)
+    runs, probes = Run.objects.all(), Probe.objects.all()
+    if isinstance(but_for, Run):
+        runs = runs.exclude(pk=but_for.pk)
+    elif but_for is not None:
+        probes = probes.exclude(pk=but_for.pk)
+    last = [*_last(runs, place, at="started_at"), *_last(probes, place, at="finished_at")]
+    if not last:
+        return None
+    return Stack(max(last, key=lambda each: (each[0] is not None, each[0]))[1], None)
+
+
+def _last(among: "QuerySet[Run] | QuerySet[Probe]", place: Place, *, at: str) -> list[tuple[datetime | None, int]]:
+    """Return when the last of them that is known met its stack, and the fingerprint's id; one row or none."""
+    bound = among.filter(_under("profile__slug", place), endpoint=place[0], bucket__isnull=False)
+    bound = bound.filter(known_serving("bucket__fingerprint")).order_by(F(at).desc(nulls_last=True), "-id")
+    return list(bound.values_list(at, "bucket__fingerprint")[:1])
+
+
+def _under(name: str, place: Place) -> Q:
+    """Return the condition that a profile is the place's; `name` is the lookup of its slug."""
+    return Q(**{name: place[1]}) if place[1] else Q()
 
 
 def _words(rotation: Rotation, n_expired: int) -> str:
     before, after = rotation.before, rotation.after
-    place = f"{rotation.endpoint} under {rotation.profile_slug}"
-    text = f"Rotation: {place} was served by {before} ({before.label}), from this run on by {after} ({after.label})."
+    under = f" under {rotation.profile_slug}" if rotation.profile_slug else ""
+    text = f"Rotation: {rotation.endpoint}{under} was served by {before} ({before.label}),"
+    text = f"{text} from this run on by {after} ({after.label})."
     moved = render_moved(find_moved_fields(before.manifest, after.manifest))
     what = f" What moved: {moved}." if moved else ""
     expired = {0: "", 1: " One baseline expired."}.get(n_expired, f" {n_expired} baselines expired.")

@@ -30,7 +30,7 @@ from runs.store import NO_BUCKET, Digests, Indexes, bulk, columns_digest, score_
 
 # Changed whenever the same inputs would give another answer: a stored comparison is then not found again.
 METHOD = f"comparison {COMPARISON_VERSION}.20"
-RELATED = ("suite_version__suite", "suite_version__scorer", "profile", "endpoint")
+RELATED = ("suite_version__suite__reference_of", "suite_version__scorer", "profile", "endpoint")
 
 # By what is asked and what is right: a case whose tags or scorer changed is still the same case.
 SAME_CASES = """
@@ -140,12 +140,18 @@ def find_pairs(
 ) -> list[tuple[SideKey, SideKey, str]]:
     """Find as `find` does for pairs of runs that came with RELATED, in the same few queries for any number."""
     for ours, theirs in pairs:
-        if ours.suite_version.suite_id != theirs.suite_version.suite_id:
+        if _whole_suite(ours) != _whole_suite(theirs):
             suites = f"{ours.suite_version.suite.slug} and {theirs.suite_version.suite.slug}"
             text = f"Runs of one suite can be compared, and these are of {suites}."
             raise InvalidInput(text, fields={"candidate": "Must be a run of the baseline's suite."})
     stored = _Stored([run for pair in pairs for run in pair], repeats)
     return [_keys(pair, repeats, stored) for pair in pairs]
+
+
+def _whole_suite(run: Run) -> int:
+    """Return the suite's id; of a reference set that of the suite which it is a part of, whose cases it has."""
+    suite = run.suite_version.suite
+    return suite.reference_of.suite_id if suite.reference_of else suite.pk
 
 
 def _keys(pair: tuple[Run, Run], repeats: tuple[int, int] | None, stored: "_Stored") -> tuple[SideKey, SideKey, str]:

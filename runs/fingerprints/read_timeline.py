@@ -1,21 +1,20 @@
 """Which fingerprints served which endpoint when, and where one followed another.
 
-Read from the runs and the engine processes that decoded their repeats; no response is counted.
+Read from the runs, the engine processes that decoded their repeats, and the rotations that were noted; no response is
+counted.
 """
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, F, Max, Min, Q, QuerySet, Window
-from django.db.models.functions import Coalesce, FirstValue, Greatest, Lag
+from django.db.models import Count, Max, Min, Q, QuerySet
+from django.db.models.functions import Coalesce, Greatest
 
 from evalboard.contract.baseline import RotationSeen
 from evalboard.contract.parts import FingerprintNamed, ModelServed
-from evalboard.core.profile import find_moved_fields
-from runs.catalogue import rotations
+from runs.baselines import rotations_in_full
 from runs.models import Bucket, Endpoint, Fingerprint, Repeat, Rotation
 
 # By the clock of the database: a run is served once its first shard and its engine process have started.
@@ -23,7 +22,6 @@ BEGUN = Greatest(Coalesce("repeat__run__started_at", "repeat__run__ran_at"), "en
 SEEN = Greatest(BEGUN, Coalesce("repeat__finished_at", BEGUN))
 FINGERPRINT = "engineprocess__bucket__fingerprint"
 TURNS_READ = 1000  # on the page of all endpoints; an endpoint that rotates more often has a page of its own
-SERVED_MOST = Q(engineprocess__bucket=F("repeat__run__bucket"))
 ENDPOINT, PROFILE = "repeat__run__endpoint__slug", "repeat__run__profile__slug"
 
 
@@ -71,8 +69,7 @@ def timelines(*, endpoint: str = "", turns: int) -> tuple[EndpointTimeline, ...]
     for bucket in buckets:
         places[bucket.endpoint][bucket.fingerprint_id].append(bucket)
     rotated: dict[str, list[RotationSeen]] = defaultdict(list)
-    where = Q(**{ENDPOINT: endpoint}) if endpoint else Q()
-    for turn in _make_turns(_newest_of_each(_turns(where, limit=TURNS_READ), turns)):
+    for turn in rotations_in_full(_newest_of_each(endpoint, turns)):
         rotated[turn.endpoint].append(turn)
     imported = set(
         Endpoint.objects.filter(slug__in=places, engine=Endpoint.Engine.IMPORTED).values_list("slug", flat=True)
@@ -91,8 +88,8 @@ def timelines(*, endpoint: str = "", turns: int) -> tuple[EndpointTimeline, ...]
 
 def list_rotations(fingerprint_id: int, *, limit: int) -> tuple[RotationSeen, ...]:
     """Return the newest rotations from or to one fingerprint."""
-    places = _links().filter(**{FINGERPRINT: fingerprint_id}).values("repeat__run__endpoint")
-    return _make_turns(_turns(Q(repeat__run__endpoint__in=places), about=fingerprint_id, limit=limit))
+    about = Rotation.objects.filter(Q(before=fingerprint_id) | Q(after=fingerprint_id))
+    return rotations_in_full(list(about.order_by("-id").values_list("pk", flat=True)[:limit]))
 
 
 def served_buckets(*, endpoint: str = "", fingerprints: tuple[int, ...] = ()) -> tuple[ServedBucket, ...]:
@@ -141,68 +138,16 @@ def _newest_first(fingerprints: Any) -> tuple[ServedFingerprint, ...]:
     return tuple(sorted(fingerprints, key=lambda served: (served.first_at, int(served.fingerprint.id)), reverse=True))
 
 
-def _turns(where: Q, *, limit: int, about: int | None = None) -> list[dict[str, Any]]:
-    """Rotations among the runs of `where`, newest first, as rows.
-
-    A run that several fingerprints served stands once for each, in the order in which they began. Logs note none: they
-    come in any order. Several backends of one log, or of a server of others, are shares of it: of those runs only what
-    served most counts, where it is known.
-    """
-    order = [F("at"), F("repeat__run"), F(FINGERPRINT)]
-    itself = [F("repeat__run"), F(FINGERPRINT)]
-    rows = (
-        _links()
-        .filter(where, Q(repeat__run__is_reported=False) | SERVED_MOST, repeat__run__source=None)
-        .filter(rotations.known_serving(FINGERPRINT))
-        .order_by()
-        .values(ENDPOINT, PROFILE, "repeat__run", FINGERPRINT)
-        .annotate(at=Min(BEGUN))
-        .annotate(
-            before=Window(Lag(FINGERPRINT), partition_by=[F(ENDPOINT), F(PROFILE)], order_by=order),
-            # A window as well, so that what is left out below is still the previous run of what stays.
-            after=Window(FirstValue(FINGERPRINT), partition_by=itself),
-        )
-        .filter(before__isnull=False)
-        .exclude(before=F("after"))
-        .order_by("-at", "-repeat__run")
-    )
-    if about is not None:
-        rows = rows.filter(Q(before=about) | Q(after=about))
-    return list(rows[:limit])
-
-
-def _make_turns(rows: list[dict[str, Any]]) -> tuple[RotationSeen, ...]:
-    manifests = Fingerprint.objects.in_bulk({pk for row in rows for pk in (row["before"], row["after"])})
-    started: dict[int, list[int]] = defaultdict(list)
-    links = Rotation.reference_runs.through.objects.filter(rotation__run__in=[row["repeat__run"] for row in rows])
-    for run_id, reference_id in links.order_by("run").values_list("rotation__run", "run"):
-        started[run_id].append(reference_id)
-    return tuple(
-        _turn(row, manifests[row["before"]], manifests[row["after"]], started[row["repeat__run"]]) for row in rows
-    )
-
-
-def _newest_of_each(rows: list[dict[str, Any]], n: int) -> list[dict[str, Any]]:
-    seen: dict[str, int] = defaultdict(int)
+def _newest_of_each(endpoint: str, n: int) -> list[int]:
+    """Return the ids of the newest rotations, up to n of each endpoint; of one alone where it is named."""
+    rotations = Rotation.objects.filter(endpoint__slug=endpoint) if endpoint else Rotation.objects.all()
+    seen: Counter[int] = Counter()
     newest = []
-    for row in rows:
-        seen[row[ENDPOINT]] += 1
-        if seen[row[ENDPOINT]] <= n:
-            newest.append(row)
+    for pk, endpoint_id in rotations.order_by("-id").values_list("pk", "endpoint")[:TURNS_READ]:
+        seen[endpoint_id] += 1
+        if seen[endpoint_id] <= n:
+            newest.append(pk)
     return newest
-
-
-def _turn(row: dict[str, Any], before: Fingerprint, after: Fingerprint, reference_runs: Sequence[int]) -> RotationSeen:
-    return RotationSeen(
-        at=row["at"],
-        endpoint=row[ENDPOINT],
-        profile=row[PROFILE],
-        run=str(row["repeat__run"]),
-        before=_named(before),
-        after=_named(after),
-        moved=find_moved_fields(before.manifest, after.manifest),
-        reference_runs=tuple(reference_runs),
-    )
 
 
 def _named(fingerprint: Fingerprint) -> FingerprintNamed:

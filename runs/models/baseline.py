@@ -6,25 +6,38 @@ from django.db.models.functions import Now
 
 
 class Rotation(models.Model):
-    """On one (endpoint, profile), a fingerprint other than the previous run's; `run` is the first that it served."""
+    """An endpoint begins to be served by another stack; `run` or `probe`, the other one null, is the first to show it.
+
+    profile_slug: the profile under which it does; "" where others serve, to whom our profiles are nothing.
+    """
 
     endpoint = models.ForeignKey("runs.Endpoint", on_delete=models.CASCADE, related_name="rotations")
-    profile_slug = models.SlugField(max_length=80)
+    profile_slug = models.SlugField(max_length=80, blank=True)
     before = models.ForeignKey("runs.Fingerprint", on_delete=models.PROTECT, related_name="rotations_away")
     after = models.ForeignKey("runs.Fingerprint", on_delete=models.PROTECT, related_name="rotations_here")
-    run = models.OneToOneField("runs.Run", on_delete=models.CASCADE, related_name="rotation")
+    run = models.OneToOneField("runs.Run", on_delete=models.CASCADE, null=True, related_name="rotation")
+    probe = models.OneToOneField("runs.Probe", on_delete=models.CASCADE, null=True, related_name="rotation")
     at = models.DateTimeField(db_default=Now())
     attended_at = models.DateTimeField(
         null=True, help_text="when the reference sets of its baselines were started; null: not yet, or not wanted"
     )
     reference_runs = models.ManyToManyField("runs.Run", related_name="+", help_text="started by themselves after it")
+    problem = models.TextField(
+        blank=True, db_default="", help_text="why reference sets could not be started, a line each"
+    )
 
     class Meta:
         ordering = ["-id"]
+        constraints = [
+            models.CheckConstraint(
+                name="a_run_or_a_probe_shows_a_rotation",
+                condition=models.Q(run=None) ^ models.Q(probe=None),
+            )
+        ]
         indexes = [models.Index(fields=["endpoint", "profile_slug", "-id"], name="rotation_of_an_endpoint")]
 
     def __str__(self) -> str:
-        return f"{self.endpoint.slug}, {self.profile_slug}: {self.before} → {self.after}"
+        return f"{self.endpoint.slug}, {self.profile_slug or 'every profile'}: {self.before} → {self.after}"
 
 
 class Baseline(models.Model):

@@ -23,6 +23,13 @@ class Probe(Requested):
     answers = models.JSONField(default=list)
     finding = models.JSONField(null=True)
     waits_for = models.JSONField(default=list)
+    bucket = models.ForeignKey(
+        "runs.Bucket",
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="probes",
+        help_text="gave most of its answers; null: none has ended it, or nobody knows who did",
+    )
     bypass_of = models.ForeignKey(
         "self",
         on_delete=models.SET_NULL,

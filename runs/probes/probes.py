@@ -5,6 +5,7 @@ the pool (`OF_EACH_WORKER`) waits for those that are able when it is created (`w
 the queue again.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -34,7 +35,8 @@ from evalboard.core.probes import (
 )
 from evalboard.core.profile import MAX_TESTED_BATCH, OBSERVED, count_wanted_seats, parse_profile
 from evalboard.wording.probe import describe_finding
-from runs.models import Endpoint, Probe, Profile, Run, SuiteVersion, Worker
+from runs.catalogue import rotations
+from runs.models import Bucket, Endpoint, Fingerprint, Probe, Profile, SuiteVersion, Worker
 from runs.probes.known_answers import begin_verification, name_known_answers
 from runs.probes.nodes import describe_nodes, name_incidents
 from runs.probes.read import asked_cases, probe_tokens
@@ -122,9 +124,9 @@ def record_calls(*, lease: Lease, calls: Sequence[ProbeCall]) -> None:
 def finish_probe(*, lease: Lease) -> None:
     """End the probe with what it found; one that asks each worker only with the last of them. Raises LeaseLost.
 
-    One without any answer has failed.
+    One without any answer has failed. Where another stack than before gave most of the answers, that is a rotation.
     """
-    probe = PROBES.held_row(lease).select_related("endpoint").first()
+    probe = PROBES.held_row(lease).select_related("endpoint", "profile").first()
     if probe is None:
         raise lost(lease)
     if others := [worker for worker in probe.waits_for if worker != lease.worker_id]:
@@ -136,6 +138,8 @@ def finish_probe(*, lease: Lease) -> None:
     ending = _end(probe)
     with transaction.atomic():
         PROBES.finish(lease=lease, **ending, waits_for=[])
+        probe.bucket = ending.get("bucket")
+        rotations.note_rotation(shown_by=probe)
         if probe.kind == Probe.Kind.AUDIT and (ending.get("finding") or {}).get("state") in INCIDENTS:
             news.tell_of_incident(probe, ending["finding"])
 
@@ -273,7 +277,14 @@ def _end(probe: Probe) -> dict[str, Any]:
         "sentence": describe_finding(probe.kind, finding.state, numbers),
         "numbers": numbers,
     }
-    return {"status": Probe.Status.FINISHED, "finding": document, "error": ""}
+    return {"status": Probe.Status.FINISHED, "finding": document, "error": "", "bucket": _largest_bucket(calls)}
+
+
+def _largest_bucket(calls: Sequence[ProbeCall]) -> Bucket | None:
+    """Return the bucket that gave most of the answers, as of a run; None where that is one which nothing names."""
+    gave = Counter(call.bucket for call in calls if not call.error)
+    largest = min(gave, key=lambda bucket: (-gave[bucket], bucket or 0))
+    return None if largest is None else Bucket.objects.select_related("fingerprint").get(pk=largest)
 
 
 def _describe_audit(probe: Probe, numbers: Mapping[str, Any]) -> dict[str, Any]:
@@ -311,16 +322,13 @@ def _left_out(calls: Sequence[ProbeCall]) -> list[dict[str, str]]:
 
 
 def _last_fingerprint(probe: Probe) -> str | None:
-    """The one that the endpoint's last run was bound to; under this profile, for its settings are part of it.
-
-    Of a server of others the backend that answered all of the last routing probe.
-    """
-    if probe.endpoint.is_remote:
-        numbers = _ended_before(probe, probe.kind).values_list("finding__numbers", flat=True).first() or {}
-        names = [row["fingerprint"] for row in numbers.get("fingerprints", ())]
-        return names[0] if len(names) == 1 else None
-    runs = Run.objects.filter(endpoint=probe.endpoint_id, profile=probe.profile_id, bucket__isnull=False)
-    return runs.order_by("-pk").values_list("bucket__fingerprint__digest", flat=True).first()
+    """What serves the endpoint as far as its runs and probes before have shown; as this probe's answers name it."""
+    now = rotations.serving_now(probe)
+    fingerprint = None if now is None else Fingerprint.objects.get(pk=now.fingerprint_id)
+    if fingerprint is None or not probe.endpoint.is_remote:
+        return None if fingerprint is None else fingerprint.digest
+    source = fingerprint.manifest.get("source", {})
+    return source.get("backend") or source.get("system_fingerprint")
 
 
 def _newest_seed_probe(probe: Probe) -> dict[str, Any] | None:

@@ -245,7 +245,7 @@ def _expired_facts(baseline: SideInputs, rotation: Rotation) -> dict[str, Any]:
     return {
         "baseline": baseline.run.pk,
         "expired_at": f"{rotation.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
-        "first_run": rotation.run_id,
+        **({"first_run": rotation.run_id} if rotation.probe_id is None else {"first_probe": rotation.probe_id}),
         "endpoint": str(rotation.endpoint),
         "profile": rotation.profile_slug,
     }

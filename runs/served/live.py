@@ -11,9 +11,10 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from evalboard.core.digest import digest_json
+from evalboard.core.profile import is_serving_known
 from evalboard.core.trace import Trace
-from runs.importers.records import LoggedResponse
-from runs.models import Bucket, EngineProcess, Model, Repeat, Run, Vocabulary, Worker
+from runs.importers.records import LoggedResponse, ServedBy
+from runs.models import Bucket, Endpoint, EngineProcess, Model, Repeat, Run, Vocabulary, Worker
 from runs.served.backends import Backend, Known, bucket_of, known_parts, model_of, read_backend
 from runs.served.words import Words, remove_unneeded
 
@@ -26,13 +27,21 @@ class PlacedAnswer:
     trace: Trace | None
 
 
+def bucket_of_answer(endpoint: Endpoint, served: ServedBy) -> Bucket | None:
+    """Return the bucket of whoever gave an answer to a call outside any run; None where nothing names that."""
+    known = known_parts(served)
+    if not is_serving_known({"source": dict(known)}):
+        return None
+    return bucket_of(_model_served(endpoint), known)
+
+
 class LiveServing:
     """The engine processes that stand for the backends of one run, as one worker hears of them."""
 
     def __init__(self, *, worker: Worker, run_id: int) -> None:
         self._run = Run.objects.select_related("endpoint").get(pk=run_id)
         self._worker = worker
-        self._model = _model_served(self._run)
+        self._model = _model_served(self._run.endpoint)
         self._words: Words | None = None
         self._processes: dict[Known, EngineProcess] = {}
         self._backends: dict[Known, Backend] = {}
@@ -123,8 +132,7 @@ def close_processes(process_ids: Sequence[int]) -> None:
     EngineProcess.objects.filter(pk__in=process_ids).update(stopped_at=Now())
 
 
-def _model_served(run: Run) -> Model:
-    endpoint = run.endpoint
+def _model_served(endpoint: Endpoint) -> Model:
     return model_of(endpoint.model_repo, endpoint.model_revision, line=endpoint.line)
 
 

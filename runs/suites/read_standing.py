@@ -58,6 +58,11 @@ def _rotations(report: SuiteReport) -> tuple[RotationSeen, ...]:
     if not points:
         return ()
     places = {(point.endpoint, point.profile) for point in points}
-    first = min(point.run_id for point in points)
+    first, began = min(point.run_id for point in points), min(point.date for point in points)
     rotations = rotation_rows(endpoints={endpoint for endpoint, _ in places})
-    return tuple(row for row in rotations if (row.endpoint, row.profile) in places and row.run_id >= first)
+    return tuple(
+        row
+        for row in rotations
+        if any(row.is_of(endpoint=endpoint, profile=profile) for endpoint, profile in places)
+        and (row.at >= began if row.run_id is None else row.run_id >= first)
+    )

@@ -65,22 +65,25 @@ def tell_of_verdict(release: Release, verdict: Verdict) -> None:
 
 
 def tell_of_rotation(rotation: Rotation) -> None:
-    """Tell that an (endpoint, profile) has another stack from a run on, and which baselines expired by it."""
+    """Tell that another stack serves an endpoint from a run or a probe on, and which baselines expired by it."""
     expired = Baseline.objects.filter(rotation=rotation).select_related("run__suite_version__suite").order_by("pk")
     suites = [baseline.run.suite_version.suite.slug for baseline in expired]
+    page = f"/probes/{rotation.probe_id}/" if rotation.run_id is None else f"/runs/{rotation.run_id}/"
     payload = {
         "endpoint": rotation.endpoint.slug,
-        "profile": rotation.profile_slug,
+        "profile": rotation.profile_slug or None,
         "fingerprint_before": {"id": str(rotation.before_id), "label": rotation.before.label},
         "fingerprint_after": {"id": str(rotation.after_id), "label": rotation.after.label},
-        "run": str(rotation.run_id),
+        "run": None if rotation.run_id is None else str(rotation.run_id),
+        "probe": None if rotation.probe_id is None else str(rotation.probe_id),
         "expired_baselines": [
             {"suite": suite, "run": str(baseline.run_id)} for suite, baseline in zip(suites, expired, strict=True)
         ],
-        "url": webhooks.page_url(f"/runs/{rotation.run_id}/"),
+        "url": webhooks.page_url(page),
     }
+    under = f" under {rotation.profile_slug}" if rotation.profile_slug else ""
     lost = f" Baselines expired: {', '.join(sorted(set(suites)))}." if suites else ""
-    words = f"{rotation.endpoint.slug} under {rotation.profile_slug} is served by {rotation.after.label} now.{lost}"
+    words = f"{rotation.endpoint.slug}{under} is served by {rotation.after.label} now.{lost}"
     webhooks.notify(event="rotation.noticed", payload=payload, text=words)
 
 

@@ -183,7 +183,7 @@ def _bind_largest(run: Run) -> None:
         return
     run.bucket = bucket
     run.save(update_fields=["bucket"])
-    rotations.note_rotation(run=run)
+    rotations.note_rotation(shown_by=run)
 
 
 def _note_what_was_served(run: Run) -> None:

@@ -58,7 +58,7 @@ def bind_bucket(*, run_id: int, bucket: Bucket) -> bool:
     with transaction.atomic():
         if Run.objects.filter(pk=run_id, bucket=None).update(bucket=bucket):
             related = ("endpoint", "profile", "bucket__fingerprint")
-            rotations.note_rotation(run=Run.objects.select_related(*related).get(pk=run_id))
+            rotations.note_rotation(shown_by=Run.objects.select_related(*related).get(pk=run_id))
     return Run.objects.filter(pk=run_id, bucket=bucket).exists()
 
 

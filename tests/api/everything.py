@@ -363,7 +363,7 @@ def _rotated(person: Any) -> Run:
     set_baseline(suite=stage.SLUG, run=before.pk, reason="As it was.", user=person)
     after = build.finished_run(texts, version=judged.suite(), on="rotating", by=build.process(build.bucket("bfloat16")))
     with transaction.atomic():
-        note_rotation(run=after)
+        note_rotation(shown_by=after)
     return after
 
 

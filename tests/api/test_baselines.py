@@ -23,7 +23,7 @@ def rotated(by_dtype: str = "bfloat16") -> Run:
 
     made = build.finished_run(by=build.process(build.bucket(by_dtype)))
     made.refresh_from_db()
-    note_rotation(run=made)
+    note_rotation(shown_by=made)
     return made
 
 

@@ -79,7 +79,7 @@ def run(
     Run.objects.filter(pk=asked.pk).update(bucket=by, created_at=at, ran_at=at, started_at=at)
     asked.refresh_from_db()
     with transaction.atomic():
-        turn = note_rotation(run=asked)
+        turn = note_rotation(shown_by=asked)
     if turn is not None:
         Rotation.objects.filter(pk=turn.pk).update(at=at)
     seed = seed or Run.objects.filter(suite_version__suite__slug=SLUG).count()  # the same whatever ran before

@@ -40,6 +40,7 @@ def served(day: float, by: Bucket, **changes: Any) -> Run:
     EngineProcess.objects.filter(pk=process.pk).update(started_at=begun)
     Run.objects.filter(pk=run.pk).update(started_at=begun)
     Repeat.objects.filter(run=run).update(finished_at=begun + timedelta(hours=1))
+    build.rotated(Run.objects.get(pk=run.pk), begun)
     return run
 
 

@@ -10,18 +10,13 @@ from django.utils import timezone
 from evalboard.core.probes import ProbeCall
 from frontend.endpoints.shares import STACKS_SHOWN, draw_shares
 from runs.fingerprints import DailyShares, Stack, daily_shares, timelines
-from runs.models import Bucket, Endpoint, EngineProcess, Probe, Repeat, Run
-from runs.served.backends import bucket_of, model_of
+from runs.models import Endpoint, EngineProcess, Probe, Repeat, Rotation, Run
 from tests import build, probes
 from tests.frontend.test_fingerprints import words
+from tests.probes import backend
 
 pytestmark = pytest.mark.django_db
 CASES = [f"case-{number}" for number in range(15)]
-
-
-def backend(name: str) -> Bucket:
-    known = (("backend", name), ("backend_from", "x-evalboard-backend"), ("model_reported", "paint-1b"))
-    return bucket_of(model_of("paint-1b"), known)
 
 
 def days_ago(n: float) -> datetime:
@@ -40,6 +35,7 @@ def answered(ago: float, by: str, *, odd: str = "") -> Run:
     Run.objects.filter(pk=run.pk).update(started_at=at, finished_at=at)
     Repeat.objects.filter(run=run).update(finished_at=at)
     run.refresh_from_db()
+    build.rotated(run, at)
     return run
 
 
@@ -53,6 +49,7 @@ def probed(ago: float, names: list[str]) -> Probe:
 
     probe = probes.served_by_others(answer)
     Probe.objects.filter(pk=probe.pk).update(finished_at=days_ago(ago))
+    Rotation.objects.filter(probe=probe).update(at=days_ago(ago))
     return probe
 
 
@@ -96,8 +93,9 @@ def test_what_comes_beside_is_no_rotation_and_what_a_probe_sees_is_dated(viewer:
     page = words(viewer, "/endpoints/hosted/")
     c = f"fp {backend('c').fingerprint.digest[:4]}"
     assert f"{c} joins: it gave 7 % of the answers there" in page
-    assert f"First seen by probe {came['e'].probe}." in page
-    assert "e takes over, as far as a probe sees" in page
+    e = f"fp {backend('e').fingerprint.digest[:4]}"
+    assert f"seen by probe {came['e'].probe}" in page  # a rotation as of a run
+    assert f"{e} takes over" not in page
     assert page.count("joins: it gave") == 2  # b took over in a run, which is a rotation and stands among these
     assert "The same numbers as a table" in page
 

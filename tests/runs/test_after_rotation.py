@@ -12,7 +12,12 @@ from tests.runs import judged
 
 pytestmark = pytest.mark.django_db
 OLD, NEW = "float32", "bfloat16"  # two stacks
-REMOTE = {"engine": Endpoint.Engine.OPENAI, "base_url": "https://models.example/v1", "max_model_len": None}
+REMOTE = {
+    "engine": Endpoint.Engine.OPENAI,
+    "base_url": "https://models.example/v1",
+    "max_model_len": None,
+    "rescores": True,
+}
 
 
 @pytest.fixture
@@ -54,7 +59,7 @@ def test_an_earlier_run_of_the_reference_set_is_named_to_compare_with(version: A
     judged.run(version, repeats=2, by=build.bucket(NEW), on="hosted")
     reconcile()
     (event,) = Event.objects.filter(code="rescored")
-    assert f"Compare it with run {before.pk}, which the earlier stack served." in event.text
+    assert f"It is held against run {before.pk}, which the earlier stack served." in event.text
 
 
 def test_without_marked_cases_the_first_ones_stand_in(db: None) -> None:

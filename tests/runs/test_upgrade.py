@@ -67,6 +67,7 @@ ADDED: tuple[str, ...] = (
     "order",
     "parts",
     "priority",
+    "probe",
     "production",
     "reasoning",
     "reference",

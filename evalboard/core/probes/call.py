@@ -19,9 +19,9 @@ class ProbeCall:
     logprobs: of the chosen tokens, in nats, float32 as they were; at: when the answer was there, ISO 8601 in UTC. Both
     of an audit alone.
 
-    Of a server of others (is_remote) there is no engine process. backend: what names who answered, "" where nothing
-    does. n_tokens, n_prompt_tokens: by the server's own count. left_out: settings that were not sent. marks: why it is
-    no clean sample, of "cached", "fallback" and "retried".
+    Of a server of others (is_remote) there is no engine process, and no bucket where nothing names who answered.
+    backend: what names who answered, "" where nothing does. n_tokens, n_prompt_tokens: by the server's own count.
+    left_out: settings that were not sent. marks: why it is no clean sample, of "cached", "fallback" and "retried".
     """
 
     prompt: int
