@@ -67,6 +67,8 @@ try:
     HEARTBEAT_SECONDS = env.float("EVALBOARD_HEARTBEAT_SECONDS", 10.0)
     # A response that takes longer than this ends as `timeout`, and the engine is started afresh.
     RESPONSE_SECONDS = env.float("EVALBOARD_RESPONSE_SECONDS", 600.0)
+    # Within this much of it the answer of a server of others must begin; one that does not stream begins when it ends.
+    FIRST_BYTE_SECONDS = env.float("EVALBOARD_FIRST_BYTE_SECONDS", RESPONSE_SECONDS)
     ENGINE_START_SECONDS = env.float("EVALBOARD_ENGINE_START_SECONDS", 900.0)
     # An engine that did not start is tried again after this, then after twice this; then its run has failed.
     START_PAUSE_SECONDS = env.float("EVALBOARD_START_PAUSE_SECONDS", 5.0)

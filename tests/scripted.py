@@ -48,7 +48,8 @@ class Reply:
 
     body: an object, bytes as they are, or None for the good answer. changes: fields put over the good answer's.
     how: "drip" sends a byte now and then for ever, "cut" promises the body and hangs up in its middle, "reset" hangs up
-    before a byte, "hang" never answers.
+    before a byte, "hang" never answers, "trickle" sends a byte of the body now and then for ever, "flood" sends a long
+    body without saying how long it is.
     """
 
     body: Mapping[str, Any] | bytes | None = None
@@ -56,7 +57,7 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
     changes: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
-    how: Literal["whole", "reset", "drip", "cut", "hang"] = "whole"
+    how: Literal["whole", "reset", "drip", "cut", "hang", "trickle", "flood"] = "whole"
 
 
 Script = Reply | Sequence[Reply] | Callable[[Received], Reply]
@@ -106,6 +107,16 @@ def cut() -> Reply:
 def drip() -> Reply:
     """Send a byte of the head every 50 ms, for ever."""
     return Reply(how="drip")
+
+
+def trickle() -> Reply:
+    """Begin an answer, and send a byte of it every 50 ms, for ever."""
+    return Reply(how="trickle")
+
+
+def flood() -> Reply:
+    """Send 100 MiB of an answer in chunks, without its length."""
+    return Reply(how="flood")
 
 
 def hang() -> Reply:
@@ -281,6 +292,16 @@ class _Handler(BaseHTTPRequestHandler):
             self._head(reply, len(data))
             self.wfile.write(data[: len(data) // 2])
             self.wfile.flush()
+        elif reply.how == "trickle":
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            while not self.owner.wait(0.05):
+                self.wfile.write(b"1\r\n \r\n")
+                self.wfile.flush()
+        elif reply.how == "flood":
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            for _ in range(100):
+                self.wfile.write(b"100000\r\n" + b"a" * 2**20 + b"\r\n")
+            self.wfile.write(b"0\r\n\r\n")
         else:
             self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
             while not self.owner.wait(0.05):

@@ -7,8 +7,8 @@ from typing import Protocol
 from django.conf import settings
 
 from evalboard.core.digest import digest_json
-from runs.models import Endpoint
-from runs.work import CallOutcome
+from runs.models import Endpoint, Worker
+from runs.work import CallLimits, CallOutcome
 from worker.engines.base import DecodeRequest
 
 MAX_OPEN = 4  # endpoints that a worker goes to and fro between
@@ -40,23 +40,30 @@ class Client(Protocol):
 class Calls:
     """The open clients of a worker, the one that was used last at the end."""
 
-    def __init__(self, make_client: Callable[..., Client]) -> None:
+    def __init__(self, make_client: Callable[..., Client], *, worker: Worker) -> None:
         self._make_client = make_client
+        self._worker = worker
         self._open: dict[tuple[int, str], Client] = {}
         self._current: Client | None = None
 
-    def open_for(self, endpoint: Endpoint, *, concurrency: int, learns: bool = True) -> Client:
+    def open_for(self, endpoint: Endpoint, *, is_alone: bool, learns: bool = True) -> Client:
         """Return the endpoint's client, opened where none is. Raises EndpointRefused.
 
-        concurrency: calls in flight at most. learns: what the server refuses by name is left out from then on.
+        is_alone: one call at a time, in place of as many as the endpoint takes. learns: what the server refuses by name
+        is left out from then on.
         """
-        key = endpoint.pk, _digest(endpoint, concurrency, learns=learns)
+        key = endpoint.pk, _digest(endpoint, is_alone=is_alone, learns=learns)
         for other in [one for one in self._open if one[0] == endpoint.pk and one != key]:
             self._close(other)  # the endpoint was changed since
         client = self._open.pop(key, None)
         if client is None:
             client = self._make_client(
-                endpoint, response_seconds=settings.RESPONSE_SECONDS, concurrency=concurrency, learns=learns
+                endpoint,
+                response_seconds=settings.RESPONSE_SECONDS,
+                first_byte_seconds=settings.FIRST_BYTE_SECONDS,
+                concurrency=1 if is_alone else endpoint.concurrency,
+                learns=learns,
+                limits=CallLimits(endpoint, worker=self._worker, is_alone=is_alone),
             )
             client.open()
         self._open[key] = self._current = client
@@ -88,9 +95,7 @@ class Calls:
             self._open.pop(key).stop()
 
 
-def _digest(endpoint: Endpoint, concurrency: int, *, learns: bool) -> str:
+def _digest(endpoint: Endpoint, *, is_alone: bool, learns: bool) -> str:
     """What a client is made of: an endpoint that was changed gets another one."""
-    fields = ("base_url", "api", "auth", "headers", "extra_body", "model_repo")
-    return digest_json(
-        {name: getattr(endpoint, name) for name in fields} | {"concurrency": concurrency, "learns": learns}
-    )
+    fields = ("base_url", "api", "auth", "headers", "extra_body", "model_repo", "concurrency")
+    return digest_json({name: getattr(endpoint, name) for name in fields} | {"is_alone": is_alone, "learns": learns})

@@ -5,14 +5,17 @@ from contextlib import closing
 from functools import partial
 
 from evalboard.core.profile import parse_profile
+from evalboard.core.trace import Failed
 from runs.served import LiveServing
 from runs.work import (
+    RESTS_BEFORE_GIVING_UP,
     Answered,
     Lease,
     ShardWork,
     end_rest,
     fail_refused,
     finish_shard,
+    record_outcomes,
     record_pace,
     rest_endpoint,
     wait_for_endpoint,
@@ -44,9 +47,7 @@ class RemoteShards:
             return
         except EndpointRests as rest:
             if not end_if_cancelled(self._station, lease, heartbeat):
-                n_failures = self._station.calls.n_failures(work.serving.endpoint)
-                step = partial(rest_endpoint, reason=rest.detail, seconds=rest.seconds, n_failures=n_failures)
-                heartbeat.persist(partial(step, lease=lease))
+                self._rest(lease, work, requests, rest, heartbeat)
             return
         if not end_if_cancelled(self._station, lease, heartbeat):
             heartbeat.persist(partial(finish_shard, lease=lease))
@@ -54,13 +55,27 @@ class RemoteShards:
                 end_rest(endpoint_id=work.serving.endpoint.pk)
             record_pace(worker=self._station.worker, n_responses=len(requests), seconds=time.monotonic() - began)
 
+    def _rest(
+        self, lease: Lease, work: ShardWork, requests: list[DecodeRequest], rest: EndpointRests, heartbeat: Heartbeat
+    ) -> None:
+        """Give the shard back until the endpoint has rested; or end it, where that has brought no answer for hours."""
+        n_failures = self._station.calls.n_failures(work.serving.endpoint)
+        step = partial(rest_endpoint, reason=rest.detail, seconds=rest.seconds, n_failures=n_failures)
+        if heartbeat.persist(partial(step, lease=lease)):
+            return
+        words = f"The endpoint rested {RESTS_BEFORE_GIVING_UP} times and answered no call between. {rest.detail}"
+        missing = [Failed(request.case_index, rest.code, words) for request in requests]
+        # Those that were answered keep what they have.
+        heartbeat.persist(partial(record_outcomes, lease=lease, process=None, outcomes=missing))
+        heartbeat.persist(partial(finish_shard, lease=lease))
+
     def _call(self, work: ShardWork, requests: list[DecodeRequest], heartbeat: Heartbeat) -> bool:
         """Store what each call came to; whether any was answered. Raises EndpointRefused or EndpointRests."""
         calls, endpoint = self._station.calls, work.serving.endpoint
         is_alone = parse_profile(work.serving.profile_settings).batch_class == "alone"
         serving = self._serving_of(work.run_id)
         recorder = Recorder(heartbeat=heartbeat, serving=serving)
-        client = calls.open_for(endpoint, concurrency=1 if is_alone else endpoint.concurrency)
+        client = calls.open_for(endpoint, is_alone=is_alone)
         has_answer = False
         try:
             with closing(client.decode(requests)) as outcomes:
@@ -87,4 +102,7 @@ def _requests(work: ShardWork) -> list[DecodeRequest]:
     serving = work.serving
     sampling = parse_profile(serving.profile_settings).sampling
     complete = {**sampling, "max_tokens": serving.max_tokens, "stop": list(serving.stop)}
-    return [make_request(case, complete) for case in work.cases if not case.is_done]
+    requests = [make_request(case, complete) for case in work.cases if not case.is_done]
+    # After each rest another case goes first: one that makes the server fail must not stand before the others.
+    at = work.n_rests % max(len(requests), 1)
+    return requests[at:] + requests[:at]

@@ -61,7 +61,7 @@ class Runner:
             versions=hardware.get("versions", {}),
         )
         self._session = EngineSession(worker=self.worker, hardware=hardware, make_engine=make_engine)
-        calls = Calls(make_client)
+        calls = Calls(make_client, worker=self.worker)
         self._station = Station(worker=self.worker, hardware=hardware, session=self._session, calls=calls)
         self._jobs = [make_job(self._station) for make_job in jobs]
         self._beaten_at = self._reconciled_at = float("-inf")

@@ -44,6 +44,9 @@ def add(
     concurrency: Annotated[
         int | None, typer.Option(min=1, max=64, help="Calls in flight; the server's default, 8, unless set.")
     ] = None,
+    calls_per_minute: Annotated[
+        int | None, typer.Option(min=1, help="Calls a minute, of all workers together; no limit unless set.")
+    ] = None,
     header: Annotated[
         list[str] | None, typer.Option(metavar="'NAME: VALUE'", help="A constant header; may be given several times.")
     ] = None,
@@ -61,8 +64,8 @@ def add(
         str, typer.Option(metavar="SLUG", help="Of a gateway: the endpoint that reaches the model without it.")
     ] = "",
     rescore: Annotated[
-        bool, typer.Option(help="After a rotation, run the reference set of its baselines by itself.")
-    ] = True,
+        bool, typer.Option(help="After a rotation, run the reference set of its baselines by itself; it costs calls.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Add a server that others run and that speaks OpenAI's protocol."""
@@ -77,6 +80,7 @@ def add(
     body: dict[str, Any] = {"slug": name, "engine": "openai", "base_url": base_url, "model": {"name": model}}
     body |= {"api": api, "auth": key_env or key_file, "rescores": rescore}
     chosen = {"line": line, "pool": pool, "concurrency": concurrency, "reference": reference, "bypass": bypass}
+    chosen |= {"calls_per_minute": calls_per_minute}
     body |= {field: value for field, value in chosen.items() if value}
     body |= {"headers": named} if named else {}
     body |= {"extra_body": _parse_body(extra_body)} if extra_body else {}

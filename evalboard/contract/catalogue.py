@@ -63,7 +63,8 @@ class Endpoint(Contract):
     ]
     headers: dict[str, str | HeaderFromVariable] | None
     extra_body: dict[str, Any] | None
-    concurrency: Annotated[Number | None, says(description="calls in flight")]
+    concurrency: Annotated[Number | None, says(description="calls in flight, of all workers together")]
+    calls_per_minute: Annotated[Number | None, says(description="of all workers together; null: no limit")] = None
     reference: Annotated[str | None, says(description="ours, which serves the same weights")]
     bypass: Annotated[str | None, says(description="the same model without the gateway")]
     rescores: Annotated[bool | None, says(description="runs the reference set by itself after a rotation")]

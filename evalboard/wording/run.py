@@ -155,9 +155,7 @@ def _resting(facts: Facts) -> str:
 
 
 def _endpoint_rests(facts: Facts) -> str:
-    return (
-        f"The endpoint failed too often in a row; it is called again from {clock(facts['until'])} on. {facts['reason']}"
-    )
+    return f"The endpoint rests; it is called again from {clock(facts['until'])} on. {facts['reason']}"
 
 
 def _queued(facts: Facts) -> str:

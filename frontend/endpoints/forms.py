@@ -64,6 +64,9 @@ class RemoteEndpointForm(PlainForm):
         required=False, max_length=80, label="Model line", help_text="The series of the model; its name unless set."
     )
     concurrency = forms.IntegerField(min_value=1, max_value=64, initial=8, label="Calls in flight")
+    calls_per_minute = forms.IntegerField(
+        min_value=1, required=False, label="Calls a minute", help_text="Of all workers together; empty: no limit."
+    )
     pool = forms.CharField(max_length=40, initial="default", help_text="The workers that make the calls.")
     headers = HeaderLines(
         required=False,
@@ -87,7 +90,9 @@ class RemoteEndpointForm(PlainForm):
         help_text="Of a gateway: the endpoint that reaches the model directly.",
     )
     rescores = forms.BooleanField(
-        required=False, initial=True, label="After a rotation, run the reference set of its baselines by itself"
+        required=False,
+        label="After a rotation, run the reference set of its baselines by itself",
+        help_text="It makes calls that nobody asks for; the pages of the endpoint link what they say.",
     )
 
     def __init__(self, *args: Any, endpoints: Sequence[EndpointRow], **kwargs: Any) -> None:

@@ -113,7 +113,7 @@ def draw_shares(daily: DailyShares, turns: Sequence[RotationSeen]) -> SharesChar
         marks=marks,
         ticks=_ticks(first, n_days, pitch),
         rows=daily.days[::-1],
-        arrivals=tuple(map(_line, _told(daily, turns))),
+        arrivals=tuple(map(_line, _unrotated(daily, turns))),
     )
 
 
@@ -139,7 +139,7 @@ def stack_name(stack: Stack) -> str:
     return stack.name or "not named"
 
 
-def _told(daily: DailyShares, turns: Sequence[RotationSeen]) -> list[Arrival]:
+def _unrotated(daily: DailyShares, turns: Sequence[RotationSeen]) -> list[Arrival]:
     """Return the stacks that came without a rotation: beside others, or as a probe saw before probes dated any."""
     dated = {turn.probe for turn in turns if turn.probe}
     return [
@@ -170,7 +170,7 @@ def _marks(daily: DailyShares, turns: Sequence[RotationSeen], first: date, pitch
     came = [(turn.at, f"rotation {_date(turn.at)}") for turn in turns]
     came += [
         (each.at, f"{stack_name(each.stack)} {'joins' if each.is_beside else 'answers'} {_date(each.at)}")
-        for each in _told(daily, turns)
+        for each in _unrotated(daily, turns)
     ]
     shown = sorted(each for each in came if each[0].astimezone(UTC).date() >= first)[-MARKS_SHOWN:]
     marks = []

@@ -121,15 +121,15 @@ def _against(rotations: Iterable[Rotation], runs: Mapping[int, Run]) -> dict[tup
         (rotation, suite, profile): run
         for rotation, suite, profile, run in expired.values_list("rotation", "suite", "profile_slug", "run")
     }
-    found: dict[tuple[int, int], int | None] = {}
+    earlier_runs: dict[tuple[int, int], int | None] = {}
     for rotation in by_id.values():
         for run in runs.values():
             suite, profile = run.suite_version.suite, run.profile.slug
             whole = suite.reference_of.suite_id if suite.reference_of else suite.pk
-            of_baseline = baselines.get((rotation.pk, suite.pk, profile), baselines.get((rotation.pk, whole, profile)))
+            baseline_run = baselines.get((rotation.pk, suite.pk, profile), baselines.get((rotation.pk, whole, profile)))
             alike = earlier[run.suite_version_id, run.endpoint_id, profile, rotation.before_id]
-            found[rotation.pk, run.pk] = max((pk for pk in alike if pk < run.pk), default=of_baseline)
-    return found
+            earlier_runs[rotation.pk, run.pk] = max((pk for pk in alike if pk < run.pk), default=baseline_run)
+    return earlier_runs
 
 
 def _compared(pairs: Collection[tuple[int, int]]) -> dict[tuple[int | None, int], tuple[float | None, float | None]]:

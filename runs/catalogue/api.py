@@ -34,6 +34,7 @@ class EndpointIn(Strict):
     headers = Object(required=False)
     extra_body = Object(required=False)
     concurrency = Whole(required=False)
+    calls_per_minute = Whole(required=False, allow_null=True)
     reference = Text(required=False, allow_null=True)
     bypass = Text(required=False, allow_null=True)
     rescores = Flag(required=False)

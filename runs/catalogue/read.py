@@ -53,6 +53,7 @@ def endpoint_fields(endpoint: Endpoint) -> dict[str, Any]:
         "headers": {name: _header(value) for name, value in endpoint.headers.items()} if is_remote else None,
         "extra_body": endpoint.extra_body if is_remote else None,
         "concurrency": endpoint.concurrency if is_remote else None,
+        "calls_per_minute": endpoint.calls_per_minute if is_remote else None,
         "reference": reference.slug if reference else None,
         "bypass": bypass.slug if bypass else None,
         "rescores": endpoint.rescores if is_remote else None,

@@ -22,6 +22,7 @@ MAX_HEADERS = 20
 MAX_HEADER_CHARS = 1000
 MAX_BODY_BYTES = 8 * 1024
 MAX_CONCURRENCY = 64
+MAX_CALLS_PER_MINUTE = 100_000
 DEFAULT_CONCURRENCY = 8
 
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
@@ -125,6 +126,7 @@ def read_remote(
     headers: Mapping[str, Any] | None = None,
     extra_body: Mapping[str, Any] | None = None,
     concurrency: int | None = None,
+    calls_per_minute: int | None = None,
     reference: str | None = None,
     bypass: str | None = None,
     rescores: bool | None = None,
@@ -151,9 +153,10 @@ def read_remote(
         "headers": dict(headers or {}),
         "extra_body": dict(extra_body or {}),
         "concurrency": DEFAULT_CONCURRENCY if concurrency is None else concurrency,
+        "calls_per_minute": calls_per_minute,
         "reference": ours,
         "bypass": direct,
-        "rescores": True if rescores is None else rescores,
+        "rescores": bool(rescores),
     }
     problems = {
         "base_url": url_problem,
@@ -165,6 +168,11 @@ def read_remote(
             None
             if 1 <= chosen["concurrency"] <= MAX_CONCURRENCY
             else f"Must be a whole number of calls from 1 to {MAX_CONCURRENCY}."
+        ),
+        "calls_per_minute": (
+            None
+            if calls_per_minute is None or 1 <= calls_per_minute <= MAX_CALLS_PER_MINUTE
+            else f"Must be a whole number of calls from 1 to {MAX_CALLS_PER_MINUTE:,}."
         ),
         "reference": reference_problem,
         "bypass": bypass_problem,

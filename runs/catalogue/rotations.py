@@ -51,19 +51,19 @@ def note_rotation(*, shown_by: Run | Probe) -> Rotation | None:
     before = _serving(place, but_for=shown_by)
     if before is None or before.fingerprint_id == bucket.fingerprint_id or _is_older(shown_by, before):
         return None
-    is_run = isinstance(shown_by, Run)
+    run = shown_by if isinstance(shown_by, Run) else None
     rotation = Rotation.objects.create(
         endpoint=endpoint,
         profile_slug=place[1],
         before_id=before.fingerprint_id,
         after=bucket.fingerprint,
-        run=shown_by if is_run else None,
-        probe=None if is_run else shown_by,
+        run=run,
+        probe=shown_by if isinstance(shown_by, Probe) else None,
     )
     touched = Baseline.objects.filter(_under("profile_slug", place), rotation=None, run__endpoint=place[0])
     n_expired = touched.exclude(run__bucket__fingerprint=bucket.fingerprint_id).update(rotation=rotation)
-    if is_run:
-        history.note(shown_by.pk, "rotation", _words(rotation, n_expired), level=Event.Level.WARNING)
+    if run is not None:
+        history.note(run.pk, "rotation", _words(rotation, n_expired), level=Event.Level.WARNING)
     news.tell_of_rotation(rotation)
     return rotation
 
@@ -75,9 +75,9 @@ def _is_older(shown_by: Run | Probe, now: Stack) -> bool:
     return shown_by.endpoint.is_remote and newest is not None and began is not None and began < newest.at
 
 
-def place_of(asked: Run | Probe) -> Place:
+def place_of(work: Run | Probe) -> Place:
     """Return where the stack that a run or a probe met is looked for."""
-    return asked.endpoint_id, "" if asked.endpoint.is_remote else asked.profile.slug
+    return work.endpoint_id, "" if work.endpoint.is_remote else work.profile.slug
 
 
 def is_of(rotation: Rotation, *, endpoint_id: int, profile_slug: str) -> bool:
@@ -85,9 +85,9 @@ def is_of(rotation: Rotation, *, endpoint_id: int, profile_slug: str) -> bool:
     return rotation.endpoint_id == endpoint_id and rotation.profile_slug in ("", profile_slug)
 
 
-def serving_now(asked: Run | Probe) -> Stack | None:
+def serving_now(work: Run | Probe) -> Stack | None:
     """Return what serves the endpoint, under its profile, by all but this run or probe; None where nobody knows."""
-    return _serving(place_of(asked), but_for=asked)
+    return _serving(place_of(work), but_for=work)
 
 
 def newer_stack(run: Run) -> Stack | None:

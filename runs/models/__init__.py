@@ -3,7 +3,7 @@
 from runs.models.access import IdempotencyKey, Token, TourEnd
 from runs.models.baseline import Baseline, Rotation
 from runs.models.comparison import Comparison, Divergence
-from runs.models.endpoint import Endpoint, Profile
+from runs.models.endpoint import CallSlot, Endpoint, Profile
 from runs.models.experiment import Experiment, ExperimentArm
 from runs.models.forced import ForcedAnswer, ForcedScoring
 from runs.models.identity import Bucket, EngineProcess, Fingerprint, Model, SameModel, SelfTest, Vocabulary, Worker
@@ -24,6 +24,7 @@ __all__ = [
     "AnswerSet",
     "Baseline",
     "Bucket",
+    "CallSlot",
     "Case",
     "CaseColumns",
     "CaseFrame",

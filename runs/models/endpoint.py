@@ -34,13 +34,15 @@ class Endpoint(models.Model):
     headers = models.JSONField(default=dict, help_text='name → a constant, or {"env": variable of the worker}')
     extra_body = models.JSONField(default=dict, help_text="fields that go into the body of every call")
     concurrency = models.PositiveIntegerField(default=8, help_text="calls in flight; one under the class alone")
+    calls_per_minute = models.PositiveIntegerField(null=True, help_text="by all workers together; null: no limit")
+    next_call_at = models.DateTimeField(null=True, help_text="no worker makes a call before; null: at any time")
     reference = models.ForeignKey(
         "self", on_delete=models.PROTECT, null=True, related_name="+", help_text="ours, which serves the same weights"
     )
     bypass = models.ForeignKey(
         "self", on_delete=models.PROTECT, null=True, related_name="+", help_text="the same model without the gateway"
     )
-    rescores = models.BooleanField(default=True, help_text="runs the reference set by itself after a rotation")
+    rescores = models.BooleanField(default=False, help_text="runs the reference set by itself after a rotation")
     has_daily_check = models.BooleanField(
         default=False, db_default=False, help_text="a schedule that checks it was made once, at its first use"
     )
@@ -70,6 +72,24 @@ class Endpoint(models.Model):
     def model_name(self) -> str:
         """The last part of the path or repository: what people call the model."""
         return (self.model_repo or self.model_path).rstrip("/").rsplit("/", 1)[-1]
+
+
+class CallSlot(models.Model):
+    """Room for one call in flight to an endpoint, of `concurrency` for all workers; until then `worker` is making it.
+
+    Free where nobody has it, where its time is over, and where its worker is gone.
+    """
+
+    endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE, related_name="slots", db_index=False)
+    number = models.PositiveSmallIntegerField(help_text="from 0; under the class alone a call has the first")
+    worker = models.ForeignKey("runs.Worker", on_delete=models.SET_NULL, null=True, related_name="+")
+    until = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["endpoint", "number"], name="a_slot_of_an_endpoint_once")]
+
+    def __str__(self) -> str:
+        return f"slot {self.number} of {self.endpoint}"
 
 
 class Profile(models.Model):

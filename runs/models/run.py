@@ -203,6 +203,9 @@ class Shard(Claimed):
     status = models.CharField(max_length=20, choices=Status.choices, default=Status.QUEUED)
     n_crashes = models.PositiveIntegerField(default=0)
     n_failed_starts = models.PositiveIntegerField(default=0)
+    n_rests = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="of its endpoint, since a case of it was answered"
+    )
     in_flight = models.PositiveIntegerField(null=True)
     n_done = models.PositiveIntegerField(default=0)
     # Spelt out as the released migrations have it; the name comes to the same.

@@ -327,7 +327,7 @@ def _last_fingerprint(probe: Probe) -> str | None:
     fingerprint = None if now is None else Fingerprint.objects.get(pk=now.fingerprint_id)
     if fingerprint is None or not probe.endpoint.is_remote:
         return None if fingerprint is None else fingerprint.digest
-    source = fingerprint.manifest.get("source", {})
+    source: dict[str, str] = fingerprint.manifest.get("source", {})
     return source.get("backend") or source.get("system_fingerprint")
 
 

@@ -2,6 +2,7 @@
 
 from runs.work import dispatch, queue, requests, responses, rollup, workers
 from runs.work.answered import Answered, CallOutcome
+from runs.work.call_limits import CallLimits
 from runs.work.claims import Beat, Lease, lease_end, lost
 from runs.work.read import CaseToDecode, Serving, ShardWork, case_to_decode, serving_of, shard_work
 from runs.work.read_certificates import NEEDS_CERTIFICATE, Served, find_certified, find_uncertified
@@ -10,7 +11,7 @@ from runs.work.read_workers import PoolRow, pool_rows, run_left_alone, self_test
 from runs.work.replies import Reply, read_replies
 from runs.work.requests import Requests
 from runs.work.responses import record_outcomes
-from runs.work.rests import end_rest, fail_refused, rest_endpoint, wait_for_endpoint
+from runs.work.rests import RESTS_BEFORE_GIVING_UP, end_rest, fail_refused, rest_endpoint, wait_for_endpoint
 from runs.work.shards import (
     CRASHES_BEFORE_ISOLATION,
     SHARDS,
@@ -46,9 +47,11 @@ from runs.work.workers import (
 __all__ = [
     "CRASHES_BEFORE_ISOLATION",
     "NEEDS_CERTIFICATE",
+    "RESTS_BEFORE_GIVING_UP",
     "SHARDS",
     "Answered",
     "Beat",
+    "CallLimits",
     "CallOutcome",
     "CaseToDecode",
     "Lease",

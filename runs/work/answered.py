@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from evalboard.contract.call import CallFacts
-from evalboard.core.trace import Outcome
+from evalboard.core.trace import Failed, Outcome
 from runs.importers.records import LoggedResponse
 
 
@@ -16,6 +16,13 @@ class Answered:
 
     case_index: int
     response: LoggedResponse
+    call: CallFacts
+
+
+@dataclass(frozen=True, slots=True)
+class FailedCall(Failed):
+    """A failure of a call that was made, with how the last try of it went."""
+
     call: CallFacts
 
 

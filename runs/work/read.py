@@ -52,6 +52,7 @@ class ShardWork:
     is_restarted: bool
     serving: Serving
     n_crashes: int
+    n_rests: int
     cases: tuple[CaseToDecode, ...]
 
 
@@ -83,6 +84,7 @@ def shard_work(shard_id: int, *, decoding: Profile | None = None) -> ShardWork:
             stop=run.suite_version.stop,
         ),
         n_crashes=shard.n_crashes,
+        n_rests=shard.n_rests,
         cases=tuple(
             case_to_decode(case, shard.repeat, decoding=decoding, is_done=case.index in done)
             for case in _in_order(cases, shard)

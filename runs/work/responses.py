@@ -12,7 +12,7 @@ from runs.models import Case, EngineProcess, Event, Repeat, Response, Shard
 from runs.served import LiveServing, answer_fields
 from runs.store import Key, Place, bulk, history, storable, traces
 from runs.work import flip_chances
-from runs.work.answered import Answered, CallOutcome
+from runs.work.answered import Answered, CallOutcome, FailedCall
 from runs.work.claims import Lease, lease_end, lost
 from runs.work.shards import SHARDS
 
@@ -62,7 +62,8 @@ def record_outcomes(
             links = Repeat.engine_processes.through
             link = links(repeat_id=repeat_id, engineprocess_id=served_by.pk)
             links.objects.bulk_create([link], ignore_conflicts=True)
-        SHARDS.write(lease=lease, n_done=F("n_done") + len(fresh), lease_until=lease_end(), in_flight=None)
+        answered = {"n_rests": 0} if any(not isinstance(outcome, Failed) for outcome in fresh) else {}
+        SHARDS.write(lease=lease, n_done=F("n_done") + len(fresh), lease_until=lease_end(), in_flight=None, **answered)
         _note_failures(run_id, [outcome for outcome in fresh if isinstance(outcome, Failed)])
     return len(fresh)
 
@@ -95,8 +96,8 @@ def _placed(lease: Lease, outcomes: Sequence[CallOutcome], serving: LiveServing 
     return [by_case[each.case_index] if isinstance(each, Answered) else each for each in read]
 
 
-def _failed(answered: Answered) -> Failed:
-    return Failed(answered.case_index, NO_ANSWER, answered.response.error)
+def _failed(answered: Answered) -> FailedCall:
+    return FailedCall(answered.case_index, NO_ANSWER, answered.response.error, answered.call)
 
 
 def _by_process(process: EngineProcess | None, fresh: Sequence[Stored]) -> dict[EngineProcess, list[Trace]]:
@@ -188,6 +189,7 @@ def _missing_row(shard: Shard, process: EngineProcess | None, outcome: Failed) -
         attempt=shard.attempt,
         error_code=outcome.code,
         error_detail=storable(outcome.detail),
+        call=outcome.call.to_json() if isinstance(outcome, FailedCall) else None,
     )
 
 

@@ -1,4 +1,4 @@
-"""Servers of others that failed too often in a row: they rest, and what waits for them waits as long."""
+"""Servers of others that rest: they failed too often in a row, or asked for it. What waits for them waits as long."""
 
 from datetime import timedelta
 
@@ -12,20 +12,28 @@ from runs.store import history, storable
 from runs.work.claims import Lease
 from runs.work.shards import SHARDS, fail_run, let_go
 
+RESTS_BEFORE_GIVING_UP = 24  # without an answer between them; the last nineteen take ten minutes each
 
-def rest_endpoint(*, lease: Lease, reason: str, seconds: float, n_failures: int) -> None:
+
+def rest_endpoint(*, lease: Lease, reason: str, seconds: float, n_failures: int) -> bool:
     """Give a shard back because its endpoint rests, and let everything that waits for the endpoint wait as long.
 
-    n_failures: calls that failed in a row. The attempt does not count against the shard.
+    n_failures: calls that failed in a row. The attempt does not count against the shard; what has no answer is asked
+    again. False where RESTS_BEFORE_GIVING_UP rests have brought no answer to any case of it: it is not given back.
     """
     endpoint = _endpoint(lease)
     if endpoint is None:
-        return
+        return True
     words = storable(reason)
     until = Now() + timedelta(seconds=seconds)
     # First: whoever claims the shard before the pause sees it, and waits as well.
     Endpoint.objects.filter(pk=endpoint.pk).update(n_failures=n_failures, rests_until=until, rest_reason=words)
+    mine = SHARDS.held_row(lease)
+    mine.update(n_rests=F("n_rests") + 1)
+    if mine.filter(n_rests__gte=RESTS_BEFORE_GIVING_UP).exists():
+        return False
     _give_back(lease, words)
+    return True
 
 
 def wait_for_endpoint(*, lease: Lease) -> bool:
@@ -62,7 +70,7 @@ def _give_back(lease: Lease, reason: str) -> None:
         return
     run = shard.repeat.run
     _pause(run.endpoint)
-    text = f"Endpoint {run.endpoint} failed too often in a row and rests; the run goes on by itself: {reason}"
+    text = f"Endpoint {run.endpoint} rests; the run goes on by itself: {reason}"
     history.note_once(run.pk, "endpoint_rests", text, level=Event.Level.WARNING)
 
 

@@ -29,7 +29,14 @@ def test_a_server_of_others_needs_an_address_and_a_model(api: Api) -> None:
     known = {"slug": "theirs", "engine": "openai", "model": {"name": "gpt-paint"}, "line": "gpt-paint"}
     known |= {"dtype": "", "quantization": "", "max_model_len": None, "pool": "default", "api": "chat", "auth": ""}
     known |= {"base_url": "https://api.example.com/v1", "headers": {}, "extra_body": {}, "concurrency": 8}
-    known |= {"reference": None, "bypass": None, "rescores": True, "rests_until": None, "rest_reason": None}
+    known |= {
+        "calls_per_minute": None,
+        "reference": None,
+        "bypass": None,
+        "rescores": False,
+        "rests_until": None,
+        "rest_reason": None,
+    }
     assert made.json() == known
     assert api.get("/endpoints/").json()["results"] == [known]
 

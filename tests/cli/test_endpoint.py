@@ -34,13 +34,13 @@ def test_one_is_added_with_every_option_and_listed(evalboard: Call, as_admin: di
     body = tmp_path / "body.json"
     body.write_text('{"provider": {"allow_fallbacks": false}}')
     more = ("--key-env", "MINI_KEY", "--header", "x-team: evals", "--header-env", "x-org: ORG_ID")
-    more += ("--extra-body", f"@{body}", "--concurrency", "2", "--line", "mini", "--api", "completions", "--no-rescore")
+    more += ("--extra-body", f"@{body}", "--concurrency", "2", "--line", "mini", "--api", "completions", "--rescore")
     added = evalboard(*ADD, *more, **as_admin)
     assert (added.returncode, added.stderr) == (0, "")
     assert "gpt-mini at https://api.example.com/v1, the key is read from MINI_KEY on the worker." in added.stdout
     assert "evalboard endpoint check mini --wait" in added.stdout
     row = Endpoint.objects.get()
-    assert (row.auth, row.concurrency, row.line, row.api, row.rescores) == ("MINI_KEY", 2, "mini", "completions", False)
+    assert (row.auth, row.concurrency, row.line, row.api, row.rescores) == ("MINI_KEY", 2, "mini", "completions", True)
     assert row.headers == {"x-team": "evals", "x-org": {"env": "ORG_ID"}}
     assert row.extra_body == {"provider": {"allow_fallbacks": False}}
     listed = evalboard("endpoint", "list")

@@ -40,6 +40,7 @@ ADDED: tuple[str, ...] = (
     "base_url",
     "broken_by_chance",
     "bypass",
+    "calls_per_minute",
     "capped_from",
     "chance",
     "chosen",

@@ -61,6 +61,7 @@ def opened(
     *,
     concurrency: int = 1,
     response_seconds: float = 60.0,
+    first_byte_seconds: float | None = None,
     waits: list[float] | None = None,
     **fields: Any,
 ) -> Iterator[OpenAIEngine]:
@@ -68,6 +69,7 @@ def opened(
     engine = OpenAIEngine(
         an_endpoint(server, **fields),
         response_seconds=response_seconds,
+        first_byte_seconds=first_byte_seconds,
         concurrency=concurrency,
         randomness=NoChance(),
         sleep=None if waits is None else waits.append,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from runs.models import Endpoint
+from runs.models import Endpoint, Worker
 from runs.work import CallOutcome
 from worker.calls import MAX_OPEN, Calls
 from worker.engines.base import DecodeRequest, EndpointRefused
@@ -40,21 +40,22 @@ def endpoint(number: int = 1, **fields: Any) -> Endpoint:
 
 @pytest.fixture
 def calls() -> Calls:
-    return Calls(RecordingClient)
+    return Calls(RecordingClient, worker=Worker(pk=1))
 
 
 def opened(calls: Calls, target: Endpoint, **how: Any) -> RecordingClient:
-    client = calls.open_for(target, **{"concurrency": 8, **how})
+    client = calls.open_for(target, **{"is_alone": False, **how})
     assert isinstance(client, RecordingClient)
     return client
 
 
 def test_one_client_stays_open_between_two_pieces_of_work(calls: Calls, settings: Any) -> None:
-    settings.RESPONSE_SECONDS = 77
+    settings.RESPONSE_SECONDS, settings.FIRST_BYTE_SECONDS = 77, 70
     first = opened(calls, endpoint())
     assert opened(calls, endpoint()) is first
     assert first.done == ["open"]
-    assert first.how == {"response_seconds": 77, "concurrency": 8, "learns": True}
+    first.how.pop("limits")
+    assert first.how == {"response_seconds": 77, "first_byte_seconds": 70, "concurrency": 8, "learns": True}
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,8 @@ def test_one_client_stays_open_between_two_pieces_of_work(calls: Calls, settings
         ({"headers": {"X-Team": "7"}}, {}),
         ({"extra_body": {"provider": "east"}}, {}),
         ({"api": "responses"}, {}),
-        ({}, {"concurrency": 1}),
+        ({"concurrency": 2}, {}),
+        ({}, {"is_alone": True}),
         ({}, {"learns": False}),
     ],
 )

@@ -2,12 +2,14 @@
 
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from evalboard.core.trace import Failed
+from runs.work.answered import FailedCall
 from tests.scripted import (
     Received,
     Reply,
@@ -174,22 +176,28 @@ FAULTS: dict[str, tuple[Reply, str, int, str]] = {
         "max_model_len=1024",
     ),
     "a moderated prompt": (status(403, words="Your input was flagged."), "call_refused", 1, "flagged"),
-    "429 for ever": (status(429, {"Retry-After": "0"}), "call_failed", 4, "Tried 4 times. It answered 429"),
-    "429 for ever, without a word of when": (status(429), "call_failed", 4, "Tried 4 times. It answered 429"),
-    "503 for ever": (status(503), "call_failed", 4, "Tried 4 times. It answered 503"),
-    "resets for ever": (reset(), "call_failed", 4, "Tried 4 times. No answer came"),
-    "cut in the middle for ever": (cut(), "cut_short", 4, "within the answer"),
+    "429 for ever": (status(429, {"Retry-After": "0"}), "call_failed", 8, "Tried 4 times. It answered 429"),
+    "429 for ever, without a word of when": (status(429), "call_failed", 8, "Tried 4 times. It answered 429"),
+    "503 for ever": (status(503), "call_failed", 8, "Tried 4 times. It answered 503"),
+    "resets for ever": (reset(), "call_failed", 8, "Tried 4 times. No answer came"),
+    "cut in the middle for ever": (cut(), "cut_short", 8, "within the answer"),
 }
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_ends_as_its_code_and_never_as_an_answer(name: str) -> None:
+    """Of a server that answers other cases: what may have been the server's fault is asked again in four more tries."""
     reply, code, n_calls, words = FAULTS[name]
-    with ScriptedServer(reply) as server:
-        (outcome,) = decode(server)
+    with ScriptedServer(for_case_1(reply)) as server:
+        _, outcome = decode(server, questions(2))
     assert failed(outcome).code == code
     assert words in failed(outcome).detail
-    assert len(server.requests) == n_calls
+    assert sum(received.prompt == "Question 1?" for received in server.requests) == n_calls
+
+
+def for_case_1(reply: Reply) -> Callable[[Received], Reply]:
+    """A server that fails at one case and answers the others."""
+    return lambda received: reply if received.prompt == "Question 1?" else ok()
 
 
 PASSING = (status(429, {"Retry-After": "0"}), status(429), status(503), status(408), reset(), cut())
@@ -211,7 +219,7 @@ def test_a_gateways_word_for_a_failure_behind_it_is_taken() -> None:
 
 
 def test_a_servers_wish_is_waited_out_up_to_a_minute() -> None:
-    wishes = [{"Retry-After": "7"}, {"Retry-After": "900"}, {"x-ratelimit-reset-requests": "1m2.5s"}]
+    wishes = [{"Retry-After": "7"}, {"Retry-After": "60"}, {"x-ratelimit-reset-requests": "59.9s"}]
     waits: list[float] = []
     with ScriptedServer([*(status(429, wish) for wish in wishes), ok()]) as server:
         (outcome,) = decode(server, waits=waits)
@@ -220,21 +228,93 @@ def test_a_servers_wish_is_waited_out_up_to_a_minute() -> None:
     assert asked == [7.0, 60.0]  # the third is the same minute
 
 
-def test_nobody_there_is_tried_again_and_then_said(settings: Any) -> None:
+@pytest.mark.parametrize("number", [429, 503])
+def test_for_a_longer_wish_the_endpoint_rests_as_long(number: int) -> None:
+    with ScriptedServer(status(number, {"Retry-After": "900"})) as server, opened(server, concurrency=1) as engine:
+        with pytest.raises(EndpointRests, match="It asks to be left alone for 900 seconds") as rests:
+            list(engine.decode(questions(3)))
+        assert (rests.value.seconds, len(server.requests)) == (900.0, 1)
+
+
+def test_nobody_there_is_tried_again_and_then_the_endpoint_rests() -> None:
     with ScriptedServer() as server:
         server.base_url = f"http://127.0.0.1:{free_port()}/v1"
-        (outcome,) = decode(server)
-    assert failed(outcome).code == "call_failed"
-    assert "no connection to 127.0.0.1" in failed(outcome).detail
+        with pytest.raises(EndpointRests, match=r"no connection to 127\.0\.0\.1"):
+            decode(server)
 
 
 @pytest.mark.parametrize("reply", [hang(), drip(), ok(seconds=30)])
 def test_a_call_ends_with_its_time_wherever_it_is(reply: Reply) -> None:
     began = time.monotonic()
-    with ScriptedServer(reply) as server:
-        (outcome,) = decode(server, response_seconds=1.5)
-    assert (failed(outcome).code, len(server.requests)) == ("timeout", 1)
+    with ScriptedServer(for_case_1(reply)) as server:
+        _, outcome = decode(server, questions(2), response_seconds=1.5)
+    assert failed(outcome).code == "timeout"
+    assert sum(received.prompt == "Question 1?" for received in server.requests) == 2
     assert time.monotonic() - began < 20
+
+
+def test_an_answer_that_does_not_begin_in_time_is_not_waited_for_to_its_end() -> None:
+    began = time.monotonic()
+    with ScriptedServer(for_case_1(hang())) as server:
+        _, outcome = decode(server, questions(2), first_byte_seconds=0.5)
+    assert (failed(outcome).code, failed(outcome).detail) == ("timeout", "No answer began within 0.5 seconds.")
+    assert time.monotonic() - began < 20
+
+
+def test_a_failure_of_an_outage_is_asked_again_and_answered() -> None:
+    """The first case fails at every try while the server is away for four calls."""
+    with ScriptedServer(rotating(5, status(503), ok())) as server:
+        outcomes = decode(server, questions(6))
+    assert [answered(outcome).case_index for outcome in outcomes] == [0, 1, 2, 3, 4, 5]
+
+
+def test_what_fails_while_others_are_answered_is_the_cases_own_at_once() -> None:
+    def script(received: Received) -> Reply:
+        return status(500) if received.prompt == "Question 0?" else ok(seconds=0.05)
+
+    with ScriptedServer(script) as server:
+        first, *others = decode(server, questions(60), concurrency=4)
+    assert failed(first).code == "call_failed"
+    assert all(map(answered, others))
+    assert sum(received.prompt == "Question 0?" for received in server.requests) in (4, 8)
+
+
+def test_a_failed_call_keeps_what_it_knew() -> None:
+    told = {"X-Request-Id": "req-7", "X-Evalboard-Backend": "bf16-b", "Retry-After": "0"}
+    with ScriptedServer(for_case_1(status(503, told))) as server:
+        _, outcome = decode(server, questions(2))
+    assert isinstance(outcome, FailedCall)
+    call = outcome.call
+    assert (call.status, call.request_id, call.backend, call.n_tries) == (503, "req-7", "bf16-b", 4)
+    assert call.backend_from == "x-evalboard-backend"
+    assert call.started_at <= call.ended_at
+
+
+def test_a_failed_call_without_an_answer_says_when_it_was_made() -> None:
+    with ScriptedServer(for_case_1(reset())) as server:
+        _, outcome = decode(server, questions(2))
+    assert isinstance(outcome, FailedCall)
+    assert (outcome.call.status, outcome.call.request_id, outcome.call.backend) == (None, "", "")
+
+
+def test_calls_say_that_no_cache_may_answer() -> None:
+    with ScriptedServer() as server:
+        decode(server, headers={"X-Portkey-Cache-Force-Refresh": "false"})
+        decode(server)
+    own, given = (received.headers for received in server.requests[::-1])
+    assert (own["cache-control"], own["x-portkey-cache-force-refresh"]) == ("no-cache", "true")
+    assert given["x-portkey-cache-force-refresh"] == "false"  # as the endpoint says
+
+
+def test_a_litellm_that_answers_from_its_cache_is_told_not_to_and_asked_again() -> None:
+    def script(received: Received) -> Reply:
+        cached = {} if "cache" in received.body else {"x-litellm-cache-key": "k"}
+        return ok(headers={"x-litellm-version": "1.106", **cached})
+
+    with ScriptedServer(script) as server:
+        outcomes = decode(server, questions(3))
+    assert [answered(outcome).response.flags for outcome in outcomes] == [(), (), ()]
+    assert [received.body.get("cache") for received in server.requests] == [None, *[{"no-cache": True}] * 3]
 
 
 @pytest.mark.parametrize(
@@ -301,8 +381,7 @@ def test_five_failed_tries_in_a_row_let_the_endpoint_rest() -> None:
         with pytest.raises(EndpointRests, match="5 calls in a row failed; the last one: It answered 500") as rests:
             outcomes.extend(engine.decode(questions(10)))
         assert (rests.value.seconds, engine.n_failures) == (30.0, 5)
-        # The first case had its four tries; the second is still to be asked.
-        assert [(outcome.case_index, failed(outcome).code) for outcome in outcomes] == [(0, "call_failed")]
+        assert not outcomes  # nobody knows whose failures they were: all are still to be asked
         assert len(server.requests) == 5
 
 
@@ -326,8 +405,8 @@ def test_answers_between_failures_keep_the_circuit_closed() -> None:
 
     with ScriptedServer(every_third_fails_for_ever) as server, opened(server) as engine:
         outcomes = sorted(engine.decode(questions(9)), key=lambda outcome: outcome.case_index)
-        assert [type(outcome).__name__ for outcome in outcomes] == ["Answered", "Answered", "Failed"] * 3
-        assert engine.n_failures == 4
+        assert [type(outcome).__name__ for outcome in outcomes] == ["Answered", "Answered", "FailedCall"] * 3
+        assert engine.n_failures == 0
 
 
 def test_calls_in_flight_are_as_many_as_wanted_and_connections_live_on() -> None:

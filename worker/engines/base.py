@@ -98,7 +98,7 @@ class EndpointRefused(EngineFailure):
 
 
 class EndpointRests(EngineFailure):
-    """A server of others failed too often in a row; no call is made to it for `seconds`."""
+    """A server of others failed too often in a row, or wants to be left alone; no call is made to it for `seconds`."""
 
     def __init__(self, detail: str, *, seconds: float) -> None:
         super().__init__("call_failed", detail)

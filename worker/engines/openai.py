@@ -11,20 +11,26 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from queue import Empty, SimpleQueue
+from functools import partial
+from typing import TypeVar
 
-from evalboard.core.errors import InvalidInput
+from django.db import DatabaseError
+
 from evalboard.core.trace import Failed
-from runs.importers.json_files import parse_value
+from runs.importers.backends import flags
 from runs.models import Endpoint
-from runs.work.answered import Answered, CallOutcome
+from runs.work import CallLimits
+from runs.work.answered import Answered, CallOutcome, FailedCall
 from worker.engines.base import DecodeRequest, EndpointRefused, EndpointRests
 from worker.engines.named_secrets import Mask, read_headers
-from worker.engines.openai_answer import ParameterRefused, Timing, failed, read_answer, read_body
+from worker.engines.openai_answer import ParameterRefused, Timing, failed, lists_vllm, read_answer, read_body
+from worker.engines.openai_decoding import Call, CalledOff, Decoding, Doubtful
 from worker.engines.openai_request import Built, Dialect, NotCallable, build, learn
 from worker.engines.openai_retries import (
+    LONGEST_WAIT_SECONDS,
     MAX_TRIES,
     TRIES_WITHIN_SECONDS,
     Circuit,
@@ -35,17 +41,20 @@ from worker.engines.openai_wire import CallFailed, TryFailed, Wire
 
 logger = logging.getLogger(__name__)
 
+Result = TypeVar("Result")
+
 AHEAD = 4  # requests that wait beside those in flight, so that no thread waits for whoever stores the answers
-LOOK_SECONDS = 10.0
+LOOK_FOR_SLOT_SECONDS = 0.1
 VLLM_FINGERPRINT = "vllm-"
-
-
-class _CalledOff(Exception):
-    """Nobody waits for this call any more."""
+LITELLM = "x-litellm-version"  # a header that every answer of it has
 
 
 class _IsVllm(Exception):
     """The server has turned out to be a vLLM, which is to be sent more: this answer is not what was meant."""
+
+
+class _ServesFromCache(Exception):
+    """The server has turned out to be a LiteLLM, which is to be told not to answer from a cache."""
 
 
 class OpenAIEngine:
@@ -53,6 +62,8 @@ class OpenAIEngine:
 
     `n_failures`: failed tries in a row, from the endpoint's own number on; whoever stores answers stores it.
     learns: a parameter that the server refuses by name is left out of the calls that follow; else such a call fails.
+    first_byte_seconds: within which an answer must begin; None: as long as the whole may take. limits: what all workers
+    together may ask of the endpoint.
     randomness, sleep: for tests; `sleep` takes seconds in place of a wait that `abort` ends.
     """
 
@@ -62,14 +73,18 @@ class OpenAIEngine:
         *,
         response_seconds: float,
         concurrency: int,
+        first_byte_seconds: float | None = None,
         learns: bool = True,
+        limits: CallLimits | None = None,
         randomness: random.Random | None = None,
         sleep: Callable[[float], None] | None = None,
     ) -> None:
         self._endpoint = endpoint
         self._response_seconds = response_seconds
+        self._first_byte_seconds = first_byte_seconds
         self._concurrency = max(concurrency, 1)
         self._learns = learns
+        self._limits = limits
         self._randomness = randomness or random.Random()  # noqa: S311  of waits, not of secrets
         self._sleep = sleep
         self._circuit = Circuit(endpoint.n_failures)
@@ -77,9 +92,10 @@ class OpenAIEngine:
         self._dialect = Dialect()
         self._is_vllm = False
         self._not_before = 0.0  # by the monotonic clock: the server wants to be left alone until then
+        self._good: DecodeRequest | None = None  # was answered
         self._wire: Wire | None = None
         self._mask = Mask()
-        self._decoding: _Decoding | None = None
+        self._decoding: Decoding | None = None
 
     @property
     def n_failures(self) -> int:
@@ -92,7 +108,7 @@ class OpenAIEngine:
         wire = Wire(self._endpoint.base_url, headers, n_connections=self._concurrency)
         try:
             wire.check()
-            self._is_vllm = _is_vllm(wire)
+            self._is_vllm = lists_vllm(wire)
         except BaseException:
             wire.close()
             raise
@@ -101,22 +117,29 @@ class OpenAIEngine:
     def decode(self, requests: Iterable[DecodeRequest]) -> Generator[CallOutcome, None, None]:
         """Yield each outcome as its call ends; after `abort` it ends early.
 
-        Raises EndpointRefused or EndpointRests; what was yielded before stands, and what was not is still to be asked.
+        A call that failed while the endpoint answered no other one is made again after all others: a failure is the
+        case's own where the endpoint answers otherwise. Raises EndpointRefused or EndpointRests; what was yielded
+        before stands, and what was not is still to be asked.
         """
         if self._wire is None:
             raise EndpointRefused("The endpoint was not opened.")
         self._wire.mend()
-        decoding = self._decoding = _Decoding()
+        decoding = self._decoding = Decoding()
         threads = ThreadPoolExecutor(self._concurrency, thread_name_prefix="endpoint-call")
         waiting, n_pending, is_exhausted = iter(requests), 0, False
+        doubtful: list[DecodeRequest] = []
+        in_flight: dict[int, DecodeRequest] = {}  # and not yet ended
         try:
             while not decoding.is_over:
+                if is_exhausted and n_pending == 0 and doubtful:
+                    waiting, doubtful, is_exhausted = iter(doubtful), [], False
                 # Where the endpoint has rested, one call alone goes first.
                 window = 1 if self._circuit.is_open else self._concurrency + AHEAD
                 while n_pending < window and not is_exhausted:
                     request = next(waiting, None)
                     is_exhausted = request is None
                     if request is not None:
+                        in_flight[request.case_index] = request
                         threads.submit(self._work, decoding, request)
                         n_pending += 1
                 if n_pending == 0:
@@ -128,7 +151,13 @@ class OpenAIEngine:
                 if isinstance(outcome, BaseException):
                     yield from decoding.rest()
                     raise outcome
-                yield outcome
+                if isinstance(outcome, Doubtful):
+                    doubtful.append(outcome.request)
+                    decoding.asked_again[outcome.request.case_index] = outcome.n_answers
+                else:
+                    ended = in_flight.pop(outcome.case_index)
+                    self._good = ended if isinstance(outcome, Answered) else self._good
+                    yield outcome
         finally:
             decoding.end()
             if n_pending:
@@ -148,54 +177,91 @@ class OpenAIEngine:
         wire, self._wire = self._wire, None
         if wire is not None:
             wire.close()
+        if self._limits is not None:
+            self._limits.close()
 
-    def _work(self, decoding: "_Decoding", request: DecodeRequest) -> None:
+    def _work(self, decoding: Decoding, request: DecodeRequest) -> None:
         """One case, in a thread of its own."""
         if decoding.has_failed:
             return
         try:
             decoding.check()
-            outcome: CallOutcome | BaseException = self._call(decoding, request)
-        except _CalledOff:
+            outcome: CallOutcome | Doubtful | BaseException = self._call(decoding, request)
+        except CalledOff:
             return
         except BaseException as problem:  # noqa: BLE001  whoever reads the results raises it
             outcome, decoding.has_failed = problem, True
         decoding.results.put(outcome)
 
-    def _call(self, decoding: "_Decoding", request: DecodeRequest) -> CallOutcome:
-        """Put a case to the server, again where that may help. Raises EndpointRefused, EndpointRests, _CalledOff."""
-        began, n_tries = time.monotonic(), 0
+    def _call(self, decoding: Decoding, request: DecodeRequest) -> CallOutcome | Doubtful:
+        """Put a case to the server, again where that may help. Raises EndpointRefused, EndpointRests, CalledOff."""
+        began, call = time.monotonic(), Call(request, n_answers=self._circuit.n_answers)
         while True:
             self._wait_out(decoding, self._not_before - time.monotonic())
             begun, dialect = self._circuit.begin(), self._dialect
-            n_tries += 1
             try:
-                built = self._build(request, dialect)
-                return self._try(request, built, n_tries)
+                call.built = self._build(request, dialect)
             except NotCallable as problem:
-                return failed(request.case_index, "call_refused", str(problem), self._mask)
+                return Failed(request.case_index, "call_refused", str(problem))
+            call.n_tries += 1
+            try:
+                with self._slot(decoding):
+                    return self._try(call, call.built)
             except ParameterRefused as refusal:
                 self._circuit.succeed()
-                if not self._learn(dialect, built, refusal.words):
-                    return failed(request.case_index, "call_refused", str(refusal), self._mask)
-                n_tries -= 1  # nothing was decoded, and what is sent next is another call
-            except _IsVllm:
-                n_tries -= 1
+                if not self._learn(dialect, call.built, refusal.words):
+                    return self._failed(call, "call_refused", str(refusal))
+                call.n_tries -= 1  # nothing was decoded, and what is sent next is another call
+            except (_IsVllm, _ServesFromCache):
+                call.n_tries -= 1
             except CallFailed as failure:
                 decoding.check()
-                self._count(failure, begun)
-                return failed(request.case_index, failure.code, str(failure), self._mask)
+                if failure.code != "timeout":  # the endpoint did answer
+                    self._circuit.succeed()
+                    return self._failed(call, failure.code, str(failure))
+                return self._give_up(decoding, call, failure, begun, counts=True)
             except TryFailed as failure:
                 decoding.check()
                 if not failure.is_limited:
-                    self._circuit.fail(begun)
-                    self._rest_if_due(failure)
-                wait = max(backoff_seconds(n_tries, self._randomness), failure.seconds or 0.0)
+                    self._count(decoding, call, failure, begun)
+                self._rest_as_wished(failure)
+                wait = max(backoff_seconds(call.n_tries, self._randomness), failure.seconds or 0.0)
                 if failure.seconds is not None:
-                    self._not_before = max(self._not_before, time.monotonic() + failure.seconds)
-                if n_tries >= MAX_TRIES or time.monotonic() + wait - began > TRIES_WITHIN_SECONDS:
-                    return self._give_up(request, failure, n_tries, begun)
+                    self._pause(failure.seconds)
+                if call.n_tries >= MAX_TRIES or time.monotonic() + wait - began > TRIES_WITHIN_SECONDS:
+                    return self._give_up(decoding, call, failure, begun, counts=failure.is_limited)
                 self._wait_out(decoding, wait)
+
+    @contextmanager
+    def _slot(self, decoding: Decoding) -> Iterator[None]:
+        """Have room for one call among those of all workers, as soon as there is some. Raises CalledOff."""
+        limits = self._limits
+        if limits is None:
+            yield
+            return
+        self._wait_out(decoding, self._ask(decoding, limits.turn))
+        while (slot := self._ask(decoding, partial(limits.take, seconds=self._response_seconds))) is None:
+            self._wait_out(decoding, LOOK_FOR_SLOT_SECONDS * self._randomness.uniform(0.5, 1.5))
+        try:
+            yield
+        finally:
+            limits.give_back(slot)
+
+    def _ask(self, decoding: Decoding, question: Callable[[], Result]) -> Result:
+        """Ask the database, as often as it takes: whoever renews the lease knows when to stop. Raises CalledOff."""
+        while True:
+            try:
+                return question()
+            except DatabaseError as away:
+                logger.warning("The database is away, trying again: %s", away)
+                self._wait_out(decoding, 1.0)
+
+    def _pause(self, seconds: float) -> None:
+        """Make no call for so long, and let no other worker make one."""
+        self._not_before = max(self._not_before, time.monotonic() + seconds)
+        if self._limits is not None:
+            with suppress(DatabaseError):  # then the others learn it by themselves
+                self._limits.pause(seconds)
 
     def _build(self, request: DecodeRequest, dialect: Dialect) -> Built:
         endpoint = self._endpoint
@@ -208,22 +274,46 @@ class OpenAIEngine:
             is_vllm=self._is_vllm,
         )
 
-    def _try(self, request: DecodeRequest, built: Built, n_tries: int) -> Answered | Failed:
+    def _try(self, call: Call, built: Built) -> Answered | FailedCall:
         """Send one call and read what comes. Raises what `Wire.post` and `read_body` do."""
         assert self._wire is not None  # noqa: S101  for the type checker: decode has seen to it
         content = json.dumps(built.body, separators=(",", ":"), allow_nan=False).encode()
-        started_at = datetime.now(UTC)
-        reply = self._wire.post(built.path, content, seconds=self._response_seconds)
-        timing = Timing(started_at=started_at, ended_at=datetime.now(UTC), n_tries=n_tries)
+        call.started_at, call.reply = datetime.now(UTC), None
+        try:
+            reply = self._wire.post(
+                built.path, content, seconds=self._response_seconds, first_byte_seconds=self._first_byte_seconds
+            )
+        except (TryFailed, CallFailed) as failure:
+            call.reply = failure.reply
+            raise
+        call.reply = reply
+        timing = Timing(started_at=call.started_at, ended_at=datetime.now(UTC), n_tries=call.n_tries)
         body = read_body(reply, self._mask)
         self._circuit.succeed()
         if str(body.get("system_fingerprint")).startswith(VLLM_FINGERPRINT):
             self._is_vllm = True  # behind a gateway, whose list of models does not say so
         if self._is_vllm and not built.is_vllm:
             raise _IsVllm
+        is_news = LITELLM in reply.headers and not built.is_uncached and self._learn_of_cache()
+        if is_news and "cached" in flags(reply.headers, body):
+            raise _ServesFromCache
         return read_answer(
-            request.case_index, reply, body, built, timing, base_url=self._endpoint.base_url, mask=self._mask
+            call.request.case_index, reply, body, built, timing, base_url=self._endpoint.base_url, mask=self._mask
         )
+
+    def _learn_of_cache(self) -> bool:
+        """Have the calls that follow say that no cache may answer; False where the server refuses to hear it."""
+        with self._dialect_lock:
+            self._dialect = replace(self._dialect, is_litellm=True)
+            return "cache" not in self._dialect.refused
+
+    def _failed(self, call: Call, code: str, words: str) -> FailedCall:
+        """A failure of a call, with what is known of its last try."""
+        ended_at = datetime.now(UTC)
+        assert call.built is not None  # noqa: S101  for the type checker: it was sent
+        timing = Timing(started_at=call.started_at or ended_at, ended_at=ended_at, n_tries=call.n_tries)
+        index = call.request.case_index
+        return failed(index, code, words, self._mask, built=call.built, timing=timing, reply=call.reply)
 
     def _learn(self, dialect: Dialect, built: Built, words: str) -> bool:
         """Take up what a refusal says of the parameters; False where it says nothing of them."""
@@ -238,31 +328,62 @@ class OpenAIEngine:
             # Another call may have learnt the same a moment ago.
             return learnt is not None or self._dialect != dialect
 
-    def _count(self, failure: CallFailed, begun: int) -> None:
-        """Count a call that ended badly, where the endpoint did not even answer in time."""
-        if failure.code == "timeout":
-            self._circuit.fail(begun)
-            self._rest_if_due(failure)
-        else:
-            self._circuit.succeed()
+    def _give_up(
+        self, decoding: Decoding, call: Call, failure: TryFailed | CallFailed, begun: int, *, counts: bool
+    ) -> FailedCall | Doubtful:
+        """A call of which no try came through: the case's own failure, or one that may be the endpoint's.
 
-    def _give_up(self, request: DecodeRequest, failure: TryFailed, n_tries: int, begun: int) -> Failed:
-        """A call of which no try came through. Of limits, only the call as a whole counts as a failure."""
-        if failure.is_limited:
-            self._circuit.fail(begun)
-            self._rest_if_due(failure)
-        times = "Tried once" if n_tries == 1 else f"Tried {n_tries} times"
-        return failed(request.case_index, failure.code, f"{times}. {failure}", self._mask)
+        counts: as one failed try. Raises EndpointRests where nothing has been answered since it failed the first time.
+        """
+        if counts:
+            self._count(decoding, call, failure, begun)
+        times = "" if isinstance(failure, CallFailed) else f"{_times(call.n_tries)} "
+        outcome = self._failed(call, failure.code, f"{times}{failure}")
+        is_again = call.request.case_index in decoding.asked_again
+        if self._is_own(decoding, call) or (is_again and self._answers_others(decoding)):
+            return outcome
+        if is_again:
+            words = self._mask.text(f"It answers no call; the last one: {failure}")
+            raise EndpointRests(words, seconds=rest_seconds(self._circuit.n_failures))
+        return Doubtful(call.request, self._circuit.n_answers)
 
-    def _rest_if_due(self, failure: Exception) -> None:
-        """Raise EndpointRests where too many tries in a row have failed."""
+    def _count(self, decoding: Decoding, call: Call, failure: Exception, begun: int) -> None:
+        """Count a failed try, but of a case that fails though others are answered. Raises EndpointRests where due."""
+        if call.request.case_index in decoding.asked_again and self._is_own(decoding, call):
+            return
+        self._circuit.fail(begun)
         n = self._circuit.n_failures
-        if self._circuit.is_open:
+        if self._circuit.is_open and not self._answers_others(decoding):
             words = self._mask.text(f"{n} calls in a row failed; the last one: {failure}")
             raise EndpointRests(words, seconds=rest_seconds(n))
 
-    def _wait_out(self, decoding: "_Decoding", seconds: float) -> None:
-        """Wait, unless nobody waits for the call any more. Raises _CalledOff."""
+    def _answers_others(self, decoding: Decoding) -> bool:
+        """Whether the endpoint answers what it has answered before: then it is the cases that fail, and not it."""
+        good = self._good
+        if good is None:
+            return False
+        try:
+            with self._slot(decoding):
+                self._try(Call(good, n_answers=0, n_tries=1), self._build(good, self._dialect))
+        except (TryFailed, CallFailed):
+            decoding.check()
+            return False
+        except (ParameterRefused, _IsVllm, _ServesFromCache):
+            self._circuit.succeed()
+        return True
+
+    def _is_own(self, decoding: Decoding, call: Call) -> bool:
+        """Whether the endpoint has answered other calls since this one began, or since the case failed before."""
+        return self._circuit.n_answers > decoding.asked_again.get(call.request.case_index, call.n_answers)
+
+    def _rest_as_wished(self, failure: TryFailed) -> None:
+        """Raise EndpointRests where the server wants to be left alone for longer than a call may wait."""
+        if failure.seconds is not None and failure.seconds > LONGEST_WAIT_SECONDS:
+            words = self._mask.text(f"It asks to be left alone for {failure.seconds:,.0f} seconds. {failure}")
+            raise EndpointRests(words, seconds=failure.seconds)
+
+    def _wait_out(self, decoding: Decoding, seconds: float) -> None:
+        """Wait, unless nobody waits for the call any more. Raises CalledOff."""
         if seconds > 0 and self._sleep is not None:
             self._sleep(seconds)
         elif seconds > 0:
@@ -270,49 +391,5 @@ class OpenAIEngine:
         decoding.check()
 
 
-class _Decoding:
-    """One `decode` under way: its results, None where it was aborted, and whether it is over.
-
-    has_failed: a call has ended all of them, and no other one is begun.
-    """
-
-    def __init__(self) -> None:
-        self.results: SimpleQueue[CallOutcome | BaseException | None] = SimpleQueue()
-        self.over = threading.Event()
-        # A plain flag beside the Event: a signal handler may set it while this very thread holds the Event's lock.
-        self.is_over = False
-        self.has_failed = False
-
-    def end(self) -> None:
-        if self.is_over:
-            return
-        self.is_over = True
-        self.over.set()
-        self.results.put(None)
-
-    def check(self) -> None:
-        """Raise _CalledOff where nobody waits any more."""
-        if self.is_over:
-            raise _CalledOff
-
-    def rest(self) -> Iterator[CallOutcome]:
-        """Yield the answers that have come beside a failure."""
-        while True:
-            try:
-                outcome = self.results.get_nowait()
-            except Empty:
-                return
-            if isinstance(outcome, Answered | Failed):
-                yield outcome
-
-
-def _is_vllm(wire: Wire) -> bool:
-    """Whether the server's list of models says that vLLM serves them; behind a gateway it does not."""
-    try:
-        reply = wire.get("/models", seconds=LOOK_SECONDS)
-        body = parse_value(reply.content, where="") if reply.status == 200 else None
-    except (TryFailed, CallFailed, InvalidInput):
-        return False
-    listed = body.get("data") if isinstance(body, dict) else None
-    models = [model for model in listed if isinstance(model, dict)] if isinstance(listed, list) else []
-    return any(model.get("owned_by") == "vllm" for model in models)
+def _times(n_tries: int) -> str:
+    return "Tried once." if n_tries == 1 else f"Tried {n_tries} times."

@@ -10,26 +10,28 @@ from typing import Any, NoReturn
 
 from evalboard.contract.call import CallFacts
 from evalboard.core.errors import InvalidInput
-from evalboard.core.trace import Failed
-from runs.importers import responses_api
+from runs.importers import backends, responses_api
 from runs.importers.calls import read_call
 from runs.importers.completions import count, error_words
 from runs.importers.field_values import mapping, shortened, text, whole
 from runs.importers.json_files import parse_value
-from runs.work.answered import Answered
+from runs.importers.records import ServedBy
+from runs.work.answered import Answered, FailedCall
 from worker.engines.base import EndpointRefused
 from worker.engines.named_secrets import Mask
 from worker.engines.openai_request import Built
 from worker.engines.openai_retries import RETRIED, TOO_MANY, wished_seconds
-from worker.engines.openai_wire import CallFailed, Reply, TryFailed
+from worker.engines.openai_wire import CallFailed, Reply, TryFailed, Wire
 
 # Every other call of the run would be refused as well: the key, the account, the model, the address.
 WHOLE_REFUSALS = frozenset({401, 402, 403, 404, 405})
 # A 403 that is about this prompt alone, as OpenRouter's moderation says it.
 ABOUT_THE_PROMPT = ("moderation", "flagged", "content policy", "content_policy", "safety")
 TOO_LONG = ("context_length", "context length", "maximum context", "prompt is too long")
+LOOK_SECONDS = 10.0
 MAX_DETAIL_CHARS = 1000
 MAX_ID_CHARS = 200
+LONGEST_ERROR_BYTES = 100_000  # of a body that is looked into for ids
 REQUEST_IDS = ("x-request-id", "request-id", "apim-request-id", "x-litellm-call-id")
 
 
@@ -74,8 +76,12 @@ def read_body(reply: Reply, mask: Mask) -> dict[str, Any]:
 
 def read_answer(
     case_index: int, reply: Reply, body: Mapping[str, Any], built: Built, timing: Timing, *, base_url: str, mask: Mask
-) -> Answered | Failed:
+) -> Answered | FailedCall:
     """Return the response in a body, or why there is none in it."""
+
+    def _failed(code: str, words: str) -> FailedCall:
+        return failed(case_index, code, words, mask, built=built, timing=timing, reply=reply)
+
     headers = {name: mask.text(value) for name, value in reply.headers.items()}
     if responses_api.is_response(body):
         body = responses_api.as_completion(body)
@@ -93,28 +99,22 @@ def read_answer(
             flags=("retried",) if timing.n_tries > 1 else (),
         )
     except InvalidInput as problem:
-        return Failed(case_index, "no_answer", _detail(f"The answer cannot be read: {problem.detail}", mask))
+        return _failed("no_answer", f"The answer cannot be read: {problem.detail}")
     response = call.responses[0]
     if response.error:
         words = response.error if body.get("choices") else "The answer holds no choice."
-        return Failed(case_index, "call_refused" if body.get("choices") else "no_answer", _detail(words, mask))
+        return _failed("call_refused" if body.get("choices") else "no_answer", words)
     if not response.finish_reason:
-        return Failed(case_index, "no_answer", "The answer does not say why it ended, so that it may be part of one.")
+        return _failed("no_answer", "The answer does not say why it ended, so that it may be part of one.")
     usage, choice = mapping(body.get("usage"), "usage"), body["choices"][0]
-    served_by = response.served_by
     seed = whole(body.get("seed"))
     facts = CallFacts(
+        **_facts_of(headers, body, response.served_by),
         started_at=timing.started_at,
         ended_at=timing.ended_at,
         n_tries=timing.n_tries,
         status=reply.status,
-        response_id=_id(body.get("id")),
-        request_id=_id(next((headers[name] for name in REQUEST_IDS if name in headers), "")),
         seed_echoed=whole(choice.get("seed")) if seed is None else seed,
-        system_fingerprint=served_by.system_fingerprint,
-        backend=served_by.key,
-        backend_from=served_by.key_from,
-        model_reported=served_by.model,
         n_tokens=count(usage.get("completion_tokens")),
         n_prompt_tokens=count(usage.get("prompt_tokens")),
         left_out=built.left_out,
@@ -122,9 +122,64 @@ def read_answer(
     return Answered(case_index=case_index, response=response, call=facts)
 
 
-def failed(case_index: int, code: str, words: str, mask: Mask) -> Failed:
-    """Return a case's failure, in words that hold no secret and are not too long."""
-    return Failed(case_index, code, _detail(words, mask))
+def failed(
+    case_index: int, code: str, words: str, mask: Mask, *, built: Built, timing: Timing, reply: Reply | None
+) -> FailedCall:
+    """Return a case's failure, in words that hold no secret and are not too long, with what is known of the call.
+
+    reply: what came of its last try, None where nothing did.
+    """
+    if reply is None:
+        headers: Mapping[str, str] = {}
+        body: Mapping[str, Any] = {}
+    else:
+        reply = _masked(reply, mask)
+        headers, body = reply.headers, _object_in(reply.content)
+    facts = CallFacts(
+        **_facts_of(headers, body, backends.served_by(headers=headers, body=body)),
+        started_at=timing.started_at,
+        ended_at=timing.ended_at,
+        n_tries=timing.n_tries,
+        status=None if reply is None else reply.status,
+        seed_echoed=None,
+        n_tokens=None,
+        n_prompt_tokens=None,
+        left_out=built.left_out,
+    )
+    return FailedCall(case_index, code, _detail(words, mask), facts)
+
+
+def _facts_of(headers: Mapping[str, str], body: Mapping[str, Any], served_by: ServedBy) -> dict[str, str]:
+    """Who answered, and by which ids they will know it."""
+    return {
+        "response_id": _id(body.get("id")),
+        "request_id": _id(next((headers[name] for name in REQUEST_IDS if name in headers), "")),
+        "system_fingerprint": served_by.system_fingerprint,
+        "backend": served_by.key,
+        "backend_from": served_by.key_from,
+        "model_reported": served_by.model,
+    }
+
+
+def _object_in(content: bytes) -> Mapping[str, Any]:
+    """The object that a body is; an empty one where it is none."""
+    try:
+        body = parse_value(content, where="") if len(content) <= LONGEST_ERROR_BYTES else None
+    except InvalidInput:
+        return {}
+    return body if isinstance(body, Mapping) else {}
+
+
+def lists_vllm(wire: Wire) -> bool:
+    """Tell whether the server's list of models says that vLLM serves them; behind a gateway it does not."""
+    try:
+        reply = wire.get("/models", seconds=LOOK_SECONDS)
+        body = parse_value(reply.content, where="") if reply.status == 200 else None
+    except (TryFailed, CallFailed, InvalidInput):
+        return False
+    listed = body.get("data") if isinstance(body, dict) else None
+    models = [model for model in listed if isinstance(model, dict)] if isinstance(listed, list) else []
+    return any(model.get("owned_by") == "vllm" for model in models)
 
 
 def _refuse(status: int, reply: Reply, words: str) -> NoReturn:

@@ -53,19 +53,21 @@ class Dialect:
 
     refused: frozenset[str] = frozenset()
     is_completion_limit: bool = False  # max_completion_tokens in place of max_tokens
+    is_litellm: bool = False  # whose cache is switched off by a field of the body
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
     """One call. `left_out` are the settings of the profile that it does not send; `seed` is the one that it does.
 
-    is_vllm: it says all that a vLLM wants to know.
+    is_vllm: it says all that a vLLM wants to know. is_uncached: it asks a LiteLLM not to answer from its cache.
     """
 
     path: str
     body: dict[str, Any]
     left_out: tuple[str, ...]
     is_vllm: bool
+    is_uncached: bool = False
 
     @property
     def seed(self) -> int | None:
@@ -90,10 +92,13 @@ def build(
     body |= _as_sent(wanted, api, dialect)
     if is_vllm and api != "responses" and "return_token_ids" not in dialect.refused:
         body["return_token_ids"] = True
+    is_uncached = dialect.is_litellm and "cache" not in dialect.refused
+    if is_uncached:
+        body["cache"] = {"no-cache": True}
     decided = set(settings) | dialect.refused
     constants = {name: value for name, value in extra_body.items() if PROFILE_NAMES.get(name, name) not in decided}
     body |= {name: value for name, value in constants.items() if name not in OWN}
-    return Built(PATHS[api], body, tuple(dict.fromkeys(left_out)), is_vllm)
+    return Built(PATHS[api], body, tuple(dict.fromkeys(left_out)), is_vllm, is_uncached)
 
 
 def learn(dialect: Dialect, built: Built, words: str) -> Dialect | None:

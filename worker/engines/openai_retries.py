@@ -14,7 +14,8 @@ TRIES_WITHIN_SECONDS = 600.0
 RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, *range(520, 525), 529})
 TOO_MANY = 429
 LONGEST_BACKOFF_SECONDS = 30.0
-LONGEST_WISH_SECONDS = 60.0  # what a server may have us wait for it
+LONGEST_WAIT_SECONDS = 60.0  # what a call waits for the server; for longer the endpoint rests
+LONGEST_WISH_SECONDS = 86_400.0
 FAILURES_BEFORE_REST = 5
 FIRST_REST_SECONDS, LONGEST_REST_SECONDS = 30.0, 600.0
 
@@ -29,7 +30,7 @@ def backoff_seconds(n_failed: int, randomness: random.Random) -> float:
 
 
 def wished_seconds(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Return how long the server wants to be left alone, 0 to 60; None where it says nothing that can be read.
+    """Return how long the server wants to be left alone, up to a day; None where it says nothing that can be read.
 
     headers: of the answer, names in small letters. `Retry-After` counts; without it the limits that are used up. A
     moment is read by the server's own clock, its `Date`, and by `now` where it does not say: the worker's may be off.
@@ -64,11 +65,17 @@ class Circuit:
         self._lock = threading.Lock()
         self._n_failures = n_failures
         self._n_counted = 0
+        self._n_answers = 0
 
     @property
     def n_failures(self) -> int:
         """Failures in a row up to now."""
         return self._n_failures
+
+    @property
+    def n_answers(self) -> int:
+        """How often the endpoint has answered, whatever it said."""
+        return self._n_answers
 
     @property
     def is_open(self) -> bool:
@@ -90,6 +97,7 @@ class Circuit:
         """Note that the endpoint answered, whatever it said."""
         with self._lock:
             self._n_failures = 0
+            self._n_answers += 1
 
 
 def _retry_after(value: str, now: datetime) -> float | None:

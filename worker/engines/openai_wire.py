@@ -14,7 +14,7 @@ import threading
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,6 +27,8 @@ CONNECT_SECONDS = 10.0
 LONGEST_ANSWER_BYTES = 32 * 2**20  # unpacked
 IDLE_SECONDS = 4.0  # uvicorn hangs up after 5 s; a call must not meet that
 CLOCK_SECONDS = 0.02  # how much too early a socket's own clock may ring
+# An answer out of a cache is no draw. Who has no cache passes over what a header says of it; Portkey has its own name.
+NOT_FROM_A_CACHE = {"Cache-Control": "no-cache", "x-portkey-cache-force-refresh": "true"}
 PORTS = {"http": 80, "https": 443}
 
 
@@ -43,8 +45,10 @@ class TryFailed(Exception):
     """This try gave no answer, and another one may. `code` is one of core.trace.provenance.ERROR_CODES.
 
     seconds: how long the server wants to be left alone; None where it says nothing. is_limited: it answers, and takes
-    no more calls for now.
+    no more calls for now. reply: what came, as far as it came.
     """
+
+    reply: Reply | None = None
 
     def __init__(self, code: str, words: str, *, seconds: float | None = None, is_limited: bool = False) -> None:
         super().__init__(words)
@@ -52,7 +56,9 @@ class TryFailed(Exception):
 
 
 class CallFailed(Exception):
-    """The call failed, and another try would be as long or as long-winded. `code` as of TryFailed."""
+    """The call failed, and another try would be as long or as long-winded. `code` and `reply` as of TryFailed."""
+
+    reply: Reply | None = None
 
     def __init__(self, code: str, words: str) -> None:
         super().__init__(words)
@@ -77,11 +83,13 @@ class Wire:
         self._origin = (parts.scheme.encode(), host, port)
         self._prefix = parts.path.rstrip("/")
         shown = f"[{host.decode()}]" if b":" in host else host.decode()
+        given = {name.lower() for name in headers}
         self._headers = [
             ("Host", shown if port == PORTS[parts.scheme] else f"{shown}:{port}"),
             ("Accept", "application/json"),
             ("Accept-Encoding", "gzip, deflate"),
             ("User-Agent", "Evalboard"),
+            *((name, value) for name, value in NOT_FROM_A_CACHE.items() if name.lower() not in given),
             *headers.items(),
         ]
         self._backend = _Backend(is_plain=parts.scheme == "http")
@@ -99,12 +107,12 @@ class Wire:
         with contextlib.suppress(httpcore.ConnectError):
             self._backend.check(host.decode(), port)
 
-    def post(self, path: str, body: bytes, *, seconds: float) -> Reply:
+    def post(self, path: str, body: bytes, *, seconds: float, first_byte_seconds: float | None = None) -> Reply:
         """Send a JSON body and return the answer, whatever its status, within `seconds` in all.
 
-        Raises TryFailed, CallFailed or EndpointRefused.
+        first_byte_seconds: within which the answer must begin. Raises TryFailed, CallFailed or EndpointRefused.
         """
-        return self._send("POST", path, body, seconds)
+        return self._send("POST", path, body, seconds, first_byte_seconds)
 
     def get(self, path: str, *, seconds: float) -> Reply:
         """Look at an address. Raises as `post` does."""
@@ -122,28 +130,43 @@ class Wire:
         """Close every connection. No call may be under way."""
         self._pool.close()
 
-    def _send(self, method: str, path: str, body: bytes | None, seconds: float) -> Reply:
+    def _send(
+        self, method: str, path: str, body: bytes | None, seconds: float, first_byte_seconds: float | None = None
+    ) -> Reply:
         scheme, host, port = self._origin
         url = httpcore.URL(scheme=scheme, host=host, port=port, target=(self._prefix + path).encode())
         headers = self._headers
         if body is not None:
             headers = [*headers, ("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
-        deadline = self._backend.set_deadline(seconds)
+        first = seconds if first_byte_seconds is None else min(first_byte_seconds, seconds)
+        began = time.monotonic()
+        self._backend.set_deadline(began + first)
         limits = {"connect": CONNECT_SECONDS, "read": seconds, "write": seconds, "pool": seconds}
-        is_begun = False
+        begun: Reply | None = None
         try:
             with self._pool.stream(
                 method, url, headers=headers, content=body, extensions={"timeout": limits}
             ) as response:
-                is_begun = True
                 read = _read_headers(response.headers)
-                return Reply(response.status, read, _read(response.iter_stream(), read))
+                begun = Reply(response.status, read, b"")
+                self._backend.set_deadline(began + seconds)
+                return replace(begun, content=_read(response.iter_stream(), read))
         except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.RemoteProtocolError) as problem:
-            if time.monotonic() >= deadline - CLOCK_SECONDS:
-                raise CallFailed("timeout", f"No whole answer came within {seconds:g} seconds.") from None
-            if is_begun:
-                raise TryFailed("cut_short", f"The connection ended within the answer: {_words(problem)}.") from None
-            raise TryFailed("call_failed", f"No answer came: {_words(problem)}.") from None
+            waited = time.monotonic() - began + CLOCK_SECONDS
+            failure: CallFailed | TryFailed
+            if waited >= seconds:
+                failure = CallFailed("timeout", f"No whole answer came within {seconds:g} seconds.")
+            elif begun is None and waited >= first:
+                failure = CallFailed("timeout", f"No answer began within {first:g} seconds.")
+            elif begun is None:
+                failure = TryFailed("call_failed", f"No answer came: {_words(problem)}.")
+            else:
+                failure = TryFailed("cut_short", f"The connection ended within the answer: {_words(problem)}.")
+            failure.reply = begun
+            raise failure from None
+        except CallFailed as failure:
+            failure.reply = begun
+            raise
         except httpcore.LocalProtocolError:  # its words have the header's value
             raise EndpointRefused("One of the endpoint's headers cannot be sent.") from None
 
@@ -170,10 +193,9 @@ class _Backend(httpcore.NetworkBackend):
             raise EndpointRefused(refusal)
         return addresses
 
-    def set_deadline(self, seconds: float) -> float:
-        """Set when this thread's call ends, and return it."""
-        self._calls.deadline = time.monotonic() + seconds
-        return float(self._calls.deadline)
+    def set_deadline(self, deadline: float) -> None:
+        """Set by when this thread's call must go on, by the monotonic clock."""
+        self._calls.deadline = deadline
 
     def left(self, timeout: float | None) -> float:
         """Return how long this thread may still wait, at most `timeout`. Raises ReadTimeout where its time is up.

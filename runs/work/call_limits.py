@@ -1,0 +1,117 @@
+"""How many calls an endpoint may have in flight, and how many a minute, over all workers: the database keeps count.
+
+A call takes a slot before it is sent and gives it back when it has ended. Nothing is renewed: a slot is had for as long
+as a call may take, and one whose worker is gone is free at once.
+"""
+
+import logging
+import threading
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError, connections
+
+from evalboard.core.errors import NotFound
+from runs.models import Endpoint, Worker
+
+logger = logging.getLogger(__name__)
+
+GRACE_SECONDS = 30.0  # between the end of a call and the end of its slot, so that no call outlives it
+
+MAKE = """
+INSERT INTO runs_callslot (endpoint_id, number)
+SELECT %s, number FROM generate_series(0, %s - 1) AS number ON CONFLICT DO NOTHING
+"""
+# How long until the next call may begin; where calls are counted by the minute, that is taken at once.
+TURN = """
+UPDATE runs_endpoint
+   SET next_call_at = greatest(next_call_at, clock_timestamp()) + make_interval(secs => 60.0 / calls_per_minute)
+ WHERE id = %s AND calls_per_minute IS NOT NULL
+RETURNING extract(epoch FROM next_call_at - clock_timestamp()) - 60.0 / calls_per_minute
+"""
+PAUSE = "SELECT extract(epoch FROM next_call_at - clock_timestamp()) FROM runs_endpoint WHERE id = %s"
+PAUSE_ALL = """
+UPDATE runs_endpoint SET next_call_at = greatest(next_call_at, clock_timestamp() + make_interval(secs => %s))
+ WHERE id = %s
+"""
+TAKE = """
+WITH free AS (
+  SELECT slot.id
+    FROM runs_callslot slot LEFT JOIN runs_worker worker ON worker.id = slot.worker_id
+   WHERE slot.endpoint_id = %s AND slot.number < %s
+     AND (slot.worker_id IS NULL OR slot.until < clock_timestamp() OR worker.stopped_at IS NOT NULL
+          OR worker.seen_at < clock_timestamp() - make_interval(secs => %s))
+   ORDER BY slot.number DESC LIMIT 1 FOR UPDATE OF slot SKIP LOCKED)
+UPDATE runs_callslot SET worker_id = %s, until = clock_timestamp() + make_interval(secs => %s)
+  FROM free WHERE runs_callslot.id = free.id
+RETURNING runs_callslot.id
+"""
+GIVE_BACK = "UPDATE runs_callslot SET worker_id = NULL, until = NULL WHERE id = ANY(%s::bigint[]) AND worker_id = %s"
+
+
+class CallLimits:
+    """What one worker may ask of an endpoint, beside all others. Any thread may call it; each call is one statement.
+
+    It has a connection of its own, for the threads that make calls have none.
+    """
+
+    def __init__(self, endpoint: Endpoint, *, worker: Worker, is_alone: bool) -> None:
+        """is_alone: one call at a time, whatever the endpoint takes."""
+        self._endpoint_id, self._worker_id = endpoint.pk, worker.pk
+        self._n_slots, self._n_to_make = 1 if is_alone else endpoint.concurrency, endpoint.concurrency
+        self._lock = threading.Lock()
+        self._connection = connections.create_connection("default")
+        self._connection.inc_thread_sharing()
+        self._not_given_back: list[int] = []
+
+    def turn(self) -> float:
+        """Return in how many seconds a call may begin. Where calls are counted by the minute, it then has that turn."""
+        rows = self._execute(TURN, [self._endpoint_id]) or self._execute(PAUSE, [self._endpoint_id])
+        if not rows:
+            raise NotFound("There is no such endpoint any more.")
+        return max(float(rows[0][0] or 0.0), 0.0)
+
+    def pause(self, seconds: float) -> None:
+        """Let no worker begin a call for so long."""
+        self._execute(PAUSE_ALL, [seconds, self._endpoint_id])
+
+    def take(self, *, seconds: float) -> int | None:
+        """Return a slot for a call that takes at most so long; None where all are taken."""
+        self.give_back()
+        if self._n_to_make:
+            self._execute(MAKE, [self._endpoint_id, self._n_to_make])
+            self._n_to_make = 0
+        gone = settings.LEASE_SECONDS
+        until = seconds + GRACE_SECONDS
+        rows = self._execute(TAKE, [self._endpoint_id, self._n_slots, gone, self._worker_id, until])
+        return rows[0][0] if rows else None
+
+    def give_back(self, *slots: int) -> None:
+        """Free slots; where the database is away, with the next one."""
+        with self._lock:
+            self._not_given_back += slots
+            waiting = list(self._not_given_back)
+        if not waiting:
+            return
+        try:
+            self._execute(GIVE_BACK, [waiting, self._worker_id])
+        except DatabaseError as away:
+            logger.warning("Slots of endpoint %s are given back later: %s", self._endpoint_id, away)
+            return
+        with self._lock:
+            self._not_given_back = [slot for slot in self._not_given_back if slot not in waiting]
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    def _execute(self, statement: str, values: list[Any]) -> list[Any]:
+        with self._lock:
+            self._connection.close_if_unusable_or_obsolete()
+            try:
+                with self._connection.cursor() as cursor:
+                    cursor.execute(statement, values)
+                    return cursor.fetchall() if cursor.description else []
+            except DatabaseError:
+                self._connection.close()  # the next one begins anew
+                raise

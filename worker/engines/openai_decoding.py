@@ -1,0 +1,81 @@
+"""Calls that are under way to a server of others: one case's with its tries, and all of one `decode`."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from queue import Empty, SimpleQueue
+
+from evalboard.core.trace import Failed
+from runs.work.answered import Answered, CallOutcome
+from worker.engines.base import DecodeRequest
+from worker.engines.openai_request import Built
+from worker.engines.openai_wire import Reply
+
+
+class CalledOff(Exception):
+    """Nobody waits for this call any more."""
+
+
+@dataclass(slots=True)
+class Call:
+    """One case's call: how many tries it has had, and what the last of them was and brought.
+
+    n_answers: how often the endpoint had answered before the first of them.
+    """
+
+    request: DecodeRequest
+    n_answers: int
+    n_tries: int = 0
+    built: Built | None = None
+    started_at: datetime | None = None
+    reply: Reply | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Doubtful:
+    """A case whose failure may be its own or the endpoint's: nothing else was answered meanwhile.
+
+    n_answers: how often the endpoint had answered until then.
+    """
+
+    request: DecodeRequest
+    n_answers: int
+
+
+class Decoding:
+    """One `decode` under way: its results, None where it was aborted, and whether it is over.
+
+    has_failed: a call has ended all of them, and no other one is begun. asked_again: the cases whose first failure was
+    doubtful, each with how often the endpoint had answered until then.
+    """
+
+    def __init__(self) -> None:
+        self.results: SimpleQueue[CallOutcome | Doubtful | BaseException | None] = SimpleQueue()
+        self.asked_again: dict[int, int] = {}
+        self.over = threading.Event()
+        # A plain flag beside the Event: a signal handler may set it while this very thread holds the Event's lock.
+        self.is_over = False
+        self.has_failed = False
+
+    def end(self) -> None:
+        if self.is_over:
+            return
+        self.is_over = True
+        self.over.set()
+        self.results.put(None)
+
+    def check(self) -> None:
+        """Raise CalledOff where nobody waits any more."""
+        if self.is_over:
+            raise CalledOff
+
+    def rest(self) -> Iterator[CallOutcome]:
+        """Yield the answers that have come beside a failure."""
+        while True:
+            try:
+                outcome = self.results.get_nowait()
+            except Empty:
+                return
+            if isinstance(outcome, Answered | Failed):
+                yield outcome
