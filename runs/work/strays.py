@@ -65,7 +65,7 @@ class ServedRepeats:
 
     @property
     def far(self) -> float:
-        """In nats, what noise does not do."""
+        """In nats, what noise does not do where the repeats measure none."""
         return 0.0 if self.is_steady else FAR_FLOORS * assume_logit_sd(pair_facts.logits_of(self.bucket))
 
     @property
@@ -94,8 +94,8 @@ def look_through(run: Run) -> None:
 def find_run_strays(by_bucket: Sequence[ServedRepeats]) -> list[dict[str, Any]]:
     """Return what `Run.strays` keeps when a run ends: one entry for each bucket that has strays.
 
-    Each is {"bucket", "is_steady", "n_cases", "n_unread", "distance", "noise", "responses": [[case id, repeat], …],
-    "n_responses", "n_agreeing", "n_identical"}; distance and noise in nats, as `core.stats.Strays` has them. n_cases:
+    Each is {"bucket", "is_steady", "n_cases", "n_unread", "distance", "noise", "far", "responses": [[case id, repeat],
+    …], "n_responses", "n_agreeing", "n_identical"}; the nats as `core.stats.Strays` has them. n_cases:
     that were read; n_unread: that differ and were not. n_responses: of the cases that were read, and of as large a part
     of those in which nothing differs; n_agreeing: of them those that agree with most of their case; n_identical: those
     that are no stray and the same to the bit as another of their case.
@@ -186,7 +186,7 @@ def _read_on(run: Run) -> None:
         part, telling = parts.get(served.bucket.pk), served.telling
         n_read = part["n_cases"] if part else 0
         read = _read(served, telling[n_read : n_read + served.n_at_once])
-        chunk = _entry(served, read, list_strays(read.tables, far=served.far))
+        chunk = _entry(served, read, list_strays(read.tables, far=known["far"]))
         part = parts[served.bucket.pk] = chunk if part is None else _join(part, chunk)
         if part["n_cases"] < len(telling):
             run.strays_so_far = list(parts.values())
@@ -204,6 +204,7 @@ def _entry(served: ServedRepeats, read: "_Read", strays: Strays) -> dict[str, An
         "n_cases": strays.n_cases,
         "distance": strays.distance,
         "noise": strays.noise,
+        "far": strays.far,
         "responses": [[names[int(read.cases[case])], repeats[place]] for case, place in strays.places],
         "n_responses": int(read.is_there.sum()),
         "n_agreeing": strays.n_agreeing,

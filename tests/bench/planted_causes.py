@@ -4,7 +4,7 @@ The stack is that of tests/core/stacks.py: logits of bfloat16, noise of its own 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
@@ -60,7 +60,7 @@ class Planted:
     def named(self, noise: NumericNoise) -> Counter[str]:
         """Count the pairs by their causes, `unknown` with its reason."""
         baseline = replace(SIDE, **self.base)
-        pair = Pair(baseline, replace(baseline, text="Another answer.", **self.candidate))
+        pair = Pair(baseline, replace(baseline, **{"text": "Another answer."} | self.candidate))
         codes: Counter[str] = Counter()
         for ours, theirs in self.traces():
             parting = find_divergence(ours, theirs)
@@ -71,9 +71,8 @@ class Planted:
         return codes
 
 
-def measure() -> tuple[list[tuple[str, float, str, str]], list[str]]:
-    """Measure every planted cause; return rows of the bench and lines of the table."""
-    noise = measure_noise()
+def measure(planted: Sequence[tuple[Planted, NumericNoise]]) -> tuple[list[tuple[str, float, str, str]], list[str]]:
+    """Measure planted causes, each by its noise; return rows of the bench and lines of the table."""
     rows, lines = (
         [],
         [
@@ -81,8 +80,8 @@ def measure() -> tuple[list[tuple[str, float, str, str]], list[str]]:
             "| --- | --- | --- | --- | --- |",
         ],
     )
-    for each in list_planted(noise):
-        codes, accepted = each.named(noise), each.codes.split(", ")
+    for each, known in planted:
+        codes, accepted = each.named(known), each.codes.split(", ")
         share = 100 * sum(codes[code] for code in accepted) / codes.total()
         called = ", ".join(f"`{code}` {codes[code]:,}" if len(accepted) > 1 else f"`{code}`" for code in accepted)
         lines.append(f"| {each.name} | {codes.total():,} | {called} | {share:.1f} % | {each.also or '–'} |")
@@ -183,21 +182,21 @@ def _others() -> Traces:
 
 def _cut() -> Traces:
     """The candidate's answer ends after 40 tokens, where noise has not parted the two before."""
-    return ((ours, _part(theirs, 0, 40)) for ours, theirs in stacks.pairs(PAIRS, seed=SEED))
+    return ((ours, part(theirs, 0, 40)) for ours, theirs in stacks.pairs(PAIRS, seed=SEED))
 
 
 def _leaked() -> Traces:
     """The candidate's answer goes on, from its tenth token, with tokens that the baseline does not list."""
     for ours, theirs in stacks.pairs(PAIRS, seed=SEED):
-        yield ours, _joined(_part(theirs, 0, 10), _part(theirs, 10, None), 10**6)
+        yield ours, joined(part(theirs, 0, 10), part(theirs, 10, None), 10**6)
 
 
-def _part(trace: Trace, start: int, end: int | None) -> Trace:
+def part(trace: Trace, start: int, end: int | None) -> Trace:
     at = slice(start, end)
     return Trace(trace.token_ids[at], trace.logprobs[at], trace.alternative_ids[at], trace.alternative_logprobs[at])
 
 
-def _joined(first: Trace, rest: Trace, further: int) -> Trace:
+def joined(first: Trace, rest: Trace, further: int) -> Trace:
     """One trace of two, the second's token ids by so many further on."""
     return Trace(
         np.concatenate([first.token_ids, rest.token_ids + np.int32(further)]),

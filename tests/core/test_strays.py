@@ -1,5 +1,7 @@
 """Answers that another computation gave are found, and noise of whatever shape is not accused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -42,7 +44,7 @@ def test_what_may_be_noise_is_nothing(cases: list[np.ndarray]) -> None:
 
 def test_where_repeats_must_be_the_same_one_bit_makes_a_stray() -> None:
     assert find_strays(np.array([table(1e-7)] * 3), far=0.0) == Strays(
-        3, ((0, 2), (1, 2), (2, 2)), pytest.approx(1e-7), 0.0, 12
+        3, ((0, 2), (1, 2), (2, 2)), pytest.approx(1e-7), 0.0, 12, 0.0
     )
 
 
@@ -50,8 +52,8 @@ def test_of_further_cases_even_a_single_stray_is_listed() -> None:
     cases = np.array([table(0.33), table(0.02), table(0.2)])
     assert find_strays(cases, far=FAR) is None
     assert list_strays(cases, far=FAR).places == ((0, 2),)
-    assert list_strays(cases[1:], far=FAR) == Strays(2, (), 0.0, 0.0, 10)
-    assert list_strays(cases[:0], far=FAR) == Strays(0, (), 0.0, 0.0, 0)
+    assert list_strays(cases[1:], far=FAR) == Strays(2, (), 0.0, 0.0, 10, FAR)
+    assert list_strays(cases[:0], far=FAR) == Strays(0, (), 0.0, 0.0, 0, FAR)
 
 
 def test_a_repeat_that_is_not_there_is_neither_near_nor_far() -> None:
@@ -71,12 +73,35 @@ def test_a_repeat_that_is_not_there_is_neither_near_nor_far() -> None:
         pytest.param(Stack(0.15), id="at-the-limit"),
         pytest.param(Stack(0.3), id="all-beyond-the-limit"),
         pytest.param(Stack(0.06, spread=1.0), id="some-cases-are-noisier"),
+        pytest.param(Stack(0.03, unevenness=1.0), id="some-positions-are-noisier"),
+        pytest.param(Stack(0.03, memory=0.9), id="it-stays-along-the-answer"),
     ],
 )
 @pytest.mark.parametrize("k", [3, 5])
 def test_noise_is_not_accused(stack: Stack, k: int) -> None:
     rng = np.random.default_rng(SEED)
     assert [find_strays(tables(stack, k, rng), far=FAR) for _ in range(10)] == [None] * 10
+
+
+@pytest.mark.parametrize("stack", [Stack(1e-5), Stack(1e-5, unevenness=1.0), Stack(1e-5, memory=0.9, spread=0.5)])
+@pytest.mark.parametrize("k", [3, 5])
+def test_quiet_noise_of_float32_is_not_accused(stack: Stack, k: int) -> None:
+    rng = np.random.default_rng(SEED)
+    quiet = replace(stack, dtype="float32")
+    far = FAR_FLOORS * assume_logit_sd(quiet.dtype)
+    assert [find_strays(tables(quiet, k, rng), far=far) for _ in range(20)] == [None] * 20
+
+
+def test_where_repeats_measure_less_than_the_floor_a_build_within_it_is_found() -> None:
+    rng = np.random.default_rng(SEED)
+    served = tables(Stack(1e-5, dtype="float32"), 5, rng, routed=0.06, shift=2e-4, n_cases=200)
+    far = FAR_FLOORS * assume_logit_sd("float32")
+    found = find_strays(served, far=far)
+    assert found is not None
+    assert found.distance < far
+    assert found.far == pytest.approx(6 * 2e-5, rel=0.3)
+    assert 45 <= len(found.places) <= 75  # of 1,000 answers 60
+    assert list_strays(served, far=found.far) == found
 
 
 @pytest.mark.parametrize("share", [0.1, 1.0])

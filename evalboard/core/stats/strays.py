@@ -5,15 +5,23 @@ as in `one_computation`.
 """
 
 import math
+import statistics
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+_NORMAL = statistics.NormalDist()
+
 Distances = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 FAR_FLOORS = 3.0  # noise of its dtype's floor moves an answer by no more
+FAR_TYPICAL = 6.0  # and noise that the repeats measure, below the floor, by no more than so many times its typical size
+MAX_TYPICAL = 0.35  # of `far`: where noise is typically larger, the floor is too low to go by,
+FAR_SPREADS = 7.0  # and an answer is far that lies so many standard deviations of the logarithm off
+MIN_CASES = 10  # in which all repeats differ, to measure these
+LOW = 0.15  # the quantile by which they are measured: strays widen the other end
 MIN_SEPARATION = 3.0  # by how much farther off than the others are from each other, in nats over nats
 MIN_STRAYS = 3  # in as many cases: one far answer may be anything
 
@@ -24,7 +32,7 @@ class Strays:
 
     n_cases: that were looked at. places: (case, repeat) of each stray, as places in the tables. distance: root mean
     square, in nats, by which strays lie off; noise: by which the others of their cases do; 0 where there are none.
-    n_agreeing: repeats that agree with most of their case, in all cases.
+    n_agreeing: repeats that agree with most of their case, in all cases. far: in nats, beyond noise.
     """
 
     n_cases: int
@@ -32,6 +40,7 @@ class Strays:
     distance: float
     noise: float
     n_agreeing: int
+    far: float
 
 
 def find_strays(tables: Distances, *, far: float) -> Strays | None:
@@ -41,9 +50,9 @@ def find_strays(tables: Distances, *, far: float) -> Strays | None:
     Noise that is larger in some answers has no such gap.
 
     tables: float64[n, k, k] of n cases, NaN for a pair that shares too few positions, and for each of a repeat that is
-    not there. far: in nats, what noise does not do; 0 where repeats must be the same to the bit.
+    not there. far: in nats, FAR_FLOORS floors of the dtype; 0 where repeats must be the same to the bit.
     """
-    off = _Off(tables, far)
+    off = _Off(tables, _measure_far(tables, far))
     n_stray_cases = int(off.is_stray.any(axis=1).sum())
     n_scattered, n_between = int((~off.has_majority).sum()), int(off.is_between.sum())
     if n_stray_cases < MIN_STRAYS or n_scattered >= n_stray_cases or n_between >= off.is_stray.sum():
@@ -52,7 +61,10 @@ def find_strays(tables: Distances, *, far: float) -> Strays | None:
 
 
 def list_strays(tables: Distances, *, far: float) -> Strays:
-    """List the strays of further cases of a bucket that `find_strays` has found some in; there may be none."""
+    """List the strays of further cases of a bucket that `find_strays` has found some in; there may be none.
+
+    far: as found there.
+    """
     return _Off(tables, far).strays
 
 
@@ -62,6 +74,7 @@ class _Off:
     """
 
     def __init__(self, tables: Distances, far: float) -> None:
+        self._far = far
         cases = np.arange(len(tables))
         is_near = tables <= far**2  # NaN never is
         counts = is_near.sum(axis=2)
@@ -88,7 +101,23 @@ class _Off:
             distance=math.sqrt(float(self._off[cases, repeats].sum()) / n),
             noise=math.sqrt(float(self._within[cases].sum()) / n),
             n_agreeing=int(self._agreeing.sum()),
+            far=self._far,
         )
+
+
+def _measure_far(tables: Distances, far: float) -> float:
+    """Return in nats what noise does not do, by what most repeats measure; `far` where they measure nothing."""
+    pairs = tables[:, *np.triu_indices(tables.shape[2], 1)]
+    pairs = np.sqrt(pairs[~np.isnan(pairs).any(axis=1)])
+    moved = np.log(pairs[(pairs > 0).all(axis=1)])
+    typical = float(np.median(np.median(pairs, axis=1))) if len(pairs) else 0.0
+    if not far or not typical or len(moved) < MIN_CASES:
+        return far
+    near = min(far, FAR_TYPICAL * typical)
+    if typical <= MAX_TYPICAL * far:
+        return near
+    low = float(np.quantile(moved - np.median(moved, axis=1, keepdims=True), LOW))
+    return max(near, typical * math.exp(FAR_SPREADS * low / _NORMAL.inv_cdf(LOW)))
 
 
 def _mean(tables: Distances, is_meant: Bools, axis: int | tuple[int, ...]) -> Distances:
