@@ -1,42 +1,154 @@
-"""The cases of a comparison by what became of them between the sides, those that no verdict counts among them."""
+"""The cases of a comparison by what became of them between the sides, those that no verdict counts among them.
+
+They are packed in their order when one of the lists is first read, FRAME at a time, and kept with the comparison:
+a page reads what it shows, however many there are.
+"""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import overload
 
 import numpy as np
+import zstandard
+from django.db import transaction
+from django.db.models.fields.json import KeyTransform
 from numpy.typing import NDArray
 
 from evalboard.core.compare import CASE_PARTS, NO_PART
 from evalboard.core.stats import SideDraws, average_cases
 from runs.compare import inputs as comparison_inputs
-from runs.compare.outcomes import CaseOutcomes, JudgedCase, case_outcomes, find_sides, listed, read_draws
+from runs.compare.outcomes import JudgedCase, find_sides, listed, read_draws
+from runs.models import Comparison, ListedFrame
 
 ALL_CASES = "all"
 CASE_LISTS = (*CASE_PARTS, ALL_CASES)
+FRAME = 256  # cases
+MAX_FRAME_BYTES = 1 << 28
+
+_SHAPE = struct.Struct("<III")
+
+Scores = NDArray[np.float64]
 
 
-def listed_cases(comparison_id: int, name: str) -> CaseOutcomes:
-    """Return one of CASE_LISTS: the cases whose score changed first, lost before gained, the furthest
-    moved before others; then those whose text did.
+@dataclass(frozen=True, eq=False)
+class CaseList(Sequence[JudgedCase]):
+    """Cases in the order of a list, as columns: an object is made of those alone that are taken out.
 
-    Nothing of it is kept: it is read from the columns of both sides, on asking. Raises NotFound.
+    indexes: int64[n], in the baseline's suite version. scores: float64[n, a] and float64[n, b], of the draws of either
+    side, NaN where there is none.
     """
-    ours, theirs, _ = find_sides(comparison_id)
+
+    indexes: NDArray[np.int64]
+    scores: tuple[Scores, Scores]
+
+    def __len__(self) -> int:
+        return len(self.indexes)
+
+    @overload
+    def __getitem__(self, place: int) -> JudgedCase: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[JudgedCase, ...]: ...
+    def __getitem__(self, place: int | slice) -> JudgedCase | tuple[JudgedCase, ...]:
+        if not isinstance(place, slice):
+            return self[place : place + 1 or None][0]
+        columns = self.indexes[place].tolist(), *(listed(scores[place]) for scores in self.scores)
+        return tuple(
+            JudgedCase(index, tuple(ours), tuple(theirs), None, is_beyond_chance=False)
+            for index, ours, theirs in zip(*columns, strict=True)
+        )
+
+    def cut(self, places: slice) -> "CaseList":
+        """Return some cases in a row, as columns."""
+        return CaseList(self.indexes[places], (self.scores[0][places], self.scores[1][places]))
+
+
+def read_list(comparison_id: int, name: str, first: int = 0, up_to: int | None = None) -> tuple[CaseList, int]:
+    """Return these places of one of CASE_LISTS, and how many cases the list has.
+
+    Those whose score changed come first, lost before gained, the furthest moved before others; then those whose text
+    did. What is not kept yet is read from the columns of both sides, and kept. Raises NotFound.
+    """
+    counts = KeyTransform("counts", "summary")
+    known = Comparison.objects.filter(pk=comparison_id).values_list(counts, flat=True).first()
+    if known and "n_cases_other_text" in known:  # which older comparisons did not count
+        n_moved, n_texted = known["n_cases_score_changed"], known["n_cases_other_text"]
+        places = _places((n_moved, n_texted, known["n_cases_paired"] - n_moved - n_texted), name)
+        if (stored := _read_frames(comparison_id, places[first:up_to])) is not None:
+            return stored, len(places)
+    every, sizes = _make(comparison_id)
+    places = _places(sizes, name)
+    part = places[first:up_to]
+    return every.cut(slice(part.start, part.stop)), len(places)
+
+
+def _places(sizes: Sequence[int], name: str) -> range:
+    """Return where a list stands in that of all cases. sizes: of each of CASE_PARTS."""
+    if name == ALL_CASES:
+        return range(sum(sizes))
+    at = CASE_PARTS.index(name)
+    return range(sum(sizes[:at]), sum(sizes[: at + 1]))
+
+
+def _read_frames(comparison_id: int, places: range) -> CaseList | None:
+    """Return some places of the list of all cases as they are kept; None where they are not."""
+    firsts = range(places.start - places.start % FRAME, places.stop, FRAME)
+    rows = ListedFrame.objects.filter(comparison=comparison_id, first__in=firsts).order_by("first")
+    frames = [_unpack(bytes(data)) for data in rows.values_list("data", flat=True)]
+    if not frames or len(frames) < len(firsts):
+        return None
+    columns = zip(*((frame.indexes, *frame.scores) for frame in frames), strict=True)
+    indexes, ours, theirs = (np.concatenate(column) for column in columns)
+    return CaseList(indexes, (ours, theirs)).cut(slice(places.start - firsts.start, places.stop - firsts.start))
+
+
+def _make(comparison_id: int) -> tuple[CaseList, list[int]]:
+    """Read the list of all cases from the columns of both sides, and how many are of each of CASE_PARTS. It is kept
+    where the comparison is of these columns.
+    """
+    ours, theirs, is_current = find_sides(comparison_id)
     inputs = comparison_inputs.load(ours, theirs)
     parts = inputs.matched.case_parts
-    wanted = np.flatnonzero(parts != NO_PART if name == ALL_CASES else parts == CASE_PARTS.index(name))
     sides = read_draws(inputs.baseline)[0], read_draws(inputs.candidate)[0]
-    moves = _moves(sides, wanted)
-    order = np.lexsort((wanted, -np.abs(moves), moves >= 0, parts[wanted]))
-    places = wanted[order]
-    columns = (
-        inputs.baseline.case_indexes[places].tolist(),
-        listed(sides[0].scores[places]),
-        listed(sides[1].scores[places]),
+    cases = np.flatnonzero(parts != NO_PART)
+    moves = _moves(sides, cases)
+    places = cases[np.lexsort((cases, -np.abs(moves), moves >= 0, parts[cases]))]
+    every = CaseList(inputs.baseline.case_indexes[places], (sides[0].scores[places], sides[1].scores[places]))
+    if is_current:
+        _keep(comparison_id, every)
+    return every, np.bincount(parts[cases], minlength=NO_PART).tolist()
+
+
+def _keep(comparison_id: int, every: CaseList) -> None:
+    frames = (
+        ListedFrame(comparison_id=comparison_id, first=first, data=_pack(every.cut(slice(first, first + FRAME))))
+        for first in range(0, len(every), FRAME)
     )
-    cases = tuple(
-        JudgedCase(index, tuple(baseline), tuple(candidate), None, is_beyond_chance=False)
-        for index, baseline, candidate in zip(*columns, strict=True)
+    with transaction.atomic():
+        # Not while a worker is at it: then who reads the next page keeps them.
+        free = Comparison.objects.select_for_update(skip_locked=True).filter(pk=comparison_id)
+        if free.exists():
+            ListedFrame.objects.bulk_create(frames, batch_size=500, ignore_conflicts=True)
+
+
+def _pack(cases: CaseList) -> bytes:
+    ours, theirs = cases.scores
+    shape = _SHAPE.pack(len(cases), ours.shape[1], theirs.shape[1])
+    columns = cases.indexes.astype("<u4"), ours.astype("<f8"), theirs.astype("<f8")
+    return zstandard.compress(b"".join([shape, *(column.tobytes() for column in columns)]))
+
+
+def _unpack(packed: bytes) -> CaseList:
+    data = zstandard.decompress(packed, max_output_size=MAX_FRAME_BYTES)
+    n, *widths = _SHAPE.unpack_from(data)
+    ends = np.cumsum([_SHAPE.size, 4 * n, *(8 * n * width for width in widths)]).tolist()
+    indexes = np.frombuffer(data[ends[0] : ends[1]], "<u4").astype(np.int64)
+    ours, theirs = (
+        np.frombuffer(data[start:end], "<f8").reshape(n, width)
+        for (start, end), width in zip(pairwise(ends[1:]), widths, strict=True)
     )
-    counts = case_outcomes(comparison_id, "broken", up_to=1).counts
-    return CaseOutcomes(cases, len(wanted), counts)
+    return CaseList(indexes, (ours, theirs))
 
 
 def _moves(sides: tuple[SideDraws, SideDraws], cases: NDArray[np.int64]) -> NDArray[np.float64]:

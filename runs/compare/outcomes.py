@@ -42,7 +42,7 @@ class CaseOutcomes:
     contract.OutcomeCounts.
     """
 
-    cases: tuple[JudgedCase, ...]
+    cases: Sequence[JudgedCase]
     n: int
     counts: dict[str, Any]
 

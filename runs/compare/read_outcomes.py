@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from evalboard.contract.excerpt import ShownCase
 from evalboard.core.stats import CASE_OUTCOMES
 from evalboard.core.trace import unpack_scores
-from runs.compare.case_lists import listed_cases
-from runs.compare.outcomes import CaseOutcomes, CaseScores, JudgedCase
+from runs.compare.case_lists import CaseList, read_list
+from runs.compare.outcomes import CaseOutcomes, CaseScores, JudgedCase, case_outcomes
 from runs.compare.read import drawn
 from runs.compare.read_divergences import CaseLink, Neighbours, outcome_rows
 from runs.compare.read_excerpts import pair_excerpts
@@ -89,10 +89,13 @@ def outcome_page(wanted: OutcomeList, *, page: int = 1, limit: int) -> OutcomePa
     first = (page - 1) * limit
     is_whole = not wanted.look and not wanted.query
     judged, telling = _read(wanted, first, first + limit) if is_whole else _read(wanted)
-    cases, chosen, n, looks = judged.cases, _by_case(judged.cases, telling.pairs), judged.n, telling.looks
-    if not is_whole:
-        matches, chosen, looks = _narrow(wanted, cases, chosen, looks)
-        cases, n = matches[first : first + limit], len(matches)
+    indexes, n, looks = _indexes(judged.cases), judged.n, telling.looks
+    chosen = _by_case(indexes, telling.pairs)
+    if is_whole:
+        cases = judged.cases[:]
+    else:
+        places, chosen, looks = _narrow(wanted, indexes, chosen, looks)
+        cases, n = [judged.cases[place] for place in places[first : first + limit]], len(places)
     n_pages = max(-(-n // limit), 1)
     if page > n_pages:
         return outcome_page(wanted, page=n_pages, limit=limit)
@@ -134,11 +137,15 @@ def outcome_neighbours(wanted: OutcomeList, *, case_id: str) -> Neighbours:
     Raises NotFound.
     """
     judged, telling = _read(wanted)
-    cases, _, _ = _narrow(wanted, judged.cases, _by_case(judged.cases, telling.pairs), telling.looks)
+    every = _indexes(judged.cases)
+    places, _, _ = _narrow(wanted, every, _by_case(every, telling.pairs), telling.looks)
     own = Case.objects.filter(suite_version__runs=wanted.runs[0], case_id=case_id).values_list("index", flat=True)
-    indexes = [each.case_index for each in cases]
+    indexes = [every[place] for place in places]
     at_own = next((indexes.index(index) for index in own if index in indexes), -1)
-    beside = (cases[at_own - 1] if at_own > 0 else None), (cases[at_own + 1] if at_own + 1 < len(cases) else None)
+    beside = (
+        judged.cases[places[at_own - 1]] if at_own > 0 else None,
+        judged.cases[places[at_own + 1]] if at_own + 1 < len(places) else None,
+    )
     links = _links(wanted.comparison_id, [each for each in beside if each is not None])
     return Neighbours(*(links.get(each.case_index) if each else None for each in beside))
 
@@ -176,42 +183,52 @@ def _read(wanted: OutcomeList, first: int = 0, up_to: int | None = None) -> tupl
 
 def _read_list(wanted: OutcomeList, first: int, up_to: int | None) -> tuple[CaseOutcomes, Told]:
     """Return these places of one of CASE_LISTS, and what its cases look like where no more than MAX_TOLD are there."""
-    every = listed_cases(wanted.comparison_id, wanted.outcome)
-    part = replace(every, cases=every.cases[first:up_to])
-    if every.n > MAX_TOLD:
-        return part, Told([], {}, [], 0)
-    chosen = choose_pairs(wanted.comparison_id, [each.case_index for each in every.cases])
-    pairs = [chosen.get(each.case_index) for each in part.cases]
-    return part, Told(pairs, dict(count_looks(chosen.values())), [], 0)
+    part, n = read_list(wanted.comparison_id, wanted.outcome, first, up_to)
+    judged = CaseOutcomes(part, n, case_outcomes(wanted.comparison_id, "broken", up_to=1).counts)
+    if n > MAX_TOLD:
+        return judged, Told([], {}, [], 0)
+    every, _ = read_list(wanted.comparison_id, wanted.outcome)
+    chosen = choose_pairs(wanted.comparison_id, _indexes(every))
+    return judged, Told([chosen.get(index) for index in _indexes(part)], dict(count_looks(chosen.values())), [], 0)
 
 
-def _by_case(cases: Sequence[JudgedCase], pairs: Sequence[ChosenPair | None]) -> Chosen:
+def _indexes(cases: Sequence[JudgedCase]) -> list[int]:
+    return cases.indexes.tolist() if isinstance(cases, CaseList) else [each.case_index for each in cases]
+
+
+def _by_case(indexes: Sequence[int], pairs: Sequence[ChosenPair | None]) -> Chosen:
     """Return the pairs by case; there are fewer of a long list."""
-    return {case.case_index: pair for case, pair in zip(cases, pairs, strict=False) if pair is not None}
+    return {index: pair for index, pair in zip(indexes, pairs, strict=False) if pair is not None}
 
 
 def _narrow(
-    wanted: OutcomeList, cases: tuple[JudgedCase, ...], chosen: Chosen, looks: dict[str, int]
-) -> tuple[tuple[JudgedCase, ...], Chosen, dict[str, int]]:
-    """Return what the search and the look leave of all cases, their pairs, and the looks under the search."""
+    wanted: OutcomeList, indexes: Sequence[int], chosen: Chosen, looks: dict[str, int]
+) -> tuple[Sequence[int], Chosen, dict[str, int]]:
+    """Return the places of the cases that the search and the look leave of all, their pairs, and the looks under the
+    search.
+    """
+    places: Sequence[int] = range(len(indexes))
     if wanted.query:
-        is_long, cases = len(cases) > MAX_TOLD, _search(wanted, cases)
-        if is_long and len(cases) <= MAX_TOLD:
-            chosen = choose_pairs(wanted.comparison_id, [each.case_index for each in cases])
-        pairs = [chosen[each.case_index] for each in cases if each.case_index in chosen]
-        looks = dict(count_looks(pairs)) if len(cases) <= MAX_TOLD else {}
+        matches = _search(wanted)
+        places = [place for place, index in enumerate(indexes) if index in matches]
+        is_short = len(places) <= MAX_TOLD
+        if is_short and len(indexes) > MAX_TOLD:
+            chosen = choose_pairs(wanted.comparison_id, [indexes[place] for place in places])
+        pairs = (chosen[index] for place in places if (index := indexes[place]) in chosen)
+        looks = dict(count_looks(pairs)) if is_short else {}
     if wanted.look:
-        cases = tuple(each for each in cases if (pair := chosen.get(each.case_index)) and pair.look == wanted.look)
-    return cases, chosen, looks
+        places = [place for place in places if (pair := chosen.get(indexes[place])) and pair.look == wanted.look]
+    return places, chosen, looks
 
 
-def _search(wanted: OutcomeList, cases: Sequence[JudgedCase]) -> tuple[JudgedCase, ...]:
+def _search(wanted: OutcomeList) -> frozenset[int]:
+    """Return the indexes of the cases that hold what is looked for."""
     runs = Run.objects.select_related("suite_version").in_bulk(wanted.runs)
     baseline, candidate = (runs[run] for run in wanted.runs)
     matches = search_case_indexes(baseline, wanted.query)
     if candidate.suite_version_id == baseline.suite_version_id:
         matches |= search_case_indexes(candidate, wanted.query)
-    return tuple(each for each in cases if each.case_index in matches)
+    return matches
 
 
 def _read_targeted(runs: tuple[int, int]) -> tuple[Scores, Scores]:

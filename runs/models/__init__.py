@@ -2,7 +2,7 @@
 
 from runs.models.access import IdempotencyKey, Token, TourEnd
 from runs.models.baseline import Baseline, Rotation
-from runs.models.comparison import Comparison, Divergence
+from runs.models.comparison import Comparison, Divergence, ListedFrame
 from runs.models.endpoint import CallSlot, Endpoint, Profile
 from runs.models.experiment import Experiment, ExperimentArm
 from runs.models.forced import ForcedAnswer, ForcedScoring
@@ -42,6 +42,7 @@ __all__ = [
     "IdempotencyKey",
     "Import",
     "Lane",
+    "ListedFrame",
     "Model",
     "OutboxMessage",
     "Policy",

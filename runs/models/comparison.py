@@ -91,3 +91,19 @@ class Divergence(models.Model):
 
     def __str__(self) -> str:
         return f"case {self.case_index}: {self.cause}"
+
+
+class ListedFrame(models.Model):
+    """Some cases of a comparison in a row, in the order of the list of all of them, the first of them at the place
+    `first`: `compare.case_lists` has the bytes.
+    """
+
+    comparison = models.ForeignKey(Comparison, on_delete=models.CASCADE, related_name="listed_frames", db_index=False)
+    first = models.PositiveIntegerField()
+    data = models.BinaryField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["comparison", "first"], name="one_listed_frame_per_place")]
+
+    def __str__(self) -> str:
+        return f"cases of comparison {self.comparison_id} from {self.first}"

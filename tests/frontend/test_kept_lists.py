@@ -1,12 +1,13 @@
 """What a list of cases shows is found once and kept with its comparison: a later page reads no column for it."""
 
 import re
+from statistics import mean
 from typing import Any
 
 import pytest
 
-from runs.compare import case_outcomes, compare, inputs, outcomes, read_outcomes, telling
-from runs.models import Comparison, Run
+from runs.compare import CASE_LISTS, case_lists, case_outcomes, compare, inputs, outcomes, read_outcomes, telling
+from runs.models import Comparison, ListedFrame, Run
 from tests.frontend import toolcalls_stage
 from tests.frontend.test_changed_cases import page_of, rows
 
@@ -103,6 +104,38 @@ def test_a_list_too_long_to_be_counted_shows_the_same_rows(pair, viewer, monkeyp
     assert listed(viewer, pair, "?outcome=unstable&q=tool")[0] == searched
     one = next(iter(everything))
     assert listed(viewer, pair, f"?outcome=unstable&q={one}")[0] == {one: everything[one]}
+
+
+def test_lists_of_all_that_became_of_cases_read_no_column_again(pair, viewer, monkeypatch):
+    monkeypatch.setattr(case_lists, "FRAME", 7)
+    queries = [f"?outcome={name}{narrowed}" for name in CASE_LISTS for narrowed in ("", "&q=tool", "&cause=near_tie")]
+    first = [listed(viewer, pair, query) for query in queries]
+    assert ListedFrame.objects.count() == -(-N_CASES // 7)
+    monkeypatch.setattr(inputs, "load", refuse)
+    assert [listed(viewer, pair, query) for query in queries] == first
+
+
+def test_parts_of_a_list_of_cases_are_the_list(pair, monkeypatch):
+    made = compare(baseline=pair[0].pk, candidate=pair[1].pk)
+    monkeypatch.setattr(case_lists, "FRAME", 7)
+    whole = {name: case_lists.read_list(made.pk, name) for name in CASE_LISTS}  # found, then kept
+    every, n = whole["all"]
+    assert [*whole["changed"][0], *whole["other_text"][0], *whole["same_text"][0]] == list(every)
+    assert len(every) == n == N_CASES
+    moves = [round(mean(case.candidate) - mean(case.baseline), 9) for case in every][: whole["changed"][1]]
+    assert moves == sorted(moves, key=lambda move: (move >= 0, -abs(move)))
+    assert moves[0] < 0
+    for name, (cases, n) in whole.items():
+        for part in (slice(0, 2), slice(5, 9), slice(2, None), slice(0, 0), slice(900, 950)):
+            found, n_again = case_lists.read_list(made.pk, name, part.start, part.stop)
+            assert (list(found), n_again) == (list(cases[part]), n)
+
+
+def test_lists_of_a_comparison_that_rests_on_fewer_repeats_are_not_kept(pair, viewer):
+    made = compare(baseline=pair[0].pk, candidate=pair[1].pk)
+    Comparison.objects.filter(pk=made.pk).update(input_digest="f" * 64)
+    assert case_lists.read_list(made.pk, "all")[1] == N_CASES
+    assert not ListedFrame.objects.exists()
 
 
 def test_a_page_beyond_the_last_one_is_the_last_one(pair, viewer):
