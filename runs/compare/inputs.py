@@ -5,7 +5,7 @@ milliseconds; `load` reads the columns, some megabytes for 100,000 cases.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -318,15 +318,15 @@ def _load_side(
     key: SideKey, case_indexes: Indexes, buckets: dict[int, Bucket], known: dict[int, pair_facts.ServingFacts]
 ) -> Side:
     n_cases = key.run.suite_version.n_cases
-    place = {repeat_id: at for at, repeat_id in enumerate(key.repeat_ids)}
-    shape = (len(case_indexes), len(place))
+    places = _places(key, {index: key.digests["columns"][str(index)] for index in key.repeats})
+    shape = (len(case_indexes), len(key.repeats))
     texts, traces = np.zeros((*shape, 2), np.uint64), np.zeros((*shape, 2), np.uint64)
     served, marks = np.full(shape, NO_BUCKET, np.int64), np.zeros(shape, np.uint8)
     wanted = slice(None) if _is_whole(case_indexes, n_cases) else case_indexes
-    for columns in stored_columns.stream(key.repeat_ids):
-        at = place[columns.repeat_id]
-        texts[:, at], traces[:, at] = columns.texts[wanted], columns.traces[wanted]
-        served[:, at], marks[:, at] = columns.buckets[wanted], columns.marks[wanted]
+    for columns in stored_columns.stream(list(places)):
+        for at in places[columns.repeat_id]:
+            texts[:, at], traces[:, at] = columns.texts[wanted], columns.traces[wanted]
+            served[:, at], marks[:, at] = columns.buckets[wanted], columns.marks[wanted]
     own = key.run.suite_version.scorer_id
     return Side(
         key=key,
@@ -347,11 +347,21 @@ def _is_whole(case_indexes: Indexes, n_cases: int) -> bool:
 
 def _scores(key: SideKey, scorer_id: int, wanted: Any, n: int | None = None) -> NDArray[np.float64]:
     """Return float64[n, a] under one scorer, NaN where that has not scored."""
-    place = {repeat_id: at for at, repeat_id in enumerate(key.repeat_ids)}
-    scores = np.full((len(wanted) if n is None else n, len(place)), np.nan)
-    for repeat_id, packed in bulk.stream_binary(SCORES, [list(key.repeat_ids), scorer_id]):
-        scores[:, place[repeat_id]] = unpack_scores(packed, key.run.suite_version.n_cases)[wanted]
+    places = _places(key, {index: key.digests["scores"][f"{index} {scorer_id}"] for index in key.repeats})
+    scores = np.full((len(wanted) if n is None else n, len(key.repeats)), np.nan)
+    for repeat_id, packed in bulk.stream_binary(SCORES, [list(places), scorer_id]):
+        for at in places[repeat_id]:
+            scores[:, at] = unpack_scores(packed, key.run.suite_version.n_cases)[wanted]
     return scores
+
+
+def _places(key: SideKey, digests: Mapping[int, str | None]) -> dict[int, list[int]]:
+    """Return the repeats to read, each with the places of all that are the same to the bit. digests: by repeat."""
+    firsts: dict[str | None, int] = {}
+    places: dict[int, list[int]] = defaultdict(list)
+    for at, (repeat_id, index) in enumerate(zip(key.repeat_ids, key.repeats, strict=True)):
+        places[firsts.setdefault(digests[index], repeat_id)].append(at)
+    return places
 
 
 def _setup(

@@ -203,9 +203,10 @@ def _estimate_prompts(pair: Pair, parting: Divergence, noise: NumericNoise) -> C
 
 def _may_be_prompts(pair: Pair, parting: Divergence) -> bool:
     """Tell whether other prompts may have parted two answers: they part early, and nothing is known of the prompts."""
+    if parting.parts_at is None or parting.parts_at >= EARLY:
+        return False
     both = ((side.prompt_digest, side.n_prompt_tokens) for side in (pair.baseline, pair.candidate))
-    is_known = any(None not in known for known in zip(*both, strict=True))
-    return not is_known and parting.parts_at is not None and parting.parts_at < EARLY
+    return all(None in known for known in zip(*both, strict=True))
 
 
 def _is_leak(parting: Divergence, noise: NumericNoise) -> bool:

@@ -3,6 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from evalboard.core.compare.cause import CAUSE_CODES
 
 MAX_BINS = 20
@@ -60,18 +63,17 @@ def find_clusters(parted: Iterable[Parted]) -> list[Cluster]:
     return sorted(clusters, key=_place)
 
 
-def histogram(positions: Sequence[int], longest: int) -> Histogram:
+def histogram(positions: Sequence[int] | NDArray[np.int64], longest: int) -> Histogram:
     """Count positions in bins of a round width (1, 2, 5, 10, 20 …), at most MAX_BINS over `longest` positions.
 
     Two histograms with one `longest` have the same bins.
     """
-    reach = max(longest, max(positions, default=-1) + 1, 1)
+    places = np.asarray(positions, np.int64)
+    reach = max(longest, int(places.max(initial=-1)) + 1, 1)
     width = _round_width(reach)
-    counts = [0] * -(-reach // width)
-    for position in positions:
-        counts[position // width] += 1
+    counts = np.bincount(places // width, minlength=-(-reach // width)).tolist()
     starts = tuple(range(0, len(counts) * width, width))
-    return Histogram(width, starts, tuple(counts), sum(position == 0 for position in positions))
+    return Histogram(width, starts, tuple(counts), int(np.count_nonzero(places == 0)))
 
 
 def _place(cluster: Cluster) -> tuple[int, int, bytes, bytes]:

@@ -208,7 +208,7 @@ def complete_summary(
     is_flipped = kinds == PAIR_KINDS.index("flipped")
     breakdown = _ledger(matched, causes, looks, matched.candidate_alike, noise_of)
     reach = int(max(differing.onsets.max(initial=0), differing.flips.max(initial=0))) + 1
-    clusters = _clusters(differing, case_indexes[matched.pairing.cases[differing.pairs]], words)
+    clusters, n_clusters = _clusters(differing, case_indexes[matched.pairing.cases[differing.pairs]], words)
     return {
         **begun,
         "counts": _counts(matched, kinds, is_flipped),
@@ -217,8 +217,8 @@ def complete_summary(
         "causes": _causes(differing, matched),
         "onsets": _histogram(differing.onsets, differing.causes, reach),
         "flips": _histogram(differing.flips, differing.causes, reach),
-        "clusters": clusters[:MAX_CLUSTERS],
-        "n_clusters": len(clusters),
+        "clusters": clusters,
+        "n_clusters": n_clusters,
         "larger_shifts": _larger_shifts(matched.pairing, differing, is_read),
     }
 
@@ -294,11 +294,11 @@ def _causes(differing: DifferingPairs, matched: MatchedRuns) -> list[Json]:
 
 def _histogram(positions: Indexes, causes: Codes, reach: int) -> Json:
     is_there = positions != NO_POSITION
-    every = histogram(positions[is_there].tolist(), reach)
+    every = histogram(positions[is_there], reach)
     series = [
         {
             "cause": CAUSES[code],
-            "counts": list(histogram(positions[is_there & (causes == code)].tolist(), reach).counts),
+            "counts": list(histogram(positions[is_there & (causes == code)], reach).counts),
         }
         for code in np.unique(causes[is_there]).tolist()
     ]
@@ -312,8 +312,12 @@ def _histogram(positions: Indexes, causes: Codes, reach: int) -> Json:
     }
 
 
-def _clusters(differing: DifferingPairs, cases: Indexes, words: tuple[TokenBytes, TokenBytes]) -> list[Json]:
-    """Like flips put together by the tokens' bytes; each knows the ids that they came as."""
+def _clusters(
+    differing: DifferingPairs, cases: Indexes, words: tuple[TokenBytes, TokenBytes]
+) -> tuple[list[Json], int]:
+    """Return like flips put together by the tokens' bytes, of which each knows the ids that they came as: the largest
+    clusters, and how many there are.
+    """
     is_there = differing.flips != NO_POSITION
     table = np.column_stack(
         [differing.causes[is_there], differing.tokens_baseline[is_there], differing.tokens_candidate[is_there]]
@@ -329,7 +333,7 @@ def _clusters(differing: DifferingPairs, cases: Indexes, words: tuple[TokenBytes
         np.column_stack([which.ravel(), cases[is_there]]), axis=0
     )  # repeats of a case that are alike: once
     clusters = find_clusters(Parted(case, *spelled[group]) for group, case in pairs.tolist())
-    return [
+    largest = [
         {
             "key": _key(cluster),
             "cause": cluster.cause,
@@ -338,8 +342,9 @@ def _clusters(differing: DifferingPairs, cases: Indexes, words: tuple[TokenBytes
             "n_of_cause": cluster.n_of_cause,
             "cases": list(cluster.cases[:MAX_CLUSTER_CASES]),
         }
-        for cluster in clusters
+        for cluster in clusters[:MAX_CLUSTERS]
     ]
+    return largest, len(clusters)
 
 
 def _key(cluster: Cluster) -> str:

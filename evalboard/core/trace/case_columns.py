@@ -125,7 +125,7 @@ def unpack_reasons(packed: bytes, n_cases: int | None = None) -> list[str | None
         reasons = json.loads(zstandard.ZstdDecompressor().decompress(packed, allow_extra_data=False))
     except (zstandard.ZstdError, ValueError) as error:
         raise _damaged("reasons", str(error)) from error
-    if not isinstance(reasons, list) or not all(reason is None or isinstance(reason, str) for reason in reasons):
+    if not isinstance(reasons, list) or not set(map(type, reasons)) <= {str, type(None)}:
         raise _damaged("reasons", "they are not a list of sentences")
     if n_cases is not None and len(reasons) != n_cases:
         raise _damaged("reasons", f"there are {len(reasons)} for {n_cases} cases")
