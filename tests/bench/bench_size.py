@@ -8,13 +8,12 @@ texts are cut out of docs/, so that both pack as real ones do.
 import io
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from django.core.management import call_command
 from django.db import connection
 
-from evalboard.core.trace import Decoded, Forced, Timings, Trace, join_traces
+from evalboard.core.trace import Forced
 from runs.forced import (
     AnswerToForce,
     ForcedOutcome,
@@ -28,16 +27,11 @@ from runs.models import EngineProcess, Worker
 from runs.run import add_repeats, create_run
 from runs.suites import push_suite
 from tests.bench.bench_store import serving, store_all
-from tests.bench.bench_trace import recorded
 from tests.bench.row import Row
+from tests.bench.size_data import N_CHARACTERS, N_POSITIONS, N_PROMPT_TOKENS, N_RESPONSES, SEED, make_decoded, move
 
-SEED = 20261121
-N_RESPONSES = 2000
-N_POSITIONS, N_CHARACTERS = 200, 660
-N_PROMPT_TOKENS = 20
 N_LARGEST = 6  # tables, or their indexes, that are named
 ALONE, BESIDE, REPEAT = "at most 2,300", "at most 1,200", "0"
-DOCS = Path(__file__).resolve().parents[2] / "docs"
 SIZES = """
 SELECT relname, pg_table_size(relid), pg_indexes_size(relid) FROM pg_stat_user_tables WHERE schemaname = 'public'
 """
@@ -52,7 +46,7 @@ def measure() -> list[Row]:
     push_suite(document={"slug": "bench", "title": "Bench", "scorer": {"kind": "exact"}, "cases": cases})
     worker, process = serving()
     rng = np.random.default_rng(SEED)
-    decoded = _decoded(rng)
+    decoded = make_decoded(rng)
     sizes = [_sizes()]
     run = create_run(suite="bench", endpoint="sample-float32", profile="pinned", repeats=1)
     store_all(worker, process, decoded)
@@ -61,7 +55,7 @@ def measure() -> list[Row]:
     store_all(worker, process, decoded)
     sizes.append(_sizes())
     moved = create_run(suite="bench", endpoint="sample-float32", profile="pinned", repeats=1)
-    store_all(worker, process, [replace(each, trace=_moved(each.trace, rng)) for each in decoded])
+    store_all(worker, process, [replace(each, trace=move(each.trace, rng)) for each in decoded])
     sizes.append(_sizes())
     _score(moved.pk, worker, process, rng)
     sizes.append(_sizes())
@@ -101,40 +95,6 @@ def _sizes() -> dict[str, int]:
     return tables | {f"indexes of {name}": size for name, _, size in rows}
 
 
-def _decoded(rng: np.random.Generator) -> list[Decoded]:
-    positions = join_traces(recorded("float32"))
-    text = " ".join(path.read_text() for path in sorted(DOCS.glob("*.md")))
-    n = len(positions.token_ids)
-    decoded = []
-    for case in range(N_RESPONSES):
-        at = np.arange(start := int(rng.integers(n)), start + N_POSITIONS) % n
-        first = int(rng.integers(len(text) - N_CHARACTERS))
-        trace = Trace(
-            positions.token_ids[at],
-            positions.logprobs[at],
-            positions.alternative_ids[at],
-            positions.alternative_logprobs[at],
-        )
-        decoded.append(
-            Decoded(
-                case_index=case,
-                text=text[first : first + N_CHARACTERS],
-                finish_reason="length",
-                trace=_moved(trace, rng),
-                n_prompt_tokens=N_PROMPT_TOKENS,
-                prompt_digest=rng.bytes(16),
-                seed_sent=42,
-                request_id=f"{case}-0",
-                n_cached_tokens=0,
-                n_preemptions=0,
-                batch_min=1,
-                batch_max=1,
-                timings=Timings(0.0, 0.0, 0.0),
-            )
-        )
-    return decoded
-
-
 def _score(run_id: int, worker: Worker, process: EngineProcess, rng: np.random.Generator) -> None:
     """Store a forced scoring of a run's answers by the worker's path; no logprob of theirs comes again."""
     create_forced(run_id=run_id, endpoint="sample-float32")
@@ -148,13 +108,6 @@ def _score(run_id: int, worker: Worker, process: EngineProcess, rng: np.random.G
 def _forced(answer: AnswerToForce, process: EngineProcess, rng: np.random.Generator) -> ForcedOutcome:
     assert answer.trace is not None
     prompt = rng.integers(0, 49_152, N_PROMPT_TOKENS, dtype=np.int32)
-    trace = replace(_moved(answer.trace, rng), prompt_token_ids=prompt)
+    trace = replace(move(answer.trace, rng), prompt_token_ids=prompt)
     outcome = Forced(0, trace, n_cached_tokens=0, batch_min=1, batch_max=1)
     return ForcedOutcome(answer, "same", is_rendered=False, process=process, outcome=outcome)
-
-
-def _moved(trace: Trace, rng: np.random.Generator) -> Trace:
-    """Return the trace with each position's logprobs moved together, as another log-sum moves them: no bits repeat."""
-    listed = trace.alternative_logprobs - rng.exponential(1e-3, (len(trace), 1)).astype(np.float32)
-    own = listed[np.arange(len(trace)), (trace.alternative_ids == trace.token_ids[:, None]).argmax(axis=1)]
-    return replace(trace, logprobs=own, alternative_logprobs=listed)
