@@ -21,6 +21,7 @@ from runs.board import Board
 from runs.release import WaitingRelease
 from runs.work import PoolRow
 
+SILENT_NAMED = 3  # workers of a pool; more are one line
 REASONS_OF_RUN = {
     "failed": "failed",
     "incomplete": "lacks {n_missing:,} of {n_total:,} responses",
@@ -137,9 +138,16 @@ def _needs(board: Board) -> Iterator[Need]:
         what = f"{schedule.slug}: {schedule.n_failures} starts in a row were refused. {problem or ''}".strip()
         yield Need("warning", "Schedule refused", what, "Schedule", schedule.url)
     workers = reverse("workers")
-    for worker in board.silent_workers:
-        what = f"{worker.name} of pool {worker.pool}. What it held goes to others when its lease ends."
-        yield Need("silent", "Worker silent", what, "Worker", f"{workers}#worker-{worker.id}", worker.seen_at)
+    for name in dict.fromkeys(worker.pool for worker in board.silent_workers):
+        silent = [worker for worker in board.silent_workers if worker.pool == name]
+        if len(silent) > SILENT_NAMED:
+            what = f"{len(silent)} of pool {name}. What they held goes to others when their leases end."
+            last = max(worker.seen_at for worker in silent)
+            yield Need("silent", "Workers silent", what, "Workers", workers, last)
+            continue
+        for worker in silent:
+            what = f"{worker.name} of pool {name}. What it held goes to others when its lease ends."
+            yield Need("silent", "Worker silent", what, "Worker", f"{workers}#worker-{worker.id}", worker.seen_at)
     for worker in board.resting_workers:
         what = f"{worker.name} of pool {worker.pool}, until {worker.rests_until:%H:%M} UTC. {worker.note}"
         yield Need("resting", "Worker rests", what, "Worker", f"{workers}#worker-{worker.id}")

@@ -10,7 +10,7 @@ from django.utils import timezone
 from frontend.board.words import describe_release
 from runs.baselines import set_baseline
 from runs.catalogue import store_default_policies
-from runs.models import Release, Rotation
+from runs.models import Release, Rotation, Worker
 from runs.release import create_release, release_report, sign_release, waiting_releases, with_outcome
 from tests import build, probes
 from tests.frontend import history_stage, release_runs
@@ -152,6 +152,17 @@ def test_a_probe_that_found_something_bad_stands_here_until_a_newer_one_does_not
     probes.ask("seed")
     probes.served(probes.honoured)
     assert "Needs somebody" not in words_of(viewer.get("/"))
+
+
+def test_many_silent_workers_of_a_pool_are_one_line(viewer):
+    for n in range(6):
+        build.worker(f"node-{n}", pool="gpu" if n < 4 else "cpu")
+    Worker.objects.update(seen_at=timezone.now() - timedelta(hours=1))
+    words = words_of(viewer.get("/"))
+    assert "Workers silent 4 of pool gpu. What they held goes to others when their leases end." in words
+    assert "node-3" not in words
+    for n in (4, 5):
+        assert f"node-{n} of pool cpu. What it held goes to others" in words
 
 
 def test_a_run_under_way_says_what_it_waits_for(viewer):
