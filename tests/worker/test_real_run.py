@@ -1,4 +1,4 @@
-"""Runs, a probe, forced scorings and replays on the real engine and the real model, one after the other by one worker.
+"""Runs, a probe, forced scorings, replays and a bisect on the real engine and the real model, by one worker.
 
 A start of vLLM costs more than what it decodes here, so an engine that is warm serves whatever may be served by it, as
 it does in production: four starts serve all. How each kind of work is claimed, in each set-up, is tested with the
@@ -18,6 +18,7 @@ from evalboard.core.trace import read_trace
 from runs.catalogue import create_endpoint, create_profile
 from runs.forced import create_forced
 from runs.forced.read import forced_row
+from runs.lab import experiment_detail, plan_bisect, start_experiment
 from runs.models import EngineProcess, ForcedAnswer, Response, Run
 from runs.probes import create_probe
 from runs.probes.read import probe_calls, probe_detail
@@ -25,6 +26,8 @@ from runs.replays import create_body_replay, create_replay
 from runs.replays.read import replay_row
 from runs.run import create_run, run_report
 from runs.suites import push_suite
+from runs.sweep import reconcile
+from tests import build
 from tests.worker.conftest import Start, Wait, ended
 
 pytestmark = [pytest.mark.engine, pytest.mark.django_db(transaction=True)]
@@ -78,6 +81,7 @@ def test_what_the_real_engine_gives_is_the_same_to_the_bit_wherever_nothing_was_
     assert_replays_of_the_same_stack_are_the_same(second, wait_until)
     assert_a_request_of_production_is_decoded_as_it_was_sent(second, wait_until)
     assert_the_same_stack_prefers_its_own_tokens(first, wait_until)
+    assert_a_bisect_convicts_two_settings_that_matter_only_together(wait_until)
     other = decode("too-long", "bfloat16", 1)
     assert_another_dtype_lands_in_another_bucket(first, other)
     assert_another_dtype_holds_the_tokens_otherwise(first, other, wait_until)
@@ -238,6 +242,31 @@ def assert_a_request_of_production_is_decoded_as_it_was_sent(run: Run, wait_unti
     too_long = decode("word " * 400)
     assert too_long.status == "failed"
     assert str(too_long.error).startswith("prompt_too_long") or "prompt" in str(too_long.error)
+
+
+def assert_a_bisect_convicts_two_settings_that_matter_only_together(wait_until: Wait) -> None:
+    """With all but the likeliest token cut off nothing is drawn at any temperature, nor with nothing cut off at 0."""
+    pinned = DEFAULT_PROFILES["pinned"]["settings"]
+    runs = []
+    for slug, temperature, top_k in (("narrow", 0.0, 1), ("drawn", 1.5, 0)):
+        sampling = {**pinned["sampling"], "temperature": temperature, "top_k": top_k}
+        create_profile(slug=slug, title="", settings={**pinned, "sampling": sampling})
+        runs.append(create_run(suite="real", endpoint="float32", profile=slug, repeats=1))
+        wait_until(lambda: ended(runs[-1]), "the run has ended")
+    planned = plan_bisect(baseline=runs[0].pk, candidate=runs[1].pk, user=build.user())
+    start_experiment(experiment_id=planned.pk)
+
+    def has_ended() -> bool:
+        reconcile()
+        return experiment_detail(planned.pk).is_terminal
+
+    wait_until(has_ended, "the bisect has ended")
+    bisect = experiment_detail(planned.pk).bisect
+    assert bisect is not None
+    assert bisect.n_reproduced == len(bisect.cases) > 0
+    assert {field.name: (field.state, field.n_made, field.n_undone) for field in bisect.fields} == dict.fromkeys(
+        ("sampling.temperature", "sampling.top_k"), ("together", 0, bisect.n_reproduced)
+    )
 
 
 def assert_a_replay_in_another_dtype_is_another_model_s(run: Run, wait_until: Wait) -> None:
