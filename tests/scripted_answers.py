@@ -23,12 +23,14 @@ class Answerer:
 
     honours: which of EVERYTHING it heeds; the others it ignores without a word.
     is_vllm: gives token ids where they are wanted, and calls itself vLLM in its list of models.
+    known: what it says to the prompts that it knows, by the text that is asked last; to others it makes something up.
     """
 
     honours: Collection[str] = EVERYTHING
     is_vllm: bool = False
     fingerprint: str | None = "fp-a"
     n_tokens: int = N_TOKENS
+    known: Mapping[str, str] = field(default_factory=dict)
     _serial: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     def answer(self, path: str, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,6 +80,9 @@ class Answerer:
             drawn_by = request["seed"] if has_seed else f"call {serial}"
         draws = random.Random(hashlib.sha256(f"{prompt}|{drawn_by}".encode()).digest())
         tokens = [draws.choice(WORDS) for _ in range(self.n_tokens)]
+        messages = request.get("messages")
+        if messages and (said := self.known.get(messages[-1]["content"])) is not None:
+            tokens = said.split()
         limit = next((request[name] for name in _LIMITS if request.get(name) is not None), None)
         stops = request.get("stop") or []
         stops = [stops] if isinstance(stops, str) else stops

@@ -26,7 +26,7 @@ Made = TypeVar("Made")
 def run(
     suite: Annotated[str, typer.Argument(metavar="SUITE", help="The suite's slug.")],
     endpoint: Annotated[str, typer.Option(help="The endpoint's slug.")],
-    profile: Annotated[str, typer.Option(help="The profile's slug.")],
+    profile: Annotated[str, typer.Option(help="The profile's slug.")] = "pinned",
     repeats: Annotated[int, typer.Option(min=1, help="How many passes over the suite.")] = 5,
     seed: Annotated[
         int | None,

@@ -1,0 +1,132 @@
+"""The README's way with nothing but an API key, played as it stands there: the commands are cut out of the page."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+import httpx
+import pytest
+
+from tests.core.test_suite_sample import written_target
+from tests.local.test_lifecycle import Machine
+from tests.local.test_up import free_port
+from tests.scripted import Received, Reply, ScriptedServer, ok, status
+from tests.scripted_answers import Answerer
+
+ROOT = Path(__file__).resolve().parents[2]
+SECTION = (ROOT / "README.md").read_text().partition("## With nothing but an API key\n")[2].partition("\n## ")[0]
+START, JUDGE, OWN_SERVER = re.findall(r"^```\n(.*?)^```", SECTION, re.MULTILINE | re.DOTALL)
+[KEY_NAME] = re.findall(r"^export (\w+)=", START, re.MULTILINE)
+[SETTINGS] = re.findall(r"^make up (.+)", START, re.MULTILINE)
+HOSTED, NEAR = "https://api.openai.com/v1", "http://localhost:8000/v1"
+KEY = "sk-played-by-the-readme"
+A_CALL_SECONDS = 0.2
+PATIENCE = 300.0
+SUITE = json.loads((ROOT / "runs" / "samples" / "sample.json").read_text())
+
+
+def model(*, wrong: Collection[str] = ()) -> Answerer:
+    """A hosted model that knows every case but those that are named, and does not say what serves it."""
+    known = {
+        case["messages"][-1]["content"]: written_target(case.get("scorer", SUITE["scorer"])["kind"], case["target"])
+        for case in SUITE["cases"]
+        if case["id"] not in wrong
+    }
+    return Answerer(fingerprint=None, known=known)
+
+
+def with_the_key(received: Received) -> Reply:
+    if received.headers.get("authorization") != f"Bearer {KEY}":
+        return status(401, words="Incorrect API key provided.")
+    return ok(seconds=A_CALL_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Somebody in the folder where `make up` runs, with a terminal."""
+
+    machine: Machine
+    link: str
+    folder: Path
+
+    def types(self, commands: str) -> "subprocess.CompletedProcess[str]":
+        """Play commands; the status is the last one's, or that of the first that failed before it."""
+        return subprocess.run(
+            ["bash", "-ec", commands],
+            cwd=self.folder,
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "EVALBOARD_DATA_DIR": str(self.machine.data_dir)},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+
+    def opens(self, address: str) -> str:
+        """Return a page as the link that `make up` printed lets it be seen."""
+        with httpx.Client(timeout=30, follow_redirects=True) as browser:
+            browser.get(self.link).raise_for_status()
+            form = dict(parse_qsl(urlsplit(self.link).query)) | {
+                "csrfmiddlewaretoken": browser.cookies["evalboard_csrf"]
+            }
+            browser.post(self.link, data=form, headers={"Referer": self.link}).raise_for_status()
+            return browser.get(address).raise_for_status().text
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    tmp_path = tmp_path_factory.mktemp("home")
+    command = tmp_path / ".venv" / "bin" / "evalboard"
+    command.parent.mkdir(parents=True)
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m evalboard "$@"\n')
+    command.chmod(0o755)
+    settings = dict(each.split("=", 1) for each in SETTINGS.split())
+    up = Machine(tmp_path / "data", port=free_port(), engine={**settings, KEY_NAME: KEY})
+    yield Reader(up, up.wait_for(lambda said: "url" in said)["url"], tmp_path)
+    if up.process.poll() is None:
+        up.process.terminate()
+        up.process.wait(60)
+    if up.process.stdout:
+        up.process.stdout.close()
+
+
+def test_two_hosted_models_are_judged_by_the_commands_of_the_readme(reader: Reader) -> None:
+    with (
+        ScriptedServer(with_the_key, answerer=model()) as small,
+        ScriptedServer(with_the_key, answerer=model()) as large,
+    ):
+        started = time.monotonic()
+        assert JUDGE.count(HOSTED) == 2
+        judged = JUDGE.replace(HOSTED, small.base_url, 1).replace(HOSTED, large.base_url, 1)
+        done = reader.types(judged)
+        seconds = time.monotonic() - started
+        print(f"{len(small.requests)} and {len(large.requests)} calls of {A_CALL_SECONDS} s, {seconds:.0f} s in all")
+        assert done.returncode == 0, (done.stdout, done.stderr)
+        assert re.search(r"^logprobs +honoured", done.stdout, re.MULTILINE)
+        assert re.search(r"^Release \d+: ship\.", done.stdout, re.MULTILINE)
+        assert seconds < 600
+        [page] = re.findall(r"http://\S+/releases/\d+/", done.stdout)
+        shown = reader.opens(page)
+        assert "Ship" in shown
+        assert "assumed" in shown
+
+        # What the README says of other outcomes.
+        again = judged.rstrip().splitlines()[-1]
+        small.answerer = model(wrong=["word-001"])
+        assert reader.types(again).returncode == 2
+        small.answerer = model(wrong=["word-001", "json-001", "number-001"])
+        assert reader.types(again).returncode == 1
+
+
+def test_a_server_of_your_own_is_scored_by_two_commands(reader: Reader) -> None:
+    assert len(OWN_SERVER.strip().splitlines()) == 2
+    with ScriptedServer(answerer=model(wrong=["word-001", "json-001", "number-001"])) as server:
+        done = reader.types(OWN_SERVER.replace(NEAR, server.base_url))
+        assert (done.returncode, done.stderr.count("Run ")) == (0, 1), (done.stdout, done.stderr)
+        assert "90.0" in done.stdout
