@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from itertools import count
+from typing import Any
 from zlib import crc32
 
 from evalboard.core.probes import ProbeCall, choose_sampling, plan_calls, select_needed_calls
@@ -10,7 +11,8 @@ from evalboard.core.probes import ProbeCall, choose_sampling, plan_calls, select
 PARAMETERS = {"max_tokens": 24}
 EVERYTHING = frozenset(
     {"system_fingerprint", "seed", "temperature", "stop", "max_tokens", "logprobs", "token_ids", "usage"}
-    | {"top_k", "min_p", "repetition_penalty", "min_tokens", "ignore_eos"}
+    | {"top_p", "top_k", "min_p", "min_tokens", "ignore_eos", "chat_template_kwargs"}
+    | {"frequency_penalty", "presence_penalty", "repetition_penalty"}
 )
 # In the order of the alphabet, so that a word is new wherever it stands.
 NOUNS = "apple bridge candle desert engine forest garden harbour island jungle kettle ladder meadow needle orchard"
@@ -78,20 +80,29 @@ def _answer(
         token_ids=tuple(crc32(word.encode()) for word in text.split()) if "token_ids" in honours else (),
         system_fingerprint="fp_1" if "system_fingerprint" in honours else "",
         n_tokens=len(text.split()) if "usage" in honours else None,
-        n_prompt_tokens=9 if "usage" in honours else None,
+        n_prompt_tokens=9 + _n_of_switches(sampling, honours) if "usage" in honours else None,
     )
+
+
+def _n_of_switches(sampling: Mapping[str, Any], honours: frozenset[str]) -> int:
+    """How many tokens a template adds that reads its switch: an empty thought where thinking is off."""
+    switches = sampling.get("chat_template_kwargs", {})
+    return 4 if "chat_template_kwargs" in honours and switches.get("enable_thinking") is False else 0
 
 
 def _words(call: ProbeCall, sampling: Mapping[str, object], honours: frozenset[str], number: int) -> list[str]:
     """The words of an answer before it is cut: a short prompt has one, a long one thirty."""
-    is_narrowed = any(name in sampling and name in honours for name in ("top_k", "min_p"))
+    is_narrowed = any(name in sampling and name in honours for name in ("top_p", "top_k", "min_p"))
     is_warm = bool(sampling["temperature"]) and "temperature" in honours and not is_narrowed
     drawn = (call.seed if "seed" in honours and call.seed is not None else number) if is_warm else None
-    if "repetition_penalty" in sampling and "repetition_penalty" in honours:
+    penalties = ("frequency_penalty", "presence_penalty", "repetition_penalty")
+    if any(name in sampling and name in honours for name in penalties):
         drawn = -1
     goes_on = any(name in sampling and name in honours for name in ("min_tokens", "ignore_eos"))
     if call.prompt == 1 and not goes_on:
         return ["Tuesday"]
+    if call.prompt == 2 and drawn is None:
+        return ["tea"] * 30
     words = NOUNS.split()
     return [f"{word}{place // len(words)}" if drawn is None else f"{word}-{drawn}-{place}"
             for place in range(2 * len(words)) for word in [words[place % len(words)]]]  # fmt: skip

@@ -11,6 +11,7 @@ LABELS = {
     "system_fingerprint": "fingerprint",
     "seed": "seed",
     "temperature": "temperature",
+    "top_p": "top_p",
     "stop": "stop",
     "max_tokens": "max_tokens",
     "logprobs": "logprobs",
@@ -18,9 +19,12 @@ LABELS = {
     "token_ids": "token ids",
     "top_k": "top_k",
     "min_p": "min_p",
+    "frequency_penalty": "frequency_penalty",
+    "presence_penalty": "presence_penalty",
     "repetition_penalty": "repetition_penalty",
     "min_tokens": "min_tokens",
     "ignore_eos": "ignore_eos",
+    "chat_template_kwargs": "chat_template_kwargs",
     "usage": "token counts",
 }
 STATE_WORDS = {
@@ -74,6 +78,9 @@ UNCLEAR: dict[str, Callable[[Facts], str]] = {
     "one_text": _unclear("Another seed gave the same text, so that these calls do not test it."),
     "parted_late": _unclear("The answers part, but later than chance explains by so few calls."),
     "not_repeated": _unclear("Two answers at a temperature of 0 differ, so that no difference can be laid to it."),
+    "no_effect": _unclear(
+        "It is accepted, and whether it has an effect is not known: the text is that of a call without it."
+    ),
     "no_control": _unclear("No call without it was answered, so there is nothing to compare it with."),
     "ended_early": _unclear("The answer ended, but not by this limit."),
     "ended_late": _unclear("The answer is longer than without it, and ended by itself all the same."),
@@ -144,6 +151,13 @@ def _penalty(state: str, detail: Facts) -> str:
     return "It changes the text." if state == "honoured" else "The text is that of a call without it."
 
 
+def _template(state: str, detail: Facts) -> str:
+    if "n_prompt_tokens" not in detail:
+        return "It changes the text."
+    n, without = counted(detail["n_prompt_tokens"], "token"), detail["n_prompt_tokens_without"]
+    return f"It makes a prompt of {n}, where there are {without} without it."
+
+
 def _lasting(state: str, detail: Facts) -> str:
     n = detail.get("n_tokens")
     after = "" if n is None else f" after {counted(n, 'token')}"
@@ -161,11 +175,15 @@ SEEN: dict[str, Callable[[str, Facts], str]] = {
     "logprobs": _logprobs,
     "top_logprobs": _top_logprobs,
     "token_ids": _given("token ids"),
+    "top_p": _narrowed,
     "top_k": _narrowed,
     "min_p": _narrowed,
+    "frequency_penalty": _penalty,
+    "presence_penalty": _penalty,
     "repetition_penalty": _penalty,
     "min_tokens": _lasting,
     "ignore_eos": _lasting,
+    "chat_template_kwargs": _template,
     "usage": _given("counts of tokens"),
 }
 

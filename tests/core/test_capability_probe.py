@@ -30,22 +30,58 @@ def without(*names: str) -> list[ProbeCall]:
     return answer_calls(honours=EVERYTHING - {*names})
 
 
-def test_a_server_that_honours_everything_is_checked_in_twelve_answers() -> None:
+def test_a_server_that_honours_everything_is_checked_in_nineteen_answers() -> None:
     calls = answer_calls()
     finding = judge_capability_probe(calls)
-    assert (finding.state, len(calls)) == ("checked", 12)
+    assert (finding.state, len(calls)) == ("checked", 19)
     assert set(states(finding).values()) == {"honoured"}
-    assert describe_finding("capability", finding.state, finding.numbers) == "All 14 are honoured."
+    assert describe_finding("capability", finding.state, finding.numbers) == "All 18 are honoured."
     assert row_of(finding, "logprobs")["detail"] == {"k": 20, "given": 20}
 
 
-@pytest.mark.parametrize("name", sorted(EVERYTHING))
+MAY_SHOW_NOTHING = {"presence_penalty", "chat_template_kwargs"}
+
+
+@pytest.mark.parametrize("name", sorted(EVERYTHING - MAY_SHOW_NOTHING))
 def test_what_is_silently_ignored_is_told_and_nothing_beside_it_is_called_ignored(name: str) -> None:
     finding = judge_capability_probe(without(name))
     ignored = {parameter for parameter, state in states(finding).items() if state == "ignored"}
     beside = {"logprobs": {"top_logprobs"}}.get(name, set())
     assert ignored == {name} | beside
     assert finding.state == ("ignores" if name in ASKED_OF_IT else "checked")
+
+
+@pytest.mark.parametrize("name", sorted(MAY_SHOW_NOTHING))
+def test_what_an_honest_server_may_answer_without_a_trace_is_never_called_ignored(name: str) -> None:
+    finding = judge_capability_probe(without(name))
+    assert (finding.state, states(finding)[name]) == ("checked", "unclear")
+    assert describe_parameter(row_of(finding, name)).startswith("It is accepted, and whether it has an effect is not")
+
+
+def test_a_switch_of_the_template_shows_in_the_length_of_the_prompt_or_in_the_text() -> None:
+    row = row_of(judge_capability_probe(answer_calls()), "chat_template_kwargs")
+    assert describe_parameter(row) == "It makes a prompt of 13 tokens, where there are 9 without it."
+
+    def think(call: ProbeCall) -> ProbeCall:
+        return replace(call, text="Hm. Let me think.", token_ids=(1,)) if call.group == "template_on" else call
+
+    calls = answer_calls(honours=EVERYTHING - {"usage"}, change=think)
+    row = row_of(judge_capability_probe(calls), "chat_template_kwargs")
+    assert (row["state"], describe_parameter(row)) == ("honoured", "It changes the text.")
+
+
+def test_a_frequency_penalty_is_called_ignored_only_where_a_word_came_often_enough() -> None:
+    def once(call: ProbeCall) -> ProbeCall:
+        return replace(call, text="tea", token_ids=(1,)) if call.prompt == 2 else call
+
+    short = answer_calls(honours=EVERYTHING - {"frequency_penalty"}, change=once)
+    assert states(judge_capability_probe(short))["frequency_penalty"] == "unclear"
+    assert states(judge_capability_probe(without("frequency_penalty")))["frequency_penalty"] == "ignored"
+
+
+def test_answers_without_a_text_accuse_no_penalty() -> None:
+    calls = [replace(call, text="", token_ids=()) for call in without("repetition_penalty")]
+    assert states(judge_capability_probe(calls))["repetition_penalty"] == "unclear"
 
 
 @pytest.mark.parametrize("name", [each for each in ASKED_OF_IT if each not in ("temperature", "max_tokens")])
@@ -89,7 +125,7 @@ def test_without_any_logprobs_the_plain_call_is_the_control() -> None:
     assert "top_logprobs" not in {call.group for call in calls}
     assert (states(finding)["logprobs"], states(finding)["top_logprobs"]) == ("refused", "refused")
     assert (states(finding)["stop"], states(finding)["top_k"]) == ("honoured", "honoured")
-    assert sum(not call.error for call in calls) == 11
+    assert sum(not call.error for call in calls) == 18
 
 
 def test_what_the_worker_did_not_send_was_not_asked() -> None:
@@ -140,7 +176,7 @@ def test_answers_of_a_cache_are_left_out_and_retried_ones_count() -> None:
 def test_too_few_answers_are_incomplete() -> None:
     failed = [replace(call, text="", error="call_failed: no route") for call in answer_calls()]
     assert judge_capability_probe(failed).state == "incomplete"
-    assert judge_capability_probe([*failed[:7], *answer_calls()[7:]]).state == "incomplete"
+    assert judge_capability_probe([*failed[:10], *answer_calls()[10:]]).state == "incomplete"
     assert judge_capability_probe([]).state == "incomplete"
     refused = [replace(call, text="", error="call_refused: no") for call in answer_calls()]
     assert judge_capability_probe(refused).state == "incomplete"

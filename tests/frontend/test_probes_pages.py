@@ -228,7 +228,7 @@ def test_a_capability_check_is_a_table_of_parameters(viewer: Client) -> None:
         r"seed two calls with one, a third with another ignored Two calls with one seed part as early", shown
     )
     assert "min_p 1 refused It says: No field <b>min_p</b>." in shown
-    assert "parameters honoured 12" in shown
+    assert "parameters honoured 16" in shown
     assert "no seed probe of this endpoint has ended yet" in shown
     assert "control It had none: the endpoint names neither a bypass nor a reference" in shown
 

@@ -10,6 +10,9 @@ import httpx
 import pytest
 from django.db.models.functions import Now
 
+from evalboard.core.probes.canary_probe import CANARY_MIN_BASELINE, CANARY_WINDOW
+from evalboard.core.probes.capability_calls import REPEATED
+from evalboard.core.probes.prompts import CAPABILITY
 from runs.models import Endpoint, Probe
 from runs.probes import create_probe
 from runs.probes.read import probe_calls, probe_detail
@@ -24,6 +27,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 PATIENCE_SECONDS = 120.0
 BACKEND = "X-Evalboard-Backend"
 EXTRAS = ("top_k", "min_p", "repetition_penalty", "min_tokens", "ignore_eos")
+USUAL = ("top_p", "frequency_penalty")
+# Of which a server that ignores them and one whose answer they do not change say the same.
+MAY_SHOW_NOTHING = ("presence_penalty", "chat_template_kwargs")
+OVER_AND_OVER = {CAPABILITY[REPEATED]: "tea " * 100}
 SEEDS = {"prompts": 3, "calls_per_group": 4}
 
 
@@ -32,13 +39,17 @@ class Heeding(Answerer):
 
     def answer(self, path: str, request: Mapping[str, Any]) -> dict[str, Any]:
         changed = dict(request)
-        if request.get("top_k") == 1 or request.get("min_p") == 1:
+        if request.get("top_k") == 1 or request.get("min_p") == 1 or request.get("top_p", 1) < 0.01:
             changed["temperature"] = 0.0
-        if request.get("repetition_penalty", 1) > 1:
+        is_penalised = request.get("frequency_penalty") or request.get("presence_penalty")
+        if is_penalised or request.get("repetition_penalty", 1) > 1:
             changed["messages"] = [*request["messages"], {"role": "user", "content": "otherwise"}]
         goes_on = bool(request.get("min_tokens") or request.get("ignore_eos"))
         self.n_tokens = 30 if goes_on or "one word" not in str(request["messages"]) else 1
-        return super().answer(path, changed)
+        answer = super().answer(path, changed)
+        if request.get("chat_template_kwargs", {}).get("enable_thinking") is False:
+            answer["usage"]["prompt_tokens"] += 4  # an empty thought
+        return answer
 
 
 Start = Callable[..., ScriptedServer]
@@ -98,12 +109,21 @@ def states(probe: Probe) -> dict[str, str]:
 
 
 def forwarding(
-    to: ScriptedServer, *, without: tuple[str, ...] = (), headers: Mapping[str, str] | None = None
+    to: ScriptedServer,
+    *,
+    without: tuple[str, ...] = (),
+    headers: Mapping[str, str] | None = None,
+    changes: Callable[[Received], bool] = lambda received: False,
 ) -> Script:
-    """A gateway's script: a call goes on to another server without some of its parameters, and 200 comes back."""
+    """A gateway's script: a call goes on to another server without some of its parameters, and 200 comes back.
+
+    changes: which calls it adds a message to, so that they are answered otherwise.
+    """
 
     def script(received: Received) -> Reply:
         body = {name: value for name, value in received.body.items() if name not in without}
+        if changes(received):
+            body["messages"] = [*body["messages"], {"role": "user", "content": "Be brief."}]
         answer = httpx.post(f"{to.origin}{received.path}", json=body, timeout=60)
         return Reply(answer.json(), status=answer.status_code, headers=headers or {})
 
@@ -114,8 +134,9 @@ def test_a_server_that_honours_everything_has_nothing_in_its_table_but_that(star
     server = start(answerer=Heeding(is_vllm=True))
     probe = worked(runner, ask("capability"))
     assert set(states(probe).values()) == {"honoured"}, probe.finding
-    assert (probe.finding["state"], len(server.requests)) == ("checked", 12)
-    assert all("profile" not in request.body and "presence_penalty" not in request.body for request in server.requests)
+    assert (probe.finding["state"], len(server.requests)) == ("checked", 19)
+    assert all("profile" not in request.body for request in server.requests)
+    assert sum("presence_penalty" in request.body for request in server.requests) == 2  # none out of the profile
 
 
 @pytest.mark.parametrize("name", sorted(EVERYTHING))
@@ -126,19 +147,14 @@ def test_what_a_server_ignores_is_seen(start: Start, runner: Runner, name: str) 
 
 
 def test_what_a_server_of_openais_parameters_ignores_of_vllms_is_seen(start: Start, runner: Runner) -> None:
-    start(answerer=Answerer(fingerprint=None))
+    start(answerer=Answerer(fingerprint=None, known=OVER_AND_OVER))
     found_states = states(worked(runner, ask("capability")))
-    assert {name: found_states[name] for name in EXTRAS} == {
-        "top_k": "ignored",
-        "min_p": "ignored",
-        "repetition_penalty": "ignored",
-        "min_tokens": "ignored",
-        "ignore_eos": "ignored",
-    }
+    assert {found_states[name] for name in (*EXTRAS, *USUAL)} == {"ignored"}
+    assert {found_states[name] for name in MAY_SHOW_NOTHING} == {"unclear"}
     assert (found_states["system_fingerprint"], found_states["token_ids"]) == ("ignored", "ignored")
 
 
-@pytest.mark.parametrize("name", ["seed", "stop", "logprobs", *EXTRAS])
+@pytest.mark.parametrize("name", ["seed", "stop", "logprobs", *EXTRAS, *USUAL, *MAY_SHOW_NOTHING])
 def test_what_a_server_refuses_is_told_in_its_words(start: Start, runner: Runner, name: str) -> None:
     start(refusing(name))
     probe = worked(runner, ask("capability"))
@@ -177,6 +193,41 @@ def test_a_gateway_that_strips_the_seed_is_the_hop_that_drops_it(start: Start, r
     assert hop.sentence == "Honoured at vllm-a, ignored through litellm: the gateway drops it."
     assert probe_detail(check.pk).hop.sentence == "litellm drops seed, which vllm-a honours."
     assert {state for name, state in states(check).items() if name not in ("seed", "token_ids")} == {"honoured"}
+
+
+def test_a_gateway_that_changes_every_third_call_is_the_hop_that_makes_other_texts(
+    start: Start, runner: Runner
+) -> None:
+    server = start(slug="vllm-a")
+    direct = Endpoint.objects.get(slug="vllm-a")
+    start(forwarding(server, changes=lambda received: received.number % 3 == 0), slug="litellm", bypass=direct)
+    through = ask("batch", on="litellm", prompts=1, copies=12, load=2, max_tokens=8)
+    around = Probe.objects.get(bypass_of=through)
+    assert (worked(runner, through).finding["state"], worked(runner, around).finding["state"]) == (
+        "variant",
+        "invariant",
+    )
+    for probe in (through, around):
+        assert probe_detail(probe.pk).hop.sentence == (
+            "The same text every time at vllm-a, other texts through litellm: "
+            "the gateway spreads the calls, or changes them."
+        )
+
+
+def test_a_gateway_that_begins_to_change_calls_is_the_hop_that_a_canary_names(start: Start, runner: Runner) -> None:
+    server = start(slug="vllm-a")
+    direct = Endpoint.objects.get(slug="vllm-a")
+    has_changed = False
+    start(forwarding(server, changes=lambda received: has_changed), slug="litellm", bypass=direct)
+    for place in range(CANARY_MIN_BASELINE + CANARY_WINDOW):
+        has_changed = place >= CANARY_MIN_BASELINE
+        through = ask("canary", on="litellm", prompts=3)
+        around = worked(runner, Probe.objects.get(bypass_of=through))
+        worked(runner, through)
+    assert (through.finding["state"], around.finding["state"]) == ("changed", "stable")
+    assert probe_detail(through.pk).hop.sentence == (
+        "Unchanged at vllm-a, changed through litellm: the change is the gateway's."
+    )
 
 
 def test_a_server_that_refuses_seeds_is_not_said_to_ignore_them(start: Start, runner: Runner) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 from evalboard.core.probes.call import ProbeCall
 
-LONG, SHORT = 0, 1  # prompts: an answer that goes on until it is cut, and one that ends by itself
+# Prompts: an answer that goes on until it is cut, one that ends by itself, and one that repeats a word.
+LONG, SHORT, REPEATED = 0, 1, 2
 # In this order until one is answered: the largest number of alternatives that the server gives.
 LOGPROBS = (20, 5, 2, 1)
 CONTROLS = (*(f"logprobs_{k}" for k in LOGPROBS), "plain")
@@ -19,6 +20,9 @@ STOP_CHARS = 4
 ONE_SEED, OTHER_SEED = 20261123, 7
 TEMPERATURE = 1.0
 PENALTY = 2.0
+TOP_P = 0.001  # leaves the likeliest token alone
+# What templates call their switch for thinking.
+TEMPLATE_SWITCHES = ("enable_thinking", "thinking")
 AFTER_CONTROLS = (
     "top_logprobs",
     "stop",
@@ -26,13 +30,21 @@ AFTER_CONTROLS = (
     "same",
     "same",
     "different",
+    "top_p",
     "top_k",
     "min_p",
+    "repeated",
+    "frequency_penalty",
+    "presence_penalty",
+    "presence_penalty_below",
     "repetition_penalty",
     "min_tokens",
     "ignore_eos",
+    "template_off",
+    "template_on",
 )
-_ON_SHORT = frozenset({"top_logprobs", "min_tokens", "ignore_eos"})
+_PROMPTS = dict.fromkeys(("top_logprobs", "min_tokens", "ignore_eos"), SHORT)
+_PROMPTS |= dict.fromkeys(("repeated", "frequency_penalty"), REPEATED)
 _SEEDS = {"same": ONE_SEED, "different": OTHER_SEED}
 
 
@@ -40,9 +52,7 @@ def plan_capability_calls() -> tuple[ProbeCall, ...]:
     """Return all calls in the order to send them; the controls come one by one, the others together."""
     controls = [ProbeCall(prompt=LONG, group=group, round=place) for place, group in enumerate(CONTROLS)]
     others = [
-        ProbeCall(
-            prompt=SHORT if group in _ON_SHORT else LONG, group=group, round=len(CONTROLS), seed=_SEEDS.get(group)
-        )
+        ProbeCall(prompt=_PROMPTS.get(group, LONG), group=group, round=len(CONTROLS), seed=_SEEDS.get(group))
         for group in AFTER_CONTROLS
     ]
     return (*controls, *others)
@@ -66,11 +76,17 @@ def choose_capability_sampling(
         "max_tokens": {**greedy, "max_tokens": 1},
         "same": warm,
         "different": warm,
+        "top_p": {**warm, "top_p": TOP_P},
         "top_k": {**warm, "top_k": 1},
         "min_p": {**warm, "min_p": 1.0},
+        "frequency_penalty": {**greedy, "frequency_penalty": PENALTY},
+        "presence_penalty": {**greedy, "presence_penalty": PENALTY},
+        "presence_penalty_below": {**greedy, "presence_penalty": -PENALTY},
         "repetition_penalty": {**greedy, "repetition_penalty": PENALTY},
         "min_tokens": {**greedy, "min_tokens": n_tokens},
         "ignore_eos": {**greedy, "ignore_eos": True},
+        "template_off": {**greedy, "chat_template_kwargs": dict.fromkeys(TEMPLATE_SWITCHES, False)},
+        "template_on": {**greedy, "chat_template_kwargs": dict.fromkeys(TEMPLATE_SWITCHES, True)},
     }
     return asks.get(group, greedy)
 

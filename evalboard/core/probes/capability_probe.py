@@ -15,7 +15,9 @@ from evalboard.core.probes.capability_calls import (
     CONTROLS,
     LOGPROBS,
     PENALTY,
+    TEMPLATE_SWITCHES,
     TOP_LOGPROBS,
+    TOP_P,
     choose_stop,
     find_control,
 )
@@ -33,9 +35,14 @@ ALIASES = {
 }
 # Names that are no words of English: refused words with one of them are of that parameter.
 NAMES = frozenset(
-    {"temperature", "seed", "top_k", "min_p", "repetition_penalty", "min_tokens", "ignore_eos", "logprobs"}
+    {"temperature", "seed", "top_p", "top_k", "min_p", "min_tokens", "ignore_eos", "logprobs", "chat_template_kwargs"}
+    | {"frequency_penalty", "presence_penalty", "repetition_penalty"}
     | {"top_logprobs", "max_tokens", "max_completion_tokens", "max_output_tokens"}
 )
+
+# How often a word stands in an answer that a frequency penalty cannot leave as it is: at 2.0 it costs the last of them
+# more than 20 nats.
+N_REPEATED = 12
 
 Facts = tuple[str, dict[str, Any]]  # a state, and what was seen
 
@@ -248,13 +255,53 @@ def _narrowed(seen: _Seen, call: ProbeCall) -> Facts:
     return ("ignored", facts) if own <= chance else ("unclear", {"why": "parted_late", **facts})
 
 
-def _repetition_penalty(seen: _Seen, call: ProbeCall) -> Facts:
-    if seen.control is None:
+def _changed(seen: _Seen, calls: Sequence[ProbeCall], control: ProbeCall | None, *, must_change: bool) -> Facts:
+    """A setting that may make another text of a greedy call; must_change: the same text means that it is lost."""
+    if control is None:
         return "unclear", {"why": "no_control"}
-    if seen.is_one_text(call, seen.control):
-        return "ignored", {}
+    if all(seen.is_one_text(call, control) for call in calls):
+        return ("ignored", {}) if must_change else ("unclear", {"why": "no_effect"})
     # Where greedy answers do not repeat, another text says nothing.
     return ("honoured", {}) if seen.is_repeated else ("unclear", {"why": "not_repeated"})
+
+
+def _repetition_penalty(seen: _Seen, call: ProbeCall) -> Facts:
+    return _changed(seen, [call], seen.control, must_change=bool(seen.control and seen.control.text.strip()))
+
+
+def _frequency_penalty(seen: _Seen, call: ProbeCall) -> Facts:
+    """It grows with each time that a token comes again, so that no answer goes on saying one word."""
+    control = next(iter(seen.answered("repeated")), None)
+    words = Counter(control.text.split()) if control else Counter()
+    return _changed(seen, [call], control, must_change=max(words.values(), default=0) >= N_REPEATED)
+
+
+def _presence_penalty(seen: _Seen) -> Facts:
+    """At most 2.0 either way, once for each token: a sure answer may stay as it is."""
+    groups = ("presence_penalty", "presence_penalty_below")
+    calls = [call for group in groups for call in seen.calls_of(group)]
+    if _is_left_out(calls, "presence_penalty"):
+        return "not_asked", {}
+    answered = seen.answered(*groups)
+    if not answered:
+        return _unanswered(calls, "presence_penalty")
+    return _changed(seen, answered, seen.control, must_change=False)
+
+
+def _chat_template_kwargs(seen: _Seen) -> Facts:
+    """Switches that a template may or may not read: a prompt of another length shows it, else another text."""
+    groups = ("template_off", "template_on")
+    calls = [call for group in groups for call in seen.calls_of(group)]
+    if _is_left_out(calls, "chat_template_kwargs"):
+        return "not_asked", {}
+    answered, control = seen.answered(*groups), seen.control
+    if not answered:
+        return _unanswered(calls, "chat_template_kwargs")
+    lengths = {call.n_prompt_tokens for call in answered} - {None}
+    without = control.n_prompt_tokens if control else None
+    if without is not None and (others := lengths - {without}):
+        return "honoured", {"n_prompt_tokens": max(filter(None, others)), "n_prompt_tokens_without": without}
+    return _changed(seen, answered, control, must_change=False)
 
 
 def _lasting(seen: _Seen, call: ProbeCall) -> Facts:
@@ -274,6 +321,7 @@ PARAMETERS: dict[str, tuple[Any, Callable[[_Seen], Facts]]] = {
     "system_fingerprint": (None, _system_fingerprint),
     "seed": ("two calls with one, a third with another", _seed),
     "temperature": ("0, 1", _temperature),
+    "top_p": (TOP_P, _asked_for("top_p", _narrowed)),
     "stop": ("a text of the answer", _asked_for("stop", _stop)),
     "max_tokens": (1, _asked_for("max_tokens", _max_tokens)),
     "logprobs": (max(LOGPROBS), _logprobs),
@@ -281,8 +329,11 @@ PARAMETERS: dict[str, tuple[Any, Callable[[_Seen], Facts]]] = {
     "token_ids": (None, _token_ids),
     "top_k": (1, _asked_for("top_k", _narrowed)),
     "min_p": (1, _asked_for("min_p", _narrowed)),
+    "frequency_penalty": (PENALTY, _asked_for("frequency_penalty", _frequency_penalty)),
+    "presence_penalty": (f"{PENALTY:g}, {-PENALTY:g}", _presence_penalty),
     "repetition_penalty": (PENALTY, _asked_for("repetition_penalty", _repetition_penalty)),
     "min_tokens": ("the answer's limit", _asked_for("min_tokens", _lasting)),
     "ignore_eos": (True, _asked_for("ignore_eos", _lasting)),
+    "chat_template_kwargs": (f"{' and '.join(TEMPLATE_SWITCHES)} off, then on", _chat_template_kwargs),
     "usage": (None, _usage),
 }

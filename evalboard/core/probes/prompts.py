@@ -44,8 +44,12 @@ CANARY = (
 
 ROUTING = ("Say which day follows Monday.",)
 
-# An answer that goes on until it is cut, and one that ends by itself.
-CAPABILITY = (OPEN_ENDED[0], "Answer with one word: which day follows Monday?")
+# An answer that goes on until it is cut, one that ends by itself, and one that says a token over and over.
+CAPABILITY = (
+    OPEN_ENDED[0],
+    "Answer with one word: which day follows Monday?",
+    "Write the word tea a hundred times, with spaces between and nothing else.",
+)
 
 _PASSAGE = (
     "The harbour office keeps a book in which every ship is entered by hand.",
