@@ -127,6 +127,7 @@ def _with_answer(call: ProbeCall, outcome: CallOutcome | None, endpoint: Endpoin
         n_tokens=facts.n_tokens,
         n_prompt_tokens=facts.n_prompt_tokens,
         left_out=facts.left_out,
+        clock_ahead=facts.clock_ahead,
         marks=tuple(dict.fromkeys((*response.flags, *retried))),
     )
 

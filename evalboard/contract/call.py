@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from evalboard.contract.base import Contract, Count, Instant, Number, says
+from evalboard.contract.base import Contract, Count, Instant, Number, ServerClock, says
 
 
 class CallFacts(Contract):
@@ -22,3 +22,4 @@ class CallFacts(Contract):
     n_tokens: Annotated[Count | None, says(description="of the answer, by the server's own count")]
     n_prompt_tokens: Count | None
     left_out: Annotated[tuple[str, ...], says(description="settings of the profile that were not sent")]
+    clock_ahead: ServerClock = None

@@ -76,7 +76,7 @@ MEANS = {
 }
 MAX_PROMPTS = 20
 # What a finding of too few answers has, and no more.
-COUNTS = frozenset({"n_calls", "n_failed", "n_marked", "n_refused", "errors"})
+COUNTS = frozenset({"n_calls", "n_failed", "n_marked", "n_refused", "errors", "clock_ahead"})
 
 
 def _seed(numbers: Numbers) -> list[NumberRow]:

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from evalboard.contract.probe import Probe as ProbeAnswer
 from evalboard.contract.verification import read_finding
 from evalboard.core.errors import EvalboardError
+from evalboard.wording.clock import describe_clock
 from frontend.probes import charts, words
 from frontend.probes import numbers as probe_numbers
 from frontend.probes.bands import bands
@@ -150,6 +151,7 @@ def _rest(request: HttpRequest, answer: ProbeAnswer) -> dict[str, object]:
         return _rest_of_verification(answer)
     calls = selector.probe_calls(int(answer.id))
     numbers = answer.finding.numbers if answer.finding else {}
+    ahead = numbers.get("clock_ahead")
     return {
         **_chart(answer, numbers),
         **(_against(request, int(answer.id)) if answer.kind == Probe.Kind.BATCH and numbers else {}),
@@ -157,6 +159,7 @@ def _rest(request: HttpRequest, answer: ProbeAnswer) -> dict[str, object]:
         "numbers": probe_numbers.rows(answer.kind, numbers),
         "parameters": parameter_rows(numbers),
         "seed_probe": numbers.get("seed_probe"),
+        "clock": describe_clock((ahead[0], ahead[1])) if ahead else "",
         "has_backends": any(call.backend for call in calls),
         "tables": probe_numbers.tables(answer.kind, numbers, answer.prompts, calls) if numbers else (),
         "calls": slice_page(calls, offset=parse_offset(request), limit=CALLS_PER_PAGE),

@@ -34,6 +34,7 @@ from evalboard.core.probes import (
     parse_call,
 )
 from evalboard.core.profile import MAX_TESTED_BATCH, OBSERVED, count_wanted_seats, parse_profile
+from evalboard.core.trace import combine_clocks
 from evalboard.wording.probe import describe_finding
 from runs.catalogue import rotations
 from runs.models import Bucket, Endpoint, Fingerprint, Probe, Profile, SuiteVersion, Worker
@@ -272,6 +273,8 @@ def _end(probe: Probe) -> dict[str, Any]:
         numbers |= _describe_audit(probe, numbers)
     if probe.kind == Probe.Kind.CAPABILITY:
         numbers["seed_probe"] = _newest_seed_probe(probe)
+    if (ahead := combine_clocks(call.clock_ahead for call in calls)) is not None:
+        numbers["clock_ahead"] = ahead
     document = {
         "state": finding.state,
         "sentence": describe_finding(probe.kind, finding.state, numbers),

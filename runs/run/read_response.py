@@ -23,6 +23,7 @@ from evalboard.core.trace import (
     unpack_reasons,
     unpack_scores,
 )
+from evalboard.wording.clock import describe_clock
 from runs.models import Case, Repeat, RepeatScore, Response, Run, TraceBlock
 from runs.pairs import pair_facts, stored_words
 
@@ -364,6 +365,7 @@ def provenance_of(response: Response) -> dict[str, Any]:
 
 def call_facts(call: Mapping[str, Any]) -> dict[str, Any]:
     """Say how a call to a server of others went, by name, out of a stored `CallFacts`; what is unknown is None."""
+    ahead = call.get("clock_ahead")
     return {
         "called_at": call["started_at"],
         "answered_at": call["ended_at"],
@@ -376,4 +378,5 @@ def call_facts(call: Mapping[str, Any]) -> dict[str, Any]:
         "model_reported": call["model_reported"] or None,
         "request_id_in_header": call["request_id"] or None,
         "settings_not_sent": ", ".join(call["left_out"]) or "none",
+        "server_clock": describe_clock((ahead[0], ahead[1])) if ahead else None,
     }

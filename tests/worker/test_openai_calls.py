@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import pytest
@@ -68,7 +69,16 @@ def test_an_answer_is_read_as_a_log_of_it_would_be() -> None:
         "n_tokens": 8,
         "n_prompt_tokens": 5,
         "left_out": (),
+        "clock_ahead": None,
     }
+
+
+def test_the_date_of_an_answer_says_how_far_the_servers_clock_is_unless_a_cache_gave_it() -> None:
+    later = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
+    with ScriptedServer([ok(headers={"Date": later}), ok(headers={"Date": later, "Age": "3600"})]) as server:
+        seen = [answered(outcome).call.clock_ahead for outcome in decode(server, questions(2))]
+    [(low, high)] = [each for each in seen if each is not None]
+    assert 3590 < low < 3600.1 < high + 0.2 < 3610
 
 
 def test_a_vllm_is_known_by_its_list_of_models_and_gives_token_ids() -> None:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from evalboard.core.trace import ClockAhead
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeCall:
@@ -22,6 +24,7 @@ class ProbeCall:
     Of a server of others (is_remote) there is no engine process, and no bucket where nothing names who answered.
     backend: what names who answered, "" where nothing does. n_tokens, n_prompt_tokens: by the server's own count.
     left_out: settings that were not sent. marks: why it is no clean sample, of "cached", "fallback" and "retried".
+    clock_ahead: what its Date says of its clock.
     """
 
     prompt: int
@@ -48,6 +51,7 @@ class ProbeCall:
     n_prompt_tokens: int | None = None
     left_out: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
+    clock_ahead: ClockAhead | None = None
 
     @property
     def was_sent(self) -> bool:
@@ -64,6 +68,7 @@ class ProbeCall:
 EXACT_FIELDS = ("trace_digest", "logprobs", "at")
 # Only calls to a server of others have them: the others are stored without.
 REMOTE_FIELDS = ("is_remote", "backend", "system_fingerprint", "n_tokens", "n_prompt_tokens", "left_out", "marks")
+REMOTE_FIELDS += ("clock_ahead",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,4 +95,5 @@ def parse_call(stored: Mapping[str, Any]) -> ProbeCall:
     """Read what `dump_call` wrote."""
     top = tuple((token if isinstance(token, str) else int(token), float(logprob)) for token, logprob in stored["top"])
     lists = {name: tuple(stored.get(name, ())) for name in ("token_ids", "logprobs", "left_out", "marks")}
-    return ProbeCall(**{**stored, **lists, "top": top})
+    ahead = stored.get("clock_ahead")
+    return ProbeCall(**{**stored, **lists, "top": top, "clock_ahead": (ahead[0], ahead[1]) if ahead else None})

@@ -18,6 +18,7 @@ from evalboard.core.trace.case_columns import (
     unpack_scores,
     unpack_selection,
 )
+from evalboard.core.trace.clocks import ClockAhead, combine_clocks, measure_clock
 from evalboard.core.trace.codec import BLOCK_VERSION, encode_block, read_block, read_trace, read_traces
 from evalboard.core.trace.provenance import ERROR_CODES, Decoded, Failed, Forced, Outcome, Timings, is_truncated
 from evalboard.core.trace.reading import Piece, Reading, start_size
@@ -32,6 +33,7 @@ __all__ = [
     "ERROR_CODES",
     "IMPOSSIBLE",
     "NO_TOKEN",
+    "ClockAhead",
     "Decoded",
     "Failed",
     "Forced",
@@ -43,11 +45,13 @@ __all__ = [
     "TraceColumns",
     "Vocabulary",
     "VocabularyDamaged",
+    "combine_clocks",
     "encode_block",
     "is_truncated",
     "join_traces",
     "lowest_of_stretches",
     "make_trace",
+    "measure_clock",
     "pack_answers",
     "pack_buckets",
     "pack_chances",

@@ -1,0 +1,16 @@
+"""How far a server's clock is from the worker's, in one sentence."""
+
+
+def describe_clock(ahead: tuple[float, float]) -> str:
+    """Say by how much the server's clock is ahead or behind, as far as its answers tell."""
+    low, high = ahead
+    if low > high:
+        return f"The server's clocks are several, or one that was set: from {_seconds(high)} to {_seconds(low)}."
+    if low <= 0 <= high:
+        return f"The server's clock is the worker's, to within {max(-low, high):.1f} s."
+    near, far = sorted((abs(low), abs(high)))
+    return f"The server's clock is {near:.1f} to {far:.1f} s {'ahead of' if low > 0 else 'behind'} the worker's."
+
+
+def _seconds(ahead: float) -> str:
+    return f"{abs(ahead):.1f} s {'behind' if ahead < 0 else 'ahead'}"
