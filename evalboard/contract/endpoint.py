@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from evalboard.contract.base import Contract, Count, Instant, PageAddress, Share, says
+from evalboard.contract.base import Contract, Count, Instant, PageAddress, ServerClock, Share, says
 from evalboard.contract.baseline import RotationSeen
 from evalboard.contract.catalogue import Endpoint
 from evalboard.contract.parts import FingerprintNamed
@@ -35,6 +35,7 @@ class LastResponses(Contract):
     until: Annotated[Instant | None, says(description="when the last of them ended")]
     median_seconds: Annotated[Seconds | None, says(description="of a call, or of decoding where workers decode")]
     p95_seconds: Seconds | None
+    clock_ahead: ServerClock = None
     backends: Annotated[tuple[BackendSeen, ...], says(description="the largest first; missing responses have none")]
     errors: Annotated[tuple[ErrorSeen, ...], says(description="the most frequent first")]
 

@@ -60,6 +60,7 @@ class ProbeHop(Contract):
     gateway_probe: Id
     direct_probe: Id
     sentence: Annotated[str | None, says(description="which hop drops it; null until both probes have found something")]
+    losses: tuple[tuple[str, str], ...] = page_only  # what the gateway does to what is well without it, and to what
 
 
 class ProbeSet(Contract):

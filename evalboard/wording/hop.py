@@ -1,6 +1,6 @@
 """Which hop drops it: one probe through a gateway and the same one around it, in one sentence (docs/probes.md)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +46,20 @@ _BLAME = {
 }
 
 
+# What the gateway does then, and to what.
+Loss = tuple[str, str]
+_LOSSES: dict[tuple[str, str], Loss] = {
+    ("seed", "ignored"): ("drops", "seed"),
+    ("seed", "partly_honoured"): ("at times drops", "seed"),
+    ("seed", "deterministic"): ("takes the effect from", "seed"),
+    ("batch", "variant"): ("changes answers", ""),
+    ("routing", "several"): ("spreads the calls over several backends", ""),
+    ("routing", "rotated"): ("sends the calls elsewhere than before", ""),
+    ("canary", "changed"): ("answers otherwise than before", ""),
+    ("canary", "partly_changed"): ("answers in part otherwise than before", ""),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Side:
     """One of the two probes: the endpoint's slug, and what was found there."""
@@ -85,19 +99,40 @@ def describe_hop(kind: str, direct: Side, gateway: Side) -> str:
     return f"The two probes do not tell which hop drops what ({states})."
 
 
+def find_losses(kind: str, direct: Side, gateway: Side) -> tuple[Loss, ...]:
+    """Return what the gateway does to what is well without it: a verb, and to what."""
+    if "incomplete" in (direct.state, gateway.state) or kind not in (*_STATES, "capability"):
+        return ()
+    if kind == "capability":
+        return _lost_parameters(direct, gateway)
+    good, bad = _STATES[kind]
+    return (_LOSSES[kind, gateway.state],) if direct.state in good and gateway.state in bad else ()
+
+
+def describe_losses(losses: Iterable[Loss]) -> str:
+    """Say them as the rest of a sentence about the gateway, each once: "drops seed and top_k, and changes answers"."""
+    by_verb: dict[str, dict[str, None]] = {}
+    for verb, what in losses:
+        by_verb.setdefault(verb, {})[what] = None
+    verbs = [f"{verb} {listed([*names])}".rstrip() for verb, names in by_verb.items()]
+    return listed(verbs) if verbs else ""
+
+
 def _capital(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
 def _parameters(direct: Side, gateway: Side) -> str:
     """Name the parameters that get lost on the way, by what becomes of them."""
+    if lost := _lost_parameters(direct, gateway):
+        return f"{gateway.endpoint} {describe_losses(lost)}, which {direct.endpoint} honours."
+    return f"{gateway.endpoint} neither drops nor refuses anything that {direct.endpoint} honours."
+
+
+def _lost_parameters(direct: Side, gateway: Side) -> tuple[Loss, ...]:
     through = {row["parameter"]: row["state"] for row in gateway.numbers["rows"]}
     honoured = [row["parameter"] for row in direct.numbers["rows"] if row["state"] == "honoured"]
-    by_state = {
-        state: [LABELS[name] for name in honoured if through.get(name) == state] for state in ("ignored", "refused")
-    }
     verbs = {"ignored": "drops", "refused": "refuses"}
-    parts = [f"{verbs[state]} {listed(names)}" for state, names in by_state.items() if names]
-    if not parts:
-        return f"{gateway.endpoint} neither drops nor refuses anything that {direct.endpoint} honours."
-    return f"{gateway.endpoint} {listed(parts)}, which {direct.endpoint} honours."
+    return tuple(
+        (verb, LABELS[name]) for state, verb in verbs.items() for name in honoured if through.get(name) == state
+    )

@@ -1,33 +1,58 @@
 """Endpoints, and one by itself: who answers it lately, what it honours, and what rests on it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_safe
 
 from evalboard.contract.catalogue import Endpoint as EndpointRow
 from evalboard.contract.probe import Probe as ProbeAnswer
-from evalboard.contract.probe import ProbeRow
+from evalboard.contract.probe import ProbeHop, ProbeRow
+from evalboard.contract.schedule import Schedule, ScheduleStart
 from evalboard.core.errors import EvalboardError
 from evalboard.core.trace import ERROR_CODES
+from evalboard.wording.clock import describe_clock
+from evalboard.wording.numbers import listed
 from frontend.endpoints.shares import draw_shares
 from frontend.endpoints.timeline import lanes
-from frontend.endpoints.words import API_WORDS, ENGINE_TITLES, ENGINE_WORDS, describe_endpoint, render_check_rows
-from frontend.probes.words import mark
+from frontend.endpoints.words import (
+    API_WORDS,
+    ENGINE_TITLES,
+    ENGINE_WORDS,
+    describe_endpoint,
+    render_check_rows,
+)
+from frontend.probes.words import mark, mark_of
 from runs.access import READ, RUN, requires
 from runs.baselines import baselines_on
 from runs.catalogue import ENGINES, read
 from runs.fingerprints import EndpointTimeline, daily_shares, endpoint_report, newest_check, timelines
 from runs.models import Probe
-from runs.probes import create_probe, newest_probes
+from runs.probes import create_probe, hops_of, newest_probes
 from runs.probes import read as probe_selector
 from runs.schedules import describe_times, schedule_rows
+from runs.suites import run_reference_sets_on
 
 FINGERPRINTS_SHOWN, TURNS_SHOWN, BASELINES_SHOWN, PROBES_SHOWN = 6, 5, 10, 8
 CHECK = Probe.Kind.CAPABILITY
+REFERENCE = "reference"  # what a POST starts; anything else is a check
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleLine:
+    """A schedule of the endpoint: what it starts, when, and what came of the last time."""
+
+    row: Schedule
+    times: str
+    last: ScheduleStart | None
+    word: str
+    glyph: str
 
 
 @requires(READ)
@@ -45,9 +70,11 @@ def _by_kind(rows: Sequence[EndpointRow]) -> tuple[tuple[str, str, tuple[Endpoin
 @requires(READ, post=RUN)
 @require_http_methods(["GET", "HEAD", "POST"])
 def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
-    """Show an endpoint; a POST starts a check of what it honours."""
+    """Show an endpoint; a POST starts a check of what it honours, or the reference sets of its baselines."""
     if request.method == "POST":
         try:
+            if request.POST.get("what") == REFERENCE:
+                return _run_reference_sets(request, endpoint)
             probe = create_probe(endpoint=endpoint, kind=CHECK, profile=None, parameters={}, user=request.user)
         except EvalboardError as problem:
             messages.error(request, "; ".join(problem.fields.values()) or problem.detail)
@@ -55,10 +82,13 @@ def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
         messages.success(request, f"Check {probe.pk} is queued; this page follows it.")
         return redirect("probe", probe_id=probe.pk)
     probes = newest_probes(endpoint=endpoint)
+    hops = hops_of([int(row.id) for row in probes])
+    baselines = baselines_on(endpoint, limit=BASELINES_SHOWN)
     report = endpoint_report(endpoint, probes=probes)
     lines = timelines(endpoint=endpoint, turns=TURNS_SHOWN)
     line = lines[0] if lines else None
     shown = line.fingerprints[:FINGERPRINTS_SHOWN] if line else ()
+    check = _detail(report.check)
     direct = newest_check(report.bypass) if report.bypass else None
     scheduled = schedule_rows(endpoint=endpoint)
     first_seen = {each.fingerprint.id: each.first_at for each in line.fingerprints} if line else {}
@@ -72,24 +102,69 @@ def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
         "run_command": f"evalboard run <suite> --endpoint {endpoint} --profile pinned --wait",
         "errors": tuple((seen, ERROR_CODES.get(seen.code, "")) for seen in report.last.errors),
         "n_missing": sum(seen.n for seen in report.last.errors),
+        "clock": describe_clock(report.last.clock_ahead) if report.last.clock_ahead else "",
         "headers": tuple((report.headers or {}).items()),
         "extra_body": json.dumps(report.extra_body, ensure_ascii=False) if report.extra_body else "",
         "is_remote": report.base_url is not None,
-        "finding": describe_endpoint(report),
-        "check_rows": render_check_rows(_detail(report.check), _detail(direct)) if report.check else (),
+        "finding": describe_endpoint(
+            report,
+            check=check,
+            hops=tuple(hops.values()),
+            was_probed=bool(probes),
+            n_expired=sum(row.is_current and row.is_expired for row in baselines),
+        ),
+        "check_rows": render_check_rows(check, _detail(direct)) if report.check else (),
+        "check_hop": _sentence(hops, report.check),
         "has_direct": direct is not None,
         "lanes": lanes(EndpointTimeline(endpoint, shown, line.turns)) if line and shown else None,
         "turns": line.turns if line else (),
         "shares": draw_shares(daily_shares(endpoint, first_seen=first_seen), line.turns if line else ()),
         "n_more": len(line.fingerprints) - len(shown) if line else 0,
-        "probes": tuple((row, mark(row)) for row in probes if row.kind != CHECK)[:PROBES_SHOWN],
-        "schedules": tuple((row, describe_times(row.cron)) for row in scheduled),
+        "probes": tuple((row, mark(row), _sentence(hops, row)) for row in probes if row.kind != CHECK)[:PROBES_SHOWN],
+        "schedules": tuple(map(_schedule_line, scheduled)),
         "next_check_at": min(
             (row.next_at for row in scheduled if row.probe and row.probe.kind == CHECK and row.next_at), default=None
         ),
-        "baselines": baselines_on(endpoint, limit=BASELINES_SHOWN),
+        "baselines": baselines,
+        "may_run_reference": any(row.is_current for row in baselines),
     }
     return render(request, "endpoints/endpoint.html", page)
+
+
+def _run_reference_sets(request: HttpRequest, endpoint: str) -> HttpResponse:
+    """Start them and lead to the run, or to the endpoint's runs where there are several."""
+    runs = run_reference_sets_on(endpoint=endpoint, user=request.user)
+    verb = "is" if len(runs) == 1 else "are"
+    messages.success(request, f"The reference set {verb} queued: {listed([f'run {run.pk}' for run in runs])}.")
+    if len(runs) == 1:
+        return redirect("run", run_id=runs[0].pk)
+    return redirect(f"{reverse('runs')}?{urlencode({'endpoint': endpoint})}")
+
+
+def _sentence(hops: Mapping[str, ProbeHop], row: ProbeRow | None) -> str:
+    """Return which hop drops what, by one of the two probes that say so together; "" where it stands alone."""
+    hop = hops.get(row.id) if row else None
+    return (hop.sentence or "") if hop else ""
+
+
+def _schedule_line(row: Schedule) -> ScheduleLine:
+    """Say what came of a schedule's last start, in a word with its glyph; before the first there is none."""
+    last = row.starts[0] if row.starts else None
+    times = describe_times(row.cron)
+    return ScheduleLine(row, times[:1].lower() + times[1:], last, *_outcome(row, last))
+
+
+def _outcome(row: Schedule, last: ScheduleStart | None) -> tuple[str, str]:
+    if last is None:
+        return "nothing yet", "idle"
+    if last.problem:
+        return "refused", "failed"
+    if last.status is None:
+        return "deleted since", "idle"
+    if row.probe is not None and last.state is not None:
+        shown = mark_of(row.probe.kind, last.state)
+        return shown.word.lower(), shown.glyph
+    return last.status, last.status
 
 
 def _detail(row: ProbeRow | None) -> ProbeAnswer | None:

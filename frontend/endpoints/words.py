@@ -9,10 +9,12 @@ from typing import Any
 from evalboard.contract.baseline import RotationSeen
 from evalboard.contract.endpoint import BackendSeen, EndpointReport
 from evalboard.contract.probe import Probe as ProbeAnswer
+from evalboard.contract.probe import ProbeHop
 from evalboard.core.profile import ManifestDifference
-from evalboard.wording.capability import LABELS, describe_parameter, describe_state_of_parameter
+from evalboard.wording.capability import GIVEN_BESIDE, LABELS, describe_parameter, describe_state_of_parameter
+from evalboard.wording.hop import describe_losses
 from evalboard.wording.manifest import render_moved
-from evalboard.wording.numbers import counted
+from evalboard.wording.numbers import counted, listed
 from frontend.shell.findings import Finding
 from frontend.templatetags.numbers import share
 from runs.fingerprints import EndpointTimeline
@@ -108,15 +110,56 @@ class CheckRow:
     direct: ParameterState | None
     differs: bool
     detail: str
+    seed_probe: str | None  # that has the statistics of three calls' seed
 
 
-def describe_endpoint(report: EndpointReport) -> Finding:
-    """Say who answers an endpoint lately, whether that changed, and whether it rests."""
+NAMES_SHOWN = 3
+
+
+def describe_endpoint(
+    report: EndpointReport,
+    *,
+    check: ProbeAnswer | None = None,
+    hops: Sequence[ProbeHop] = (),
+    was_probed: bool = False,
+    n_expired: int = 0,
+) -> Finding:
+    """Say what is wrong with an endpoint, who answers it lately, and what a change of that made expire.
+
+    check: its newest one, with its numbers. hops: of its probes and of those around it, the newest first. n_expired:
+    current baselines of its that a rotation made expire.
+    """
     if report.rests_until is not None:
         claim = f"It rests until {report.rests_until.astimezone(UTC):%H:%M:%S} UTC."
         return Finding(claim, f"{report.rest_reason or ''} Runs on it wait, and lose nothing.".strip())
+    who = _describe_who_answers(report, was_probed=was_probed)
+    amiss = _describe_loss(report, hops) or _describe_ignored(check)
+    claim = f"{amiss}, and {who.claim[:1].lower()}{who.claim[1:]}" if amiss else who.claim
+    if not n_expired:
+        return Finding(claim, who.rest)
+    have = "1 current baseline has" if n_expired == 1 else f"{n_expired} current baselines have"
+    return Finding(claim, f"{who.rest} {have} expired: run the reference set to see what moved.")
+
+
+def _describe_loss(report: EndpointReport, hops: Sequence[ProbeHop]) -> str:
+    """Say what the gateway does to what is well without it, each thing once; "" where nothing shows any."""
+    words = describe_losses(loss for hop in hops if hop.gateway == report.slug for loss in hop.losses)
+    return f"The gateway {words}" if words else ""
+
+
+def _describe_ignored(check: ProbeAnswer | None) -> str:
+    rows = [row for row in _rows_of(check) if row["state"] == "ignored" and row["parameter"] not in GIVEN_BESIDE]
+    names = [LABELS.get(row["parameter"], row["parameter"]) for row in rows]
+    n_more = len(names) - NAMES_SHOWN
+    shown = [*names[:NAMES_SHOWN], f"{n_more} more"] if n_more > 1 else names
+    return f"It silently ignores {listed(shown)}" if names else ""
+
+
+def _describe_who_answers(report: EndpointReport, *, was_probed: bool) -> Finding:
     last = report.last
     if not last.n_responses:
+        if was_probed:
+            return Finding("No run has been asked of it yet.", "Its first run shows who answers.")
         return Finding("Nothing has been asked of it yet.", "Its first run shows who answers.")
     rest = _rotation_words(report)
     known = [each for each in last.backends if each.fingerprint is not None]
@@ -151,20 +194,23 @@ def _shown_by(turn: RotationSeen) -> str:
 def render_check_rows(check: ProbeAnswer | None, direct: ProbeAnswer | None) -> tuple[CheckRow, ...]:
     """Return a row for each parameter of a check. `direct`: the newest check of what the endpoint is a gateway to."""
     others = {row["parameter"]: row for row in _rows_of(direct)}
-    return tuple(_check_row(row, others.get(row["parameter"])) for row in _rows_of(check))
+    newest = check.finding.numbers.get("seed_probe") if check and check.finding else None
+    seed_probe = newest["id"] if newest else None
+    return tuple(_check_row(row, others.get(row["parameter"]), seed_probe) for row in _rows_of(check))
 
 
 def _rows_of(check: ProbeAnswer | None) -> Sequence[Mapping[str, Any]]:
     return check.finding.numbers.get("rows", []) if check and check.finding else []
 
 
-def _check_row(row: Mapping[str, Any], other: Mapping[str, Any] | None) -> CheckRow:
+def _check_row(row: Mapping[str, Any], other: Mapping[str, Any] | None, seed_probe: str | None) -> CheckRow:
     return CheckRow(
         label=LABELS.get(row["parameter"], row["parameter"]),
         state=_parameter_state(row),
         direct=_parameter_state(other) if other else None,
         differs=other is not None and other["state"] != row["state"],
         detail=describe_parameter(row),
+        seed_probe=seed_probe if row["parameter"] == "seed" else None,
     )
 
 

@@ -105,9 +105,12 @@ def _cost(kind: str, words: Kind) -> Cost:
 
 def mark(row: ProbeRow | ProbeAnswer) -> StateMark | None:
     """Return the mark of what a probe found, None while it has found nothing."""
-    if row.finding is None:
-        return None
-    words = probe_states.describe_state(row.kind, row.finding.state)
+    return None if row.finding is None else mark_of(row.kind, row.finding.state)
+
+
+def mark_of(kind: str, state: str) -> StateMark:
+    """Return the mark of a state of a kind."""
+    words = probe_states.describe_state(kind, state)
     return StateMark(words.word, GLYPHS[words.standing], INKS[words.standing], words.advice)
 
 

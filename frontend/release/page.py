@@ -6,7 +6,7 @@ from typing import Any
 
 from evalboard.contract.bucket import Bucket, Metric
 from evalboard.contract.comparison import Comparison
-from evalboard.contract.probe import ProbeRow
+from evalboard.contract.probe import ProbeHop, ProbeRow
 from evalboard.contract.release import Gate, GateSide, Release
 from evalboard.contract.stack import FingerprintDifference
 from evalboard.core.profile import MovedField
@@ -59,11 +59,12 @@ class BucketLine:
 
 @dataclass(frozen=True, slots=True)
 class ProbeLine:
-    """What a probe says of an endpoint, in a word."""
+    """What a probe says of an endpoint, in a word; hop: of a gateway, in a sentence, what it does that it need not."""
 
     probe: ProbeRow
     word: str
     is_well: bool
+    hop: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,13 +291,15 @@ def _mean(bucket: Bucket) -> float | None:
     return None if any(line.score is None for line in bucket.repeats) else bucket.score
 
 
-def probe_lines(rows: Sequence[ProbeRow]) -> tuple[ProbeLine, ...]:
-    """Return a line for each probe; one that failed says so."""
-    return tuple(map(_probe_line, rows))
+def probe_lines(rows: Sequence[ProbeRow], hops: Mapping[str, ProbeHop]) -> tuple[ProbeLine, ...]:
+    """Return a line for each probe; one that failed says so. hops: by a probe's id the pair that it is one of."""
+    return tuple(_probe_line(row, hops.get(row.id)) for row in rows)
 
 
-def _probe_line(row: ProbeRow) -> ProbeLine:
+def _probe_line(row: ProbeRow, hop: ProbeHop | None) -> ProbeLine:
     if row.finding is None:
         return ProbeLine(row, "Failed", is_well=False)
     words_of_state = probe_states.describe_state(row.kind, row.finding.state)
-    return ProbeLine(row, words_of_state.word, is_well=words_of_state.standing in ("good", "early"))
+    is_gateway = hop is not None and hop.gateway_probe == row.id
+    sentence = (hop.sentence or "") if hop is not None and is_gateway else ""
+    return ProbeLine(row, words_of_state.word, is_well=words_of_state.standing in ("good", "early"), hop=sentence)

@@ -11,7 +11,6 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from evalboard.contract.comparison import Comparison
-from evalboard.contract.probe import ProbeRow
 from evalboard.contract.release import Gate, Release
 from evalboard.contract.run import RunRow
 from evalboard.core.errors import EvalboardError, NotFound
@@ -28,7 +27,7 @@ from runs.baselines import baseline_runs
 from runs.catalogue import read
 from runs.compare import compare, report_of
 from runs.fingerprints import fingerprint_difference
-from runs.probes import probes_before
+from runs.probes import hops_of, probes_before
 from runs.release import (
     Decided,
     ReleaseFilter,
@@ -133,7 +132,7 @@ def shown(
         "comparison_problem": problem,
         "waterfall": charts.waterfall(comparison) if comparison else None,
         "policy_words": words.describe_settings(report.policy),
-        "probe_lines": release_page.probe_lines(_probes(report)),
+        "probe_lines": _probe_lines(report),
         "link": request.build_absolute_uri(request.path.removesuffix("signoffs/")),
         "is_lean": gate.look is None,
         "is_moving": bool(report.settling) or _is_at_work(report, comparison),
@@ -142,10 +141,11 @@ def shown(
     return render(request, "release/page.html", page, status=status)
 
 
-def _probes(report: Release) -> tuple[ProbeRow, ...]:
+def _probe_lines(report: Release) -> tuple[release_page.ProbeLine, ...]:
     """Return what was known of the endpoints of all sides when the verdict was reached; until then what is known."""
     endpoints = {side.endpoint for gate in report.gates for side in (gate.baseline, gate.candidate)}
-    return probes_before(endpoints, until=report.decided_at or timezone.now())
+    probes = probes_before(endpoints, until=report.decided_at or timezone.now())
+    return release_page.probe_lines(probes, hops_of([int(probe.id) for probe in probes]))
 
 
 def with_plan(report: Release, decided: Decided | None = None) -> tuple[Release, str]:

@@ -3,7 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from django.db.models import Aggregate, Count, FloatField, QuerySet
+from django.db.models import Aggregate, Count, FloatField, Max, Min, QuerySet
+from django.db.models.fields.json import KT
+from django.db.models.functions import Cast
 from django.urls import reverse
 
 from evalboard.contract import endpoint as contract
@@ -62,8 +64,12 @@ def _last_responses(endpoint: Endpoint) -> contract.LastResponses:
     ).order_by()
     answered = responses.filter(error_code="")
     seconds = answered.aggregate(
-        median=Percentile("decode_seconds", share=0.5), p95=Percentile("decode_seconds", share=0.95)
+        median=Percentile("decode_seconds", share=0.5),
+        p95=Percentile("decode_seconds", share=0.95),
+        clock_low=Max(Cast(KT("call__clock_ahead__0"), FloatField())),
+        clock_high=Min(Cast(KT("call__clock_ahead__1"), FloatField())),
     )
+    low, high = seconds["clock_low"], seconds["clock_high"]
     ended = [repeat.finished_at for repeat in repeats if repeat.finished_at is not None]
     errors = responses.exclude(error_code="").values_list("error_code").annotate(n=Count("id")).order_by("-n")
     n_missing = [(code, n) for code, n in errors[:ERRORS_SHOWN]]
@@ -75,6 +81,7 @@ def _last_responses(endpoint: Endpoint) -> contract.LastResponses:
         until=max(ended, default=None),
         median_seconds=seconds["median"],
         p95_seconds=seconds["p95"],
+        clock_ahead=None if low is None or high is None else (low, high),
         backends=backends,
         errors=tuple(contract.ErrorSeen(code=code, n=n) for code, n in n_missing),
     )

@@ -1,6 +1,7 @@
 """Checks of an endpoint itself: seeds, batches, routing, canaries."""
 
 from runs.probes import probes, read
+from runs.probes.hops import hops_of
 from runs.probes.probes import (
     PROBES,
     claim_probe,
@@ -35,6 +36,7 @@ __all__ = [
     "fail_probe",
     "finish_probe",
     "go_on_verifying",
+    "hops_of",
     "let_probe_rest",
     "makes_no_calls",
     "newest_probes",

@@ -1,10 +1,13 @@
 """The two probes of a gateway and of the same model without it, and the known-good endpoint that a probe has."""
 
+from collections.abc import Collection
 from typing import Any
+
+from django.db.models import Q
 
 from evalboard.contract.probe import ProbeHop
 from evalboard.wording import probe_states
-from evalboard.wording.hop import Side, describe_hop
+from evalboard.wording.hop import Side, describe_hop, find_losses
 from runs.models import Endpoint, Probe
 
 
@@ -13,13 +16,33 @@ def hop_of(probe: Probe) -> ProbeHop | None:
     other = _other(probe)
     if other is None:
         return None
-    gateway, direct = (other, probe) if probe.bypass_of_id else (probe, other)
+    return _pair(*((other, probe) if probe.bypass_of_id else (probe, other)))
+
+
+def hops_of(probe_ids: Collection[int]) -> dict[str, ProbeHop]:
+    """Return by the id of a probe the pair that it is one of; none of those that stand alone."""
+    if not probe_ids:
+        return {}
+    asked_around = Probe.objects.filter(Q(pk__in=probe_ids) | Q(bypass_of__in=probe_ids), bypass_of__isnull=False)
+    both = asked_around.select_related("endpoint", "bypass_of__endpoint").defer("answers", "bypass_of__answers")
+    hops: dict[str, ProbeHop] = {}
+    for direct in both.order_by("-pk"):
+        if (gateway := direct.bypass_of) is not None:
+            pair = _pair(gateway, direct)
+            hops |= {str(each.pk): pair for each in (gateway, direct)}
+    return hops
+
+
+def _pair(gateway: Probe, direct: Probe) -> ProbeHop:
+    have_found = gateway.finding is not None and direct.finding is not None
+    sides = (_side(direct), _side(gateway)) if have_found else None
     return ProbeHop(
         gateway=gateway.endpoint.slug,
         direct=direct.endpoint.slug,
         gateway_probe=str(gateway.pk),
         direct_probe=str(direct.pk),
-        sentence=_describe(gateway, direct),
+        sentence=describe_hop(gateway.kind, *sides) if sides else None,
+        losses=find_losses(gateway.kind, *sides) if sides else (),
     )
 
 
@@ -58,11 +81,6 @@ def _outcome(probe: Probe) -> str:
     return probe_states.describe_state(probe.kind, probe.finding["state"]).word.lower()
 
 
-def _describe(gateway: Probe, direct: Probe) -> str | None:
-    if gateway.finding is None or direct.finding is None:
-        return None
-    return describe_hop(gateway.kind, _side(direct, direct.finding), _side(gateway, gateway.finding))
-
-
-def _side(probe: Probe, finding: dict[str, Any]) -> Side:
+def _side(probe: Probe) -> Side:
+    finding: dict[str, Any] = probe.finding or {}
     return Side(probe.endpoint.slug, finding["state"], finding["numbers"])

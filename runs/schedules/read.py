@@ -1,9 +1,11 @@
 """Schedules with what came of their last due times."""
 
 from collections import defaultdict
+from typing import Any
 
 from django.db.models import F, Window
-from django.db.models.functions import RowNumber
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Coalesce, RowNumber
 from django.urls import reverse
 
 from evalboard.contract import schedule as contract
@@ -37,14 +39,18 @@ def schedule_row(schedule_id: int) -> contract.Schedule:
 
 def _last_starts(schedule_ids: list[int]) -> dict[int, list[contract.ScheduleStart]]:
     newest = Window(RowNumber(), partition_by="schedule_id", order_by=F("due_at").desc())
-    starts = ScheduledStart.objects.filter(schedule__in=schedule_ids).annotate(place=newest)
+    starts = ScheduledStart.objects.filter(schedule__in=schedule_ids).annotate(
+        place=newest,
+        status=Coalesce("run__status", "probe__status"),
+        state=KeyTextTransform("state", "probe__finding"),
+    )
     rows: dict[int, list[contract.ScheduleStart]] = defaultdict(list)
     for start in starts.filter(place__lte=LAST_SHOWN).order_by("-due_at"):
         rows[start.schedule_id].append(_start(start))
     return rows
 
 
-def _start(start: ScheduledStart) -> contract.ScheduleStart:
+def _start(start: Any) -> contract.ScheduleStart:
     return contract.ScheduleStart(
         due_at=start.due_at,
         missed_since=start.missed_since,
@@ -52,6 +58,8 @@ def _start(start: ScheduledStart) -> contract.ScheduleStart:
         run=None if start.run_id is None else str(start.run_id),
         probe=None if start.probe_id is None else str(start.probe_id),
         problem=start.problem,
+        status=start.status,
+        state=start.state,
     )
 
 

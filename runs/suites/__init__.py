@@ -1,7 +1,7 @@
 """Suites and their versions, their history and noise; scoring a run again."""
 
 from runs.suites import read
-from runs.suites.after_rotation import run_reference_sets
+from runs.suites.after_rotation import run_reference_sets, run_reference_sets_on
 from runs.suites.noise import REPEATS
 from runs.suites.read import SuiteReport, cases_report, newest_runs, suite_report, suite_rows, suite_to_compare
 from runs.suites.read_standing import BASELINES_READ, SuiteStanding, suite_standing
@@ -27,6 +27,7 @@ __all__ = [
     "reference_suite",
     "rescore_run",
     "run_reference_sets",
+    "run_reference_sets_on",
     "store_scorer",
     "suite_report",
     "suite_rows",

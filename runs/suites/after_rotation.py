@@ -1,15 +1,17 @@
-"""After a rotation of a server of others: the reference sets of the baselines that expired run by themselves.
+"""The reference sets of an endpoint's baselines: run by themselves after a rotation, and when a person asks for it.
 
 Nobody asked for a rotation, so nobody is there to look what it moved. A reference set says so in little time. It costs
 calls, so it is done where the endpoint says so.
 """
 
+from typing import Any
+
 from django.db import transaction
 from django.db.models.functions import Now
 
-from evalboard.core.errors import EvalboardError
-from runs.baselines import held_against
-from runs.models import Baseline, Event, Rotation
+from evalboard.core.errors import Conflict, EvalboardError
+from runs.baselines import current_baselines, held_against
+from runs.models import Baseline, Event, Rotation, Run
 from runs.run import create_run
 from runs.store import history
 from runs.suites.suites import reference_suite
@@ -26,7 +28,7 @@ def run_reference_sets(rotation_id: int) -> bool:
         if rotation is None:
             return False
         Rotation.objects.filter(pk=rotation.pk).update(attended_at=Now())
-        expired = rotation.expired_baselines.select_related("suite__reference_of__suite", "run__profile", "set_by")
+        expired = rotation.expired_baselines.select_related("suite__reference_of__suite", "run__endpoint", "set_by")
         newest = {(each.suite_id, each.profile_slug): each for each in expired.order_by("id")}
         for baseline in newest.values():
             _run_reference_set(rotation, baseline)
@@ -42,15 +44,7 @@ def _run_reference_set(rotation: Rotation, baseline: Baseline) -> None:
     suite = baseline.suite
     try:
         with transaction.atomic():
-            slug = suite.slug if suite.reference_of else reference_suite(slug=suite.slug, first=FIRST_CASES).suite.slug
-            run = create_run(
-                suite=slug,
-                endpoint=rotation.endpoint.slug,
-                profile=baseline.profile_slug,
-                repeats=min(baseline.run.repeats.filter(cases=None).count(), MAX_REPEATS_RUN),
-                labels={"after rotation": str(rotation.pk)},
-                user=baseline.set_by,
-            )
+            run = _ask_for_reference_set(baseline, labels={"after rotation": str(rotation.pk)}, user=baseline.set_by)
     except EvalboardError as problem:
         text = f"The reference set of {suite.slug} could not be run after the rotation: {problem.detail}"
         rotation.problem = "\n".join(filter(None, (rotation.problem, text)))
@@ -68,3 +62,30 @@ def _note(rotation: Rotation, code: str, text: str, *, level: str = Event.Level.
     """Tell the history of the run that dates the rotation; a probe has none, and its rotation's row says it all."""
     if rotation.run_id is not None:
         history.note(rotation.run_id, code, text, level=level)
+
+
+def run_reference_sets_on(*, endpoint: str, user: Any) -> tuple[Run, ...]:
+    """Start a run of the reference set of each current baseline that an endpoint served, all of them or none.
+
+    Raises Conflict where no baseline rests on it, and what `create_run` raises.
+    """
+    current = [int(row.id) for row in current_baselines() if row.run.endpoint == endpoint]
+    if not current:
+        raise Conflict(f"No baseline rests on endpoint {endpoint}: nothing says which suite to run.")
+    baselines = Baseline.objects.filter(pk__in=current).select_related("suite__reference_of", "run__endpoint")
+    with transaction.atomic():
+        return tuple(_ask_for_reference_set(each, labels={}, user=user) for each in baselines.order_by("id"))
+
+
+def _ask_for_reference_set(baseline: Baseline, *, labels: dict[str, str], user: Any) -> Run:
+    """Start a run of it where and as the baseline ran. Raises what `reference_suite` and `create_run` raise."""
+    suite = baseline.suite
+    slug = suite.slug if suite.reference_of else reference_suite(slug=suite.slug, first=FIRST_CASES).suite.slug
+    return create_run(
+        suite=slug,
+        endpoint=baseline.run.endpoint.slug,
+        profile=baseline.profile_slug,
+        repeats=min(baseline.run.repeats.filter(cases=None).count(), MAX_REPEATS_RUN),
+        labels=labels,
+        user=user,
+    )

@@ -1,14 +1,29 @@
 """The pages of endpoints in a real browser: what is drawn fits, has no barrier, and works on a phone."""
 
+from dataclasses import replace
 from datetime import timedelta
+from itertools import count
 
 import pytest
 from django.utils import timezone
 
 from runs.catalogue import create_endpoint
-from runs.models import Endpoint, Probe, Profile
-from tests import probes
+from runs.models import (
+    Baseline,
+    Endpoint,
+    Probe,
+    Profile,
+    Response,
+    Rotation,
+    Run,
+    ScheduledStart,
+)
+from runs.schedules import create_schedule
+from tests import build, probes
+from tests.capability import EVERYTHING, answer_calls
 from tests.frontend.test_fingerprints import bucket, served
+from tests.frontend.test_shares import history
+from tests.probes import backend
 
 pytestmark = pytest.mark.browser
 STATES = {
@@ -19,6 +34,7 @@ STATES = {
     "min_p": ("not_asked", {}),
     "ignore_eos": ("unclear", {"why": "ended_early"}),
 }
+REFUSED = "Unknown parameter: 'min_p'. This server takes the parameters that its documentation names, and no others."
 HONOURED = {"seed": ("honoured", {}), "top_k": ("honoured", {})}
 
 
@@ -60,7 +76,53 @@ def gateway() -> None:
     )
 
 
+def busy() -> None:
+    """A gateway with weeks of runs that drops the seed, two backends, schedules and a baseline that expired."""
+    history()
+    hosted = Endpoint.objects.get(slug="hosted")
+    Endpoint.objects.filter(pk=hosted.pk).update(bypass=Endpoint.objects.get(slug=probes.remote("vllm-b")))
+    seed = probes.ask("seed", on="hosted")
+    for answer in (probes.ignored(), probes.honoured):
+        probes.served_by_others(lambda call, answer=answer: replace(answer(call), token_ids=()))
+    check = probes.ask("capability", on="hosted")
+    for how in (
+        {"honours": EVERYTHING - {"seed", "presence_penalty"}, "refuses": {"min_p": REFUSED}, "largest": 5},
+        {},
+    ):
+        scripted = iter(answer_calls(**how))
+        probes.served_by_others(
+            lambda call, scripted=scripted: replace(next(scripted), round=call.round, clock_ahead=(1.8, 2.6))
+        )
+    probes.ask("routing", on="hosted")
+    for every in (15, 100):
+        names = count(1)
+        probes.served_by_others(
+            lambda call, names=names, every=every: replace(call, text="b", backend="cb"[bool(next(names) % every)])
+        )
+    Response.objects.filter(repeat__run__endpoint=hosted).update(call={"clock_ahead": [1.8, 2.6]})
+    runs = Run.objects.filter(endpoint=hosted).order_by("pk")
+    person, place = build.user("mira"), {"endpoint": hosted, "profile_slug": "pinned"}
+    before, after = (backend(name).fingerprint for name in "ab")
+    rotation = Rotation.objects.create(run=runs[5], before=before, after=after, **place)
+    key = {"suite": runs[0].suite_version.suite, "line": "paint", "profile_slug": "pinned", "set_by": person}
+    Baseline.objects.create(**key, run=runs[1], reason="As shipped.", rotation=rotation)
+    for slug, cron, kind, came in (
+        ("check-hosted", "0 11 * * *", "capability", {"probe": check}),
+        ("seed-nightly", "30 3 * * *", "seed", {"probe": seed}),
+        (
+            "canary-weekly",
+            "0 6 * * 1",
+            "canary",
+            {"problem": "The suite canaries has no case weekday-041; it was renamed."},
+        ),
+    ):
+        order = {"endpoint": "hosted", "kind": kind, "parameters": {}}
+        made = create_schedule(slug=slug, cron=cron, kind="probe", order=order, user=person)
+        ScheduledStart.objects.create(schedule=made, due_at=timezone.now(), **came)
+
+
 ADDRESSES = (
+    "/endpoints/hosted/",
     "/settings/",
     "/settings/endpoints/new/",
     "/settings/endpoints/new/?kind=openai",
@@ -73,6 +135,7 @@ ADDRESSES = (
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)])
 def test_every_page_of_endpoints_is_quiet_fits_and_has_no_barrier(stage, watch, settings, theme, width):
     settings.ENDPOINT_HOSTS = frozenset(("*",))
+    busy()
     gateway()
     watched = watch(theme=theme, width=width, role="admin")
     barriers = []

@@ -12,7 +12,18 @@ from django.utils import timezone
 
 from runs.catalogue import create_endpoint
 from runs.fingerprints import endpoint_report
-from runs.models import Baseline, Endpoint, Probe, Profile, Response, Rotation, Schedule
+from runs.models import (
+    Baseline,
+    Endpoint,
+    Probe,
+    Profile,
+    Response,
+    Rotation,
+    Run,
+    Schedule,
+    ScheduledStart,
+)
+from runs.release import create_release
 from runs.schedules import create_schedule
 from tests import build, probes
 from tests.frontend.test_fingerprints import bucket, served, words
@@ -126,6 +137,100 @@ def test_a_check_is_a_table_of_words_beside_that_of_the_direct_endpoint(viewer: 
     html = viewer.get("/endpoints/gateway/").content.decode()
     assert html.count('class="hops-part"') == 1
     assert "top_k refused honoured" in words(viewer, "/endpoints/gateway/")
+
+
+def test_what_was_checked_and_never_run_says_what_it_ignores(viewer: Client) -> None:
+    check(remote(), ROWS)
+    page = words(viewer, "/endpoints/theirs/")
+    assert "It silently ignores seed, and no run has been asked of it yet. Its first run shows who answers." in page
+    assert "Nothing has been asked of it yet." not in page
+    check(Endpoint.objects.get(), [row | {"state": "honoured"} for row in ROWS])
+    assert "No run has been asked of it yet." in words(viewer, "/endpoints/theirs/")
+
+
+def through_and_around(gateway: Endpoint, direct: Endpoint, kind: str, lost: str, honoured: str) -> Probe:
+    """A probe of a gateway that found something lost, and the one around it that did not."""
+    known: dict[str, Any] = {"profile": Profile.objects.get(slug="pinned"), "kind": kind, "parameters": {}}
+    known |= {"status": Probe.Status.FINISHED, "finished_at": timezone.now()}
+
+    def finding(state: str) -> dict[str, Any]:
+        rows = [row | {"state": state if row["parameter"] == "seed" else "honoured"} for row in ROWS]
+        return {"state": state, "sentence": "It is so.", "numbers": {"rows": rows}}
+
+    through = Probe.objects.create(endpoint=gateway, finding=finding(lost), **known)
+    Probe.objects.create(endpoint=direct, finding=finding(honoured), bypass_of=through, **known)
+    return through
+
+
+def test_the_hop_that_drops_something_is_said_in_the_head_beside_the_probe_and_on_the_release(viewer: Client) -> None:
+    build.endpoint("vllm-a")
+    first, second = (build.finished_run(["blue", "blue", "red"], by=build.process(bucket())) for _ in range(2))
+    Endpoint.objects.filter(slug="local").update(engine="openai", base_url="https://api.example.com/v1")
+    direct, gateway = (Endpoint.objects.get(slug=slug) for slug in ("vllm-a", "local"))
+    through_and_around(gateway, direct, "seed", "ignored", "honoured")
+    through_and_around(gateway, direct, "capability", "ignored", "honoured")
+    through_and_around(gateway, direct, "routing", "several", "one")
+    page = words(viewer, "/endpoints/local/")
+    assert "The gateway spreads the calls over several backends and drops seed, and one stack answers" in page
+    for sentence in (
+        "Honoured at vllm-a, ignored through local: the gateway drops it.",
+        "local drops seed, which vllm-a honours.",
+        "One backend at vllm-a, several backends through local: the gateway spreads the calls over them.",
+    ):
+        assert sentence in page
+    assert "The gateway" not in words(viewer, "/endpoints/vllm-a/").partition("What it honours")[0]
+    release = create_release(gates=[{"suite": "colours", "candidate": second.pk, "baseline": first.pk}])
+    assert "Honoured at vllm-a, ignored through local: the gateway drops it." in words(
+        viewer, f"/releases/{release.pk}/"
+    )
+
+
+def test_the_reference_sets_of_its_baselines_run_by_a_button(engineer: Client, viewer: Client) -> None:
+    run = served(0, bucket())
+    assert "Run the reference set" not in words(engineer, "/endpoints/local/")
+    refused = engineer.post("/endpoints/local/", {"what": "reference"}, follow=True)
+    assert "No baseline rests on endpoint local" in refused.content.decode()
+    key = {"suite": run.suite_version.suite, "line": "paint", "profile_slug": "pinned", "run": run}
+    for name in ("pia", "jo"):  # of which one is current
+        Baseline.objects.create(**key, reason="As shipped.", set_by=build.user(name))
+    assert "Run the reference set" in words(engineer, "/endpoints/local/")
+    assert "Run the reference set" not in words(viewer, "/endpoints/local/")
+    assert viewer.post("/endpoints/local/", {"what": "reference"}).status_code == 403
+    started = engineer.post("/endpoints/local/", {"what": "reference"})
+    again = Run.objects.get(status="queued")
+    assert started["Location"] == f"/runs/{again.pk}/"
+    assert (again.suite_version.suite.slug, again.repeats.count()) == ("colours-reference", 1)
+    assert again.created_by.username not in ("pia", "jo")
+
+
+def test_each_schedule_says_what_came_of_its_last_time(viewer: Client) -> None:
+    endpoint, person = remote(), build.user("pia", "admin")
+    build.profile()
+    due = {"due_at": timezone.now(), "started_at": timezone.now()}
+    slugs = ("fresh", "found", "refused", "gone")
+    order = {"endpoint": "theirs", "kind": "seed", "parameters": {}}
+    made = {
+        slug: create_schedule(slug=slug, cron="0 4 * * *", kind="probe", order=order, user=person) for slug in slugs
+    }
+    probe = check(endpoint, ROWS)
+    Probe.objects.update(kind="seed", finding={"state": "ignored", "sentence": "Ignored.", "numbers": {}})
+    ScheduledStart.objects.create(schedule=made["found"], probe=probe, **due)
+    ScheduledStart.objects.create(schedule=made["refused"], problem="Its suite is gone.", **due)
+    ScheduledStart.objects.create(schedule=made["gone"], **due)
+    page = words(viewer, "/endpoints/theirs/")
+    at = f"{due['due_at'].astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    assert page.count("It has started nothing yet.") == 1
+    assert f"Last {at}: probe {probe.pk}, seed ignored." in page
+    assert f"Last {at}: refused: Its suite is gone." in page
+    assert f"Last {at}: deleted since." in page
+
+
+def test_the_servers_clock_stands_beside_the_instants_of_its_answers(viewer: Client) -> None:
+    run = served(0, bucket())
+    assert "The server's clock" not in words(viewer, "/endpoints/local/")
+    for response, ahead in zip(Response.objects.filter(repeat__run=run), ([1.6, 2.8], [2.1, 3.3], None), strict=True):
+        Response.objects.filter(pk=response.pk).update(call={"clock_ahead": ahead})
+    assert "The server's clock is 2.1 to 2.8 s ahead of the worker's." in words(viewer, "/endpoints/local/")
 
 
 def test_the_page_says_when_it_is_checked_again(viewer: Client) -> None:

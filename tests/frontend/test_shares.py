@@ -10,7 +10,7 @@ from django.utils import timezone
 from evalboard.core.probes import ProbeCall
 from frontend.endpoints.shares import STACKS_SHOWN, draw_shares
 from runs.fingerprints import DailyShares, Stack, daily_shares, timelines
-from runs.models import Endpoint, EngineProcess, Probe, Repeat, Rotation, Run
+from runs.models import EngineProcess, Probe, Repeat, Rotation, Run, SuiteVersion
 from tests import build, probes
 from tests.frontend.test_fingerprints import words
 from tests.probes import backend
@@ -25,7 +25,7 @@ def days_ago(n: float) -> datetime:
 
 def answered(ago: float, by: str, *, odd: str = "") -> Run:
     """A run on the hosted endpoint, so many days ago; `odd` gave its first answer."""
-    version = build.suite("words", CASES) if not Endpoint.objects.filter(slug="hosted").exists() else None
+    version = SuiteVersion.objects.filter(suite__slug="words").first() or build.suite("words", CASES)
     probes.remote("hosted")
     processes = {name: build.process(backend(name)) for name in (by, odd) if name}
     run = build.run(version, repeats=1, on="hosted")

@@ -67,8 +67,16 @@ class ProbeCall:
 # Stored where there is something to store: most kinds look at texts alone.
 EXACT_FIELDS = ("trace_digest", "logprobs", "at")
 # Only calls to a server of others have them: the others are stored without.
-REMOTE_FIELDS = ("is_remote", "backend", "system_fingerprint", "n_tokens", "n_prompt_tokens", "left_out", "marks")
-REMOTE_FIELDS += ("clock_ahead",)
+REMOTE_FIELDS = (
+    "is_remote",
+    "backend",
+    "system_fingerprint",
+    "n_tokens",
+    "n_prompt_tokens",
+    "left_out",
+    "marks",
+    "clock_ahead",
+)
 
 
 @dataclass(frozen=True, slots=True)
