@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from evalboard.contract.call import CallFacts
 from evalboard.core.errors import InvalidInput
-from evalboard.core.trace import measure_clock
+from evalboard.core.trace import ClockAhead, measure_clock
 from runs.importers import backends, responses_api
 from runs.importers.calls import read_call
 from runs.importers.completions import count, error_words
@@ -119,12 +119,14 @@ def read_answer(
         n_tokens=count(usage.get("completion_tokens")),
         n_prompt_tokens=count(usage.get("prompt_tokens")),
         left_out=built.left_out,
-        # A cache answers with the hour of whoever filled it.
-        clock_ahead=None
-        if "age" in headers
-        else measure_clock(headers.get("date", ""), timing.started_at, timing.ended_at),
+        clock_ahead=_clock(headers, timing),
     )
     return Answered(case_index=case_index, response=response, call=facts)
+
+
+def _clock(headers: Mapping[str, str], timing: Timing) -> ClockAhead | None:
+    """What the header Date says; a cache answers with the hour of whoever filled it."""
+    return None if "age" in headers else measure_clock(headers.get("date", ""), timing.started_at, timing.ended_at)
 
 
 def failed(
@@ -150,6 +152,7 @@ def failed(
         n_tokens=None,
         n_prompt_tokens=None,
         left_out=built.left_out,
+        clock_ahead=_clock(headers, timing),
     )
     return FailedCall(case_index, code, _detail(words, mask), facts)
 
