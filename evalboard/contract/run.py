@@ -88,6 +88,7 @@ class RunHead(Contract):
     draws: Draws = page_only  # also where the temperature is 0, or a log does not say it
     batch_class: str = page_only  # of its bucket, "" where it has none
     fingerprint_digest: str = page_only
+    is_reported: bool = page_only  # who served it is what a log or a server of others says
 
     @property
     def profile_name(self) -> str:
@@ -314,7 +315,6 @@ class Run(RunHead):
     waiting: str = page_only  # why nobody works at it, "" where nothing needs saying
     is_cancel_wanted: bool = page_only
     source: LogOfRun | None = page_only
-    is_reported: bool = page_only  # who served it is what a log or a server of others says
 
     @property
     def points_per_case(self) -> float:

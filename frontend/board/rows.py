@@ -197,4 +197,6 @@ def _waits_for(run: RunRow, deserted_pool: str | None) -> str:
         return f"no worker in pool {deserted_pool}"
     if run.progress.n_done:
         return ""
-    return "an engine starts" if run.status == "running" else "waits in the queue"
+    if run.status != "running":
+        return "waits in the queue"
+    return "" if run.is_reported else "an engine starts"

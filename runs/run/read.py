@@ -87,7 +87,6 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         waiting=waiting(facts),
         is_cancel_wanted=run.is_cancel_wanted,
         source=_source(run),
-        is_reported=run.is_reported,
         is_shuffled=run.is_shuffled,
         is_restarted=run.is_restarted,
     )

@@ -217,6 +217,7 @@ def row_of(
         draws=draws,
         batch_class=run.bucket.batch_class if run.bucket else "",
         fingerprint_digest=run.bucket.fingerprint.digest if run.bucket else "",
+        is_reported=run.is_reported,
     )
 
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 from frontend.board.words import describe_release
 from runs.baselines import set_baseline
 from runs.catalogue import store_default_policies
-from runs.models import Release, Rotation, Worker
+from runs.models import Release, Rotation, Run, Worker
 from runs.release import create_release, release_report, sign_release, waiting_releases, with_outcome
 from tests import build, probes
 from tests.frontend import history_stage, release_runs
@@ -173,6 +173,9 @@ def test_a_run_under_way_says_what_it_waits_for(viewer):
     assert "One run is under way." in words
     build.worker()
     assert "waits in the queue" in words_of(viewer.get("/"))
+    for is_reported in (False, True):
+        Run.objects.update(status=Run.Status.RUNNING, is_reported=is_reported)
+        assert ("an engine starts" in words_of(viewer.get("/"))) != is_reported
 
 
 def test_an_arm_of_an_experiment_leads_to_it_and_a_label_of_somebody_s_own_does_not(viewer):
