@@ -344,7 +344,9 @@ class OpenAIEngine:
             return outcome
         if is_again:
             words = self._mask.text(f"It answers no call; the last one: {failure}")
-            raise EndpointRests(words, seconds=rest_seconds(self._circuit.n_failures))
+            raise EndpointRests(
+                words, seconds=rest_seconds(self._circuit.n_failures)
+            ) from None  # whose words may hold a secret
         return Doubtful(call.request, self._circuit.n_answers)
 
     def _count(self, decoding: Decoding, call: Call, failure: Exception, begun: int) -> None:
@@ -355,7 +357,7 @@ class OpenAIEngine:
         n = self._circuit.n_failures
         if self._circuit.is_open and not self._answers_others(decoding):
             words = self._mask.text(f"{n} calls in a row failed; the last one: {failure}")
-            raise EndpointRests(words, seconds=rest_seconds(n))
+            raise EndpointRests(words, seconds=rest_seconds(n)) from None  # whose words may hold a secret
 
     def _answers_others(self, decoding: Decoding) -> bool:
         """Whether the endpoint answers what it has answered before: then it is the cases that fail, and not it."""
@@ -380,7 +382,7 @@ class OpenAIEngine:
         """Raise EndpointRests where the server wants to be left alone for longer than a call may wait."""
         if failure.seconds is not None and failure.seconds > LONGEST_WAIT_SECONDS:
             words = self._mask.text(f"It asks to be left alone for {failure.seconds:,.0f} seconds. {failure}")
-            raise EndpointRests(words, seconds=failure.seconds)
+            raise EndpointRests(words, seconds=failure.seconds) from None  # whose words may hold a secret
 
     def _wait_out(self, decoding: Decoding, seconds: float) -> None:
         """Wait, unless nobody waits for the call any more. Raises CalledOff."""
