@@ -11,6 +11,8 @@ from evalboard.core.compare import find_divergence
 from evalboard.core.stats import OneComputation, judge_distances, judge_steady, mean_within, tell_apart
 from evalboard.core.stats.one_computation import MAX_CHANCE, MAX_EXACT, _signed_rank_chance
 from evalboard.core.trace import Trace
+from tests.bench.bench_truth import ONE
+from tests.bench.simulated_shifts import share_called_two
 from tests.core import stacks
 
 FLOOR = 0.09  # nats, bfloat16
@@ -156,3 +158,10 @@ def test_ties_are_counted_out_too() -> None:
     signs = np.array(list(product([0, 1], repeat=len(ranks))))
     wanted = np.mean(signs @ ranks >= ranks[values > 0].sum())
     assert _signed_rank_chance(values) == pytest.approx(float(wanted), rel=1e-9)
+
+
+def test_one_computation_is_called_two_in_at_most_one_comparison_of_1000() -> None:
+    """Of 4,050 comparisons at most 4 are: a rule that errs twice as often as promised passes once in ten times."""
+    n = 4050 // len(ONE)
+    n_called = sum(round(n * share_called_two(situation, n)) for situation in ONE)
+    assert n_called <= 4, f"{n_called} of {n * len(ONE)} comparisons"
