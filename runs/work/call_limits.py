@@ -22,10 +22,13 @@ MAKE = """
 INSERT INTO runs_callslot (endpoint_id, number)
 SELECT %s, number FROM generate_series(0, %s - 1) AS number ON CONFLICT DO NOTHING
 """
+# What is counted for each call waits for no disk (`lazily`): a slot that a crash of the database forgets is one call
+# too many, once.
 # How long until the next call may begin; where calls are counted by the minute, that is taken at once.
 TURN = """
 UPDATE runs_endpoint
    SET next_call_at = greatest(next_call_at, clock_timestamp()) + make_interval(secs => 60.0 / calls_per_minute)
+  FROM (SELECT set_config('synchronous_commit', 'off', true)) AS lazily
  WHERE id = %s AND calls_per_minute IS NOT NULL
 RETURNING extract(epoch FROM next_call_at - clock_timestamp()) - 60.0 / calls_per_minute
 """
@@ -43,10 +46,14 @@ WITH free AS (
           OR worker.seen_at < clock_timestamp() - make_interval(secs => %s))
    ORDER BY slot.number DESC LIMIT 1 FOR UPDATE OF slot SKIP LOCKED)
 UPDATE runs_callslot SET worker_id = %s, until = clock_timestamp() + make_interval(secs => %s)
-  FROM free WHERE runs_callslot.id = free.id
+  FROM free, (SELECT set_config('synchronous_commit', 'off', true)) AS lazily WHERE runs_callslot.id = free.id
 RETURNING runs_callslot.id
 """
-GIVE_BACK = "UPDATE runs_callslot SET worker_id = NULL, until = NULL WHERE id = ANY(%s::bigint[]) AND worker_id = %s"
+GIVE_BACK = """
+UPDATE runs_callslot SET worker_id = NULL, until = NULL
+  FROM (SELECT set_config('synchronous_commit', 'off', true)) AS lazily
+ WHERE id = ANY(%s::bigint[]) AND worker_id = %s
+"""
 
 
 class CallLimits:

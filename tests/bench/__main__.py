@@ -33,6 +33,7 @@ from tests.bench.yardstick import read_yardstick
 ROOT = Path(__file__).resolve().parents[2]
 WITH_DATABASE = (
     "run",
+    "endpoints",
     "store",
     "size",
     "team",
@@ -46,7 +47,7 @@ WITH_DATABASE = (
     "sign_in",
     "find",
 )
-WITHOUT_DATABASE = ("cli", "sampled", "verdict", "probes", "truth", "endpoints", "forced")
+WITHOUT_DATABASE = ("cli", "sampled", "verdict", "probes", "truth", "forced")
 PARTS = (*WITH_DATABASE, *WITHOUT_DATABASE)
 
 

@@ -1,4 +1,6 @@
-"""Calls to one server, by the product's caller and by bare httpx. Arguments: port, calls in flight, calls, rounds.
+"""Calls to one server, by the product's caller with its slots and by bare httpx.
+
+Arguments: port, calls in flight, calls, rounds. DATABASE_URL names a migrated database.
 
 Prints the seconds of each round as JSON, and the process's peak memory. Without rounds of httpx where more than 8
 are in flight: then memory is what is measured.
@@ -20,7 +22,9 @@ BODY = {"model": "m", "messages": QUESTION, "temperature": 0, "seed": 42, "logpr
 
 def call_ours(port: int, in_flight: int, n: int) -> float:
     from runs.models import Endpoint
+    from runs.work import CallLimits
     from runs.work.answered import Answered
+    from tests import build
     from worker.engines.base import DecodeRequest
     from worker.engines.openai import OpenAIEngine
 
@@ -29,8 +33,11 @@ def call_ours(port: int, in_flight: int, n: int) -> float:
             sampling = {"temperature": 0.0, "seed": 42, "logprobs": 2, "max_tokens": 128, "stop": []}
             yield DecodeRequest(case_index=index, messages=QUESTION, sampling=sampling)
 
-    endpoint = Endpoint(slug="b", engine="openai", model_repo="m", base_url=f"http://127.0.0.1:{port}/v1")
-    engine = OpenAIEngine(endpoint, response_seconds=60.0, concurrency=in_flight)
+    address = f"http://127.0.0.1:{port}/v1"
+    settings = {"engine": "openai", "model_repo": "m", "base_url": address, "concurrency": in_flight}
+    endpoint, _ = Endpoint.objects.get_or_create(slug=f"b-{port}", defaults=settings)
+    limits = CallLimits(endpoint, worker=build.worker(f"{port}-{time.monotonic_ns()}"), is_alone=False)
+    engine = OpenAIEngine(endpoint, response_seconds=60.0, concurrency=in_flight, limits=limits)
     engine.open()
     began = time.perf_counter()
     for outcome in engine.decode(requests()):

@@ -12,7 +12,7 @@ import pytest
 from tests.scripted import Reply, ScriptedServer, ok, redirect, status
 from tests.worker.openai_cases import NoChance, an_endpoint, answered, decode, failed, opened, questions
 from tests.worker.test_post import PUBLIC, certificate, with_tls
-from worker.engines.base import EndpointRefused, EngineFailure
+from worker.engines.base import EndpointRefused, EndpointRests, EngineFailure
 from worker.engines.named_secrets import Mask, read_headers
 from worker.engines.openai import OpenAIEngine
 
@@ -281,7 +281,6 @@ def test_a_name_that_is_not_known_is_no_refusal() -> None:
         endpoint = an_endpoint(server, base_url="http://nowhere.invalid/v1")
         engine = OpenAIEngine(endpoint, response_seconds=60, concurrency=1, randomness=NoChance())
         engine.open()
-        (outcome,) = engine.decode(questions(1))
+        with pytest.raises(EndpointRests, match=r"nowhere\.invalid cannot be resolved"):
+            list(engine.decode(questions(1)))
         engine.stop()
-    assert failed(outcome).code == "call_failed"
-    assert "nowhere.invalid cannot be resolved" in failed(outcome).detail

@@ -34,8 +34,8 @@ BACKEND = "X-Evalboard-Backend"
 LONG, FLIP = 32_000, 25_000  # tokens of a long answer, and where another one leaves it
 
 
-def by(backend: str, **more: str) -> Reply:
-    return ok(headers={BACKEND: backend, **more})
+def by(backend: str, *, seconds: float = 0.0, **more: str) -> Reply:
+    return ok(headers={BACKEND: backend, **more}, seconds=seconds)
 
 
 def no_engine(spec: EngineSpec) -> Engine:
@@ -114,7 +114,7 @@ def number(received: Received) -> int:
 def test_two_backends_are_two_buckets_with_scores_of_their_own(
     server: ScriptedServer, new_run: Callable[..., Run], runner: Runner
 ) -> None:
-    server.script = lambda received: by("bf16-b" if number(received) < 7 else "fp16-a")
+    server.script = lambda received: by("bf16-b" if number(received) < 7 else "fp16-a", seconds=0.02)
     run = worked(runner, new_run())
     assert run.status == Run.Status.FINISHED
     report = run_report(run.pk)
