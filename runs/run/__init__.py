@@ -27,6 +27,7 @@ from runs.run.read_list import (
     rows_of,
     run_rows,
 )
+from runs.run.read_noise import same_seeds_run
 from runs.run.read_response import (
     ResponsePage,
     ScoreCell,
@@ -108,6 +109,7 @@ __all__ = [
     "run_page",
     "run_report",
     "run_rows",
+    "same_seeds_run",
     "search_case_indexes",
     "search_cases",
     "several_buckets",

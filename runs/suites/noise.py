@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from typing import NamedTuple
 
 import numpy as np
 from django.db.models import F
@@ -25,7 +26,8 @@ from evalboard.core.stats import (
 from evalboard.core.suite import ALPHAS, LOOKS
 from evalboard.core.trace import unpack_scores
 from evalboard.wording.run import describe_split, explain_no_interval
-from runs.models import RepeatScore, SuiteNoise
+from runs.models import RepeatScore, Run, SuiteNoise
+from runs.run import same_seeds_run
 from runs.store import score_digest
 
 REPEATS = LOOKS[0][0]  # a side: the first look of a policy
@@ -33,6 +35,15 @@ REPEATS_READ = 20  # of each bucket, the newest; more would not move what is sho
 CELLS_READ = 4_000_000  # scores that are read for one page, 32 MB
 NOISE_RULES = 1  # more, whenever the same scores come to another noise
 _SHAPE = digest_json(BucketNoise.model_json_schema())
+
+
+class _Score(NamedTuple):
+    """The scores of one repeat, what is packed left in the database; digest: empty where none was stored."""
+
+    id: int
+    run: int
+    repeat: int
+    digest: str
 
 
 def bucket_noises(buckets: Sequence[BucketHistory], *, version_id: int, n_cases: int) -> dict[int, BucketNoise]:
@@ -48,10 +59,11 @@ def bucket_noises(buckets: Sequence[BucketHistory], *, version_id: int, n_cases:
     for bucket_id, own in scores.items():
         is_sampled = drawn[bucket_id].is_sampled
         is_steady = is_steady_batch(batch_classes[bucket_id], are_batches_equal=not is_sampled)
-        digest = _digest(own, drawn[bucket_id], is_steady=is_steady)
+        same_seeds = _same_seeds(own, bucket_id) if is_sampled and not is_steady else []
+        digest = _digest([*own, *same_seeds], drawn[bucket_id], is_steady=is_steady)
         row = rows.get(bucket_id)
         if row is None or row.digest != digest:
-            measured = _measured(_read([score.pk for score in own]), drawn[bucket_id], is_steady=is_steady)
+            measured = _measured(own, same_seeds, drawn[bucket_id], is_steady=is_steady)
             noise = None if measured is None else measured.to_json()
             names = {"digest": digest, "noise": noise}
             row, _ = SuiteNoise.objects.update_or_create(
@@ -94,36 +106,53 @@ def _independent(points: Sequence[HistoryRow]) -> Iterator[HistoryRow]:
         yield point
 
 
-def _scores(wanted: Mapping[int, int]) -> dict[int, list[RepeatScore]]:
-    """The scores of the wanted runs by bucket, under the suite's own scorer, what is packed left in the database."""
-    by_bucket: dict[int, list[RepeatScore]] = defaultdict(list)
+def _scores(wanted: Mapping[int, int]) -> dict[int, list[_Score]]:
+    """The scores of the wanted runs by bucket, under the suite's own scorer, those of the newest run first."""
+    by_bucket: dict[int, list[_Score]] = defaultdict(list)
     own = RepeatScore.objects.filter(repeat__run__in=wanted, scorer=F("repeat__run__suite_version__scorer"))
     own = own.filter(repeat__cases=None).exclude(repeat__columns__n_left_out__gt=0)  # as the points are
-    for score in own.annotate(run=F("repeat__run")).only("digest").order_by("repeat__run", "repeat__index"):
+    newest_first = own.order_by("-repeat__run_id", "repeat__index")
+    for known in newest_first.values_list("pk", "repeat__run_id", "repeat__index", "digest"):
+        score = _Score(*known)
         by_bucket[wanted[score.run]].append(score)
     return by_bucket
 
 
-def _digest(scores: Sequence[RepeatScore], drawn: Draws, *, is_steady: bool) -> str:
+def _same_seeds(own: Sequence[_Score], bucket_id: int) -> list[_Score]:
+    """The scores of the run that drew by the seeds of the bucket's newest one under another batch class."""
+    newest = Run.objects.select_related("profile", "suite_version").get(pk=own[0].run)
+    other = same_seeds_run(newest, [bucket_id])
+    return [] if other is None else _scores({other.pk: bucket_id}).get(bucket_id, [])
+
+
+def _digest(scores: Sequence[_Score], drawn: Draws, *, is_steady: bool) -> str:
     """Return the digest of all that a bucket's noise rests on."""
-    known = [score.digest or score_digest(RepeatScore.objects.get(pk=score.pk)) for score in scores]
+    known = [score.digest or score_digest(RepeatScore.objects.get(pk=score.id)) for score in scores]
     return digest_json([NOISE_RULES, _SHAPE, known, drawn.is_sampled, drawn.temperature, is_steady])
 
 
-def _read(score_ids: Sequence[int]) -> list[NDArray[np.float64]]:
-    packed = dict(RepeatScore.objects.filter(pk__in=score_ids).values_list("pk", "scores"))
-    return [unpack_scores(bytes(packed[pk])) for pk in score_ids if pk in packed]
+def _read(scores: Sequence[_Score]) -> dict[tuple[int, int], NDArray[np.float64]]:
+    """(run, repeat index) → float64[n_cases], in the order that is given."""
+    packed = dict(RepeatScore.objects.filter(pk__in=[score.id for score in scores]).values_list("pk", "scores"))
+    return {(score.run, score.repeat): unpack_scores(bytes(packed[score.id])) for score in scores if score.id in packed}
 
 
-def _measured(repeats: list[NDArray[np.float64]], drawn: Draws, *, is_steady: bool) -> BucketNoise | None:
-    scores = np.column_stack(repeats)
+def _measured(
+    own: Sequence[_Score], same_seeds: Sequence[_Score], drawn: Draws, *, is_steady: bool
+) -> BucketNoise | None:
+    """own: of the newest run first; same_seeds: of another run, by the seeds of the newest of these."""
+    repeats = _read(own)
+    scores = np.column_stack(list(repeats.values()))
     sd = sd_points(scores)
     here = resolution_points(scores, repeats=REPEATS, alpha=ALPHAS[LOOKS[0]][0])
     elsewhere = resolution_elsewhere_points(scores, repeats=REPEATS)
     if sd is None or here is None or elsewhere is None:
         return None
     metrics = measure_metrics(scores, None) if drawn.is_sampled else ()
-    split = split_variance(scores, is_sampled=drawn.is_sampled, is_steady=is_steady)
+    others = {(own[0].run, index): each for (_, index), each in _read(same_seeds).items()}
+    unknown = np.full(len(scores), np.nan)
+    beside = np.column_stack([others.get(key, unknown) for key in repeats]) if others else None
+    split = split_variance(scores, is_sampled=drawn.is_sampled, is_steady=is_steady, same_seeds=beside)
     words = "" if split is None or drawn.temperature is None else describe_split(**asdict(split), n_buckets=1)
     return BucketNoise(
         n_repeats=len(repeats),

@@ -196,3 +196,8 @@ def test_what_moves_the_score_between_runs_stands_in_one_line(sampled, engineer)
     total, sampler, batch = map(float, line.search(text_of(engineer.get(f"/runs/{same.pk}/"))).groups())
     assert min(sampler, batch) > 0
     assert total == pytest.approx(math.hypot(sampler, batch), abs=0.1)
+    page = text_of(engineer.get("/suites/sample/"))
+    assert "The batch alone was not measured" not in page
+    of_alone, of_mixed = sorted(float(batch) for *_, batch in line.findall(page))
+    assert of_alone == 0
+    assert of_mixed > 0
