@@ -10,6 +10,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
@@ -188,7 +189,8 @@ def finished_run(*repeats: Sequence[str | None], by: EngineProcess | None = None
 
 def rotated(run: Run, at: datetime) -> None:
     """Note the rotation that a run shows, if it does, as one of this time."""
-    note_rotation(shown_by=run)
+    with transaction.atomic():
+        note_rotation(shown_by=run)
     Rotation.objects.filter(run=run).update(at=at)
 
 

@@ -84,7 +84,7 @@ def _judge(inputs: Inputs, is_one_bucket: bool, is_steady: bool, floor: float) -
     is_moved: Bools = np.any(stored_columns.differ(digests, digests[:, :1]), axis=1)
     halves = np.split(digests, [ours.repeats.shape[1]], axis=1)
     do_repeats_agree = not any(stored_columns.differ(half, half[:, :1]).any() for half in halves)
-    if do_repeats_agree and (is_steady or not is_moved.any()):
+    if do_repeats_agree and (is_steady or (is_one_bucket and not is_moved.any())):
         return judge_steady(is_moved)
     moved = np.flatnonzero(has_repeats)[is_moved]
     judged = _measure(ours, theirs, choose_cases(moved), floor)

@@ -65,13 +65,13 @@ def test_a_capability_check_ends_in_its_table_and_names_the_newest_seed_probe() 
     probes.ask("seed", on=probes.remote(), parameters=SMALL)
     seed = probes.served_by_others(by("a", probes.honoured))
     probe = probes.ask("capability")
-    assert probe_detail(probe.pk).progress.n_total == 16
+    assert probe_detail(probe.pk).progress.n_total == 23
     ended = probes.served_by_others(checked(honours=EVERYTHING - {"seed"}))
     assert (ended.pk, ended.finding["state"]) == (probe.pk, "ignores")
     numbers = ended.finding["numbers"]
     assert (numbers["seed_probe"]["id"], numbers["seed_probe"]["state"]) == (str(seed.pk), "honoured")
     detail = probe_detail(probe.pk)
-    assert (detail.progress.n_done, detail.progress.n_total) == (12, 12)
+    assert (detail.progress.n_done, detail.progress.n_total) == (19, 19)
     assert (
         detail.control == "It had none: the endpoint names neither a bypass nor a reference that is known to be good."
     )
