@@ -13,6 +13,7 @@ from evalboard.client.waiting import GIVE_UP_SECONDS, forced_progress
 from evalboard.wording.numbers import counted
 
 if TYPE_CHECKING:
+    from evalboard.client.rest import RestClient
     from evalboard.contract.forced import ForcedScoring
 
 
@@ -24,18 +25,19 @@ def force(
     cases: Annotated[str, typer.Option(metavar="ID,ID", help="Answers of these cases alone.")] = "",
     tag: Annotated[str, typer.Option(metavar="TAG", help="Answers of the cases with this tag alone.")] = "",
     repeats: Annotated[str, typer.Option(metavar="1,2", help="Answers of these repeats alone.")] = "",
-    cost: Annotated[
-        bool, typer.Option("--cost", help="Print what scoring all of them takes, and ask for none.")
-    ] = False,
+    cost: Annotated[bool, typer.Option("--cost", help="Print what scoring them takes, and ask for none.")] = False,
     show: Annotated[str, typer.Option(metavar="ID", help="Come back to a scoring that was asked for before.")] = "",
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scoring as JSON when it has ended.")] = False,
 ) -> None:
     """Give the tokens of a run's answers to another stack, and say how likely it holds them."""
+    chosen = _chosen(cases, tag, repeats)
     if cost:
-        typer.echo(_say_cost(parse_id(run, "RUN")))
+        parse_id(run, "RUN")
+        with connect() as client:
+            typer.echo(_say_cost(client, run, chosen))
         return
-    body: dict[str, Any] = {}
+    stack: dict[str, str] = {}
     if show:
         if run or on or as_run:
             raise typer.BadParameter("It names the scoring by itself, without RUN, --on and --as.", param_hint="--show")
@@ -44,13 +46,12 @@ def force(
         parse_id(run, "RUN")
         if bool(on) == bool(as_run):
             raise typer.BadParameter("Give either --on or --as.", param_hint="--on")
-        body |= {"endpoint": on} if on else {"as_run": parse_id(as_run, "--as")}
-        body |= {"profile": profile} if profile else {}
-        body |= {"cases": split(cases)} if cases else {}
-        body |= {"tag": tag} if tag else {}
-        body |= {"repeats": [parse_number(part, "--repeats") for part in split(repeats)]} if repeats else {}
+        stack |= {"endpoint": on} if on else {"as_run": parse_id(as_run, "--as")}
+        stack |= {"profile": profile} if profile else {}
     with connect() as client:
-        forced_id = show or client.create_forced(run, body).value.id
+        if not show:
+            typer.echo(_say_cost(client, run, chosen), err=True)
+        forced_id = show or client.create_forced(run, stack | chosen).value.id
         answer = follow_to_end(
             lambda: client.forced(forced_id),
             forced_progress,
@@ -62,9 +63,16 @@ def force(
     raise typer.Exit(0 if answer.value.status == "finished" else FAILED)
 
 
-def _say_cost(run: str) -> str:
-    with connect() as client:
-        cost = client.forced_cost(run).value
+def _chosen(cases: str, tag: str, repeats: str) -> dict[str, Any]:
+    """Return whose answers are scored, as a body has it: nothing where all of them are."""
+    chosen: dict[str, Any] = {"cases": split(cases)} if cases else {}
+    chosen |= {"tag": tag} if tag else {}
+    chosen |= {"repeats": [parse_number(part, "--repeats") for part in split(repeats)]} if repeats else {}
+    return chosen
+
+
+def _say_cost(client: "RestClient", run: str, chosen: dict[str, Any]) -> str:
+    cost = client.forced_cost(run, chosen).value
     takes = f"{counted(cost.n_answers, 'answer')} with {counted(cost.n_tokens, 'token')}"
     text = f"Scoring run {run} takes {takes}, after prompts of {counted(cost.n_prompt_tokens, 'token')}."
     return f"{text} Of {cost.n_uncounted:,} answers no number of tokens is known." if cost.n_uncounted else text

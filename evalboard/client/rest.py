@@ -100,8 +100,10 @@ class RestClient:
         """Yield the forced scorings of a run, newest first."""
         return self._list(ForcedScoring, f"/runs/{run_id}/forced/", {})
 
-    def forced_cost(self, run_id: str) -> Answer[ForcedCost]:
-        return self._get(ForcedCost, f"/runs/{run_id}/forced/cost/")
+    def forced_cost(self, run_id: str, chosen: Mapping[str, Any] | None = None) -> Answer[ForcedCost]:
+        """Count what scoring takes: of all answers, or of those of the `cases`, `tag` and `repeats` that are chosen."""
+        path = f"/runs/{run_id}/forced/cost/"
+        return self._post(ForcedCost, path, chosen) if chosen else self._get(ForcedCost, path)
 
     def verification(self, forced_id: str, known: Mapping[str, str]) -> Answer[Verification]:
         """Judge a forced scoring beside those of known origin: `control`, `numerics` and perhaps `planted`."""

@@ -29,13 +29,16 @@ KNOWN = {
 }
 
 
-class ForcedIn(Strict):
-    endpoint = Text(required=False)
-    profile = Text(required=False)
-    as_run = Id(required=False)
+class ForcedCostIn(Strict):
     cases = serializers.ListField(child=Text(), required=False, min_length=1)
     tag = Text(required=False)
     repeats = serializers.ListField(child=Whole(min_value=1), required=False, min_length=1)
+
+
+class ForcedIn(ForcedCostIn):
+    endpoint = Text(required=False)
+    profile = Text(required=False)
+    as_run = Id(required=False)
 
 
 class ForcedPairIn(Strict):
@@ -64,9 +67,15 @@ def forced_list(request: Request, run_id: int) -> Response:
     return pages.answer(request, partial(read.forced_rows, run_id))
 
 
-@resource(GET=READ)
+@resource(GET=READ, POST=READ)
 @describe("GET", "What scoring all answers of a run takes", name="forced_cost", answer=ForcedCost)
+@describe(
+    "POST", "What scoring some answers of a run takes", name="forced_cost_of", body=ForcedCostIn, answer=ForcedCost
+)
 def cost(request: Request, run_id: int) -> Response:
+    """POST asks about chosen answers, as a scoring of them would be asked for, and stores nothing."""
+    if request.method == "POST":
+        return wire.answer(read.forced_cost(run_id, **read_body(ForcedCostIn, request)), request)
     query.read(request, is_paged=False)
     return wire.answer(read.forced_cost(run_id), request)
 

@@ -1,7 +1,7 @@
 """Forced scorings as they are shown, and what a worker needs to know of one that it has claimed."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,7 @@ from evalboard.core.errors import NotFound
 from evalboard.core.profile import is_sampled, list_reshaping, read_sampling
 from evalboard.core.trace import Trace, Vocabulary, read_trace, unpack_selection
 from evalboard.wording.forced import explain_forced
-from runs.forced.answers import answers_of, cost_of
-from runs.forced.scorings import ended_repeats
+from runs.forced.scorings import choose_answers
 from runs.models import Bucket, Case, ForcedAnswer, ForcedScoring, Response, Run
 from runs.pairs import stored_words
 from runs.store import imported, newest_page
@@ -46,10 +45,17 @@ def forced_work(scoring_id: int) -> ForcedWork:
     )
 
 
-def forced_cost(run_id: int) -> contract.ForcedCost:
-    """Count what scoring all answers of a run takes, of the repeats that have ended. Raises NotFound."""
-    run = _existing(run_id)
-    return cost_of(answers_of(run.pk, repeats=ended_repeats(run), case_indexes=None))
+def forced_cost(
+    run_id: int,
+    *,
+    cases: Sequence[str] | None = None,
+    tag: str | None = None,
+    repeats: Sequence[int] | None = None,
+) -> contract.ForcedCost:
+    """Count what scoring answers of a run takes, chosen as `create_forced` has it: all of the repeats that have ended
+    unless named. Raises NotFound, and InvalidInput with fields.
+    """
+    return choose_answers(_existing(run_id), cases=cases, tag=tag, repeats=repeats).cost()
 
 
 def forced_row(scoring_id: int) -> contract.ForcedScoring:

@@ -11,6 +11,7 @@ import numpy as np
 from django.db import transaction
 from django.db.models import F, Q
 
+from evalboard.contract.forced import ForcedCost
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.profile import OBSERVED
 from evalboard.core.trace import Failed, Forced, pack_selection
@@ -44,6 +45,18 @@ class Target:
     endpoint: Endpoint
     profile: Profile
     model_override: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenAnswers:
+    """Answers of a run to score. repeats: their indexes; case_indexes: None for all of the suite."""
+
+    run_id: int
+    repeats: list[int]
+    case_indexes: list[int] | None
+
+    def cost(self) -> ForcedCost:
+        return cost_of(answers_of(self.run_id, repeats=self.repeats, case_indexes=self.case_indexes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +164,27 @@ def can_score(target: Target) -> bool:
     return not _target_problems(target)
 
 
+def choose_answers(
+    run: Run, *, cases: Sequence[str] | None = None, tag: str | None = None, repeats: Sequence[int] | None = None
+) -> ChosenAnswers:
+    """Return which answers of a run these names stand for, as `create_forced` has them. Raises InvalidInput."""
+    ended = ended_repeats(run)
+    fields = {}
+    if unknown := sorted(set(repeats or ()) - set(ended)):
+        fields["repeats"] = f"Run {run.pk} has no repeat {unknown[0]} that has ended."
+    indexes = None
+    if cases is not None or tag is not None:
+        by_id = _cases_named(run, cases, tag)
+        indexes = sorted(by_id.values())
+        if others := sorted(set(cases or ()) - by_id.keys()):
+            fields["cases"] = f"The suite has no case {others[0]}{'' if tag is None else f' with the tag {tag}'}."
+        elif not indexes:
+            fields["tag"] = f"No case of the suite has the tag {tag}."
+    if fields:
+        raise InvalidInput("The scoring is not valid.", fields=fields)
+    return ChosenAnswers(run.pk, sorted(set(repeats)) if repeats else ended, indexes)
+
+
 def ended_repeats(run: Run) -> list[int]:
     """Return the indexes of the repeats that have ended, whose responses are all there."""
     return list(run.repeats.exclude(finished_at=None).order_by("index").values_list("index", flat=True))
@@ -246,24 +280,11 @@ def _store(
     repeats: Sequence[int] | None = None,
     user: Any,
 ) -> ForcedScoring:
-    ended = ended_repeats(run)
-    fields = {}
-    if unknown := sorted(set(repeats or ()) - set(ended)):
-        fields["repeats"] = f"Run {run.pk} has no repeat {unknown[0]} that has ended."
-    indexes = None
-    if cases is not None or tag is not None:
-        by_id = _cases_named(run, cases, tag)
-        indexes = sorted(by_id.values())
-        if others := sorted(set(cases or ()) - by_id.keys()):
-            fields["cases"] = f"The suite has no case {others[0]}{'' if tag is None else f' with the tag {tag}'}."
-        elif not indexes:
-            fields["tag"] = f"No case of the suite has the tag {tag}."
-    if fields:
-        raise InvalidInput("The scoring is not valid.", fields=fields)
-    chosen = sorted(set(repeats)) if repeats else ended
-    cost = cost_of(answers_of(run.pk, repeats=chosen, case_indexes=indexes))
+    chosen = choose_answers(run, cases=cases, tag=tag, repeats=repeats)
+    cost = chosen.cost()
     if not cost.n_answers:
         raise Conflict(f"Run {run.pk} has no answer to score: no repeat of it has ended, or nothing came back.")
+    indexes = chosen.case_indexes
     with transaction.atomic():
         scoring = ForcedScoring.objects.create(
             run=run,
@@ -271,7 +292,7 @@ def _store(
             profile=target.profile,
             model_override=target.model_override,
             cases=None if indexes is None else pack_selection(np.isin(np.arange(run.suite_version.n_cases), indexes)),
-            repeats=chosen,
+            repeats=chosen.repeats,
             n_answers=cost.n_answers,
             n_tokens=cost.n_tokens,
             created_by=user,

@@ -15,7 +15,7 @@ from evalboard.wording.verification import describe_verification, warn_of_verifi
 from runs.forced.figures import read_positions
 from runs.models import ForcedAnswer, ForcedScoring
 
-# Of each scoring. Somebody waits for it, and a few thousand tokens tell as much (docs/forced.md).
+# Of each scoring. Somebody waits for it, and a few thousand tokens tell as much (docs/forced-reference.md).
 MAX_ANSWERS = 2_000
 MAX_POSITIONS = 200_000
 

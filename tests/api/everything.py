@@ -263,6 +263,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("run_forced", run),
         Good("create_forced", run, body={"endpoint": "local", "cases": [CASE], "repeats": [1]}),
         Good("forced_cost", run),
+        Good("forced_cost_of", run, body={"repeats": [1]}),
         Good("forced", take("forced_id")),
         Good("forced_answers", take("forced_id"), query={"page_size": 2}),
         Good("forced_trace", take("forced_id", "repeat", "case")),

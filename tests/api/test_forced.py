@@ -42,6 +42,21 @@ def test_a_scoring_is_asked_for_and_followed_to_its_end(api: Api, run: Run) -> N
     assert listed == ended
 
 
+def test_what_chosen_answers_take_is_what_a_scoring_of_them_has(api: Api, run: Run) -> None:
+    for chosen in ({"cases": ["sky", "sea"], "repeats": [2]}, {"tag": "tag-1"}, {}):
+        cost = api.post(f"/runs/{run.pk}/forced/cost/", chosen).json()
+        scoring = api.post(f"/runs/{run.pk}/forced/", {"endpoint": "other", **chosen}).json()
+        assert (cost["n_answers"], cost["n_tokens"]) == (scoring["n_answers"], scoring["n_tokens"])
+    before = ForcedScoring.objects.count()
+    whole = api.get(f"/runs/{run.pk}/forced/cost/").json()
+    assert cost == whole
+    assert api.post(f"/runs/{run.pk}/forced/cost/", {"repeats": [2]}).json()["n_answers"] < whole["n_answers"]
+    for wrong, field in (({"repeats": [9]}, "repeats"), ({"endpoint": "other"}, "endpoint"), ({"tag": "moon"}, "tag")):
+        refused = api.post(f"/runs/{run.pk}/forced/cost/", wrong)
+        assert (refused.status_code, set(refused.json()["fields"])) == (400, {field})
+    assert ForcedScoring.objects.count() == before
+
+
 def test_answers_are_listed_with_their_figures_and_have_traces(api: Api, run: Run) -> None:
     scoring_id = api.post(f"/runs/{run.pk}/forced/", {"endpoint": "other"}).json()["id"]
     forced.scored(ForcedScoring.objects.get(pk=scoring_id), dies_on={0})

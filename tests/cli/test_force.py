@@ -12,6 +12,7 @@ from tests.cli.conftest import ctrl_c
 
 Call = Callable[..., "CompletedProcess[str]"]
 QUEUED = ": queued, 0 of 4 answers\n"
+TAKES = "takes 4 answers with 8 tokens, after prompts of 28 tokens.\n"
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def finish(*, dies_on: tuple[int, ...] = ()) -> None:
 def test_a_scoring_is_asked_for_followed_and_read(evalboard: Call, run: Run) -> None:
     done = evalboard("force", str(run.pk), "--on", "other", meanwhile=[(QUEUED, finish)])
     scoring = ForcedScoring.objects.get()
-    assert (done.returncode, done.stderr) == (0, f"forced scoring {scoring.pk}{QUEUED}")
+    assert (done.returncode, done.stderr) == (0, f"Scoring run {run.pk} {TAKES}forced scoring {scoring.pk}{QUEUED}")
     title, distance, *_ = done.stdout.splitlines()
     assert title.startswith(f"Forced scoring {scoring.pk} of run {run.pk} on other: finished. http://")
     assert distance.startswith("Over 8 tokens of 4 answers the logprobs differ by 0.250 nats (median)")
@@ -36,10 +37,17 @@ def test_a_scoring_is_asked_for_followed_and_read(evalboard: Call, run: Run) -> 
 
 def test_what_it_takes_is_said_without_asking_for_it(evalboard: Call, run: Run) -> None:
     done = evalboard("force", str(run.pk), "--cost")
-    assert (done.returncode, done.stdout) == (
-        0,
-        f"Scoring run {run.pk} takes 4 answers with 8 tokens, after prompts of 28 tokens.\n",
-    )
+    assert (done.returncode, done.stdout) == (0, f"Scoring run {run.pk} {TAKES}")
+    assert not ForcedScoring.objects.exists()
+
+
+@pytest.mark.parametrize("chosen", [("--tag", "tag-1", "--repeats", "2"), ("--cases", "sea", "--repeats", "2")])
+def test_what_it_takes_is_of_the_answers_that_are_chosen(evalboard: Call, run: Run, chosen: tuple[str, ...]) -> None:
+    done = evalboard("force", str(run.pk), *chosen, "--cost")
+    assert done.stdout.startswith(f"Scoring run {run.pk} takes 1 answer with ")
+    refused = evalboard("force", str(run.pk), "--on", "other", "--tag", "moon")
+    assert (refused.returncode, refused.stdout) == (64, "")
+    assert "takes" not in refused.stderr
     assert not ForcedScoring.objects.exists()
 
 

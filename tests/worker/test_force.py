@@ -3,21 +3,26 @@
 The scripted engine scores letters as it decodes them, and in another dtype as another stack would.
 """
 
+import html
 import signal
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db.models.functions import Now
+from django.test import Client
 
 from evalboard.core.profile import DEFAULT_PROFILES
 from evalboard.core.trace import read_trace
 from runs.catalogue import create_endpoint, create_profile
 from runs.forced import create_forced, create_forced_pair
-from runs.forced.read import forced_answers, forced_row
+from runs.forced.read import forced_answers, forced_row, stored_forced_trace
+from runs.imports import import_logs
 from runs.models import ForcedAnswer, ForcedScoring, Response, Run, Worker
 from runs.run import create_run
+from tests.importers.openai_logs import body, choice, entry, written
 from tests.worker.conftest import Start, Wait, ended, kill_group
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -227,3 +232,47 @@ def test_a_profile_that_no_worker_can_honour_is_refused_in_words(
     row = scored(scoring)
     assert row.status == "failed"
     assert row.error.startswith("No worker can honour the profile invariant.")
+
+
+def logged(case: str, answer: str, *tokens: str) -> dict[str, Any]:
+    """A line of a server's log; each token a little less likely than the one before, as the engine scores letters."""
+    content = [entry(token, -0.125 * (place + 1)) for place, token in enumerate(tokens)]
+    asked = {"model": "acme", "messages": [{"role": "user", "content": "A colour?"}], "temperature": 0}
+    return {"case_id": case, "request": asked, "response": body(choice(answer, *content), id=case)}
+
+
+def test_answers_of_a_log_are_scored_token_by_token(
+    start_worker: Start, scored: Scored, tmp_path: Path, settings: Any, admin_client: Client
+) -> None:
+    path = str(settings.MODEL_ROOTS[0] / "scripted")
+    create_endpoint(slug="other", model_path=path, dtype="bfloat16", line="scripted")
+    create_profile(slug="pinned", title="", settings=DEFAULT_PROFILES["pinned"]["settings"])
+    lines = [logged("letters", "blue", *"blue"), logged("syllables", "green", "gr", "een"), logged("text", "red")]
+    _, [run], _ = import_logs(files=[written(tmp_path, "log.jsonl", lines)], format="auto", suite=None, user=None)
+    start_worker()
+    row = scored(create_forced(run_id=run.pk, endpoint="other"))
+
+    assert (row.status, row.profile, row.n_done, row.errors) == ("finished", "pinned", 3, {})
+    assert (row.tokens, row.n_rendered) == ({"by_bytes": 1, "retokenised": 2}, 3)
+    letters, syllables, text = forced_answers(row_id(row), limit=10)
+    assert [each.tokens for each in (letters, syllables, text)] == ["by_bytes", "retokenised", "retokenised"]
+    assert (letters.figures.n_compared, letters.figures.gap_mean) == (4, 0.25)
+    assert [(each.figures.n_compared, each.figures.n_not_top) for each in (syllables, text)] == [(0, 1), (0, 1)]
+    for answer, word in ((letters, "blue"), (syllables, "green"), (text, "red")):
+        trace, words = stored_forced_trace(row_id(row), repeat=1, case_id=answer.case)
+        assert words is not None
+        assert (
+            b"".join(words.data[words.offsets[each] : words.offsets[each + 1]] for each in trace.token_ids)
+            == word.encode()
+        )
+        assert trace.logprobs.tolist() == [-0.125 * (place + 1) - 0.25 for place in range(len(word))]
+        assert trace.prompt_token_ids.tolist() == [7, 7], "what the target's own template makes"
+    page = html.unescape(admin_client.get(row.url).content.decode())
+    for sentence in (
+        "Over 4 tokens of 1 answer the logprobs differ by 0.250 nats",
+        "3 of 12 tokens (25 %) are not its first choice.",
+        "2 answers are retokenised: ",
+        "3 prompts are rendered with the chat template of endpoint other: ",
+    ):
+        assert sentence in " ".join(row.reading)
+        assert sentence in page
