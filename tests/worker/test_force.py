@@ -254,6 +254,7 @@ def test_answers_of_a_log_are_scored_token_by_token(
 
     assert (row.status, row.profile, row.n_done, row.errors) == ("finished", "pinned", 3, {})
     assert (row.tokens, row.n_rendered) == ({"by_bytes": 1, "retokenised": 2}, 3)
+    assert (row.figures.n_positions, row.figures.n_compared) == (12, 4)
     letters, syllables, text = forced_answers(row_id(row), limit=10)
     assert [each.tokens for each in (letters, syllables, text)] == ["by_bytes", "retokenised", "retokenised"]
     assert (letters.figures.n_compared, letters.figures.gap_mean) == (4, 0.25)
@@ -261,15 +262,12 @@ def test_answers_of_a_log_are_scored_token_by_token(
     for answer, word in ((letters, "blue"), (syllables, "green"), (text, "red")):
         trace, words = stored_forced_trace(row_id(row), repeat=1, case_id=answer.case)
         assert words is not None
-        assert (
-            b"".join(words.data[words.offsets[each] : words.offsets[each + 1]] for each in trace.token_ids)
-            == word.encode()
-        )
+        assert words.many_bytes(trace.token_ids) == [letter.encode() for letter in word]
         assert trace.logprobs.tolist() == [-0.125 * (place + 1) - 0.25 for place in range(len(word))]
         assert trace.prompt_token_ids.tolist() == [7, 7], "what the target's own template makes"
     page = html.unescape(admin_client.get(row.url).content.decode())
     for sentence in (
-        "Over 4 tokens of 1 answer the logprobs differ by 0.250 nats",
+        "1 answer is scored by the tokens that have the same bytes: ",
         "3 of 12 tokens (25 %) are not its first choice.",
         "2 answers are retokenised: ",
         "3 prompts are rendered with the chat template of endpoint other: ",
