@@ -24,9 +24,9 @@ class Source(StrEnum):
     KV_CACHE = "kv_cache"
     ROUTING = "routing"
     SAMPLER = "sampler"
-    PARSER = "parser"
     ATTENTION = "attention"
     TENSOR_PARALLEL = "tensor_parallel"
+    PARSER = "parser"
     BUILD = "build"
     JUDGE = "judge"
 
@@ -35,7 +35,7 @@ CONTROL = Source.CONTROL
 SOURCES = tuple(Source)
 STEP = "step"  # what stands for a source where an arm is a step of a bisect
 # What is chosen and not drawn: another choice moves the score by as much every time, so its range is not sampled.
-CHOICES = frozenset({Source.DTYPE, Source.KV_CACHE, Source.PARSER})
+CHOICES = frozenset({Source.DTYPE, Source.KV_CACHE, Source.ATTENTION, Source.TENSOR_PARALLEL, Source.PARSER})
 
 
 class State(StrEnum):

@@ -61,8 +61,8 @@ REASONS: Mapping[str, str] = {
     "eager_only": "vLLM's CPU build (0.32) does not start with eager mode off.",
     "no_avx512": "vLLM's CPU build keeps it in 8 bits on processors with AVX-512 alone.",
     "no_gpu": "a worker that decodes on a CPU has no other.",
-    "one_gpu": "each worker of this pool has one GPU.",
-    "not_varied": "the lab does not vary it; run the suite under a profile with another one, and compare.",
+    "one_gpu": "a worker of this pool has no second GPU.",
+    "not_varied": "the pool's living workers are not all of one kind, or there are none.",
     "others_decide": "others decide when it changes; the endpoint's page has its rotations.",
     "own_build": "the engine is ours, and its build is in the fingerprint.",
     "no_model_judges": "no scorer of this suite is a model.",
@@ -100,6 +100,10 @@ def describe_source(source: str, name: str = "", *, is_remote: bool = False, tem
         return SourceWords(words.label, words.subject, f"the same weights in {name}", words.fixed_by)
     if source == Source.KV_CACHE and name:
         return SourceWords(words.label, words.subject, f"the KV cache in {name}", words.fixed_by)
+    if source == Source.ATTENTION and name:
+        return SourceWords(words.label, words.subject, f"attention by {name}", words.fixed_by)
+    if source == Source.TENSOR_PARALLEL and name:
+        return SourceWords(words.label, words.subject, f"spread over {name} GPUs", words.fixed_by)
     if source == Source.SAMPLER and temperature is not None:
         return SourceWords(words.label, words.subject, f"T = {temperature:g}, another seed each run", words.fixed_by)
     return words

@@ -35,7 +35,7 @@ def read_surroundings(
         gateways=_gateways(endpoint, base),
         temperature=_drawn_at(version) if temperature is None else temperature,
         hardware=frozenset(str(worker.hardware.get("kind")) for worker in workers),
-        n_gpus=max((len(worker.hardware.get("gpus", ())) for worker in workers), default=0),
+        n_gpus=min((len(worker.hardware.get("gpus", ())) for worker in workers), default=0),
         has_avx512=all(AVX512 in worker.hardware.get("cpu_flags", ()) for worker in workers),
         n_cases=version.n_cases,
         is_recorded=scoring.is_recorded(version.scorer.spec),

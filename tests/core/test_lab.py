@@ -1,5 +1,6 @@
 """The lab's numbers: intervals that hold, what a plan leaves out, and what may be said of a row."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -22,10 +23,11 @@ from evalboard.core.lab import (
 )
 from evalboard.core.lab.spread import largest_unseen_sd, mean_range, range_quantile
 from evalboard.core.lab_kinds import Source, State
-from evalboard.core.profile import DEFAULT_PROFILES, parse_profile
+from evalboard.core.profile import DEFAULT_PROFILES, parse_profile, plan_engine
 from evalboard.core.stats.noise import MEAN_RANGE
 
 PINNED = DEFAULT_PROFILES["pinned"]["settings"]
+FLASH = {**PINNED, "cuda": {**PINNED["cuda"], "engine": {"attention_backend": "FLASH_ATTN"}}}
 STEP = 0.125  # of 800 cases
 TRIALS = 2000
 
@@ -115,14 +117,18 @@ def test_a_plan_lets_go_of_exactly_one_thing_in_each_arm() -> None:
         ({}, Source.DTYPE, "one_dtype"),
         ({}, Source.ROUTING, "no_gateway"),
         ({}, Source.SAMPLER, "greedy"),
-        ({}, Source.KV_CACHE, "not_varied"),
+        ({"hardware": frozenset()}, Source.KV_CACHE, "not_varied"),
         ({"hardware": frozenset({"cpu"})}, Source.KV_CACHE, "no_avx512"),
         ({"hardware": frozenset({"cpu", "cuda"}), "has_avx512": True}, Source.KV_CACHE, "not_varied"),
         ({"hardware": frozenset({"cpu"})}, Source.ATTENTION, "no_gpu"),
         ({"hardware": frozenset({"cpu"})}, Source.GRAPHS, "eager_only"),
         ({}, Source.BUILD, "own_build"),
         ({"hardware": frozenset({"cuda"}), "n_gpus": 1}, Source.TENSOR_PARALLEL, "one_gpu"),
-        ({"hardware": frozenset({"cuda"}), "n_gpus": 4}, Source.TENSOR_PARALLEL, "not_varied"),
+        ({"hardware": frozenset({"cuda"}), "n_gpus": 0}, Source.TENSOR_PARALLEL, "one_gpu"),
+        ({"hardware": frozenset({"cpu", "cuda"}), "n_gpus": 4}, Source.TENSOR_PARALLEL, "not_varied"),
+        ({"hardware": frozenset({"cpu", "cuda"})}, Source.ATTENTION, "not_varied"),
+        ({"settings": {**PINNED, "cuda": {}}}, Source.ATTENTION, "not_pinned"),
+        ({"is_remote": True, "n_gpus": 4}, Source.ATTENTION, "not_ours"),
         ({"is_remote": True}, Source.GRAPHS, "not_ours"),
         ({"is_remote": True}, Source.BUILD, "others_decide"),
         ({"is_recorded": True}, Source.PARSER, "recorded"),
@@ -141,6 +147,37 @@ def test_cpus_with_avx512_keep_the_kv_cache_in_8_bits_for_two_passes() -> None:
     [arm] = [arm for arm in arms if arm.source is Source.KV_CACHE]
     assert (arm.name, arm.n_runs) == ("fp8", 2)
     assert arm.settings == {**PINNED, "engine": {**PINNED["engine"], "kv_cache_dtype": "fp8"}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "source", "name", "path"),
+    [
+        ({}, Source.KV_CACHE, "fp8", "engine.kv_cache_dtype"),
+        ({"dtype": "bfloat16"}, Source.ATTENTION, "FLASH_ATTN", "cuda.engine.attention_backend"),
+        ({"dtype": "float32"}, Source.ATTENTION, "FLEX_ATTENTION", "cuda.engine.attention_backend"),
+        ({"settings": FLASH}, Source.ATTENTION, "TRITON_ATTN", "cuda.engine.attention_backend"),
+        ({"n_gpus": 2}, Source.TENSOR_PARALLEL, "2", "engine.tensor_parallel_size"),
+    ],
+)
+def test_gpus_try_another_kernel_for_two_passes(changes: dict[str, Any], source: Source, name: str, path: str) -> None:
+    """Each arm changes one setting of the engine, and the engine of a GPU gets it."""
+    surroundings = around(**changes)
+    arms, _ = plan_variance(surroundings, n_runs=20)
+    [arm] = [arm for arm in arms if arm.source is source]
+    assert (arm.name, arm.n_runs) == (name, 2)
+    assert arm.settings is not None
+    pinned, tried = flat(surroundings.settings), flat(arm.settings)
+    assert {each for each in pinned | tried if pinned.get(each) != tried.get(each)} == {path}
+    limits: dict[str, Any] = {"quantization": None, "max_model_len": 512, "max_tokens": 16, "stop": []}
+    planned = plan_engine(parse_profile(arm.settings), {"kind": "cuda"}, dtype="float32", **limits)
+    assert str(planned.engine[path.rpartition(".")[2]]) == name
+
+
+def flat(settings: Mapping[str, Any], under: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        found |= flat(value, f"{under}{key}.") if isinstance(value, Mapping) else {f"{under}{key}": value}
+    return found
 
 
 def test_the_control_comes_with_whatever_is_chosen() -> None:

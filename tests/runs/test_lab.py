@@ -22,11 +22,13 @@ from runs.lab import (
 from runs.lab.engine_time import measure_engine_time
 from runs.models import EngineProcess, Experiment, Profile, Response, Run, Worker
 from runs.run import delete_run
-from runs.suites import rescore_run
+from runs.suites import push_suite, rescore_run
 from runs.sweep import reconcile
 from tests import build
 
 CONTROL = ("blue", "blue", "red")
+TRICKY = ("blue", "blue it is", "red")
+SAMPLED = ("control", "order", "batch", "graphs", "prefix_cache")
 New = Callable[..., Experiment]
 
 
@@ -80,9 +82,9 @@ def test_nothing_is_decoded_before_a_plan_is_confirmed(new: New) -> None:
     reconcile()
     detail = experiment_detail(experiment.pk)
     assert (detail.status, detail.sentence) == ("planned", "Nothing has been decoded yet: this is the plan.")
-    assert [arm.source for arm in detail.arms] == ["control", "order", "batch", "graphs", "prefix_cache", "parser"]
+    assert [arm.source for arm in detail.arms] == [*SAMPLED, "kv_cache", "attention", "parser"]
     assert {each.source for each in detail.not_measured} >= {"dtype", "routing", "sampler", "judge"}
-    assert (detail.cost.n_runs, detail.cost.n_starts, detail.cost.minutes) == (25, 13, None)
+    assert (detail.cost.n_runs, detail.cost.n_starts, detail.cost.minutes) == (29, 17, None)
     assert detail.budget_minutes == 60
     assert not Run.objects.exists()
 
@@ -97,6 +99,19 @@ def test_the_kv_cache_is_kept_in_8_bits_where_every_worker_s_processor_can(
     detail = experiment_detail(new().pk)
     assert ("kv_cache" in {arm.source for arm in detail.arms}) is is_planned
     assert ("kv_cache" in {each.source for each in detail.not_measured}) is not is_planned
+
+
+@pytest.mark.parametrize(("n_gpus", "is_planned"), [((2, 4), True), ((1, 4), False)])
+def test_a_model_is_spread_over_two_gpus_where_every_worker_has_them(
+    new: New, n_gpus: tuple[int, int], is_planned: bool
+) -> None:
+    Worker.objects.all().delete()
+    for number, count in enumerate(n_gpus):
+        gpus = [{"name": "H100", "capability": 9.0}] * count
+        build.worker(f"w{number}", hardware={"kind": "cuda", "gpus": gpus})
+    detail = experiment_detail(new().pk)
+    assert ("tensor_parallel" in {arm.source for arm in detail.arms}) is is_planned
+    assert ("tensor_parallel" in {each.source for each in detail.not_measured}) is not is_planned
 
 
 def test_the_cost_is_that_of_the_runs_before(new: New) -> None:
@@ -176,6 +191,38 @@ def test_the_parser_is_measured_on_the_controls_texts(new: New) -> None:
     assert (parser.range_interval, parser.n_same, parser.speed) == (None, None, None)
 
 
+@pytest.mark.parametrize(
+    ("scorer", "other", "state", "moved_by"),
+    [
+        ({"kind": "exact"}, None, "none_seen", set()),
+        (
+            {"kind": "exact", "normalise": {"whitespace": "keep"}},
+            None,
+            "source",
+            {"a line before the text", "a line after the text"},
+        ),
+        ({"kind": "exact"}, {"kind": "exact", "normalise": {"case": "fold"}}, "none_seen", set()),
+        ({"kind": "exact"}, {"kind": "contains"}, "source", {"scorer"}),
+    ],
+)
+def test_a_parser_that_reads_the_same_texts_otherwise_is_a_source(
+    new: New, scorer: dict[str, Any], other: dict[str, Any] | None, state: str, moved_by: set[str]
+) -> None:
+    """One that trips over line breaks, or another scorer; beside each stands one that reads them all alike."""
+    cases = [{"id": f"case-{n}", "prompt": f"Say {n}.", "target": "blue"} for n in range(3)]
+    limits = {"slug": "words", "title": "Words", "max_tokens": 24}
+    version, _ = push_suite(document={**limits, "scorer": scorer, "cases": cases})
+    if other:
+        rescore_run(run_id=build.finished_run(TRICKY, version=version).pk, scorer=other)
+    experiment = begun(new(suite="words", sources=["parser"]))
+    serve(arm_at_work(experiment).run, TRICKY if other else CONTROL)
+    reconcile()
+    control, parser = experiment_detail(experiment.pk).control, row(experiment, "parser")
+    moved = {point.name for point in parser.points if point.score != control}
+    assert parser.state == state
+    assert {"scorer" if name.startswith("scorer ") else name for name in moved} == moved_by
+
+
 def test_where_the_control_moves_nothing_is_blamed(new: New) -> None:
     experiment = begun(new())
     run_all(experiment, control=[CONTROL, ("blue", "red", "red")], batch=[("red", "red", "red")])
@@ -253,8 +300,8 @@ def test_it_stops_at_its_budget_and_says_what_is_missing(new: New) -> None:
     detail = experiment_detail(experiment.pk)
     assert detail.status == "stopped"
     assert detail.spent_minutes > 1
-    assert [arm.status for arm in detail.arms] == ["finished", *["missing"] * 4, "finished"]
-    assert detail.sentence.startswith("Stopped by its budget. 4 arms of it are missing.")
+    assert [arm.status for arm in detail.arms] == ["finished", *["missing"] * 6, "finished"]
+    assert detail.sentence.startswith("Stopped by its budget. 6 arms of it are missing.")
     assert Run.objects.count() == 1
 
 

@@ -8,8 +8,11 @@ from evalboard.core.lab_kinds import SOURCES, Source
 from evalboard.core.profile import is_sampled
 
 MIN_RUNS = 5
-STEADY_RUNS = 2  # of another dtype: enough to see whether it is as steady as the control
+STEADY_RUNS = 2  # of a choice, such as another dtype: enough to see whether it is as steady as the control
 CACHE_DTYPE, OTHER_CACHE_DTYPE = "auto", "fp8"  # as profiles name them; auto is the model's own
+# Attention on GPUs, as vLLM names it: what profiles pin, another one for half precision, and one that has float32 too.
+ATTENTION, OTHER_ATTENTION, OTHER_ATTENTION_FLOAT32 = "TRITON_ATTN", "FLASH_ATTN", "FLEX_ATTENTION"
+PARALLEL, OTHER_PARALLEL = 1, 2  # GPUs that one model is spread over
 MAX_CASES_PARSED = 20_000
 BATCH_SEATS, BATCH_SEATS_CPU = 64, 8  # as many as the profiles invariant and fast have
 
@@ -31,7 +34,7 @@ class Surroundings:
 
     settings: of the profile that everything is pinned by. is_remote: others run the endpoint. dtypes: other endpoints
     of the same weights. gateways: endpoints that lead to this one. temperature: at which the suite's cases are drawn;
-    None: nobody draws them. hardware: the kinds of the pool's living workers; n_gpus: the most that one of them has.
+    None: nobody draws them. hardware: the kinds of the pool's living workers; n_gpus: the fewest that one of them has.
     has_avx512: all of these workers' processors do, where they decode on CPUs. is_recorded: scores were read from logs,
     and no text can be scored again.
     """
@@ -154,9 +157,9 @@ def _plan_dtype(around: Surroundings, n_runs: int) -> Planned:
 
 
 def _plan_kv_cache(around: Surroundings, n_runs: int) -> Planned:
-    if around.is_remote or around.hardware != {"cpu"}:
+    if around.is_remote or around.hardware not in ({"cpu"}, {"cuda"}):
         return _leave_out_kernels(Source.KV_CACHE, around)
-    if not around.has_avx512:
+    if around.hardware == {"cpu"} and not around.has_avx512:
         return LeftOut(Source.KV_CACHE, "no_avx512")
     change = {"pinned": CACHE_DTYPE, "other": OTHER_CACHE_DTYPE, "arm_name": OTHER_CACHE_DTYPE}
     return _plan_setting(Source.KV_CACHE, around, min(n_runs, STEADY_RUNS), "kv_cache_dtype", **change)
@@ -178,14 +181,6 @@ def _plan_sampler(around: Surroundings, n_runs: int) -> Planned:
     return (arm,) if is_sampled(sampling) else LeftOut(Source.SAMPLER, "greedy")
 
 
-def _plan_parser(around: Surroundings, n_runs: int) -> Planned:
-    if around.is_recorded:
-        return LeftOut(Source.PARSER, "recorded")
-    if around.n_cases > MAX_CASES_PARSED:
-        return LeftOut(Source.PARSER, "too_large", {"limit": MAX_CASES_PARSED})
-    return (_arm(Source.PARSER, around, 0),)
-
-
 def _leave_out_kernels(source: Source, around: Surroundings) -> Planned:
     if around.is_remote:
         return LeftOut(source, "not_ours")
@@ -193,13 +188,34 @@ def _leave_out_kernels(source: Source, around: Surroundings) -> Planned:
 
 
 def _plan_attention(around: Surroundings, n_runs: int) -> Planned:
-    return _leave_out_kernels(Source.ATTENTION, around)
+    if around.is_remote or around.hardware != {"cuda"}:
+        return _leave_out_kernels(Source.ATTENTION, around)
+    cuda = around.settings.get("cuda", {})
+    engine = cuda.get("engine", {})  # what stands here overrules what stands for all hardware
+    own = {**around.settings.get("engine", {}), **engine}.get("attention_backend")
+    if own is None:
+        return LeftOut(Source.ATTENTION, "not_pinned", {"setting": "attention_backend"})
+    fast = OTHER_ATTENTION_FLOAT32 if around.dtype == "float32" else OTHER_ATTENTION
+    other = fast if own == ATTENTION else ATTENTION
+    settings = {**around.settings, "cuda": {**cuda, "engine": {**engine, "attention_backend": other}}}
+    return (_arm(Source.ATTENTION, around, min(n_runs, STEADY_RUNS), settings=settings, name=other),)
 
 
 def _plan_tensor_parallel(around: Surroundings, n_runs: int) -> Planned:
-    if not around.is_remote and "cuda" in around.hardware and around.n_gpus < 2:
+    if around.is_remote or around.hardware != {"cuda"}:
+        return _leave_out_kernels(Source.TENSOR_PARALLEL, around)
+    if around.n_gpus < OTHER_PARALLEL:
         return LeftOut(Source.TENSOR_PARALLEL, "one_gpu")
-    return _leave_out_kernels(Source.TENSOR_PARALLEL, around)
+    change: dict[str, Any] = {"pinned": PARALLEL, "other": OTHER_PARALLEL, "arm_name": str(OTHER_PARALLEL)}
+    return _plan_setting(Source.TENSOR_PARALLEL, around, min(n_runs, STEADY_RUNS), "tensor_parallel_size", **change)
+
+
+def _plan_parser(around: Surroundings, n_runs: int) -> Planned:
+    if around.is_recorded:
+        return LeftOut(Source.PARSER, "recorded")
+    if around.n_cases > MAX_CASES_PARSED:
+        return LeftOut(Source.PARSER, "too_large", {"limit": MAX_CASES_PARSED})
+    return (_arm(Source.PARSER, around, 0),)
 
 
 def _plan_build(around: Surroundings, n_runs: int) -> Planned:
@@ -224,9 +240,9 @@ _PLANS: Mapping[Source, Callable[[Surroundings, int], Planned]] = {
     Source.KV_CACHE: _plan_kv_cache,
     Source.ROUTING: _plan_routing,
     Source.SAMPLER: _plan_sampler,
-    Source.PARSER: _plan_parser,
     Source.ATTENTION: _plan_attention,
     Source.TENSOR_PARALLEL: _plan_tensor_parallel,
+    Source.PARSER: _plan_parser,
     Source.BUILD: _plan_build,
     Source.JUDGE: _plan_judge,
 }
