@@ -6,6 +6,7 @@ as a call may take, and one whose worker is gone is free at once.
 
 import logging
 import threading
+import time
 from typing import Any
 
 from django.conf import settings
@@ -16,6 +17,7 @@ from runs.models import Endpoint, Worker
 
 logger = logging.getLogger(__name__)
 
+PAUSE_SEEN_SECONDS = 1.0  # within which a worker learns that another one was told to wait
 GRACE_SECONDS = 30.0  # between the end of a call and the end of its slot, so that no call outlives it
 
 MAKE = """
@@ -66,6 +68,8 @@ class CallLimits:
         """is_alone: one call at a time, whatever the endpoint takes."""
         self._endpoint_id, self._worker_id = endpoint.pk, worker.pk
         self._n_slots, self._n_to_make = 1 if is_alone else endpoint.concurrency, endpoint.concurrency
+        self._is_by_minute = endpoint.calls_per_minute is not None
+        self._look_at = 0.0  # by the monotonic clock: no pause is looked for until then
         self._lock = threading.Lock()
         self._connection = connections.create_connection("default")
         self._connection.inc_thread_sharing()
@@ -73,10 +77,14 @@ class CallLimits:
 
     def turn(self) -> float:
         """Return in how many seconds a call may begin. Where calls are counted by the minute, it then has that turn."""
+        if not self._is_by_minute and time.monotonic() < self._look_at:
+            return 0.0
         rows = self._execute(TURN, [self._endpoint_id]) or self._execute(PAUSE, [self._endpoint_id])
         if not rows:
             raise NotFound("There is no such endpoint any more.")
-        return max(float(rows[0][0] or 0.0), 0.0)
+        wait = max(float(rows[0][0] or 0.0), 0.0)
+        self._look_at = time.monotonic() + (0.0 if wait else PAUSE_SEEN_SECONDS)
+        return wait
 
     def pause(self, seconds: float) -> None:
         """Let no worker begin a call for so long."""
