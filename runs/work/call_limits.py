@@ -26,6 +26,7 @@ SELECT %s, number FROM generate_series(0, %s - 1) AS number ON CONFLICT DO NOTHI
 """
 # What is counted for each call waits for no disk (`lazily`): a slot that a crash of the database forgets is one call
 # too many, once.
+
 # How long until the next call may begin; where calls are counted by the minute, that is taken at once.
 TURN = """
 UPDATE runs_endpoint
