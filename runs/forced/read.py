@@ -14,11 +14,11 @@ from evalboard.contract import forced as contract
 from evalboard.contract.parts import FingerprintNamed
 from evalboard.core.errors import NotFound
 from evalboard.core.profile import is_sampled, list_reshaping, read_sampling
-from evalboard.core.trace import Trace, Vocabulary, read_trace, unpack_selection
+from evalboard.core.trace import Trace, Vocabulary, unpack_selection
 from evalboard.wording.forced import explain_forced
+from runs.forced.scored_answers import answers_of_response, read_scored, responses_at
 from runs.forced.scorings import choose_answers
-from runs.models import Bucket, Case, ForcedAnswer, ForcedScoring, Response, Run
-from runs.pairs import stored_words
+from runs.models import Bucket, Case, ForcedAnswer, ForcedScoring, Run
 from runs.store import imported, newest_page
 from runs.work import Serving, serving_of
 
@@ -133,28 +133,17 @@ def _answers(scoring: ForcedScoring, rows: "QuerySet[ForcedAnswer]") -> tuple[co
 
 def stored_forced_trace(scoring_id: int, *, repeat: int, case_id: str) -> tuple[Trace, Vocabulary | None]:
     """Return the trace of a response's answer on the other stack, and the words of that. Raises NotFound."""
-    scoring = ForcedScoring.objects.select_related("run").filter(pk=scoring_id).first()
+    scoring = ForcedScoring.objects.filter(pk=scoring_id).first()
     if scoring is None:
         raise NotFound(f"There is no forced scoring {scoring_id}.")
-    response = Response.objects.filter(
-        repeat__run=scoring.run,
-        repeat__index=repeat,
-        case_index__in=Case.objects.filter(suite_version=scoring.run.suite_version_id, case_id=case_id).values("index"),
-    ).first()
+    response = responses_at(scoring.run_id, repeat=repeat, case_id=case_id).first()
     if response is None:
         raise NotFound(f"Run {scoring.run_id} has no response to case {case_id} in repeat {repeat}.")
-    answer = (
-        ForcedAnswer.objects.filter(scoring=scoring, case_index=response.case_index, trace_digest=response.trace_digest)
-        .select_related("trace_block", "engine_process")
-        .first()
-    )
-    if answer is None or answer.trace_block is None or answer.trace_slot is None:
+    answer = answers_of_response(scoring.run_id, response).filter(scoring=scoring).first()
+    if answer is None or answer.trace_block is None:
         why = "has not been scored" if answer is None else f"could not be scored ({answer.error_code})"
         raise NotFound(f"This response {why}, so it has no forced trace.")
-    trace = read_trace(bytes(answer.trace_block.data), answer.trace_slot)
-    process = answer.engine_process
-    words = None if process is None or process.vocabulary_id is None else stored_words(process.vocabulary_id)
-    return trace, words
+    return read_scored(answer)
 
 
 def _existing(run_id: int) -> Run:

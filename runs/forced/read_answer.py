@@ -7,9 +7,8 @@ import numpy as np
 from evalboard.core.forced import CLIP_RANGE, ForcedPositions, measure_positions
 from evalboard.core.trace import Trace, Vocabulary, join_traces, read_trace
 from runs.forced.marks import ForcedMark, list_marks
-from runs.forced.read_pair import SAME_TOKENS
-from runs.models import Case, ForcedAnswer, Response
-from runs.pairs import stored_words
+from runs.forced.scored_answers import answers_of_response, in_same_tokens, read_scored, responses_at
+from runs.models import ForcedAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +48,11 @@ class AnswerElsewhere:
 
 def answers_elsewhere(run_id: int, repeat: int, case_id: str) -> tuple[AnswerElsewhere, ...]:
     """Return a response by the newest scoring of its tokens on each stack, its trainer's first; none without any."""
-    index = Case.objects.filter(suite_version__runs=run_id, case_id=case_id).values("index")
-    response = (
-        Response.objects.filter(repeat__run=run_id, repeat__index=repeat, case_index__in=index)
-        .select_related("trace_block")
-        .first()
-    )
+    response = responses_at(run_id, repeat=repeat, case_id=case_id).select_related("trace_block").first()
     if response is None or response.trace_block is None or response.trace_slot is None:
         return ()
-    answers = ForcedAnswer.objects.filter(
-        scoring__run=run_id,
-        case_index=response.case_index,
-        trace_digest=response.trace_digest,
-        tokens__in=SAME_TOKENS,
-        error_code="",
-    )
     newest: dict[int | None, ForcedAnswer] = {}
-    for answer in answers.select_related("scoring__endpoint", "trace_block", "engine_process").order_by("-scoring"):
+    for answer in in_same_tokens(answers_of_response(run_id, response)):
         newest.setdefault(answer.scoring.bucket_id, answer)
     own = read_trace(bytes(response.trace_block.data), response.trace_slot)
     rows = sorted(newest.values(), key=lambda answer: not answer.scoring.is_reported)
@@ -73,13 +60,9 @@ def answers_elsewhere(run_id: int, repeat: int, case_id: str) -> tuple[AnswerEls
 
 
 def _elsewhere(own: Trace, answer: ForcedAnswer) -> AnswerElsewhere:
-    assert answer.trace_block is not None  # noqa: S101  for the type checker: a scored answer has a trace
-    assert answer.trace_slot is not None  # noqa: S101
-    forced = read_trace(bytes(answer.trace_block.data), answer.trace_slot)
+    forced, words = read_scored(answer)
     ours = Trace(forced.token_ids, own.logprobs, forced.alternative_ids, forced.alternative_logprobs)
     positions = measure_positions(join_traces([ours]), join_traces([forced]))
-    process = answer.engine_process
-    words = None if process is None or process.vocabulary_id is None else stored_words(process.vocabulary_id)
     return AnswerElsewhere(
         scoring=str(answer.scoring_id),
         endpoint=None if answer.scoring.endpoint is None else answer.scoring.endpoint.slug,

@@ -4,16 +4,14 @@ import math
 from dataclasses import dataclass
 
 from evalboard.contract import forced as contract
-from evalboard.core.trace import Trace, Vocabulary, read_trace
 from runs.forced.answers import answers_of, cost_of
 from runs.forced.marks import ForcedMark, list_marks
 from runs.forced.read import forced_row
+from runs.forced.scored_answers import answers_of_response, in_same_tokens, read_scored, responses_at
 from runs.forced.scorings import can_score, newest_on, readings_of, stack_of
-from runs.models import Case, ForcedAnswer, ForcedScoring, Repeat, Response, Run
-from runs.pairs import stored_words
+from runs.models import ForcedAnswer, ForcedScoring, Repeat, Run
 from runs.run import draw
 
-SAME_TOKENS = (ForcedAnswer.Tokens.SAME, ForcedAnswer.Tokens.BY_BYTES, ForcedAnswer.Tokens.AS_GIVEN)
 COUNTED_UP_TO = 20_000  # responses of a side whose tokens are counted while somebody waits for a page
 
 
@@ -82,7 +80,7 @@ def forced_strip(run_id: int, repeat: int, case_id: str, *, other_id: int) -> Fo
     answer = _newest_answer(run_id, repeat, case_id, other_id)
     if answer is None:
         return None
-    trace, words = _trace_of(answer)
+    trace, words = read_scored(answer)
     return ForcedStrip(str(answer.scoring_id), str(run_id), str(other_id), len(trace), list_marks(trace, words))
 
 
@@ -91,7 +89,7 @@ def forced_choice(run_id: int, repeat: int, case_id: str, *, other_id: int, at: 
     answer = _newest_answer(run_id, repeat, case_id, other_id)
     if answer is None:
         return None
-    trace, words = _trace_of(answer)
+    trace, words = read_scored(answer)
     listed = sorted(trace.alternatives(at), key=lambda each: -each.logprob) if at < len(trace) else []
     if len(listed) < 2:
         return None
@@ -106,27 +104,10 @@ def _newest_answer(run_id: int, repeat: int, case_id: str, other_id: int) -> For
     run, other = _run(run_id), _run(other_id)
     if other.bucket_id is None or run.bucket_id == other.bucket_id:
         return None
-    index = Case.objects.filter(suite_version=run.suite_version_id, case_id=case_id).values("index")
-    response = Response.objects.filter(repeat__run=run, repeat__index=repeat, case_index__in=index).first()
+    response = responses_at(run_id, repeat=repeat, case_id=case_id).first()
     if response is None or response.trace_block_id is None:
         return None
-    answers = ForcedAnswer.objects.filter(
-        scoring__run=run,
-        scoring__bucket=other.bucket_id,
-        case_index=response.case_index,
-        trace_digest=response.trace_digest,
-        tokens__in=SAME_TOKENS,
-        error_code="",
-    )
-    return answers.select_related("trace_block", "engine_process").order_by("-scoring").first()
-
-
-def _trace_of(answer: ForcedAnswer) -> tuple[Trace, Vocabulary | None]:
-    assert answer.trace_block is not None  # noqa: S101  for the type checker: a scored answer has a trace
-    assert answer.trace_slot is not None  # noqa: S101
-    process = answer.engine_process
-    words = None if process is None or process.vocabulary_id is None else stored_words(process.vocabulary_id)
-    return read_trace(bytes(answer.trace_block.data), answer.trace_slot), words
+    return in_same_tokens(answers_of_response(run_id, response)).filter(scoring__bucket=other.bucket_id).first()
 
 
 def has_forced(*run_ids: int) -> bool:
