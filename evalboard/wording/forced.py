@@ -55,7 +55,10 @@ def _distances(scoring: ForcedScoring) -> list[str]:
 
 
 def _distance(figures: ForcedFigures) -> list[str]:
-    where = f"Over {counted(figures.n_positions, 'token')} of {counted(figures.n_responses, 'answer')}"
+    tokens = f"{counted(figures.n_positions, 'token')} of {counted(figures.n_responses, 'answer')}"
+    where = f"Over {tokens}"
+    if figures.n_compared < figures.n_positions:
+        where = f"Over {figures.n_compared:,} of the {tokens}, those with a logprob on both sides,"
     if figures.is_identical:
         return [f"{where} no logprob differs by one bit."]
     sentences = []

@@ -197,6 +197,16 @@ def test_few_responses_have_numbers_and_no_intervals() -> None:
     assert measure_forced(draw_positions([[0.1, 0.2], [0.3]] * 3)).kl_k1 != value(figures.kl_k1)
 
 
+def test_responses_without_a_known_position_are_none_of_those_that_make_an_interval() -> None:
+    figures = measure_forced(draw_positions([[0.01, 0.01]] * 4 + [[NAN, NAN]] * 20))
+    for estimate in (figures.gap_mean, figures.kl_k3, figures.gap_p99, figures.beyond_clip, figures.weight_ess):
+        assert estimate is not None
+        assert estimate.low is estimate.high is None
+    five = measure_forced(draw_positions([[0.01, 0.02]] * 5 + [[NAN, NAN]] * 20)).kl_k3
+    assert five is not None
+    assert five.low is not None
+
+
 def test_a_seed_gives_the_same_bits_and_another_gives_others() -> None:
     rng = np.random.default_rng(1)
     positions = draw_positions([rng.normal(0, 0.1, 40).tolist() for _ in range(20)])

@@ -267,6 +267,7 @@ def test_answers_of_a_log_are_scored_token_by_token(
         assert trace.prompt_token_ids.tolist() == [7, 7], "what the target's own template makes"
     page = html.unescape(admin_client.get(row.url).content.decode())
     for sentence in (
+        "Over 4 of the 12 tokens of 3 answers, those with a logprob on both sides, the logprobs differ by 0.250 nats ",
         "1 answer is scored by the tokens that have the same bytes: ",
         "3 of 12 tokens (25 %) are not its first choice.",
         "2 answers are retokenised: ",

@@ -18,14 +18,14 @@ Numbers = NDArray[np.float64]
 
 LEVEL = 0.95  # of every interval here
 N_DRAWS = 999
-MIN_RESPONSES = 5  # fewer say nothing of how much responses differ
+MIN_RESPONSES = 5  # with a known position; fewer say nothing of how much responses differ
 CELLS = 1 << 22  # numbers of responses in a drawing that are in memory at once
 WITH_SPREAD = 0.99  # of the drawings, for which a standard error must be known
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number with its interval at LEVEL, None on both sides where there are fewer than MIN_RESPONSES."""
+    """A number with its interval at LEVEL, None on both sides where fewer than MIN_RESPONSES have a say in it."""
 
     value: float
     low: float | None
@@ -48,7 +48,7 @@ class Resampler:
         if not n:
             return None
         mean = float(sums.sum() / n)
-        if self.n_responses < MIN_RESPONSES:
+        if np.count_nonzero(counts) < MIN_RESPONSES:
             return Estimate(mean, None, None)
         parts = np.stack([sums, counts, sums**2, sums * counts, counts**2], axis=1)
         total, number, squares, products, lengths = np.concatenate([drawn @ parts for drawn in self._draws()]).T
@@ -72,7 +72,7 @@ class Resampler:
         if not n:
             return None
         share = float(hits.sum() / n)
-        if self.n_responses < MIN_RESPONSES:
+        if np.count_nonzero(counts) < MIN_RESPONSES:
             return Estimate(share, None, None)
         parts = np.stack([hits, counts], axis=1)
         drawn = np.concatenate([chosen @ parts for chosen in self._draws()])
@@ -89,7 +89,7 @@ class Resampler:
         if not squares.sum():
             return None
         value = float(weights.sum() ** 2 / (counts.sum() * squares.sum()))
-        if self.n_responses < MIN_RESPONSES:
+        if np.count_nonzero(counts) < MIN_RESPONSES:
             return Estimate(value, None, None)
         parts = np.stack([weights, squares, counts], axis=1)
         total, square, number = np.concatenate([drawn @ parts for drawn in self._draws()]).T
@@ -107,7 +107,7 @@ class Resampler:
         order = known[np.argsort(values[known], kind="stable")]
         ranked, ranked_owners = values[order], owners[order]
         value = float(ranked[_rank(len(ranked), level)])
-        if self.n_responses < MIN_RESPONSES:
+        if len(np.unique(ranked_owners)) < MIN_RESPONSES:
             return Estimate(value, None, None)
         drawn = []
         for chosen in self._draws():
