@@ -9,6 +9,8 @@ import pytest
 
 from evalboard.core.errors import InvalidInput
 from evalboard.core.forced import Rollout, check_on_policy, join_trainer, parse_rollouts
+from tests import trainer_dumps
+from tests.trainer_dumps import Laid
 
 # A prompt of 3 tokens; an answer of 4, of which the third is a tool's.
 PROMPT, TOKENS, SAMPLED = [11, 12, 13], [21, 22, 23, 24], [1, 1, 0, 1]
@@ -111,6 +113,66 @@ def test_a_batch_is_as_many_rollouts() -> None:
     rows = {name: [*value, *value] for name, value in VERL.items()}
     one, other = parse(rows)
     assert one.token_ids.tolist() == other.token_ids.tolist() == TOKENS
+
+
+# A long prompt with a short answer, and the other way round: no padding fits both, and the third is short in all.
+UNEQUAL = (
+    Laid(prompt=[11, 12, 13, 14, 15], tokens=[21, 22], sampled=[1, 1], sampler=[-0.5, -1.0], trainer=[-0.25, -1.0]),
+    Laid(
+        prompt=[16],
+        tokens=[31, 32, 33, 34, 35, 36],
+        sampled=[1, 1, 0, 0, 1, 1],
+        sampler=[-0.5, -1.5, 0.0, 0.0, -2.0, -0.125],
+        trainer=[-0.5, -1.5, -9.0, -9.0, -2.5, -0.125],
+    ),
+    Laid(prompt=[17], tokens=[41], sampled=[1], sampler=[-0.75], trainer=[-0.75]),
+)
+
+
+@pytest.mark.parametrize("writer", list(trainer_dumps.PADDED))
+def test_what_a_trainer_pads_unequal_rollouts_with_is_cut(writer: str) -> None:
+    rollouts = parse(*trainer_dumps.PADDED[writer](UNEQUAL))
+    for rollout, laid in zip(rollouts, UNEQUAL, strict=True):
+        assert rollout.prompt_ids is not None
+        assert rollout.prompt_ids.tolist() == laid.prompt
+        assert rollout.token_ids.tolist() == laid.tokens
+        assert rollout.is_sampled.tolist() == [each == 1 for each in laid.sampled]
+        assert rollout.logprobs.tolist() == laid.sampler
+        trainer = None if rollout.trainer is None else rollout.trainer.tolist()
+        assert trainer == (None if writer == "skyrl-generator" else laid.trainer)
+
+
+def test_a_server_s_answers_to_one_prompt_share_it() -> None:
+    several = parse(
+        {
+            "prompt_ids": [[11, 12], [13]],
+            "completion_ids": [[21], [22], [23], [24]],
+            "logprobs": [[[-0.5]], [[-0.25]], [[None]], [[-1.0]]],
+            "logprob_token_ids": [[[21]], [[22]], [[23]], [[24]]],
+        }
+    )
+    prompts = [None if each.prompt_ids is None else each.prompt_ids.tolist() for each in several]
+    assert prompts == [[11, 12], [11, 12], [13], [13]]
+    assert [each.token_ids.tolist() for each in several] == [[21], [22], [23], [24]]
+
+
+def test_prompts_that_fit_no_number_of_answers_are_refused() -> None:
+    row = {"prompt_ids": [[11], [12]], "completion_ids": [[21], [22], [23]], "logprobs": [[-0.5]] * 3}
+    with pytest.raises(InvalidInput, match="prompt_ids must be a list of token ids"):
+        parse(row)
+
+
+@pytest.mark.parametrize(
+    ("writer", "whose"),
+    [
+        ("verl", "verl's dump of its rollouts or validations"),
+        ("skyrl", "SkyRL's dump of an evaluation"),
+        ("nemo-rl", "NeMo-RL's log of a validation"),
+    ],
+)
+def test_texts_that_a_trainer_dumps_are_refused_by_their_name(writer: str, whose: str) -> None:
+    with pytest.raises(InvalidInput, match=f"line 1: it is {whose}, which has texts and no token ids or logprobs"):
+        parse(trainer_dumps.TEXTS[writer])
 
 
 def test_a_null_is_an_unknown_logprob() -> None:

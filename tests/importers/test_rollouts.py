@@ -12,7 +12,7 @@ from runs.importers.files import LogFile
 from runs.importers.formats import read_logs
 from runs.importers.records import LoggedRun
 from runs.importers.rollouts import ROUNDED, WITHOUT_TEXT, WITHOUT_TRAINER
-from tests import rollouts
+from tests import rollouts, trainer_dumps
 from tests.core.test_rollouts import PROMPT, SAMPLED, SKYRL_OUTPUT, TOKENS, WRITTEN
 from tests.importers import openai_logs
 
@@ -88,6 +88,13 @@ def test_what_is_no_rollout_is_refused_by_its_line(written: Written, change: dic
     first, second = rollouts.rows(2)
     with pytest.raises(InvalidInput, match=words) as refused:
         read(written, first, second | change)
+    assert list(refused.value.fields) == ["step-12.jsonl"]
+
+
+@pytest.mark.parametrize("writer", list(trainer_dumps.TEXTS))
+def test_a_trainer_s_texts_are_told_from_a_log_of_no_known_format(written: Written, writer: str) -> None:
+    with pytest.raises(InvalidInput, match="which has texts and no token ids or logprobs") as refused:
+        read(written, trainer_dumps.TEXTS[writer])
     assert list(refused.value.fields) == ["step-12.jsonl"]
 
 

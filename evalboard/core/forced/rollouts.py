@@ -7,7 +7,7 @@ sampled token is the prompt. docs/forced-reference.md has the fields.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,6 +118,14 @@ _SHAPES = (
 )
 
 
+# What the trainers write of completions, by fields that such a line has: texts alone, which no logprob belongs to.
+_TEXTS = (
+    ("verl's dump of its rollouts or validations", {"input", "output", "score", "step"}),
+    ("SkyRL's dump of an evaluation", {"input_prompt", "output_response", "score"}),
+    ("NeMo-RL's log of a validation", {"content", "rewards", "idx"}),
+)
+
+
 def parse_rollouts(lines: Iterable[str], *, field: str) -> tuple[Rollout, ...]:
     """Return the rollouts of a JSONL file, in its order. Raises InvalidInput at `field` for what is none, by line."""
     rollouts: list[Rollout] = []
@@ -137,14 +145,17 @@ def parse_row(row: Mapping[str, Any]) -> list[Rollout]:
     """Return the rollouts of one line: one, or those of a batch. Raises ValueError for what is none."""
     shape = _find_shape(row)
     if shape is None:
-        raise ValueError("it has no tokens with logprobs under any known name")
+        raise ValueError(_explain_texts(row) or "it has no tokens with logprobs under any known name")
     return [_parse_row(each, shape) for each in _unbatch(row, shape)]
 
 
 def is_like_rollout(row: Mapping[str, Any]) -> bool:
-    """Tell whether a line, or what the beginning of a long one holds, has token ids or logprobs as rollouts have."""
+    """Tell whether a line, or what the beginning of a long one holds, has token ids or logprobs as rollouts have.
+
+    The texts that a trainer dumps are taken for rollouts too: `parse_row` says what they lack.
+    """
     names = {name for shape in _SHAPES for name in (shape.prompt, shape.tokens, shape.logprobs, shape.trainer)}
-    return any(name in row and _is_numeric(row[name]) for name in names)
+    return any(name in row and _is_numeric(row[name]) for name in names) or bool(_explain_texts(row))
 
 
 def write_row(rollout: Rollout) -> dict[str, Any]:
@@ -197,6 +208,14 @@ def _find_shape(row: Mapping[str, Any]) -> _Shape | None:
     return None
 
 
+def _explain_texts(row: Mapping[str, Any]) -> str:
+    """Return whose texts a line is and what it lacks; "" where it is none."""
+    for name, fields in _TEXTS:
+        if fields <= row.keys():
+            return f"it is {name}, which has texts and no token ids or logprobs"
+    return ""
+
+
 def _read_object(line: str) -> dict[str, Any]:
     row = read_strict_json(line)
     if not isinstance(row, dict):
@@ -213,16 +232,26 @@ def _is_numeric(value: Any) -> bool:
 
 
 def _unbatch(row: Mapping[str, Any], shape: _Shape) -> Iterator[Mapping[str, Any]]:
-    """Yield the row, or each of the rows where the tokens are a list of lists; what is no list of as many is common."""
+    """Yield the row, or each of the rows where the tokens are a list of lists; what is no list of as many is common.
+
+    Of fewer prompts each has as many answers in a row, as a server gives that is asked for several.
+    """
     tokens = row[shape.tokens]
-    if not (isinstance(tokens, list) and tokens and all(isinstance(each, list) for each in tokens)):
+    if not _is_lists(tokens):
         yield row
         return
-    for index in range(len(tokens)):
+    n = len(tokens)
+    prompts = row.get(shape.prompt)
+    if _is_lists(prompts) and len(prompts) < n and n % len(prompts) == 0:
+        row = {**row, shape.prompt: [each for each in prompts for _ in range(n // len(prompts))]}
+    for index in range(n):
         yield {
-            name: value[index] if isinstance(value, list) and len(value) == len(tokens) else value
-            for name, value in row.items()
+            name: value[index] if isinstance(value, list) and len(value) == n else value for name, value in row.items()
         }
+
+
+def _is_lists(value: Any) -> TypeGuard[list[list[Any]]]:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, list) for each in value)
 
 
 def _parse_row(row: Mapping[str, Any], shape: _Shape) -> Rollout:
@@ -231,7 +260,7 @@ def _parse_row(row: Mapping[str, Any], shape: _Shape) -> Rollout:
     sampler, trainer = (_read_logprobs(row, name) for name in (shape.logprobs, shape.trainer))
     known = trainer if sampler is None else sampler
     if shape.is_right_aligned and known is not None:
-        prompt, ids = ids[: -len(known) or None], ids[len(ids) - len(known) :]
+        prompt, ids = ids[: len(ids) - len(known)], ids[len(ids) - len(known) :]
     for name, values in ((shape.logprobs, sampler), (shape.trainer, trainer)):
         if values is not None and len(values) != len(ids):
             raise ValueError(f"{name} has {len(values)} numbers for {len(ids)} tokens")
@@ -239,10 +268,12 @@ def _parse_row(row: Mapping[str, Any], shape: _Shape) -> Rollout:
     for name in shape.masks:
         if row.get(name) is not None:
             is_sampled &= _read_mask(row, name, len(ids))
+    is_real = np.ones(len(ids) + (0 if prompt is None else len(prompt)), np.bool_)
     for name in shape.padding_masks:
         if prompt is not None and row.get(name) is not None:
-            prompt = prompt[_read_mask(row, name, None)[: len(prompt)]]
-    return _cut(_name(row), prompt, ids, is_sampled, sampler, trainer)
+            mask = _read_mask(row, name, None)[: len(is_real)]
+            is_real[: len(mask)] &= mask
+    return _cut(_name(row), prompt, ids, is_sampled, is_real, sampler, trainer)
 
 
 def _cut(
@@ -250,15 +281,20 @@ def _cut(
     prompt: NDArray[np.int32] | None,
     ids: NDArray[np.int32],
     is_sampled: NDArray[np.bool_],
+    is_real: NDArray[np.bool_],
     sampler: Numbers | None,
     trainer: Numbers | None,
 ) -> Rollout:
-    """Return the rollout from its first to its last sampled token: before it is prompt, and after it padding."""
+    """Return the rollout from its first to its last sampled token: before it is prompt, and after it padding.
+
+    is_real: over the prompt and `ids`, False for padding, which may stand in either before a prompt begins.
+    """
     places = np.flatnonzero(is_sampled)
     own = slice(int(places[0]), int(places[-1]) + 1) if len(places) else slice(0, 0)
     before = ids[: own.start]
     if prompt is not None or len(before):
-        prompt = before if prompt is None else np.concatenate([prompt, before])
+        before = before if prompt is None else np.concatenate([prompt, before])
+        prompt = before[is_real[: len(before)]]
     return Rollout(
         name=name,
         prompt_ids=prompt,
