@@ -12,6 +12,7 @@ from datetime import timedelta
 from itertools import chain
 from typing import Any
 
+import msgspec
 import numpy as np
 from django.db import IntegrityError, InterfaceError, OperationalError, connection, transaction
 from django.db.models import Q
@@ -22,11 +23,11 @@ from evalboard.core.compare import (
     allows_comparing,
     begin_summary,
     complete_summary,
+    count_by_digest,
     find_blocks,
     find_moved_setup,
     rank_consequence,
 )
-from evalboard.core.digest import canonical_json
 from evalboard.core.errors import EvalboardError
 from evalboard.core.stats import NumericNoise
 from evalboard.wording.comparability import explain_block
@@ -72,7 +73,7 @@ COLUMNS = (
 TAGS = """
 SELECT tag
   FROM runs_case AS known, jsonb_array_elements_text(known.tags) AS tag
- WHERE suite_version_id = %s AND index IN (SELECT case_index FROM runs_divergence WHERE comparison_id = %s)
+ WHERE suite_version_id = %s AND index = ANY(%s::bigint[])
  GROUP BY tag
  ORDER BY count(*) DESC, tag
  LIMIT %s
@@ -205,12 +206,13 @@ def _make(ours: SideKey, theirs: SideKey, repeats: tuple[int, int] | None, input
     )
     with _failing(row):
         noise = _main_noise(inputs) if len(groups) else None
-        row.summary = begin_summary(inputs.matched, groups.is_unread, noise, _judged(inputs))
+        row.summary = begin_summary(noise, _judged(inputs))
         row.summary |= {"sides": _sides(inputs), "outcomes": outcomes.keep_outcomes(row, inputs)}
         row.summary |= {"noise_share": find_noise_share(inputs)}
         if len(groups) <= INLINE:
             _advance(row, inputs, groups, INLINE)
         else:
+            row.summary |= count_by_digest(inputs.matched, groups.is_unread)
             row.save(update_fields=["summary"])
     return Comparison.objects.defer("outcomes").get(pk=row.pk)
 
@@ -239,7 +241,7 @@ def _sides(inputs: Inputs) -> dict[str, Any]:
     return {
         name: {
             "repeats": list(side.key.repeats),
-            "buckets": [list(served) for served in comparison_inputs.shares(side.buckets)],
+            "buckets": [list(served) for served in side.shares],
             "vocabulary": _vocabulary_id(side),
         }
         for name, side in (("baseline", inputs.baseline), ("candidate", inputs.candidate))
@@ -298,7 +300,7 @@ def _rows(
         parting and parting.gap_at_onset,
         parting and parting.token_baseline,
         parting and parting.token_candidate,
-        canonical_json(evidence).decode(),
+        msgspec.json.encode(evidence).decode(),
     )
     case_index = int(ours.case_indexes[case])
     return [
@@ -331,7 +333,8 @@ def _summary(row: Comparison, inputs: Inputs, groups: Groups) -> dict[str, Any]:
         case_indexes=inputs.baseline.case_indexes,
         noise_of=ScoreNoise(inputs).measure_cases,
     )
-    judged = {"computation": judge_computation(inputs), "tags": _tags(row)}
+    differing_cases = inputs.baseline.case_indexes[np.unique(groups.cases)]
+    judged = {"computation": judge_computation(inputs), "tags": _tags(row, differing_cases)}
     return {**summary, **judged, "sample": sample, "backends": backends}
 
 
@@ -346,10 +349,10 @@ def _has_logprobs(inputs: Inputs) -> np.ndarray[Any, np.dtype[np.bool_]]:
     return has_trace[pairs.cases, pairs.baseline_repeats]
 
 
-def _tags(row: Comparison) -> list[str]:
-    """Return the tags of the cases that differ, the most frequent first."""
+def _tags(row: Comparison, cases: np.ndarray[Any, np.dtype[np.int64]]) -> list[str]:
+    """Return the tags of these cases of the baseline's suite version, the most frequent first."""
     with connection.cursor() as cursor:
-        cursor.execute(TAGS, [row.baseline.suite_version_id, row.pk, TAGS_KEPT])
+        cursor.execute(TAGS, [row.baseline.suite_version_id, cases.tolist(), TAGS_KEPT])
         return [tag for (tag,) in cursor.fetchall()]
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.core.profile import is_sampled
-from runs.compare.inputs import Inputs, Side
-from runs.store import Digests
+from runs.compare.inputs import Inputs, Side, differ_in_pairs
+from runs.store import stored_columns
 
 Indexes = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -55,18 +55,17 @@ class Groups:
 def find_groups(inputs: Inputs) -> Groups:
     """Find everything that is not the same to the bit with the same score."""
     pairs, ours, theirs = inputs.matched.pairing, inputs.baseline, inputs.candidate
-    rows = _rows(ours, pairs.cases, pairs.baseline_repeats), _rows(theirs, pairs.cases, pairs.candidate_repeats)
-    is_unread = _differ((ours.traces, theirs.traces), rows) | inputs.matched.has_other_text
+    is_unread = differ_in_pairs(pairs, ours.traces, theirs.traces) | inputs.matched.has_other_text
     wanted = np.flatnonzero(is_unread | (inputs.matched.moves != 0))
     n_missing = len(pairs.missing_cases)
     cases = np.concatenate([pairs.cases[wanted], pairs.missing_cases])
     repeats = np.concatenate([pairs.baseline_repeats[wanted], pairs.missing_baseline_repeats])
     repeats_too = np.concatenate([pairs.candidate_repeats[wanted], pairs.missing_candidate_repeats])
-    rows = _rows(ours, cases, repeats), _rows(theirs, cases, repeats_too)
+    place, place_too = (cases, repeats), (cases, repeats_too)
     # Of a log both may be there though a score is missing.
-    is_there = ours.is_there[cases, repeats] & theirs.is_there[cases, repeats_too]
-    is_texted = _differ((ours.texts, theirs.texts), rows) & is_there
-    has_other_trace = _differ((ours.traces, theirs.traces), rows) & is_there
+    is_there = ours.is_there[place] & theirs.is_there[place_too]
+    is_texted = stored_columns.differ(ours.texts[place], theirs.texts[place_too]) & is_there
+    has_other_trace = stored_columns.differ(ours.traces[place], theirs.traces[place_too]) & is_there
     members, starts = _group(_keys(ours, cases, repeats), _keys(theirs, cases, repeats_too), cases)
     return Groups(
         cases=cases,
@@ -80,20 +79,6 @@ def find_groups(inputs: Inputs) -> Groups:
         has_other_trace=has_other_trace,
         is_unread=is_unread,
     )
-
-
-def _rows(side: Side, cases: Indexes, repeats: Indexes) -> Indexes:
-    """Return int64[p]: where cases at repeats stand in the columns of a side, repeat after repeat of each case."""
-    return cases * len(side.key.repeats) + repeats
-
-
-def _differ(sides: tuple[Digests, Digests], rows: tuple[Indexes, Indexes]) -> Bools:
-    """Return bool[p], whether the digests in some rows of either side differ."""
-    # Half by half: over the last axis, of two numbers, it takes several times as long.
-    halves, halves_too = (np.moveaxis(side.reshape(-1, 2), 1, 0) for side in sides)
-    lower, upper = (ours[rows[0]] != theirs[rows[1]] for ours, theirs in zip(halves, halves_too, strict=True))
-    differs: Bools = lower | upper
-    return differs
 
 
 def _keys(side: Side, cases: Indexes, repeats: Indexes) -> Indexes:

@@ -4,7 +4,7 @@ Nothing here reads a response or a trace. `find` costs a few small queries, so t
 milliseconds; `load` reads the columns, some megabytes for 100,000 cases.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +18,7 @@ from django.db.models.functions import JSONObject
 from numpy.typing import NDArray
 
 from evalboard.core import digest
-from evalboard.core.compare import COMPARISON_VERSION, MatchedRuns, ServedShare, SideSetup, pair_runs
+from evalboard.core.compare import COMPARISON_VERSION, MatchedRuns, Pairing, ServedShare, SideSetup, pair_runs
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.profile import read_sampling, select_compared_sampling, select_stack
 from evalboard.core.stats import Marks
@@ -41,6 +41,8 @@ SELECT ours.index, theirs.index
  ORDER BY ours.index
 """
 SCORES = "SELECT repeat_id, scores FROM runs_repeatscore WHERE repeat_id = ANY(%s::bigint[]) AND scorer_id = %s"
+
+Shares = Sequence[tuple[int, int, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,8 @@ class Side:
 
     case_indexes: int64[n], the suite's index of each case. texts, traces: uint64[n, a, 2], digests, zeros where
     missing. buckets: int64[n, a] of bucket ids, NO_BUCKET where missing. scores: float64[n, a]. marks: uint8[n, a], as
-    core.stats.live_answers has them. bucket_ids: those of setup.served, in that order.
+    core.stats.live_answers has them. shares: (bucket id, number of responses, share of all) of each bucket that served
+    the side, the largest first, in the order of setup.served.
     """
 
     key: SideKey
@@ -80,7 +83,12 @@ class Side:
     scores: NDArray[np.float64]
     marks: Marks
     setup: SideSetup
-    bucket_ids: tuple[int, ...]
+    shares: Shares
+
+    @property
+    def bucket_ids(self) -> tuple[int, ...]:
+        """The buckets that served the side, that of the most responses first."""
+        return tuple(bucket for bucket, _, _ in self.shares)
 
     @property
     def is_there(self) -> NDArray[np.bool_]:
@@ -193,10 +201,16 @@ def load(ours: SideKey, theirs: SideKey) -> Inputs:
         alike = _scores(theirs, ours.run.suite_version.scorer_id, candidate.case_indexes)
     pairs = pair_runs(*_can_be_paired(baseline, candidate))
     is_mixed = any(len(side.bucket_ids) > 1 for side in (baseline, candidate))
-    texts = baseline.texts[pairs.cases, pairs.baseline_repeats], candidate.texts[pairs.cases, pairs.candidate_repeats]
-    has_other_text = stored_columns.differ(*texts)
+    has_other_text = differ_in_pairs(pairs, baseline.texts, candidate.texts)
     matched = MatchedRuns(pairs, baseline.scores, candidate.scores, alike, is_mixed, has_other_text)
     return Inputs(baseline, candidate, matched, buckets, served)
+
+
+def differ_in_pairs(pairs: Pairing, ours: Digests, theirs: Digests) -> NDArray[np.bool_]:
+    """Return bool[m], in which pairs the digests of the sides differ: uint64[n, a, 2] and uint64[n, b, 2]."""
+    if pairs.is_straight:  # nothing is copied
+        return stored_columns.differ(ours, theirs).reshape(-1)
+    return stored_columns.differ(pairs.take_baseline(ours), pairs.take_candidate(theirs))
 
 
 def _can_be_paired(baseline: Side, candidate: Side) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -319,25 +333,25 @@ def _load_side(
 ) -> Side:
     n_cases = key.run.suite_version.n_cases
     places = _places(key, {index: key.digests["columns"][str(index)] for index in key.repeats})
-    shape = (len(case_indexes), len(key.repeats))
-    texts, traces = np.zeros((*shape, 2), np.uint64), np.zeros((*shape, 2), np.uint64)
-    served, marks = np.full(shape, NO_BUCKET, np.int64), np.zeros(shape, np.uint8)
     wanted = slice(None) if _is_whole(case_indexes, n_cases) else case_indexes
+    by_place = [stored_columns.missing(len(case_indexes))] * len(key.repeats)
     for columns in stored_columns.stream(list(places)):
+        taken = columns.take(wanted)
         for at in places[columns.repeat_id]:
-            texts[:, at], traces[:, at] = columns.texts[wanted], columns.traces[wanted]
-            served[:, at], marks[:, at] = columns.buckets[wanted], columns.marks[wanted]
+            by_place[at] = taken
+    served = _lay([columns.buckets for columns in by_place])
     own = key.run.suite_version.scorer_id
+    shares = _count_shares(served)
     return Side(
         key=key,
         case_indexes=case_indexes,
-        texts=texts,
-        traces=traces,
+        texts=_lay([columns.texts for columns in by_place]),
+        traces=_lay([columns.traces for columns in by_place]),
         buckets=served,
         scores=_scores(key, own, wanted, len(case_indexes)),
-        marks=marks,
-        setup=_setup(key, served, buckets, known),
-        bucket_ids=tuple(bucket for bucket, _, _ in shares(served)),
+        marks=_lay([columns.marks for columns in by_place]),
+        setup=_setup(key, shares, buckets, known),
+        shares=shares,
     )
 
 
@@ -348,11 +362,23 @@ def _is_whole(case_indexes: Indexes, n_cases: int) -> bool:
 def _scores(key: SideKey, scorer_id: int, wanted: Any, n: int | None = None) -> NDArray[np.float64]:
     """Return float64[n, a] under one scorer, NaN where that has not scored."""
     places = _places(key, {index: key.digests["scores"][f"{index} {scorer_id}"] for index in key.repeats})
-    scores = np.full((len(wanted) if n is None else n, len(key.repeats)), np.nan)
+    by_place = [np.full(len(wanted) if n is None else n, np.nan)] * len(key.repeats)
     for repeat_id, packed in bulk.stream_binary(SCORES, [list(places), scorer_id]):
+        scores = unpack_scores(packed, key.run.suite_version.n_cases)[wanted]
         for at in places[repeat_id]:
-            scores[:, at] = unpack_scores(packed, key.run.suite_version.n_cases)[wanted]
-    return scores
+            by_place[at] = scores
+    return _lay(by_place)
+
+
+def _lay(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Return [n, a, …], the columns of a repeats side by side.
+
+    Of repeats that are the same to the bit, as pinned ones are, it is a view of the one column that was read.
+    """
+    first = columns[0]
+    if all(column is first for column in columns):
+        return np.broadcast_to(first[:, None], (len(first), len(columns), *first.shape[1:]))
+    return np.stack(columns, axis=1)
 
 
 def _places(key: SideKey, digests: Mapping[int, str | None]) -> dict[int, list[int]]:
@@ -365,7 +391,7 @@ def _places(key: SideKey, digests: Mapping[int, str | None]) -> dict[int, list[i
 
 
 def _setup(
-    key: SideKey, served: Indexes, buckets: dict[int, Bucket], known: dict[int, pair_facts.ServingFacts]
+    key: SideKey, shares: Shares, buckets: dict[int, Bucket], known: dict[int, pair_facts.ServingFacts]
 ) -> SideSetup:
     version = key.run.suite_version
     limits = pair_facts.limits_of(key.run)
@@ -377,16 +403,20 @@ def _setup(
         max_tokens=limits["max_tokens"],
         stop=tuple(limits["stop"]),
         sampling={name: value for name, value in sampling.items() if name not in limits},
-        served=[_served(buckets[bucket], known[bucket], share) for bucket, _, share in shares(served)],
+        served=[_served(buckets[bucket], known[bucket], share) for bucket, _, share in shares],
         is_logged=key.run.source_id is not None,
     )
 
 
-def shares(served: Indexes) -> Sequence[tuple[int, int, float]]:
-    """Return (bucket id, number of responses, share of all), the largest first."""
-    ids, n = np.unique(served[served != NO_BUCKET], return_counts=True)
-    order = np.lexsort((ids, -n))
-    return [(int(ids[at]), int(n[at]), float(n[at] / n.sum())) for at in order]
+def _count_shares(served: Indexes) -> Shares:
+    """Return `Side.shares`. served: int64[n, a], NO_BUCKET where there is no response."""
+    counts: Counter[int] = Counter()
+    for column in served.T:  # one after the other, so that little memory is taken
+        ids, n = np.unique(column, return_counts=True)
+        counts.update(dict(zip(ids.tolist(), n.tolist(), strict=True)))
+    counts.pop(NO_BUCKET, None)
+    largest_first = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    return [(bucket, n, n / counts.total()) for bucket, n in largest_first]
 
 
 def _served(bucket: Bucket, known: pair_facts.ServingFacts, share: float) -> ServedShare:

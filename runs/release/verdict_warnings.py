@@ -13,7 +13,6 @@ import numpy as np
 
 from evalboard.core.suite import parse_policy
 from runs.compare import Inputs, Side
-from runs.compare import inputs as comparison_inputs
 from runs.models import Gate, Policy, Release, SignOff, Verdict
 from runs.release.verdict_inputs import GateInputs, ReleaseInputs, SideInputs
 
@@ -63,9 +62,9 @@ def list_history_warnings(release: ReleaseInputs) -> list[list[Warned]]:
 def _warn_of_side(side: SideInputs, columns: Side, inputs: Inputs) -> Iterator[Warned]:
     if side.broken_pins:
         yield "pins_broken", {"pins": list(side.broken_pins)}
-    served = comparison_inputs.shares(columns.buckets)
-    if len(served) > 1:
-        yield "several_buckets", {"buckets": [_bucket(bucket, share, columns, inputs) for bucket, _, share in served]}
+    if len(columns.shares) > 1:
+        buckets = [_bucket(bucket, share, columns, inputs) for bucket, _, share in columns.shares]
+        yield "several_buckets", {"buckets": buckets}
     if side.n_unvouched:
         yield "unvouched", {"n": side.n_unvouched}
     if side.n_truncated:
@@ -80,7 +79,7 @@ def _warn_of_side(side: SideInputs, columns: Side, inputs: Inputs) -> Iterator[W
         yield "imported", {}
     elif side.run.is_reported:
         yield "reported", {}
-    if any(inputs.buckets[bucket].batch_class == MIXED for bucket, _, _ in served):
+    if any(inputs.buckets[bucket].batch_class == MIXED for bucket, _, _ in columns.shares):
         yield "rough_profile", {}
     if side.n_left_out:
         yield "repeats_left_out", {"n": side.n_left_out}

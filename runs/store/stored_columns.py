@@ -36,6 +36,16 @@ class Columns(NamedTuple):
     buckets: Indexes
     marks: Marks
 
+    def take(self, cases: Indexes | slice) -> "Columns":
+        """Return the columns of these cases alone, in this order."""
+        return Columns(self.repeat_id, self.texts[cases], self.traces[cases], self.buckets[cases], self.marks[cases])
+
+
+def missing(n: int) -> Columns:
+    """Return the columns of a repeat without any response to n cases."""
+    nothing = np.zeros((n, 2), np.uint64)
+    return Columns(0, nothing, nothing, np.full(n, NO_BUCKET, np.int64), np.zeros(n, np.uint8))
+
 
 def stream(repeat_ids: Sequence[int]) -> Iterator[Columns]:
     """Yield the columns of each of these repeats, in no order of repeats."""

@@ -59,7 +59,7 @@ def words(token: int) -> bytes:
 
 
 def summarise(sides: MatchedRuns, rows: DifferingPairs, **changes: Any) -> dict[str, Any]:
-    begun = comparison.begin_summary(sides, np.zeros(len(sides.pairing), np.bool_), NOISE, {"moved": [], "blocks": []})
+    begun = comparison.begin_summary(NOISE, {"moved": [], "blocks": []})
     known: dict[str, Any] = {"is_read": np.ones(len(sides.pairing), np.bool_), "words": (words, words)}
     indexes = np.arange(sides.pairing.n_cases)
     return comparison.complete_summary(
@@ -173,11 +173,10 @@ def test_nothing_that_differs_gives_an_empty_summary() -> None:
 
 
 def test_digests_alone_give_what_is_identical_missing_and_the_score(five: MatchedRuns) -> None:
-    begun = comparison.begin_summary(five, np.array([True, True, False, True]), NOISE, {"moved": [], "blocks": []})
+    begun = comparison.count_by_digest(five, np.array([True, True, False, True]))
     counts = begun["counts"]
     assert (counts["identical"], counts["unread"], counts["missing"], counts["score_changed"]) == (1, 3, 1, 2)
     assert begun["score"] == {"baseline": 75.0, "candidate": 75.0, "difference": 0.0}
-    assert "ledger" not in begun
 
 
 def test_consequences_put_lost_scores_first_and_give_the_kind_back() -> None:

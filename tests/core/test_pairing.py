@@ -57,6 +57,28 @@ def test_pairs_are_where_the_pieces_overlap(a: int, b: int, wanted: list[tuple[i
     assert weigh_pairs(a, b) == [(r, s, Fraction(weight)) for r, s, weight in wanted]
 
 
+@pytest.mark.parametrize(
+    ("shapes", "has_all", "is_straight"),
+    [
+        pytest.param(((4, 3), (4, 3)), True, True, id="as-many-and-all-there"),
+        pytest.param(((4, 3), (4, 2)), True, False, id="other-numbers-of-repeats"),
+        pytest.param(((4, 3), (4, 3)), False, False, id="one-score-missing"),
+        pytest.param(((0, 3), (0, 3)), True, True, id="no-cases"),
+    ],
+)
+def test_what_pairs_have_is_taken_by_case_and_repeat(
+    shapes: tuple[tuple[int, int], tuple[int, int]], has_all: bool, is_straight: bool
+) -> None:
+    has, has_too = (np.ones(shape, np.bool_) for shape in shapes)
+    if not has_all:
+        has_too[1, 0] = False
+    pairs = pair_runs(has, has_too)
+    assert pairs.is_straight is is_straight
+    values, digests = np.arange(has.size).reshape(has.shape), np.arange(2 * has_too.size).reshape(*has_too.shape, 2)
+    assert pairs.take_baseline(values).tolist() == values[pairs.cases, pairs.baseline_repeats].tolist()
+    assert pairs.take_candidate(digests).tolist() == digests[pairs.cases, pairs.candidate_repeats].tolist()
+
+
 @given(st.integers(1, 40), st.integers(1, 40))
 def test_every_repeat_has_its_share_and_there_are_few_pairs(a: int, b: int) -> None:
     found = weigh_pairs(a, b)

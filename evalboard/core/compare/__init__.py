@@ -25,6 +25,7 @@ from evalboard.core.compare.comparison import (
     TokenBytes,
     begin_summary,
     complete_summary,
+    count_by_digest,
     is_larger,
     kind_by_consequence,
     rank_consequence,
@@ -36,7 +37,7 @@ from evalboard.core.compare.known_pair import CHOOSING, CauseFacts, KnownRespons
 from evalboard.core.compare.leak import Beside, Continuation, Ids, find_continuation
 from evalboard.core.compare.ledger import find_look, round_to_tenths
 from evalboard.core.compare.paired_rows import Vocabularies
-from evalboard.core.compare.pairing import PAIR_KINDS, pair_runs
+from evalboard.core.compare.pairing import PAIR_KINDS, Pairing, pair_runs
 from evalboard.core.compare.replay import (
     REPLAY_OUTCOMES,
     ReplayResult,
@@ -74,6 +75,7 @@ __all__ = [
     "KnownResponse",
     "MatchedRuns",
     "Pair",
+    "Pairing",
     "ReplayResult",
     "ServedShare",
     "SideSetup",
@@ -85,6 +87,7 @@ __all__ = [
     "begin_summary",
     "choose_shifts",
     "complete_summary",
+    "count_by_digest",
     "cut_hit",
     "cut_text",
     "cut_tokens",

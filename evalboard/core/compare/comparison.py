@@ -93,8 +93,7 @@ class MatchedRuns:
         pairs = self.pairing
         if not self.is_scored:
             return np.zeros(len(pairs))
-        ours = self.baseline[pairs.cases, pairs.baseline_repeats]
-        moves: Scores = self.candidate[pairs.cases, pairs.candidate_repeats] - ours
+        moves: Scores = pairs.take_candidate(self.candidate) - pairs.take_baseline(self.baseline)
         return moves
 
     @property
@@ -158,21 +157,13 @@ def is_larger(cause: str, numeric: str | None, ratio: float | None, limit: float
     return False if "near_tie" in (cause, numeric) else None
 
 
-def begin_summary(matched: MatchedRuns, is_unread: Bools, noise: NumericNoise | None, judged: Json) -> Json:
-    """Return the summary from digests. is_unread: bool[m], pairs of unequal traces or texts; judged: moved, blocks.
+def begin_summary(noise: NumericNoise | None, judged: Json) -> Json:
+    """Return what a summary says before any pair is looked at. judged: moved, blocks.
 
     noise: None where nothing differs that would be judged by it.
     """
-    kinds = np.full(len(is_unread), PAIR_KINDS.index("identical"), np.uint8)
-    counts = _counts(matched, kinds, np.zeros(len(kinds), np.uint8) == 1)
-    counts["identical"] -= int(np.count_nonzero(is_unread))
-    counts["unread"] = int(np.count_nonzero(is_unread))
-    # Causes are not known yet; the means are, and no row is kept.
-    points = _ledger(matched, kinds, kinds)
     return {
         "version": COMPARISON_VERSION,
-        "counts": counts,
-        "score": _points(points),
         "noise": noise
         and {
             "sd": noise.sd,
@@ -184,6 +175,19 @@ def begin_summary(matched: MatchedRuns, is_unread: Bools, noise: NumericNoise | 
         },
         **judged,
     }
+
+
+def count_by_digest(matched: MatchedRuns, is_unread: Bools) -> Json:
+    """Return the counts and the score of a comparison whose traces have not been read.
+
+    is_unread: bool[m], pairs of unequal traces or texts.
+    """
+    kinds = np.full(len(is_unread), PAIR_KINDS.index("identical"), np.uint8)
+    counts = _counts(matched, kinds, np.zeros(len(kinds), np.bool_))
+    counts["identical"] -= int(np.count_nonzero(is_unread))
+    counts["unread"] = int(np.count_nonzero(is_unread))
+    # Causes are not known yet; the means are, and no row is kept.
+    return {"counts": counts, "score": _points(_ledger(matched, kinds, kinds))}
 
 
 def complete_summary(

@@ -81,11 +81,10 @@ def make_ledger(
     n = int(np.count_nonzero(pairing.is_paired))
     if not n:
         return Ledger(0, None, None, None, ())
-    ours = baseline[pairing.cases, pairing.baseline_repeats]
-    theirs = candidate[pairing.cases, pairing.candidate_repeats]
+    ours, theirs = pairing.take_baseline(baseline), pairing.take_candidate(candidate)
     codes, moves = causes, theirs - ours
     if candidate_by_baseline_scorer is not None:
-        alike = candidate_by_baseline_scorer[pairing.cases, pairing.candidate_repeats]
+        alike = pairing.take_candidate(candidate_by_baseline_scorer)
         alike = np.where(np.isnan(alike), theirs, alike)
         codes, looks = (
             np.concatenate([causes, np.full(len(causes), CAUSE_CODES["scorer"], np.uint8)]),

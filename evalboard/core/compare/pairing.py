@@ -7,6 +7,7 @@ with any numbers of repeats, and counts, case rows and ledger rest on the same p
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,8 @@ class Pairing:
     cases, baseline_repeats, candidate_repeats: int64[m], indexes from 0. A pair's weight is the exact fraction
     numerators / denominators, int64[m]; a case's weights sum to 1.
     missing_*: likewise int64[x], the pairs that would stand there if a score were not missing; they have no weight.
-    n_cases: the suite's; is_paired: bool[n_cases], whether a case has a score on both sides.
+    n_cases: the suite's; is_paired: bool[n_cases], whether a case has a score on both sides. is_straight: every repeat
+    of every case is paired with the other side's repeat of the same place.
     """
 
     cases: Indexes
@@ -39,9 +41,22 @@ class Pairing:
     missing_baseline_repeats: Indexes
     missing_candidate_repeats: Indexes
     is_paired: Bools
+    is_straight: bool
 
     def __len__(self) -> int:
         return len(self.cases)
+
+    def take_baseline(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return [m, …], what the baseline's response of each pair has. values: [n_cases, a, …]."""
+        return self._take(values, self.baseline_repeats)
+
+    def take_candidate(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return [m, …], what the candidate's response of each pair has. values: [n_cases, b, …]."""
+        return self._take(values, self.candidate_repeats)
+
+    def _take(self, values: NDArray[Any], repeats: Indexes) -> NDArray[Any]:
+        # Of two whole runs, the most frequent and the largest case, nothing is copied.
+        return values.reshape(-1, *values.shape[2:]) if self.is_straight else values[self.cases, repeats]
 
     @property
     def n_cases(self) -> int:
@@ -69,6 +84,7 @@ def pair_runs(baseline: Bools, candidate: Bools) -> Pairing:
     if len(baseline) != len(candidate):
         raise ValueError("both sides must have the same cases")
     patterns, members = _patterns(np.concatenate([baseline, candidate], axis=1))
+    is_straight = baseline.shape == candidate.shape and bool(baseline.all() and candidate.all())
     parts, missing = [_for_each(_NONE, np.zeros((0, 4), np.int64))], [_for_each(_NONE, np.zeros((0, 2), np.int64))]
     is_paired = np.zeros(len(baseline), np.bool_)
     for pattern, cases in zip(patterns, members, strict=True):
@@ -89,6 +105,7 @@ def pair_runs(baseline: Bools, candidate: Bools) -> Pairing:
         missing_baseline_repeats=lost_repeats,
         missing_candidate_repeats=lost_repeats_too,
         is_paired=is_paired,
+        is_straight=is_straight,
     )
 
 

@@ -9,7 +9,7 @@ the order of cases or repeats, to the bit; swapping the sides swaps broken and f
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
 from itertools import combinations
 
 import numpy as np
@@ -110,21 +110,24 @@ def _count_by_chance(sign: int, deals: Deals, is_beyond: Bools) -> float:
 
 def _deal(baseline: Scores, candidate: Scores, moves: Scores) -> Deals:
     """Deal the scores of each case to the sides anew: all ways of pass and fail, some of graded scores."""
-    n_scores = np.column_stack([np.count_nonzero(~np.isnan(side), axis=1) for side in (baseline, candidate)])
-    together = np.sort(np.concatenate([baseline, candidate], axis=1), axis=1)  # NaN last
+    # Column by column: there are many cases and few repeats.
+    lowest, highest = (reduce(extreme, [*baseline.T, *candidate.T]) for extreme in (np.fmin, np.fmax))
+    changing = np.flatnonzero(highest - lowest >= CHANGED - ROUNDING)  # no deal moves another case as far
+    sides = baseline[changing], candidate[changing]
+    n_scores = np.column_stack([np.count_nonzero(~np.isnan(side), axis=1) for side in sides])
+    together = np.sort(np.concatenate(sides, axis=1), axis=1)  # NaN last
     is_graded = ~((together == 0) | (together == 1) | np.isnan(together)).all(axis=1)
-    parts = list(_deal_alike(together, moves, np.column_stack([n_scores, is_graded])))
+    parts = list(_deal_alike(together, moves[changing], np.column_stack([n_scores, is_graded])))
     nothing = (np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
     cases, dealt, weights = (np.concatenate(columns) for columns in zip(nothing, *parts, strict=True))
-    return cases, dealt, weights
+    return changing[cases], dealt, weights
 
 
 def _deal_alike(together: Scores, moves: Scores, kinds: Cases) -> Iterator[Deals]:
     """Give the deals of the cases of each kind; kinds: the scores of either side, and whether they are graded."""
-    can_change = np.nanmax(together, axis=1) - together[:, 0] >= CHANGED - ROUNDING  # else no deal moves it as far
-    for kind in np.unique(kinds[can_change], axis=0):
+    for kind in np.unique(kinds, axis=0):
         n, n_too, is_graded = kind.tolist()
-        cases = np.flatnonzero((kinds == kind).all(axis=1) & can_change)
+        cases = np.flatnonzero((kinds == kind).all(axis=1))
         scores = together[cases, : n + n_too]
         dealt, weights = _deal_graded(scores, moves[cases], n) if is_graded else _deal_passes(scores, n)
         rows, deals = np.nonzero(np.abs(dealt) >= CHANGED - ROUNDING)
