@@ -27,12 +27,18 @@ AT_ONCE = 5000  # rows as Python's objects
 KINDS = {code: PAIR_KINDS.index(kind) for code in range(16) if (kind := kind_by_consequence(code)) is not None}
 _look = functools.cache(find_look)  # few differ
 
-# One parameter a column for all of the pairs, in whose order the rows come.
+# One parameter a column for all of the pairs, in whose order the rows come. Each is looked up by itself: of rows that
+# were stored just now PostgreSQL knows no numbers yet, and a join it would plan as a scan of every comparison's pairs.
 OF_PAIRS = """
   FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[])
        WITH ORDINALITY AS wanted (case_index, repeat_baseline, repeat_candidate, place)
-  JOIN runs_divergence AS pair USING (case_index, repeat_baseline, repeat_candidate)
- WHERE comparison_id = %s
+ CROSS JOIN LATERAL (
+       SELECT *
+         FROM runs_divergence
+        WHERE (comparison_id, case_index, repeat_baseline, repeat_candidate)
+            = (%s, wanted.case_index, wanted.repeat_baseline, wanted.repeat_candidate)
+       OFFSET 0
+       ) AS pair
  ORDER BY place
 """
 PAIRS = f"""
@@ -51,8 +57,8 @@ FLIP = (
     "evidence__movement",
 )
 FLIPS = f"""
-SELECT case_index, repeat_baseline, repeat_candidate, cause, flip_position, margin_baseline, gap_at_onset,
-       (evidence->>'movement')::float8
+SELECT pair.case_index, pair.repeat_baseline, pair.repeat_candidate, cause, flip_position, margin_baseline,
+       gap_at_onset, (evidence->>'movement')::float8
 {OF_PAIRS}
 """
 

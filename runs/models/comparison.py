@@ -56,7 +56,8 @@ class Comparison(models.Model):
 class Divergence(models.Model):
     """How one pair of responses of a comparison parted; `evidence` is what its cause rests on."""
 
-    comparison = models.ForeignKey(Comparison, on_delete=models.CASCADE, related_name="divergences")
+    # The constraint below begins with it, and serves as its index.
+    comparison = models.ForeignKey(Comparison, on_delete=models.CASCADE, related_name="divergences", db_index=False)
     case_index = models.PositiveIntegerField()
     repeat_baseline = models.PositiveIntegerField()
     repeat_candidate = models.PositiveIntegerField()
