@@ -1,5 +1,6 @@
 """What an on-policy check comes to: its state as a sentence, and each number with its interval."""
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 UNKNOWN = "not known"
 DIGITS = 3
+MUCH = 0.5  # of the KL; where one token makes more, no interval of it can be trusted
+MAX_EXPONENT = 700.0  # e to a larger one is no float64
 
 
 def describe_on_policy(state: str, figures: "Figures", max_kl: float) -> str:
@@ -30,7 +33,19 @@ def describe_on_policy(state: str, figures: "Figures", max_kl: float) -> str:
         return "No KL can be taken of these tokens, so none is held against a limit."
     if not figures.n_compared:
         return "Nothing is known: no token has a logprob on both sides."
-    return f"Too few tokens: they do not tell whether the KL is above {limit} a token. Add responses."
+    unknown = f"Too few tokens: they do not tell whether the KL is above {limit} a token."
+    share = _share_of_worst(figures)
+    if share > MUCH:
+        return f"{unknown} One of them alone makes {percent(share)} of the KL: look at that token, the worst, first."
+    return f"{unknown} Add responses."
+
+
+def _share_of_worst(figures: "Figures") -> float:
+    """Return the share of the KL (k3) that its worst token makes, 0 where either is not known."""
+    if figures.worst is None or figures.kl_k3 is None or not figures.kl_k3.value:
+        return 0.0
+    log_ratio = min(figures.worst.log_ratio, MAX_EXPONENT)
+    return min((math.expm1(log_ratio) - log_ratio) / (figures.n_compared * figures.kl_k3.value), 1.0)
 
 
 def describe_figures(figures: "Figures", *, are_draws: bool = True) -> Iterator[tuple[str, str]]:

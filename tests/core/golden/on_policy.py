@@ -11,13 +11,18 @@ from tests.core.golden.readers import Sentence, Situations
 ROW = json.dumps({"token_ids": [1, 2, 3], "logprobs": [-0.5, -1.0, -0.25], "trainer_logprobs": [-0.5, -1.125, -0.25]})
 
 
-def check(drift: float, *, n: int = 20, length: int = 200, unknown: int = 0) -> list[Sentence]:
-    """Read what is said of n rollouts whose trainer's logprobs lie off by normal noise; `unknown` in each are null."""
+def check(drift: float, *, n: int = 20, length: int = 200, unknown: int = 0, planted: float = 0.0) -> list[Sentence]:
+    """Read what is said of n rollouts whose trainer's logprobs lie off by normal noise; `unknown` in each are null.
+
+    planted: nats by which one token of the last rollout is less likely to the trainer.
+    """
     rng = np.random.default_rng(0)
     lines = []
     for _ in range(n):
         logprobs = rng.uniform(-2, 0, length)
         scored = [None] * unknown + (logprobs + rng.normal(0, drift, length))[unknown:].tolist()
+        if planted and len(lines) == n - 1:
+            scored[17] -= planted
         row = {"token_ids": list(range(length)), "logprobs": logprobs.tolist(), "trainer_logprobs": scored}
         lines.append(json.dumps(row))
     checked = check_on_policy(parse_rollouts(lines, field="ROLLOUTS"))
@@ -45,6 +50,7 @@ SITUATIONS: Situations = {
     "A sampler in another dtype": lambda: check(0.01),
     "A sampler that is another model": lambda: check(0.3),
     "Noise at the limit": lambda: check(0.045),
+    "A trainer that is far off at one token": lambda: check(0.003, planted=3.0, length=50),
     "Four rollouts": lambda: check(0.1, n=4, length=50),
     "A trainer that is silent on some tokens": lambda: check(0.01, unknown=12),
     "A run that did not sample": lambda: drawn(is_sampled=False),
