@@ -278,6 +278,11 @@ class LogOfRun(Contract):
     notes: tuple[str, ...]
     created_at: Instant
 
+    @property
+    def has_texts(self) -> bool:
+        """Whether it has answers that a scorer can read: rollouts are token ids."""
+        return self.tool != "rollouts"
+
 
 class Run(RunHead):
     """A run in full."""

@@ -69,11 +69,13 @@ def _distance(figures: ForcedFigures) -> list[str]:
             f"{where} the logprobs differ by {median} (median), at 1 in 100 tokens by more than {high}{most}."
         )
     if figures.n_ranked:
-        n, total = figures.n_not_top, figures.n_ranked
-        what = (
-            f"{n:,} of {counted(total, 'token')} ({percent(n / total)})" if n else f"None of {counted(total, 'token')}"
+        n, ranked = figures.n_not_top, counted(figures.n_ranked, "token")
+        share = percent(n / figures.n_ranked)
+        sentences.append(
+            f"{n:,} of {ranked} ({share}) {_is(n)} not its first choice."
+            if n
+            else f"All of {ranked} {_is(figures.n_ranked)} its first choice."
         )
-        sentences.append(f"{what} {'is' if n < 2 else 'are'} not its first choice.")
     return sentences
 
 

@@ -40,7 +40,9 @@ def describe_run(run: Run) -> Finding:
             n_cases = counted(run.progress.n_total, "chosen case")
             return Finding("Finished, of chosen cases alone.", f"It decoded {n_cases}, and no score is made of these.")
         if n < 2:
-            return Finding("Finished, without a score.", "The log gave none. Below it can be scored with a scorer.")
+            has_texts = run.source is None or run.source.has_texts
+            how = "Below it can be scored with a scorer." if has_texts else "Of token ids no scorer can make any."
+            return Finding("Finished, without a score.", f"The log gave none. {how}")
         return Finding(
             f"Served by {n} buckets, so no score is given for the whole.", "Each bucket is scored by itself."
         )

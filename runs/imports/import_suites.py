@@ -232,5 +232,6 @@ def _notes(logged: LoggedRun) -> list[str]:
     if not _says_max_tokens(logged):
         notes.append(f"The log does not say how long answers may be; the suite says {DEFAULT_MAX_TOKENS} tokens.")
     if not logged.scorers:
-        notes.append("The log holds no scores; the run has none until it is scored with a scorer.")
+        until = "until it is scored with a scorer" if logged.has_texts else "and no scorer can give it any"
+        notes.append(f"The log holds no scores; the run has none {until}.")
     return notes

@@ -152,6 +152,7 @@ def test_rollouts_lead_from_their_run_to_the_token_that_is_off(viewer: Client, t
     scoring = ForcedScoring.objects.get()
     own = page(viewer, f"/runs/{run.pk}/")
     assert "The token furthest off is 2.500 nats away." in words_of(own)
+    assert "Of token ids no scorer can make any." in words_of(own)
     assert f'href="/forced/{scoring.pk}/#worst"' in own
     shown = page(viewer, f"/forced/{scoring.pk}/")
     assert "by their trainer, as the log has it" in words_of(shown)
@@ -167,6 +168,7 @@ def test_rollouts_lead_from_their_run_to_the_token_that_is_off(viewer: Client, t
     answer = words_of(page(viewer, first))
     assert "By the trainer : furthest from the sampler at 17 ." in answer
     assert "log r −2.500" in answer
+    assert "Without a text there is nothing to score." in answer
     listed = words_of(page(viewer, f"/runs/{run.pk}/forced/"))
     assert "the trainer" in listed
 

@@ -116,6 +116,12 @@ def test_no_suite_s_scorer_reads_rollouts(tmp_path: Path) -> None:
     assert not Run.objects.exists()
 
 
+def test_no_note_speaks_of_a_scorer_to_come(tmp_path: Path) -> None:
+    notes = " ".join(imported(tmp_path, rollouts.rows()).source.notes)
+    assert "the run has none and no scorer can give it any" in notes
+    assert "until it is scored" not in notes
+
+
 def test_rollouts_without_a_trainer_are_a_run_alone(tmp_path: Path) -> None:
     lines = [{name: value for name, value in row.items() if name != "trainer_logprobs"} for row in rollouts.rows()]
     run = imported(tmp_path, lines)
