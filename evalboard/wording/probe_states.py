@@ -145,7 +145,7 @@ STATES: dict[str, dict[str, StateWords]] = {
         "too_few_tokens": StateWords(
             "Too few tokens",
             "unsettled",
-            "Take a suite with more cases or longer answers; logprobs are worth ten times the tokens.",
+            "Take a suite with more cases or longer answers; logprobs are worth many times the tokens.",
         ),
     },
 }

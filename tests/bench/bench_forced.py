@@ -2,7 +2,8 @@
 tables of docs/forced-reference.md, written there anew.
 
 The answers come from real engines (forced_traces.py) and stay in bench/forced/: the first call takes some twenty
-minutes, later ones two.
+minutes, later ones two. They answer prompts by which nothing of the rules was chosen; the exact KL, of which nothing is
+chosen either, is of the others.
 """
 
 import json
@@ -96,8 +97,10 @@ def _measure_power(traces: dict[str, ForcedPositions]) -> list[Row]:
 
 
 def _measure_words(traces: dict[str, ForcedPositions]) -> list[Row]:
-    """Measure how often each word is said of endpoints of known origin, by prompts apart from those of the bands."""
-    known = {name: select(traces[stack], range(N_BANDS)) for name, stack in _BANDS.items()}
+    """Measure how often each word is said of endpoints of known origin, each by a division of the prompts of its own.
+
+    No endpoint gives an answer twice: a test by dealing responses anew would take two for two.
+    """
     rng = np.random.default_rng(SEED + 1)
     lines = [
         f"| the endpoint is | its answers | {' | '.join(f'{n:,} tokens' for n in TOKENS)} |",
@@ -108,12 +111,8 @@ def _measure_words(traces: dict[str, ForcedPositions]) -> list[Row]:
         for answers, has_logprobs in (("with logprobs", True), ("tokens alone", False)):
             cells = []
             for n_tokens in TOKENS:
-                endpoints = (
-                    _draw_endpoint(traces[stack], n_tokens, rng, has_logprobs=has_logprobs) for _ in range(N_ACCUSED)
-                )
                 states = [
-                    verify_endpoint(endpoint, **known, random_seed=index).state
-                    for index, endpoint in enumerate(endpoints)
+                    _judge(traces, stack, n_tokens, rng, index, has_logprobs=has_logprobs) for index in range(N_ACCUSED)
                 ]
                 is_changed = word == "other_model"
                 wrong = states.count("other_model")
@@ -221,13 +220,24 @@ def _choose(lengths: Sequence[int], n_tokens: int, rng: np.random.Generator) -> 
     return chosen
 
 
-def _draw_endpoint(
-    positions: ForcedPositions, n_tokens: int, rng: np.random.Generator, *, has_logprobs: bool
-) -> ForcedPositions:
-    lengths = np.diff(positions.starts)[N_BANDS:].tolist()
-    drawn = select(positions, [N_BANDS + index for index in _choose(lengths, n_tokens, rng)])
+def _judge(
+    traces: dict[str, ForcedPositions],
+    stack: str,
+    n_tokens: int,
+    rng: np.random.Generator,
+    random_seed: int,
+    *,
+    has_logprobs: bool,
+) -> str:
+    """Return the word on an endpoint of this stack with so many tokens, to prompts apart from those of the bands."""
+    order = rng.permutation(traces[stack].n_responses).tolist()
+    bands, apart = order[:N_BANDS], order[N_BANDS:]
+    totals = np.cumsum(np.diff(traces[stack].starts)[apart])
+    drawn = select(traces[stack], apart[: int(np.searchsorted(totals, n_tokens)) + 1])
     log_ratios = drawn.log_ratios if has_logprobs else np.full(len(drawn), np.nan)
-    return ForcedPositions(drawn.starts, log_ratios, drawn.deficits)
+    known = {name: select(traces[each], bands) for name, each in _BANDS.items()}
+    endpoint = ForcedPositions(drawn.starts, log_ratios, drawn.deficits)
+    return verify_endpoint(endpoint, **known, random_seed=random_seed).state
 
 
 def _area(honest: Numbers, changed: Numbers) -> float:

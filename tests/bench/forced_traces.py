@@ -20,12 +20,14 @@ from evalboard.core.trace import join_traces, make_trace
 
 ROOT = Path(__file__).resolve().parents[2]
 STORED = ROOT / "bench" / "forced"
+STORED_ANSWERS = STORED / "fresh"
 BENCH = Path(__file__).parent
 MAX_TOKENS = 64
 REFERENCE = "float32"
 BITS = {"8 bits": 8, "4 bits": 4}  # both answer in bfloat16
 STACKS = ("bfloat16", *BITS)
 N_BANDS = 40  # prompts that make the bands; the others are held apart
+# The statistic of a verification was chosen by answers to these.
 WISHES = (
     "Explain in a few sentences {}.",
     "Write the first lines of a story about {}.",
@@ -61,16 +63,57 @@ SUBJECTS = (
 )
 
 
+# By answers to these nothing was chosen: they have no subject and no wish of the others.
+FRESH_WISHES = (
+    "My neighbour knows nothing about {}. What should I tell her first?",
+    "Compare {} today with fifty years ago.",
+    "Write a dialogue of two friends who disagree about {}.",
+    "Which mistakes do beginners make with {}, and why?",
+    "Invent a museum for {} and describe its first room.",
+)
+FRESH_SUBJECTS = (
+    "repairing a bicycle",
+    "growing tomatoes on a balcony",
+    "reading maps",
+    "chess openings",
+    "keeping a diary",
+    "public libraries",
+    "night buses",
+    "knitting socks",
+    "brewing coffee",
+    "forecasting the harvest",
+    "singing in a choir",
+    "wooden bridges",
+    "saving money",
+    "training a dog",
+    "packing for a hike",
+    "tuning a piano",
+    "street lamps",
+    "collecting stamps",
+    "roof tiles",
+    "learning a second alphabet",
+    "cutting hair",
+    "fishing through ice",
+    "writing letters by hand",
+    "moving house",
+)
+
+
 def prompts() -> list[str]:
-    """Return the texts subject by subject, so that bands and tests have every wish and no subject in common."""
+    """Return the texts by which the statistic was chosen, subject by subject."""
     return [wish.format(subject) for subject, wish in itertools.product(SUBJECTS, WISHES)]
 
 
+def fresh_prompts() -> list[str]:
+    """Return the other texts subject by subject, so that bands and tests have every wish and no subject in common."""
+    return [wish.format(subject) for subject, wish in itertools.product(FRESH_SUBJECTS, FRESH_WISHES)]
+
+
 def load(stack: str, *, model: Path, python: Path) -> ForcedPositions:
-    """Return the answers of one stack, each scored on the reference, in the order of the prompts."""
+    """Return the answers of one stack to the fresh prompts, each scored on the reference, in their order."""
     reference = _reference(model, python)
     sampled = reference["decoded"] if stack == REFERENCE else _decoded(stack, model, python)
-    n = len(prompts())
+    n = len(fresh_prompts())
     first = n * [*STACKS, REFERENCE].index(stack)
     traces = [make_trace(each["token_ids"], each["logprobs"], [[]] * len(each["token_ids"])) for each in sampled]
     forced = [
@@ -92,7 +135,7 @@ def select(positions: ForcedPositions, chosen: Sequence[int]) -> ForcedPositions
 
 
 def _reference(model: Path, python: Path) -> dict[str, Any]:
-    path = STORED / "reference.json"
+    path = STORED_ANSWERS / "reference.json"
     if not path.exists():
         given = [(each["prompt_ids"], each["token_ids"]) for stack in STACKS for each in _decoded(stack, model, python)]
         _write(path, _run(python, model, "float32", given=given, scores=True))
@@ -100,7 +143,7 @@ def _reference(model: Path, python: Path) -> dict[str, Any]:
 
 
 def _decoded(stack: str, model: Path, python: Path) -> list[dict[str, Any]]:
-    path = STORED / f"{stack.replace(' ', '_')}.json"
+    path = STORED_ANSWERS / f"{stack.replace(' ', '_')}.json"
     if not path.exists():
         with tempfile.TemporaryDirectory() as folder:
             served = model
@@ -117,7 +160,7 @@ def _run(python: Path, model: Path, dtype: str, *, given: Sequence[Any], scores:
         "model": str(model),
         "dtype": dtype,
         "max_tokens": MAX_TOKENS,
-        "prompts": prompts(),
+        "prompts": fresh_prompts(),
         "given": given,
         "scores": scores,
     }

@@ -106,7 +106,7 @@ def verify_endpoint(
     p_values = _p_values(own, same, other, changed, random_seed) if len(own.means) else None
     state: VerificationState = "too_few_tokens"
     if p_values is not None:
-        state = _judge(own, same, boundary, p_values, is_exact=statistic == "gap")
+        state = _judge(own, boundary, p_values)
     n_more, are_bands_short = _count_more(own, other, changed) if state == "too_few_tokens" else (None, False)
     above_control, above_numerics, below_change = p_values or (None, None, None)
     return Verification(
@@ -127,19 +127,14 @@ def verify_endpoint(
     )
 
 
-def _judge(
-    own: _Side, same: _Side, boundary: float, p_values: tuple[float, float, float], *, is_exact: bool
-) -> VerificationState:
+def _judge(own: _Side, boundary: float, p_values: tuple[float, float, float]) -> VerificationState:
     above_control, above_numerics, below_change = (p_value <= SIGNIFICANT for p_value in p_values)
     # With tokens enough, any kernel lies a little above numerics: only what is nearer to the change is accused.
     if above_numerics and own.mean > boundary:
         return "other_model"
     if not below_change or own.mean > boundary:
         return "too_few_tokens"
-    is_control_still = is_exact and not same.means.any()  # then one bit is more than the control ever moved
-    if above_control or (is_control_still and own.means.any()):
-        return "same_model_other_numerics"
-    return "same_stack"
+    return "same_model_other_numerics" if above_control else "same_stack"
 
 
 def _p_values(own: _Side, same: _Side, other: _Side, changed: _Side, random_seed: int) -> tuple[float, float, float]:
@@ -154,10 +149,14 @@ def _p_values(own: _Side, same: _Side, other: _Side, changed: _Side, random_seed
 def _test_above(one: Numbers, other: Numbers, rng: np.random.Generator) -> float:
     """Return the chance that responses dealt at random differ by as much as `one` lies above `other`."""
     values = np.concatenate([one, other])
+    largest = values.max()
+    if not largest:
+        return 1.0
+    values /= largest  # what moves by single bits is above rounding too
     labels = deal_labels(rng, len(values), len(one))
     dealt = labels @ values
     drawn = dealt / len(one) - (values.sum() - dealt) / len(other)
-    return permutation_p_value(float(one.mean() - other.mean()), drawn)
+    return permutation_p_value(float((one.mean() - other.mean()) / largest), drawn)
 
 
 def _count_more(own: _Side, other: _Side, changed: _Side) -> tuple[int | None, bool]:
