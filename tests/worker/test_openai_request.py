@@ -115,7 +115,9 @@ def test_a_plain_completion_has_a_prompt_and_a_number_of_logprobs():
         ("completions", [{"role": "system", "content": "Be brief."}, *QUESTION], None),
         ("completions", [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}], None),
         ("completions", QUESTION, [{"type": "function"}]),
-        ("responses", [{"role": "tool", "content": "4", "tool_call_id": "a"}], None),
+        ("responses", [{"role": "tool", "content": "4"}], None),
+        ("responses", [{"role": "user", "content": "4", "audio": {}}], None),
+        ("responses", [{"role": "assistant", "tool_calls": [{"function": {"name": "add"}}]}], None),
         ("chat", [], None),
     ],
 )
@@ -141,6 +143,24 @@ def test_the_responses_api_has_its_own_names_and_no_seed():
     }
     assert built.left_out == ("seed", "frequency_penalty", "stop")  # presence_penalty 0 asks for nothing
     assert built.seed is None
+
+
+def test_a_talk_with_calls_of_tools_goes_to_the_responses_api_as_items():
+    asked = {"id": "a", "type": "function", "function": {"name": "add", "arguments": {"x": 2, "y": 2}}}
+    again = {"id": "b", "type": "function", "function": {"name": "add", "arguments": '{"x": 4}'}}
+    talk = [
+        *QUESTION,
+        {"role": "assistant", "content": None, "tool_calls": [asked]},
+        {"role": "tool", "tool_call_id": "a", "content": "4"},
+        {"role": "assistant", "content": "Once more.", "tool_calls": [again]},
+    ]
+    assert call("responses", messages=talk).body["input"] == [
+        *QUESTION,
+        {"type": "function_call", "call_id": "a", "name": "add", "arguments": '{"x": 2, "y": 2}'},
+        {"type": "function_call_output", "call_id": "a", "output": "4"},
+        {"role": "assistant", "content": "Once more."},
+        {"type": "function_call", "call_id": "b", "name": "add", "arguments": '{"x": 4}'},
+    ]
 
 
 def refusal(words: str, **sampling: Any) -> Dialect | None:

@@ -5,8 +5,9 @@ the model's repository; to others only where they ask for something, for a neutr
 refuses by name is left out of the calls that follow, and said so.
 """
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -158,7 +159,8 @@ def _prompt(request: DecodeRequest, api: str) -> dict[str, Any]:
     if api == "chat":
         return {"messages": messages, **({"tools": list(request.tools)} if request.tools else {})}
     tools = [_flat_tool(tool) for tool in request.tools or []]
-    return {"input": [_input(message) for message in messages], **({"tools": tools} if tools else {})}
+    items = [item for message in messages for item in _input_items(message)]
+    return {"input": items, **({"tools": tools} if tools else {})}
 
 
 def _plain_prompt(request: DecodeRequest, messages: list[dict[str, Any]]) -> str | list[int]:
@@ -173,10 +175,28 @@ def _plain_prompt(request: DecodeRequest, messages: list[dict[str, Any]]) -> str
     return _text(messages[0].get("content"))
 
 
-def _input(message: Mapping[str, Any]) -> dict[str, Any]:
-    if message.get("role") not in ("system", "developer", "user", "assistant") or set(message) - {"role", "content"}:
-        raise NotCallable("The Responses API is sent plain messages alone, and this case has calls of tools.")
-    return {"role": message["role"], "content": _text(message.get("content"))}
+def _input_items(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a message as the Responses API has it: calls of tools and what they gave are items of their own there."""
+    role, called = message.get("role"), message.get("tool_calls") or []
+    if role == "tool" and set(message) <= {"role", "content", "tool_call_id", "name"} and message.get("tool_call_id"):
+        output = _text(message.get("content"))
+        yield {"type": "function_call_output", "call_id": message["tool_call_id"], "output": output}
+        return
+    others = {"role", "content", "tool_calls"} if role == "assistant" else {"role", "content"}
+    if role not in ("system", "developer", "user", "assistant") or set(message) - others:
+        raise NotCallable("The case has a message that the endpoint's API (responses) has no form for.")
+    if message.get("content") or not called:
+        yield {"role": role, "content": _text(message.get("content"))}
+    yield from map(_function_call, called)
+
+
+def _function_call(call: Mapping[str, Any]) -> dict[str, Any]:
+    function = call.get("function")
+    if not isinstance(function, Mapping) or not call.get("id"):
+        raise NotCallable("The case has a call of a tool without an id or a function, which the Responses API needs.")
+    arguments = function.get("arguments") or {}
+    written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return {"type": "function_call", "call_id": call["id"], "name": function.get("name"), "arguments": written}
 
 
 def _text(content: Any) -> str:
