@@ -93,7 +93,7 @@ def desk(rig: Rig, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[D
     push_suite(document=json.loads(SAMPLE_SUITE.read_text()))
     common: dict[str, Any] = {"engine": "openai", "line": "smollm2", "concurrency": 4}
     create_endpoint(slug="vllm-a", base_url=rig.float32.base_url, model_name=MODEL, **common)
-    there = {"base_url": rig.gateway.base_url, "auth": KEY_NAME, "bypass": "vllm-a", **common}
+    there = {"base_url": rig.gateway.base_url, "auth": KEY_NAME, "bypass": "vllm-a", "rescores": True, **common}
     create_endpoint(slug="litellm", model_name=MODEL, **there)
     create_endpoint(slug="seedless", model_name=SEEDLESS, **there)
     runner = Runner(pool="default", hardware={"kind": "none"}, make_engine=no_engine)
@@ -238,10 +238,12 @@ def test_a_rotation_behind_the_gateway_expires_the_baseline_and_is_re_scored(rig
     assert Baseline.objects.get().rotation == rotation
     again = desk.worked(rotation.reference_runs.get())
     (told,) = Event.objects.filter(run=rotated, code="rescored")
-    assert f"Compare it with run {earlier.pk}, which the earlier stack served." in told.text
+    assert f"It is held against run {earlier.pk}, which the earlier stack served." in told.text
+    reconcile()
     compared = comparison_report(compare(baseline=earlier.pk, candidate=again.pk).pk)
     assert {line.cause for line in compared.causes} == {"backend_changed"}
-    assert f"Reference set: run {again.pk}." in desk.page("/endpoints/litellm/")
+    before, after = compared.score.baseline, compared.score.candidate
+    assert f"{reference}, {before:.1f} → {after:.1f}." in desk.page("/endpoints/litellm/")
 
 
 def assert_key_is_nowhere() -> None:
