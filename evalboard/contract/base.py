@@ -74,9 +74,7 @@ Share = Annotated[float, says(minimum=0, maximum=1)]
 Score = Annotated[float, says(minimum=0, maximum=1)]
 ServerClock = Annotated[
     tuple[float, float] | None,
-    says(
-        description="seconds by which the server's clock is ahead of the worker's, at least and at most; null: no Date"
-    ),
+    says(description="seconds by which the server's clock is ahead of ours, at least and at most; null: no Date"),
 ]
 Range = Annotated[tuple[float, float], says(minItems=2, maxItems=2, description="lowest and highest, in points")]
 Labels = dict[str, str]

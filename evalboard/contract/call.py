@@ -1,4 +1,4 @@
-"""How one call to a server of others went, as the worker that made it saw it."""
+"""How one call to a server of others went, by the worker that made it."""
 
 from typing import Annotated
 
@@ -6,7 +6,10 @@ from evalboard.contract.base import Contract, Count, Instant, Number, ServerCloc
 
 
 class CallFacts(Contract):
-    """How a call went: both instants by the worker's clock. What the server does not say is null or empty."""
+    """How a call went. What the server does not say is null or empty.
+
+    Both instants are by the database's clock; of calls without `worker_ahead`, which are older, by the worker's.
+    """
 
     started_at: Instant
     ended_at: Instant
@@ -23,3 +26,6 @@ class CallFacts(Contract):
     n_prompt_tokens: Count | None
     left_out: Annotated[tuple[str, ...], says(description="settings of the profile that were not sent")]
     clock_ahead: ServerClock = None
+    worker_ahead: Annotated[
+        float | None, says(description="seconds by which the worker's own clock was ahead of the database's")
+    ] = None

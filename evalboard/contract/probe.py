@@ -90,6 +90,9 @@ class Probe(ProbeAsked):
     ]
     workers: Annotated[tuple[str, ...], says(description="those that have answered")]
     waits_for: Annotated[tuple[str, ...], says(description="those that a probe of each worker still has to ask")]
+    rests_until: Annotated[
+        Instant | None, says(description="while its endpoint rests after failed calls: the probe waits as long")
+    ] = None
     sets: Annotated[tuple[ProbeSet, ...], says(description="what `verify` holds together; none of other kinds")] = ()
     prompts: tuple[str, ...] = page_only  # the last message of each
 

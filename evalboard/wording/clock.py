@@ -1,4 +1,4 @@
-"""How far a server's clock is from the worker's, in one sentence."""
+"""How far a server's clock is from ours, and a worker's from the database's, in one sentence each."""
 
 
 def describe_clock(ahead: tuple[float, float]) -> str:
@@ -7,9 +7,14 @@ def describe_clock(ahead: tuple[float, float]) -> str:
     if low > high:
         return f"The server's clocks are several, or one that was set: from {_seconds(high)} to {_seconds(low)}."
     if low <= 0 <= high:
-        return f"The server's clock is the worker's, to within {max(-low, high):.1f} s."
+        return f"The server's clock is ours, to within {max(-low, high):.1f} s."
     near, far = sorted((abs(low), abs(high)))
-    return f"The server's clock is {near:.1f} to {far:.1f} s {'ahead of' if low > 0 else 'behind'} the worker's."
+    return f"The server's clock is {near:.1f} to {far:.1f} s {'ahead of' if low > 0 else 'behind'} ours."
+
+
+def describe_worker_clock(ahead: float) -> str:
+    """Say by how much the worker's own clock was ahead or behind, which nothing was dated by."""
+    return f"{_seconds(ahead)}; the times here are the database's"
 
 
 def _seconds(ahead: float) -> str:

@@ -4,6 +4,7 @@ import json
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC
 from functools import cache
 from typing import Any
 
@@ -122,6 +123,9 @@ def describe_probe(answer: ProbeAnswer) -> Finding:
         return split_claim(answer.finding.sentence)
     if answer.sets:
         return _describe_sets(answer)
+    if answer.rests_until is not None:
+        until = f"{answer.rests_until.astimezone(UTC):%H:%M:%S} UTC"
+        return Finding(f"Waiting for its endpoint, which rests until {until}.", answer.error or "")
     if answer.waits_for:
         rest = f"Still to be asked: {', '.join(answer.waits_for)}."
     else:

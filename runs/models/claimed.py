@@ -37,7 +37,7 @@ class Requested(Claimed):
 
     n_crashes = models.PositiveIntegerField(default=0, db_default=0)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True)
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(db_default=Now())
     finished_at = models.DateTimeField(null=True)
 
     class Meta(Claimed.Meta):

@@ -3,7 +3,6 @@
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from evalboard.core.profile import NO_ENGINE
 
@@ -142,7 +141,7 @@ class Worker(models.Model):
     rests_until = models.DateTimeField(null=True, help_text="degraded: it claims nothing before")
     pace = models.FloatField(null=True, help_text="responses a second over the last shard that it finished")
     n_fenced = models.PositiveIntegerField(default=0, help_text="writes refused because its lease was lost")
-    started_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(db_default=Now())
     seen_at = models.DateTimeField(db_index=True)
     stopped_at = models.DateTimeField(null=True)
 
@@ -172,7 +171,7 @@ class EngineProcess(models.Model):
     pins = models.JSONField(default=list)
     self_checks = models.JSONField(default=list)
     start_seconds = models.FloatField()
-    started_at = models.DateTimeField(default=timezone.now)
+    started_at = models.DateTimeField(db_default=Now())
     stopped_at = models.DateTimeField(null=True)
     last_words = models.TextField(blank=True, help_text="the end of the engine's stderr, where it says why it died")
 

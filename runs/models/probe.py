@@ -23,12 +23,18 @@ class Probe(Requested):
     answers = models.JSONField(default=list)
     finding = models.JSONField(null=True)
     waits_for = models.JSONField(default=list)
+    n_rests = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="of its endpoint, since calls of it were answered"
+    )
     bucket = models.ForeignKey(
         "runs.Bucket",
         on_delete=models.PROTECT,
         null=True,
         related_name="probes",
         help_text="gave most of its answers; null: none has ended it, or nobody knows who did",
+    )
+    buckets = models.ManyToManyField(
+        "runs.Bucket", related_name="+", help_text="each that gave one of its answers, as far as anything names it"
     )
     bypass_of = models.ForeignKey(
         "self",

@@ -5,7 +5,6 @@ from typing import Self
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from runs.models.claimed import Claimed
 from runs.models.lane import Lane, Priority
@@ -78,9 +77,8 @@ class Run(models.Model):
     )
     failure = models.TextField(blank=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True)
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(db_default=Now())
     ran_at = models.DateTimeField(
-        default=timezone.now,
         db_default=Now(),
         help_text="where it stands in time: when it was asked for; of a log, when that says that it ran, if it does",
     )

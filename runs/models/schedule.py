@@ -22,7 +22,7 @@ class Schedule(models.Model):
     cron = models.CharField(max_length=100, help_text="minute, hour, day of the month, month, day of the week")
     time_zone = models.CharField(max_length=60)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="schedules")
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(db_default=Now())
     next_at = models.DateTimeField(null=True)
     n_failures = models.PositiveIntegerField(default=0)
 

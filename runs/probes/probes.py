@@ -44,7 +44,17 @@ from runs.probes.read import asked_cases, probe_tokens
 from runs.run import named_endpoint, named_suite_version, newest_profile
 from runs.store import storable
 from runs.webhooks import news
-from runs.work import Lease, Requests, lease_end, lost, refuse_if_nobody_can, requests, workers
+from runs.work import (
+    RESTS_BEFORE_GIVING_UP,
+    Lease,
+    Requests,
+    lease_end,
+    lost,
+    note_rest,
+    refuse_if_nobody_can,
+    requests,
+    workers,
+)
 
 # A batch probe looks at what batching does, so requests must share steps.
 DEFAULT_PROFILES = {Probe.Kind.BATCH: "fast"}
@@ -118,8 +128,9 @@ def record_calls(*, lease: Lease, calls: Sequence[ProbeCall]) -> None:
     with PROBES.locked(lease=lease) as probe:
         # Calls that nobody sent stand for workers that are gone (`_strike_off`).
         rounds = {(call.round, call.worker) for call in map(parse_call, probe.answers) if call.was_sent}
-        new = [_stored(call) for call in calls if (call.round, call.worker) not in rounds]
-        PROBES.write(lease=lease, answers=[*probe.answers, *new], lease_until=lease_end())
+        new = [call for call in calls if (call.round, call.worker) not in rounds]
+        answered = {} if all(call.error for call in new) else {"n_rests": 0}
+        PROBES.write(lease=lease, answers=[*probe.answers, *map(_stored, new)], lease_until=lease_end(), **answered)
 
 
 def finish_probe(*, lease: Lease) -> None:
@@ -139,6 +150,7 @@ def finish_probe(*, lease: Lease) -> None:
     ending = _end(probe)
     with transaction.atomic():
         PROBES.finish(lease=lease, **ending, waits_for=[])
+        probe.buckets.set(_buckets(probe))
         probe.bucket = ending.get("bucket")
         rotations.note_rotation(shown_by=probe)
         if probe.kind == Probe.Kind.AUDIT and (ending.get("finding") or {}).get("state") in INCIDENTS:
@@ -153,13 +165,19 @@ def fail_probe(*, lease: Lease, reason: str) -> None:
 def let_probe_rest(*, lease: Lease, reason: str, seconds: float, n_failures: int) -> None:
     """Give a probe back to the queue until its endpoint has rested, as all that waits for it. Raises LeaseLost.
 
-    n_failures: calls that failed in a row. The attempt does not count against the probe.
+    n_failures: calls that failed in a row. The attempt does not count against the probe; after RESTS_BEFORE_GIVING_UP
+    rests that brought no round of its answers it has failed.
     """
-    until, words = Now() + timedelta(seconds=seconds), storable(reason)
-    with transaction.atomic():
-        PROBES.write(lease=lease, status=Probe.Status.QUEUED, owner=None, lease_until=None, next_at=until, error=words)
-        resting = Endpoint.objects.filter(probes=lease.id)
-        resting.update(n_failures=n_failures, rests_until=until, rest_reason=words)
+    with PROBES.locked(lease=lease) as probe:
+        note_rest(endpoint_id=probe.endpoint_id, reason=reason, seconds=seconds, n_failures=n_failures)
+        n_rests = probe.n_rests + 1
+        if n_rests >= RESTS_BEFORE_GIVING_UP:
+            words = f"Its endpoint rested {n_rests} times, and no round of calls was answered between. {reason}"
+            PROBES.finish(lease=lease, status=Probe.Status.FAILED, error=storable(words), n_rests=n_rests)
+            return
+        waiting = {"status": Probe.Status.QUEUED, "owner": None, "lease_until": None, "error": storable(reason)}
+        until = Now() + timedelta(seconds=seconds)
+        PROBES.write(lease=lease, **waiting, next_at=until, n_rests=n_rests)
 
 
 def go_on_without_the_gone() -> bool:
@@ -288,6 +306,12 @@ def _largest_bucket(calls: Sequence[ProbeCall]) -> Bucket | None:
     gave = Counter(call.bucket for call in calls if not call.error)
     largest = min(gave, key=lambda bucket: (-gave[bucket], bucket or 0))
     return None if largest is None else Bucket.objects.select_related("fingerprint").get(pk=largest)
+
+
+def _buckets(probe: Probe) -> set[int]:
+    """Return the ids of the buckets that gave its answers; those that nothing names are none."""
+    calls = map(parse_call, probe.answers)
+    return {call.bucket for call in calls if call.bucket is not None and not call.error}
 
 
 def _describe_audit(probe: Probe, numbers: Mapping[str, Any]) -> dict[str, Any]:

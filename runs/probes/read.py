@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from django.db.models import Func, IntegerField, Q
+from django.db.models.functions import Now
 from django.urls import reverse
 
 from evalboard.contract import probe as contract
@@ -16,7 +17,7 @@ from evalboard.core.probe_kinds import OF_EACH_WORKER
 from evalboard.core.probes import ProbeCall, choose_sampling, list_prompt_texts, parse_call, plan_calls
 from evalboard.core.trace import Vocabulary
 from evalboard.wording import probe_states
-from runs.models import AnswerSet, Case, EngineProcess, ForcedScoring, Probe, Run, Worker
+from runs.models import AnswerSet, Case, Endpoint, EngineProcess, ForcedScoring, Probe, Run, Worker
 from runs.models import Vocabulary as Stored
 from runs.probes import hops
 from runs.store import newest_page
@@ -130,6 +131,7 @@ def probe_detail(probe_id: int) -> contract.Probe:
         control=hops.describe_control(probe),
         workers=tuple(dict.fromkeys(names[call.worker] for call in calls if call.worker in names)),
         waits_for=tuple(names[worker] for worker in probe.waits_for if worker in names),
+        rests_until=_rests_until(probe),
         sets=sets,
         prompts=tuple(str(messages[-1].get("content") or "") for messages in prompts),
     )
@@ -251,6 +253,14 @@ def _probe(probe_id: int) -> Probe:
     if probe is None:
         raise NotFound(f"There is no probe {probe_id}.")
     return probe
+
+
+def _rests_until(probe: Probe) -> datetime | None:
+    """Return until when a probe in the queue waits because its endpoint rests; by the database's clock it does now."""
+    if probe.status != Probe.Status.QUEUED:
+        return None
+    resting = Endpoint.objects.filter(pk=probe.endpoint_id, rests_until__gt=Now())
+    return resting.values_list("rests_until", flat=True).first()
 
 
 def _prompts(probe: Probe) -> tuple[list[Message], ...]:

@@ -23,7 +23,7 @@ from evalboard.core.trace import (
     unpack_reasons,
     unpack_scores,
 )
-from evalboard.wording.clock import describe_clock
+from evalboard.wording.clock import describe_clock, describe_worker_clock
 from runs.models import Case, Repeat, RepeatScore, Response, Run, TraceBlock
 from runs.pairs import pair_facts, stored_words
 
@@ -365,7 +365,7 @@ def provenance_of(response: Response) -> dict[str, Any]:
 
 def call_facts(call: Mapping[str, Any]) -> dict[str, Any]:
     """Say how a call to a server of others went, by name, out of a stored `CallFacts`; what is unknown is None."""
-    ahead = call.get("clock_ahead")
+    ahead, worker_ahead = call.get("clock_ahead"), call.get("worker_ahead")
     return {
         "called_at": call["started_at"],
         "answered_at": call["ended_at"],
@@ -379,4 +379,5 @@ def call_facts(call: Mapping[str, Any]) -> dict[str, Any]:
         "request_id_in_header": call["request_id"] or None,
         "settings_not_sent": ", ".join(call["left_out"]) or "none",
         "server_clock": describe_clock((ahead[0], ahead[1])) if ahead else None,
+        "worker_clock": None if worker_ahead is None else describe_worker_clock(worker_ahead),
     }

@@ -8,10 +8,10 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
-from django.utils import timezone
 
 from runs.models import Endpoint, Probe, Run, Schedule
 from runs.schedules.times import latest_time
+from runs.store import database_now
 
 MAX_SLUG_CHARS = 80
 
@@ -39,7 +39,7 @@ def schedule_check(endpoint_id: int) -> bool:
         slug = f"check-{endpoint.slug}"[:MAX_SLUG_CHARS]
         if same.exists() or Schedule.objects.filter(slug=slug).exists():
             return False  # somebody has seen to it
-        now = timezone.now()
+        now = database_now()
         cron = f"{now.minute} {now.hour} * * *"
         Schedule.objects.create(
             slug=slug,

@@ -12,7 +12,6 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from evalboard.core.errors import Conflict, EvalboardError, InvalidInput, NotFound, Refused
 from runs.access import RUN, may
@@ -21,6 +20,7 @@ from runs.models import Probe, Run, Schedule, ScheduledStart
 from runs.probes import create_probe
 from runs.run import create_run
 from runs.schedules.times import latest_time, next_time, time_problems
+from runs.store import database_now
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ def create_schedule(
     order: what `create_run` or `create_probe` takes, without a user. Raises InvalidInput with fields, whatever these
     two raise for the order, and Conflict where the slug is taken or there are too many.
     """
-    now = timezone.now()
+    now = database_now()
     fields = time_problems(cron, time_zone, now=now)
     if not SLUG.fullmatch(slug):
         fields["slug"] = "Use small letters, digits, dots, dashes; at most 80."
@@ -73,7 +73,7 @@ def resume_schedule(*, schedule_id: int) -> None:
     if schedule is None:
         raise _absent(schedule_id)
     if schedule.next_at is None:
-        schedule.next_at = next_time(schedule.cron, schedule.time_zone, after=timezone.now())
+        schedule.next_at = next_time(schedule.cron, schedule.time_zone, after=database_now())
         schedule.n_failures = 0
         schedule.save(update_fields=["next_at", "n_failures"])
 

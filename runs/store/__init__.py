@@ -2,6 +2,7 @@
 addresses its machines may be sent to."""
 
 from runs.store import bulk, changes, history, imported, own_process, stored_columns, stored_traces, traces
+from runs.store.database_clock import DatabaseClock, database_now
 from runs.store.imported import NOT_IN_LOG
 from runs.store.own_process import own_place
 from runs.store.statements import limit_statements, newest_page, storable, take_as_long_as_it_takes
@@ -15,6 +16,7 @@ __all__ = [
     "NOT_IN_LOG",
     "NO_BUCKET",
     "Address",
+    "DatabaseClock",
     "Digests",
     "Indexes",
     "Key",
@@ -24,6 +26,7 @@ __all__ = [
     "bulk",
     "changes",
     "columns_digest",
+    "database_now",
     "endpoint_host_problem",
     "history",
     "imported",

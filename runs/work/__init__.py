@@ -11,7 +11,14 @@ from runs.work.read_workers import PoolRow, pool_rows, run_left_alone, self_test
 from runs.work.replies import Reply, read_replies
 from runs.work.requests import Requests
 from runs.work.responses import record_outcomes
-from runs.work.rests import RESTS_BEFORE_GIVING_UP, end_rest, fail_refused, rest_endpoint, wait_for_endpoint
+from runs.work.rests import (
+    RESTS_BEFORE_GIVING_UP,
+    end_rest,
+    fail_refused,
+    note_rest,
+    rest_endpoint,
+    wait_for_endpoint,
+)
 from runs.work.shards import (
     CRASHES_BEFORE_ISOLATION,
     SHARDS,
@@ -83,6 +90,7 @@ __all__ = [
     "look_through",
     "lost",
     "mark_in_flight",
+    "note_rest",
     "open_engine_process",
     "others_work",
     "pool_rows",

@@ -14,6 +14,7 @@ from django.db import DatabaseError, connections
 
 from evalboard.core.errors import NotFound
 from runs.models import Endpoint, Worker
+from runs.store import DatabaseClock
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ WITH free AS (
    ORDER BY slot.number DESC LIMIT 1 FOR UPDATE OF slot SKIP LOCKED)
 UPDATE runs_callslot SET worker_id = %s, until = clock_timestamp() + make_interval(secs => %s)
   FROM free, (SELECT set_config('synchronous_commit', 'off', true)) AS lazily WHERE runs_callslot.id = free.id
-RETURNING runs_callslot.id
+RETURNING runs_callslot.id, extract(epoch FROM clock_timestamp())
 """
 GIVE_BACK = """
 UPDATE runs_callslot SET worker_id = NULL, until = NULL
@@ -62,7 +63,8 @@ UPDATE runs_callslot SET worker_id = NULL, until = NULL
 class CallLimits:
     """What one worker may ask of an endpoint, beside all others. Any thread may call it; each call is one statement.
 
-    It has a connection of its own, for the threads that make calls have none.
+    It has a connection of its own, for the threads that make calls have none. `clock`: by which calls are dated; each
+    slot that is taken sets it.
     """
 
     def __init__(self, endpoint: Endpoint, *, worker: Worker, is_alone: bool) -> None:
@@ -71,6 +73,7 @@ class CallLimits:
         self._n_slots, self._n_to_make = 1 if is_alone else endpoint.concurrency, endpoint.concurrency
         self._is_by_minute = endpoint.calls_per_minute is not None
         self._look_at = 0.0  # by the monotonic clock: no pause is looked for until then
+        self.clock = DatabaseClock()
         self._lock = threading.Lock()
         self._connection = connections.create_connection("default")
         self._connection.inc_thread_sharing()
@@ -99,7 +102,7 @@ class CallLimits:
             self._n_to_make = 0
         gone = settings.LEASE_SECONDS
         until = seconds + GRACE_SECONDS
-        rows = self._execute(TAKE, [self._endpoint_id, self._n_slots, gone, self._worker_id, until])
+        rows = self._execute(TAKE, [self._endpoint_id, self._n_slots, gone, self._worker_id, until], tells_time=True)
         return rows[0][0] if rows else None
 
     def give_back(self, *slots: int) -> None:
@@ -121,13 +124,18 @@ class CallLimits:
         with self._lock:
             self._connection.close()
 
-    def _execute(self, statement: str, values: list[Any]) -> list[Any]:
+    def _execute(self, statement: str, values: list[Any], *, tells_time: bool = False) -> list[Any]:
+        """tells_time: the last column is the database's clock."""
         with self._lock:
             self._connection.close_if_unusable_or_obsolete()
             try:
                 with self._connection.cursor() as cursor:
+                    sent = time.monotonic()
                     cursor.execute(statement, values)
-                    return cursor.fetchall() if cursor.description else []
+                    rows = cursor.fetchall() if cursor.description else []
+                    if tells_time and rows:
+                        self.clock.hear(float(rows[0][-1]), sent=sent, answered=time.monotonic())
+                    return rows
             except DatabaseError:
                 self._connection.close()  # the next one begins anew
                 raise

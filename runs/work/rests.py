@@ -24,16 +24,21 @@ def rest_endpoint(*, lease: Lease, reason: str, seconds: float, n_failures: int)
     endpoint = _endpoint(lease)
     if endpoint is None:
         return True
-    words = storable(reason)
-    until = Now() + timedelta(seconds=seconds)
     # First: whoever claims the shard before the pause sees it, and waits as well.
-    Endpoint.objects.filter(pk=endpoint.pk).update(n_failures=n_failures, rests_until=until, rest_reason=words)
+    note_rest(endpoint_id=endpoint.pk, reason=reason, seconds=seconds, n_failures=n_failures)
     mine = SHARDS.held_row(lease)
     mine.update(n_rests=F("n_rests") + 1)
     if mine.filter(n_rests__gte=RESTS_BEFORE_GIVING_UP).exists():
         return False
-    _give_back(lease, words)
+    _give_back(lease, storable(reason))
     return True
+
+
+def note_rest(*, endpoint_id: int, reason: str, seconds: float, n_failures: int) -> None:
+    """Let no call be made to an endpoint for so long. n_failures: calls that failed in a row."""
+    until = Now() + timedelta(seconds=seconds)
+    resting = Endpoint.objects.filter(pk=endpoint_id)
+    resting.update(n_failures=n_failures, rests_until=until, rest_reason=storable(reason))
 
 
 def wait_for_endpoint(*, lease: Lease) -> bool:

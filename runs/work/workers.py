@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 
@@ -34,7 +34,7 @@ from runs.models import (
     Vocabulary,
     Worker,
 )
-from runs.store import history, storable
+from runs.store import database_now, history, storable
 from runs.work.claims import lease_span
 
 FAILURES_BEFORE_DEGRADED = 3
@@ -216,7 +216,7 @@ def record_self_check(*, process: EngineProcess, digest: str) -> bool:
         if not same:
             last_good = max(check["at"] for check in checks if check["same"])
             _mark_unvouched(locked, datetime.fromisoformat(last_good))
-        locked.self_checks = [*checks, {"at": _database_now().isoformat(), "digest": digest, "same": same}]
+        locked.self_checks = [*checks, {"at": database_now().isoformat(), "digest": digest, "same": same}]
         locked.save(update_fields=["self_checks"])
     return same
 
@@ -267,10 +267,3 @@ def _mark_unvouched(process: EngineProcess, since: datetime) -> None:
     for run_id in run_ids:
         text = "The engine's self-check no longer gives the same bits; responses since the last good one are marked."
         history.note(run_id, "self_check_failed", text, level=Event.Level.ERROR)
-
-
-def _database_now() -> datetime:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        now: datetime = cursor.fetchone()[0]
-    return now

@@ -230,7 +230,7 @@ def test_the_servers_clock_stands_beside_the_instants_of_its_answers(viewer: Cli
     assert "The server's clock" not in words(viewer, "/endpoints/local/")
     for response, ahead in zip(Response.objects.filter(repeat__run=run), ([1.6, 2.8], [2.1, 3.3], None), strict=True):
         Response.objects.filter(pk=response.pk).update(call={"clock_ahead": ahead})
-    assert "The server's clock is 2.1 to 2.8 s ahead of the worker's." in words(viewer, "/endpoints/local/")
+    assert "The server's clock is 2.1 to 2.8 s ahead of ours." in words(viewer, "/endpoints/local/")
 
 
 def test_the_page_says_when_it_is_checked_again(viewer: Client) -> None:

@@ -303,7 +303,7 @@ def test_a_response_shows_how_its_call_went_and_others_do_not_speak_of_calls(run
     assert (shown["backend"], shown["backend_named_by"]) == ("a", "x-evalboard-backend")
     assert (shown["seed_sent"], shown["seed_echoed"], shown["http_status"], shown["tries"]) == (7, None, 200, 1)
     assert (shown["model_reported"], shown["settings_not_sent"]) == (MODEL, "top_k")
-    assert shown["server_clock"] == "The server's clock is 2.1 to 2.4 s ahead of the worker's."
+    assert shown["server_clock"] == "The server's clock is 2.1 to 2.4 s ahead of ours."
     assert (shown["request_id"], shown["request_id_in_header"]) == ("chatcmpl-0", "req-0")
     ours = build.finished_run(["blue"] * run.suite_version.n_cases)
     assert "called_at" not in response_page(ours.pk, repeat=1, case_id=case_id).response.provenance

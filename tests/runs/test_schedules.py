@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import time_machine
 from django.db import connection
 from django.utils import timezone
 
@@ -102,6 +103,16 @@ def test_making_a_schedule_starts_nothing_yet(new_schedule: NewSchedule) -> None
     assert timezone.now() < schedule.next_at <= timezone.now() + timedelta(days=1)
     reconcile()
     assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_schedule_is_due_by_the_databases_clock_whatever_that_of_who_makes_it(
+    new_schedule: NewSchedule, hours: int
+) -> None:
+    with time_machine.travel(datetime.now(UTC) + timedelta(hours=hours), tick=True):
+        made = new_schedule(cron="*/10 * * * *")
+    assert made.next_at is not None
+    assert timedelta(0) < made.next_at - timezone.now() <= timedelta(minutes=10)
 
 
 def test_a_due_schedule_starts_its_run_once_as_its_person(new_schedule: NewSchedule) -> None:

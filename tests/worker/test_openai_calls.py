@@ -70,6 +70,7 @@ def test_an_answer_is_read_as_a_log_of_it_would_be() -> None:
         "n_prompt_tokens": 5,
         "left_out": (),
         "clock_ahead": None,
+        "worker_ahead": None,  # nobody has heard the database
     }
 
 

@@ -16,7 +16,8 @@ from django.db.models import Sum
 from django.db.models.functions import Now
 from django.test import Client
 
-from runs.models import CallSlot, Endpoint, Event, Response, Run, Shard, Worker
+from runs.models import CallSlot, Endpoint, EngineProcess, Event, Response, Run, Shard, Worker
+from runs.probes import create_probe
 from runs.run import run_report
 from runs.work import RESTS_BEFORE_GIVING_UP, CallLimits
 from tests import build
@@ -175,9 +176,59 @@ def test_a_worker_whose_clock_is_off_calls_as_ever(
     assert time.monotonic() - began < 60
     assert (run.status, missing(run)) == (Run.Status.FINISHED, {})
     assert is_whole(run, 12)
-    call = Response.objects.get(case_index=4).call
-    off = datetime.fromisoformat(call["started_at"]) - datetime.now(UTC)
-    assert abs(off - timedelta(hours=hours)) < timedelta(minutes=5)  # as the worker saw it; nothing is decided by it
+    response = Response.objects.get(case_index=4)
+    assert response.call["worker_ahead"] == pytest.approx(hours * 3600, abs=60)
+    run.refresh_from_db()
+    started, ended = (datetime.fromisoformat(response.call[name]) for name in ("started_at", "ended_at"))
+    assert run.started_at is not None
+    assert run.finished_at is not None
+    assert run.started_at <= started <= ended <= response.recorded_at <= run.finished_at  # all by one clock
+    assert response.call["clock_ahead"] is None  # the last answer of that case says no date
+    (process,) = EngineProcess.objects.filter(repeats__run=run)
+    assert run.created_at <= process.started_at <= run.finished_at
+
+
+def test_calls_of_workers_whose_clocks_differ_are_held_against_each_other_by_one(
+    server: ScriptedServer, new_run: NewRun, new_runner: Callable[..., Runner]
+) -> None:
+    """One works after the other; by their own clocks the first one's calls were an hour later."""
+    with time_machine.travel(datetime.now(UTC) + timedelta(hours=1), tick=True):
+        first = worked(new_runner(), new_run(6))
+    runs = first, worked(new_runner(), new_run(6))
+    calls = [Response.objects.filter(repeat__run=run).values_list("call", flat=True) for run in runs]
+    earlier = max(call["ended_at"] for call in calls[0])
+    assert earlier <= min(call["started_at"] for call in calls[1])
+    assert all(call["worker_ahead"] > 3000 for call in calls[0])
+    assert all(abs(call["worker_ahead"]) < 60 for call in calls[1])
+
+
+def test_a_wait_until_a_moment_is_read_right_by_a_worker_whose_clock_is_off(
+    server: ScriptedServer, new_run: NewRun, runner: Runner
+) -> None:
+    """The server says until when, and not what its clock is."""
+    run, tries = new_run(12), {"left": 1}
+
+    def script(received: Received) -> Reply:
+        if tries["left"] and number(received) == 4:
+            tries["left"] -= 1
+            return status(429, {"Retry-After": _http(datetime.now(UTC) - timedelta(hours=1) + timedelta(seconds=2))})
+        return by("a")
+
+    server.script = script
+    with time_machine.travel(datetime.now(UTC) + timedelta(hours=1), tick=True):
+        began = time.monotonic()
+        worked(runner, run)
+    assert time.monotonic() - began < 60
+    assert (run.status, missing(run)) == (Run.Status.FINISHED, {})
+    assert is_whole(run, 12)
+
+
+def test_a_probe_that_a_worker_with_a_clock_an_hour_behind_starts_is_dated_by_the_databases(endpoint: Endpoint) -> None:
+    """Whether it began before the newest rotation is told by one clock."""
+    build.profile("pinned")
+    with time_machine.travel(datetime.now(UTC) - timedelta(hours=1), tick=True):
+        probe = create_probe(endpoint=endpoint.slug, kind="routing", parameters={"calls": 2})
+    assert abs((probe.created_at - datetime.now(UTC)).total_seconds()) < 60
 
 
 @pytest.mark.parametrize("days", [-1, 1])

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from django.db.models.functions import Now
+from django.test import Client
 
 from evalboard.core.probes.canary_probe import CANARY_MIN_BASELINE, CANARY_WINDOW
 from evalboard.core.probes.capability_calls import REPEATED
@@ -16,7 +17,9 @@ from evalboard.core.probes.prompts import CAPABILITY
 from runs.models import Endpoint, Probe
 from runs.probes import create_probe
 from runs.probes.read import probe_calls, probe_detail
+from runs.work import RESTS_BEFORE_GIVING_UP
 from tests import build
+from tests.frontend.test_fingerprints import words
 from tests.scripted import Received, Reply, Script, ScriptedServer, ok, refusing, status
 from tests.scripted_answers import EVERYTHING, Answerer
 from worker.engines.base import Engine, EngineSpec
@@ -304,6 +307,33 @@ def test_an_endpoint_that_rests_has_its_probe_wait_and_go_on(start: Start, runne
     assert (probe.status, probe_detail(probe.pk).progress.n_done) == ("finished", 3)
     assert Endpoint.objects.get().n_failures == 0
     assert len(server.requests) >= 8  # a call of which four tries failed is one without an answer
+
+
+def test_a_probe_of_an_endpoint_that_never_returns_ends_failed_and_says_why(start: Start, runner: Runner) -> None:
+    """It answered one round before, and is called once after each rest."""
+    server = start(lambda received: ok() if received.number == 1 else status(503, words="Down for good."))
+    probe = ask("routing", calls=3)
+    viewer = Client()
+    viewer.force_login(build.user())
+    for n_rests in range(1, RESTS_BEFORE_GIVING_UP + 1):
+        assert probe.status == "queued", n_rests
+        Endpoint.objects.update(rests_until=Now())
+        Probe.objects.update(next_at=Now())
+        runner.work()
+        probe.refresh_from_db()
+        if n_rests == 3:
+            waits = words(viewer, f"/probes/{probe.pk}/")
+            assert "Waiting for its endpoint, which rests until" in waits
+            assert "Down for good." in waits
+    assert (probe.status, probe.lease_until, probe.finding) == ("failed", None, None)
+    rested = f"Its endpoint rested {RESTS_BEFORE_GIVING_UP} times, and no round of calls was answered between."
+    assert probe.error.startswith(rested)
+    assert rested in words(viewer, f"/probes/{probe.pk}/")
+    assert rested in (probe_detail(probe.pk).error or "")
+    n_calls = len(server.requests)
+    Endpoint.objects.update(rests_until=Now())
+    runner.work()
+    assert len(server.requests) == n_calls
 
 
 def test_a_worker_without_an_engine_leaves_the_probes_of_engines_alone(start: Start, runner: Runner) -> None:

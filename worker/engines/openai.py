@@ -13,7 +13,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
@@ -22,6 +21,7 @@ from django.db import DatabaseError
 from evalboard.core.trace import Failed
 from runs.importers.backends import flags
 from runs.models import Endpoint
+from runs.store import DatabaseClock
 from runs.work import CallLimits
 from runs.work.answered import Answered, CallOutcome, FailedCall
 from worker.engines.base import DecodeRequest, EndpointRefused, EndpointRests
@@ -85,6 +85,7 @@ class OpenAIEngine:
         self._concurrency = max(concurrency, 1)
         self._learns = learns
         self._limits = limits
+        self._clock = DatabaseClock() if limits is None else limits.clock
         self._randomness = randomness or random.Random()  # noqa: S311  of waits, not of secrets
         self._sleep = sleep
         self._circuit = Circuit(endpoint.n_failures)
@@ -278,7 +279,7 @@ class OpenAIEngine:
         """Send one call and read what comes. Raises what `Wire.post` and `read_body` do."""
         assert self._wire is not None  # noqa: S101  for the type checker: decode has seen to it
         content = json.dumps(built.body, separators=(",", ":"), allow_nan=False).encode()
-        call.started_at, call.reply = datetime.now(UTC), None
+        call.started_at, call.reply = self._clock.now(), None
         try:
             reply = self._wire.post(
                 built.path, content, seconds=self._response_seconds, first_byte_seconds=self._first_byte_seconds
@@ -287,8 +288,8 @@ class OpenAIEngine:
             call.reply = failure.reply
             raise
         call.reply = reply
-        timing = Timing(started_at=call.started_at, ended_at=datetime.now(UTC), n_tries=call.n_tries)
-        body = read_body(reply, self._mask)
+        timing = self._time(call)
+        body = read_body(reply, self._mask, now=timing.ended_at)
         self._circuit.succeed()
         if str(body.get("system_fingerprint")).startswith(VLLM_FINGERPRINT):
             self._is_vllm = True  # behind a gateway, whose list of models does not say so
@@ -309,11 +310,17 @@ class OpenAIEngine:
 
     def _failed(self, call: Call, code: str, words: str) -> FailedCall:
         """A failure of a call, with what is known of its last try."""
-        ended_at = datetime.now(UTC)
         assert call.built is not None  # noqa: S101  for the type checker: it was sent
-        timing = Timing(started_at=call.started_at or ended_at, ended_at=ended_at, n_tries=call.n_tries)
-        index = call.request.case_index
+        index, timing = call.request.case_index, self._time(call)
         return failed(index, code, words, self._mask, built=call.built, timing=timing, reply=call.reply)
+
+    def _time(self, call: Call) -> Timing:
+        """Say when a call's last try began, and that it ends now."""
+        ended_at = self._clock.now()
+        began = min(call.started_at or ended_at, ended_at)  # the clock may have been set between
+        return Timing(
+            started_at=began, ended_at=ended_at, n_tries=call.n_tries, worker_ahead=self._clock.machine_ahead()
+        )
 
     def _learn(self, dialect: Dialect, built: Built, words: str) -> bool:
         """Take up what a refusal says of the parameters; False where it says nothing of them."""

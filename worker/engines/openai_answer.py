@@ -5,7 +5,7 @@ Answers are read by `runs.importers`, exactly as a log of the same call would be
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, NoReturn
 
 from evalboard.contract.call import CallFacts
@@ -46,21 +46,26 @@ class ParameterRefused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """When the last try of a call began and ended, and how many tries there were."""
+    """When the last try of a call began and ended by the database's clock, and how many tries there were.
+
+    worker_ahead: seconds by which the worker's own clock was ahead of it; None where the database was not heard.
+    """
 
     started_at: datetime
     ended_at: datetime
     n_tries: int
+    worker_ahead: float | None
 
 
-def read_body(reply: Reply, mask: Mask) -> dict[str, Any]:
+def read_body(reply: Reply, mask: Mask, *, now: datetime) -> dict[str, Any]:
     """Return the body of an answer that is one.
 
+    now: by which a moment is read until which the server wants to be left alone, where it does not say its own time.
     Raises TryFailed, CallFailed, ParameterRefused or EndpointRefused, with the server's words and without secrets.
     """
     if not 200 <= reply.status < 300:
         reply = _masked(reply, mask)
-        _refuse(reply.status, reply, _words(reply, mask))
+        _refuse(reply.status, reply, _words(reply, mask), now=now)
     try:
         body = parse_value(mask.answer(reply.content), where="")
     except InvalidInput:
@@ -71,7 +76,7 @@ def read_body(reply: Reply, mask: Mask) -> dict[str, Any]:
         reply = _masked(reply, mask)
         error = body["error"] if isinstance(body.get("error"), Mapping) else {}
         status = whole(error.get("code"))  # OpenRouter's way of passing on what the server behind it gave
-        _refuse(status if status is not None and status >= 400 else 400, reply, _words(reply, mask))
+        _refuse(status if status is not None and status >= 400 else 400, reply, _words(reply, mask), now=now)
     return body
 
 
@@ -120,6 +125,7 @@ def read_answer(
         n_prompt_tokens=count(usage.get("prompt_tokens")),
         left_out=built.left_out,
         clock_ahead=_clock(headers, timing),
+        worker_ahead=timing.worker_ahead,
     )
     return Answered(case_index=case_index, response=response, call=facts)
 
@@ -153,6 +159,7 @@ def failed(
         n_prompt_tokens=None,
         left_out=built.left_out,
         clock_ahead=_clock(headers, timing),
+        worker_ahead=timing.worker_ahead,
     )
     return FailedCall(case_index, code, _detail(words, mask), facts)
 
@@ -190,7 +197,7 @@ def lists_vllm(wire: Wire) -> bool:
     return any(model.get("owned_by") == "vllm" for model in models)
 
 
-def _refuse(status: int, reply: Reply, words: str) -> NoReturn:
+def _refuse(status: int, reply: Reply, words: str, *, now: datetime) -> NoReturn:
     """Raise what a status that is no success comes to. `status` may be another than the reply's: one in its body."""
     start = f"It answered {reply.status}" if status == reply.status else f"It answered {reply.status} with an error"
     detail = _shown(f"{start}: {words}" if words else f"{start}.")
@@ -200,7 +207,7 @@ def _refuse(status: int, reply: Reply, words: str) -> NoReturn:
     if status in WHOLE_REFUSALS and not is_about_prompt:
         raise EndpointRefused(detail)
     if status in RETRIED:
-        wish = wished_seconds(reply.headers, datetime.now(UTC))
+        wish = wished_seconds(reply.headers, now)
         raise TryFailed("call_failed", detail, seconds=wish, is_limited=status == TOO_MANY)
     if status in (400, 422):
         raw = reply.content[:20_000].decode("utf-8", "replace")

@@ -1,0 +1,51 @@
+"""The database's clock, by which all is dated that several processes hold against each other: their own may be off.
+
+What a process must date often, or while the database is away, it dates by `DatabaseClock`.
+"""
+
+import threading
+import time
+from datetime import UTC, datetime
+
+from django.db import connection
+
+RENEWED_SECONDS = 60.0  # a monotonic clock runs away from the database's by a few milliseconds in that time
+
+
+def database_now() -> datetime:
+    """Return the time by the database's clock, also within a transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        now: datetime = cursor.fetchone()[0]
+    return now
+
+
+class DatabaseClock:
+    """Tells the time by the database's clock between two statements: by its last word and our monotonic clock.
+
+    This machine's wall clock has no part in it, so that setting it changes nothing; until the database was heard it has
+    to do. Any thread may call it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        # A moment by the monotonic clock, which one it was by the database's, and how far that may be off: seconds.
+        self._known: tuple[float, float, float] | None = None
+
+    def hear(self, at: float, *, sent: float, answered: float) -> None:
+        """Take up what the database said its clock was, in Unix seconds, between two moments of the monotonic clock."""
+        doubt = (answered - sent) / 2
+        with self._lock:
+            if self._known is None or doubt <= self._known[2] or answered - self._known[0] > RENEWED_SECONDS:
+                self._known = (sent + doubt, at, doubt)
+
+    def now(self) -> datetime:
+        """Return the time."""
+        known = self._known
+        if known is None:
+            return datetime.now(UTC)
+        return datetime.fromtimestamp(known[1] + time.monotonic() - known[0], UTC)
+
+    def machine_ahead(self) -> float | None:
+        """Return by how many seconds this machine's wall clock is ahead; None until the database was heard."""
+        return None if self._known is None else round((datetime.now(UTC) - self.now()).total_seconds(), 3)
