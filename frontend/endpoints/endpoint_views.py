@@ -111,6 +111,7 @@ def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
             check=check,
             hops=tuple(hops.values()),
             was_probed=bool(probes),
+            is_named=line is not None,
             n_expired=sum(row.is_current and row.is_expired for row in baselines),
         ),
         "check_rows": render_check_rows(check, _detail(direct)) if report.check else (),

@@ -53,9 +53,7 @@ def describe_timelines(lines: Sequence[EndpointTimeline]) -> Finding:
     turns = [turn for line in lines for turn in line.turns]
     if not turns:
         have = "It has" if len(lines) == 1 else "Each has"
-        return Finding(
-            "No fingerprint has rotated.", f"{have} kept, under every profile, to what served its first run."
-        )
+        return Finding("No fingerprint has rotated.", f"{have} kept, under every profile, to what served it first.")
     last = max(turns, key=lambda turn: (turn.at, turn.id))
     where = ", ".join(filter(None, (last.endpoint, last.profile)))
     claim = f"The last rotation was on {where}, {_shown_by(last)}."
@@ -122,17 +120,18 @@ def describe_endpoint(
     check: ProbeAnswer | None = None,
     hops: Sequence[ProbeHop] = (),
     was_probed: bool = False,
+    is_named: bool = False,
     n_expired: int = 0,
 ) -> Finding:
     """Say what is wrong with an endpoint, who answers it lately, and what a change of that made expire.
 
-    check: its newest one, with its numbers. hops: of its probes and of those around it, the newest first. n_expired:
-    current baselines of its that a rotation made expire.
+    check: its newest one, with its numbers. hops: of its probes and of those around it, the newest first. is_named:
+    its answers say who gave them. n_expired: current baselines of its that a rotation made expire.
     """
     if report.rests_until is not None:
         claim = f"It rests until {report.rests_until.astimezone(UTC):%H:%M:%S} UTC."
         return Finding(claim, f"{report.rest_reason or ''} Runs on it wait, and lose nothing.".strip())
-    who = _describe_who_answers(report, was_probed=was_probed)
+    who = _describe_who_answers(report, was_probed=was_probed, is_named=is_named)
     amiss = _describe_loss(report, hops) or _describe_ignored(check)
     claim = f"{amiss}, and {who.claim[:1].lower()}{who.claim[1:]}" if amiss else who.claim
     if not n_expired:
@@ -155,11 +154,12 @@ def _describe_ignored(check: ProbeAnswer | None) -> str:
     return f"It silently ignores {listed(shown)}" if names else ""
 
 
-def _describe_who_answers(report: EndpointReport, *, was_probed: bool) -> Finding:
+def _describe_who_answers(report: EndpointReport, *, was_probed: bool, is_named: bool) -> Finding:
     last = report.last
     if not last.n_responses:
         if was_probed:
-            return Finding("No run has been asked of it yet.", "Its first run shows who answers.")
+            shown = "Who answered its probes stands below." if is_named else "Its first run shows who answers."
+            return Finding("No run has been asked of it yet.", f"{shown} {_rotation_words(report)}".strip())
         return Finding("Nothing has been asked of it yet.", "Its first run shows who answers.")
     rest = _rotation_words(report)
     known = [each for each in last.backends if each.fingerprint is not None]

@@ -45,6 +45,10 @@ class FingerprintUse:
     def n_runs(self) -> int:
         return sum(bucket.n_runs for bucket in self.served)
 
+    @property
+    def n_probes(self) -> int:
+        return sum(bucket.n_probes for bucket in self.served)
+
 
 def fingerprint_rows(
     *, after: int | None = None, before: int | None = None, limit: int = 50

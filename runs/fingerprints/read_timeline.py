@@ -1,7 +1,7 @@
-"""Which fingerprints served which endpoint when, and where one followed another.
+"""Which fingerprints served which endpoint when, in runs and in probes, and where one followed another.
 
-Read from the runs, the engine processes that decoded their repeats, and the rotations that were noted; no response is
-counted.
+Read from the runs, the engine processes that decoded their repeats, the buckets of probes, and the rotations that were
+noted; no response and no call is counted.
 """
 
 from collections import Counter, defaultdict
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Max, Min, Q, QuerySet
+from django.db.models import Count, Max, Min, Q
 from django.db.models.functions import Coalesce, Greatest
 
 from evalboard.contract.baseline import RotationSeen
 from evalboard.contract.parts import FingerprintNamed, ModelServed
 from runs.baselines import rotations_in_full
-from runs.models import Bucket, Endpoint, Fingerprint, Repeat, Rotation
+from runs.models import Bucket, Endpoint, Fingerprint, Probe, Repeat, Rotation
 
 # By the clock of the database: a run is served once its first shard and its engine process have started.
 BEGUN = Greatest(Coalesce("repeat__run__started_at", "repeat__run__ran_at"), "engineprocess__started_at")
@@ -27,7 +27,7 @@ ENDPOINT, PROFILE = "repeat__run__endpoint__slug", "repeat__run__profile__slug"
 
 @dataclass(frozen=True, slots=True)
 class ServedBucket:
-    """A bucket's runs on one (endpoint, profile): when the first began, and when the last was at work."""
+    """A bucket's runs and probes on one (endpoint, profile): when the first began, and when the last was at work."""
 
     bucket_id: int
     fingerprint_id: int
@@ -36,6 +36,7 @@ class ServedBucket:
     endpoint: str
     profile: str
     n_runs: int
+    n_probes: int
     first_at: datetime
     last_at: datetime
 
@@ -46,6 +47,7 @@ class ServedFingerprint:
 
     fingerprint: FingerprintNamed
     n_runs: int
+    n_probes: int
     first_at: datetime
     last_at: datetime
     buckets: tuple[ServedBucket, ...]
@@ -94,33 +96,46 @@ def list_rotations(fingerprint_id: int, *, limit: int) -> tuple[RotationSeen, ..
 
 def served_buckets(*, endpoint: str = "", fingerprints: tuple[int, ...] = ()) -> tuple[ServedBucket, ...]:
     """Return what each bucket served by (endpoint, profile), at work last first; of some endpoint or fingerprints."""
-    links = _links()
+    links, probes = Repeat.engine_processes.through.objects.all(), Probe.buckets.through.objects.all()
     if endpoint:
-        links = links.filter(**{ENDPOINT: endpoint})
+        links, probes = links.filter(**{ENDPOINT: endpoint}), probes.filter(probe__endpoint__slug=endpoint)
     if fingerprints:
         links = links.filter(**{f"{FINGERPRINT}__in": fingerprints})
-    rows = list(
+        probes = probes.filter(bucket__fingerprint__in=fingerprints)
+    by_runs = (
         links.order_by()
-        .values(ENDPOINT, PROFILE, "engineprocess__bucket")
-        .annotate(n_runs=Count("repeat__run", distinct=True), first_at=Min(BEGUN), last_at=Max(SEEN))
+        .values_list(ENDPOINT, PROFILE, "engineprocess__bucket")
+        .annotate(n=Count("repeat__run", distinct=True), first_at=Min(BEGUN), last_at=Max(SEEN))
     )
-    known = Bucket.objects.filter(pk__in={row["engineprocess__bucket"] for row in rows}).select_related("model")
+    by_probes = (
+        probes.order_by()
+        .values_list("probe__endpoint__slug", "probe__profile__slug", "bucket")
+        .annotate(n=Count("probe"), first_at=Min("probe__finished_at"), last_at=Max("probe__finished_at"))
+    )
+    seen = [{(where, profile, pk): rest for where, profile, pk, *rest in rows} for rows in (by_runs, by_probes)]
+    places = dict.fromkeys([*seen[0], *seen[1]])
+    known = Bucket.objects.filter(pk__in={pk for *_, pk in places}).select_related("model")
     buckets = {bucket.pk: bucket for bucket in known.defer("model__files")}
-    served = (_served_bucket(row, buckets[row["engineprocess__bucket"]]) for row in rows)
+    served = (_served_bucket(place, buckets[place[2]], *(each.get(place) for each in seen)) for place in places)
     return tuple(sorted(served, key=lambda bucket: (bucket.last_at, bucket.bucket_id), reverse=True))
 
 
-def _served_bucket(row: dict[str, Any], bucket: Bucket) -> ServedBucket:
+def _served_bucket(
+    place: tuple[str, str, int], bucket: Bucket, by_runs: list[Any] | None, by_probes: list[Any] | None
+) -> ServedBucket:
+    """by_runs, by_probes: how many there were, when the first began and the last ended; None without any."""
+    seen = [each for each in (by_runs, by_probes) if each is not None]
     return ServedBucket(
         bucket_id=bucket.pk,
         fingerprint_id=bucket.fingerprint_id,
         model=ModelServed(name=bucket.model.name, digest=bucket.model.digest),
         batch_class=bucket.batch_class,
-        endpoint=row[ENDPOINT],
-        profile=row[PROFILE],
-        n_runs=row["n_runs"],
-        first_at=row["first_at"],
-        last_at=row["last_at"],
+        endpoint=place[0],
+        profile=place[1],
+        n_runs=by_runs[0] if by_runs else 0,
+        n_probes=by_probes[0] if by_probes else 0,
+        first_at=min(first_at for _, first_at, _ in seen),
+        last_at=max(last_at for *_, last_at in seen),
     )
 
 
@@ -128,6 +143,7 @@ def _served(fingerprint: Fingerprint, rows: list[ServedBucket]) -> ServedFingerp
     return ServedFingerprint(
         fingerprint=_named(fingerprint),
         n_runs=sum(row.n_runs for row in rows),
+        n_probes=sum(row.n_probes for row in rows),
         first_at=min(row.first_at for row in rows),
         last_at=max(row.last_at for row in rows),
         buckets=tuple(rows),
@@ -156,8 +172,3 @@ def _named(fingerprint: Fingerprint) -> FingerprintNamed:
 
 def _labels(ids: set[int]) -> dict[int, Fingerprint]:
     return Fingerprint.objects.defer("manifest").in_bulk(ids)
-
-
-def _links() -> "QuerySet[Any]":
-    """One row for each repeat and engine process that decoded some of it."""
-    return Repeat.engine_processes.through.objects.all()

@@ -119,6 +119,23 @@ def test_an_endpoint_of_many_backends_draws_as_many_as_can_be_told_apart(db: Non
     assert sum(chart.rows[0][1]) == sum(counts)
 
 
+def test_an_endpoint_that_only_probes_used_has_its_shares_and_its_lanes(viewer: Client) -> None:
+    probes.remote("hosted")
+    probed(9, ["a"] * 20)
+    probed(2, ["a"] * 16 + ["b"] * 4)
+    page = words(viewer, "/endpoints/hosted/")
+    assert "No run has been asked of it yet. Who answered its probes stands below." in page
+    assert "40 answers to 2 probes" in page
+    names = {name: f"fp {backend(name).fingerprint.digest[:4]}" for name in "ab"}
+    assert f"{names['b']} joins: it gave 20 % of the answers there" in page
+    lanes = page[page.index("Fingerprints newest first") :]
+    assert lanes.index(names["b"]) < lanes.index(names["a"])
+    [line] = timelines(endpoint="hosted", turns=9)
+    assert [(each.n_runs, each.n_probes) for each in line.fingerprints] == [(0, 1), (0, 2)]
+    assert "It served 0 runs and 2 probes" in words(viewer, f"/fingerprints/{backend('a').fingerprint_id}/")
+    assert names["b"] in words(viewer, "/fingerprints/?endpoint=hosted")
+
+
 def test_without_answers_there_is_no_chart(viewer: Client) -> None:
     probes.remote("hosted")
     assert "Shares by day" not in words(viewer, "/endpoints/hosted/")

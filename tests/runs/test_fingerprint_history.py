@@ -1,5 +1,6 @@
 """Which fingerprints served an endpoint when, and where one followed another."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from runs.fingerprints.read_timeline import list_rotations, served_buckets, timelines
 from runs.models import Bucket, EngineProcess, Repeat, Run
 from tests import build
+from tests.probes import alike, ask, backend, remote, served_by_others
 
 pytestmark = pytest.mark.django_db
 MONDAY = datetime(2026, 11, 16, 9, tzinfo=UTC)
@@ -91,6 +93,33 @@ def test_a_run_that_two_fingerprints_served_stands_with_both() -> None:
     assert [served.n_runs for served in line.fingerprints] == [1, 1]
 
 
+def test_a_probe_draws_every_backend_that_answered_it_beside_those_of_runs() -> None:
+    remote("hosted")
+    names = iter(["a", "a", "b", "a"])
+    ask("routing", on="hosted", parameters={"calls": 4})
+    probe = served_by_others(lambda call: replace(alike(call), backend=next(names)))
+    [line] = timelines(turns=5)
+    assert line.endpoint == "hosted"
+    assert {each.fingerprint.label.split()[0] for each in line.fingerprints} == {"a", "b"}
+    for each in line.fingerprints:
+        assert (each.n_runs, each.n_probes, each.first_at, each.last_at) == (0, 1, probe.finished_at, probe.finished_at)
+    served(0, backend("a"), on="hosted")
+    [line] = timelines(turns=5)
+    counts = {each.fingerprint.label.split()[0]: (each.n_runs, each.n_probes) for each in line.fingerprints}
+    assert counts == {"a": (1, 1), "b": (0, 1)}
+    of_a = next(each for each in line.fingerprints if each.n_runs)
+    assert (of_a.first_at, of_a.last_at) == (MONDAY, probe.finished_at)
+    (only,) = served_buckets(fingerprints=(backend("b").fingerprint_id,))
+    assert (only.endpoint, only.profile, only.n_probes) == ("hosted", "pinned", 1)
+
+
+def test_a_probe_whose_answers_nothing_names_draws_nobody() -> None:
+    remote("hosted")
+    ask("routing", on="hosted", parameters={"calls": 2})
+    served_by_others(alike)
+    assert timelines(turns=5) == ()
+
+
 def test_a_run_that_nothing_has_answered_served_nobody() -> None:
     bucket = build.bucket()
     run = build.run()
@@ -119,6 +148,6 @@ def test_fifty_runs_cost_as_many_queries_as_two_and_no_response_is_read() -> Non
     with CaptureQueriesContext(connection) as many:
         timelines(turns=9)
         list_rotations(dtypes[0].fingerprint_id, limit=9)
-    assert len(few) <= 9
+    assert len(few) <= 10
     assert len(many) <= len(few) + 4  # list_rotations: their ids, the rotations, their reference runs, what waits
     assert not [query for query in many if "runs_response" in query["sql"]]
