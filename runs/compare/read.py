@@ -164,9 +164,16 @@ class _Stored:
 
 
 def case_ids(run_id: int, indexes: Iterable[int]) -> dict[int, str]:
-    """Return case index → id for these cases of a run's suite version."""
-    cases = Case.objects.filter(suite_version__runs=run_id, index__in=indexes).order_by()
-    return dict(cases.values_list("index", "case_id"))
+    """Return case index → id for these cases of a run's suite version.
+
+    Raises NotFound where the run has been deleted since its cases were named.
+    """
+    wanted = set(indexes)
+    cases = Case.objects.filter(suite_version__runs=run_id, index__in=wanted).order_by()
+    ids = dict(cases.values_list("index", "case_id"))
+    if ids.keys() != wanted:
+        raise NotFound(f"There is no run {run_id} any more.")
+    return ids
 
 
 def letters(sides: dict[str, Any]) -> dict[int, str]:

@@ -9,11 +9,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from evalboard.contract.comparison import CauseBins, PositionHistogram
+from evalboard.core.errors import NotFound
 from evalboard.core.trace import Failed
-from frontend.compare import charts, pair_address
+from frontend.compare import charts, flip_chart, pair_address
 from frontend.compare import words as compare_words
 from runs.compare import compare, comparison_report
 from runs.models import Comparison
+from runs.run import delete_run
 from tests.frontend import two_runs
 from tests.frontend.stage import HOSTILE, HOSTILE_ID, SLUG
 from tests.frontend.two_runs import said, sure, tie
@@ -267,3 +269,11 @@ def test_stacked_bars_hold_every_pair_and_a_lone_one_can_be_seen():
     assert min(bar.y for bar in drawn.bars) >= 0
     assert compare_words.describe_histogram(found, "flip").claim == "900 of 1,006 part at the first token."
     assert charts.histogram(found.model_copy(update={"n": 0}), "flip") is None
+
+
+def test_a_run_that_is_deleted_while_its_flips_are_read_is_not_found(moved):
+    report = report_of(moved)
+    assert len(flip_chart.name_flips(report)) == len(flip_chart.known_flips(report)) > 0
+    delete_run(run_id=moved[0].pk)
+    with pytest.raises(NotFound, match=f"no run {moved[0].pk} any more"):
+        flip_chart.name_flips(report)
