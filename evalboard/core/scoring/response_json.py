@@ -45,7 +45,7 @@ def parse_response_json(text: str) -> Any:
     try:
         value = json.loads(text.strip(), parse_constant=_refuse_constant, parse_float=_finite_float)
     except json.JSONDecodeError as error:
-        place = f"{error.msg} at character {error.pos + 1}"
+        place = f"{error.msg.removesuffix(' at')} at character {error.pos + 1}"  # "Unterminated string starting at"
         raise UnreadableJson(f"Not JSON: {place}, before {shown(text.strip()[error.pos :], 20)}.") from None
     except RecursionError:
         raise UnreadableJson(f"The JSON is nested more than {MAX_DEPTH} levels deep.") from None
