@@ -1,7 +1,7 @@
 """Two responses' tokens in lines that break at the same positions on both sides."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from evalboard.contract.pair import PairPosition, TracePair
@@ -17,13 +17,15 @@ NONE_ODD: Mapping[str, Collection[int]] = MappingProxyType({})
 class PairCell:
     """One token of one side. `mark` is "onset" or "flip" where the two responses drift or part here.
 
-    hangs_left: its words must run to the left, for want of room. is_odd: the other stack would not have chosen it.
+    hangs_left: its words must run to the left, for want of room. is_raised: they stand above those of the next mark,
+    which is too close for both to stand side by side. is_odd: the other stack would not have chosen it.
     """
 
     key: int
     cell: TokenAtPosition
     mark: str = ""
     hangs_left: bool = False
+    is_raised: bool = False
     is_odd: bool = False
 
 
@@ -95,14 +97,18 @@ def _cells(
     pair: TracePair, positions: list[PairPosition], side: str, width: int, odd: Collection[int]
 ) -> tuple[PairCell, ...]:
     pair_cells: list[PairCell] = []
-    used = 0
+    used, marked = 0, None  # the place and the column of the mark before
     for position in positions:
         mark = _mark(pair, position)
         cells: tuple[TokenAtPosition, ...] = getattr(position, side)
         for place, cell in enumerate(cells):
             shown = mark if place == len(cells) - 1 else ""
             hangs_left = bool(shown) and used > width - LABEL_WIDTH
-            pair_cells.append(PairCell(position.at, cell, shown, hangs_left, cell.position in odd))
+            if shown and marked is not None and used - marked[1] < LABEL_WIDTH * (1 + hangs_left):
+                pair_cells[marked[0]] = replace(pair_cells[marked[0]], is_raised=True)
+            if shown:
+                marked = len(pair_cells), used
+            pair_cells.append(PairCell(position.at, cell, shown, hangs_left, is_odd=cell.position in odd))
             used += columns(cell.drawn)
     return tuple(pair_cells)
 

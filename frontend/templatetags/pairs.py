@@ -45,7 +45,7 @@ def _token(pair_cell: PairCell, selected: int, url: str) -> str:
     step = tokens.margin_step(cell.margin)
     shade = f" margin-{step}" if step else ""
     mark = (f" {pair_cell.mark}" if pair_cell.mark else "") + (" elsewhere" if pair_cell.is_odd else "")
-    left = " hangs-left" if pair_cell.hangs_left else ""
+    left = (" hangs-left" if pair_cell.hangs_left else "") + (" raised" if pair_cell.is_raised else "")
     over = (
         f'<span class="over" aria-hidden="true">{OVER[pair_cell.mark]} {pair_cell.key}</span>' if pair_cell.mark else ""
     )

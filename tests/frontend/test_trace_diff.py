@@ -78,6 +78,17 @@ def test_the_lines_of_both_sides_begin_at_the_same_positions(stage, viewer):
     assert all(line.is_same != line.is_past or line.baseline[-1].mark == "flip" for line in lines)
 
 
+def test_words_of_marks_that_are_close_stand_above_each_other(stage, viewer):
+    shared = [sure(4), *[sure(5)] * 12]
+    ours = said(6, [*shared, tie(1, 10), END_ROW])
+    theirs = said(6, [sure(4, -0.2501), *[sure(5)] * 12, tie(10, 1), END_ROW])
+    near = two_runs.near_tie(5)
+    runs = two_runs.make({5: near[0], 6: ours}, {5: near[1], 6: theirs})
+    for case, raised in ((CASE, [True, False]), ("case-006", [False, False])):
+        classes = [token[0].split() for token in sides(page_of(viewer, runs, case))[0]]
+        assert ["raised" in each for each in classes if {"onset", "flip"} & set(each)] == raised
+
+
 def test_a_position_of_the_address_is_selected_on_both_sides_and_nonsense_leads_to_the_flip(near_tie, viewer):
     page = page_of(viewer, near_tie, query="&at=1")
     assert [[token[1] for token in side if "aria-current" in token[3]] for side in sides(page)] == [["1"], ["1"]]
