@@ -33,6 +33,11 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     is_text: bool = False
 
+    @property
+    def named_rows(self) -> tuple[tuple[tuple[str, str], ...], ...]:
+        """Return the rows with the head of its column beside each cell, for where a row is a block of lines."""
+        return tuple(tuple(zip(self.heads, cells, strict=True)) for cells in self.rows)
+
 
 def rows(kind: str, numbers: Numbers) -> tuple[NumberRow, ...]:
     """List the numbers of a probe that found something; none where it found nothing, or too little."""
