@@ -7,9 +7,9 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from evalboard.core.digest import short_digest
 from frontend.board import rows, tour
 from frontend.board.words import describe_board
+from frontend.shell.live import answer_part, digest_of
 from runs import board as board_slice
 from runs.access import READ, requires, scopes_of
 from runs.tour import end_tour, tour_of
@@ -24,9 +24,7 @@ def board(request: HttpRequest) -> HttpResponse:
     page = _page(request)
     if request.GET.get("part") != BANDS_PART:
         return render(request, "board/page.html", page | _tour(request))
-    if request.GET.get("seen") == page["seen"]:
-        return _not_stored(HttpResponse(status=204))
-    return _not_stored(render(request, "board/_bands.html", page))
+    return answer_part(request, "board/_bands.html", page, seen=page["seen"])
 
 
 @requires(READ)
@@ -62,9 +60,4 @@ def _page(request: HttpRequest) -> dict[str, Any]:
         board.rotations,
         board.schedules,
     )
-    return page | {"seen": short_digest(repr(shown).encode()).hex()}
-
-
-def _not_stored(answer: HttpResponse) -> HttpResponse:
-    answer.headers["Cache-Control"] = "no-store"
-    return answer
+    return page | {"seen": digest_of(repr(shown))}

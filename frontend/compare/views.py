@@ -52,7 +52,8 @@ def compare(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse
     if part is not None and part not in PARTS:
         raise Http404
     if part == PROGRESS_PART:
-        response = render(request, PARTS[part], {"comparison": report})
+        shown = {"comparison": report, "part_read": _part_read(report), "is_part": True}
+        response = render(request, PARTS[part], shown)
         if report.progress.status != "queued":
             response["HX-Refresh"] = "true"  # all of the page is new
         response["Cache-Control"] = "no-store"
@@ -71,6 +72,7 @@ def _page(report: Comparison) -> dict[str, Any]:
     flips = flip_chart.known_flips(report)
     return {
         "comparison": report,
+        "part_read": _part_read(report),
         "finding": words.describe_comparison(report),
         "spread": tuple(words.describe_side(report, side) for side in ("baseline", "candidate")),
         "count_parts": charts.count_parts(report),
@@ -94,6 +96,11 @@ def _page(report: Comparison) -> dict[str, Any]:
             *report.run_ids[::-1], repeats=report.repeats and report.repeats[::-1]
         ),
     }
+
+
+def _part_read(report: Comparison) -> float:
+    """Return which part of the pairs of traces has been read."""
+    return report.progress.n_done / max(report.progress.n_total, 1)
 
 
 def _flips(report: Comparison) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from runs.catalogue import read as catalogue
 from runs.forced import create_forced, create_forced_pair
 from runs.forced import read as selector
 from runs.run import run_report
+from runs.work import why_nobody
 
 SHOWN = 25  # scorings of a run, and answers of a scoring
 PARTS = {"progress": "forced/_live.html"}
@@ -91,7 +92,12 @@ def _live(scoring: ForcedScoring) -> dict[str, object]:
     n_claims = 1 if scoring.is_reported or scoring.by_bucket else 2
     claims, rest = scoring.reading[:n_claims], scoring.reading[n_claims:]
     finding = Finding(" ".join(claims), " ".join(rest)) if claims else None
-    return {"scoring": scoring, "finding": finding}
+    return {
+        "scoring": scoring,
+        "finding": finding,
+        "nobody": why_nobody(scoring.endpoint) if scoring.status == "queued" and scoring.endpoint else "",
+        "part_done": scoring.n_done / max(scoring.n_answers, 1),
+    }
 
 
 def _row(scoring: ForcedScoring, answer: ForcedAnswer) -> dict[str, object]:

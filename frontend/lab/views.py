@@ -24,6 +24,7 @@ from frontend.lab.charts import draw_strips
 from frontend.lab.forms import BisectForm, ExperimentForm
 from frontend.shell.forms import blame
 from frontend.shell.lists import newest_first, parse_number
+from frontend.shell.live import answer_list
 from runs import lab
 from runs.access import READ, RUN, may, requires
 from runs.catalogue import read
@@ -81,7 +82,9 @@ def _experiments(request: HttpRequest, sent: Any, *, bisect_form: BisectForm | N
         "may_run": may(request.user, RUN),
     }
     is_wrong = form.errors or (bisect_form.is_bound and bisect_form.errors)
-    return render(request, "lab/list.html", page, status=422 if is_wrong else 200)
+    is_moving = any(row.status == "running" for row in shown.rows)
+    status = 422 if is_wrong else 200
+    return answer_list(request, "lab/list.html", "lab/_rows.html", page, is_moving=is_moving, status=status)
 
 
 @requires(READ)
@@ -176,6 +179,7 @@ def _page(request: HttpRequest, answer: Experiment) -> dict[str, Any]:
         ),
         "is_begun": bool(strips) or bool(answer.bisect and answer.started_at),
         "command": repeat_command(answer),
+        "part_done": answer.n_done / max(answer.cost.n_runs, 1),
         "announced_percent": 10 * (10 * answer.n_done // max(answer.cost.n_runs, 1)),
         **(bisect_page(answer, answer.bisect) if answer.bisect else {}),
     }

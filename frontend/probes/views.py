@@ -18,11 +18,13 @@ from frontend.probes.forms import ProbeForm
 from frontend.probes.parameters import parameter_rows
 from frontend.shell.forms import blame
 from frontend.shell.lists import filter_by, newest_first, parse_number, parse_offset, read_filters, slice_page
+from frontend.shell.live import answer_list
 from runs.access import READ, RUN, may, requires
 from runs.catalogue import read
 from runs.models import Probe
 from runs.probes import canaries, comparable_batches, compare_batches, create_probe, probe_tokens
 from runs.probes import read as selector
+from runs.work import why_nobody
 
 PROBES_PER_PAGE = 25
 CALLS_PER_PAGE = 25
@@ -35,7 +37,7 @@ def probes(request: HttpRequest) -> HttpResponse:
     choices = {"endpoints": read.endpoint_rows(), "profiles": read.profile_rows()}
     if request.method != "POST":
         wanted = {name: request.GET[name] for name in ("endpoint", "kind") if request.GET.get(name)}
-        return render(request, "probes/list.html", _list(request) | {"form": ProbeForm(initial=wanted, **choices)})
+        return _list(request, ProbeForm(initial=wanted, **choices))
     form = ProbeForm(request.POST, **choices)
     if form.is_valid():
         asked_for = form.cleaned_data
@@ -53,7 +55,7 @@ def probes(request: HttpRequest) -> HttpResponse:
             messages.success(request, f"Probe {probe.pk} is queued; this page follows it.")
             return redirect("probe", probe_id=probe.pk)
     form.mark_problems()
-    return render(request, "probes/list.html", _list(request) | {"form": form}, status=422)
+    return _list(request, form, status=422)
 
 
 @requires(READ)
@@ -72,7 +74,7 @@ def probe(request: HttpRequest, probe_id: int) -> HttpResponse:
     return response
 
 
-def _list(request: HttpRequest) -> dict[str, object]:
+def _list(request: HttpRequest, form: ProbeForm, *, status: int = 200) -> HttpResponse:
     # What a form that was sent back has in it is no filter.
     query = request.GET if request.method != "POST" else {}
     filters = read_filters(
@@ -87,14 +89,17 @@ def _list(request: HttpRequest) -> dict[str, object]:
     )
     shown = newest_first(rows, limit=PROBES_PER_PAGE, active=filters.active, since=before)
     is_all = before is None and not shown.is_filtered
-    return {
+    page = {
         "rows": tuple((row, words.mark(row)) for row in shown.rows),
         "filters": filters,
         "list": shown,
         "kinds": words.costs(),
         "finding": words.describe_list(shown.rows) if shown.rows and is_all else None,
         "may_probe": may(request.user, RUN),
+        "form": form,
     }
+    is_moving = any(not row.is_terminal for row in shown.rows)
+    return answer_list(request, "probes/list.html", "probes/_rows.html", page, is_moving=is_moving, status=status)
 
 
 def _live(answer: ProbeAnswer) -> dict[str, object]:
@@ -102,6 +107,8 @@ def _live(answer: ProbeAnswer) -> dict[str, object]:
         "probe": answer,
         "finding": words.describe_probe(answer),
         "mark": words.mark(answer),
+        "nobody": why_nobody(answer.endpoint) if answer.status == Probe.Status.QUEUED and not answer.sets else "",
+        "part_done": answer.progress.n_done / max(answer.progress.n_total, 1),
         "announced_percent": 10 * (10 * answer.progress.n_done // max(answer.progress.n_total, 1)),
     }
 

@@ -130,6 +130,8 @@ def describe_probe(answer: ProbeAnswer) -> Finding:
         rest = f"Still to be asked: {', '.join(answer.waits_for)}."
     else:
         rest = "A worker takes it before any shard." if answer.status == Probe.Status.QUEUED else KINDS[answer.kind].how
+        if answer.status == Probe.Status.RUNNING and not answer.progress.n_done:
+            rest += " An engine may have to start first."
     again = f" Begun again: {answer.error}" if answer.error else ""
     waits = "Waiting for a worker." if answer.status == Probe.Status.QUEUED else "Asking."
     return Finding(waits, rest + again)

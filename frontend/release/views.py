@@ -21,6 +21,7 @@ from frontend.release import steps as release_steps
 from frontend.release.forms import CURRENT, MAX_GATES, GateForm, ReleaseForm, SignForm, blame_gates
 from frontend.release.verdicts import OUTCOMES, VERDICTS
 from frontend.shell.lists import Filter, filter_by, newest_first, parse_number, read_filters
+from frontend.shell.live import answer_list
 from runs import exports
 from runs.access import READ, RUN, SIGN, requires, scopes_of
 from runs.baselines import baseline_runs
@@ -69,7 +70,8 @@ def releases(request: HttpRequest) -> HttpResponse:
         "filters": filters,
         "list": shown,
     }
-    return render(request, "release/list.html", page)
+    is_moving = any(row.verdict is None for row in shown.rows)
+    return answer_list(request, "release/list.html", "release/_rows.html", page, is_moving=is_moving)
 
 
 @requires(READ)

@@ -12,11 +12,13 @@ from frontend.replays.forms import BodyForm
 from frontend.shell import tokens
 from frontend.shell.forms import blame
 from frontend.shell.lists import newest_first, parse_number
+from frontend.shell.live import answer_list
 from runs.access import READ, RUN, may, requires
 from runs.catalogue import read as catalogue
 from runs.replays import create_body_replay, replay_page
 from runs.replays import read as selector
 from runs.run import TraceWindow
+from runs.work import why_nobody
 
 REPLAYS_PER_PAGE = 25
 PARTS = {"alternatives": "runs/_alternatives.html", "progress": "replays/_said.html"}
@@ -39,7 +41,9 @@ def replays(request: HttpRequest) -> HttpResponse:
     rows = selector.production_rows(after=before, limit=REPLAYS_PER_PAGE + 1)
     shown = newest_first(rows, limit=REPLAYS_PER_PAGE, active={}, since=before)
     page = {"rows": shown.rows, "list": shown, "form": form, "may_run": may(request.user, RUN)}
-    return render(request, "replays/list.html", page, status=422 if form.errors else 200)
+    is_moving = any(not row.is_terminal for row in shown.rows)
+    status = 422 if form.errors else 200
+    return answer_list(request, "replays/list.html", "replays/_rows.html", page, is_moving=is_moving, status=status)
 
 
 @requires(READ)
@@ -50,7 +54,7 @@ def replay(request: HttpRequest, replay_id: int) -> HttpResponse:
     if part is not None and part not in PARTS:
         raise Http404
     if part == "progress":
-        response = render(request, PARTS[part], {"replay": row})
+        response = render(request, PARTS[part], {"replay": row, "nobody": _nobody(row), "is_part": True})
         if row.is_terminal:
             response["HX-Refresh"] = "true"  # the answer is there now
         response["Cache-Control"] = "no-store"
@@ -61,6 +65,7 @@ def replay(request: HttpRequest, replay_id: int) -> HttpResponse:
     process = page.process
     context = {
         "replay": row,
+        "nobody": _nobody(row),
         "settings": _list_settings(row),
         "result": page.result,
         "process": process,
@@ -69,6 +74,11 @@ def replay(request: HttpRequest, replay_id: int) -> HttpResponse:
         **(_tokens(page.window) if page.window else {}),
     }
     return render(request, "replays/page.html", context)
+
+
+def _nobody(row: Replay) -> str:
+    """Say why nobody can take a request of production that waits; "" where somebody can."""
+    return why_nobody(row.production.endpoint) if row.production and row.status == "queued" else ""
 
 
 def _tokens(window: TraceWindow) -> dict[str, Any]:

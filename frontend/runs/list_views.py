@@ -11,6 +11,7 @@ from evalboard.core.errors import EvalboardError
 from frontend.runs.forms import StartRunForm
 from frontend.shell.forms import blame
 from frontend.shell.lists import filter_by, newest_first, parse_number, read_filters
+from frontend.shell.live import answer_list
 from runs.access import READ, RUN, requires
 from runs.catalogue import ENGINES, read
 from runs.models import Priority
@@ -37,12 +38,10 @@ def runs(request: HttpRequest) -> HttpResponse:
     before = parse_number(request.GET.get("before", ""), digits=PLACE_DIGITS)
     rows = run_rows(**filters.values, bucket=bucket, before=before, limit=RUNS_PER_PAGE + 1)
     active = filters.active | ({} if bucket is None else {"bucket": str(bucket)})
-    page = {
-        "filters": filters,
-        "bucket": bucket,
-        "list": newest_first(rows, limit=RUNS_PER_PAGE, active=active, since=before, key=place_of),
-    }
-    return render(request, "runs/list.html", page)
+    shown = newest_first(rows, limit=RUNS_PER_PAGE, active=active, since=before, key=place_of)
+    page = {"filters": filters, "bucket": bucket, "list": shown}
+    is_moving = any(not row.is_terminal for row in shown.rows)
+    return answer_list(request, "runs/list.html", "runs/_rows.html", page, is_moving=is_moving)
 
 
 @requires(RUN)

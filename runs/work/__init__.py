@@ -4,6 +4,7 @@ from runs.work import dispatch, queue, requests, responses, rollup, workers
 from runs.work.answered import Answered, CallOutcome
 from runs.work.call_limits import CallLimits
 from runs.work.claims import Beat, Lease, lease_end, lost
+from runs.work.deserted import why_nobody
 from runs.work.read import CaseToDecode, Serving, ShardWork, case_to_decode, serving_of, shard_work
 from runs.work.read_certificates import NEEDS_CERTIFICATE, Served, find_certified, find_uncertified
 from runs.work.read_queue import shards_ahead
@@ -116,6 +117,7 @@ __all__ = [
     "stop_worker",
     "store_vocabulary",
     "wait_for_endpoint",
+    "why_nobody",
     "work_on_strays",
     "worker_rows",
     "workers",

@@ -12,6 +12,12 @@ from tests.house.test_no_pooled_numbers import Stored, addresses, stored
 __all__ = ["stored"]
 pytestmark = pytest.mark.browser
 LOOKS = (("light", 1280), ("dark", 390))
+# Boxes that scroll sideways, by their names; what lies in a fold is the numbers of a chart that is drawn above it.
+SCROLLING = """
+[...document.querySelectorAll(".scroll")]
+  .filter((box) => !box.closest("details") && box.scrollWidth > box.clientWidth + 1)
+  .map((box) => box.getAttribute("aria-label"))
+"""
 
 # What is walked by a test of its own: the REST documentation is Redoc's, and a sign-in is of nobody yet.
 ELSEWHERE = {"api_docs", "login", "signin"}
@@ -45,6 +51,7 @@ def test_every_page_fits_and_has_no_barrier_in_either_theme(stored: Stored, watc
             watched.page.set_viewport_size({"width": width, "height": 800})
             watched.open(address)
             found += [(name, theme, *barrier) for barrier in watched.barriers()]
+            found += [(name, width, f"{box} scrolls sideways") for box in watched.page.evaluate(SCROLLING)]
             if watched.overflow():
                 found.append((name, width, "is wider than the window"))
     assert found == []

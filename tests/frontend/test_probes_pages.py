@@ -2,16 +2,18 @@
 
 import re
 from dataclasses import replace
+from datetime import timedelta
 from html import unescape
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from evalboard.contract.probe import KINDS
 from evalboard.wording import probe_states
 from frontend.probes import numbers, words
-from runs.models import Endpoint, Probe
+from runs.models import Endpoint, Probe, Worker
 from tests import build, probes
 from tests.capability import EVERYTHING, answer_calls
 
@@ -262,3 +264,14 @@ def test_marked_answers_and_backends_are_shown(viewer: Client) -> None:
     assert "answers left out 1" in shown
     assert "left out: cached" in shown
     assert "By backend Backend Answers node-1 3" in shown
+
+
+def test_a_probe_that_nobody_can_take_says_so_and_how_to_help(viewer: Client, db: None) -> None:
+    probe = probes.ask("seed", parameters={"prompts": 2, "calls_per_group": 3})
+    path = f"/probes/{probe.pk}/"
+    words = "No worker of pool default is there; start one with `evalboard worker --pool default`."
+    assert words in unescape(viewer.get(path).content.decode())
+    here = build.worker("able")
+    assert "No worker of pool" not in viewer.get(path).content.decode()
+    Worker.objects.filter(pk=here.pk).update(rests_until=timezone.now() + timedelta(minutes=9))
+    assert "The worker of pool default rests after failures of the engine" in viewer.get(path).content.decode()

@@ -72,7 +72,7 @@ def test_a_request_is_pasted_followed_and_read(engineer: Client) -> None:
     assert "the chosen one is outlined" in page_of(engineer, f"{address}?part=alternatives&at=1")
     assert engineer.get(f"{address}?part=other").status_code == 404
     listed = page_of(engineer, reverse("replays"))
-    assert f'<a href="{address}">replay {replay.pk}</a>' in listed
+    assert f'<a id="replay-{replay.pk}" href="{address}">replay {replay.pk}</a>' in listed
     assert "Decoded once under warm" in listed
 
 

@@ -2,6 +2,7 @@
 /** What every page has. Each module improves a page that works without it. */
 import { mount as mountCopy } from "./copy.js";
 import { mount as mountFind } from "./find.js";
+import { mount as mountFollow } from "./follow.js";
 import { mount as mountKeys } from "./keys.js";
 import { mount as mountMenus } from "./menus.js";
 import { mount as mountPrint } from "./print.js";
@@ -10,5 +11,6 @@ import { mount as mountTheme } from "./themes.js";
 document.querySelectorAll("[data-theme-switch]").forEach((button) => mountTheme(/** @type {HTMLElement} */ (button)));
 mountCopy(document);
 mountKeys(document, mountFind(document));
+mountFollow(document);
 mountMenus(document);
 mountPrint(document);

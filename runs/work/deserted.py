@@ -1,0 +1,22 @@
+"""Why nobody takes a probe, a replay or a forced scoring that waits; a run says more of itself (runs.run)."""
+
+from django.db.models import Min
+from django.db.models.functions import Now
+
+from evalboard.wording import run as wording
+from runs.models import Endpoint, Worker
+from runs.work.claims import lease_span
+from runs.work.workers import able
+
+
+def why_nobody(endpoint: str) -> str:
+    """Say why no worker can take what waits for an endpoint of this name; "" where one can."""
+    target = Endpoint.objects.filter(slug=endpoint).only("pool", "engine").first()
+    if target is None or able(target.pool, needs_engine=not target.is_remote).exists():
+        return ""
+    living = Worker.objects.filter(pool=target.pool, stopped_at=None, seen_at__gt=Now() - lease_span())
+    resting = living.filter(rests_until__gt=Now())
+    if (until := resting.aggregate(first=Min("rests_until"))["first"]) is not None:
+        facts = {"pool": target.pool, "n_resting": resting.count(), "until": until, "reasons": ()}
+        return wording.waiting("resting", facts)
+    return wording.waiting("no_engine" if living.exists() else "nobody", {"pool": target.pool})
