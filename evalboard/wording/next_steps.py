@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from evalboard.wording.comparability import SAY_WHO_SERVES, SCORE_AGAIN
-from evalboard.wording.numbers import counted, interval
+from evalboard.wording.numbers import counted, interval, listed
 from evalboard.wording.verdict import cases_needed, in_ten
 
 Facts = Mapping[str, Any]
@@ -93,6 +93,13 @@ def _share_seeds(facts: Facts) -> str:
     return f"{what}. What both sides draw alike then cancels out."
 
 
+def _certify(facts: Facts) -> str:
+    """Say which probes would show that batching moves no bit. probes: [endpoint, profile] of each."""
+    command = "evalboard probe {} --kind determinism --profile {}"
+    commands = listed([command.format(*probe) for probe in facts["probes"]])
+    return f"Have the promise measured: {commands}. The verdict is taken anew when a certificate comes."
+
+
 STEPS: dict[str, str | Callable[[Facts], str]] = {
     "sign": _sign,
     "run_in_turn": "Run both sides again in turn, repeat by repeat, so that the load meets them alike.",
@@ -108,6 +115,7 @@ STEPS: dict[str, str | Callable[[Facts], str]] = {
     "again.",
     "call_uncached": "Have the gateway's cache left out, which the endpoint's extra body or headers can ask for, and "
     "run both sides again.",
+    "certify": _certify,
     "add_repeats": lambda facts: f"Run both sides up to {facts['repeats']} repeats.",
     "import_again": _import_again,
     "decide_by_hand": "Decide by hand: waive with a reason and an end date.",

@@ -221,6 +221,17 @@ def _incomplete(facts: Facts) -> str:
     return f"{capital(text)}, so the candidate may be worse than the {accepted(facts)}, or not."
 
 
+def _uncertified(facts: Facts) -> str:
+    """Say what is wanting where a drop is ruled out by noise that was measured at these runs' loads alone."""
+    sides = facts["uncertified"]
+    who = " and ".join(f"the {each['side']} on {listed(each['hosts'])}" for each in sides)
+    verb = "was" if len(sides) == 1 else "were"
+    drop = f"a drop of {limit_points(facts['tolerance'])} is ruled out"
+    text = f"At the loads that these runs had, {drop}: {measured(facts)}."
+    text = f"{text} But {who} {verb} decoded under batch-invariant kernels, and no determinism certificate shows"
+    return f"{text} that other loads move no bit there."
+
+
 REASONS: dict[str, Callable[[Facts], str]] = {
     "within_tolerance": partial(_claimed, "within_tolerance"),
     "better": partial(_claimed, "better"),
@@ -235,6 +246,7 @@ REASONS: dict[str, Callable[[Facts], str]] = {
     "cached": _too_few_draws,
     "fallback": _too_few_draws,
     "incomplete": _incomplete,
+    "uncertified": _uncertified,
     "rebaseline": _rebaseline,
 }
 

@@ -18,6 +18,7 @@ INCONCLUSIVE = {
     "cached": "Answers of a cache are no draws.",
     "fallback": "Answers of a fallback are no draws.",
     "incomplete": "Missing responses could turn it.",
+    "uncertified": "No certificate shows that batching moves no bit.",
 }
 NOT_COMPARABLE = {
     "suite_changed": "The sides answered different cases.",

@@ -114,9 +114,19 @@ def _step(code: str, report: Release, gate: Gate, *, may_run: bool, may_sign: bo
     if code == "pin_batch" and not gate.candidate.profile_name.startswith("pinned"):
         query = {"suite": gate.suite, "endpoint": gate.candidate.endpoint, "profile": "pinned"}
         return Step("Run the candidate pinned", f"{reverse('run_new')}?{urlencode(query)}")
+    if code == "certify":
+        return _certify_step(gate)
     if code == "use_paired":
         return Step("Judge under paired", _again(report, policy="paired"))
     return None
+
+
+def _certify_step(gate: Gate) -> Step:
+    """Return the button that leads to the probe, with the endpoint chosen where both sides have one."""
+    query = {"kind": "determinism"}
+    if gate.baseline.endpoint == gate.candidate.endpoint:
+        query = {"endpoint": gate.candidate.endpoint, **query}
+    return Step("Probe determinism", f"{reverse('probes')}?{urlencode(query)}#new")
 
 
 def _settling_step(release_id: str, plan: SettlePlan) -> Step:

@@ -18,6 +18,7 @@ PLATE_CLAIMS = {
     "cached": "what a cache answers is no draw",
     "fallback": "what a fallback answers is no draw",
     "incomplete": "missing responses could turn it",
+    "uncertified": "batching is promised to move no bit, and not measured",
     "not_settled": "it may be worse than what you accept, or not",
 }
 CHANGES = ("repeats_added", "rescored")  # what a run's history says of a change to what a verdict rests on

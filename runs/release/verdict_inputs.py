@@ -175,6 +175,7 @@ def load(gate: GateInputs, treatment: str) -> tuple[GateQuestion, Inputs]:
         expired=None if gate.expired is None else _expired_facts(gate.baseline, gate.expired),
         noisiest=choose_cases(gate.baseline.run, gate.candidate.run),
         targeted=None if gate.targeted is None else gate.targeted.load(len(shared)),
+        uncertified=_uncertified(gate),
     )
     return question, inputs
 
@@ -223,6 +224,19 @@ class _Facts:
             certified=tuple(sorted({host for host, _ in served} - uncertified)),
             uncertified=tuple(sorted(uncertified)),
         )
+
+
+def _uncertified(gate: GateInputs) -> list[dict[str, Any]]:
+    return [
+        {
+            "side": name,
+            "hosts": list(side.uncertified),
+            "endpoint": side.run.endpoint.slug,
+            "profile": side.run.profile.slug,
+        }
+        for name, side in (("baseline", gate.baseline), ("candidate", gate.candidate))
+        if side.uncertified
+    ]
 
 
 def _draws(side: SideInputs) -> Draws:

@@ -90,8 +90,10 @@ def judge(inputs: ReleaseInputs) -> dict[str, Any]:
     document = decide_from_gates(judged)
     for by_gate in (serving, verdict_warnings.list_history_warnings(inputs)):
         for place, warnings in enumerate(by_gate):
-            lines = [{"code": code, "facts": facts} for code, facts in warnings]
-            document["gates"][place]["warnings"] += lines
+            gate = document["gates"][place]
+            said = {line["code"] for line in gate["reasons"]}  # what is the reason is not warned of beside it
+            lines = [{"code": code, "facts": facts} for code, facts in warnings if code not in said]
+            gate["warnings"] += lines
             document["warnings"] += [{**line, "gate": place} for line in lines]
     return write_verdict(document)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -108,7 +109,7 @@ class Evidence:
     is_in_turn: both sides took turns already. draws_*: what the
     repeats that enter are; of one draw the first answer of each case enters. share_seeds: repeat r of one side has the
     seeds of repeat r of the other. targeted: the repeats of the noisiest cases that enter beside those of the look.
-    no_metric: why the policy's metric cannot be taken: GREEDY or GRADED, "" where it can.
+    no_metric: why the policy's metric cannot be taken: GREEDY or GRADED, "" where it can. uncertified: of the question.
     """
 
     policy: PolicySettings
@@ -131,6 +132,7 @@ class Evidence:
     share_seeds: bool
     targeted: TargetedScores | None
     no_metric: str
+    uncertified: Sequence[Mapping[str, Any]]
 
     @property
     def is_sampled(self) -> bool:
@@ -228,6 +230,7 @@ def find_evidence(question: GateQuestion, policy: PolicySettings, *, is_comparab
         share_seeds=share_seeds,
         targeted=targeted,
         no_metric=no_metric,
+        uncertified=question.uncertified,
     )
 
 

@@ -43,7 +43,8 @@ class GateQuestion:
     serves one model, or `service` for both together. expired: where a rotation made the baseline expire, its facts for
     the sentence (runs.release.verdict_inputs).
     noisiest: bool[n], the cases that further repeats may be confined to; None where nothing foretells them. targeted:
-    such repeats, where there are any.
+    such repeats, where there are any. uncertified: each side that was decoded under batch-invariant kernels where no
+    determinism certificate speaks of them, as {"side", "hosts", "endpoint", "profile"}.
     """
 
     case_ids: Sequence[str]
@@ -66,6 +67,7 @@ class GateQuestion:
     expired: Mapping[str, Any] | None = None
     noisiest: Bools | None = None
     targeted: TargetedScores | None = None
+    uncertified: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ def gate_facts(evidence: Evidence, **more: Any) -> Facts:
     tolerance, guard: of the policy. looks: its looks at the repeats, later_looks those that
     are left. sides: of each side the range of five repeats
     and the repeats that entered. draws: the temperature and seed of each side. targeted: the repeats of the noisiest
-    cases that entered beside them.
+    cases that entered beside them. uncertified: the sides that decoded under `invariant` without a certificate.
     """
     policy = evidence.policy
     return {
@@ -43,6 +43,7 @@ def gate_facts(evidence: Evidence, **more: Any) -> Facts:
         "share_seeds": evidence.share_seeds,
         "metric": evidence.policy.metric.name,
         "targeted": evidence.targeted_repeats and asdict(evidence.targeted_repeats),
+        "uncertified": [dict(each) for each in evidence.uncertified],
         **more,
     }
 

@@ -62,6 +62,13 @@ def list_missing_steps(evidence: Evidence) -> tuple[VerdictLine, ...]:
     return (VerdictLine("rerun_missing", {"n_missing": evidence.missing.n_baseline + evidence.missing.n_candidate}),)
 
 
+def list_uncertified_steps(evidence: Evidence) -> tuple[VerdictLine, ...]:
+    """Return what helps where only a certificate is wanting: asking for one, of each endpoint and profile once."""
+    asked = {(side["endpoint"], side["profile"]): None for side in evidence.uncertified}
+    ask = VerdictLine("certify", {"probes": [list(each) for each in asked]})
+    return (ask, VerdictLine("pin_batch"), VerdictLine("decide_by_hand"))
+
+
 def list_one_draw_steps() -> tuple[VerdictLine, ...]:
     """Return what helps repeats of one seed; never more of them: those of a run of before have its one seed too."""
     return (VerdictLine("draw_again"),)

@@ -113,7 +113,7 @@ def _not_comparable(blocks: Sequence[Block], expired: Mapping[str, Any] | None) 
 
 
 def _rule(evidence: Evidence) -> Ruling:
-    """Apply rows 6 to 14 of docs/verdict.md; the first that holds decides."""
+    """Apply rows 6 to 15 of docs/verdict.md; the first that holds decides."""
     change, tolerance = evidence.change, evidence.policy.tolerance_points
     if evidence.one_draw:
         return _one_draw(evidence)
@@ -133,6 +133,9 @@ def _rule(evidence: Evidence) -> Ruling:
     verdict = _word(change.low, change.high, tolerance)
     if _hangs_on_the_missing(evidence, verdict):
         return _incomplete(evidence)
+    if verdict == SHIP and evidence.uncertified:
+        reason = VerdictLine("uncertified", gate_facts(evidence))
+        return _open(evidence, change, reason, next_steps.list_uncertified_steps(evidence))
     if verdict == SHIP:
         return _ship(evidence, change)
     if verdict == NO_SHIP:

@@ -23,6 +23,7 @@ REPORTED = {
     "named": "paint-1b",
     "manifest": {"source": {"system_fingerprint": "vllm-0.32.0-ac25"}},
 }
+UNCERTIFIED = {"side": "candidate", "hosts": ["gpu-2"], "endpoint": "llama-8b", "profile": "invariant"}
 LENIENT = policy.parse_policy({"rule": "paired", "tolerance_points": 15.0})
 
 
@@ -164,6 +165,16 @@ SITUATIONS: Situations = {
         replace(noisy(setup_baseline=MIXED, setup_candidate=MIXED), baseline=noisy().candidate)
     ),
     "Runs that range widely, judged case by case": lambda: read_gate(noisy(), PAIRED),
+    # Batch-invariant kernels that no certificate speaks of.
+    "Nothing changed, and no certificate speaks of the candidate's kernels": lambda: read_gate(
+        replace(pinned(), uncertified=[UNCERTIFIED])
+    ),
+    "Many cases flip, and no certificate speaks of either side's kernels": lambda: read_gate(
+        scattered(uncertified=[{**UNCERTIFIED, "side": "baseline", "hosts": ["gpu-1"]}, UNCERTIFIED]), PAIRED
+    ),
+    "Sixteen cases broke, and no certificate speaks of the candidate's kernels": lambda: read_gate(
+        replace(pinned(16), uncertified=[UNCERTIFIED])
+    ),
     # Unlike load.
     "The candidate was decoded in larger batches": lambda: read_gate(loaded([{4: 80, 8: 720}], [{48: 80, 64: 720}])),
     "The candidate was decoded in larger batches, and both sides took turns": lambda: read_gate(
