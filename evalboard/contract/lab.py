@@ -163,13 +163,26 @@ class BisectBlamed(Contract):
     is_either: bool
 
 
+class BisectSide(Contract):
+    """One of the two runs that a bisect is about: what was asked, what served it, and what it scored."""
+
+    side: Annotated[str, says(enum=("baseline", "candidate"))]
+    run: Id
+    endpoint: str
+    profile: Annotated[str, says(description="with its version")]
+    finished_at: Instant | None
+    score: Annotated[Points | None, says(description="of the pass that is bisected, when it was planned")]
+    bucket: Annotated[BucketNamed | None, says(description="that served most of it")]
+
+
 class Bisect(Contract):
     """Which of the fields that differ between two runs makes their answers part."""
 
     baseline: Id
     candidate: Id
-    bucket_baseline: Annotated[BucketNamed | None, says(description="that served most of the baseline")] = optional
-    bucket_candidate: BucketNamed | None = optional
+    sides: Annotated[
+        tuple[BisectSide, ...], says(description="the baseline, then the candidate; one that was deleted is not there")
+    ]
     points: Annotated[float | None, says(description="from the baseline's score to the candidate's, pass against pass")]
     n_flips: Annotated[int, says(minimum=0, description="cases whose answers differ")]
     n_reproduced: Annotated[Count | None, says(description="telling cases that both sides as they were gave again")]

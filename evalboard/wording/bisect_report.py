@@ -1,13 +1,14 @@
 """A bisect as Markdown, as rows of a file, and as the command line prints it."""
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from evalboard.wording.bisect import MARK_WORDS, MARKS
 from evalboard.wording.numbers import capital, counted, points, signed
 
 if TYPE_CHECKING:
-    from evalboard.contract.lab import Bisect, BisectCase, BisectField, Experiment
+    from evalboard.contract.lab import Bisect, BisectCase, BisectField, BisectSide, Experiment
 
 NOTHING = "–"
 ENDED = "its end"
@@ -34,12 +35,22 @@ def bisect_parts(experiment: "Experiment", bisect: "Bisect", *, address: str) ->
     where = f"{experiment.suite.slug} v{experiment.suite.version}, baseline {runs[0]}, candidate {runs[1]}"
     parts = [f"# Which change moved it? Run {bisect.baseline} to run {bisect.candidate}", experiment.sentence]
     parts += [f"{capital(experiment.status)}, {where}: {address}/lab/{experiment.id}/"]
+    parts += [markdown_table(_SIDE_HEADS, map(_side_cells, bisect.sides))] if bisect.sides else []
     parts += ["## Fields that moved", markdown_table(_HEADS, (_field_cells(each, bisect) for each in bisect.fields))]
     if bisect.cases:
         parts += ["## What each step gave", markdown_table(*_grid(bisect))]
         parts += [f"{describe_marks()} {describe_beside(bisect)}".strip()]
         parts += ["## Telling cases", markdown_table(_CASE_HEADS, _case_cells(bisect))]
     return parts
+
+
+_SIDE_HEADS = ("", "run", "score", "endpoint", "profile", "ended")
+
+
+def _side_cells(side: "BisectSide") -> Sequence[str]:
+    score = NOTHING if side.score is None else points(side.score)
+    ended = NOTHING if side.finished_at is None else f"{side.finished_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    return side.side, side.run, score, side.endpoint, side.profile, ended
 
 
 def bisect_command(bisect: "Bisect") -> str:

@@ -80,18 +80,11 @@ def _instant(at: datetime) -> str:
 
 def _served_cells(experiment: "Experiment", address: str) -> Iterable[Sequence[str]]:
     """Yield the cells of what served each run: of a bisect the two runs', then each arm's."""
-    bisect = experiment.bisect
-    sides = (
-        [
-            ("baseline", bisect.baseline, bisect.bucket_baseline),
-            ("candidate", bisect.candidate, bisect.bucket_candidate),
-        ]
-        if bisect is not None
-        else []
-    )
-    for side, run, bucket in sides:
-        if bucket is not None:
-            yield (side, _run_link(run, address), NOTHING, NOTHING, *_bucket_cells(bucket))
+    sides = () if experiment.bisect is None else experiment.bisect.sides
+    for side in sides:
+        if side.bucket is not None:
+            made = _run_link(side.run, address), side.endpoint, side.profile
+            yield (side.side, *made, *_bucket_cells(side.bucket))
     for arm in experiment.arms:
         if arm.bucket is not None:
             made = _run_link(arm.run, address), arm.endpoint, arm.profile or NOTHING

@@ -80,6 +80,7 @@ def plan_bisect(
     costs = [planner.estimate(step, before) for before, step in zip([None, *steps], steps, strict=False)]
     refuse_if_nobody_can(ours.run.endpoint, ours.run.profile)
     refuse_if_too_many_plans()
+    before, after = _score(ours), _score(theirs)
     with transaction.atomic():
         experiment = Experiment.objects.create(
             kind=Experiment.Kind.BISECT,
@@ -94,7 +95,8 @@ def plan_bisect(
                 "fields": [_to_json(each) for each in moved],
                 "kind": kind,
                 "setups": [asdict(each) for each in setups],
-                "points": _points(ours, theirs),
+                "scores": [before, after],
+                "points": None if before is None or after is None else after - before,
                 "scorer_points": _score_again(ours, theirs),
                 **telling.to_json(),
             },
@@ -233,13 +235,10 @@ def _refuse_if_nothing(moved: list[Field], settable: list[Field], telling: Telli
         )
 
 
-def _points(ours: Side, theirs: Side) -> float | None:
-    """Return how far the score moved, pass against pass, in points; None where one has no score."""
-    known = [
-        side.first.scores.filter(scorer=side.run.suite_version.scorer).values_list("points", flat=True).first()
-        for side in (ours, theirs)
-    ]
-    return None if known[0] is None or known[1] is None else known[1] - known[0]
+def _score(side: Side) -> float | None:
+    """Return what the pass scored, in points; None where it has no score."""
+    scored = side.first.scores.filter(scorer=side.run.suite_version.scorer)
+    return scored.values_list("points", flat=True).first()
 
 
 def _scorer_problem(side: Side) -> str:

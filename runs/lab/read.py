@@ -25,6 +25,7 @@ Status = ExperimentArm.Status
 BUCKET = ("bucket__model", "bucket__fingerprint")
 NOT_NAMED = ("bucket__model__files", "bucket__fingerprint__manifest")  # of a bucket that is named, and long
 SIDES = ("baseline", "candidate")
+ASKED = ("endpoint", "profile")
 RELATED = ("suite_version__suite", "endpoint", "profile", "created_by")
 WITHOUT_SIZE = -1.0  # sorts behind every size
 
@@ -107,7 +108,7 @@ def _arms(experiments: Sequence[Experiment]) -> list[ExperimentArm]:
 
 
 def _experiments() -> QuerySet[Experiment]:
-    experiments: QuerySet[Experiment] = Experiment.objects.select_related(*RELATED, *_of(SIDES, BUCKET))
+    experiments: QuerySet[Experiment] = Experiment.objects.select_related(*RELATED, *_of(SIDES, (*ASKED, *BUCKET)))
     return experiments.defer(*_of(SIDES, NOT_NAMED))
 
 

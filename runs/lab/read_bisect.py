@@ -1,12 +1,12 @@
 """A bisect as it is shown: its fields with what each made alone, its steps case by case, what is blamed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from django.urls import reverse
 
 from evalboard.contract import lab as contract
-from evalboard.contract.parts import BucketNamed, FingerprintNamed, ModelServed
+from evalboard.contract.parts import BucketNamed, FingerprintNamed, ModelServed, name_version
 from evalboard.core.lab import Bisected, FieldFinding, StepFigures, judge_steps
 from evalboard.core.lab_kinds import FieldState, Reach, Shown
 from evalboard.wording import bisect as wording
@@ -29,8 +29,7 @@ def read_bisect(experiment: Experiment, arms: Sequence[ExperimentArm]) -> contra
     return contract.Bisect(
         baseline=str(plan["runs"][0]),
         candidate=str(plan["runs"][1]),
-        bucket_baseline=name_bucket(experiment.baseline),
-        bucket_candidate=name_bucket(experiment.candidate),
+        sides=tuple(_sides(experiment)),
         points=plan["points"],
         n_flips=plan["n_flips"],
         n_reproduced=None if bisected.reproduced is None else len(bisected.reproduced),
@@ -47,6 +46,22 @@ def read_bisect(experiment: Experiment, arms: Sequence[ExperimentArm]) -> contra
             _step(arm, names, bisected, scores, plan) for arm in _from_both_ends(arms, [each.name for each in fields])
         ),
     )
+
+
+def _sides(experiment: Experiment) -> Iterator[contract.BisectSide]:
+    scores = experiment.plan.get("scores", (None, None))  # earlier plans do not say it
+    runs = {"baseline": experiment.baseline, "candidate": experiment.candidate}
+    for (side, run), score in zip(runs.items(), scores, strict=True):
+        if run is not None:
+            yield contract.BisectSide(
+                side=side,
+                run=str(run.pk),
+                endpoint=run.endpoint.slug,
+                profile=name_version(run.profile.slug, run.profile.version),
+                finished_at=run.finished_at,
+                score=score,
+                bucket=name_bucket(run),
+            )
 
 
 def name_bucket(run: Run | None) -> BucketNamed | None:

@@ -132,7 +132,16 @@ def test_a_bisect_is_planned_started_and_exported(api: Api, body: dict[str, Any]
     ] * 2
     assert "| token 0 | `blue` | `·red` |" in report
     assert f"| candidate | [run {theirs.pk}](" in report
-    assert found["bisect"]["bucket_candidate"]["fingerprint"]["label"].endswith("bfloat16")
+    sides = found["bisect"]["sides"]
+    assert [(each["side"], each["run"]) for each in sides] == [
+        ("baseline", str(ours.pk)),
+        ("candidate", str(theirs.pk)),
+    ]
+    assert sides[1]["bucket"]["fingerprint"]["label"].endswith("bfloat16")
+    assert sides[1]["score"] - sides[0]["score"] == found["bisect"]["points"]
+    for side in sides:
+        score = f"{side['score']:.1f}"
+        assert f"| {side['side']} | {side['run']} | {score} | {side['endpoint']} | {side['profile']} | 20" in report
 
 
 def test_a_bisect_that_cannot_be_is_refused(api: Api, body: dict[str, Any]) -> None:
