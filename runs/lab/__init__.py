@@ -1,6 +1,6 @@
 """The lab: experiments that say where variance comes from, in ordinary runs that anyone can open."""
 
-from runs.lab.arms import advance, open_experiments
+from runs.lab.arms import advance, advance_after, open_experiments
 from runs.lab.bisect_plan import DEFAULT_CASES, plan_bisect
 from runs.lab.experiments import (
     DEFAULT_RUNS,
@@ -16,6 +16,7 @@ __all__ = [
     "DEFAULT_CASES",
     "DEFAULT_RUNS",
     "advance",
+    "advance_after",
     "cancel_experiment",
     "delete_experiment",
     "experiment_detail",

@@ -1,6 +1,6 @@
-"""What moves an experiment on: whoever sweeps starts the next arm when the one before it has ended.
+"""What moves an experiment on: whoever ends an arm's run starts the next one, and whoever sweeps where that failed.
 
-The rows are the job. A sweep that dies leaves them as they were, and the next one goes on; two sweeps at once are one,
+The rows are the job. Whoever dies in between leaves them as they were, and the next sweep goes on; two at once are one,
 as the experiment's row is locked. What an arm is, and when nothing more can come of an experiment, its kind says
 (`variance`, `bisect`).
 """
@@ -76,6 +76,13 @@ def advance(experiment_id: int) -> bool:
     if run_to_cancel is not None:  # not while a row is locked: workers lock theirs in another order
         _cancel(run_to_cancel)
     return has_moved or run_to_cancel is not None
+
+
+def advance_after(run_id: int) -> None:
+    """Take the next step of the experiment whose arm this run is, if it has ended: no engine then waits for a sweep."""
+    ended = ExperimentArm.objects.filter(run=run_id, run__status__in=Run.TERMINAL, status=Status.RUNNING)
+    for experiment_id in ended.values_list("experiment", flat=True):
+        advance(experiment_id)
 
 
 def _arms(experiment: Experiment) -> list[ExperimentArm]:

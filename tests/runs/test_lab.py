@@ -139,6 +139,16 @@ def test_a_warm_engine_s_start_is_of_the_run_that_it_started_for(new: New) -> No
     assert (measure_engine_time(third).n_starts, measure_engine_time(third).start_seconds) == (0, 0)
 
 
+def test_the_next_arm_starts_when_the_run_of_the_one_before_has_ended(
+    new: New, django_capture_on_commit_callbacks: Any
+) -> None:
+    experiment = begun(new())
+    run = arm_at_work(experiment).run
+    with django_capture_on_commit_callbacks(execute=True):
+        serve(run, CONTROL)
+    assert arm_at_work(experiment).source == "order"
+
+
 def test_arms_are_ordinary_runs_one_after_another_the_control_first(new: New) -> None:
     experiment = begun(new())
     control = arm_at_work(experiment)
