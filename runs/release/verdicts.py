@@ -91,8 +91,8 @@ def judge(inputs: ReleaseInputs) -> dict[str, Any]:
     for by_gate in (serving, verdict_warnings.list_history_warnings(inputs)):
         for place, warnings in enumerate(by_gate):
             gate = document["gates"][place]
-            said = {line["code"] for line in gate["reasons"]}  # what is the reason is not warned of beside it
-            lines = [{"code": code, "facts": facts} for code, facts in warnings if code not in said]
+            reasons = {line["code"] for line in gate["reasons"]}  # what is the reason is not warned of beside it
+            lines = [{"code": code, "facts": facts} for code, facts in warnings if code not in reasons]
             gate["warnings"] += lines
             document["warnings"] += [{**line, "gate": place} for line in lines]
     return write_verdict(document)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from evalboard.contract.release import Finding
 from frontend.release import page, ruler
 from frontend.release import steps as release_steps
 from frontend.release.verdicts import VERDICTS, decisions_on
@@ -165,3 +166,10 @@ def test_a_mixed_side_is_shown_bucket_by_bucket():
 def test_only_a_ship_may_be_approved():
     assert [code for code in VERDICTS if "approve" in decisions_on(code)] == ["ship"]
     assert [code for code in VERDICTS if "waive" not in decisions_on(code)] == ["ship"]
+
+
+def test_a_side_without_a_certificate_leads_to_the_probe_that_would_give_one():
+    wanting = staged.report(next=(Finding(code="certify", text="Have the promise measured.", gate=0),))
+    first = release_steps.steps(wanting, EVERYTHING)[0]
+    assert (first.label, first.is_primary) == ("Probe determinism", True)
+    assert first.url == f"/probes/?endpoint={wanting.headline.candidate.endpoint}&kind=determinism#new"

@@ -64,9 +64,9 @@ def list_missing_steps(evidence: Evidence) -> tuple[VerdictLine, ...]:
 
 def list_uncertified_steps(evidence: Evidence) -> tuple[VerdictLine, ...]:
     """Return what helps where only a certificate is wanting: asking for one, of each endpoint and profile once."""
-    asked = {(side["endpoint"], side["profile"]): None for side in evidence.uncertified}
-    ask = VerdictLine("certify", {"probes": [list(each) for each in asked]})
-    return (ask, VerdictLine("pin_batch"), VerdictLine("decide_by_hand"))
+    probes = dict.fromkeys((side["endpoint"], side["profile"]) for side in evidence.uncertified)
+    certify = VerdictLine("certify", {"probes": [list(each) for each in probes]})
+    return (certify, VerdictLine("pin_batch"), VerdictLine("decide_by_hand"))
 
 
 def list_one_draw_steps() -> tuple[VerdictLine, ...]:
