@@ -112,7 +112,7 @@ def _end_arm(experiment: Experiment, arm: ExperimentArm, arms: Arms) -> None:
         arm.status, arm.problem = Status.FAILED, "Its run was deleted."
     else:
         passes = kind.passes(run)
-        arm.spent_minutes = measure_engine_time(run).minutes
+        arm.spent_minutes += measure_engine_time(run).minutes  # beside what it took before it was resumed
         if run.status == Run.Status.FINISHED:
             arm.status = Status.FINISHED
         elif passes:

@@ -20,6 +20,7 @@ from evalboard.core.lab import (
 )
 from evalboard.core.lab_kinds import SOURCES, Source
 from evalboard.core.profile import is_sampled, read_sampling
+from runs.lab.engine_time import measure_engine_time
 from runs.lab.surroundings import read_pace, read_surroundings
 from runs.models import Endpoint, Experiment, ExperimentArm, Profile, Run, SuiteVersion
 from runs.run import MAX_REPEATS, cancel_run, named_endpoint, named_suite_version, newest_profile
@@ -152,8 +153,11 @@ def cancel_experiment(*, experiment_id: int) -> None:
             return
         if experiment.status != Experiment.Status.RUNNING:
             raise Conflict(f"Experiment {experiment_id} is {experiment.status}; it is not at work.")
-        at_work = experiment.arms.filter(status=ExperimentArm.Status.RUNNING).exclude(run=None)
-        run_ids = list(at_work.values_list("run", flat=True))
+        at_work = list(experiment.arms.filter(status=ExperimentArm.Status.RUNNING).exclude(run=None))
+        for arm in at_work:
+            arm.spent_minutes += measure_engine_time(arm.run).minutes
+            arm.save(update_fields=["spent_minutes"])
+        run_ids = [arm.run_id for arm in at_work]
         open_ones = (ExperimentArm.Status.RUNNING, ExperimentArm.Status.WAITING)
         experiment.arms.filter(status__in=open_ones).update(status=ExperimentArm.Status.MISSING)
         experiment.status, experiment.finished_at = Experiment.Status.CANCELLED, Now()

@@ -209,7 +209,7 @@ def _sentence_row(row: TableRow) -> wording.SentenceRow:
 
 def _arm(experiment: Experiment, arm: ExperimentArm, n_ended: int) -> contract.LabArm:
     at_work = arm.status == Status.RUNNING and arm.run is not None
-    spent = measure_engine_time(arm.run).minutes if at_work and arm.run is not None else arm.spent_minutes
+    spent = arm.spent_minutes + (measure_engine_time(arm.run).minutes if at_work and arm.run is not None else 0.0)
     return contract.LabArm(
         source=arm.source,
         name=arm.name if arm.turned is None else step_label(experiment, arm),

@@ -354,6 +354,21 @@ def test_cancelling_stops_the_run_that_is_at_work(new: New) -> None:
     assert Run.objects.count() == 1
 
 
+def test_what_a_cancelled_run_took_counts_when_the_experiment_goes_on(new: New) -> None:
+    experiment = begun(new(sources=["order"], budget_minutes=30))
+    build.decode(arm_at_work(experiment).run, 1, CONTROL, by=build.process())
+    Response.objects.update(decode_seconds=60, prefill_seconds=0, queued_seconds=0)
+    cancel_experiment(experiment_id=experiment.pk)
+    lost = experiment_detail(experiment.pk).spent_minutes
+    assert lost > 1
+    resume_experiment(experiment_id=experiment.pk)
+    reconcile()
+    run_all(experiment)
+    detail = experiment_detail(experiment.pk)
+    own = sum(measure_engine_time(Run.objects.get(pk=arm.run)).minutes for arm in detail.arms if arm.run is not None)
+    assert (detail.status, detail.spent_minutes) == ("finished", pytest.approx(lost + own, abs=0.01))
+
+
 def test_who_may_start_no_runs_any_more_starts_no_further_arm(new: New) -> None:
     experiment = begun(new())
     grant_role(user=experiment.created_by, role="viewer")
