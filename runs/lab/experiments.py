@@ -153,11 +153,12 @@ def cancel_experiment(*, experiment_id: int) -> None:
             return
         if experiment.status != Experiment.Status.RUNNING:
             raise Conflict(f"Experiment {experiment_id} is {experiment.status}; it is not at work.")
-        at_work = list(experiment.arms.filter(status=ExperimentArm.Status.RUNNING).exclude(run=None))
-        for arm in at_work:
-            arm.spent_minutes += measure_engine_time(arm.run).minutes
-            arm.save(update_fields=["spent_minutes"])
-        run_ids = [arm.run_id for arm in at_work]
+        run_ids = []
+        for arm in experiment.arms.filter(status=ExperimentArm.Status.RUNNING).select_related("run"):
+            if arm.run is not None:
+                arm.spent_minutes += measure_engine_time(arm.run).minutes
+                arm.save(update_fields=["spent_minutes"])
+                run_ids.append(arm.run.pk)
         open_ones = (ExperimentArm.Status.RUNNING, ExperimentArm.Status.WAITING)
         experiment.arms.filter(status__in=open_ones).update(status=ExperimentArm.Status.MISSING)
         experiment.status, experiment.finished_at = Experiment.Status.CANCELLED, Now()
