@@ -1,20 +1,19 @@
 """The stored records of two responses to one case, in a fixed number of queries."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from django.db.models import Q
 
-from evalboard.contract.base import finite
 from evalboard.core.errors import NotFound
-from evalboard.core.trace import Trace, Vocabulary, read_traces, unpack_reasons, unpack_scores
-from runs.models import Case, Repeat, RepeatScore, Response, Run, TraceBlock
+from evalboard.core.trace import Trace, Vocabulary, read_traces
+from runs.models import Case, Repeat, Response, Run, TraceBlock
 from runs.pairs import TracedText
-from runs.run import words_of
+from runs.run import NOT_READ, SERVED_BY, words_of
+from runs.store import ScoredCase, read_scored
 
 RUN_PARTS = ("suite_version__suite", "suite_version__scorer", "profile", "endpoint")
-SERVED_BY = ("engine_process__bucket__model", "engine_process__bucket__fingerprint", "engine_process__worker")
-NOT_READ = ("engine_process__manifest", "engine_process__pins", "engine_process__self_checks")
 
 
 class Half(NamedTuple):
@@ -79,11 +78,11 @@ def load_halves(runs: tuple[int, int], case_id: str, repeats: tuple[int, int]) -
         if (run.pk, repeat) not in responses:
             raise NotFound(f"Run {run.pk} has no response to case {case_id} in repeat {repeat} yet.")
     traces = response_traces(list(responses.values()))
-    scores, n_repeats = _scores(sides), _n_repeats(runs)
+    scores, n_repeats = _scores(sides, responses), _n_repeats(runs)
     halves = []
     for run, case, repeat in sides:
         response = responses[run.pk, repeat]
-        score, reason = scores.get((run.pk, repeat), (None, ""))
+        scored = scores.get((run.pk, repeat))
         halves.append(
             Half(
                 run=run,
@@ -91,8 +90,8 @@ def load_halves(runs: tuple[int, int], case_id: str, repeats: tuple[int, int]) -
                 response=response,
                 trace=traces.get(response.pk),
                 words=words_of(response),
-                score=score,
-                reason=reason,
+                score=scored.score if scored else None,
+                reason=scored.reason if scored else "",
                 n_repeats=n_repeats[run.pk],
             )
         )
@@ -138,16 +137,14 @@ def _n_repeats(runs: tuple[int, int]) -> dict[int, int]:
     return {run_id: max(index for run, index in indexes if run == run_id) for run_id in runs}
 
 
-def _scores(sides: list[tuple[Run, Case, int]]) -> dict[tuple[int, int], tuple[float | None, str]]:
-    """Return (run, repeat) → score and reason under the run's own scorer; a large suite's reasons are read once."""
-    scored: dict[tuple[int, int], tuple[float | None, str]] = {}
-    wanted = Q()
-    for run, _, repeat in sides:
-        wanted |= Q(repeat__run=run.pk, repeat__index=repeat, scorer=run.suite_version.scorer_id)
-    indexes = {run.pk: case.index for run, case, _ in sides}
-    rows = RepeatScore.objects.filter(wanted).values_list("repeat__run", "repeat__index", "scores", "reasons")
-    for run_id, repeat, scores, reasons in rows:
-        index = indexes[run_id]
-        score = finite(float(unpack_scores(bytes(scores))[index]))
-        scored[run_id, repeat] = score, unpack_reasons(bytes(reasons))[index] or ""
-    return scored
+def _scores(
+    sides: list[tuple[Run, Case, int]], responses: Mapping[tuple[int, int], Response]
+) -> dict[tuple[int, int], ScoredCase]:
+    """Return (run, repeat) → what the run's own scorer said."""
+    wanted = {(run.pk, repeat): (responses[run.pk, repeat].repeat_id, case.index) for run, case, repeat in sides}
+    n_cases = max(run.suite_version.n_cases for run, _, _ in sides)
+    scored = read_scored(set(wanted.values()), n_cases=n_cases)
+    own = {run.pk: run.suite_version.scorer_id for run, _, _ in sides}
+    return {
+        side: row for side, place in wanted.items() for row in scored.get(place, ()) if row.scorer_id == own[side[0]]
+    }

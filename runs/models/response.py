@@ -132,8 +132,8 @@ class CaseColumns(models.Model):
 class RepeatScore(models.Model):
     """The scores of one repeat under one scorer.
 
-    `scores` is a little-endian float64 in [0, 1] a case, NaN where missing; `reasons` is a
-    zstd-compressed JSON list of one sentence (or null) a case; `answers` is a little-endian uint64 a case,
+    `scores` is a little-endian float64 in [0, 1] a case, NaN where missing; `reasons` is
+    one sentence (or null) a case, as `core.trace.reasons` packs them; `answers` is a little-endian uint64 a case,
     the same where two responses gave one answer.
     """
 

@@ -29,6 +29,8 @@ from runs.run.read_list import (
 )
 from runs.run.read_noise import same_seeds_run
 from runs.run.read_response import (
+    NOT_READ,
+    SERVED_BY,
     ResponsePage,
     ScoreCell,
     TraceWindow,
@@ -64,7 +66,9 @@ __all__ = [
     "MAX_LABELS",
     "MAX_REPEATS",
     "NEWEST_FIRST",
+    "NOT_READ",
     "PLACE_DIGITS",
+    "SERVED_BY",
     "CaseLists",
     "JudgedLine",
     "Pick",

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import FilteredRelation, Q
+from django.db.models import BinaryField, F, FilteredRelation, Func, Q
 
 from evalboard.contract import response as contract
 from evalboard.contract.base import finite
@@ -20,15 +20,23 @@ from evalboard.core.trace import (
     lowest_of_stretches,
     read_trace,
     unpack_chances,
-    unpack_reasons,
-    unpack_scores,
 )
 from evalboard.wording.clock import describe_clock, describe_worker_clock
-from runs.models import Case, Repeat, RepeatScore, Response, Run, TraceBlock
+from runs.models import Case, Repeat, Response, Run, TraceBlock
 from runs.pairs import pair_facts, stored_words
+from runs.store import read_scored
 
 WINDOW = 400  # positions on a page: a browser takes seconds for those of a long trace
 CHART_STEMS = 300  # of a chart of margins
+# What a response is loaded with, to say who served it, and what of that is large and says nothing of a response.
+SERVED_BY = ("engine_process__bucket__model", "engine_process__bucket__fingerprint", "engine_process__worker")
+NOT_READ = (
+    "engine_process__manifest",
+    "engine_process__pins",
+    "engine_process__self_checks",
+    "engine_process__worker__hardware",
+    "engine_process__worker__versions",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +92,7 @@ class ResponsePage:
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """One response with the records around it; siblings: (repeat, trace digest, packed flip chances)."""
+    """One response with the records around it; siblings: (repeat, trace digest, the case's flip chance, packed)."""
 
     run: Run
     case: Case
@@ -166,10 +174,8 @@ def response_row(
 
 def _flip_chance(stored: _Stored) -> float | None:
     """The case's, predicted from the run's first repeat."""
-    packed = next((chances for _, _, chances in stored.siblings if chances is not None), None)
-    if packed is None:
-        return None
-    return finite(float(unpack_chances(packed, stored.run.suite_version.n_cases)[stored.case.index]))
+    packed = next((chance for _, _, chance in stored.siblings if chance is not None), None)
+    return None if packed is None else finite(float(unpack_chances(packed, 1)[0]))
 
 
 def stored_trace(run_id: int, *, repeat: int, case_id: str) -> tuple[Trace, Vocabulary | None]:
@@ -225,8 +231,8 @@ def _find(run_id: int, repeat: int, case_id: str) -> _Stored:
         raise NotFound(f"The suite of run {run_id} has no case {case_id}.")
     response = (
         Response.objects.filter(repeat__run=run, repeat__index=repeat, case_index=case.index)
-        .select_related("repeat", "engine_process__bucket__model", "engine_process__bucket__fingerprint")
-        .select_related("engine_process__worker")
+        .select_related("repeat", *SERVED_BY)
+        .defer(*NOT_READ)
         .first()
     )
     if response is None:
@@ -234,7 +240,8 @@ def _find(run_id: int, repeat: int, case_id: str) -> _Stored:
     beside = FilteredRelation("responses", condition=Q(responses__case_index=case.index))
     decodes_it = Q(cases=None) | Q(beside__isnull=False)  # a targeted repeat only where it was to
     repeats = Repeat.objects.filter(run=run).annotate(beside=beside).filter(decodes_it).order_by("index")
-    rows = repeats.values_list("index", "beside__trace_digest", "columns__flip_chances")
+    own_chance = Func(F("columns__flip_chances"), 4 * case.index + 1, 4, function="substr", output_field=BinaryField())
+    rows = repeats.values_list("index", "beside__trace_digest", own_chance)
     siblings = tuple((index, _bytes(digest), _bytes(chances)) for index, digest, chances in rows)
     return _Stored(run, case, response, siblings)
 
@@ -324,13 +331,10 @@ def draw(token_ids: Sequence[int], words: Vocabulary | None) -> list[str]:
 
 def _scores(stored: _Stored) -> tuple[ScoreCell, ...]:
     """The score under each scorer, the suite's own first."""
+    place = (stored.response.repeat_id, stored.case.index)
+    rows = read_scored([place], n_cases=stored.run.suite_version.n_cases).get(place, ())
     own_id = stored.run.suite_version.scorer_id
-    rows = RepeatScore.objects.filter(repeat=stored.response.repeat_id).select_related("scorer").order_by("id")
-    cells = []
-    for row in rows:
-        score = float(unpack_scores(bytes(row.scores))[stored.case.index])
-        reason = unpack_reasons(bytes(row.reasons))[stored.case.index] or ""
-        cells.append(ScoreCell(row.scorer.digest, row.scorer_id == own_id, finite(score), reason))
+    cells = [ScoreCell(row.scorer_digest, row.scorer_id == own_id, row.score, row.reason) for row in rows]
     return tuple(sorted(cells, key=lambda cell: not cell.is_own))
 
 

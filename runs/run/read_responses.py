@@ -1,5 +1,7 @@
 """Responses as rows of a list: text, score and provenance, no trace."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from django.db.models import F, QuerySet, Value
 from numpy.typing import NDArray
@@ -8,9 +10,10 @@ from evalboard.contract import response as contract
 from evalboard.contract.base import finite
 from evalboard.core.errors import NotFound
 from evalboard.core.stats import UNKNOWN_CHANCE
-from evalboard.core.trace import unpack_chances, unpack_reasons, unpack_scores
-from runs.models import Case, CaseColumns, Repeat, RepeatScore, Response, Run
-from runs.run.read_response import response_row
+from evalboard.core.trace import unpack_chances
+from runs.models import Case, CaseColumns, Repeat, Response, Run
+from runs.run.read_response import NOT_READ, SERVED_BY, response_row
+from runs.store import ScoredCase, read_scored
 
 
 def response_rows(
@@ -63,30 +66,22 @@ def _first(branches: "list[QuerySet[Response]]", limit: int) -> list[int]:
 def _rows(run: Run, ids: list[int]) -> tuple[contract.Response, ...]:
     responses = (
         Response.objects.filter(pk__in=ids)
-        .select_related("repeat", "engine_process__worker")
-        .select_related("engine_process__bucket__model", "engine_process__bucket__fingerprint")
+        .select_related("repeat", *SERVED_BY)
+        .defer(*NOT_READ)
         .order_by("repeat__index", "case_index")
     )
     cases = Case.objects.filter(
         suite_version=run.suite_version_id, index__in={response.case_index for response in responses}
     )
     case_ids = dict(cases.values_list("index", "case_id"))
-    scores = RepeatScore.objects.filter(
-        repeat__in={response.repeat_id for response in responses}, scorer=run.suite_version.scorer_id
-    )
-    unpacked = {
-        score.repeat_id: (
-            unpack_scores(bytes(score.scores)),
-            unpack_reasons(bytes(score.reasons)),
-        )
-        for score in scores
-    }
+    wanted = {(response.repeat_id, response.case_index) for response in responses}
+    scored = read_scored(wanted, n_cases=run.suite_version.n_cases)
     chances = _flip_chances(run)
     return tuple(
         response_row(
             response,
             case_id=case_ids[response.case_index],
-            scored=_scored(unpacked.get(response.repeat_id), response.case_index),
+            scored=_own(run, scored.get((response.repeat_id, response.case_index), ())),
             flip_chance=finite(float(chances[response.case_index])),
             n_cases=len(chances),
         )
@@ -94,9 +89,10 @@ def _rows(run: Run, ids: list[int]) -> tuple[contract.Response, ...]:
     )
 
 
-def _scored(columns: tuple[NDArray[np.float64], list[str | None]] | None, index: int) -> tuple[float | None, str]:
-    """The score and the reason of a case in one repeat's columns, where it has some."""
-    return (None, "") if columns is None else (finite(float(columns[0][index])), columns[1][index] or "")
+def _own(run: Run, scored: Sequence[ScoredCase]) -> tuple[float | None, str]:
+    """The score and the reason under the run's own scorer, where it has some."""
+    own = next((each for each in scored if each.scorer_id == run.suite_version.scorer_id), None)
+    return (None, "") if own is None else (own.score, own.reason)
 
 
 def _flip_chances(run: Run) -> NDArray[np.float32]:

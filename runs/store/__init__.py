@@ -5,6 +5,7 @@ from runs.store import bulk, changes, history, imported, own_process, stored_col
 from runs.store.database_clock import DatabaseClock, database_now
 from runs.store.imported import NOT_IN_LOG
 from runs.store.own_process import own_place
+from runs.store.scored_cases import ScoredCase, read_scored
 from runs.store.statements import limit_statements, newest_page, storable, take_as_long_as_it_takes
 from runs.store.stored_columns import NO_BUCKET, Digests, Indexes, columns_digest, packed_digest, score_digest
 from runs.store.stored_traces import BLOCKS, TracePair, TracePlace
@@ -21,6 +22,7 @@ __all__ = [
     "Indexes",
     "Key",
     "Place",
+    "ScoredCase",
     "TracePair",
     "TracePlace",
     "bulk",
@@ -37,6 +39,7 @@ __all__ = [
     "own_process",
     "packed_digest",
     "plain_http_problem",
+    "read_scored",
     "score_digest",
     "storable",
     "stored_columns",

@@ -1,11 +1,9 @@
 """Packed columns come back as they were, missing ones as missing, and a wrong size is refused."""
 
-import json
 import math
 
 import numpy as np
 import pytest
-import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +12,6 @@ from evalboard.core.trace.case_columns import ColumnsDamaged
 
 digests = st.lists(st.none() | st.binary(min_size=16, max_size=16).filter(any))
 buckets = st.lists(st.none() | st.integers(0, case_columns.NO_BUCKET - 1))
-reasons = st.lists(st.none() | st.text(st.characters()))  # lone surrogates too: a model can say anything
 
 
 @given(st.lists(st.floats(0, 1) | st.just(math.nan)))
@@ -33,11 +30,6 @@ def test_digests_come_back(found: list[bytes | None]) -> None:
 def test_buckets_come_back(found: list[int | None]) -> None:
     unpacked = case_columns.unpack_buckets(case_columns.pack_buckets(found), len(found))
     assert [None if index == case_columns.NO_BUCKET else index for index in unpacked.tolist()] == found
-
-
-@given(reasons)
-def test_reasons_come_back(found: list[str | None]) -> None:
-    assert case_columns.unpack_reasons(case_columns.pack_reasons(found), len(found)) == found
 
 
 def test_the_bytes_are_little_endian_and_missing_is_a_value_of_its_own() -> None:
@@ -74,28 +66,3 @@ def test_what_is_no_digest_or_bucket_is_not_packed() -> None:
 def test_a_wrong_size_is_refused(unpack, packed: bytes, n_cases: int | None) -> None:
     with pytest.raises(ColumnsDamaged, match=r"are damaged: \d+ bytes are not .* Score the run again\.$"):
         unpack(packed, n_cases)
-
-
-@pytest.mark.parametrize(
-    ("packed", "words"),
-    [
-        pytest.param(b"", "damaged", id="nothing"),
-        pytest.param(b"not zstd", "damaged", id="not-zstd"),
-        pytest.param(case_columns.pack_reasons(["yes"])[:-1], "damaged", id="cut-off"),
-        pytest.param(case_columns.pack_reasons(["yes"]) + b"\x00", "damaged", id="something-behind"),
-        pytest.param(zstandard.compress(b"[1]"), "not a list of sentences", id="a-number"),
-        pytest.param(zstandard.compress(b'{"a": "b"}'), "not a list of sentences", id="an-object"),
-        pytest.param(zstandard.compress(b"["), "damaged", id="half-json"),
-        pytest.param(zstandard.compress(b'["\xff"]'), "damaged", id="not-utf-8"),
-        pytest.param(case_columns.pack_reasons(["a", "b"]), "there are 2 for 1 cases", id="one-too-many"),
-        pytest.param(zstandard.compress(bytes(case_columns.MAX_REASONS_BYTES + 1)), "ask for", id="bomb"),
-        pytest.param(
-            zstandard.ZstdCompressor(write_content_size=False).compress(json.dumps(["a"]).encode()),
-            "ask for -1 bytes",
-            id="size-not-told",
-        ),
-    ],
-)
-def test_damaged_reasons_are_refused(packed: bytes, words: str) -> None:
-    with pytest.raises(ColumnsDamaged, match=words):
-        case_columns.unpack_reasons(packed, 1)

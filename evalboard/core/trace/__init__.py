@@ -6,7 +6,6 @@ from evalboard.core.trace.case_columns import (
     pack_chances,
     pack_digests,
     pack_marks,
-    pack_reasons,
     pack_scores,
     pack_selection,
     unpack_answers,
@@ -14,7 +13,6 @@ from evalboard.core.trace.case_columns import (
     unpack_chances,
     unpack_digests,
     unpack_marks,
-    unpack_reasons,
     unpack_scores,
     unpack_selection,
 )
@@ -22,6 +20,13 @@ from evalboard.core.trace.clocks import ClockAhead, combine_clocks, measure_cloc
 from evalboard.core.trace.codec import BLOCK_VERSION, encode_block, read_block, read_trace, read_traces
 from evalboard.core.trace.provenance import ERROR_CODES, Decoded, Failed, Forced, Outcome, Timings, is_truncated
 from evalboard.core.trace.reading import Piece, Reading, start_size
+from evalboard.core.trace.reasons import (
+    directory_size,
+    find_reason,
+    pack_reasons,
+    unpack_frame_of_reasons,
+    unpack_reasons,
+)
 from evalboard.core.trace.stretches import lowest_of_stretches
 from evalboard.core.trace.trace import IMPOSSIBLE, NO_TOKEN, Trace, make_trace
 from evalboard.core.trace.trace_columns import TraceColumns, join_traces
@@ -46,7 +51,9 @@ __all__ = [
     "Vocabulary",
     "VocabularyDamaged",
     "combine_clocks",
+    "directory_size",
     "encode_block",
+    "find_reason",
     "is_truncated",
     "join_traces",
     "lowest_of_stretches",
@@ -69,6 +76,7 @@ __all__ = [
     "unpack_buckets",
     "unpack_chances",
     "unpack_digests",
+    "unpack_frame_of_reasons",
     "unpack_marks",
     "unpack_reasons",
     "unpack_scores",

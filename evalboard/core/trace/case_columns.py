@@ -4,18 +4,15 @@ Every column is little-endian and in the order of case indexes; missing is a val
 not have the size that its column must have is refused with ColumnsDamaged.
 """
 
-import json
 from collections.abc import Sequence
 
 import numpy as np
-import zstandard
 from numpy.typing import NDArray
 
 from evalboard.core import digest
 from evalboard.core.errors import EvalboardError
 
 NO_BUCKET = 65535
-MAX_REASONS_BYTES = 1 << 28  # a thousand characters for each of 200,000 cases
 _NO_DIGEST = bytes(digest.SHORT)
 
 
@@ -107,29 +104,6 @@ def unpack_selection(packed: bytes, n_cases: int) -> NDArray[np.bool_]:
     if len(packed) != -(-n_cases // 8):
         raise _damaged("selected cases", f"{len(packed)} bytes are no bit for each of {n_cases} cases")
     return np.unpackbits(np.frombuffer(packed, np.uint8), count=n_cases, bitorder="little").astype(np.bool_)
-
-
-def pack_reasons(reasons: Sequence[str | None]) -> bytes:
-    """Pack one sentence a case, or None, as a JSON list under zstd. Raises ValueError where that gets too long."""
-    text = json.dumps(list(reasons), separators=(",", ":")).encode()
-    if len(text) > MAX_REASONS_BYTES:
-        raise ValueError(f"the reasons of a repeat take more than {MAX_REASONS_BYTES} bytes")
-    return zstandard.compress(text)
-
-
-def unpack_reasons(packed: bytes, n_cases: int | None = None) -> list[str | None]:
-    try:
-        size = zstandard.frame_content_size(packed)
-        if not 0 <= size <= MAX_REASONS_BYTES:
-            raise _damaged("reasons", f"they ask for {size} bytes")
-        reasons = json.loads(zstandard.ZstdDecompressor().decompress(packed, allow_extra_data=False))
-    except (zstandard.ZstdError, ValueError) as error:
-        raise _damaged("reasons", str(error)) from error
-    if not isinstance(reasons, list) or not set(map(type, reasons)) <= {str, type(None)}:
-        raise _damaged("reasons", "they are not a list of sentences")
-    if n_cases is not None and len(reasons) != n_cases:
-        raise _damaged("reasons", f"there are {len(reasons)} for {n_cases} cases")
-    return reasons
 
 
 def _column(packed: bytes, dtype: str, n_cases: int | None, name: str) -> NDArray[np.generic]:

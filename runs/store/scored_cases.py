@@ -1,0 +1,70 @@
+"""What scorers said of single responses, read out of a repeat's packed columns without those of all its other cases."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from evalboard.contract.base import finite
+from evalboard.core.trace import directory_size, find_reason, unpack_frame_of_reasons, unpack_scores
+from runs.store import bulk
+
+SCORES = """
+SELECT wanted.repeat, wanted.index, score.id, score.scorer_id, scorer.digest, octet_length(score.reasons),
+       substring(score.scores FROM 8 * wanted.index + 1 FOR 8), substring(score.reasons FOR %s)
+  FROM unnest(%s::bigint[], %s::integer[]) AS wanted (repeat, index)
+  JOIN runs_repeatscore AS score ON score.repeat_id = wanted.repeat
+  JOIN runs_scorer AS scorer ON scorer.id = score.scorer_id
+ ORDER BY score.id
+"""
+FRAMES = """
+SELECT score.id, frame.first, substring(score.reasons FROM frame.first + 1 FOR frame.size)
+  FROM unnest(%s::bigint[], %s::integer[], %s::integer[]) AS frame (id, first, size)
+  JOIN runs_repeatscore AS score ON score.id = frame.id
+"""
+START_BYTES = 1996  # a chunk of those in which PostgreSQL keeps large values: all reasons of a small suite
+
+RepeatCase = tuple[int, int]  # id of a repeat, index of a case
+Frame = tuple[int, int]  # id of a repeat's score, the first byte of the frame in its reasons
+
+
+class ScoredCase(NamedTuple):
+    """What one scorer said of a response.
+
+    score: from 0 to 1, None where it is missing. reason: "" where it gave none.
+    """
+
+    scorer_id: int
+    scorer_digest: str
+    score: float | None
+    reason: str
+
+
+def read_scored(wanted: Collection[RepeatCase], *, n_cases: int) -> Mapping[RepeatCase, list[ScoredCase]]:
+    """Return what each scorer of a repeat said of these cases, in the order in which they came; two statements at most.
+
+    n_cases: of the largest suite among them. What has not been scored yet has no entry. Raises ColumnsDamaged.
+    """
+    start_bytes = max(START_BYTES, directory_size(n_cases))
+    repeats, indexes = [repeat for repeat, _ in wanted], [index for _, index in wanted]
+    rows = list(bulk.stream_binary(SCORES, [start_bytes, repeats, indexes], at_once=max(len(repeats), 1)))
+    frames: dict[Frame, list[str | None]] = {}
+    places, missing = [], {}
+    for _, case, score_id, _, _, n_bytes, _, start in rows:
+        first, size, index = find_reason(start, case)
+        end = n_bytes if size is None else first + size
+        places.append(((score_id, first), index))
+        if (score_id, first) in frames:
+            continue
+        if end <= len(start):
+            frames[score_id, first] = unpack_frame_of_reasons(start[first:end])
+        else:
+            missing[score_id, first] = end - first
+    if missing:
+        columns = [[score_id for score_id, _ in missing], [first for _, first in missing], list(missing.values())]
+        for score_id, first, data in bulk.stream_binary(FRAMES, columns, at_once=len(missing)):
+            frames[score_id, first] = unpack_frame_of_reasons(data)
+    scored: dict[RepeatCase, list[ScoredCase]] = defaultdict(list)
+    for (repeat, case, _, scorer_id, scorer, _, score, _), (frame, index) in zip(rows, places, strict=True):
+        value = finite(float(unpack_scores(score)[0]))
+        scored[repeat, case].append(ScoredCase(scorer_id, scorer, value, frames[frame][index] or ""))
+    return scored
