@@ -11,11 +11,10 @@ from django.views.decorators.http import require_POST
 
 from evalboard.contract.pair import TracePair
 from evalboard.core.errors import EvalboardError, NotFound
-from evalboard.core.profile import OBSERVED
 from frontend.compare import pair_address
 from frontend.shell.forms import PlainForm
 from runs.access import RUN, requires
-from runs.catalogue.read import profile_rows
+from runs.catalogue.read import decoding_profiles
 from runs.replays import create_replay, newest_replay
 
 USUAL_SIZES = "1, 2, 4, 8, 16"
@@ -38,9 +37,8 @@ class ReplayForm(PlainForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        slugs = [row.slug for row in profile_rows() if row.settings.get("batch_class") != OBSERVED]
         choices: dict[str, Any] = self.fields
-        choices["profile"].choices = [("", "the run’s own"), *((slug, slug) for slug in slugs)]
+        choices["profile"].choices = [("", "the run’s own"), *((slug, slug) for slug in decoding_profiles())]
 
     def clean_batch_sizes(self) -> list[int]:
         parts = self.cleaned_data["batch_sizes"].replace(",", " ").split()

@@ -50,9 +50,9 @@ def _token(pair_cell: PairCell, selected: int, url: str) -> str:
         f'<span class="over" aria-hidden="true">{OVER[pair_cell.mark]} {pair_cell.key}</span>' if pair_cell.mark else ""
     )
     here = ' aria-current="true"' if pair_cell.key == selected else ""
-    label = conditional_escape(spoken(cell) + SAID[pair_cell.mark])
+    label = escape(spoken(cell) + SAID[pair_cell.mark])
     return (
-        f'<a class="token{shade}{mark}{left}" href="{conditional_escape(url)}" data-position="{pair_cell.key}"'
+        f'<a class="token{shade}{mark}{left}" href="{escape(url)}" data-position="{pair_cell.key}"'
         f' aria-label="{label}"{here}>{over}{token(cell.drawn)}</a><wbr>'
     )
 
@@ -67,7 +67,7 @@ def point_rows(context: Any, points: tuple[MarginPoint, ...]) -> SafeString:
 def _row(point: MarginPoint, url: str) -> str:
     gap = "–" if point.gap is None else f"{point.gap:.3g}"
     return (
-        f'<tr><th scope="row" class="number"><a href="{conditional_escape(url)}">{point.at}</a></th>'
+        f'<tr><th scope="row" class="number"><a href="{escape(url)}">{point.at}</a></th>'
         f'<td class="mono">{token(point.token_baseline)}</td><td class="mono">{token(point.token_candidate)}</td>'
         f'<td class="number">{nats(point.margin_baseline)}</td><td class="number">{nats(point.margin_candidate)}</td>'
         f'<td class="number">{gap}</td></tr>'

@@ -6,6 +6,7 @@ from typing import Any
 from django.utils import timezone
 
 from evalboard.contract import catalogue as contract
+from evalboard.core.profile import OBSERVED
 from runs.models import Endpoint, Policy, Profile, Suite
 
 
@@ -17,6 +18,12 @@ def endpoint_rows() -> tuple[contract.Endpoint, ...]:
 def profile_rows() -> tuple[contract.Profile, ...]:
     """List the newest version of every profile, by slug."""
     return tuple(map(profile_row, Profile.objects.order_by("slug", "-version").distinct("slug")))
+
+
+def decoding_profiles() -> tuple[str, ...]:
+    """List the profiles that something can be decoded under, by slug: all but those that logs were observed with."""
+    newest = Profile.objects.order_by("slug", "-version").distinct("slug").values_list("slug", "settings")
+    return tuple(slug for slug, settings in newest if settings.get("batch_class") != OBSERVED)
 
 
 def policy_rows() -> tuple[contract.Policy, ...]:

@@ -1,7 +1,9 @@
 """Two runs on both their stacks: scorings of their answers there, and what it takes to ask for them."""
 
+import functools
 import math
 from dataclasses import dataclass
+from datetime import datetime
 
 from evalboard.contract import forced as contract
 from runs.forced.answers import answers_of, cost_of
@@ -120,12 +122,19 @@ def _run(run_id: int) -> Run:
 
 
 def _cost(runs: list[Run]) -> contract.ForcedCost | None:
-    repeats: dict[int, list[int]] = {run.pk: [] for run in runs}
-    for run_id, index in Repeat.objects.filter(run__in=runs).exclude(finished_at=None).values_list("run", "index"):
-        repeats[run_id].append(index)
-    if any(len(repeats[run.pk]) * run.suite_version.n_cases > COUNTED_UP_TO for run in runs):
+    ended: dict[int, list[tuple[int, datetime | None]]] = {run.pk: [] for run in runs}
+    rows = Repeat.objects.filter(run__in=runs).exclude(finished_at=None).order_by("index")
+    for run_id, index, finished_at in rows.values_list("run", "index", "finished_at"):
+        ended[run_id].append((index, finished_at))
+    if any(len(ended[run.pk]) * run.suite_version.n_cases > COUNTED_UP_TO for run in runs):
         return None
-    costs = [cost_of(answers_of(run.pk, repeats=repeats[run.pk], case_indexes=None)) for run in runs]
+    costs = [_cost_of_ended(run.pk, tuple(ended[run.pk])) for run in runs]
     return contract.ForcedCost(
         **{name: sum(getattr(cost, name) for cost in costs) for name in contract.ForcedCost.model_fields}
     )
+
+
+@functools.lru_cache(maxsize=1024)  # what has ended never changes, and each page of the pair asks again
+def _cost_of_ended(run_id: int, ended: tuple[tuple[int, datetime | None], ...]) -> contract.ForcedCost:
+    """Count what scoring these repeats of a run takes; ended: (index, when it ended) of each."""
+    return cost_of(answers_of(run_id, repeats=[index for index, _ in ended], case_indexes=None))

@@ -71,8 +71,9 @@ class PairNoise:
     def __init__(self, baseline: Run, candidate: Run, columns: Iterable[stored_columns.Columns] = ()) -> None:
         """Measure both runs' noise. columns: of repeats of theirs, which then are not read for it."""
         loaded = {each.repeat_id: each for each in columns}
+        ended = _ended((baseline, candidate))
         self._baseline, self._candidate = (
-            _measure(_Repeats(_ended(run), _strays(run), run.is_reported, dict(loaded)))
+            _measure(_Repeats(ended[run.pk], _strays(run), run.is_reported, dict(loaded)))
             for run in (baseline, candidate)
         )
         self._are_batches_equal = baseline.suite_version_id == candidate.suite_version_id and not any(
@@ -103,9 +104,14 @@ class PairNoise:
         )
 
 
-def _ended(run: Run) -> Ended:
-    packed = CaseColumns.objects.filter(repeat__run=run, repeat__cases=None, repeat__finished_at__isnull=False)
-    return tuple(packed.order_by("repeat__index").values_list("repeat_id", "digest"))
+def _ended(runs: tuple[Run, ...]) -> dict[int, Ended]:
+    """Return the repeats of each run that have ended, by its id."""
+    packed = CaseColumns.objects.filter(repeat__run__in=runs, repeat__cases=None, repeat__finished_at__isnull=False)
+    rows = packed.order_by("repeat__index").values_list("repeat__run", "repeat_id", "digest")
+    by_run: dict[int, list[tuple[int, str]]] = {run.pk: [] for run in runs}
+    for run_id, repeat_id, digest in rows:
+        by_run[run_id].append((repeat_id, digest))
+    return {run_id: tuple(repeats) for run_id, repeats in by_run.items()}
 
 
 def _strays(run: Run) -> StrayPlaces:

@@ -82,14 +82,14 @@ def replay_state(replay_id: int) -> str:
 
 def list_case_replays(run_id: int, case_index: int, *, limit: int = 20) -> tuple[contract.Replay, ...]:
     """List the newest replays of one case of a run."""
-    return _rows(Replay.objects.filter(run=run_id, case_index=case_index).order_by("-id")[:limit])
+    return _rows_if_any(Replay.objects.filter(run=run_id, case_index=case_index).order_by("-id")[:limit])
 
 
 def newest_replay(run_id: int, case_id: str) -> contract.Replay | None:
     """Read the newest replay of a case of a run under its own profile, None where it was never decoded again."""
     index = Case.objects.filter(suite_version__runs=run_id, case_id=case_id).values("index")[:1]
     own = Replay.objects.filter(run=run_id, case_index=index, profile=F("run__profile"))
-    return next(iter(_rows(own.order_by("-id")[:1])), None)
+    return next(iter(_rows_if_any(own.order_by("-id")[:1])), None)
 
 
 def replay_rows(
@@ -175,6 +175,12 @@ def variant_name(variant: dict[str, Any]) -> str:
     if "neighbours" in variant:
         parts.append(f"neighbours from +{variant['neighbours']}")
     return ", ".join(parts) or "as in the run"
+
+
+def _rows_if_any(replays: QuerySet[Replay]) -> tuple[contract.Replay, ...]:
+    """Return them newest first. Most cases were never decoded again, and to see that needs none of the joins."""
+    ids = list(replays.values_list("pk", flat=True))
+    return _rows(Replay.objects.filter(pk__in=ids).order_by("-id")) if ids else ()
 
 
 def _rows(replays: QuerySet[Replay], *, has_traces: bool = False) -> tuple[contract.Replay, ...]:
