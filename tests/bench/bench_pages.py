@@ -28,7 +28,7 @@ def measure() -> list[Row]:
     client.force_login(get_user_model().objects.create_superuser("bench-pages"))
     rows: list[Row] = []
     for n_cases, made in judged.items():
-        run, release = made.candidate, made.release
+        run, release, case = made.candidate, made.release, pages_data.name_case(n_cases // 2)
         of_size = {
             "run page": (f"/runs/{run}/", "at most 100"),
             "GET /runs/{id}/": (f"/api/v1/runs/{run}/", "at most 30"),
@@ -36,6 +36,9 @@ def measure() -> list[Row]:
             "suite page": (f"/suites/{made.suite}/", "at most 80"),
             "release page": (f"/releases/{release}/", "at most 80"),
             "GET /releases/{id}/": (f"/api/v1/releases/{release}/", ""),
+            "response page": (f"/runs/{run}/repeats/1/cases/{case}/", "at most 20"),
+            "trace page": (f"/compare/{made.baseline}/{run}/cases/{case}/?repeat=1,1", "at most 30"),
+            "GET /runs/{id}/responses/": (f"/api/v1/runs/{run}/responses/", ""),
         }
         size = f"{n_cases:,} cases × {N_REPEATS}"
         for what, (address, aim) in of_size.items():

@@ -98,11 +98,16 @@ def make_judged(template: Template, n_cases: int) -> Judged:
 def _push(name: str, n_cases: int) -> str:
     slug = f"{NAME}-{name}"
     cases = [
-        {"id": f"case-{n:06}", "prompt": f"Say blue, number {n}.", "target": "blue", "tags": [f"tag-{n % 10}"]}
+        {"id": name_case(n), "prompt": f"Say blue, number {n}.", "target": "blue", "tags": [f"tag-{n % 10}"]}
         for n in range(n_cases)
     ]
     push_suite(document={"slug": slug, "title": slug, "scorer": {"kind": "exact"}, "cases": cases})
     return slug
+
+
+def name_case(index: int) -> str:
+    """Return the id of a case of any of the suites."""
+    return f"case-{index:06}"
 
 
 def _serving(name: str, *, model: str = "a") -> EngineProcess:
