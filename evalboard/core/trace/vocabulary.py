@@ -132,15 +132,22 @@ class Vocabulary:
         character is spread over several tokens, each shows its own bytes as ⟨0xE2⟩: UTF-8 tells
         beginnings from continuations, so a token's bytes can be read without its neighbours.
         """
-        return [self._drawn(int(token_id)) for token_id in ids]
+        return [self._drawings.get(token_id) or self._draw(token_id) for token_id in map(int, ids)]
 
-    def _drawn(self, token_id: int) -> str:
+    @cached_property
+    def _drawings(self) -> dict[int, str]:
+        """The tokens drawn so far, by id: texts repeat most of theirs."""
+        return {}
+
+    def _draw(self, token_id: int) -> str:
         if token_id in self.end_ids:
             return END
         data = self.token_bytes(token_id)
         if not data:  # none is known, or it is half a character of which a log has no bytes
             return f"⟨token {token_id}⟩"
-        return "".join(map(_visible, data.decode("utf-8", "surrogateescape")))
+        drawn = "".join(map(_visible, data.decode("utf-8", "surrogateescape")))
+        self._drawings[token_id] = drawn
+        return drawn
 
 
 def _content(packed: bytes) -> bytes:
