@@ -29,6 +29,7 @@ from frontend.runs import action_views as run_actions
 from frontend.runs import list_views as runs
 from frontend.runs import response_views as responses
 from frontend.runs import run_views as run
+from frontend.runs import stray_views as strays
 from frontend.schedules import views as schedules
 from frontend.suites import baseline_views as baselines
 from frontend.suites import views as suites
@@ -54,6 +55,7 @@ urlpatterns = [
     path("runs/<int:run_id>/delete/", run_actions.delete, name="run_delete"),
     path("runs/<int:run_id>/repeats/", run_actions.add_repeats, name="run_repeats"),
     path("runs/<int:run_id>/rescore/", run_actions.rescore, name="run_rescore"),
+    path("runs/<int:run_id>/strays/", strays.strays, name="strays"),
     path("runs/<int:run_id>/repeats/<int:repeat>/cases/<path:case>/", responses.response, name="response"),
     path("find/", find.find, name="find"),
     path("runs/<int:run_id>/forced/", forced.run_scorings, name="run_forced"),

@@ -32,6 +32,7 @@ from runs.models import (
     Rotation,
     Run,
     Shard,
+    Stray,
     SuiteVersion,
     Token,
     TraceBlock,
@@ -128,6 +129,17 @@ def run(
     if not Profile.objects.filter(slug=under).exists():
         profile(under)
     return create_run(suite=version.suite.slug, endpoint=on, profile=under, repeats=repeats, **changes)
+
+
+def strays(of: Run, *, n: int) -> None:
+    """End a run whose first n cases have a stray each, in repeat 2."""
+    served = bucket(batch_class="mixed")
+    counted = {"n_strays": n, "n_stray_cases": n, "n_cases": n, "n_unread": 0, "n_responses": 5 * n}
+    known = {"bucket": served.pk, "is_steady": False, "distance": 0.33, "noise": 0.0, "far": 0.27, "n_identical": 4 * n}
+    Run.objects.filter(pk=of.pk).update(
+        status=Run.Status.FINISHED, finished_at=Now(), bucket=served, strays=[known | counted | {"n_agreeing": 4 * n}]
+    )
+    Stray.objects.bulk_create(Stray(run=of, bucket=served, case_index=case, repeat=2) for case in range(n))
 
 
 def trace(text: str = TARGET, *, logprob: float = -0.25) -> Trace:

@@ -3,7 +3,7 @@
 import math
 from typing import Annotated, Any
 
-from evalboard.contract.base import Contract, Count, Note, Number, Points, Range, Share, page_only, says
+from evalboard.contract.base import Contract, Count, Id, Note, Number, Points, Range, Share, page_only, says
 from evalboard.contract.parts import BucketShare, RepeatScored
 
 PLACED = ("range5_points", "interval", "reach", "level")
@@ -80,6 +80,8 @@ class BucketRepeat(RepeatScored):
 class StrayResponse(Contract):
     case: str
     repeat: Number
+    bucket: Annotated[Id, says(description="that served it")]
+    place: int = page_only  # in lists: by bucket, case and repeat
 
 
 class Strays(Contract):
@@ -94,7 +96,12 @@ class Strays(Contract):
     distance: Annotated[float, says(description="root mean square in nats, of these responses to the others")]
     noise: Annotated[float, says(description="the same, of the others of those cases among themselves")]
     is_steady: Annotated[bool, says(description="whether repeats of the batch class must be the same to the bit")]
-    responses: tuple[StrayResponse, ...]
+    n_strays: Annotated[Count, says(description="such responses")]
+    n_stray_cases: Annotated[Count, says(description="cases that they answer")]
+    responses: Annotated[
+        tuple[StrayResponse, ...],
+        says(description="the first 100 of them; `GET /runs/{id}/strays/` lists all"),
+    ]
     n_responses: Annotated[
         Count | None,
         says(description="of the cases that were read and of as large a part of those in which nothing differs"),

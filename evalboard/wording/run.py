@@ -179,16 +179,16 @@ def _truncated(facts: Facts) -> str:
 
 def _two_computations(facts: Facts) -> str:
     """Say that some responses of a bucket lie far from the others of their case."""
-    responses, noise = facts["responses"], facts["noise"]
+    n_strays, noise = facts["n_strays"], facts["noise"]
     agree = f"within {nats_rounded(noise)}" if noise else "to the bit"
     lie = f"lie {nats_rounded(facts['distance'])} from"
-    where = f"{counted(len(responses), 'response')} in {counted(len({case for case, _ in responses}), 'case')}"
+    where = f"{counted(n_strays, 'response')} in {counted(facts['n_stray_cases'], 'case')}"
     must = "Repeats must be the same to the bit here; look" if facts["is_steady"] else "Look"
     look = f"{must} for requests that were routed to another build."
     if facts.get("n_responses") is None:  # an earlier Evalboard did not count them
         return f"Two computations answered: {where} {lie} the others of their case, which agree {agree}. {look}"
     agreeing = percent_at_least(facts["n_agreeing"] / facts["n_responses"])
-    share = percent_rounded(len(responses) / facts["n_responses"])
+    share = percent_rounded(n_strays / facts["n_responses"])
     n_identical = facts.get("n_identical")  # likewise
     if noise and n_identical:
         agree = f"{agree}, {percent_at_least(n_identical / facts['n_responses'])} of all to the bit"

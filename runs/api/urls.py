@@ -49,6 +49,7 @@ urlpatterns = [
     path("runs/<int:run_id>/rescore/", run.rescore, name="run_rescore"),
     path("runs/<int:run_id>/cases/", run.case_list, name="run_cases"),
     path("runs/<int:run_id>/responses/", run.response_list, name="responses"),
+    path("runs/<int:run_id>/strays/", run.stray_list, name="strays"),
     path("runs/<int:run_id>/responses/<int:repeat>/<path:case>/trace/", run.trace, name="trace"),
     path("runs/<int:run_id>/export/", exports.run, name="run_export"),
     path("runs/<int:run_id>/cases.csv", exports.cases_csv, name="cases_csv"),

@@ -14,7 +14,7 @@ from runs.models.probe import AnswerSet, Probe
 from runs.models.release import Gate, Release, Settling, SignOff, Verdict
 from runs.models.replay import Replay
 from runs.models.response import CaseColumns, CaseFrame, RepeatScore, Response, RunFigures, TraceBlock
-from runs.models.run import Event, Repeat, Run, Shard
+from runs.models.run import Event, Repeat, Run, Shard, Stray
 from runs.models.schedule import Schedule, ScheduledStart
 from runs.models.suite import Case, Scorer, Suite, SuiteNoise, SuiteVersion
 from runs.models.upload import Upload, UploadedCase, UploadPart
@@ -65,6 +65,7 @@ __all__ = [
     "Settling",
     "Shard",
     "SignOff",
+    "Stray",
     "Suite",
     "SuiteNoise",
     "SuiteVersion",

@@ -68,7 +68,9 @@ class Run(models.Model):
         related_name="runs",
         help_text="the serving stack that the run keeps to, bound by the first shard started",
     )
-    strays = models.JSONField(null=True, help_text="what work.strays found when the run ended; null: nobody has looked")
+    strays = models.JSONField(
+        null=True, help_text="of each bucket that has strays, what work.strays counted; null: nobody has looked"
+    )
     strays_so_far = models.JSONField(
         null=True, help_text="of buckets that have strays, what was read since of cases unread when the run ended"
     )
@@ -147,6 +149,36 @@ class Repeat(models.Model):
 
     def __str__(self) -> str:
         return f"run {self.run_id} repeat {self.index}"
+
+
+class StrayQuerySet(models.QuerySet["Stray"]):
+    def listed(self) -> Self:
+        """Those that `Run.strays` counts, in the order of their buckets, cases and repeats."""
+        return self.filter(is_listed=True).order_by("id")
+
+
+class Stray(models.Model):
+    """A response that another computation gave than the one that served the others of its case.
+
+    Apart from `Run.strays`, which only counts them, so that no page or list of runs grows with their number. Rows are
+    stored bucket by bucket in the order of the cases.
+    """
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="stray_responses", db_index=False)
+    bucket = models.ForeignKey("runs.Bucket", on_delete=models.PROTECT, related_name="+", db_index=False)
+    case_index = models.PositiveIntegerField()
+    repeat = models.PositiveIntegerField(help_text="its index")
+    is_listed = models.BooleanField(
+        default=True, help_text="false: of cases read since the run ended, until all of them are read"
+    )
+
+    objects = StrayQuerySet.as_manager()
+
+    class Meta:
+        indexes = [models.Index(fields=["run", "is_listed", "id"], name="strays_of_run")]
+
+    def __str__(self) -> str:
+        return f"run {self.run_id} repeat {self.repeat} case {self.case_index}"
 
 
 class ShardQuerySet(models.QuerySet["Shard"]):

@@ -23,7 +23,7 @@ from evalboard.core.stats import (
     measure_unevenness,
     median_sd,
 )
-from runs.models import Bucket, Case, CaseColumns, Response, Run
+from runs.models import Bucket, CaseColumns, Response, Run, Stray
 from runs.pairs import pair_facts
 from runs.store import NO_BUCKET, TracePlace, stored_columns, stored_traces
 
@@ -115,12 +115,11 @@ def _ended(runs: tuple[Run, ...]) -> dict[int, Ended]:
 
 
 def _strays(run: Run) -> StrayPlaces:
-    listed = [(case, index) for each in run.strays or () for case, index in each["responses"]]
-    if not listed:
+    if not run.strays:
         return frozenset()
-    cases = Case.objects.filter(suite_version=run.suite_version_id, case_id__in={case for case, _ in listed})
-    place, repeat = dict(cases.values_list("case_id", "index")), dict(run.repeats.values_list("index", "pk"))
-    return frozenset((place[case], repeat[index]) for case, index in listed)
+    repeats = dict(run.repeats.values_list("index", "pk"))
+    places = Stray.objects.filter(run=run).listed().values_list("case_index", "repeat")
+    return frozenset((case, repeats[index]) for case, index in places)
 
 
 @functools.lru_cache(maxsize=64)  # a repeat that has ended never changes, and pages of one run's pairs ask again

@@ -70,7 +70,7 @@ def _warn_of_side(side: SideInputs, columns: Side, inputs: Inputs) -> Iterator[W
     if side.n_truncated:
         yield "truncated", {"n": side.n_truncated, "is_log": side.run.source_id is not None}
     for strays in side.run.strays or ():
-        yield "two_computations", {"n": len(strays["responses"]), "distance": strays["distance"]}
+        yield "two_computations", {"n": strays["n_strays"], "distance": strays["distance"]}
     for bucket in side.run.unsteady or ():
         yield "unsteady", {name: bucket[name] for name in ("batch_class", "n_cases", "n_apart")}
     if side.uncertified:

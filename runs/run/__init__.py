@@ -45,6 +45,7 @@ from runs.run.read_response import (
 )
 from runs.run.read_responses import response_rows
 from runs.run.read_scores import Range, case_buckets, drawn_points, points_in_bucket, several_buckets, span
+from runs.run.read_strays import stray_page
 from runs.run.runs import (
     MAX_LABELS,
     MAX_REPEATS,
@@ -121,6 +122,7 @@ __all__ = [
     "span",
     "store_in_turn",
     "stored_trace",
+    "stray_page",
     "token_at",
     "tokens_at",
     "window_of",

@@ -9,6 +9,7 @@ from rest_framework.response import Response
 
 from evalboard.contract import response as contract
 from evalboard.contract.base import Page
+from evalboard.contract.bucket import StrayResponse
 from evalboard.contract.run import Rescored, Run, RunPair, RunRow, ScorerNamed
 from evalboard.core.errors import InvalidInput
 from evalboard.core.profile import MAX_SEED
@@ -27,6 +28,7 @@ from runs.run.read_list import PLACE_DIGITS, RunFilter, place_of, run_page
 from runs.run.read_response import show_trace, stored_trace
 from runs.run.read_responses import response_rows
 from runs.run.read_state import run_state
+from runs.run.read_strays import stray_rows
 from runs.run.runs import cancel_run, create_run, delete_run
 from runs.suites import rescore_run
 
@@ -223,6 +225,24 @@ RESPONSE_FILTERS = {"case": text("a case id"), "repeat": WHOLE}
 def response_list(request: Request, run_id: int) -> Response:
     sent = query.read(request, RESPONSE_FILTERS)
     fetch = partial(response_rows, run_id, case_id=sent.get("case"), repeat=query.number(sent, "repeat"))
+    return pages.answer(request, fetch, place=lambda row: row.place)
+
+
+STRAY_FILTERS = {"bucket": whole("its id")}
+
+
+@resource(GET=READ)
+@describe(
+    "GET",
+    "Responses of a run that another computation gave, by bucket, case and repeat",
+    name="strays",
+    answer=Page[StrayResponse],
+    query=STRAY_FILTERS,
+    is_paged=True,
+)
+def stray_list(request: Request, run_id: int) -> Response:
+    sent = query.read(request, STRAY_FILTERS)
+    fetch = partial(stray_rows, run_id, bucket=query.number(sent, "bucket"))
     return pages.answer(request, fetch, place=lambda row: row.place)
 
 

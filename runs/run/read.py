@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from evalboard.contract import run as contract
-from evalboard.contract.bucket import Bucket, BucketRepeat, Noise, StrayResponse, Strays
+from evalboard.contract.bucket import Bucket, BucketRepeat, Noise, Strays
 from evalboard.contract.figures import BucketFigures
 from evalboard.contract.parts import FingerprintNamed, ModelServed
 from evalboard.core.profile import read_seats
@@ -251,7 +251,7 @@ def _bucket(facts: ServedFacts, bucket: models.Bucket) -> Bucket:
         noise=noise if is_final else noise.without_place(),
         metrics=known.metrics if known else None,
         metrics_left_out=known.metrics_left_out if known else None,
-        strays=_strays(facts.run, bucket),
+        strays=_strays(facts, bucket),
         range_so_far=span,
         noise_so_far=noise,
     )
@@ -270,17 +270,18 @@ def _bucket_repeats(facts: ServedFacts, bucket: models.Bucket, known: BucketFigu
     return tuple(lines)
 
 
-def _strays(run: Run, bucket: models.Bucket) -> Strays | None:
-    for known in run.strays or ():
+def _strays(facts: ServedFacts, bucket: models.Bucket) -> Strays | None:
+    for known in facts.run.strays or ():
         if known["bucket"] == bucket.pk:
-            responses = tuple(StrayResponse(case=case, repeat=repeat) for case, repeat in known["responses"])
             return Strays(
                 n_cases=known["n_cases"],
                 n_unread=known.get("n_unread"),  # an earlier Evalboard did not count them
                 distance=known["distance"],
                 noise=known["noise"],
                 is_steady=known["is_steady"],
-                responses=responses,
+                n_strays=known["n_strays"],
+                n_stray_cases=known["n_stray_cases"],
+                responses=facts.strays[facts.run.pk, bucket.pk],
                 n_responses=known.get("n_responses"),  # likewise
                 n_agreeing=known.get("n_agreeing"),
                 n_identical=known.get("n_identical"),

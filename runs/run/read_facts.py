@@ -33,6 +33,7 @@ from runs.run import figures
 from runs.run.read_list import RELATED
 from runs.run.read_shards import RepeatWork, read_work
 from runs.run.read_state import RunState
+from runs.run.read_strays import FirstStrays, first_strays
 from runs.store import NOT_IN_LOG
 from runs.work import find_uncertified, shards_ahead
 
@@ -78,6 +79,7 @@ class ServedFacts:
     buckets: dict[int, Bucket]
     scores: dict[int, dict[int, RepeatScore]]
     figures: RunFigures
+    strays: FirstStrays
 
     @property
     def n_cases(self) -> int:
@@ -192,6 +194,7 @@ def read_served(run_ids: Collection[int]) -> dict[int, ServedFacts]:
     scores = _scores(run_ids)
     by_repeat = {repeat.id: repeat for repeat in _with_work(every, read_work(run_ids))}
     stored_figures = figures.kept_rows({run: _packed(run, repeats[pk], scores[pk]) for pk, run in runs.items()})
+    strays = first_strays(runs.values())
     return {
         pk: ServedFacts(
             run=run,
@@ -199,6 +202,7 @@ def read_served(run_ids: Collection[int]) -> dict[int, ServedFacts]:
             buckets={bucket.pk: bucket for bucket in buckets if bucket.pk in served[pk]},
             scores=scores[pk],
             figures=RunFigures.from_stored(stored_figures[pk].figures),
+            strays=strays,
         )
         for pk, run in runs.items()
     }
@@ -247,6 +251,7 @@ def _read_settled(run_id: int) -> Settled:
         buckets=buckets,
         scores=scores,
         figures=RunFigures.from_stored(stored_figures.figures),
+        strays=first_strays([run]),
         stored_figures=stored_figures,
         events=tuple(reversed(events)),
         n_unvouched=n_unvouched,

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 from numpy.typing import NDArray
 
 from evalboard.core.compare import is_steady_batch, measure_distances
 from evalboard.core.errors import TraceDamaged
 from evalboard.core.profile import is_sampled
 from evalboard.core.stats import FAR_FLOORS, Strays, assume_logit_sd, find_strays, is_left_out, list_strays
-from runs.models import Bucket, Case, Repeat, Response, Run
+from runs.models import Bucket, Case, Repeat, Response, Run, Stray
 from runs.pairs import pair_facts
 from runs.store import NO_BUCKET, changes, stored_columns, stored_traces
 
@@ -29,6 +29,7 @@ PAIRS = 10_000  # of repeats of a bucket, that are read when a run ends, and by 
 MIN_CASES = 200  # that are read then however many repeats they have
 CASES_NAMED = 3  # in which steady repeats differ
 AWAY = (OperationalError, InterfaceError)
+TURN = 0x57A7  # the first half of the lock of a run whose strays are read
 
 Bools = NDArray[np.bool_]
 Indexes = NDArray[np.intp]
@@ -82,54 +83,64 @@ class ServedRepeats:
 
 
 def look_through(run: Run) -> None:
-    """Set `strays`, `strays_so_far` and `unsteady` of a run that has ended; it is not saved."""
+    """Set `strays`, `strays_so_far` and `unsteady` of a run that has ended, which is not saved, and store its strays.
+
+    `Run.strays` has one entry for each bucket that has strays: {"bucket", "is_steady", "n_cases", "n_unread",
+    "distance", "noise", "far", "n_strays", "n_stray_cases", "n_responses", "n_agreeing", "n_identical"}; the nats as
+    `core.stats.Strays` has them. n_cases: that were read; n_unread: that differ and were not. n_stray_cases: that have
+    a stray. n_responses: of the cases that were read, and of as large a part of those in which nothing differs;
+    n_agreeing: of them those that agree with most of their case; n_identical: those that are no stray and the same to
+    the bit as another of their case.
+    """
     by_bucket = list(_served_repeats(run))
-    run.strays = find_run_strays(by_bucket)
+    parts = _find_parts(by_bucket)
+    run.strays = [part.entry for part in parts]
     run.strays_so_far = [] if any(strays["n_unread"] for strays in run.strays) else None
+    Stray.objects.filter(run=run).delete()
+    _store(run, parts, is_listed=True)
     with_strays = {strays["bucket"] for strays in run.strays}
     entries = (find_unsteady(served) for served in by_bucket if served.bucket.pk not in with_strays)
     run.unsteady = [entry for entry in entries if entry is not None]
 
 
-def find_run_strays(by_bucket: Sequence[ServedRepeats]) -> list[dict[str, Any]]:
-    """Return what `Run.strays` keeps when a run ends: one entry for each bucket that has strays.
-
-    Each is {"bucket", "is_steady", "n_cases", "n_unread", "distance", "noise", "far", "responses": [[case id, repeat],
-    …], "n_responses", "n_agreeing", "n_identical"}; the nats as `core.stats.Strays` has them. n_cases:
-    that were read; n_unread: that differ and were not. n_responses: of the cases that were read, and of as large a part
-    of those in which nothing differs; n_agreeing: of them those that agree with most of their case; n_identical: those
-    that are no stray and the same to the bit as another of their case.
-    """
-    try:
-        entries = [_find_in_bucket(served) for served in by_bucket]
-    except TraceDamaged:  # the run ends all the same
-        return []
-    return [entry for entry in entries if entry is not None]
-
-
 def work_on_strays() -> bool:
     """Read a chunk of the oldest run that has strays and cases unread; False if none has. Any worker may call it.
 
-    `Run.strays` is that of the run's end until all cases are read: what rests on it is made anew once. Where they
-    cannot be read it stays so.
+    `Run.strays` and the listed strays are those of the run's end until all cases are read: what rests on them is made
+    anew once. Where they cannot be read they stay so. The run's row is locked only to store what was read: who deletes
+    the run or adds repeats to it does not wait for the reading, and what was read meanwhile is then left out.
     """
     with transaction.atomic():
-        waiting = Run.objects.filter(strays_so_far__isnull=False).select_related("profile").order_by("id")
-        run = waiting.select_for_update(skip_locked=True, no_key=True, of=("self",)).first()
+        run = _take_waiting()
         if run is None:
             return False
+        chunk = None
         try:
             with transaction.atomic():
-                _read_on(run)
+                chunk = _read_chunk(run)
         except AWAY:
             raise
         except Exception:  # whatever it is, the worker goes on
             logger.exception("The strays of run %s cannot be read", run.pk)
-            run.strays_so_far = None
-        run.save(update_fields=["strays", "strays_so_far"])
-        if run.strays_so_far is None:
-            changes.run_changed(run_id=run.pk)
+        _store_chunk(run, chunk)
     return True
+
+
+def _take_waiting() -> Run | None:
+    """Return the oldest run with cases unread that no other worker reads, which is this one's to the transaction's end.
+
+    By a lock that stands beside the rows, so that nobody else waits for it.
+    """
+    waiting = Run.objects.filter(strays_so_far__isnull=False, status__in=Run.TERMINAL).order_by("id")
+    with connection.cursor() as cursor:
+        for run_id in waiting.values_list("pk", flat=True):
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", [TURN, run_id % 2**31])
+            if cursor.fetchone()[0]:
+                # Read again: whoever had it until now may have come to its end.
+                run = waiting.select_related("profile").filter(pk=run_id).first()
+                if run is not None:
+                    return run
+    return None
 
 
 def find_unsteady(served: ServedRepeats) -> dict[str, Any] | None:
@@ -167,60 +178,123 @@ def _served_repeats(run: Run) -> Iterator[ServedRepeats]:
         yield ServedRepeats(bucket, run, repeats, traces, is_ours, is_steady)
 
 
-def _find_in_bucket(served: ServedRepeats) -> dict[str, Any] | None:
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What some cases of a bucket show. entry: as in `Run.strays`. places: (case index, repeat) of each stray."""
+
+    entry: dict[str, Any]
+    places: Sequence[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """The cases that one call has read. so_far: an entry a bucket of all that was read since the run's end.
+
+    whole: buckets of which all cases are read, where those of every bucket are; None before.
+    """
+
+    parts: Sequence[_Part]
+    so_far: Sequence[dict[str, Any]]
+    whole: Sequence[dict[str, Any]] | None
+
+
+def _find_parts(by_bucket: Sequence[ServedRepeats]) -> list[_Part]:
+    try:
+        parts = [_find_in_bucket(served) for served in by_bucket]
+    except TraceDamaged:  # the run ends all the same
+        return []
+    return [part for part in parts if part is not None]
+
+
+def _find_in_bucket(served: ServedRepeats) -> _Part | None:
     telling = served.telling
     cases = telling[:: max(len(telling) // served.n_at_once, 1)][: served.n_at_once]
     read = _read(served, cases)
     strays = find_strays(read.tables, far=served.far)
-    return None if strays is None else _with_alike(served, _entry(served, read, strays), n_telling=len(telling))
+    if strays is None:
+        return None
+    part = _part(served, read, strays)
+    return _Part(_with_alike(served, part.entry, n_telling=len(telling)), part.places)
 
 
-def _read_on(run: Run) -> None:
-    """Read the next chunk; after the last one `Run.strays` is that of all cases."""
-    parts = {part["bucket"]: part for part in run.strays_so_far or ()}
-    entries = {entry["bucket"]: entry for entry in run.strays or ()}
+def _read_chunk(run: Run) -> _Chunk:
+    """Read the next cases of the run; it stays as it is."""
+    so_far = {entry["bucket"]: entry for entry in run.strays_so_far or ()}
+    known = {entry["bucket"]: entry for entry in run.strays or ()}
+    parts, whole = [], []
     for served in _served_repeats(run):
-        known = entries.get(served.bucket.pk)
-        if known is None or not known["n_unread"]:
+        at_end = known.get(served.bucket.pk)
+        if at_end is None or not at_end["n_unread"]:
             continue
-        part, telling = parts.get(served.bucket.pk), served.telling
-        n_read = part["n_cases"] if part else 0
+        before, telling = so_far.get(served.bucket.pk), served.telling
+        n_read = before["n_cases"] if before else 0
         read = _read(served, telling[n_read : n_read + served.n_at_once])
-        chunk = _entry(served, read, list_strays(read.tables, far=known["far"]))
-        part = parts[served.bucket.pk] = chunk if part is None else _join(part, chunk)
-        if part["n_cases"] < len(telling):
-            run.strays_so_far = list(parts.values())
-            return
-        entries[served.bucket.pk] = _with_alike(served, part, n_telling=len(telling))
-    run.strays, run.strays_so_far = list(entries.values()), None
+        parts.append(part := _part(served, read, list_strays(read.tables, far=at_end["far"])))
+        entry = so_far[served.bucket.pk] = part.entry if before is None else _join(before, part.entry)
+        if entry["n_cases"] < len(telling):
+            return _Chunk(parts, list(so_far.values()), None)
+        whole.append(_with_alike(served, entry, n_telling=len(telling)))
+    return _Chunk(parts, list(so_far.values()), whole)
 
 
-def _entry(served: ServedRepeats, read: "_Read", strays: Strays) -> dict[str, Any]:
-    """Return an entry of the cases that were read, and of no others."""
-    names, repeats = served.name_cases(read.cases), list(served.repeats.values())
-    return {
+def _store_chunk(run: Run, chunk: _Chunk | None) -> None:
+    """Store what was read, unless the run has gone on meanwhile; None: it cannot be read, and nobody tries again."""
+    unchanged = Run.objects.filter(pk=run.pk, finished_at=run.finished_at, status__in=Run.TERMINAL)
+    if not unchanged.select_for_update(no_key=True).exists():
+        return
+    own = Stray.objects.filter(run=run)
+    if chunk is None:
+        own.filter(is_listed=False).delete()
+        run.strays_so_far = None
+    else:
+        _store(run, chunk.parts, is_listed=False)
+        run.strays_so_far = list(chunk.so_far) if chunk.whole is None else None
+    if chunk is not None and chunk.whole is not None:
+        whole = {entry["bucket"]: entry for entry in chunk.whole}
+        run.strays = [whole.get(entry["bucket"], entry) for entry in run.strays or ()]
+        own.filter(is_listed=True, bucket__in=whole).delete()
+        own.filter(is_listed=False).update(is_listed=True)
+    run.save(update_fields=["strays", "strays_so_far"])
+    if run.strays_so_far is None:
+        changes.run_changed(run_id=run.pk)
+
+
+def _store(run: Run, parts: Sequence[_Part], *, is_listed: bool) -> None:
+    rows = ((part.entry["bucket"], case, repeat) for part in parts for case, repeat in part.places)
+    Stray.objects.bulk_create(
+        Stray(run=run, bucket_id=bucket, case_index=case, repeat=repeat, is_listed=is_listed)
+        for bucket, case, repeat in rows
+    )
+
+
+def _part(served: ServedRepeats, read: "_Read", strays: Strays) -> _Part:
+    """Return what these cases show, and no others."""
+    repeats = list(served.repeats.values())
+    entry = {
         "bucket": served.bucket.pk,
         "is_steady": served.is_steady,
         "n_cases": strays.n_cases,
         "distance": strays.distance,
         "noise": strays.noise,
         "far": strays.far,
-        "responses": [[names[int(read.cases[case])], repeats[place]] for case, place in strays.places],
+        "n_strays": len(strays.places),
+        "n_stray_cases": len({case for case, _ in strays.places}),
         "n_responses": int(read.is_there.sum()),
         "n_agreeing": strays.n_agreeing,
         "n_identical": read.count_identical(strays),
     }
+    return _Part(entry, [(int(read.cases[case]), repeats[place]) for case, place in strays.places])
 
 
-def _join(part: dict[str, Any], further: dict[str, Any]) -> dict[str, Any]:
+def _join(before: dict[str, Any], further: dict[str, Any]) -> dict[str, Any]:
     """Return one entry of two that have no case in common."""
-    n, m = len(part["responses"]), len(further["responses"])
-    sums = ("n_cases", "responses", "n_responses", "n_agreeing", "n_identical")
+    n, m = before["n_strays"], further["n_strays"]
+    sums = ("n_cases", "n_strays", "n_stray_cases", "n_responses", "n_agreeing", "n_identical")
     means = {
-        name: math.sqrt((n * part[name] ** 2 + m * further[name] ** 2) / max(n + m, 1))
+        name: math.sqrt((n * before[name] ** 2 + m * further[name] ** 2) / max(n + m, 1))
         for name in ("distance", "noise")
     }
-    return part | {name: part[name] + further[name] for name in sums} | means
+    return before | {name: before[name] + further[name] for name in sums} | means
 
 
 def _with_alike(served: ServedRepeats, entry: dict[str, Any], *, n_telling: int) -> dict[str, Any]:

@@ -247,6 +247,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("delete_run", {"run_id": rows.unneeded}),
         Good("cases", run, query={"only": "failed"}),
         Good("responses", run, query={"repeat": 1}),
+        Good("strays", run),
         Good("trace", take("run_id", "repeat", "case")),
         Good("trace", take("run_id", "repeat", "case"), headers={"Accept": "application/octet-stream"}),
         Good("export_run", run),

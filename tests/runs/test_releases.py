@@ -135,8 +135,7 @@ def test_what_a_verdict_rests_on_is_in_its_digest(pair: tuple[Run, Run], made: s
 
 def test_a_run_that_two_computations_answered_is_warned_of(pair: tuple[Run, Run]) -> None:
     strays = {"bucket": pair[1].bucket_id, "is_steady": False, "n_cases": 9, "distance": 0.333, "noise": 0.0}
-    responses = [["case-1", 1], ["case-2", 2], ["case-3", 1]]
-    Run.objects.filter(pk=pair[1].pk).update(strays=[{**strays, "responses": responses}])
+    Run.objects.filter(pk=pair[1].pk).update(strays=[{**strays, "n_strays": 3, "n_stray_cases": 3}])
     verdict = decide_release(release_id=judged.release(*pair).pk)
     [line] = [line["text"] for line in verdict.document["warnings"] if line["code"] == "two_computations"]
     assert line == (

@@ -2,19 +2,26 @@
 same are warned of; noise of repeats is not accused.
 """
 
+import importlib
 import random
+import threading
 from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from runs.board import board
-from runs.models import EngineProcess, Run, SuiteVersion, TraceBlock
+from runs.models import EngineProcess, Run, Stray, SuiteVersion, TraceBlock
 from runs.pairs import PairNoise
 from runs.run import run_report
+from runs.run.read_state import run_state
 from runs.work import look_through, work_on_strays
+from runs.work import strays as strays_work
 from tests import build
+from tests.api.conftest import SCOPES, Api
 from tests.runs.test_comparisons import Answer, moved, recorded, stored
 
 pytestmark = pytest.mark.django_db
@@ -58,7 +65,8 @@ def test_answers_that_were_routed_without_a_word_are_listed(
     process = build.process(build.bucket(batch_class=batch_class))
     run = run_of(version, process, noise=noise, routed=ROUTED)
     [strays] = run.strays
-    assert strays["responses"] == [[f"case-{case:02}", repeat] for case, repeat in sorted(ROUTED)]
+    assert _listed(run) == sorted(ROUTED)
+    assert (strays["n_strays"], strays["n_stray_cases"]) == (6, 5)
     assert (strays["bucket"], strays["is_steady"]) == (process.bucket_id, batch_class == "alone")
     assert strays["distance"] == pytest.approx(0.3, rel=0.25)
     report = run_report(run.pk)
@@ -69,7 +77,9 @@ def test_answers_that_were_routed_without_a_word_are_listed(
     [row] = board().attention
     assert (row.id, [note.text for note in row.warnings]) == (str(run.pk), [text])
     assert report.buckets[0].strays is not None
-    assert len(report.buckets[0].strays.responses) == len(ROUTED)
+    assert [(each.case, each.repeat) for each in report.buckets[0].strays.responses] == [
+        (f"case-{case:02}", repeat) for case, repeat in sorted(ROUTED)
+    ]
     assert (report.buckets[0].strays.n_responses, report.buckets[0].strays.n_agreeing) == (250, 244)
 
 
@@ -99,7 +109,8 @@ def test_of_a_larger_run_every_rerouted_answer_is_listed_and_no_other() -> None:
     routed = set(random.Random(3).sample(answers, k=180))
     run = run_of(version, process, noise=0.0002, routed=routed, n_cases=600)
     [found] = run.strays
-    assert found["responses"] == [[names[case], repeat] for case, repeat in sorted(routed)]
+    assert _listed(run) == sorted(routed)
+    assert found["n_strays"] == len(routed)
     assert (found["n_cases"], found["n_unread"], run.strays_so_far) == (600, 0, None)
     assert not work_on_strays()
 
@@ -108,26 +119,134 @@ def test_what_is_left_unread_at_the_end_is_read_by_workers_and_comes_to_the_same
     version: SuiteVersion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = build.process(build.bucket(batch_class="mixed"))
-    [whole] = run_of(version, process, noise=0.0002, routed=ROUTED, noisy=(4, 5)).strays
+    whole = _listed(run_of(version, process, noise=0.0002, routed=ROUTED, noisy=(4, 5)))
     monkeypatch.setattr("runs.work.strays.PAIRS", 0)
     monkeypatch.setattr("runs.work.strays.MIN_CASES", 17)  # of 50 those that are read at once: 0, 2, 4, …
     run = run_of(version, process, noise=0.0002, routed=ROUTED | {(6, 1), (8, 1), (10, 1)}, noisy=(4, 5))
     [at_end] = run.strays
-    assert (at_end["n_cases"], at_end["n_unread"], len(at_end["responses"])) == (17, 33, 4)
+    assert (at_end["n_cases"], at_end["n_unread"], at_end["n_strays"]) == (17, 33, 4)
     assert at_end["n_responses"] == 85
-    seen = [_read_on(run) for _ in range(2)]
-    assert seen == [[at_end], [at_end]]  # nothing that rests on it is made anew for a part
+    listed = _listed(run)
+    seen = [(_read_on(run), _listed(run)) for _ in range(2)]
+    assert seen == [([at_end], listed)] * 2  # nothing that rests on it is made anew for a part
     [found] = _read_on(run)
-    assert (found["n_cases"], found["n_unread"], len(found["responses"])) == (50, 0, 9)
-    assert set(map(tuple, found["responses"])) >= set(map(tuple, whole["responses"]))
+    assert (found["n_cases"], found["n_unread"], found["n_strays"]) == (50, 0, 9)
+    listed = _listed(run)
+    assert set(listed) >= set(whole)
+    assert run.stray_responses.count() == 9
     monkeypatch.undo()
     look_through(run)
+    assert _listed(run) == listed
     assert run.strays_so_far is None
     assert {**found, "distance": 0, "noise": 0} == {**run.strays[0], "distance": 0, "noise": 0}
     assert [found[name] for name in ("distance", "noise")] == pytest.approx(
         [run.strays[0][name] for name in ("distance", "noise")]
     )
     assert not work_on_strays()
+
+
+def test_a_run_that_went_on_while_it_was_read_stays_as_it_is(
+    version: SuiteVersion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = _half_read(version, monkeypatch)
+    at_end, read = run.strays, strays_work._read
+
+    def add_repeats_meanwhile(*args: Any) -> Any:
+        Run.objects.filter(pk=run.pk).update(status=Run.Status.QUEUED)
+        return read(*args)
+
+    monkeypatch.setattr(strays_work, "_read", add_repeats_meanwhile)
+    assert work_on_strays()
+    run.refresh_from_db()
+    assert (run.strays, run.stray_responses.filter(is_listed=False).count()) == (at_end, 0)
+    assert not work_on_strays()  # until it has ended again
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nobody_waits_for_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    version = build.suite(case_ids=[f"case-{number:02}" for number in range(N_CASES)])
+    run, read, others = _half_read(version, monkeypatch), strays_work._read, []
+
+    def look_meanwhile() -> None:
+        with transaction.atomic():
+            others.append(Run.objects.select_for_update(nowait=True).get(pk=run.pk).pk)
+        others.append(work_on_strays())  # another worker has nothing to read
+        connection.close()
+
+    def read_beside_another(*args: Any) -> Any:
+        thread = threading.Thread(target=look_meanwhile)
+        thread.start()
+        thread.join()
+        return read(*args)
+
+    monkeypatch.setattr(strays_work, "_read", read_beside_another)
+    assert work_on_strays()
+    assert others == [run.pk, False]
+    run.refresh_from_db()
+    assert (run.strays[0]["n_unread"], run.strays_so_far) == (0, None)
+
+
+def _half_read(version: SuiteVersion, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A run of which workers are to read half of the cases that differ, in one call."""
+    monkeypatch.setattr(strays_work, "PAIRS", 0)
+    monkeypatch.setattr(strays_work, "MIN_CASES", 25)
+    process = build.process(build.bucket(batch_class="mixed"))
+    run = run_of(version, process, noise=0.0002, routed={(case, 2) for case in range(0, 50, 4)})
+    monkeypatch.setattr(strays_work, "MIN_CASES", 50)
+    assert run.strays_so_far == []
+    return run
+
+
+def test_a_run_of_many_strays_is_answered_as_fast_as_one_of_few() -> None:
+    reader, sizes = Api(build.token(build.user("root", "admin"), *SCOPES)), []
+    for n in (120, 150, 3000):  # the first one pays for what is read once
+        run = build.run(build.suite(f"of-{n}", case_ids=[f"case-{number:04}" for number in range(3000)]))
+        build.strays(run, n=n)
+        with CaptureQueriesContext(connection) as context:
+            answer = reader.get(f"/runs/{run.pk}/").json()
+        sizes.append((len(context), len(answer["buckets"][0]["strays"]["responses"])))
+        assert answer["buckets"][0]["strays"]["n_strays"] == n
+    assert sizes[1] == sizes[2]
+    first = reader.get(f"/runs/{run.pk}/strays/?page_size=200").json()
+    second = reader.get(first["next"].partition("/api/v1")[2]).json()
+    assert [each["case"] for each in (*first["results"], *second["results"])] == [
+        f"case-{number:04}" for number in range(400)
+    ]
+    assert reader.get(second["previous"].partition("/api/v1")[2]).json()["results"] == first["results"]
+    assert first["results"][0] == {"case": "case-0000", "repeat": 2, "bucket": answer["bucket"]}
+    assert reader.get(f"/runs/{run.pk}/strays/?bucket=0").json()["results"] == []
+    assert reader.get("/runs/999999/strays/").status_code == 404
+
+
+def test_who_polls_a_run_is_told_when_its_strays_are_read(
+    version: SuiteVersion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = _half_read(version, monkeypatch)
+    before = run_state(run.pk)
+    assert work_on_strays()
+    assert run_state(run.pk).settled != before.settled
+
+
+def test_strays_that_an_earlier_version_stored_in_the_run_become_rows_and_go_back(version: SuiteVersion) -> None:
+    process = build.process(build.bucket(batch_class="mixed"))
+    run = run_of(version, process, noise=0.0, routed=ROUTED)
+    migration = importlib.import_module("runs.migrations.0053_strays_apart")
+    [entry], rows = run.strays, _listed(run)
+    with connection.cursor() as cursor:
+        cursor.execute(migration.TOGETHER)
+    run.refresh_from_db()
+    [earlier] = run.strays
+    assert earlier.pop("responses") == [[f"case-{case:02}", repeat] for case, repeat in rows]
+    assert earlier == {name: value for name, value in entry.items() if name not in ("n_strays", "n_stray_cases")}
+    run.stray_responses.all().delete()
+    with connection.cursor() as cursor:
+        cursor.execute(migration.APART)
+    run.refresh_from_db()
+    assert (run.strays, _listed(run)) == ([entry], rows)
+
+
+def _listed(run: Run) -> list[tuple[int, int]]:
+    return list(Stray.objects.filter(run=run).listed().values_list("case_index", "repeat"))
 
 
 def _read_on(run: Run) -> list[dict[str, Any]]:

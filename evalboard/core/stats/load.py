@@ -45,7 +45,9 @@ class LoadDifference:
     counted: str
 
 
-def count_in_flight(began: Sequence[float], ended: Sequence[float]) -> NDArray[np.int64]:
+def count_in_flight(
+    began: Sequence[float] | NDArray[np.float64], ended: Sequence[float] | NDArray[np.float64]
+) -> NDArray[np.int64]:
     """Return for each call the most calls that were in flight at once while it was, itself included: int64[n].
 
     began, ended: seconds, by call. A call that ends as another begins is no longer in flight.
