@@ -79,7 +79,7 @@ UNCLEAR: dict[str, Callable[[Facts], str]] = {
     "parted_late": _unclear("The answers part, but later than chance explains by so few calls."),
     "not_repeated": _unclear("Two answers at a temperature of 0 differ, so that no difference can be laid to it."),
     "no_effect": _unclear(
-        "It is accepted, and whether it has an effect is not known: the text is that of a call without it."
+        "It is accepted, but the text is the same as without it: these calls do not show whether it has an effect."
     ),
     "no_control": _unclear("No call without it was answered, so there is nothing to compare it with."),
     "ended_early": _unclear("The answer ended, but not by this limit."),
@@ -143,19 +143,19 @@ def _top_logprobs(state: str, detail: Facts) -> str:
 
 def _narrowed(state: str, detail: Facts) -> str:
     if state == "honoured":
-        return "A call at a temperature of 1 gave the likeliest text."
-    return "A call at a temperature of 1 parts from the likeliest text as early as without it."
+        return "With it, a call at a temperature of 1 gave the likeliest text, as it should."
+    return "With it, a call at a temperature of 1 parts from the likeliest text as early as without it."
 
 
 def _penalty(state: str, detail: Facts) -> str:
-    return "It changes the text." if state == "honoured" else "The text is that of a call without it."
+    return "It changes the text." if state == "honoured" else "The text is the same as without it."
 
 
 def _template(state: str, detail: Facts) -> str:
     if "n_prompt_tokens" not in detail:
         return "It changes the text."
     n, without = counted(detail["n_prompt_tokens"], "token"), detail["n_prompt_tokens_without"]
-    return f"It makes a prompt of {n}, where there are {without} without it."
+    return f"With it the prompt has {n}, without it {without}."
 
 
 def _lasting(state: str, detail: Facts) -> str:

@@ -188,8 +188,8 @@ def _backend_changed(cause: Cause) -> str:
 def _leak(cause: Cause) -> str:
     before = counted(cause.evidence["flip"], "position")
     return (
-        f"After {before} alike, no alternative of one side is among the other's: one of the answers looks like another "
-        "request's continuation."
+        f"After {before} alike, the two sides list no token in common for the next one: one of the answers looks like "
+        "another request's continuation."
     )
 
 

@@ -36,9 +36,9 @@ def _two(facts: Facts) -> str:
 def _apart(facts: Facts) -> str:
     cases, assumed = counted(facts["n_cases"], "case"), nats_rounded(facts["floor"])
     return (
-        f"Told apart under one fingerprint: in all {cases} the repeats of either side are the same to the bit, "
-        f"and in {facts['n_apart']:,} the sides differ, by {nats_rounded(facts['shift'])}. "
-        f"Batches of another size can do that (up to {assumed} is assumed), or a cache that answers repeats. "
+        f"The sides differ under one fingerprint: within either side the repeats of all {cases} are the same to the "
+        f"bit, but in {facts['n_apart']:,} of them the sides lie {nats_rounded(facts['shift'])} apart. "
+        f"Batches of another size can do that (up to {assumed} is assumed), and so can a cache that answers repeats. "
         "If it is neither, the weights or the build have changed."
     )
 

@@ -59,7 +59,7 @@ REASONS: Mapping[str, str] = {
     "recorded": "scores were read from logs, and no text can be scored again.",
     "too_large": "more than {limit:,} cases are not scored again in one sitting.",
     "eager_only": "vLLM's CPU build (0.32) does not start with eager mode off.",
-    "no_avx512": "vLLM's CPU build keeps it in 8 bits on processors with AVX-512 alone.",
+    "no_avx512": "vLLM's CPU build keeps it in 8 bits only on processors with AVX-512.",
     "no_gpu": "a worker that decodes on a CPU has no other.",
     "one_gpu": "a worker of this pool has no second GPU.",
     "not_varied": "the pool's living workers are not all of one kind, or there are none.",

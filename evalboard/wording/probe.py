@@ -40,7 +40,7 @@ def _incomplete(numbers: Numbers, needed: str) -> str:
     n_marked = numbers.get("n_marked", 0)
     answered = f"{n_calls - numbers['n_failed'] - n_marked:,} of {counted(n_calls, 'call')} came back with an answer"
     why = f" Most often: {errors[0]['error']}" if errors else ""
-    return f"{answered}, and a finding takes {needed}.{why}{_marked(n_marked)}"
+    return f"{answered}, and a finding needs {needed}.{why}{_marked(n_marked)}"
 
 
 def _failures(n: int) -> str:
@@ -337,7 +337,7 @@ def _capability(numbers: Numbers) -> str:
     )
 
 
-# What it takes to say anything, as the rest of "a finding takes …".
+# What it takes to say anything, as the rest of "a finding needs …".
 NEEDED = {
     "seed": "half of the calls, with two of each group for some prompt",
     "batch": "half of the copies, and two of some prompt",
@@ -345,7 +345,7 @@ NEEDED = {
     "canary": "half of the prompts, with logprobs",
     "determinism": "every call to a worker, under every condition",
     "audit": "half of the calls",
-    "capability": "half of the calls, answered or refused, and one of them answered",
+    "capability": "half of the calls, answered or refused, and at least one of them answered",
 }
 SENTENCES: dict[str, dict[str, Callable[[Numbers], str]]] = {
     "seed": {

@@ -81,19 +81,19 @@ def _load_differs(facts: Facts) -> str:
     smaller, larger = sorted(("baseline", "candidate"), key=lambda name: facts[name]["mean"])
     factor = facts[larger]["mean"] / facts[smaller]["mean"]
     if facts["counted"] == "calls":
-        how, remedy = "called", "give both as many calls at once"
-        text = f"with a call of the {larger}'s, {factor:.1f} times as many of ours were in flight"
-        beside = " What others asked of the servers is not known."
+        how, remedy = "called", "let both have as many calls at once"
+        text = f"{factor:.1f} times as many of our calls were under way during a call of the {larger}"
+        beside = " What others asked of the servers meanwhile is not known."
     else:
         how, remedy, beside = "decoded", "decode both alone", ""
         text = f"the {larger}'s batches are {factor:.1f} times as large"
     sizes = "; ".join(_load_of(name, facts[name]) for name in ("baseline", "candidate"))
     advice = "Run both sides in turn."
     if facts["is_in_turn"]:
-        advice = f"Both sides ran in turn, so it is their endpoints that are loaded unlike: {remedy}."
+        advice = f"Both sides ran in turn, so it is their endpoints whose load differs: {remedy}."
     return (
-        f"The sides were {how} under unlike load: on average {text} ({sizes}).{beside} "
-        f"Part of the change may be the load's, which no repeat shows. {advice}"
+        f"The sides were {how} under different load: on average {text} ({sizes}).{beside} "
+        f"Part of the change may come from the load, and more repeats do not show that. {advice}"
     )
 
 

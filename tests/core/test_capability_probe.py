@@ -55,12 +55,12 @@ def test_what_is_silently_ignored_is_told_and_nothing_beside_it_is_called_ignore
 def test_what_an_honest_server_may_answer_without_a_trace_is_never_called_ignored(name: str) -> None:
     finding = judge_capability_probe(without(name))
     assert (finding.state, states(finding)[name]) == ("checked", "unclear")
-    assert describe_parameter(row_of(finding, name)).startswith("It is accepted, and whether it has an effect is not")
+    assert describe_parameter(row_of(finding, name)).startswith("It is accepted, but the text is the same")
 
 
 def test_a_switch_of_the_template_shows_in_the_length_of_the_prompt_or_in_the_text() -> None:
     row = row_of(judge_capability_probe(answer_calls()), "chat_template_kwargs")
-    assert describe_parameter(row) == "It makes a prompt of 13 tokens, where there are 9 without it."
+    assert describe_parameter(row) == "With it the prompt has 13 tokens, without it 9."
 
     def think(call: ProbeCall) -> ProbeCall:
         return replace(call, text="Hm. Let me think.", token_ids=(1,)) if call.group == "template_on" else call

@@ -99,7 +99,7 @@ def test_calls_in_flight_to_servers_of_others_are_compared(called: tuple[Run, Ru
     verdict = judged.release(*called).verdict
     assert verdict is not None
     [line] = [line for line in verdict.document["warnings"] if line["code"] == "load_differs"]
-    assert "with a call of the candidate's, 6.0 times as many of ours were in flight" in line["text"]
+    assert "6.0 times as many of our calls were under way during a call of the candidate" in line["text"]
     stored = CaseColumns.objects.filter(repeat__run=called[1]).values_list("calls_in_flight", flat=True)
     assert list(stored) == [{"6": judged.N_CASES}] * 5
 
@@ -117,7 +117,7 @@ def test_calls_of_another_run_to_the_same_server_count(called: tuple[Run, Run]) 
     verdict = judged.release(*called).verdict
     assert verdict is not None
     [line] = [line for line in verdict.document["warnings"] if line["code"] == "load_differs"]
-    assert "with a call of the candidate's, 2.0 times" in line["text"]
+    assert "on average 2.0 times as many of our calls" in line["text"]
 
 
 def test_batches_are_not_held_against_calls(called: tuple[Run, Run]) -> None:

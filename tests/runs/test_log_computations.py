@@ -91,8 +91,8 @@ def test_weights_that_were_altered_are_told_apart_where_repeats_of_either_log_ne
     assert (facts["is_one_bucket"], facts["answer"], facts["n_cases"]) == (True, "apart", N_CASES)
     assert facts["shift"] == pytest.approx(0.02, rel=0.1)
     assert write_computation(facts).startswith(
-        "Told apart under one fingerprint: in all 60 cases the repeats of either side are the same to the bit, and in "
-        "60 the sides differ, by 0.02"
+        "The sides differ under one fingerprint: within either side the repeats of all 60 cases are the same to the "
+        "bit, but in 60 of them the sides lie 0.02"
     )
     same = compare(baseline=before.pk, candidate=again.pk).summary["computation"]
     assert (same["answer"], same["n_cases"], same["n_apart"]) == ("one", N_CASES, 0)

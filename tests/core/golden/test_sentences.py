@@ -1,14 +1,17 @@
 """Every sentence is as it was read last, and every code has a situation in which it is read."""
 
 from collections.abc import Iterable
+from typing import get_args
 
 import pytest
 
 from evalboard.core.compare import CAUSES
+from evalboard.core.stats.one_computation import Answer
 from evalboard.wording import cause, comparability, lab, next_steps, noise_share, probe, run, verdict, warnings
 from tests.core.golden.corpus import PAGE, read_all, render
 from tests.core.golden.readers import Sentence
 
+MIN_SITUATIONS = 60
 Corpus = dict[str, dict[str, list[Sentence]]]
 
 
@@ -39,6 +42,7 @@ def test_every_code_has_a_situation(corpus: Corpus) -> None:
         "cause": [*(code for code in CAUSES if code != "unknown"), *(f"unknown: {why}" for why in cause.REASONS)],
         "two batch probes": probe.COMPARISONS,
         "noise share": noise_share.REASONS,
+        "computation": get_args(Answer),
         "run warning": run.WARNINGS,
         "waiting": run.WAITING,
         "experiment finding": lab.FINDINGS,
@@ -47,6 +51,10 @@ def test_every_code_has_a_situation(corpus: Corpus) -> None:
     }
     lacking = [f"{table} {code}" for table, codes in coded.items() for code in codes if (table, code) not in read]
     assert not lacking, f"write a situation for each of these in tests/core/golden: {', '.join(lacking)}"
+
+
+def test_the_corpus_is_as_large_as_it_has_to_be(corpus: Corpus) -> None:
+    assert sum(map(len, corpus.values())) >= MIN_SITUATIONS
 
 
 def test_a_situation_stands_once_and_says_something(corpus: Corpus) -> None:

@@ -13,6 +13,10 @@ from tests.core.golden.readers import Situations, read_gate
 from tests.core.questions import ASKED, NEWER, PAIRED, SERVED, pinned, question, runs, served
 from tests.core.test_verdict import EXPIRED, LOGGED
 
+EXPIRED_BY_PROBE = {name: fact for name, fact in EXPIRED.items() if name != "first_run"} | {
+    "first_probe": 12,
+    "profile": "",
+}
 NAN = float("nan")
 N_CASES = 800
 FIVE = (1, 2, 3, 4, 5)
@@ -250,6 +254,7 @@ SITUATIONS: Situations = {
     ),
     "Another engine served the same model": lambda: read_gate(served_otherwise(**NEWER)),
     "The baseline has expired": lambda: read_gate(replace(pinned(), expired=EXPIRED)),
+    "The baseline has expired by what a probe saw": lambda: read_gate(replace(pinned(), expired=EXPIRED_BY_PROBE)),
     "One side was batched": lambda: read_gate(served_otherwise(batch_class="mixed")),
     "Model and engine changed at once": lambda: read_gate(
         served_otherwise(weights_digest="0" * 64, model_name="paint-2b", **NEWER)
