@@ -72,10 +72,12 @@ SPIKES = (
 
 def measure() -> list[Row]:
     """Measure every situation and put the tables into the page."""
-    return _measure_computation() + measure_recorded() + measure_strays() + _measure_shares()
+    parts = (measure_computation, measure_noise, measure_planted, measure_recorded, measure_strays, measure_shares)
+    return [row for part in parts for row in part()]
 
 
-def _measure_computation() -> list[Row]:
+def measure_computation() -> list[Row]:
+    """Measure how often two sides are called two computations."""
     cells = [(each, OF_ONE_COMPARISONS, OF_ONE) for each in ONE] + [(each, COMPARISONS, "–") for each in (*TWO, HIDDEN)]
     shares = [100 * share_called_two(each, n) for each, n, _ in cells]
     lines = [
@@ -86,17 +88,27 @@ def _measure_computation() -> list[Row]:
             for (each, n, aim), share in zip(cells, shares, strict=True)
         ),
     ]
-    noise_rows, noise_lines = _measure_noise()
-    spike_rows, spike_lines = _measure_spikes()
-    noise = planted_causes.measure_noise()
-    planted_rows, planted_lines = planted_causes.measure([(each, noise) for each in planted_causes.list_planted(noise)])
-    tables = (noise_lines, spike_lines, planted_lines)
-    measured_table.write("divergence.md", [*lines, *(line for table in tables for line in ("", *table))])
-    called = [
-        (f"{each.name}: called two", share, f"% of {n:,} comparisons", aim)
+    measured_table.write("divergence.md", lines)
+    return [
+        _row(f"{each.name}: called two", share, f"% of {n:,} comparisons", aim)
         for (each, n, aim), share in zip(cells, shares, strict=True)
     ]
-    return [_row(*row) for row in (*called, *noise_rows, *spike_rows, *planted_rows)]
+
+
+def measure_noise() -> list[Row]:
+    """Measure what the noise of a bucket comes to, and what the largest D of a pair would show."""
+    noise_rows, noise_lines = _measure_buckets()
+    spike_rows, spike_lines = _measure_spikes()
+    measured_table.write("divergence.md", [*noise_lines, "", *spike_lines], name="measured noise")
+    return [_row(*row) for row in (*noise_rows, *spike_rows)]
+
+
+def measure_planted() -> list[Row]:
+    """Measure what planted causes are called."""
+    noise = planted_causes.measure_noise()
+    rows, lines = planted_causes.measure([(each, noise) for each in planted_causes.list_planted(noise)])
+    measured_table.write("divergence.md", lines, name="measured planted")
+    return [_row(*row) for row in rows]
 
 
 def measure_recorded() -> list[Row]:
@@ -108,7 +120,7 @@ def measure_recorded() -> list[Row]:
     return [_row(*row) for row in rows]
 
 
-def _measure_noise() -> tuple[list[tuple[str, float, str, str]], list[str]]:
+def _measure_buckets() -> tuple[list[tuple[str, float, str, str]], list[str]]:
     """Measure the noise of a bucket by the median of pairs, beside that by all positions together."""
     rows = []
     lines = [
@@ -165,7 +177,8 @@ def measure_strays() -> list[Row]:
     return rows
 
 
-def _measure_shares() -> list[Row]:
+def measure_shares() -> list[Row]:
+    """Measure how often noise stays within what is said of it."""
     situations = simulated_share.SITUATIONS
     cells = [(each, f"at least {percent(each.at_least)}" if each.at_least else "–") for each in situations]
     measured = [each.measure(COMPARISONS) for each in situations]

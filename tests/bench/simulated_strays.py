@@ -23,7 +23,7 @@ class Served:
     repeats: int = 5
     routed: float = 0.0
     shift: float = 0.33
-    n: int = 20
+    n: int = 200
 
     def measure(self, n: int) -> "Found":
         rng = np.random.default_rng(SEED)
@@ -60,13 +60,21 @@ class Found:
 
 CPU = "float32 on CPU"
 SPREAD = "larger or smaller by"
-OF_ONE_RUNS = 100
+OF_ONE_RUNS = 10_000  # ten of which may be said to be of two
+OF_LARGE_RUNS = 3000  # where none is, fewer than 0.1 % are
+LARGE = 600  # cases
 ONE = tuple(
-    Served(f"one computation, {name}", stack, repeats=k, n_cases=n_cases, n=OF_ONE_RUNS)
+    Served(
+        f"one computation, {name}",
+        stack,
+        repeats=k,
+        n_cases=n_cases,
+        n=OF_LARGE_RUNS if n_cases == LARGE else OF_ONE_RUNS,
+    )
     for name, stack, n_cases, k in (
         ("noise alike", Stack(0.03), 100, 5),
         ("noise alike, 3 repeats", Stack(0.03), 100, 3),
-        ("noise alike, 600 cases", Stack(0.03), 600, 5),
+        ("noise alike, 600 cases", Stack(0.03), LARGE, 5),
         ("noise of 0.005 nats", Stack(0.005), 100, 5),
         (f"noise {SPREAD} case (e to the 0.5)", Stack(0.03, spread=0.5), 100, 5),
         (f"noise {SPREAD} case (e to the 1)", Stack(0.03, spread=1.0), 100, 5),

@@ -44,7 +44,7 @@ def main() -> None:
         "rest_seconds": chunks[-1] - ended,
         "longest_seconds": max(lasted, default=0),
     }
-    found |= {"n_listed": len(run.strays[0]["responses"]), "peak_mb": peak, "get_ms": median(gets)}
+    found |= {"n_listed": run.strays[0]["n_strays"], "peak_mb": peak, "get_ms": median(gets)}
     print(json.dumps(found))
 
 

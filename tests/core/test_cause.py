@@ -560,7 +560,8 @@ def test_a_pair_is_not_confounded_by_what_is_no_second_cause(facts: dict) -> Non
 
 
 def test_every_planted_cause_of_the_measured_table_is_called_by_its_name() -> None:
-    table = measured_table.table_of((measured_table.DOCS / "divergence.md").read_text(encoding="utf-8"))
+    page = (measured_table.DOCS / "divergence.md").read_text(encoding="utf-8")
+    table = measured_table.table_of(page, name="measured planted")
     rows = [line.split(" | ") for line in table.splitlines() if "`" in line]
     assert len(rows) > 20
     for name, _, called, share, _ in rows:
