@@ -22,17 +22,16 @@ def describe_identical(numbers: Numbers) -> str:
 def describe_differs(numbers: Numbers) -> str:
     """Say how many incidents there are, and the first with its evidence."""
     n = numbers["n_incidents"]
-    are = "is" if n == 1 else "are"
-    start = f"{counted(n, 'incident')}: of {_answers(numbers)} {n:,} {are} not what the same input must give"
     first = next(row for row in numbers["incidents"] if row["is_same_stack"])
-    return f"{start}. {describe_incident(first)}"
+    which = "" if n == 1 else ", the first"
+    return f"{counted(n, 'incident')} in {_answers(numbers)}{which}: {describe_incident(first)}"
 
 
 def describe_stacks_differ(numbers: Numbers) -> str:
     """Say that several stacks serve the pool, and answer unlike."""
     n, stacks = counted(numbers["n_across"], "case"), numbers["n_stacks"]
     text = f"Stacks differ: {stacks} serving stacks answer, and {n} came out unlike between them"
-    return f"{text}. Workers of one stack agree. {describe_incident(numbers['incidents'][0])}"
+    return f"{text}. Workers of one stack agree; {describe_incident(numbers['incidents'][0])}"
 
 
 def describe_nothing_held(numbers: Numbers) -> str:
