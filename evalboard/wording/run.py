@@ -77,12 +77,12 @@ def describe_metric(name: str) -> str:
 
 
 def describe_split(total: float, sampler: float | None, batch: float | None, *, n_buckets: int) -> str:
-    """Say what moves a score: "Of 1.2 points between runs: sampler 1.1, batch 0.4, backend none seen."."""
+    """Say what moves a score: "Of 1.2 points between repeats: sampler 1.1, batch 0.4, backend none seen."."""
     backend = "backend none seen" if n_buckets == 1 else "backends scored apart"
     if sampler is None or batch is None:
-        text = f"Of {points(total)} points between runs: sampler and batch together {points(total)}, {backend}."
+        text = f"Of {points(total)} points between repeats: sampler and batch together {points(total)}, {backend}."
         return f"{text} The batch alone was not measured: run the same seed under another batch class."
-    return f"Of {points(total)} points between runs: sampler {points(sampler)}, batch {points(batch)}, {backend}."
+    return f"Of {points(total)} points between repeats: sampler {points(sampler)}, batch {points(batch)}, {backend}."
 
 
 def clock(at: datetime) -> str:

@@ -153,7 +153,9 @@ def _measured(
     unknown = np.full(len(scores), np.nan)
     beside = np.column_stack([others.get(key, unknown) for key in repeats]) if others else None
     split = split_variance(scores, is_sampled=drawn.is_sampled, is_steady=is_steady, same_seeds=beside)
-    words = "" if split is None or drawn.temperature is None else describe_split(**asdict(split), n_buckets=1)
+    words = ""
+    if split is not None and split.total and drawn.temperature is not None:
+        words = describe_split(**asdict(split), n_buckets=1)
     return BucketNoise(
         n_repeats=len(repeats),
         noise_points=sd,

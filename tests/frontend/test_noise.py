@@ -4,6 +4,8 @@ import re
 from html import unescape
 from typing import Any
 
+import pytest
+
 from runs.models import CaseColumns
 from tests import build
 
@@ -35,6 +37,13 @@ def test_a_run_says_what_its_repeats_resolve(stage, viewer):
     assert f"5 repeats resolve a change of {here} points on these 30 cases." in page
     assert f"{elsewhere} for other cases like these, if 6\u00a0% of them change." in page
     assert "Runs differ by more than flips of cases explain." not in page
+
+
+@pytest.mark.parametrize(("last", "is_said"), [("blue blue red", False), ("blue red red", True)])
+def test_what_moves_a_score_is_said_where_repeats_scored_unlike(viewer, last, is_said):
+    run = build.finished_run(["blue", "blue", "red"], last.split())
+    for address in (f"/runs/{run.pk}/", f"/suites/{run.suite_version.suite.slug}/"):
+        assert ("points between repeats" in viewer.get(address).content.decode()) == is_said
 
 
 def test_one_repeat_says_what_it_can_and_asks_for_another(stage, viewer):

@@ -180,9 +180,9 @@ def test_a_release_is_judged_by_the_metric_that_its_policy_names(sampled, engine
     assert "paired, by pass@2" in text_of(engineer.get("/settings/"))
 
 
-def test_what_moves_the_score_between_runs_stands_in_one_line(sampled, engineer):
+def test_what_moves_the_score_between_repeats_stands_in_one_line(sampled, engineer):
     alone = sampled(seed=7)
-    line = re.compile(r"Of (\S+) points between runs: sampler (\S+), batch (\S+), backend none seen\.")
+    line = re.compile(r"Of (\S+) points between repeats: sampler (\S+), batch (\S+), backend none seen\.")
     total, sampler, batch = line.search(text_of(engineer.get(f"/runs/{alone.pk}/"))).groups()
     assert (sampler, batch) == (total, "0.0")
     assert line.search(text_of(engineer.get("/suites/sample/")))
