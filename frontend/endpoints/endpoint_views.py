@@ -97,7 +97,7 @@ def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
         "engine_words": ENGINE_WORDS[report.engine],
         "api_words": API_WORDS.get(report.api or "", ""),
         "may_be_checked": report.base_url is not None,
-        "may_be_probed": report.engine in ENGINES,
+        "may_be_called": report.engine in ENGINES,
         "check_command": f"evalboard endpoint check {endpoint} --wait",
         "run_command": f"evalboard run <suite> --endpoint {endpoint} --profile pinned --wait",
         "errors": tuple((seen, ERROR_CODES.get(seen.code, "")) for seen in report.last.errors),
@@ -127,7 +127,7 @@ def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
             (row.next_at for row in scheduled if row.probe and row.probe.kind == CHECK and row.next_at), default=None
         ),
         "baselines": baselines,
-        "may_run_reference": any(row.is_current for row in baselines),
+        "may_run_reference": report.engine in ENGINES and any(row.is_current for row in baselines),
     }
     return render(request, "endpoints/endpoint.html", page)
 

@@ -58,6 +58,8 @@ def schedules(request: HttpRequest) -> HttpResponse:
         "run_form": run_form,
         "probe_form": probe_form,
         "may_run": may(request.user, RUN),
+        "has_suites": bool(run_form.fields["suite"].choices),
+        "has_endpoints": bool(run_form.fields["endpoint"].choices),
     }
     return render(request, "schedules/list.html", page, status=422 if form.errors else 200)
 

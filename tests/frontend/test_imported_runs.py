@@ -7,6 +7,7 @@ import pytest
 from django.test import Client
 from django.utils.html import strip_tags
 
+from runs.baselines import set_baseline
 from runs.catalogue import store_default_profiles
 from runs.compare import compare
 from runs.importers.records import LoggedRun
@@ -171,6 +172,15 @@ def test_a_release_over_a_cached_log_says_why_and_leads_to_the_import_of_a_fresh
     assert "Without them, the candidate has 1 repeat and the baseline 5, and a verdict takes 5 on each side." in text
     assert "what a cache answers is no draw" in text
     assert "Import the new log" in text
+
+
+def test_an_endpoint_known_by_logs_alone_offers_no_run(engineer: Client) -> None:
+    run = logs.stored(tokens())
+    set_baseline(suite=run.suite_version.suite.slug, run=run.pk, reason="As logged.", user=build.user("setter"))
+    page = engineer.get(f"/endpoints/{run.endpoint.slug}/").content.decode()
+    assert "evalboard import my-log.eval" in page
+    assert "evalboard run" not in page
+    assert "Run the reference set" not in page
 
 
 def test_a_run_says_when_it_ran_and_when_it_was_imported(viewer: Client) -> None:

@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from runs.models import Run, Schedule
+from runs.models import Endpoint, Run, Schedule
 from runs.schedules import start_due
 from tests.frontend import stage
 
@@ -37,6 +37,13 @@ def test_a_run_and_a_probe_are_scheduled_and_shown(engineer: Client) -> None:
     for words in ("At 03:00 on Monday through Friday, Europe/Berlin", "2 repeats", "a canary probe of"):
         assert words in page
     assert Schedule.objects.filter(kind="probe").get().order["kind"] == "canary"
+
+
+def test_without_an_endpoint_that_answers_nothing_can_be_scheduled(engineer: Client) -> None:
+    Endpoint.objects.update(engine=Endpoint.Engine.IMPORTED)
+    page = engineer.get("/schedules/").content.decode()
+    assert "A probe needs an endpoint that answers" in page
+    assert "Schedule the" not in page
 
 
 def test_what_is_wrong_stands_at_its_field(engineer: Client) -> None:
