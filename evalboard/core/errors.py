@@ -51,6 +51,12 @@ class Refused(EvalboardError):
     status = 403
 
 
+class LinkSpent(Refused):
+    """A sign-in link was used before, or is too old."""
+
+    title = "This link signs nobody in"
+
+
 class ProfileRefused(EvalboardError):
     """The hardware cannot honour what the profile promises."""
 

@@ -7,13 +7,13 @@ from typing import Any
 from django.conf import settings
 from django.contrib import auth, messages
 from django.contrib.auth import authenticate, views
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from evalboard import oidc
+from evalboard.core.errors import LinkSpent
 from runs.access import ANYONE, READ, end_sessions, login_guard, requires, use_link
 
 LINK_PARAMETER = "sesame"
@@ -72,9 +72,9 @@ def signin(request: HttpRequest) -> HttpResponse:
     secret = (request.POST if request.method == "POST" else request.GET).get(LINK_PARAMETER, "")
     person = authenticate(request, sesame=secret) if secret else None
     if person is None or (request.method == "POST" and not use_link(person=person)):
-        raise PermissionDenied(
-            "This sign-in link was used already or is too old. `evalboard signin` prints a new one where `make up` "
-            "runs, and an admin makes one with `manage.py add_person`."
+        raise LinkSpent(
+            "This sign-in link was used already or is too old. Where Evalboard was started by make up, evalboard "
+            "signin prints a new one; elsewhere an admin makes one with manage.py sign_in_link."
         )
     if request.method == "POST":
         auth.login(request, person)

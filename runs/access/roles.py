@@ -84,7 +84,7 @@ def requires(scope: str, *, post: str | None = None) -> Callable[[View], View]:
                 return view(request, *args, **kwargs)
             if not request.user.is_authenticated:
                 return redirect_to_login(request.get_full_path())
-            raise PermissionDenied(f"This needs the right to {needed}.")
+            raise PermissionDenied(f"This needs the {needed} right.")
 
         guarded.required_scope = scope  # type: ignore[attr-defined]
         guarded.required_scope_for_post = post  # type: ignore[attr-defined]

@@ -123,7 +123,9 @@ def test_the_sign_in_link_works_once(db):
     assert first.get("/").status_code == 200
     for refused in (second.get("/signin/", link), second.post("/signin/", link)):
         assert refused.status_code == 403
-        assert "used already or is too old" in refused.content.decode()
+        page = refused.content.decode()
+        assert "used already or is too old" in page
+        assert "role" not in page.partition("<main")[2], "no role helps against a link that was used"
 
 
 def test_signing_in_leads_back_and_signing_out_ends_it(db):
