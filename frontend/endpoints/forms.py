@@ -30,7 +30,7 @@ class HeaderLines(forms.CharField):
 
 
 class EndpointForm(PlainForm):
-    slug = forms.CharField(max_length=80, help_text="Small letters, digits, dots and dashes.")
+    slug = forms.CharField(max_length=80, label="Name", help_text="Small letters, digits, dots and dashes.")
     model_path = forms.CharField(required=False, max_length=500, help_text="A folder on the worker; or else:")
     model_repo = forms.CharField(required=False, max_length=200, label="Model repository", help_text="owner/name")
     model_revision = forms.CharField(required=False, max_length=100, help_text="A full commit of the repository.")
@@ -104,7 +104,9 @@ class RemoteEndpointForm(PlainForm):
 
 
 class PolicyForm(PlainForm):
-    slug = forms.CharField(max_length=80, help_text="The same slug with other settings makes a new version.")
+    slug = forms.CharField(
+        max_length=80, label="Name", help_text="The same name with other settings makes a new version."
+    )
     title = forms.CharField(max_length=200)
     settings = JSONText(
         widget=forms.Textarea(attrs={"rows": 9, "spellcheck": "false"}),
@@ -131,6 +133,8 @@ class SameModelForm(PlainForm):
 
 
 class ProfileForm(PlainForm):
-    slug = forms.CharField(max_length=80, help_text="The same slug with other settings makes a new version.")
+    slug = forms.CharField(
+        max_length=80, label="Name", help_text="The same name with other settings makes a new version."
+    )
     title = forms.CharField(max_length=200)
     settings = JSONText(widget=forms.Textarea(attrs={"rows": 12, "spellcheck": "false"}), label="Settings as JSON")

@@ -1,5 +1,6 @@
 """What every page needs beside its own report: who looks, what they may do, where they are."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -27,7 +28,7 @@ SECTIONS = (
 )
 # What is reached from a section's page, and has addresses of its own.
 ALSO_UNDER = {
-    "/endpoints/": ("/fingerprints/", "/probes/"),
+    "/endpoints/": ("/fingerprints/", "/probes/", "/settings/endpoints/"),
     "/lab/": ("/replays/",),
     "/runs/": ("/imports/",),
     "/settings/": ("/schedules/",),
@@ -59,12 +60,15 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
     if user is None or not user.is_authenticated:
         return base
     scopes = roles.scopes_of(user)
-    here = request.path
-    nav = tuple(NavItem(name, label, url := reverse(name), _is_under(here, url)) for name, label in SECTIONS)
+    urls = [reverse(name) for name, _ in SECTIONS]
+    here = _section_of(request.path, urls)
+    nav = tuple(NavItem(name, label, url, url == here) for (name, label), url in zip(SECTIONS, urls, strict=True))
     viewer = Viewer(user.get_username(), roles.RUN in scopes, roles.SIGN in scopes, roles.ADMIN in scopes)
     return base | {"viewer": viewer, "nav": nav}
 
 
-def _is_under(path: str, url: str) -> bool:
-    under = [url, *ALSO_UNDER.get(url, ())]
-    return path == url if url == "/" else any(path.startswith(each) for each in under)
+def _section_of(path: str, urls: Iterable[str]) -> str:
+    """Return the url whose pages the path is one of, by its longest beginning; the board's is its own path alone."""
+    begins = {each: url for url in urls for each in (url, *ALSO_UNDER.get(url, ()))}
+    under = [each for each in begins if (path == each if each == "/" else path.startswith(each))]
+    return begins[max(under, key=len)] if under else ""

@@ -217,6 +217,17 @@ def test_signing_out_stands_behind_the_name(stage, watch, width):
     watched.check()
 
 
+@pytest.mark.parametrize("name", ["Board", "Lab", "Settings"])
+def test_on_a_phone_the_section_of_the_page_is_in_view(stage, watch, name):
+    watched = watch(width=390)
+    page = watched.open("/")
+    page.get_by_role("navigation", name="Sections").get_by_role("link", name=name).click()
+    here = page.locator(".nav [aria-current]")
+    expect(here).to_have_text(name)
+    expect(here).to_be_in_viewport(ratio=1)
+    watched.check()
+
+
 def test_fingerprints_and_probes_are_reached_from_endpoints(stage, watch):
     watched = watch()
     page = watched.open("/endpoints/")

@@ -6,6 +6,7 @@ import { mount as mountFollow } from "./follow.js";
 import { mount as mountKeys } from "./keys.js";
 import { mount as mountMenus } from "./menus.js";
 import { mount as mountPrint } from "./print.js";
+import { mount as mountSections } from "./sections.js";
 import { mount as mountTheme } from "./themes.js";
 
 document.querySelectorAll("[data-theme-switch]").forEach((button) => mountTheme(/** @type {HTMLElement} */ (button)));
@@ -14,3 +15,4 @@ mountKeys(document, mountFind(document));
 mountFollow(document);
 mountMenus(document);
 mountPrint(document);
+mountSections(document);
