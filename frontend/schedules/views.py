@@ -13,7 +13,7 @@ from evalboard.core.errors import EvalboardError
 from frontend.schedules.forms import PROBE_FIELDS, RUN_FIELDS, ProbeScheduleForm, RunScheduleForm
 from frontend.shell.forms import blame
 from runs.access import READ, RUN, may, requires
-from runs.catalogue import read
+from runs.catalogue import ENGINES, read
 from runs.schedules import (
     create_schedule,
     delete_schedule,
@@ -36,9 +36,9 @@ class ScheduleLine:
 def schedules(request: HttpRequest) -> HttpResponse:
     sent = request.POST if request.method == "POST" else None
     is_probe = sent is not None and "probe-slug" in sent
-    endpoints, profiles = read.endpoint_rows(), read.profile_rows()
+    suites, endpoints, profiles = suite_rows(), read.endpoint_rows(), read.profile_rows()
     run_form = RunScheduleForm(
-        None if is_probe else sent, suites=suite_rows(), profiles=profiles, endpoints=endpoints, prefix="run"
+        None if is_probe else sent, suites=suites, profiles=profiles, endpoints=endpoints, prefix="run"
     )
     probe_form = ProbeScheduleForm(sent if is_probe else None, endpoints=endpoints, prefix="probe")
     form = probe_form if is_probe else run_form
@@ -58,8 +58,8 @@ def schedules(request: HttpRequest) -> HttpResponse:
         "run_form": run_form,
         "probe_form": probe_form,
         "may_run": may(request.user, RUN),
-        "has_suites": bool(run_form.fields["suite"].choices),
-        "has_endpoints": bool(run_form.fields["endpoint"].choices),
+        "has_suites": bool(suites),
+        "has_endpoints": any(row.engine in ENGINES for row in endpoints),
     }
     return render(request, "schedules/list.html", page, status=422 if form.errors else 200)
 
