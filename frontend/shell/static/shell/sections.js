@@ -6,6 +6,6 @@ export function mount(page) {
   const here = page.querySelector(".nav [aria-current]");
   const row = here?.parentElement;
   if (!(here instanceof HTMLElement) || !row) return;
-  // Not by scrollIntoView, which would also scroll a page that was reloaded further down.
-  row.scrollLeft = here.offsetLeft - row.offsetLeft - (row.clientWidth - here.offsetWidth) / 2;
+  // Left of the fade at the row's end, and not by scrollIntoView, which would also scroll a page reloaded further down.
+  row.scrollLeft = here.offsetLeft + here.offsetWidth - row.offsetLeft - 0.8 * row.clientWidth;
 }
