@@ -178,6 +178,7 @@ def test_a_verification_goes_from_its_runs_to_its_word(
     start_worker(SCRIPTED_RECORDED=json.dumps({"bfloat16": {"drift": 1}}))
     detail = found(probe)
     assert (detail.error, [each.forced_status for each in detail.sets]) == (None, ["finished"] * 3)
-    assert detail.finding.state == "too_few_tokens"  # the scripted dtypes lie a millionth of a nat apart
+    # Bit for bit the reference's; and by a millionth of a nat the other dtype lies in every answer.
+    assert detail.finding.state == "same_stack"
     bands = [detail.finding.numbers[name]["mean"]["value"] for name in ("endpoint", "control", "numerics")]
     assert (bands[:2], bands[2] > 0) == ([0, 0], True)
