@@ -16,7 +16,7 @@ SELECT piece.place, substring(block.data FROM piece.first + 1 FOR piece.size)
   JOIN runs_traceblock AS block ON block.id = piece.id
 """
 START_BYTES = 1996  # one of those chunks: the directory of a block of 32 traces, and a short block as a whole
-PAIRS_AT_ONCE = 256  # what reading them takes is first touched then, and used again for the next
+PAIRS_AT_ONCE = 256  # more take memory that a process touches for the first time, which costs more than it saves
 ROWS_AT_ONCE = 32  # one by one, taking the rows takes as long as reading the bytes in them
 READ_BYTES = 32 << 20  # of packed traces in memory at once
 
