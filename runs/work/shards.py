@@ -33,6 +33,7 @@ def claim_shard(
         chosen = queue.next_shard(
             pool=worker.pool, left_alone=left_alone, warm_for=warm_for, has_engine=worker.has_engine
         )
+        queue.go_along_index()
         lease = SHARDS.claim_chosen(*chosen, worker=worker)
         if lease is not None:
             shard = Shard.objects.select_related("repeat__run").get(pk=lease.id)
