@@ -1,48 +1,45 @@
-"""vLLM with nothing around it, run by the engine's own interpreter: what a pinned run is timed against.
+"""The engine's process, which also makes passes with nothing around them: what a pinned run is timed against.
 
-It is started by the same `worker/vllm_start.py` as a run's engine, so the set-up is the same; no
-batch is recorded, no trace is packed, nothing is sent or stored. One JSON line on stdin says `model`,
-`engine`, `env`, `sampling` and `prompts` (token ids). After the start and one warm pass, each further
-line makes one pass over the prompts; its seconds are printed.
+Run in place of `worker/vllm_host.py`, by the engine's own interpreter. A decode whose request has `bare` (prompts as
+token ids) and `sampling` is one pass of vLLM's own loop over them: no batch is recorded, no trace is packed, nothing
+is sent but the seconds that it took. Runs and passes have one engine so: two that are started alike differ by 3 %.
 """
 
-import json
-import os
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "worker"))
-import vllm_start
+import vllm_host
 
 
-def main() -> None:
-    plan = json.loads(sys.stdin.readline())
-    os.environ.update({**plan["env"], **vllm_start.COMMON_ENV, "HF_HUB_OFFLINE": "1", "TORCHDYNAMO_DISABLE": "1"})
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # vLLM writes to stdout
+class BareHost(vllm_host.Host):  # type: ignore[misc]
+    """Answers what every host answers, and bare passes."""
 
-    from vllm.sampling_params import RequestOutputKind, SamplingParams
+    def decode(self, request: dict[str, Any]) -> None:
+        if "bare" in request:
+            self._emit({"event": "bare", "seconds": self._one_pass(request["bare"], request["sampling"])})
+        else:
+            super().decode(request)
 
-    engine = vllm_start.start_engine(Path(plan["model"]), plan["engine"])
-    sampling = SamplingParams(**plan["sampling"], n=1, output_kind=RequestOutputKind.FINAL_ONLY)
-    one_pass(engine, sampling, plan["prompts"])
-    print("ready", file=answers, flush=True)
-    for _ in sys.stdin:
-        print(one_pass(engine, sampling, plan["prompts"]), file=answers, flush=True)
-    os._exit(0)
+    def _one_pass(self, prompts: list[list[int]], settings: dict[str, Any]) -> float:
+        """Decode every prompt once; wall seconds."""
+        from vllm.sampling_params import RequestOutputKind, SamplingParams
 
-
-def one_pass(engine: Any, sampling: Any, prompts: list[list[int]]) -> float:
-    """Decode every prompt once; wall seconds."""
-    began = time.perf_counter()
-    for index, prompt in enumerate(prompts):
-        engine.add_request(str(index), {"prompt_token_ids": prompt}, sampling)
-    while engine.has_unfinished_requests():
-        engine.step()
-    return time.perf_counter() - began
+        engine, scheduler = self._engine, self._engine.engine_core.engine_core.scheduler
+        sampling = SamplingParams(**settings, n=1, output_kind=RequestOutputKind.FINAL_ONLY)
+        watched, scheduler.schedule = scheduler.schedule, type(scheduler).schedule.__get__(scheduler)
+        began = time.perf_counter()
+        for index, prompt in enumerate(prompts):
+            engine.add_request(str(index), {"prompt_token_ids": prompt}, sampling)
+        while engine.has_unfinished_requests():
+            engine.step()
+        seconds = time.perf_counter() - began
+        scheduler.schedule = watched
+        return seconds
 
 
 if __name__ == "__main__":
-    main()
+    vllm_host.Host = BareHost
+    vllm_host.main()

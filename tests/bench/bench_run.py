@@ -1,31 +1,38 @@
-"""Wall time of a pinned run against the bare engine doing the same prompts in the same set-up."""
+"""Wall time of a pinned run against its own engine doing the same prompts with nothing around it."""
 
 import io
-import json
 import os
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
 
-from evalboard.core.profile import EnginePlan, parse_profile, plan_engine
+from evalboard.core.profile import split_sampling
 from evalboard.core.trace import Trace, read_block, read_trace
-from runs.models import Endpoint, Profile, Response, Run, TraceBlock
+from runs.models import Endpoint, Response, Run, TraceBlock
 from runs.run import create_run
 from tests.bench import bench_trace
 from tests.bench.row import Row, median_row
-from worker.engines.vllm import VllmEngine, child_environment, describe
+from worker.engines import vllm
+from worker.engines.base import EngineSpec
 from worker.runner import Runner
 
-BARE = Path(__file__).with_name("bare_engine.py")
+BARE_HOST = Path(__file__).with_name("bare_engine.py")
 AIM = "≤ 1.02"
 ROUNDS = 10
+
+
+class BareEngine(vllm.VllmEngine):
+    """vLLM whose process can also make a pass with nothing around it."""
+
+    def bare_pass(self, prompts: list[list[int]]) -> float:
+        """Decode every prompt once; the seconds that the process took for it."""
+        request = {"op": "decode", "bare": prompts, "sampling": split_sampling(self._spec.plan.sampling)[0]}
+        self._send(request)
+        return float(self._receive("bare")["seconds"])
 
 
 def prepare() -> None:
@@ -35,22 +42,14 @@ def prepare() -> None:
 
 
 def measure() -> list[Row]:
-    """One repeat of the sample suite on a warm engine, and the same prompts on a warm bare one, in turn.
+    """One repeat of the sample suite, and the same prompts with nothing around them, in turn on one warm engine.
 
-    Both engines stay in memory and one decodes at a time. Self-checks and starts are left out of both. Then the size of
-    the traces that this gave, and of recorded ones.
+    Self-checks and starts are left out of both. Then the size of the traces that this gave, and of recorded ones.
     """
     prepare()
-    hardware = describe(settings.VLLM_PYTHON)
-    make_engine = partial(VllmEngine, python=settings.VLLM_PYTHON)
-    runner = Runner(pool="default", hardware=hardware, make_engine=make_engine)
-    try:
-        _one_run(runner)  # starts the engine, and leaves the prompts' token ids in its traces
-        with _bare_engine(_plan(hardware)) as bare_pass:
-            pairs = [(_one_run(runner), bare_pass()) for _ in range(ROUNDS)]
-    finally:
-        runner.stop()
-        runner.run_forever()  # stopped already: only lets its engine go
+    hardware = vllm.describe(settings.VLLM_PYTHON)
+    vllm.HOST = BARE_HOST
+    pairs = _pairs(hardware)
     ratios = [ours / bare for ours, bare in pairs]
     return [
         median_row("pinned run, one repeat of the sample suite", [ours for ours, _ in pairs], "s"),
@@ -58,6 +57,25 @@ def measure() -> list[Row]:
         median_row("run against bare engine", ratios, "ratio", aim=AIM),
         *bench_trace.measure(_recorded_traces()),
     ]
+
+
+def _pairs(hardware: dict[str, Any]) -> list[tuple[float, float]]:
+    """Start an engine; the seconds of runs and of bare passes on it, in turn."""
+    started: list[BareEngine] = []
+
+    def make_engine(spec: EngineSpec) -> BareEngine:
+        started.append(BareEngine(spec, python=settings.VLLM_PYTHON))
+        return started[-1]
+
+    runner = Runner(pool="default", hardware=hardware, make_engine=make_engine)
+    try:
+        _one_run(runner)  # starts the engine, and leaves the prompts' token ids in its traces
+        prompts = _prompts()
+        started[-1].bare_pass(prompts)
+        return [(_one_run(runner), started[-1].bare_pass(prompts)) for _ in range(ROUNDS)]
+    finally:
+        runner.stop()
+        runner.run_forever()  # stopped already: only lets its engine go
 
 
 def _recorded_traces() -> list[Trace]:
@@ -89,56 +107,14 @@ def _one_run(runner: Runner) -> float:
     return seconds
 
 
-def _plan(hardware: dict[str, Any]) -> EnginePlan:
-    run = Run.objects.select_related("endpoint", "suite_version").latest("id")
-    return plan_engine(
-        parse_profile(Profile.objects.get(slug="pinned").settings),
-        hardware,
-        dtype=run.endpoint.dtype,
-        quantization=None,
-        max_model_len=run.endpoint.max_model_len,
-        max_tokens=run.suite_version.max_tokens,
-        stop=tuple(run.suite_version.stop),
-    )
-
-
-@contextmanager
-def _bare_engine(plan: EnginePlan) -> Iterator[Any]:
-    """Yield a function that makes one pass and returns its seconds."""
+def _prompts() -> list[list[int]]:
+    """The token ids of the newest run's prompts, in the suite's order."""
     prompts = []
-    for response in Response.objects.select_related("trace_block").order_by("case_index"):
+    responses = Response.objects.filter(repeat__run=Run.objects.latest("id"))
+    for response in responses.select_related("trace_block").order_by("case_index"):
         assert response.trace_block is not None
         assert response.trace_slot is not None
         prompt = read_trace(bytes(response.trace_block.data), response.trace_slot).prompt_token_ids
         assert prompt is not None
         prompts.append(prompt.tolist())
-    request = {
-        "model": Endpoint.objects.get(slug="sample-float32").model_path,
-        "engine": plan.engine,
-        "env": plan.env,
-        "sampling": plan.sampling,
-        "prompts": prompts,
-    }
-    bare = subprocess.Popen(
-        [settings.VLLM_PYTHON, BARE],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=child_environment(),
-    )
-    assert bare.stdin is not None
-    assert bare.stdout is not None
-
-    def one_pass() -> float:
-        print("go", file=bare.stdin, flush=True)
-        return float(bare.stdout.readline())  # type: ignore[union-attr]
-
-    try:
-        print(json.dumps(request), file=bare.stdin, flush=True)
-        if bare.stdout.readline().strip() != "ready":
-            raise RuntimeError("The bare engine did not start.")
-        yield one_pass
-    finally:
-        bare.kill()
-        bare.wait()
+    return prompts
