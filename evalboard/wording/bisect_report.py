@@ -37,10 +37,12 @@ def bisect_parts(experiment: "Experiment", bisect: "Bisect", *, address: str) ->
     parts += [f"{capital(experiment.status)}, {where}: {address}/lab/{experiment.id}/"]
     parts += [markdown_table(_SIDE_HEADS, map(_side_cells, bisect.sides))] if bisect.sides else []
     parts += ["## Fields that moved", markdown_table(_HEADS, (_field_cells(each, bisect) for each in bisect.fields))]
+    if len(bisect.fields) == 1 and bisect.steps:
+        parts += ["It is the only field that differs, so its two trials are the two runs' own settings, decoded again."]
     if bisect.cases:
         parts += ["## What each step gave", markdown_table(*_grid(bisect))]
         parts += [f"{describe_marks()} {describe_beside(bisect)}".strip()]
-        parts += ["## Telling cases", markdown_table(_CASE_HEADS, _case_cells(bisect))]
+        parts += ["## Telling cases", markdown_table(_CASE_HEADS, _case_cells(bisect)), "In a token, · is a space."]
     return parts
 
 

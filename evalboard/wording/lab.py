@@ -62,7 +62,7 @@ REASONS: Mapping[str, str] = {
     "no_avx512": "vLLM's CPU build keeps it in 8 bits only on processors with AVX-512.",
     "no_gpu": "a worker that decodes on a CPU has no other.",
     "one_gpu": "a worker of this pool has no second GPU.",
-    "not_varied": "the pool's living workers are not all of one kind, or there are none.",
+    "not_varied": "the pool's workers are not all of one kind, or none was ever seen.",
     "others_decide": "others decide when it changes; the endpoint's page has its rotations.",
     "own_build": "the engine is ours, and its build is in the fingerprint.",
     "no_model_judges": "no scorer of this suite is a model.",

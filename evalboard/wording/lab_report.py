@@ -4,11 +4,11 @@ A post-mortem can be written from it alone.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from evalboard.core.lab_kinds import CONTROL
+from evalboard.core.lab_kinds import CONTROL, Source
 from evalboard.wording.bisect_report import bisect_command, bisect_parts, markdown_table
 from evalboard.wording.lab import bound_points, describe_arm
 from evalboard.wording.numbers import capital, counted, points, signed
@@ -28,16 +28,33 @@ def render_report(experiment: "Experiment", *, address: str = "") -> str:
         return "\n\n".join([*parts, *_cost_parts(experiment, address), *_setting_parts(experiment)]) + "\n"
     suite = experiment.suite
     head = f"# Variance of {suite.slug} v{suite.version}"
-    where = f"{experiment.endpoint}, {experiment.profile_name}, {counted(experiment.runs, 'run')} a source"
+    where = f"{experiment.endpoint}, {experiment.profile_name}, at most {counted(experiment.runs, 'run')} a source"
     parts = [head, experiment.sentence, f"{capital(experiment.status)}, {where}: {address}/lab/{experiment.id}/"]
-    parts += ["## Where the variance comes from", markdown_table(_HEADS, map(_row_cells, experiment.rows))]
-    parts += ["Each row lets go of one thing. Intervals are at 95 %."]
+    rows = (_row_cells(row, experiment.control) for row in experiment.rows)
+    parts += ["## Where the variance comes from", markdown_table(_HEADS, rows), _describe_columns(experiment)]
     parts += _cost_parts(experiment, address)
     if experiment.not_measured:
         left = "\n".join(f"* {capital(each.label)}: {each.reason}" for each in experiment.not_measured)
         parts += ["## Not measured here", left]
     parts += _setting_parts(experiment)
     return "\n\n".join(parts) + "\n"
+
+
+def _describe_columns(experiment: "Experiment") -> str:
+    """Say what the table's figures are held against, and what they are silent about."""
+    sentences = ["Each row lets go of one thing, and is held against the control's first run."]
+    if experiment.case_points is not None:
+        n_cases = counted(round(100 / experiment.case_points), "case")
+        sentences += [f"The suite has {n_cases}, each worth {points(experiment.case_points)} points."]
+    return " ".join([*sentences, *_COLUMN_WORDS])
+
+
+_COLUMN_WORDS = (
+    "± is half of the range, the control's score in it; that range is shown where settings were chosen, not sampled.",
+    "First flip: the median token where texts part, from 0.",
+    "Speed: tokens a second, as a multiple of the control's.",
+    "Intervals and bounds (≤) are at 95 %, over more runs of these cases; of other cases they say nothing.",
+)
 
 
 def repeat_command(experiment: "Experiment") -> str:
@@ -105,10 +122,11 @@ _HEADS = (
     "condition",
     "runs",
     "score",
+    "from the control",
     "range over runs",
     "standard deviation",
     "equal to the bit",
-    "responses that flip",
+    "texts that flip",
     "first flip",
     "speed",
     "finding",
@@ -118,12 +136,14 @@ _PLAN_HEADS = ("arm", "status", "run", "runs", "engine starts", "tokens", "minut
 _SERVED_HEADS = ("arm", "run", "endpoint", "profile", "model", "fingerprint", "batch class")
 
 
-def _row_cells(row: "LabRow") -> Sequence[str]:
+def _row_cells(row: "LabRow", control: float | None) -> Sequence[str]:
+    own = [each.score for each in row.points if each.score is not None]
     return (
         row.label,
         row.condition,
-        str(row.n_runs) if row.n_runs else NOTHING,
-        NOTHING if row.range is None else _span(row.range),
+        (f"{row.n_runs} scorings" if row.source == Source.PARSER else str(row.n_runs)) if row.n_runs else NOTHING,
+        _span(points, own),
+        describe_change(row, control),
         describe_range(row),
         describe_sd(row),
         NOTHING if row.n_same is None else f"{row.n_same} of {row.n_runs}",
@@ -155,9 +175,19 @@ def _measured(value: float | None, interval: tuple[float, float] | None, *, digi
     return f"{points(value, digits)} [{points(interval[0], digits)}, {points(interval[1], digits)}]"
 
 
-def _span(span: tuple[float, float]) -> str:
-    low, high = span
-    return points(low) if low == high else f"{points(low)} to {points(high)}"
+def _span(write: Callable[[float], str], values: Sequence[float]) -> str:
+    """Return "60.0", or "56.7 to 63.3" of several; a dash of none."""
+    if not values:
+        return NOTHING
+    low, high = min(values), max(values)
+    return write(low) if low == high else f"{write(low)} to {write(high)}"
+
+
+def describe_change(row: "LabRow", control: float | None) -> str:
+    """Return how far the runs' scores are from the control's: "+3.3", "−6.7 to 0.0"; a dash of the control itself."""
+    if control is None or row.source == Source.CONTROL:
+        return NOTHING
+    return _span(signed, [each.score - control for each in row.points if each.score is not None])
 
 
 def describe_shift(row: "LabRow") -> str:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalboard.wording import bisect_report
 from evalboard.wording.lab import describe_arm
-from evalboard.wording.lab_report import NOTHING, describe_range, describe_sd
+from evalboard.wording.lab_report import NOTHING, describe_change, describe_range, describe_sd
 
 if TYPE_CHECKING:
     from evalboard.contract.lab import Experiment
@@ -60,16 +60,17 @@ def table_rows(experiment: "Experiment") -> list[dict[str, Any]]:
 
 
 def render_table(experiment: "Experiment") -> list[str]:
-    """Return a line for each source that has been measured, in columns: its range, flips and finding.
+    """Return a line for each source that has been measured, in columns: its change, range, flips and finding.
 
     Of a bisect it is one for each field.
     """
     if experiment.bisect is not None:
         return bisect_report.render_fields(experiment.bisect)
-    cells = [("source", "runs", "range over runs", "standard dev.", "flips", "finding")]
+    cells = [("source", "runs", "from the control", "range over runs", "standard dev.", "flips", "finding")]
     for row in experiment.rows:
         flips = f"{row.n_flipped:,} of {row.n_responses:,}" if row.n_responses else NOTHING
-        measured = (str(row.n_runs), describe_range(row), describe_sd(row), flips)
-        cells.append((describe_arm(row.source, row.name), *(measured if row.n_runs else [NOTHING] * 4), row.finding))
+        change = describe_change(row, experiment.control)
+        measured = (str(row.n_runs), change, describe_range(row), describe_sd(row), flips)
+        cells.append((describe_arm(row.source, row.name), *(measured if row.n_runs else [NOTHING] * 5), row.finding))
     widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]) - 1)]
     return ["  ".join([*(f"{line[at]:<{width}}" for at, width in enumerate(widths)), line[-1]]) for line in cells]

@@ -6,9 +6,9 @@ from django.db.models import Avg, QuerySet
 
 from evalboard.core import scoring
 from evalboard.core.lab import Choice, Pace, Surroundings
-from evalboard.core.profile import read_temperature
+from evalboard.core.profile import NO_ENGINE, read_temperature
 from runs.lab.engine_time import measure_engine_time
-from runs.models import Endpoint, EngineProcess, Profile, Run, SuiteVersion
+from runs.models import Endpoint, EngineProcess, Profile, Run, SuiteVersion, Worker
 from runs.work.workers import able
 
 STARTS_READ = 10
@@ -25,7 +25,7 @@ def read_surroundings(
     temperature: at which cases are to be drawn; None: as the newest run of the suite that drew them.
     """
     base = endpoint.bypass or endpoint
-    workers = able(base.pool)
+    workers = _workers(base.pool)
     return Surroundings(
         endpoint=base.slug,
         settings=profile.settings,
@@ -60,6 +60,12 @@ def read_pace(version: SuiteVersion, endpoint: Endpoint, *, batch_class: str) ->
             if n_passes and time.seconds:
                 return Pace(time.seconds / n_passes, time.n_tokens / n_passes, start)
     return Pace(start_seconds=start)
+
+
+def _workers(pool: str) -> list[Worker]:
+    """The pool's living workers that have an engine; while there are none, the one that was seen last."""
+    with_engine = Worker.objects.filter(pool=pool).exclude(hardware__contains={"kind": NO_ENGINE})
+    return list(able(pool)) or list(with_engine.order_by("-seen_at")[:1])
 
 
 def _same_weights(base: Endpoint) -> QuerySet[Endpoint]:

@@ -118,6 +118,8 @@ def test_a_plan_lets_go_of_exactly_one_thing_in_each_arm() -> None:
         ({}, Source.ROUTING, "no_gateway"),
         ({}, Source.SAMPLER, "greedy"),
         ({"hardware": frozenset()}, Source.KV_CACHE, "not_varied"),
+        ({"hardware": frozenset()}, Source.GRAPHS, "not_varied"),
+        ({"hardware": frozenset({"cpu", "cuda"})}, Source.GRAPHS, "not_varied"),
         ({"hardware": frozenset({"cpu"})}, Source.KV_CACHE, "no_avx512"),
         ({"hardware": frozenset({"cpu", "cuda"}), "has_avx512": True}, Source.KV_CACHE, "not_varied"),
         ({"hardware": frozenset({"cpu"})}, Source.ATTENTION, "no_gpu"),

@@ -58,7 +58,7 @@ def test_an_experiment_is_planned_confirmed_and_cancelled_by_buttons(engineer: C
     assert "Start</button>" in text
     engineer.post(f"/lab/{made.pk}/start/")
     assert "The control is at work" in page(engineer, made)
-    assert "0 of 30" in engineer.get(f"/lab/{made.pk}/?part=progress").content.decode()
+    assert "0 of 25" in engineer.get(f"/lab/{made.pk}/?part=progress").content.decode()
     engineer.post(f"/lab/{made.pk}/cancel/")
     assert "Go on with what is missing" in page(engineer, made)
     engineer.post(f"/lab/{made.pk}/resume/", {"budget_minutes": "30"})

@@ -16,6 +16,7 @@ from evalboard.wording.numbers import p_value
 from runs.baselines import set_baseline
 from runs.catalogue import create_endpoint, store_default_policies, store_default_profiles
 from runs.compare import compare, comparison_report
+from runs.lab import experiment_detail, plan_experiment, start_experiment
 from runs.management.commands.load_samples import SAMPLE_SUITE
 from runs.models import Baseline, Event, Probe, Rotation, Run
 from runs.probes import create_probe
@@ -65,10 +66,12 @@ class Desk:
         return probe
 
     def worked(self, row: Any) -> Any:
+        """Work, and sweep as a worker does, until it has ended well."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while row.status not in ENDED:
             assert time.monotonic() < deadline, f"{row} is {row.status}"
             self._runner.work()
+            reconcile()
             row.refresh_from_db()
             time.sleep(0.1)  # a verification looks again after seconds
         assert row.status == "finished", row
@@ -244,6 +247,22 @@ def test_a_rotation_behind_the_gateway_expires_the_baseline_and_is_re_scored(rig
     assert {line.cause for line in compared.causes} == {"backend_changed"}
     before, after = compared.score.baseline, compared.score.candidate
     assert f"{reference}, {before:.1f} → {after:.1f}." in desk.page("/endpoints/litellm/")
+
+
+def test_an_experiment_shows_the_gateways_routing_as_a_source(rig: Rig, desk: Desk) -> None:
+    """Half of the calls go to the 8-bit copy; the control calls the server itself and must hold."""
+    rig.route(float32=1, rounded=1)
+    planned = plan_experiment(suite="sample", endpoint="litellm", runs=5, sources=["routing"], user=desk.user)
+    start_experiment(experiment_id=planned.pk)
+    desk.worked(planned)
+    detail = experiment_detail(planned.pk)
+    control, routing = (next(row for row in detail.rows if row.source == source) for source in ("control", "routing"))
+    assert (control.state, control.n_flipped) == ("holds", 0)
+    assert routing.n_responses == 5 * 30
+    assert routing.n_flipped > 0
+    assert routing.state == "not_scored"  # the gateway names who answers, and scores of two builds are not pooled
+    assert "routing" in desk.page(f"/lab/{planned.pk}/")
+    assert_key_is_nowhere()
 
 
 def assert_key_is_nowhere() -> None:

@@ -1,9 +1,11 @@
 """Experiments: planned with their cost, run arm by arm whoever sweeps, ended by their budget, gone on with."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
@@ -99,6 +101,14 @@ def test_the_kv_cache_is_kept_in_8_bits_where_every_worker_s_processor_can(
     detail = experiment_detail(new().pk)
     assert ("kv_cache" in {arm.source for arm in detail.arms}) is is_planned
     assert ("kv_cache" in {each.source for each in detail.not_measured}) is not is_planned
+
+
+def test_while_no_worker_lives_the_one_seen_last_stands_for_the_pool(new: New) -> None:
+    Worker.objects.all().delete()
+    build.worker("gone", hardware={"kind": "cpu", "cpu_flags": ["avx512f"]})
+    build.worker("without an engine", hardware={"kind": "none"})
+    Worker.objects.update(stopped_at=Now(), seen_at=Now() - timedelta(hours=1))
+    assert "kv_cache" in {arm.source for arm in experiment_detail(new().pk).arms}
 
 
 @pytest.mark.parametrize(("n_gpus", "is_planned"), [((2, 4), True), ((1, 4), False)])

@@ -34,7 +34,7 @@ class Surroundings:
 
     settings: of the profile that everything is pinned by. is_remote: others run the endpoint. dtypes: other endpoints
     of the same weights. gateways: endpoints that lead to this one. temperature: at which the suite's cases are drawn;
-    None: nobody draws them. hardware: the kinds of the pool's living workers; n_gpus: the fewest that one of them has.
+    None: nobody draws them. hardware: the kinds of the pool's workers; n_gpus: the fewest that one of them has.
     has_avx512: all of these workers' processors do, where they decode on CPUs. is_recorded: scores were read from logs,
     and no text can be scored again.
     """
@@ -121,8 +121,8 @@ def _plan_batch(around: Surroundings, n_runs: int) -> Planned:
 
 
 def _plan_graphs(around: Surroundings, n_runs: int) -> Planned:
-    if not around.is_remote and around.hardware == {"cpu"}:
-        return LeftOut(Source.GRAPHS, "eager_only")
+    if not around.is_remote and around.hardware != {"cuda"}:
+        return LeftOut(Source.GRAPHS, "eager_only" if around.hardware == {"cpu"} else "not_varied")
     return _plan_setting(Source.GRAPHS, around, n_runs, "enforce_eager", pinned=True, other=False)
 
 
