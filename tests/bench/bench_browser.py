@@ -26,14 +26,22 @@ PATIENCE_MS = 60_000.0
 WATCH = """
 addEventListener("DOMContentLoaded", () => {
   document.querySelector(".plot")?.scrollIntoView();
-  new MutationObserver((_, watching) => {
+  const watching = new MutationObserver(look);
+  function look() {
     if (!document.querySelector(".plot .main-svg")) return;
     watching.disconnect();
     document.documentElement.dataset.drawnAt = performance.now();
-  }).observe(document.body, { childList: true, subtree: true });
+  }
+  watching.observe(document.body, { childList: true, subtree: true });
+  look();  // what deferred scripts have drawn by now
 });
 """
-PAINTED = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
+# A page may have loaded before it is painted.
+PAINTED = """
+new Promise((tell) => new PerformanceObserver((found) => {
+  for (const paint of found.getEntriesByName("first-contentful-paint")) tell(paint.startTime);
+}).observe({ type: "paint", buffered: true }))
+"""
 ENDED = "performance.getEntriesByType('navigation')[0].loadEventEnd"
 
 
