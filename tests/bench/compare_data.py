@@ -108,12 +108,12 @@ class Runs:
     moved: int
 
 
-def make_runs() -> Runs:
-    """Store the three runs; a minute or two of packing on two cores."""
-    version = make_suite()
-    is_flipped = np.random.default_rng(SEED).random(N_CASES) < FLIPPED
+def make_runs(n_cases: int = N_CASES) -> Runs:
+    """Store the three runs; of 100,000 cases it is a minute or two of packing on two cores."""
+    version = make_suite(n_cases)
+    is_flipped = np.random.default_rng(SEED).random(n_cases) < FLIPPED
     made = [_Run(version, number) for number in range(3)]
-    starts = range(0, N_CASES, TRACES_PER_BLOCK)
+    starts = range(0, n_cases, TRACES_PER_BLOCK)
     jobs = [(start, is_flipped[start : start + TRACES_PER_BLOCK]) for start in starts]
     with ProcessPoolExecutor(N_PROCESSES) as pool, transaction.atomic():
         for (start, _), packed in zip(jobs, pool.map(_pack, jobs, chunksize=16), strict=True):
@@ -151,18 +151,18 @@ def _recorded(slug: str, traces: list[Trace], number: int, n_repeats: int) -> in
     return run.pk
 
 
-def make_suite() -> SuiteVersion:
-    suite = Suite.objects.create(slug="compared")
+def make_suite(n_cases: int = N_CASES) -> SuiteVersion:
+    suite = Suite.objects.create(slug=f"compared-{n_cases}")
     scorer = store_scorer({"default": {"kind": "exact"}, "cases": {}})
     version = SuiteVersion.objects.create(
-        suite=suite, number=1, digest="c" * 64, title="Compared", max_tokens=256, scorer=scorer, n_cases=N_CASES
+        suite=suite, number=1, digest="c" * 64, title="Compared", max_tokens=256, scorer=scorer, n_cases=n_cases
     )
     names = ("suite_version_id", "index", "case_id", "digest", "content", "tags", "group", "is_reference")
     content = json.dumps({"messages": [{"role": "user", "content": "Say blue. " * 20}], "target": "blue"})
     tags = [json.dumps([f"tag-{number}"]) for number in range(10)]
     rows = (
         (version.pk, index, f"case-{index:06}", f"{index:064x}", content, tags[index % 10], "", False)
-        for index in range(N_CASES)
+        for index in range(n_cases)
     )
     bulk.copy_values(Case, names, rows)
     return version
@@ -172,7 +172,7 @@ class _Run:
     """One run under construction: its blocks go to the database as they come."""
 
     def __init__(self, version: SuiteVersion, number: int) -> None:
-        slug = f"compared-{number}"
+        slug = f"{version.suite.slug}-{number}"
         endpoint = Endpoint.objects.create(slug=slug, model_path="/models/m", dtype="bfloat16", line="m")
         profile = Profile.objects.filter(slug="pinned").latest("version")
         ended = {"status": Run.Status.FINISHED, "finished_at": timezone.now()}
@@ -191,18 +191,19 @@ class _Run:
         self._digests += digests
 
     def finish(self, is_flipped: NDArray[np.bool_] | None) -> None:
-        texts = [f"{'other ' if is_flipped is not None and is_flipped[case] else ''}answer" for case in range(N_CASES)]
+        n_cases = self.run.suite_version.n_cases
+        texts = [f"{'other ' if is_flipped is not None and is_flipped[case] else ''}answer" for case in range(n_cases)]
         bulk.copy_values(Response, FIELDS, self._responses(texts))
-        scores = (np.random.default_rng(SEED + 1).random(N_CASES) < 0.8).astype(np.float64)
+        scores = (np.random.default_rng(SEED + 1).random(n_cases) < 0.8).astype(np.float64)
         if is_flipped is not None:
-            moves = is_flipped & (np.random.default_rng(SEED + 2).random(N_CASES) < SCORE_MOVES)
+            moves = is_flipped & (np.random.default_rng(SEED + 2).random(n_cases) < SCORE_MOVES)
             scores[moves] = 1 - scores[moves]
         packed = {
             "text_digests": pack_digests([digest.text_digest(text) for text in texts]),
             "trace_digests": pack_digests(self._digests),
-            "buckets": pack_buckets([0] * N_CASES),
+            "buckets": pack_buckets([0] * n_cases),
         }
-        scored = {"scores": pack_scores(scores), "reasons": pack_reasons([None] * N_CASES)}
+        scored = {"scores": pack_scores(scores), "reasons": pack_reasons([None] * n_cases)}
         for repeat in self._repeats:
             if repeat is not self._repeats[0]:
                 with connection.cursor() as cursor:
@@ -213,7 +214,7 @@ class _Run:
                 RepeatScore.objects.create(
                     repeat=repeat,
                     scorer=self.run.suite_version.scorer,
-                    n_scored=N_CASES,
+                    n_scored=n_cases,
                     n_missing=0,
                     points=run_points(scores),
                     **scored,
