@@ -52,6 +52,7 @@ def test_from_the_board_to_the_token_to_a_replay_and_back(
     walk.click(page.locator(f'main a[href^="/releases/{release.pk}/"]').first)
     walk.click(page.locator('a[href*="outcome=broken"]').first)
     expect(page.locator("table.changed .excerpt").first).to_be_visible()
+    page.wait_for_load_state()  # a key that is pressed before the page's scripts is nobody's
     page.keyboard.press("j")
     page.keyboard.press("j")
     second = page.locator("table.changed tbody th a").nth(1)
