@@ -240,7 +240,7 @@ class Experiment(ExperimentRow):
     not_measured: tuple[NotMeasured, ...]
     control: Annotated[Points | None, says(description="the control's score, in points")]
     bisect: Annotated[Bisect | None, says(description="of the kind `bisect`, whose `rows` are empty")] = optional
-    case_points: Annotated[float | None, says(description="what one case of the suite is worth")] = optional
+    case_points: Annotated[float | None, says(description="what one case of the suite is worth, in points")] = optional
 
     @property
     def n_done(self) -> int:
