@@ -20,6 +20,7 @@ from evalboard.local import postgres
 from evalboard.local.children import wait_until
 from evalboard.local.up import KEEP_ALIVE_SECONDS
 from tests.nursery import Nursery, Process
+from tests.processes import family_of, kill_all, main_process
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 60.0
@@ -132,8 +133,5 @@ def site(folder: Path, database_url: str, nursery: Nursery | None = None, **envi
 
 def kill(server: postgres.Server) -> None:
     """End PostgreSQL the hard way, main process and backends at once, as a power cut does."""
-    pid = int((server.folder / "postmaster.pid").read_text().split("\n")[0])
-    main = psutil.Process(pid)
-    for process in [main, *main.children(recursive=True)]:
-        process.kill()
+    kill_all(family_of(main_process(server)))
     server.kill()

@@ -20,6 +20,7 @@ from pytest_django import DjangoDbBlocker
 from evalboard.local import children, postgres
 from runs.models import EngineProcess, Response, Run, Shard, TraceBlock, Worker
 from tests.faults.whole import assert_whole
+from tests.processes import main_process
 from tests.worker.conftest import LEASE_SECONDS, Start, Wait, ended
 
 DISK_BYTES = 160 * 1024**2
@@ -75,7 +76,7 @@ def setup() -> dict[str, str]:
 def end_at_once(server: postgres.Server) -> None:
     """As `pg_ctl stop -m immediate` does: every session ends where it is, and the start afterwards recovers."""
     connection.close()
-    os.kill(int((server.folder / "postmaster.pid").read_text().split("\n")[0]), signal.SIGQUIT)
+    os.kill(main_process(server), signal.SIGQUIT)
     assert children.wait_until(lambda: server.exit_status() is not None, 60)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.processes import command_of, is_gone
 from tests.servers import RedisServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,7 +50,7 @@ def session(tmp_path: Path, chromium: str) -> Iterator[psutil.Process]:
 def test_a_killed_session_leaves_nothing_behind(session: psutil.Process, killed: str) -> None:
     [one] = session.children()
     left = one.children(recursive=True)
-    commands = "\n".join(" ".join(each.cmdline()) for each in left)
+    commands = "\n".join(map(command_of, left))
     assert [words for words in AT_WORK if words not in commands] == []
     (session if killed == "the session" else one).kill()
     assert_gone([one, *left])
@@ -68,4 +69,4 @@ def test_what_runs_the_tests_takes_them_along() -> None:
 def assert_gone(processes: list[psutil.Process]) -> None:
     assert processes
     _, alive = psutil.wait_procs(processes, timeout=PATIENCE_SECONDS)
-    assert [" ".join(each.cmdline()) for each in alive if each.status() != psutil.STATUS_ZOMBIE] == []
+    assert [command_of(each) for each in alive if not is_gone(each)] == []

@@ -16,8 +16,9 @@ from runs.sweep import WAIT_BEFORE_SAYING_SO, reconcile
 from runs.work import claim_shard, register_worker
 from tests import build
 from tests.faults.whole import assert_whole
+from tests.processes import is_gone
 from tests.servers import RedisServer
-from tests.worker.conftest import Start, Wait, ended, is_gone, kill_group
+from tests.worker.conftest import Start, Wait, ended, kill_group
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

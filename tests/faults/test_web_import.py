@@ -14,6 +14,7 @@ from runs.models import Import
 from tests.faults.site import Site, site
 from tests.importers import batch_log
 from tests.nursery import Nursery
+from tests.processes import command_of, is_gone
 
 SLOW = batch_log.output({"sky": "blue"}) * 200_000  # half a minute of reading and more
 
@@ -28,7 +29,8 @@ def web(database_url: str, tmp_path: Path, nursery: Nursery) -> Iterator[Site]:
 
 
 def readers(web: Site) -> list[psutil.Process]:
-    return [child for process in web.processes() for child in process.children() if "runs.importers" in child.cmdline()]
+    children = [child for process in web.processes() for child in process.children()]
+    return [child for child in children if "runs.importers" in command_of(child)]
 
 
 def send(web: Site, said: list[httpx.Response | httpx.TransportError], *, timeout: float) -> threading.Thread:
@@ -67,7 +69,7 @@ def test_a_reader_ends_when_its_sender_leaves(web: Site) -> None:
     reader = readers(web)[0]
     sender.join()
     assert isinstance(said[0], httpx.ReadTimeout)
-    assert wait_until(lambda: not reader.is_running(), 60)
+    assert wait_until(lambda: is_gone(reader), 60)
     assert reader.pid not in [child.pid for child in readers(web)]
     assert web.get("/api/v1/health").status_code == 200
     assert not Import.objects.exists()
@@ -82,4 +84,4 @@ def test_nothing_lies_about_after_the_web_server_was_killed(web: Site, tmp_path:
     sender.join()
     assert isinstance(said[0], httpx.TransportError)
     assert list((tmp_path / "spool").iterdir()) == []
-    assert wait_until(lambda: not reader.is_running(), 60)
+    assert wait_until(lambda: is_gone(reader), 60)

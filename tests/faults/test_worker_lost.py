@@ -9,7 +9,8 @@ from runs.models import Response, Run, Shard, Worker
 from runs.run import run_report
 from runs.work import worker_rows
 from tests.faults.whole import assert_whole
-from tests.worker.conftest import Start, Wait, ended, engines, is_gone, kill_group
+from tests.processes import is_gone
+from tests.worker.conftest import Start, Wait, ended, engines, kill_group
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

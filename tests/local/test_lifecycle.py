@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from queue import Empty, Queue
@@ -21,6 +20,7 @@ import pytest
 
 from evalboard.local.children import wait_until
 from tests.local.test_up import free_port
+from tests.processes import family_of, is_gone, kill_all
 
 pytestmark = pytest.mark.engine
 PATIENCE = 300.0
@@ -73,8 +73,7 @@ class Machine:
         raise AssertionError(f"not within {PATIENCE} s; it said {self.said}")
 
     def family(self) -> list[psutil.Process]:
-        main = psutil.Process(self.process.pid)
-        return [main, *main.children(recursive=True)]
+        return family_of(self.process.pid)
 
     def run(self, run_id: Any) -> dict[str, Any]:
         token = (self.data_dir / "token").read_text().strip()
@@ -133,11 +132,9 @@ def test_a_kill_of_everything_loses_nothing_and_ctrl_c_leaves_nothing(start):
     run_id = first.wait_for(lambda said: said.get("n_done", 0) > 0)["run"]
     done_before = first.run(run_id)["progress"]["n_done"]
     killed = first.family()
-    for process in killed:
-        with suppress(psutil.NoSuchProcess):  # the ones that end with their parent
-            process.kill()
+    kill_all(killed)
     first.process.wait(30)
-    assert wait_until(lambda: not any(is_running(process) for process in killed), 30)
+    assert wait_until(lambda: all(map(is_gone, killed)), 30)
 
     second = start()
     second.wait_for(lambda said: "url" in said)
@@ -148,8 +145,4 @@ def test_a_kill_of_everything_loses_nothing_and_ctrl_c_leaves_nothing(start):
     family = second.family()
     second.process.send_signal(signal.SIGINT)
     assert second.process.wait(60) == 0
-    assert wait_until(lambda: not any(is_running(process) for process in family), 10)
-
-
-def is_running(process: psutil.Process) -> bool:
-    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    assert wait_until(lambda: all(map(is_gone, family)), 10)

@@ -5,12 +5,12 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import psycopg
 import pytest
 
 from evalboard.local import postgres
 from evalboard.local.report import CannotStart
+from tests.processes import family_of, kill_all, main_process
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def test_committed_rows_and_no_others_survive_a_kill_of_everything(server):
     connection.execute("INSERT INTO kept SELECT generate_series(1, 1000)")
     connection.commit()
     connection.execute("INSERT INTO kept SELECT generate_series(1, 1000)")
-    kill_all(server)
+    kill_all(family_of(main_process(server)))
     connection.close()
     server.start()
     with psycopg.connect(server.url("killed")) as again:
@@ -58,16 +58,6 @@ def test_it_starts_although_processes_of_the_killed_server_still_end(server):
     idle.close()
     with psycopg.connect(server.url("postgres")) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
-
-
-def main_process(server: postgres.Server) -> int:
-    return int((server.folder / "postmaster.pid").read_text().split("\n")[0])
-
-
-def kill_all(server: postgres.Server) -> None:
-    main = psutil.Process(main_process(server))
-    for process in [main, *main.children(recursive=True)]:
-        process.kill()
 
 
 @pytest.mark.parametrize("left", ["postmaster.pid", f"{postgres.SOCKET_NAME}.lock"])

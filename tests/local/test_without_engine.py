@@ -16,8 +16,9 @@ from evalboard.local.children import wait_until
 from evalboard.local.report import CannotStart
 from evalboard.local.up import Options
 from tests.importers import batch_log
-from tests.local.test_lifecycle import Machine, is_running
+from tests.local.test_lifecycle import Machine
 from tests.local.test_up import assert_refused, free_port, run_up
+from tests.processes import is_gone
 
 PATIENCE = 180.0
 
@@ -83,7 +84,7 @@ def test_a_machine_without_an_engine_is_useful_with_endpoints_and_imports(machin
     family = machine.family()
     machine.process.send_signal(signal.SIGINT)
     assert machine.process.wait(60) == 0
-    assert wait_until(lambda: not any(is_running(process) for process in family), 60)
+    assert wait_until(lambda: all(map(is_gone, family)), 60)
 
 
 def wait_for_a_worker(machine: Machine) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from runs.importers import formats
 from runs.importers.files import LogFile
 from runs.imports import import_reading
 from tests.importers import batch_log
+from tests.processes import command_of
 
 LINE = batch_log.output({"sky": "blue"})
 N_SLOW = 60_000  # lines: seconds of reading, and more memory than the least that may be set
@@ -45,14 +46,6 @@ def read(*files: LogFile, is_wanted: Callable[[], bool] = lambda: True) -> Any:
 def readers() -> list[psutil.Process]:
     children = psutil.Process().children(recursive=True)
     return [child for child in children if "runs.importers" in command_of(child)]
-
-
-def command_of(child: psutil.Process) -> list[str]:
-    """Its arguments; none of a child of an earlier test that ends meanwhile."""
-    try:
-        return child.cmdline()
-    except psutil.NoSuchProcess:
-        return []
 
 
 def problem(*files: LogFile) -> str:

@@ -15,6 +15,7 @@ import pytest
 
 from evalboard.core.profile import DEFAULT_PROFILES
 from tests.nursery import Nursery, Process
+from tests.processes import command_of
 
 ROOT = Path(__file__).resolve().parents[2]
 LEASE_SECONDS = 3.0
@@ -132,12 +133,9 @@ def ended(run: Any) -> bool:
 def engines(worker: WorkerProcess) -> list[psutil.Process]:
     """The engine processes that this worker has now."""
     with suppress(psutil.NoSuchProcess):
-        return [each for each in psutil.Process(worker.pid).children(recursive=True) if _is_engine(each)]
+        started = psutil.Process(worker.pid).children(recursive=True)
+        return [each for each in started if "scripted_host.py" in command_of(each)]
     return []
-
-
-def is_gone(process: psutil.Process) -> bool:
-    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
 
 def kill_group(worker: WorkerProcess) -> None:
@@ -145,9 +143,3 @@ def kill_group(worker: WorkerProcess) -> None:
     with suppress(ProcessLookupError):
         os.killpg(worker.pid, signal.SIGKILL)
     worker.wait()
-
-
-def _is_engine(process: psutil.Process) -> bool:
-    with suppress(psutil.NoSuchProcess):
-        return "scripted_host.py" in " ".join(process.cmdline())
-    return False

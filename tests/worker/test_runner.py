@@ -9,7 +9,8 @@ import pytest
 
 from runs.models import Bucket, EngineProcess, Response, Run, Shard, Worker
 from runs.run import cancel_run
-from tests.worker.conftest import LEASE_SECONDS, Start, Wait, ended, engines, is_gone
+from tests.processes import is_gone
+from tests.worker.conftest import LEASE_SECONDS, Start, Wait, ended, engines
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
