@@ -190,11 +190,6 @@ def describe_change(row: "LabRow", control: float | None) -> str:
     return _span(signed, [each.score - control for each in row.points if each.score is not None])
 
 
-def describe_shift(row: "LabRow") -> str:
-    """Return how far all runs are from the control's score, "" where they are not, or not all as far."""
-    return "" if not row.shift else f"all {signed(row.shift)}"
-
-
 def plan_cells(experiment: "Experiment", *, address: str = "") -> Iterable[Sequence[str]]:
     """Yield the cells of the plan, an arm a line, and a last one of all of them against what is allowed."""
     for arm in experiment.arms:

@@ -13,9 +13,9 @@ from evalboard.contract.lab import Experiment
 from evalboard.core.errors import EvalboardError, NotFound
 from evalboard.wording.lab import describe_arm
 from evalboard.wording.lab_report import (
+    describe_change,
     describe_range,
     describe_sd,
-    describe_shift,
     render_report,
     repeat_command,
 )
@@ -157,7 +157,7 @@ def _page(request: HttpRequest, answer: Experiment) -> dict[str, Any]:
             "strip": strips.rows.get(at) if strips else None,
             "range": describe_range(row),
             "sd": describe_sd(row),
-            "shift": describe_shift(row),
+            "change": describe_change(row, answer.control),
         }
         for at, row in enumerate(answer.rows)
     ]

@@ -1,5 +1,6 @@
 """The pages of the lab: a plan with its cost, the table with a dot a run, and what a person may do."""
 
+from collections.abc import Container
 from typing import Any
 
 import pytest
@@ -28,14 +29,14 @@ def planned(db: None) -> Experiment:
     return plan_experiment(suite="colours", endpoint="local", runs=5, sources=["order", "batch"], user=person)
 
 
-def served(experiment: Experiment, *moving: str) -> Experiment:
-    """Run it to its end; the arms of these sources move one of their passes."""
+def served(experiment: Experiment, *moving: str, passes: Container[int] = (3,)) -> Experiment:
+    """Run it to its end; the arms of these sources move these passes of their five."""
     start_experiment(experiment_id=experiment.pk)
     reconcile()
     while (arm := experiment.arms.filter(status="running").first()) is not None:
         process = build.process()
         for index in range(1, 6):
-            texts = MOVED if arm.source in moving and index == 3 else CONTROL
+            texts = MOVED if arm.source in moving and index in passes else CONTROL
             build.decode(Run.objects.get(pk=arm.run_id), index, texts, by=process)
         reconcile()
     return experiment
@@ -86,6 +87,14 @@ def test_the_page_has_the_sentence_the_table_and_a_link_for_each_dot(engineer: C
     assert f'href="/api/v1/experiments/{planned.pk}/report.md"' in text
     assert "blameless" not in text
     assert "Batching moves this score" in engineer.get("/lab/").content.decode()
+
+
+def test_a_source_that_moves_every_run_alike_says_how_far_from_the_control(
+    engineer: Client, planned: Experiment
+) -> None:
+    text = page(engineer, served(planned, "batch", passes=range(1, 6)))
+    assert text.count(" from the control</span>") == 1
+    assert '<span class="under">−33.3 from the control</span>' in text
 
 
 def test_where_the_control_moved_no_finding_is_shown_as_one(engineer: Client, planned: Experiment) -> None:
