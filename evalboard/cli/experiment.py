@@ -128,7 +128,7 @@ def start(
 def cancel(
     experiment: Annotated[str, typer.Argument(metavar="ID", help="The experiment's id.")], as_json: AsJson = False
 ) -> None:
-    """Stop an experiment, with the run that it is at; what has ended stays."""
+    """Stop an experiment, with the run that it is at; passes that have ended stay."""
     parse_id(experiment, "ID")
     with connect() as client:
         _print(client.cancel_experiment(experiment), as_json=as_json)

@@ -112,7 +112,7 @@ def start(request: HttpRequest, experiment_id: int) -> HttpResponse:
 @requires(RUN)
 @require_POST
 def cancel(request: HttpRequest, experiment_id: int) -> HttpResponse:
-    return _act(request, lab.cancel_experiment, experiment_id, "The experiment is cancelled; what has ended stays.")
+    return _act(request, lab.cancel_experiment, experiment_id, "The experiment is cancelled; its whole passes stay.")
 
 
 @requires(RUN)

@@ -74,7 +74,7 @@ def advance(experiment_id: int) -> bool:
         else:
             has_moved, run_to_cancel = False, _beyond_budget(experiment, arms, at_work.run)
     if run_to_cancel is not None:  # not while a row is locked: workers lock theirs in another order
-        _cancel(run_to_cancel)
+        cancel_open_run(run_to_cancel)
     return has_moved or run_to_cancel is not None
 
 
@@ -83,6 +83,32 @@ def advance_after(run_id: int) -> None:
     ended = ExperimentArm.objects.filter(run=run_id, run__status__in=Run.TERMINAL, status=Status.RUNNING)
     for experiment_id in ended.values_list("experiment", flat=True):
         advance(experiment_id)
+
+
+def cut_off(experiment: Experiment) -> list[int]:
+    """Keep the whole passes of the arm at work, leave out the arms that wait, and return the runs to be cancelled."""
+    arms = _arms(experiment)
+    run_ids = []
+    for arm in arms:
+        if arm.status == Status.WAITING or (arm.status == Status.RUNNING and arm.run is None):
+            arm.status = Status.MISSING
+        elif arm.status == Status.RUNNING and arm.run is not None:
+            _cut(experiment, arm, arms, arm.run)
+            run_ids.append(arm.run.pk)
+        else:
+            continue
+        arm.save()
+    return run_ids
+
+
+def _cut(experiment: Experiment, arm: ExperimentArm, arms: Arms, run: Run) -> None:
+    kind = KINDS[experiment.kind]
+    passes = kind.passes(run)
+    arm.spent_minutes += measure_engine_time(run).minutes
+    arm.figures = kind.measure(experiment, arms, run) if passes else None
+    arm.status = Status.MISSING
+    if arm.figures is not None:
+        arm.status, arm.problem = Status.CUT, f"It was cancelled after {len(passes)} whole passes of run {run.pk}."
 
 
 def _arms(experiment: Experiment) -> list[ExperimentArm]:
@@ -98,11 +124,12 @@ def _beyond_budget(experiment: Experiment, arms: Arms, run: Run) -> int | None:
     return run.pk if spent >= experiment.budget_minutes else None
 
 
-def _cancel(run_id: int) -> None:
+def cancel_open_run(run_id: int) -> None:
+    """Cancel the run of an arm, unless it has ended meanwhile."""
     try:
         cancel_run(run_id=run_id)
     except Conflict:
-        return  # it ended meanwhile
+        return
 
 
 def _end_arm(experiment: Experiment, arm: ExperimentArm, arms: Arms) -> None:

@@ -20,10 +20,10 @@ from evalboard.core.lab import (
 )
 from evalboard.core.lab_kinds import SOURCES, Source
 from evalboard.core.profile import is_sampled, read_sampling
-from runs.lab.engine_time import measure_engine_time
+from runs.lab.arms import cancel_open_run, cut_off
 from runs.lab.surroundings import read_pace, read_surroundings
 from runs.models import Endpoint, Experiment, ExperimentArm, Profile, Run, SuiteVersion
-from runs.run import MAX_REPEATS, cancel_run, named_endpoint, named_suite_version, newest_profile
+from runs.run import MAX_REPEATS, named_endpoint, named_suite_version, newest_profile
 from runs.work import refuse_if_nobody_can
 
 MAX_PLANNED = 100
@@ -146,28 +146,18 @@ def resume_experiment(*, experiment_id: int, budget_minutes: float | None = None
 
 
 def cancel_experiment(*, experiment_id: int) -> None:
-    """Stop an experiment, with the run that it is at; what has ended stays. Raises NotFound, Conflict."""
+    """Stop an experiment, with the run that it is at; passes that have ended stay. Raises NotFound, Conflict."""
     with transaction.atomic():
         experiment = _locked(experiment_id)
         if experiment.status == Experiment.Status.CANCELLED:
             return
         if experiment.status != Experiment.Status.RUNNING:
             raise Conflict(f"Experiment {experiment_id} is {experiment.status}; it is not at work.")
-        run_ids = []
-        for arm in experiment.arms.filter(status=ExperimentArm.Status.RUNNING).select_related("run"):
-            if arm.run is not None:
-                arm.spent_minutes += measure_engine_time(arm.run).minutes
-                arm.save(update_fields=["spent_minutes"])
-                run_ids.append(arm.run.pk)
-        open_ones = (ExperimentArm.Status.RUNNING, ExperimentArm.Status.WAITING)
-        experiment.arms.filter(status__in=open_ones).update(status=ExperimentArm.Status.MISSING)
+        run_ids = cut_off(experiment)
         experiment.status, experiment.finished_at = Experiment.Status.CANCELLED, Now()
         experiment.save(update_fields=["status", "finished_at"])
     for run_id in run_ids:  # not while a row is locked: workers lock theirs in another order
-        try:
-            cancel_run(run_id=run_id)
-        except Conflict:
-            continue  # it ended meanwhile
+        cancel_open_run(run_id)
 
 
 @transaction.atomic

@@ -364,6 +364,26 @@ def test_cancelling_stops_the_run_that_is_at_work(new: New) -> None:
     assert Run.objects.count() == 1
 
 
+def test_cancelling_keeps_the_whole_passes_of_the_arm_at_work(new: New) -> None:
+    experiment = begun(new(sources=["order", "graphs"]))
+    serve(arm_at_work(experiment).run, CONTROL)
+    reconcile()
+    order = arm_at_work(experiment).run
+    for index in (1, 2):
+        build.decode(order, index, CONTROL, by=build.process())
+    build.decode(order, 3, CONTROL[:2], by=build.process(), ends=False)
+    cancel_experiment(experiment_id=experiment.pk)
+    detail = experiment_detail(experiment.pk)
+    assert (detail.status, [arm.status for arm in detail.arms]) == ("cancelled", ["finished", "cut", "missing"])
+    assert detail.arms[1].problem == f"It was cancelled after 2 whole passes of run {order.pk}."
+    assert row(experiment, "order").n_runs == 2
+    resume_experiment(experiment_id=experiment.pk)
+    reconcile()
+    run_all(experiment)
+    assert [arm.status for arm in experiment_detail(experiment.pk).arms] == ["finished"] * 3
+    assert row(experiment, "order").n_runs == 5
+
+
 def test_what_a_cancelled_run_took_counts_when_the_experiment_goes_on(new: New) -> None:
     experiment = begun(new(sources=["order"], budget_minutes=30))
     build.decode(arm_at_work(experiment).run, 1, CONTROL, by=build.process())
