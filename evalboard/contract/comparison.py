@@ -53,6 +53,11 @@ class Moved(Contract):
         return self.baseline == self.candidate and self.baseline is not None
 
     @property
+    def is_unknown(self) -> bool:
+        """Whether neither side is known, so that nothing can be said to differ."""
+        return self.baseline is None and self.candidate is None
+
+    @property
     def as_field(self) -> MovedField:
         return MovedField(self.field, self.baseline, self.candidate)
 

@@ -136,6 +136,17 @@ def test_equal_traces_are_said_to_be_the_same_to_the_bit(stage, viewer):
     assert "Next case" not in page
 
 
+def test_what_neither_side_knows_is_neither_a_difference_nor_equal(stage, viewer):
+    runs = two_runs.make({}, {})
+    Response.objects.filter(repeat__run=runs[0]).update(n_cached_tokens=None, n_preemptions=None)
+    Response.objects.filter(repeat__run=runs[1]).update(n_cached_tokens=None)
+    page = page_of(viewer, runs)
+    differing, _, rest = page.partition("Provenance of both sides")[2].partition("</table>")
+    assert ("cached tokens" in differing, "preemptions" in differing) == (False, True)
+    assert "of 1 neither side is known" in page
+    assert "<dt>cached tokens</dt><dd>unknown on both sides</dd>" in rest
+
+
 def test_another_vocabulary_makes_the_page_approximate(stage, viewer):
     by = stage.engine(stage.worker("other"), dtype="bfloat16")
     two_runs.other_words(by, [b"", b"Bl", b"ue", b" is", b" a", b" red", b"."])
