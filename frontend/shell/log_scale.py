@@ -24,13 +24,11 @@ class LogScale:
     @property
     def axis(self) -> dict[str, Any]:
         powers = range(self.low, self.high + 1)
+        values = [f"{10.0**power:.{max(-power, 0)}f}" for power in powers]
         return {
             "range": [self.low - ZERO - 0.25, self.high + 0.3],
             "tickvals": [self.low - ZERO, *powers],
-            "ticktext": [
-                "0",
-                *(f"{10.0**power:g}" if power < self.high else f"{10.0**power:g} nats" for power in powers),
-            ],
+            "ticktext": ["0", *values[:-1], f"{values[-1]} nats"],
         }
 
 

@@ -267,7 +267,8 @@ def test_zero_has_a_line_of_its_own_below_every_other_margin():
     assert heights == sorted(heights)
     assert len(set(heights)) == 4
     assert scale.axis["tickvals"][0] == heights[0]
-    assert scale.axis["ticktext"][0] == "0"
+    assert scale.axis["ticktext"][:4] == ["0", "0.000001", "0.00001", "0.0001"]
+    assert scale.axis["ticktext"][-2:] == ["10", "100 nats"]
 
 
 @pytest.mark.parametrize("case", [CASE, "case-009", HOSTILE_ID])
