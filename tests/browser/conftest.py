@@ -8,11 +8,12 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth import get_user_model
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 
 from runs.access import grant_role
 from tests.frontend import stage as staged
 
+PATIENCE_MS = 60_000  # for what must come about; how soon it does is for the bench, since a busy machine is slow
 LAUNCH = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 REPORTS = """
 window.cspReports = [];
@@ -23,6 +24,7 @@ document.addEventListener("securitypolicyviolation", (event) =>
 
 @pytest.fixture(scope="session")
 def browser(chromium: str) -> Iterator[Browser]:
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         # Playwright keeps an event loop in this thread, which Django takes for asynchronous code of ours.
         os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
@@ -45,6 +47,7 @@ class Watched:
         self.base = base
         self.complaints: list[str] = []
         context.add_init_script(REPORTS)
+        context.set_default_timeout(PATIENCE_MS)
         self.page: Page = context.new_page()
         self.page.on("console", self._heard)
         self.page.on("pageerror", lambda problem: self.complaints.append(f"uncaught: {problem}"))

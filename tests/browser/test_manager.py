@@ -136,6 +136,6 @@ def test_an_open_board_changes_by_itself_and_keeps_the_focus(transactional_db: A
     page = watched.open("/")
     page.keyboard.press("j")
     run = build.run()
-    expect(page.locator(".work")).to_contain_text(f"run {run.pk}", timeout=20_000)
+    expect(page.locator(".work")).to_contain_text(f"run {run.pk}")
     expect(page.locator(f"#release-{broke.pk}")).to_be_focused()
     watched.check()

@@ -132,7 +132,7 @@ def test_a_page_that_is_open_follows_the_repeats_that_were_asked_for(transaction
         for index in range(6, 11):
             build.decode(run, index, ["blue"] * release_runs.N_CASES, by=build.process())
     decide_release(release_id=made.pk)
-    expect(page.get_by_role("heading", level=1)).to_have_text("Ship", timeout=15_000)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Ship")
     expect(page.locator(".story")).to_contain_text("Repeats up to the look at 10")
     watched.check()
 

@@ -13,7 +13,6 @@ from runs.work import claim_shard, finish_shard, leave_alone, record_outcomes
 
 pytestmark = pytest.mark.browser
 LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
-SOON_MS = 6000
 
 
 def put(worker: Worker, **changes: object) -> Worker:
@@ -60,17 +59,17 @@ def test_the_workers_page_follows_its_workers_and_keeps_what_is_open(stage, watc
     expect(page.get_by_text("No worker has ever reported here.")).to_be_visible()
     run, by = stage.start(), stage.worker("node-1")
     row = page.locator(f"#worker-{by.pk}")
-    expect(row.locator('[data-status="idle"]')).to_be_visible(timeout=SOON_MS)
+    expect(row.locator('[data-status="idle"]')).to_be_visible()
     report = page.locator("details.report")
     report.locator("summary").click()
     process = stage.engine(by)
     stage.record(stage.claim(by, process), process, n_cases=5)
-    expect(row.locator('[data-status="working"]')).to_be_visible(timeout=SOON_MS)
+    expect(row.locator('[data-status="working"]')).to_be_visible()
     expect(row).to_contain_text("5 of 12")
     link = row.get_by_role("link", name=f"run {run.pk}")
     link.focus()
     put(by, seen_at=Now() - timedelta(hours=1))
-    expect(row.locator('[data-status="silent"]')).to_be_visible(timeout=SOON_MS)
+    expect(row.locator('[data-status="silent"]')).to_be_visible()
     expect(page.locator('[data-code="deserted"]')).to_contain_text("no worker serves it (1 silent)")
     expect(report).to_have_attribute("open", "")
     expect(link).to_be_focused()
@@ -86,7 +85,7 @@ def test_a_command_that_came_later_can_be_copied(stage, watch):
     )
     stage.start(endpoint="far")
     banner = page.locator('[data-code="deserted"]')
-    expect(banner).to_be_visible(timeout=SOON_MS)
+    expect(banner).to_be_visible()
     banner.get_by_role("button", name="Copy").click()
     assert page.evaluate("navigator.clipboard.readText()") == "evalboard worker --pool h200"
     watched.check()
@@ -103,15 +102,15 @@ def test_a_run_tells_of_its_lost_worker_while_it_goes_on(stage, watch):
     Shard.objects.filter(pk=lease.id).update(lease_until=Now() - timedelta(seconds=1))
     reconcile()
     history = page.locator("#history-lines")
-    expect(history).to_contain_text("worker node-1 lost", timeout=SOON_MS)
+    expect(history).to_contain_text("worker node-1 lost")
     expect(page.locator(".under-way")).to_contain_text("back in the queue after 1 attempt")
     other = stage.worker("node-2")
     second = stage.claim(other, process)
-    expect(history).to_contain_text("attempt 2 begun by node-2", timeout=SOON_MS)
+    expect(history).to_contain_text("attempt 2 begun by node-2")
     expect(page.locator(".under-way")).to_contain_text("attempt 2: 5 of 12 by node-2")
     rest = (stage.answers(1, case) for case in range(5, 12))
     record_outcomes(lease=second, process=process, outcomes=list(rest))
     finish_shard(lease=second)
     stage.serve(other, process)
-    expect(page.get_by_text("73.3–76.7 points over 2 repeats.")).to_be_visible(timeout=SOON_MS)
+    expect(page.get_by_text("73.3–76.7 points over 2 repeats.")).to_be_visible()
     watched.check()

@@ -39,7 +39,7 @@ class Redis:
 
     def start(self) -> None:
         self._child = Child("redis", self._command, log=self._folder / "redis.log", cwd=self._folder)
-        assert wait_until(self._answers, 20)
+        assert wait_until(self._answers, 60)
 
     def signal(self, number: signal.Signals) -> None:
         assert self._child is not None

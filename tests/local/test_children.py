@@ -8,6 +8,7 @@ from pathlib import Path
 
 from evalboard.local.children import Child, in_words, wait_until
 
+PATIENCE_SECONDS = 60.0
 STUBBORN = """
 import signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -29,24 +30,24 @@ def test_a_child_ends_when_its_parent_is_killed():
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    assert wait_until(lambda: not is_alive(child), 5)
+    assert wait_until(lambda: not is_alive(child), PATIENCE_SECONDS)
 
 
 def test_stopping_kills_a_child_that_does_not_listen_and_its_helpers(tmp_path):
     child = Child("stubborn", [sys.executable, "-c", STUBBORN], log=tmp_path / "log", patience=0.2)
-    assert wait_until(lambda: child.end_of_log(lines=1) != "", 10)
+    assert wait_until(lambda: child.end_of_log(lines=1) != "", PATIENCE_SECONDS)
     helper = int(child.end_of_log(lines=1))
     child.stop()
     assert child.exit_status() == -signal.SIGKILL
-    assert wait_until(lambda: not is_alive(helper), 5)
+    assert wait_until(lambda: not is_alive(helper), PATIENCE_SECONDS)
 
 
 def test_what_a_child_that_ended_by_itself_left_behind_is_killed(tmp_path):
     leaves = "import subprocess; print(subprocess.Popen(['sleep', '600']).pid, flush=True)"
     child = Child("leaver", [sys.executable, "-c", leaves], log=tmp_path / "log")
-    assert wait_until(lambda: child.exit_status() == 0, 10)
+    assert wait_until(lambda: child.exit_status() == 0, PATIENCE_SECONDS)
     helper = int(child.end_of_log(lines=1))
-    assert wait_until(lambda: not is_alive(helper), 5)
+    assert wait_until(lambda: not is_alive(helper), PATIENCE_SECONDS)
 
 
 def test_stopping_twice_is_harmless(tmp_path):

@@ -134,7 +134,7 @@ def test_a_kill_of_everything_loses_nothing_and_ctrl_c_leaves_nothing(start):
     killed = first.family()
     kill_all(killed)
     first.process.wait(30)
-    assert wait_until(lambda: all(map(is_gone, killed)), 30)
+    assert wait_until(lambda: all(map(is_gone, killed)), PATIENCE)
 
     second = start()
     second.wait_for(lambda said: "url" in said)
@@ -145,4 +145,4 @@ def test_a_kill_of_everything_loses_nothing_and_ctrl_c_leaves_nothing(start):
     family = second.family()
     second.process.send_signal(signal.SIGINT)
     assert second.process.wait(60) == 0
-    assert wait_until(lambda: all(map(is_gone, family)), 10)
+    assert wait_until(lambda: all(map(is_gone, family)), PATIENCE)

@@ -98,7 +98,7 @@ def test_a_reader_that_dies_is_said_and_logged(slow: LogFile, caplog: pytest.Log
     """As when the kernel ends it because the machine has no memory left."""
 
     def kill() -> None:
-        assert wait_until(lambda: bool(readers()), 20)
+        assert wait_until(lambda: bool(readers()), 60)
         readers()[0].kill()
 
     killer = threading.Thread(target=kill)

@@ -374,7 +374,7 @@ def test_two_who_decide_at_once_make_one_verdict() -> None:
     judge = verdicts.judge
 
     def at_once(found: Any) -> Any:
-        together.wait(timeout=10)  # both have found the same inputs and no verdict on them
+        together.wait(timeout=60)  # both have found the same inputs and no verdict on them
         return judge(found)
 
     def decide() -> int:

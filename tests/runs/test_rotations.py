@@ -187,7 +187,7 @@ def test_two_runs_bound_at_once_by_two_stacks_are_one_rotation() -> None:
 
     def bind(place: int) -> None:
         try:
-            together.wait(timeout=10)
+            together.wait(timeout=60)
             judged.bind(runs[place], buckets[place])
         finally:
             connections.close_all()

@@ -217,7 +217,7 @@ def test_many_who_sign_at_once_make_one_chain() -> None:
 
     def once(place: int) -> None:
         try:
-            together.wait(timeout=10)
+            together.wait(timeout=60)
             sign(releases[place % 2], people[place], "reject", note="At once.")
         finally:
             connections.close_all()

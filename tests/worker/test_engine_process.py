@@ -37,7 +37,7 @@ def start() -> Iterator[Start]:
         child.kill()
 
 
-def soon(seconds: float = 20.0) -> float:
+def soon(seconds: float = 60.0) -> float:
     return time.monotonic() + seconds
 
 
