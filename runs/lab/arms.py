@@ -86,29 +86,30 @@ def advance_after(run_id: int) -> None:
 
 
 def cut_off(experiment: Experiment) -> list[int]:
-    """Keep the whole passes of the arm at work, leave out the arms that wait, and return the runs to be cancelled."""
-    arms = _arms(experiment)
-    run_ids = []
+    """End the arm at work with the passes that it has, leave out those that wait; return the runs to be cancelled."""
+    arms, to_cancel = _arms(experiment), list[int]()
     for arm in arms:
-        if arm.status == Status.WAITING or (arm.status == Status.RUNNING and arm.run is None):
+        if arm.status == Status.WAITING:
             arm.status = Status.MISSING
+            arm.save()
+        elif arm.status == Status.RUNNING and (arm.run is None or arm.run.is_terminal):
+            _end_arm(experiment, arm, arms)
         elif arm.status == Status.RUNNING and arm.run is not None:
             _cut(experiment, arm, arms, arm.run)
-            run_ids.append(arm.run.pk)
-        else:
-            continue
-        arm.save()
-    return run_ids
+            to_cancel.append(arm.run.pk)
+    return to_cancel
 
 
 def _cut(experiment: Experiment, arm: ExperimentArm, arms: Arms, run: Run) -> None:
+    """Keep the whole passes of an arm whose run goes on; without a control to hold them against they are nothing."""
     kind = KINDS[experiment.kind]
     passes = kind.passes(run)
     arm.spent_minutes += measure_engine_time(run).minutes
     arm.figures = kind.measure(experiment, arms, run) if passes else None
     arm.status = Status.MISSING
     if arm.figures is not None:
-        arm.status, arm.problem = Status.CUT, f"It was cancelled after {len(passes)} whole passes of run {run.pk}."
+        arm.status, arm.problem = Status.CUT, f"Run {run.pk} was cancelled; whole passes kept: {len(passes)}."
+    arm.save()
 
 
 def _arms(experiment: Experiment) -> list[ExperimentArm]:
@@ -143,7 +144,7 @@ def _end_arm(experiment: Experiment, arm: ExperimentArm, arms: Arms) -> None:
         if run.status == Run.Status.FINISHED:
             arm.status = Status.FINISHED
         elif passes:
-            arm.status, arm.problem = Status.CUT, f"Run {run.pk} ended {run.status} after {len(passes)} whole passes."
+            arm.status, arm.problem = Status.CUT, f"Run {run.pk} ended {run.status}; whole passes kept: {len(passes)}."
         else:
             arm.status = Status.FAILED
             why = run.failure.partition("\n")[0]

@@ -375,7 +375,7 @@ def test_cancelling_keeps_the_whole_passes_of_the_arm_at_work(new: New) -> None:
     cancel_experiment(experiment_id=experiment.pk)
     detail = experiment_detail(experiment.pk)
     assert (detail.status, [arm.status for arm in detail.arms]) == ("cancelled", ["finished", "cut", "missing"])
-    assert detail.arms[1].problem == f"It was cancelled after 2 whole passes of run {order.pk}."
+    assert detail.arms[1].problem == f"Run {order.pk} was cancelled; whole passes kept: 2."
     assert row(experiment, "order").n_runs == 2
     resume_experiment(experiment_id=experiment.pk)
     reconcile()
