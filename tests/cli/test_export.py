@@ -218,7 +218,7 @@ def test_ctrl_c_leaves_no_file(started: Start, tmp_path: Path) -> None:
         while not list(folder.iterdir()):
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
     assert "Traceback" not in err
     assert list(folder.iterdir()) == []

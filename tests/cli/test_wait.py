@@ -81,7 +81,7 @@ def test_ctrl_c_leaves_the_run_going_and_says_how_to_come_back(started: Start) -
     assert process.stderr is not None
     process.stderr.readline()
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert err == f"Run {run.pk} goes on. Come back with: evalboard wait {run.pk}\n"
     run.refresh_from_db()
@@ -122,7 +122,7 @@ def stderr_of_wait(run: Run, variables: dict[str, str], *, until: str) -> str:
         preexec_fn=hears_ctrl_c,
     )
     os.close(theirs)
-    seen, deadline = b"", time.monotonic() + 20
+    seen, deadline = b"", time.monotonic() + 60
     while until.encode() not in seen and time.monotonic() < deadline:
         seen += os.read(ours, 4096)
     process.send_signal(signal.SIGINT)
@@ -132,5 +132,5 @@ def stderr_of_wait(run: Run, variables: dict[str, str], *, until: str) -> str:
         except OSError:  # the other end is closed
             break
     os.close(ours)
-    assert process.wait(timeout=20) == 130
+    assert process.wait(timeout=60) == 130
     return seen.decode()

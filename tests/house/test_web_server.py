@@ -164,7 +164,7 @@ def test_without_tls_only_health_is_answered(server: httpx.Client):
 
 def test_the_access_log_has_the_request_id_and_no_sign_in_secret(server: httpx.Client, web: Web):
     server.get("/signin/?sesame=the-secret", headers={"X-Request-Id": "asked-by-the-proxy"})
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + START_SECONDS
     wanted = ("asked-by-the-proxy", "gunicorn.access")  # the last line that a request leaves
     while not (found := [line for line in web.lines() if (line["request_id"], line["logger"]) == wanted]):
         assert time.monotonic() < deadline
@@ -187,7 +187,7 @@ def test_no_token_and_no_secret_is_in_its_log(server: httpx.Client, web: Web):
         server.get(path, headers=bearer)
     server.get(f"/runs/{secret}/", headers={**bearer, "X-Request-Id": "the-last-one"})
     server.get("/api/v1/runs/", headers={"Authorization": f"Bearer {secret}x"})
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + START_SECONDS
     while not any("/api/v1/runs/" in line["message"] and " 401 " in line["message"] for line in web.lines()):
         assert time.monotonic() < deadline
         time.sleep(0.05)

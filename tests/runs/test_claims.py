@@ -371,5 +371,5 @@ def test_who_ends_a_run_never_waits_crosswise_with_who_works_on_it(
             ending = pool.submit(end)
             time.sleep(0.5)  # until it waits for the shard
             Run.objects.filter(pk=run.pk).update(started_at=Now())
-        ending.result(timeout=20)
+        ending.result(timeout=60)
     assert not Shard.objects.open().filter(pk=held.id).exists()

@@ -68,7 +68,7 @@ def elsewhere(work: Callable[[], Any]) -> None:
 
     thread = threading.Thread(target=call)
     thread.start()
-    thread.join(timeout=20)
+    thread.join(timeout=60)
     assert not thread.is_alive(), "the export holds it up"
     assert not failed, failed[0]
 

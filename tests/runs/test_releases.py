@@ -385,7 +385,7 @@ def test_two_who_decide_at_once_make_one_verdict() -> None:
 
     with pytest.MonkeyPatch.context() as patched, ThreadPoolExecutor(2) as pool:
         patched.setattr(verdicts, "judge", at_once)
-        taken = [each.result(timeout=20) for each in [pool.submit(decide), pool.submit(decide)]]
+        taken = [each.result(timeout=60) for each in [pool.submit(decide), pool.submit(decide)]]
     assert taken[0] == taken[1]
     assert Verdict.objects.filter(release=release).count() == 2
 

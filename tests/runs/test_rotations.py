@@ -194,6 +194,6 @@ def test_two_runs_bound_at_once_by_two_stacks_are_one_rotation() -> None:
 
     with ThreadPoolExecutor(2) as pool:
         for each in [pool.submit(bind, place) for place in range(2)]:
-            each.result(timeout=20)
+            each.result(timeout=60)
     rotation = Rotation.objects.get()
     assert {rotation.before_id, rotation.after_id} == {bucket.fingerprint_id for bucket in buckets}

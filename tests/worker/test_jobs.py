@@ -17,7 +17,7 @@ from worker.runner import JOBS, Runner
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 
 
 class Errand:
