@@ -101,7 +101,7 @@ def cut_off(experiment: Experiment) -> list[int]:
 
 
 def _cut(experiment: Experiment, arm: ExperimentArm, arms: Arms, run: Run) -> None:
-    """Keep the whole passes of an arm whose run goes on; without a control to hold them against they are nothing."""
+    """Keep the whole passes of an arm whose run is about to be cancelled."""
     kind = KINDS[experiment.kind]
     passes = kind.passes(run)
     arm.spent_minutes += measure_engine_time(run).minutes

@@ -17,7 +17,7 @@ def whole_passes(run: Run) -> list[Repeat]:
 
 
 def measure_run(run: Run, first: Repeat) -> ArmFigures:
-    """Return the figures of a run that has ended; first: the control's first pass, which may be one of its own."""
+    """Return the figures of a run's whole passes; first: the control's first pass, which may be one of its own."""
     passes = whole_passes(run)
     scores = RepeatScore.objects.filter(repeat__in=passes, scorer=run.suite_version.scorer_id)
     points = dict(scores.values_list("repeat", "points"))

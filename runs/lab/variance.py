@@ -67,7 +67,7 @@ def _control(arms: Arms) -> ExperimentArm:
 def _first_pass(arms: Arms) -> Repeat | None:
     """Return the control's first whole pass, which everything is held against; None where it has none."""
     run = _control(arms).run
-    passes = [] if run is None or not run.is_terminal else whole_passes(run)
+    passes = [] if run is None else whole_passes(run)
     return passes[0] if passes else None
 
 

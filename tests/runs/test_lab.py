@@ -364,6 +364,25 @@ def test_cancelling_stops_the_run_that_is_at_work(new: New) -> None:
     assert Run.objects.count() == 1
 
 
+def test_cancelling_after_the_run_at_work_has_ended_counts_it_as_ended(new: New) -> None:
+    experiment = begun(new(sources=["order"]))
+    serve(arm_at_work(experiment).run, CONTROL)
+    cancel_experiment(experiment_id=experiment.pk)
+    detail = experiment_detail(experiment.pk)
+    assert (detail.status, [arm.status for arm in detail.arms]) == ("cancelled", ["finished", "missing"])
+    assert row(experiment, "control").n_runs == 5
+
+
+def test_cancelling_keeps_the_whole_passes_of_a_control_at_work(new: New) -> None:
+    experiment = begun(new(sources=["order"]))
+    control = arm_at_work(experiment).run
+    for index in (1, 2):
+        build.decode(control, index, CONTROL, by=build.process())
+    cancel_experiment(experiment_id=experiment.pk)
+    assert [arm.status for arm in experiment_detail(experiment.pk).arms] == ["cut", "missing"]
+    assert row(experiment, "control").n_runs == 2
+
+
 def test_cancelling_keeps_the_whole_passes_of_the_arm_at_work(new: New) -> None:
     experiment = begun(new(sources=["order", "graphs"]))
     serve(arm_at_work(experiment).run, CONTROL)
