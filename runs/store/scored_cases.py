@@ -9,7 +9,7 @@ from evalboard.core.trace import directory_size, find_reason, unpack_frame_of_re
 from runs.store import bulk
 
 SCORES = """
-SELECT wanted.repeat, wanted.index, score.id, score.scorer_id, scorer.digest, octet_length(score.reasons),
+SELECT wanted.repeat, wanted.index, score.id, score.scorer_id, scorer.digest,
        substring(score.scores FROM 8 * wanted.index + 1 FOR 8), substring(score.reasons FOR %s)
   FROM unnest(%s::bigint[], %s::integer[]) AS wanted (repeat, index)
   JOIN runs_repeatscore AS score ON score.repeat_id = wanted.repeat
@@ -49,9 +49,9 @@ def read_scored(wanted: Collection[RepeatCase], *, n_cases: int) -> Mapping[Repe
     rows = list(bulk.stream_binary(SCORES, [start_bytes, repeats, indexes], at_once=max(len(repeats), 1)))
     frames: dict[Frame, list[str | None]] = {}
     places, missing = [], {}
-    for _, case, score_id, _, _, n_bytes, _, start in rows:
+    for _, case, score_id, _, _, _, start in rows:
         first, size, index = find_reason(start, case)
-        end = n_bytes if size is None else first + size
+        end = first + size
         places.append(((score_id, first), index))
         if (score_id, first) in frames:
             continue
@@ -64,7 +64,7 @@ def read_scored(wanted: Collection[RepeatCase], *, n_cases: int) -> Mapping[Repe
         for score_id, first, data in bulk.stream_binary(FRAMES, columns, at_once=len(missing)):
             frames[score_id, first] = unpack_frame_of_reasons(data)
     scored: dict[RepeatCase, list[ScoredCase]] = defaultdict(list)
-    for (repeat, case, _, scorer_id, scorer, _, score, _), (frame, index) in zip(rows, places, strict=True):
+    for (repeat, case, _, scorer_id, scorer, score, _), (frame, index) in zip(rows, places, strict=True):
         value = finite(float(unpack_scores(score)[0]))
         scored[repeat, case].append(ScoredCase(scorer_id, scorer, value, frames[frame][index] or ""))
     return scored

@@ -75,7 +75,7 @@ class _Places:
     @property
     def n_bytes(self) -> int:
         """Packed bytes that reading takes."""
-        return sum(self._sizes[piece.block] if piece.size is None else piece.size for piece in self._reading.pieces)
+        return sum(piece.size for piece in self._reading.pieces)
 
     def columns(self) -> TraceColumns:
         columns = self._reading.columns(self._read(self._reading.pieces))
@@ -95,7 +95,7 @@ class _Places:
         read: dict[int, bytes] = {}
         rest = []
         for at, (block, offset, size) in enumerate(pieces):
-            end = self._sizes[block] if size is None else min(offset + size, self._sizes[block])
+            end = min(offset + size, self._sizes[block])
             if end <= len(self._starts[block]):
                 read[at] = self._starts[block][offset:end]
             else:

@@ -21,7 +21,7 @@ from statistics import median
 import numpy as np
 import zstandard
 
-from evalboard.core.trace import Reading, Trace, codec, directory, encode_block, read_block, read_traces, start_size
+from evalboard.core.trace import Reading, Trace, codec, directory, encode_block, read_block, start_size
 from tests.bench.row import Row
 
 DATA = Path(__file__).resolve().parents[1] / "core" / "data"
@@ -103,23 +103,14 @@ def measure_parts() -> list[Row]:
             what = f"{dtype}, parts of {cells:,} cells"
             rows += [Row(what, size, "bytes/position"), Row(f"{what}, reading one trace", microseconds, "µs")]
     codec.PART_CELLS = used
-    for dtype in RECORDED:
-        older = (DATA / f"smollm2-{dtype}.evt").read_bytes()
-        seconds = _seconds(functools.partial(_read_each, older), time.process_time)
-        rows.append(Row(f"{dtype}, version 1, reading one trace", 1e6 * seconds / PER_BLOCK, "µs"))
     return rows
-
-
-def _read_each(block: bytes) -> None:
-    for slot in range(PER_BLOCK):
-        read_traces(block, [slot])
 
 
 def _read_one_of_each(block: bytes) -> None:
     """Read one trace out of each of many blocks, as a comparison does."""
     start = block[: start_size(block)]
     reading = Reading([start] * N_BLOCKS, [(at, 7 * at % PER_BLOCK) for at in range(N_BLOCKS)])
-    reading.columns([block[piece.offset : piece.offset + (piece.size or 0)] for piece in reading.pieces])
+    reading.columns([block[piece.offset : piece.offset + piece.size] for piece in reading.pieces])
 
 
 def _seconds(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:

@@ -220,7 +220,7 @@ def test_noise_is_refused(noise: bytes, has_head: bool) -> None:
 
 @pytest.mark.parametrize("version", [0, 3, 255])
 def test_an_unknown_version_says_to_update(block: bytes, version: int) -> None:
-    words = f"version {version}, and this program reads versions up to 2: update Evalboard"
+    words = f"version {version}, and this program reads version 2: update Evalboard"
     with pytest.raises(TraceDamaged, match=words):
         codec.read_block(b"EvT" + bytes([version]) + block[4:])
 

@@ -1,14 +1,11 @@
 """What a scorer said of one response is read alone, however many cases there are, and as earlier versions stored it."""
 
-import json
 import math
 from collections.abc import Callable
 
 import numpy as np
 import pytest
-import zstandard
 
-from evalboard.core.trace import unpack_reasons
 from evalboard.core.trace.reasons import FRAME
 from runs.models import Repeat, RepeatScore, Run
 from runs.store import read_scored, scored_cases
@@ -32,13 +29,6 @@ def test_each_case_has_its_score_and_its_reason(
     repeat: Repeat, start_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scored_cases, "START_BYTES", start_bytes)
-    assert _said(repeat) == _expected()
-
-
-def test_reasons_that_were_packed_as_one_list_are_read(repeat: Repeat) -> None:
-    row = RepeatScore.objects.get()
-    row.reasons = zstandard.compress(json.dumps(unpack_reasons(bytes(row.reasons))).encode())
-    row.save()
     assert _said(repeat) == _expected()
 
 

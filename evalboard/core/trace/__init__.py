@@ -18,8 +18,9 @@ from evalboard.core.trace.case_columns import (
 )
 from evalboard.core.trace.clocks import ClockAhead, combine_clocks, measure_clock
 from evalboard.core.trace.codec import BLOCK_VERSION, encode_block, read_block, read_trace, read_traces
+from evalboard.core.trace.directory import start_size
 from evalboard.core.trace.provenance import ERROR_CODES, Decoded, Failed, Forced, Outcome, Timings, is_truncated
-from evalboard.core.trace.reading import Piece, Reading, start_size
+from evalboard.core.trace.reading import Piece, Reading
 from evalboard.core.trace.reasons import (
     directory_size,
     find_reason,

@@ -2,7 +2,7 @@
 
 A block holds a few dozen traces: a directory (sizes and digests), parts of a few traces each, and the prompt ids.
 Whoever wants few of its traces reads the directory and the parts that they stand in. What is damaged, unknown or
-impossible is refused with TraceDamaged before it can cost memory. Blocks of version 1 are read as well.
+impossible is refused with TraceDamaged before it can cost memory.
 """
 
 import itertools
@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.core.errors import TraceDamaged
-from evalboard.core.trace import directory, packing, parts, streams, version1
+from evalboard.core.trace import directory, packing, parts, streams
 from evalboard.core.trace.cursor import AGAIN, Cursor
-from evalboard.core.trace.directory import CHECKSUM, MAGIC, Directories
+from evalboard.core.trace.directory import CHECKSUM, Directories
 from evalboard.core.trace.form import IDS, RANKS, Form, Words, cut, put
 from evalboard.core.trace.streams import Counts, Sizes, Streams
 from evalboard.core.trace.trace import Trace
@@ -48,8 +48,6 @@ def encode_block(traces: Sequence[Trace]) -> bytes:
 def read_block(data: bytes) -> list[Trace]:
     """Return all traces of a block in slot order. Raises TraceDamaged unless every one is what was stored."""
     data = bytes(data)
-    if block_version(data) == version1.VERSION:
-        return version1.read_traces(data)
     table = directory.read_directories([data])
     return _read_slots(data, table, range(len(table.prompt)))
 
@@ -65,22 +63,7 @@ def read_traces(data: bytes, slots: Sequence[int]) -> list[Trace]:
     Raises TraceDamaged unless each is what was stored.
     """
     data = bytes(data)
-    if block_version(data) == version1.VERSION:
-        return version1.read_traces(data, slots)
     return _read_slots(data, directory.read_directories([data]), slots)
-
-
-def block_version(start: bytes) -> int:
-    """Return the format version of the block that begins so. Raises TraceDamaged for none that can be read."""
-    if not start.startswith(MAGIC) or len(start) <= len(MAGIC):
-        raise TraceDamaged(f"These bytes are not a trace block. {AGAIN}")
-    version = start[len(MAGIC)]
-    if version not in (version1.VERSION, BLOCK_VERSION):
-        raise TraceDamaged(
-            f"The trace block has format version {version}, and this program reads versions up to {BLOCK_VERSION}: "
-            "update Evalboard, or restore the database from a backup."
-        )
-    return version
 
 
 def _form(grid: int, numbers: Streams, prompt_ids: Words, n_parts: int) -> Form:

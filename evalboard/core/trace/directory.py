@@ -1,4 +1,4 @@
-"""The directories of blocks of version 2: what their traces are and where each one's part stands.
+"""The directories of trace blocks: what their traces are and where the part of each one begins.
 
 A directory has fixed-width rows and stands outside anything compressed, so that those of thousands of blocks are read
 as one table, and of each block only the parts that are needed. It is refused before anything is unpacked.
@@ -127,8 +127,24 @@ def write_directory(
     return body + CHECKSUM.pack(zlib.crc32(body))
 
 
-def directory_size(start: bytes) -> int:
-    """Return how many bytes the directory takes that these bytes begin with. Raises TraceDamaged for no block."""
+def check_version(start: bytes) -> None:
+    """Check that a block begins with these bytes. Raises TraceDamaged for another format or another version of it."""
+    if not start.startswith(MAGIC) or len(start) <= len(MAGIC):
+        raise TraceDamaged(f"These bytes are not a trace block. {AGAIN}")
+    version = start[len(MAGIC)]
+    if version != VERSION:
+        raise TraceDamaged(
+            f"The trace block has format version {version}, and this program reads version {VERSION}: "
+            "update Evalboard, or restore the database from a backup."
+        )
+
+
+def start_size(start: bytes) -> int:
+    """Return how many bytes the directory takes that these bytes begin with.
+
+    start: at least 16 bytes of a block. Raises TraceDamaged where they are not of a block that can be read.
+    """
+    check_version(start)
     if len(start) < _HEAD.size:
         raise TraceDamaged(f"The trace block ends too early. {AGAIN}")
     width = start[_HEAD.size - 1]
@@ -145,7 +161,7 @@ def read_directories(starts: Sequence[bytes]) -> Directories:
     """Return the directories that these bytes begin with. Raises TraceDamaged for one that is damaged or impossible."""
     forms, widths, traces, parts, sizes, first_traces, first_parts = [], [], [], [], [], [0], [0]
     for start in starts:
-        size = directory_size(start)
+        size = start_size(start)
         if size > len(start):
             raise TraceDamaged(f"The trace block ends too early. {AGAIN}")
         body_size = size - CHECKSUM.size

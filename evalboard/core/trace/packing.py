@@ -1,4 +1,4 @@
-"""Frames of zstd, as blocks of both versions hold them."""
+"""Pack byte groups into frames of zstd, and unpack them."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The parts of a block of version 2: some of its traces, which are unpacked together, and nothing of the others.
+"""The parts of a trace block: some of its traces, which are unpacked together, and nothing of the others.
 
 Reading goes over all wanted traces of all blocks at once: their runs of every plane are joined, and what follows is one
 piece of arithmetic.

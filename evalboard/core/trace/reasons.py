@@ -2,7 +2,7 @@
 
 First comes a directory, in what zstd calls a skippable frame: where each frame ends, uint32, counted from the end of
 the directory. Then come the frames, each the JSON list of a sentence, or null, for each of FRAME cases in a row, under
-zstd. An earlier version packed all cases as one such list, without a directory; it is still read.
+zstd.
 """
 
 import json
@@ -22,13 +22,10 @@ _HEAD = struct.Struct("<4sI")
 
 
 class ReasonPlace(NamedTuple):
-    """Where the reason of a case stands: bytes from `first` on, `size` of them, and in their list at `at`.
-
-    size is None for all bytes that there are.
-    """
+    """Where the reason of a case is: `size` bytes from `first` on, and in their list at `at`."""
 
     first: int
-    size: int | None
+    size: int
     at: int
 
 
@@ -69,8 +66,6 @@ def find_reason(directory: bytes, case_index: int) -> ReasonPlace:
     directory: what was packed, or as much of its start as `directory_size` says. Raises ColumnsDamaged.
     """
     ends = _read_ends(directory)
-    if ends is None:
-        return ReasonPlace(0, None, case_index)
     frame, index = divmod(case_index, FRAME)
     if frame >= len(ends):
         raise _damaged(f"there is none of case {case_index}")
@@ -86,18 +81,16 @@ def unpack_frame_of_reasons(frame: bytes) -> list[str | None]:
 
 def _split(packed: bytes) -> list[bytes]:
     ends = _read_ends(packed)
-    if ends is None:
-        return [packed]
     body = packed[_HEAD.size + 4 * len(ends) :]
     if len(body) != (ends[-1] if ends else 0):
         raise _damaged(f"{len(body)} bytes are not what their directory says")
     return [body[first:end] for first, end in zip([0, *ends], ends, strict=False)]
 
 
-def _read_ends(packed: bytes) -> list[int] | None:
-    """Return where each frame ends; None where there is no directory."""
+def _read_ends(packed: bytes) -> list[int]:
+    """Return where each frame ends, in bytes from the end of the directory."""
     if packed[:4] != _MARK:
-        return None
+        raise _damaged("they have no directory")
     size = _HEAD.unpack_from(packed)[1] if len(packed) >= _HEAD.size else -1
     ends = packed[_HEAD.size : _HEAD.size + max(size, 0)]
     if size % 4 or len(ends) != size:
