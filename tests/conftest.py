@@ -202,18 +202,10 @@ def postgres_url() -> Iterator[str]:
     if given:
         yield given
         return
-    from evalboard.local import postgres
+    from tests.cluster import serve_cluster
 
-    # Not under pytest's own temporary folder: a Unix socket's path has room for about 100 bytes.
-    folder = Path(tempfile.mkdtemp(prefix="evalboard-test-"))
-    folder.chmod(0o711)  # where root runs the tests, PostgreSQL runs under another account
-    server = postgres.Server(folder / "postgres", log=folder / "postgres.log", is_durable=False)
-    try:
-        server.start()
-        yield server.create_database("evalboard")
-    finally:
-        server.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+    with serve_cluster() as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
@@ -231,16 +223,19 @@ LASTING = ("django_migrations", "django_content_type", "auth_permission")
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """Have tests that commit cleaned up after quickly: Django would TRUNCATE every table and make permissions anew.
+def django_db_setup(
+    request: pytest.FixtureRequest, django_test_environment: None, postgres_url: str, django_db_blocker: Any
+) -> Iterator[None]:
+    """Use the database of the copied cluster; on a given server have pytest-django make and migrate one.
 
-    At the end the sessions of processes that were killed are ended: the server learns of it late, and a database that
+    Tests that commit are cleaned up after quickly: Django would TRUNCATE every table and make permissions anew. At the end the sessions of processes that were killed are ended: the server learns of it late, and a database that
     somebody still uses cannot be dropped.
     """
     from django.db import connection
     from django.test import TransactionTestCase
 
     TransactionTestCase._fixture_teardown = lambda case: _empty_tables()
+    request.getfixturevalue("django_db_setup" if os.environ.get("DATABASE_URL") else "django_db_modify_db_settings")
     yield
     with django_db_blocker.unblock(), connection.cursor() as cursor:
         cursor.execute(
