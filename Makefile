@@ -13,7 +13,7 @@ install = p=$$($(find_python)); \
 	$$p tools/install.py
 
 .DEFAULT_GOAL := help
-.PHONY: help up install engine quick test rig soak check format bench lock clean
+.PHONY: help up install engine changed quick test nightly rig soak check format bench lock clean
 
 help:  ## this list
 	@awk -F ':.*##' '/^[a-z]+:.*##/ { printf "  make %-9s%s\n", $$1, $$2 }' Makefile
@@ -27,11 +27,17 @@ install:  ## the packages of the web side, the runner and the command line, into
 engine:  ## vLLM's CPU build, into .venv-engine
 	@$(install) engine
 
+changed:  ## the tests that the changes since main can reach
+	@$(install) dev && exec .venv/bin/python tools/test.py --changed
+
 quick:  ## the tests that need no server, in a minute
 	@$(install) dev && exec .venv/bin/python tools/test.py --quick $(ARGS)
 
-test:  ## every test, or what ARGS names; what cannot run here is skipped with the reason
+test:  ## the gate, or what ARGS names; what cannot run here is skipped with the reason
 	@$(install) dev && $(if $(ARGS),,$(install) core &&) exec .venv/bin/python tools/test.py $(ARGS)
+
+nightly:  ## everything: the gate, what left it, more random draws, the rig and small benches
+	@$(install) dev && $(install) core && $(install) engine && $(install) rig && exec .venv/bin/python tools/test.py --nightly
 
 rig:  ## real vLLM servers behind a real LiteLLM, and what is said of them (docs/rig.md); `make test` leaves it out
 	@$(install) dev && $(install) engine && $(install) rig && exec .venv/bin/python tools/test.py tests/rig $(ARGS)

@@ -15,7 +15,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -84,9 +83,15 @@ WAITING_RINGS = ("local", "worker", "faults", "browser")
 SERVERS = {"db", "transactional_db", "live_server", "postgres_url", "session_redis", "redis", "chromium", "vllm_python"}
 
 
+NIGHTLY = pytest.StashKey[dict[Path, set[str]]]()  # by file that was collected: the tests of it that left the gate
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    left = config.stash.setdefault(NIGHTLY, {item.path: set() for item in items})
     for item in items:
+        if item.get_closest_marker("nightly"):
+            left[item.path].add(item.nodeid.partition("[")[0])
         if _ring(item) in WAITING_RINGS or item.get_closest_marker("django_db") or SERVERS & set(_fixtures(item)):
             item.add_marker("server")
         if item.get_closest_marker("chaos"):
@@ -121,6 +126,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class BySharing(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
+            if file.startswith("tests/browser/"):
+                return "tests/browser"  # one Chromium for all
             return file if _shares_something(ROOT / file) else nodeid
 
     return BySharing(config, log)
@@ -151,6 +158,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     """
     report: Any = yield
     _fail_if_skipped(report)
+    if report.when == "call" and (record := os.environ.get("EVALBOARD_TESTS_RUN")):  # tools/test.py --nightly reads it
+        with Path(record).open("a") as lines:
+            lines.write(f"{item.nodeid}\n")
     logs = [text for name, text in report.sections if name.startswith(("Captured log", "Captured stderr"))]
     if found := SECRET.search("\n".join(logs)):
         report.outcome = "failed"

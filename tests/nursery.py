@@ -61,6 +61,7 @@ PRODUCT = ("worker.team", "worker.engines.vllm", "worker.sending", "worker.tasks
 # Read by scripted_host.py and pytest, and by no setting: one seedling serves them all.
 NO_SETTINGS = ("SCRIPTED_", "PYTEST_")
 MESSAGE_BYTES = 200_000
+_keepers: set[int] = set()  # of a seedling: ids of those that it has not waited for
 
 
 class Process:
@@ -132,9 +133,9 @@ class Nursery:
         return Process(ours)
 
     def stop(self) -> None:
-        for wire in (self._wire, *self._seedlings.values()):
+        """End the nursery. It waits for what it forked, so that their processor time counts as the session's."""
+        for wire in (*self._seedlings.values(), self._wire):
             wire.close()
-        self._process.kill()
         self._process.wait()
 
     def _seedling(self, settings: Mapping[str, str]) -> socket.socket:
@@ -153,11 +154,13 @@ def main() -> None:
         importlib.import_module(name)
     _share_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the session of tests, which ends this one
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for seedlings and keepers
+    signal.signal(signal.SIGCHLD, _reap)
     wire = socket.socket(fileno=int(sys.argv[1]))
     while True:
         request, descriptors = _receive(wire)
-        if _fork():
+        if pid := _fork():
+            if request["module"]:
+                _keepers.add(pid)
             for each in descriptors:
                 os.close(each)
         elif request["module"]:
@@ -173,9 +176,24 @@ def main() -> None:
 
 def _receive(wire: socket.socket) -> tuple[dict[str, Any], list[int]]:
     message, descriptors, _, _ = socket.recv_fds(wire, MESSAGE_BYTES, 3)
-    if not message:
-        sys.exit()  # the session has ended
+    if not message:  # the session has ended
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for pid in _keepers:
+            with suppress(ChildProcessError, ProcessLookupError):
+                if os.waitpid(pid, os.WNOHANG) == (0, 0):
+                    os.kill(pid, signal.SIGTERM)  # what a test left running dies with its keeper
+        with suppress(ChildProcessError):
+            while True:
+                os.wait()
+        sys.exit()
     return json.loads(message), descriptors
+
+
+def _reap(*_: Any) -> None:
+    """Wait for seedlings and keepers that have ended, so that their processor time is counted."""
+    with suppress(ChildProcessError):
+        while pid := os.waitpid(-1, os.WNOHANG)[0]:
+            _keepers.discard(pid)
 
 
 def _fork() -> int:

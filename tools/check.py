@@ -28,7 +28,7 @@ def checks() -> dict[str, list[str]]:
         "compose.yaml": [f"{BIN}/check-jsonschema", "--builtin-schema", "vendor.compose-spec", "compose.yaml"],
         "GitHub workflow": [
             f"{BIN}/check-jsonschema",
-            *("--builtin-schema", "vendor.github-workflows", "docs/ci/github-actions.yml"),
+            *("--builtin-schema", "vendor.github-workflows", "docs/ci/github-actions.yml", ".github/workflows/ci.yml"),
         ],
         "GitLab job": [
             f"{BIN}/check-jsonschema",
