@@ -238,8 +238,9 @@ def django_db_setup(
 ) -> Iterator[None]:
     """Use the database of the copied cluster; on a given server have pytest-django make and migrate one.
 
-    Tests that commit are cleaned up after quickly: Django would TRUNCATE every table and make permissions anew. At the end the sessions of processes that were killed are ended: the server learns of it late, and a database that
-    somebody still uses cannot be dropped.
+    Tests that commit are cleaned up after quickly: Django would TRUNCATE every table and make permissions anew. At the
+    end the sessions of processes that were killed are ended: the server learns of it late, and a database that somebody
+    still uses cannot be dropped.
     """
     from django.db import connection
     from django.test import TransactionTestCase
