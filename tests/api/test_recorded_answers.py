@@ -44,7 +44,7 @@ def routes() -> Iterator[tuple[str, list[str]]]:
 
 
 def addresses(rows: everything.Rows) -> Iterator[str]:
-    """Yield every address, once for each value that is known of its parameters, and with the queries of good requests."""
+    """Yield every address, once for each known value of its parameters, and with the queries of good requests."""
     runs = [rows.baseline, rows.candidate, rows.reference, rows.judged, rows.rotated]
     several = {"run_id": runs, "release_id": [rows.known["release_id"], rows.open_release]}
     pairs = [f"?baseline={one}&candidate={other}" for one, other in ((runs[0], runs[1]), (runs[2], runs[3]))]
@@ -112,7 +112,7 @@ def test_rest_answers_as_recorded(answers: dict[str, Any]) -> None:
 
 
 def _first_difference(before: Any, now: Any, path: str = "") -> str:
-    """Return where two answers differ, and both values; "" where they agree. Fields that were added count for nothing."""
+    """Return where two answers differ, and both values; "" where they agree or a field was added."""
     if isinstance(before, dict) and isinstance(now, dict) and before.keys() <= now.keys():
         return next(filter(None, (_first_difference(before[key], now[key], f"{path}.{key}") for key in before)), "")
     if isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
