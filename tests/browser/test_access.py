@@ -10,9 +10,9 @@ from playwright.sync_api import expect
 from runs.access import create_token, grant_role, revoke_token, use_token
 from runs.models import OutboxMessage, Token
 from runs.webhooks import create_webhook, outbox, webhooks
+from tests.browser import looks
 
 pytestmark = pytest.mark.browser
-LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_a_token_is_made_copied_and_revoked(admin):
     watched.check()
 
 
-@pytest.mark.parametrize(("theme", "width"), LOOKS)
+@pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_the_pages_are_quiet_fit_and_have_no_barrier(admin, theme, width):
     watched, person = admin(theme=theme, width=width)
     until = timezone.now() + timedelta(days=7)

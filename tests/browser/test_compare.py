@@ -4,11 +4,11 @@ import pytest
 from playwright.sync_api import expect
 
 from frontend.compare import pair_address
+from tests.browser import looks
 from tests.frontend import two_runs
 from tests.frontend.two_runs import said, sure, tie
 
 pytestmark = pytest.mark.browser
-LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def diff_of(runs, case: str = "case-005") -> str:
     return pair_address.pair_url(runs[0].pk, runs[1].pk, case, repeats=(1, 1))
 
 
-@pytest.mark.parametrize(("theme", "width"), LOOKS)
+@pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.DESK)
 def test_two_clicks_lead_from_the_runs_comparison_to_the_outlined_flip(runs, watch, theme, width):
     watched = watch(theme=theme, width=width)
     page = watched.open(pair_address.comparison_url(runs[0].pk, runs[1].pk))
@@ -45,7 +45,7 @@ def test_two_clicks_lead_from_the_runs_comparison_to_the_outlined_flip(runs, wat
     watched.check()
 
 
-@pytest.mark.parametrize(("theme", "width"), LOOKS)
+@pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_both_pages_are_quiet_fit_and_have_no_barrier(runs, watch, theme, width):
     watched = watch(theme=theme, width=width)
     barriers = []

@@ -20,6 +20,7 @@ from runs.models import (
 )
 from runs.schedules import create_schedule
 from tests import build, probes
+from tests.browser import looks
 from tests.capability import EVERYTHING, answer_calls
 from tests.frontend.test_fingerprints import bucket, served
 from tests.frontend.test_shares import history
@@ -129,7 +130,7 @@ ADDRESSES = (
 )
 
 
-@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)])
+@pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_every_page_of_endpoints_is_quiet_fits_and_has_no_barrier(stage, watch, settings, theme, width):
     settings.ENDPOINT_HOSTS = frozenset(("*",))
     busy()

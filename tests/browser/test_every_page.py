@@ -1,4 +1,4 @@
-"""Every address of the pages, by construction: it fits a phone and a desk, and axe finds nothing in either theme."""
+"""Every address of the pages, by construction: it fits the window, and axe finds nothing."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ from django.test import Client
 from django.urls import get_resolver
 
 from runs import models
+from tests.browser import looks
 from tests.house.test_no_pooled_numbers import Stored, addresses, stored
 
 __all__ = ["stored"]
 pytestmark = pytest.mark.browser
-LOOKS = (("light", 1280), ("dark", 390))
 # Boxes that scroll sideways, by their names; what lies in a fold is the numbers of a chart that is drawn above it.
 SCROLLING = """
 [...document.querySelectorAll(".scroll")]
@@ -30,7 +30,8 @@ NO_PAGES = {
 }
 
 
-def test_every_page_fits_and_has_no_barrier_in_either_theme(stored: Stored, watch: Any) -> None:
+@pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
+def test_every_page_fits_and_has_no_barrier(stored: Stored, watch: Any, theme: str, width: int) -> None:
     client = Client()
     client.force_login(models.Webhook.objects.get().created_by)
     routes = {str(each.name): list(each.pattern.converters) for each in get_resolver("frontend.urls").url_patterns}
@@ -43,16 +44,13 @@ def test_every_page_fits_and_has_no_barrier_in_either_theme(stored: Stored, watc
         else:
             others.add(name)
     assert others == NO_PAGES | ELSEWHERE, "tell the walk about it"
-    watched = watch(role="admin")
+    watched = watch(role="admin", theme=theme, width=width)
     found = []
     for name, address in pages.items():
-        for theme, width in LOOKS:
-            watched.page.emulate_media(color_scheme=theme)
-            watched.page.set_viewport_size({"width": width, "height": 800})
-            watched.open(address)
-            found += [(name, theme, *barrier) for barrier in watched.barriers()]
-            found += [(name, width, f"{box} scrolls sideways") for box in watched.page.evaluate(SCROLLING)]
-            if watched.overflow():
-                found.append((name, width, "is wider than the window"))
+        watched.open(address)
+        found += [(name, *barrier) for barrier in watched.barriers()]
+        found += [(name, f"{box} scrolls sideways") for box in watched.page.evaluate(SCROLLING)]
+        if watched.overflow():
+            found.append((name, "is wider than the window"))
     assert found == []
     watched.check()

@@ -7,16 +7,16 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from runs.models import Response
+from tests.browser import looks
 
 pytestmark = pytest.mark.browser
-LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
 
 
 def options(page):
     return page.get_by_role("dialog", name="Find anything").get_by_role("option")
 
 
-@pytest.mark.parametrize(("theme", "width"), LOOKS)
+@pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.DESK)
 def test_the_dialog_opens_finds_and_leads_there(stage, watch, theme, width):
     run = stage.run_in("finished")
     watched = watch(theme=theme, width=width)
@@ -123,7 +123,7 @@ def test_nothing_found_says_where_it_looked_and_offers_the_answers(stage, watch)
     watched.check()
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.nightly), 390])
 def test_without_scripts_the_field_leads_to_a_page_with_the_same_list(stage, watch, width):
     run = stage.run_in("finished")
     watched = watch(width=width, java_script_enabled=False)

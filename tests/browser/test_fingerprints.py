@@ -3,8 +3,9 @@
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser import looks
+
 pytestmark = pytest.mark.browser
-LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def rotated(stage) -> tuple[int, int]:
     return found[0], found[1]
 
 
-@pytest.mark.parametrize(("theme", "width"), LOOKS)
+@pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_every_fingerprint_page_is_quiet_fits_and_has_no_barrier(rotated, watch, theme, width):
     one, other = rotated
     watched = watch(theme=theme, width=width)

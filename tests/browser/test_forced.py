@@ -7,7 +7,7 @@ from runs.forced import create_forced, create_forced_pair
 from runs.importers.files import LogFile
 from runs.imports import import_logs
 from tests import forced, rollouts
-from tests.browser.test_pages import LOOKS
+from tests.browser import looks
 from tests.frontend import two_runs
 
 pytestmark = pytest.mark.browser
@@ -28,7 +28,7 @@ def runs(stage):
     return baseline, candidate, ended, create_forced(run_id=baseline.pk, endpoint="local")
 
 
-@pytest.mark.parametrize(("theme", "width"), LOOKS)
+@pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_every_page_fits_and_can_be_read_by_everybody(runs, watch, theme, width):
     baseline, candidate, ended, waiting = runs
     watched = watch(theme=theme, width=width)
@@ -72,7 +72,7 @@ def test_a_planted_mismatch_is_two_clicks_from_its_run(planted, watch):
     watched.check()
 
 
-@pytest.mark.parametrize(("theme", "width"), LOOKS)
+@pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_the_pages_of_rollouts_fit_and_can_be_read_by_everybody(planted, watch, theme, width):
     watched = watch(theme=theme, width=width)
     scoring = planted.forced_scorings.get()

@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 from runs.catalogue import store_default_policies
 from runs.models import Release, Run
 from tests import build
+from tests.browser import looks
 from tests.frontend import release_runs
 
 pytestmark = pytest.mark.browser
@@ -111,7 +112,7 @@ def test_a_mixed_run_is_told_from_a_verdict_and_run_again(transactional_db: Any,
     watched.check()
 
 
-@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
+@pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_the_board_fits_and_its_rows_are_reached_by_keys(transactional_db: Any, watch, theme, width):
     store_default_policies()
     broke, torn = waiting()

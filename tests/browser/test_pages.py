@@ -7,10 +7,10 @@ from django.urls import reverse
 from playwright.sync_api import expect
 
 from runs.work import bind_bucket, claim_shard, finish_shard
+from tests.browser import looks
 from tests.frontend.stage import SLUG
 
 pytestmark = pytest.mark.browser
-LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
 
 
 def addresses(run_id: int) -> list[str]:
@@ -34,7 +34,7 @@ def addresses(run_id: int) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(("theme", "width"), LOOKS)
+@pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.DESK)
 def test_the_way_from_the_board_to_a_token(stage, watch, theme, width):
     run = stage.run_in("finished")
     watched = watch(theme=theme, width=width)
@@ -53,7 +53,7 @@ def test_the_way_from_the_board_to_a_token(stage, watch, theme, width):
     watched.check()
 
 
-@pytest.mark.parametrize(("theme", "width"), LOOKS)
+@pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_every_page_is_quiet_fits_and_has_no_barrier(stage, watch, theme, width):
     run = stage.run_in("finished")
     watched = watch(theme=theme, width=width)
@@ -131,7 +131,7 @@ def test_the_theme_that_was_chosen_is_there_before_the_next_page_is_painted(stag
     watched.check()
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.nightly), 390])
 def test_the_chart_is_drawn_in_place_in_the_inks_of_the_theme(stage, watch, width):
     stage.run_in("finished")
     watched = watch(width=width)
@@ -198,7 +198,7 @@ def test_a_page_on_paper_is_light_and_without_what_only_a_screen_can_use(stage, 
     assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.nightly), 390])
 def test_signing_out_stands_behind_the_name(stage, watch, width):
     watched = watch(width=width)
     page = watched.open("/")

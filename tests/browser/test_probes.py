@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 
 from runs.models import Endpoint, Probe
 from tests import build, probes, verifying
+from tests.browser import looks
 from tests.capability import EVERYTHING, answer_calls
 
 pytestmark = pytest.mark.browser
@@ -31,7 +32,7 @@ def ask_others() -> list[Probe]:
     return [through, *Probe.objects.filter(bypass_of=through), routing]
 
 
-@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
+@pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_every_page_of_probes_is_quiet_fits_and_has_no_barrier(stage, watch, theme, width):
     asked = [probes.ask("seed", parameters={"prompts": 2, "calls_per_group": 3})]
     probes.served(probes.honoured)

@@ -9,10 +9,10 @@ from playwright.sync_api import Page, expect
 from runs.models import Release
 from runs.release import decide_release
 from tests import build
+from tests.browser import looks
 from tests.frontend import release_runs
 
 pytestmark = pytest.mark.browser
-LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
 MANAGER = "release manager"
 
 
@@ -35,7 +35,7 @@ def n_pages(page: Page) -> int:
     return len(re.findall(rb"/Type\s*/Page[^s]", printed))
 
 
-@pytest.mark.parametrize(("theme", "width"), LOOKS)
+@pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.DESK)
 def test_the_way_from_the_board_to_a_signed_release(transactional_db: Any, watch, theme, width):
     made = release_runs.of_kind("ship")
     watched = watch(theme=theme, width=width, role=MANAGER)
@@ -76,7 +76,7 @@ def test_a_release_of_four_gates_prints_to_one_page_too(transactional_db: Any, w
     assert n_pages(page) == 1
 
 
-@pytest.mark.parametrize(("theme", "width"), LOOKS)
+@pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_every_page_of_releases_is_quiet_fits_and_has_no_barrier(transactional_db: Any, watch, theme, width):
     watched = watch(theme=theme, width=width, role=MANAGER)
     addresses = ["/releases/", "/releases/new/"]

@@ -9,10 +9,10 @@ from playwright.sync_api import Browser, expect
 from sesame.utils import get_query_string
 
 from runs.access import grant_role
+from tests.browser import looks
 from tests.browser.conftest import Watched
 
 pytestmark = pytest.mark.browser
-LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_a_link_signs_in_by_one_click(person: Any, stranger: Any, has_scripts: b
     assert watched.complaints == []
 
 
-@pytest.mark.parametrize(("theme", "width"), LOOKS)
+@pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_the_page_of_a_link_fits_and_has_no_barrier(person: Any, stranger: Any, theme: str, width: int) -> None:
     watched = stranger(color_scheme=theme, viewport={"width": width, "height": 800})
     watched.open(f"/signin/{get_query_string(person)}")

@@ -6,6 +6,7 @@ from playwright.sync_api import expect
 
 from runs.access import grant_role
 from runs.models import Baseline
+from tests.browser import looks
 from tests.frontend import history_stage
 from tests.frontend.history_stage import SLUG
 
@@ -30,8 +31,7 @@ def watch_as(watch):
     return opened
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_the_chart_is_drawn_fits_and_has_no_barrier(made, watch, theme, width):
     watched = watch(theme=theme, width=width)
     page = watched.open(PAGE)

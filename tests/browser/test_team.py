@@ -10,9 +10,9 @@ from runs.catalogue import create_endpoint
 from runs.models import Shard, Worker
 from runs.sweep import reconcile
 from runs.work import claim_shard, finish_shard, leave_alone, record_outcomes
+from tests.browser import looks
 
 pytestmark = pytest.mark.browser
-LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
 
 
 def put(worker: Worker, **changes: object) -> Worker:
@@ -40,7 +40,7 @@ def troubled_team(stage):
     return run, by, process
 
 
-@pytest.mark.parametrize(("theme", "width"), LOOKS)
+@pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_a_troubled_team_fits_and_has_no_barrier(stage, watch, theme, width):
     run, _, _ = troubled_team(stage)
     watched = watch(theme=theme, width=width)

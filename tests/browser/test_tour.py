@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 from runs.catalogue import store_default_policies, store_default_profiles
 from runs.models import Release
 from runs.tour import load_tour
+from tests.browser import looks
 from tests.browser.test_releases import n_pages
 
 pytestmark = pytest.mark.browser
@@ -58,7 +59,7 @@ def test_somebody_new_follows_the_tour_and_is_done_with_it(
     watched.check()
 
 
-@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
+@pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_the_tour_fits_every_screen_and_has_no_barrier(
     sample: None, watch: Callable[..., Any], theme: str, width: int
 ) -> None:

@@ -1,0 +1,17 @@
+"""The looks of a page: theme and width. The gate takes one look at a page, `make nightly` all four."""
+
+from typing import Any
+
+import pytest
+
+ALL = [(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
+THEME_AND_WIDTH = ("theme", "width")
+
+
+def once(theme: str, width: int) -> list[Any]:
+    """Return all looks as parameters, those but the named one marked `nightly`."""
+    return [pytest.param(*look, marks=() if look == (theme, width) else pytest.mark.nightly) for look in ALL]
+
+
+PHONE = once("dark", 390)  # where a page is most likely too wide
+DESK = once("light", 1280)
