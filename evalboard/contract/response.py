@@ -21,7 +21,7 @@ class Response(Contract):
     case: str
     case_index: Count
     repeat: Number
-    text: Annotated[str, says(description="the answer")]
+    text: Annotated[str, says(description="the answer; words and tool calls together are JSON (docs/suites.md)")]
     reasoning: Annotated[str | None, says(description="what the model thought before it; null where nothing is apart")]
     n_reasoning_tokens: Annotated[Count | None, says(description="of the trace's first tokens, tags included")]
     is_truncated: Annotated[bool | None, says(description="cut while it thought: no answer; null as `reasoning` is")]

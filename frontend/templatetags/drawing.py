@@ -15,6 +15,7 @@ from django.templatetags.static import static
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from evalboard.core.answer import split_parts
 from frontend.shell import addresses, static_files
 
 register = template.Library()
@@ -83,6 +84,18 @@ def content(message: dict[str, Any]) -> str:
     if isinstance(text, str) and not message.get("tool_calls"):
         return text
     return as_json({key: value for key, value in message.items() if key != "role"})
+
+
+@register.filter
+def words_of(answer: str) -> str:
+    """Return what an answer says in words, apart from its tool calls."""
+    return split_parts(answer).text
+
+
+@register.filter
+def calls_of(answer: str) -> list[str]:
+    """Return the tool calls of an answer, each as JSON on one line."""
+    return [on_one_line(call) for call in split_parts(answer).calls]
 
 
 @register.filter

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evalboard.core.digest import canonical_json
+from evalboard.core.answer import AnswerParts, as_function, join_parts
 from evalboard.core.errors import InvalidInput
+from evalboard.core.trace import Ending, read_ending
 from runs.importers import tokens
 from runs.importers.field_values import label, mapping, objects, rows, text, whole
 from runs.importers.records import LoggedPositions
@@ -73,6 +74,34 @@ def content_text(content: Any) -> str:
     return "".join(text(part.get("text")) for part in parts)
 
 
+def message_text(message: Mapping[str, Any]) -> str:
+    """Return what a message holds beside thinking as one text: its content, its refusal and its calls."""
+    calls = [call for call in rows(message.get("tool_calls"), "tool_calls") if isinstance(call, Mapping)]
+    old = message.get("function_call")  # what `tool_calls` were before
+    if not calls and isinstance(old, Mapping) and old:
+        calls = [old]
+    functions = tuple(map(as_function, calls))
+    return join_parts(AnswerParts(content_text(message.get("content")), text(message.get("refusal")), functions))
+
+
+def ending_problem(word: str, *, native: str = "", said: str = "") -> str:
+    """Return why an answer that ended with this finish reason is missing, "" where it is there.
+
+    native: the word of the server behind a gateway. said: its error in words.
+    """
+    if read_ending(word) is not Ending.FAILED:
+        return ""
+    words = f"The server broke off the answer: it ended with {word!r}"
+    words += f" ({native})" if native and native != word else ""
+    return f"{words}: {said}"[:MAX_ERROR_CHARS] if said else f"{words}."[:MAX_ERROR_CHARS]
+
+
+def broken_off(choice: Mapping[str, Any]) -> str:
+    """Return why a choice's answer is missing by its finish reason, "" where it is there."""
+    native = label(choice.get("native_finish_reason"))
+    return ending_problem(text(choice.get("finish_reason")), native=native, said=error_words(choice))
+
+
 def read_reasoning(message: Mapping[str, Any]) -> str | None:
     """Return what a model thought before its answer, None where its message keeps nothing apart.
 
@@ -95,8 +124,9 @@ def _thought(part: Mapping[str, Any]) -> str:
 
 
 def _answer(choice: Mapping[str, Any], prompt_ids: tuple[int, ...] | None, n_tokens: int | None) -> Answer:
-    if choice.get("error"):
-        return Answer(error=error_words(choice))
+    failure = broken_off(choice) or (error_words(choice) if choice.get("error") else "")
+    if failure:
+        return Answer(error=failure, finish_reason=text(choice.get("finish_reason")))
     # A LiteLLM gateway moves what it does not know to the side.
     moved = mapping(choice.get("provider_specific_fields"), "provider_specific_fields")
     ids = tokens.read_ids(choice.get("token_ids") or moved.get("token_ids"))
@@ -114,13 +144,9 @@ def _answer(choice: Mapping[str, Any], prompt_ids: tuple[int, ...] | None, n_tok
 
 
 def _answer_text(choice: Mapping[str, Any]) -> str:
-    """Return a choice's text. Tool calls without text are told apart by their JSON."""
+    """Return a choice's text, or its message with every part of it."""
     if "text" in choice:
         return text(choice["text"])
     if not isinstance(choice.get("message"), Mapping):
         raise InvalidInput("a choice must have a message or a text")
-    message = choice["message"]
-    content = content_text(message.get("content")) or text(message.get("refusal"))
-    calls = [] if content else rows(message.get("tool_calls"), "tool_calls")
-    called = [call.get("function") for call in calls if isinstance(call, Mapping)]
-    return canonical_json(called).decode("utf-8", "surrogatepass") if called else content
+    return message_text(choice["message"])

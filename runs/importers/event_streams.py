@@ -1,13 +1,14 @@
 """Answers that were streamed: chunks of completions, as server-sent events or one a line, put together again."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from evalboard.core.errors import InvalidInput
 from runs.importers.completions import REASONING_FIELDS
-from runs.importers.field_values import mapping, objects, rows, text, whole
+from runs.importers.field_values import label, mapping, objects, rows, text, whole
 from runs.importers.files import LogFile
-from runs.importers.json_files import MAX_BYTES, MAX_DOCUMENT_BYTES, naming, parse
+from runs.importers.json_files import MAX_BYTES, MAX_DOCUMENT_BYTES, naming, parse, parse_value
 
 BROKEN_OFF = "The stream breaks off before the answer ends."
 
@@ -106,7 +107,7 @@ def _add(choice: dict[str, Any], part: Mapping[str, Any], place: str) -> None:
             choice.setdefault("logprobs", {}).setdefault(name, []).extend(values)
     if part.get("token_ids") is not None:
         choice.setdefault("token_ids", []).extend(rows(part["token_ids"], f"{place}token_ids"))
-    for name in ("finish_reason", "error", "prompt_token_ids"):
+    for name in ("finish_reason", "native_finish_reason", "error", "prompt_token_ids"):
         if part.get(name) is not None:
             choice[name] = part[name]
 
@@ -116,12 +117,51 @@ def _add_delta(message: dict[str, Any], delta: Mapping[str, Any], place: str) ->
         if isinstance(delta.get(name), str):
             message[name] = message.get(name, "") + delta[name]
     for call in objects(delta.get("tool_calls"), f"{place}tool_calls"):
-        calls = message.setdefault("tool_calls", [])
-        index = whole(call.get("index")) or 0
-        if index == len(calls):
-            calls.append({"function": {"name": "", "arguments": ""}})
-        if not 0 <= index < len(calls):
-            raise InvalidInput(f"{place}tool_calls must count from 0")
-        given = mapping(call.get("function"), f"{place}tool_calls.function")
-        for name, value in calls[index]["function"].items():
-            calls[index]["function"][name] = value + text(given.get(name))
+        _add_call(message.setdefault("tool_calls", []), call, f"{place}tool_calls")
+    if old := mapping(delta.get("function_call"), f"{place}function_call"):
+        _add_call(message.setdefault("tool_calls", []), {"index": 0, "function": old}, f"{place}function_call")
+
+
+def _add_call(calls: list[dict[str, Any]], part: Mapping[str, Any], place: str) -> None:
+    """Append one chunk's part of a tool call to the call that it goes on with, or begin another one."""
+    given = mapping(part.get("function"), f"{place}.function")
+    name, arguments = text(given.get("name")), given.get("arguments")
+    call = _open_call(calls, index=whole(part.get("index")), call_id=label(part.get("id")), name=name)
+    function = call["function"]
+    if name != function["name"]:  # some servers repeat it in every chunk
+        function["name"] += name
+    if isinstance(arguments, Mapping):
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    function["arguments"] += text(arguments)
+
+
+def _open_call(calls: list[dict[str, Any]], *, index: int | None, call_id: str, name: str) -> dict[str, Any]:
+    """Return the call that a part belongs to, appended where it begins one.
+
+    An index counts from anywhere. Another id at a known index is another call, if the part names its function: some
+    servers give every chunk an id of its own. Without index and id, a name begins a call once the last one's arguments
+    are complete.
+    """
+    if index is not None:
+        same = [call for call in calls if call["index"] == index]
+        begins = bool(same and call_id and same[-1]["id"] and call_id != same[-1]["id"] and name)
+    elif call_id:
+        same, begins = [call for call in calls if call["id"] == call_id], False
+        if not same and not name:
+            same = calls
+    else:
+        same = calls
+        begins = bool(calls and name) and (calls[-1]["function"]["name"] != name or _is_json(calls[-1]))
+    if begins or not same:
+        calls.append({"index": index, "id": call_id, "function": {"name": "", "arguments": ""}})
+        return calls[-1]
+    same[-1]["id"] = same[-1]["id"] or call_id
+    return same[-1]
+
+
+def _is_json(call: Mapping[str, Any]) -> bool:
+    try:
+        parse_value(call["function"]["arguments"], where="")
+    except InvalidInput:
+        return False
+    return True

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from evalboard.core.digest import canonical_json
+from evalboard.core.answer import AnswerParts, as_function, join_parts
 from evalboard.core.errors import InvalidInput
 from runs.importers import backends, tokens
 from runs.importers import calls as openai_calls
-from runs.importers.completions import read_reasoning
+from runs.importers.completions import ending_problem, read_reasoning
 from runs.importers.field_values import mapping, moment, number, objects, rows, shortened, text, whole
 from runs.importers.inspect_events import (
     Attachments,
@@ -210,14 +210,11 @@ def _target(target: Any) -> Any:
 
 def _text(one: _Opened) -> str:
     put_back = one.attachments.put_back
-    # Old versions wrote no `completion`.
-    if text(one.output.get("completion")):
-        return str(put_back(one.output["completion"]))
     message = mapping(one.choice.get("message"), "message")
-    content = text_of(put_back(message.get("content")))
-    # Tool calls without text are told apart by their JSON, as `completions` does.
-    calls = [] if content else _tool_calls(put_back(message.get("tool_calls")))
-    return canonical_json([call["function"] for call in calls]).decode("utf-8", "surrogatepass") if calls else content
+    # Old versions wrote no `completion`.
+    content = text(put_back(one.output.get("completion"))) or text_of(put_back(message.get("content")))
+    calls = _tool_calls(put_back(message.get("tool_calls")))
+    return join_parts(AnswerParts(content=content, calls=tuple(map(as_function, calls))))
 
 
 def _reasoning(one: _Opened) -> str | None:
@@ -234,7 +231,9 @@ def _error(one: _Opened) -> str:
         return shortened(text(mapping(one.sample["error"], "error").get("message")) or "The sample failed.")
     if one.output.get("error"):
         return shortened(text(one.output["error"]) or "The model call failed.")
-    return "" if one.choice else "The sample holds no answer."
+    if not one.choice:
+        return "The sample holds no answer."
+    return ending_problem(text(one.choice.get("stop_reason")))
 
 
 def _flags(one: _Opened) -> Iterator[str]:

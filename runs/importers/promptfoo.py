@@ -9,7 +9,7 @@ from evalboard.core.digest import canonical_json, digest_json
 from evalboard.core.errors import InvalidInput
 from runs.importers import backends, calls
 from runs.importers.calls import Call
-from runs.importers.completions import MAX_ERROR_CHARS, count
+from runs.importers.completions import MAX_ERROR_CHARS, count, ending_problem, message_text
 from runs.importers.field_values import http_date, label, mapping, moment, number, objects, text, whole
 from runs.importers.files import LogFile
 from runs.importers.json_files import naming, parse_value, read_rows
@@ -180,14 +180,21 @@ def _error(result: Mapping[str, Any], response: Mapping[str, Any]) -> str:
     reason = whole(result.get("failureReason"))
     is_error = reason == ERROR or (reason is None and bool(text(response.get("error")))) or "output" not in response
     if not is_error:
-        return ""
+        return ending_problem(text(response.get("finishReason")))
     return (words or "promptfoo holds no output of this call.")[:MAX_ERROR_CHARS]
 
 
 def _output(response: Mapping[str, Any]) -> str:
+    """Return an output as one text. Where the model made calls, it is a message, its calls, or its one old call."""
     output = response.get("output")
     if output is None or isinstance(output, str):
         return output or ""
+    if isinstance(output, Mapping) and (output.get("tool_calls") or output.get("function_call")):
+        return message_text(output)
+    if isinstance(output, list) and output and all(isinstance(one, Mapping) and "function" in one for one in output):
+        return message_text({"tool_calls": output})
+    if isinstance(output, Mapping) and output.keys() == {"name", "arguments"}:
+        return message_text({"function_call": output})
     return canonical_json(output).decode("utf-8", "surrogatepass")
 
 

@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from evalboard.core.trace import Ending, read_ending
 from runs.importers.field_values import mapping, objects, rows, text
 
 # Why an answer ended before its time, by the words of chat completions.
 _REASONS = {"max_output_tokens": "length", "max_tokens": "length"}
+_CALLS = ("function_call", "custom_tool_call")
 _AS_THEY_ARE = ("id", "model", "system_fingerprint", "provider", "extra_fields", "seed", "prompt_token_ids")
 
 
@@ -16,7 +18,7 @@ def is_response(body: Mapping[str, Any]) -> bool:
 
 
 def as_completion(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the body as a chat completion: of one choice, or of none where it failed.
+    """Return the body as a chat completion: of one choice, or of none where it holds an error.
 
     Raises InvalidInput, without the file's name, for what is no such body.
     """
@@ -27,12 +29,10 @@ def as_completion(body: Mapping[str, Any]) -> dict[str, Any]:
         "prompt_tokens": usage.get("input_tokens"),
         "completion_tokens": usage.get("output_tokens"),
     }
+    status = text(body.get("status"))
     if body.get("error"):
         return completion | {"error": body["error"]}
     output = objects(body.get("output"), "output")
-    status = text(body.get("status"))
-    if status in ("failed", "cancelled"):
-        return completion | {"error": f"The response is given as {status}."}
     return completion | {"choices": [_choice(output, _finish_reason(body, status, output))]}
 
 
@@ -58,10 +58,11 @@ def _finish_reason(body: Mapping[str, Any], status: str, output: list[Mapping[st
     if status == "incomplete":
         reason = text(mapping(body.get("incomplete_details"), "incomplete_details").get("reason"))
         return _REASONS.get(reason, reason) or None
+    if read_ending(status) is Ending.FAILED:
+        return status
     if status != "completed":  # still being made when it was written down
         return None
-    kinds = {item.get("type") for item in output}
-    return "tool_calls" if "function_call" in kinds and "message" not in kinds else "stop"
+    return "tool_calls" if any(item.get("type") in _CALLS for item in output) else "stop"
 
 
 def _choice(output: list[Mapping[str, Any]], finish_reason: str | None) -> dict[str, Any]:
@@ -72,9 +73,9 @@ def _choice(output: list[Mapping[str, Any]], finish_reason: str | None) -> dict[
         for part in objects(item.get("content"), "output.content")
     ]
     called = [
-        {"type": "function", "function": {"name": item.get("name"), "arguments": item.get("arguments")}}
+        {"function": {name: item[name] for name in ("name", "arguments", "input") if name in item}}
         for item in output
-        if item.get("type") == "function_call"
+        if item.get("type") in _CALLS
     ]
     message: dict[str, Any] = {
         "role": "assistant",

@@ -7,11 +7,9 @@ import numpy as np
 
 from evalboard.core import digest
 from evalboard.core.stats import make_mark
-from evalboard.core.trace import Trace, is_truncated
+from evalboard.core.trace import Ending, Trace, is_truncated, read_ending
 from runs.importers.records import LoggedResponse
 from runs.store import Place, storable
-
-CUT = ("max_tokens", "model_length")  # what Inspect calls an answer that ran out of tokens
 
 
 def answer_fields(response: LoggedResponse, trace: Trace | None, place: Place | None) -> dict[str, Any]:
@@ -22,7 +20,7 @@ def answer_fields(response: LoggedResponse, trace: Trace | None, place: Place | 
     """
     text_digest = digest.text_digest(response.text)
     reasoning = None if response.reasoning is None else storable(response.reasoning)
-    finish_reason = "length" if response.finish_reason in CUT else response.finish_reason
+    finish_reason = "length" if read_ending(response.finish_reason) == Ending.CUT else response.finish_reason
     return {
         "text": storable(response.text),
         "reasoning": reasoning,

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from evalboard.core.answer import split_parts
 from evalboard.core.digest import digest_json
 from evalboard.core.trace import NO_TOKEN, Trace, Vocabulary, pack_vocabulary
 from runs.importers.records import LoggedPositions, LoggedResponse
@@ -115,10 +116,10 @@ def remove_unneeded(vocabulary_ids: Collection[int]) -> None:
 
 
 def _ends_answer(text: str, positions: LoggedPositions) -> bool:
-    """A last token that is no part of the text ends answers, if it is written as a mark: a stop text is not."""
+    """A last token that is no part of the words ends answers, if it is written as a mark: a stop text is not."""
     last = positions.last_token
     is_mark = last.startswith(b"<") and last.endswith(b">")
-    return is_mark and positions.text_before_last == text.encode("utf-8", "surrogatepass")
+    return is_mark and positions.text_before_last == split_parts(text).text.encode("utf-8", "surrogatepass")
 
 
 def _by_rank(positions: LoggedPositions, ids: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from evalboard.core.answer import AnswerParts, join_parts
 from evalboard.core.trace import Decoded
 from frontend.compare import pair_address
 from tests.frontend import two_runs
@@ -39,6 +40,15 @@ def test_a_response_shows_its_thinking_apart_and_where_the_answer_begins(runs, v
     assert 'data-position="3"' not in before
     assert 'data-position="3"' in after
     assert "cut inside its thinking" not in page
+
+
+def test_a_response_shows_its_words_and_its_calls_apart(stage, viewer):
+    call = {"name": "add", "arguments": '{"a": 1}'}
+    text = join_parts(AnswerParts("Wait\nthere.", calls=(call,)))
+    run, _ = two_runs.make({5: said(5, [sure(4), END_ROW], text=text)}, {})
+    page = viewer.get(f"/runs/{run.pk}/repeats/1/cases/case-005/").content.decode()
+    assert "<bdi>Wait\nthere.</bdi></pre>" in page
+    assert 'aria-label="Tool calls of the response"><bdi>{&quot;arguments&quot;:' in page
 
 
 def test_a_response_that_was_cut_while_it_thought_says_so_and_so_does_its_run(runs, viewer):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalboard.core.answer import split_parts
 from evalboard.core.errors import InvalidInput
 from runs.importers import batch, chat, litellm
 from runs.importers.files import LogFile
@@ -154,6 +155,36 @@ def test_tool_calls_are_told_apart_and_refusals_are_text(tmp_path: Path) -> None
     assert one != two
 
 
+FIND = {"name": "find", "arguments": "1"}
+FOUND = '[{"arguments":"1","name":"find"}]'
+
+
+@pytest.mark.parametrize(
+    ("message", "kept"),
+    [
+        ({"content": "\n\n", "tool_calls": [{"id": "x", "function": FIND}]}, FOUND),
+        ({"content": "Wait.", "tool_calls": [{"function": FIND}]}, f'{{"content":"Wait.","tool_calls":{FOUND}}}'),
+        ({"content": "Wait.", "function_call": FIND}, f'{{"content":"Wait.","tool_calls":{FOUND}}}'),
+        ({"content": None, "function_call": FIND, "tool_calls": []}, FOUND),
+        ({"content": None, "function_call": FIND, "tool_calls": [{"function": FIND}]}, FOUND),
+        ({"content": "Hm.", "refusal": "No."}, '{"content":"Hm.","refusal":"No."}'),
+        ({"content": "Hm.", "refusal": None, "function_call": None, "tool_calls": None}, "Hm."),
+        ({"content": [{"type": "text", "text": "Hm."}], "refusal": ""}, "Hm."),
+    ],
+)
+def test_no_part_of_an_answer_displaces_another(tmp_path: Path, message: dict[str, Any], kept: str) -> None:
+    assert told(read_lines(tmp_path, saved("a", response=body(choice(message=message))))) == [("a", 1, kept)]
+
+
+@pytest.mark.parametrize("word", ["error", "NETWORK_ERROR", "abort", "insufficient_system_resource", "networkError"])
+def test_an_answer_that_the_server_broke_off_is_missing_with_its_reason(tmp_path: Path, word: str) -> None:
+    broken = choice("The ca", finish_reason=word, native_finish_reason="lost")
+    run = read_lines(tmp_path, saved("a"), saved("b", response=body(broken)))
+    assert told(run) == [("a", 1, "Rain."), ("b", 1, "!")]
+    assert run.responses[1].error == f"The server broke off the answer: it ended with {word!r} (lost)."
+    assert (run.responses[1].finish_reason, run.status) == (word, "incomplete")
+
+
 THOUGHT = {"role": "assistant", "content": "Blue."}
 
 
@@ -260,6 +291,51 @@ def test_streamed_tool_calls_are_joined(tmp_path: Path) -> None:
     stream = sse(part(name="find", arguments='{"q"'), part(arguments=":1}"), end)
     ((_, _, text),) = told(only([written(tmp_path, "a.sse", stream)]))
     assert json.loads(text) == [{"name": "find", "arguments": '{"q":1}'}]
+
+
+def part(finish: str | None = None, **delta: Any) -> dict[str, Any]:
+    return {"id": "s", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+def called(name: str | None = None, arguments: Any = "", **fields: Any) -> dict[str, Any]:
+    return part(tool_calls=[{"function": {"name": name, "arguments": arguments}, **fields}])
+
+
+A, B = {"name": "a", "arguments": "[1]"}, {"name": "b", "arguments": "[2]"}
+
+
+@pytest.mark.parametrize(
+    ("parts", "kept"),
+    [
+        ([part(content="Wait."), called("a", "[", index=0, id="x"), called(None, "1]", index=0)], ("Wait.", [A])),
+        ([called("a", "[1]", index=1, id="x"), called("b", "[2]", index=2, id="y")], ("", [A, B])),
+        ([called("a", "[1]", index=0, id="x"), called("b", "[2]", index=0, id="y")], ("", [A, B])),
+        ([called("a", "[", index=0, id="x"), called(None, "1]", index=0, id="y")], ("", [A])),
+        ([called("a", "[", index=0, id="x"), called("a", "1]", index=0, id="x")], ("", [A])),
+        ([called("a", "[", id="x"), called(None, "1]"), called("b", "[2]", id="y")], ("", [A, B])),
+        ([called("a", "[", id="x"), called("b", "[2]", id="y"), called("a", "1]", id="x")], ("", [A, B])),
+        ([called("a", "[1]"), called("b", "[2]")], ("", [A, B])),
+        ([called("a", "[1]"), called("a", "[1]")], ("", [A, A])),
+        ([called("a"), called("b", "[2]")], ("", [{"name": "a", "arguments": ""}, B])),
+        ([called("a", {"x": 1}, index=0)], ("", [{"name": "a", "arguments": '{"x": 1}'}])),
+        (
+            [part(content="Wait."), part(function_call={"name": "a"}), part(function_call=A | {"name": ""})],
+            ("Wait.", [A]),
+        ),
+    ],
+)
+def test_streamed_calls_are_told_apart_however_they_are_counted(
+    tmp_path: Path, parts: list[dict[str, Any]], kept: tuple[str, list[dict[str, Any]]]
+) -> None:
+    stream = sse(*parts, part("tool_calls"), "[DONE]")
+    ((_, _, text),) = told(only([written(tmp_path, "a.sse", stream)]))
+    assert (split_parts(text).content, list(split_parts(text).calls)) == kept
+
+
+def test_a_stream_that_ends_in_an_error_is_missing(tmp_path: Path) -> None:
+    stream = sse(part(content="The ca"), part("error"), "[DONE]")
+    [response] = only([written(tmp_path, "a.sse", stream)]).responses
+    assert response.error == "The server broke off the answer: it ended with 'error'."
 
 
 def test_a_file_may_be_a_list_or_one_object_over_many_lines(tmp_path: Path) -> None:

@@ -278,6 +278,25 @@ def test_an_answer_of_tool_calls_alone_is_told_by_them(read: Read) -> None:
     assert json.loads(read(log(one)).responses[0].text) == [{"name": "search", "arguments": '{"q": 1}'}]
 
 
+def test_words_next_to_tool_calls_are_kept_with_them(read: Read) -> None:
+    one = sample()
+    one["output"]["completion"] = "Wait."
+    one["output"]["choices"][0]["message"]["tool_calls"] = [{"id": "t", "function": "search", "arguments": {"q": 1}}]
+    function = {"name": "search", "arguments": '{"q": 1}'}
+    assert json.loads(read(log(one)).responses[0].text) == {"content": "Wait.", "tool_calls": [function]}
+
+
+def test_an_answer_that_ended_in_an_error_is_missing(read: Read) -> None:
+    one = sample()
+    one["output"]["choices"][0]["stop_reason"] = "error"
+    response = read(log(one)).responses[0]
+    assert (response.error, response.text, response.scores) == (
+        "The server broke off the answer: it ended with 'error'.",
+        "",
+        {},
+    )
+
+
 def test_answers_from_elsewhere_are_flagged(read: Read) -> None:
     kept = sample(events=[model_event(cache="read", retries=2)], model_fallbacks=[{"model": "other"}])
     assert read(log(kept)).responses[0].flags == ("cached", "fallback", "retried")

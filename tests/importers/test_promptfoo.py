@@ -211,3 +211,28 @@ def test_the_real_output() -> None:
     assert run.scorers == ("pass", "score")
     assert {(one.served_by.key_from, one.flags) for one in run.responses} == {("base_url", ())}
     assert run.sampling == {"temperature": 0, "top_p": 1, "seed": 42, "max_tokens": 32}
+
+
+CALL = {"name": "capital", "arguments": '{"city": "Oslo"}'}
+CALLS = [{"id": "call_1", "type": "function", "function": CALL}]
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ({"role": "assistant", "content": "Wait.", "tool_calls": CALLS}, {"content": "Wait.", "tool_calls": [CALL]}),
+        ({"role": "assistant", "content": "Wait.", "function_call": CALL}, {"content": "Wait.", "tool_calls": [CALL]}),
+        (CALLS, [CALL]),
+        (CALL, [CALL]),
+        ({"city": "Oslo"}, {"city": "Oslo"}),
+    ],
+)
+def test_tool_calls_are_kept_as_everywhere(read: Read, given: Any, kept: Any) -> None:
+    [response] = read(output(result(0, given)))[0].responses
+    assert json.loads(response.text) == kept
+
+
+def test_an_answer_that_ended_in_an_error_is_missing(read: Read) -> None:
+    response = {"output": "The ca", "finishReason": "error"}
+    [one] = read(output(result(0, response=response)))[0].responses
+    assert (one.error, one.text, one.scores) == ("The server broke off the answer: it ended with 'error'.", "", {})

@@ -95,10 +95,17 @@ def test_calls_of_tools_are_told_apart_by_their_content():
     assert (answer.text, answer.finish_reason) == ('[{"arguments":"{\\"a\\": 1}","name":"add"}]', "tool_calls")
 
 
+def test_words_next_to_a_call_are_kept_with_it():
+    called = {"type": "custom_tool_call", "name": "run", "input": "ls", "call_id": "c"}
+    answer = read(response(message(words("Wait.")), called))
+    assert answer.text == '{"content":"Wait.","tool_calls":[{"arguments":"ls","name":"run"}]}'
+    assert answer.finish_reason == "tool_calls"
+
+
 def test_a_failed_response_has_no_answer():
     failed = response(status="failed", error={"code": "server_error", "message": "Out of luck."})
     assert read(failed).error == "Out of luck."
-    assert read(response(status="cancelled")).error == "The response is given as cancelled."
+    assert read(response(status="cancelled")).error == "The server broke off the answer: it ended with 'cancelled'."
 
 
 @pytest.mark.parametrize("output", ["text", [5], [message("no object")]])  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from evalboard.core.answer import split_parts
 from evalboard.core.trace import Failed
 from runs.work.answered import FailedCall
 from tests.scripted import (
@@ -219,6 +220,52 @@ def test_what_passes_is_tried_again_and_the_answer_is_marked(first: Reply) -> No
     with ScriptedServer([first, ok()]) as server:
         (outcome,) = decode(server)
     assert (answered(outcome).response.flags, answered(outcome).call.n_tries) == (("retried",), 2)
+
+
+def broken_off(word: str, **fields: Any) -> Reply:
+    message = {"role": "assistant", "content": "The ca"}
+    return Reply(
+        {"id": "a", "model": "m", "choices": [{"index": 0, "finish_reason": word, "message": message} | fields]}
+    )
+
+
+@pytest.mark.parametrize(
+    ("api", "first"),
+    [
+        ("chat", broken_off("error")),
+        ("chat", broken_off("Network-Error", error={"code": 502, "message": "gone"})),
+        ("chat", broken_off("insufficient_system_resource")),
+        (
+            "responses",
+            Reply({"object": "response", "status": "failed", "output": [], "error": {"code": "server_error"}}),
+        ),
+        ("responses", Reply({"object": "response", "status": "cancelled", "output": []})),
+    ],
+)
+def test_an_answer_that_the_server_broke_off_is_asked_again(api: str, first: Reply) -> None:
+    with ScriptedServer([first, ok()]) as server:
+        (outcome,) = decode(server, api=api)
+    assert (answered(outcome).call.n_tries, answered(outcome).response.flags) == (2, ("retried",))
+
+
+def test_what_is_always_broken_off_is_missing_and_the_others_are_answered() -> None:
+    def script(received: Received) -> Reply:
+        return broken_off("error") if "Question 1?" in str(received.body) else ok()
+
+    with ScriptedServer(script) as server:
+        first, second, third = decode(server, questions(3))
+    assert (answered(first).response.error, answered(third).response.error) == ("", "")
+    assert failed(second).code == "call_failed"
+    assert failed(second).detail.endswith("The server broke off the answer: it ended with 'error'.")
+
+
+def test_calls_next_to_words_are_kept() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "capital", "arguments": '{"city": "Oslo"}'}}
+    message = {"role": "assistant", "content": "Let me look.", "tool_calls": [call]}
+    with ScriptedServer(broken_off("tool_calls", message=message)) as server:
+        (outcome,) = decode(server)
+    parts = split_parts(answered(outcome).response.text)
+    assert (parts.content, parts.calls) == ("Let me look.", (call["function"],))
 
 
 def test_a_gateways_word_for_a_failure_behind_it_is_taken() -> None:

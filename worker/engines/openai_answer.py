@@ -13,7 +13,7 @@ from evalboard.core.errors import InvalidInput
 from evalboard.core.trace import ClockAhead, measure_clock
 from runs.importers import backends, responses_api
 from runs.importers.calls import read_call
-from runs.importers.completions import count, error_words
+from runs.importers.completions import broken_off, count, ending_problem, error_words
 from runs.importers.field_values import mapping, shortened, text, whole
 from runs.importers.json_files import parse_value
 from runs.importers.records import ServedBy
@@ -72,12 +72,23 @@ def read_body(reply: Reply, mask: Mask, *, now: datetime) -> dict[str, Any]:
         raise _no_json(_masked(reply, mask)) from None
     if not isinstance(body, dict):
         raise CallFailed("no_answer", "The answer is JSON, but no object.")
+    if failure := _broken_off(body):
+        wish = wished_seconds(reply.headers, now)
+        raise TryFailed("call_failed", _detail(f"It answered {reply.status}. {failure}", mask), seconds=wish)
     if error_words(body) and not body.get("choices"):
         reply = _masked(reply, mask)
         error = body["error"] if isinstance(body.get("error"), Mapping) else {}
         status = whole(error.get("code"))  # OpenRouter's way of passing on what the server behind it gave
         _refuse(status if status is not None and status >= 400 else 400, reply, _words(reply, mask), now=now)
     return body
+
+
+def _broken_off(body: Mapping[str, Any]) -> str:
+    """Say that the server broke off the answer in a body, by the word with which it ended; "" where it did not."""
+    if responses_api.is_response(body):
+        return ending_problem(text(body.get("status")), said=error_words(body))
+    choices = body["choices"] if isinstance(body.get("choices"), list) else []
+    return next((words for one in choices if isinstance(one, Mapping) and (words := broken_off(one))), "")
 
 
 def read_answer(

@@ -53,7 +53,8 @@ class Kind:
     `target_problem` says what is wrong with one target, or None. `score` sees checked options and
     targets only, and a list that holds at least one target where `needs_target` says so.
     `conflict` says which options contradict each other, or None. `reads_answers` says whether a score names the answer
-    that it read, so that two responses can be told to give one answer.
+    that it read, so that two responses can be told to give one answer. `reads_calls`: of an answer with calls it reads
+    those and not the words.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Kind:
     needs_target: Callable[[Options], bool] = lambda _: True
     conflict: Callable[[Options], str | None] = lambda _: None
     reads_answers: Callable[[Options], bool] = lambda _: True
+    reads_calls: bool = False
 
 
 def passed(reason: str, answer: str | None = None) -> Score:

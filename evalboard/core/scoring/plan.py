@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from evalboard.core.answer import split_parts
 from evalboard.core.digest import canonical_json, digest_json
 from evalboard.core.document import Problems, at, is_too_deep
 from evalboard.core.errors import InvalidInput
@@ -132,9 +133,10 @@ def score(
 ) -> Score:
     """Score one response: from 0 to 1, with a reason in words.
 
-    text: the answer. thinking: what was thought before it, None where nothing is apart. is_truncated: it was cut before
-    any answer. Never raises for any text or target; a spec that is not valid raises InvalidInput, and so does one of
-    the kind `recorded`, which has no rule to score by.
+    text: the answer; a kind reads its words, or the calls that an API gave apart from them. thinking: what was thought
+    before it, None where nothing is apart. is_truncated: it was cut before any answer. Never raises for any text or
+    target; a spec that is not valid raises InvalidInput, and so does one of the kind `recorded`, which has no rule to
+    score by.
     """
     filled = _completed(canonical_json(dict(spec)))
     kind = KINDS[filled["kind"]]
@@ -143,7 +145,11 @@ def score(
         return TRUNCATED  # no scorer is asked: an empty answer may be a right one, and here there is none
     if reads == THINKING and thinking is None:
         return NO_THINKING
-    if thinking is not None and reads != ANSWER:
+    parts = split_parts(text)
+    has_calls = kind.reads_calls and bool(parts.calls)
+    if not has_calls:
+        text = parts.text or text  # a kind that reads words sees calls alone as their JSON
+    if thinking is not None and (reads == THINKING or (reads == WHOLE and not has_calls)):
         text = thinking if reads == THINKING else f"{thinking}\n\n{text}"
     if len(text) > MAX_TEXT_CHARS:
         return failed(f"The answer has {len(text)} characters; more than {MAX_TEXT_CHARS} are not scored.")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from evalboard.core.answer import split_parts
 from evalboard.core.document import is_too_deep
 from evalboard.core.scoring.arguments import argument_problem, tool_parameters
 from evalboard.core.scoring.json_value import one_form
@@ -52,8 +53,11 @@ def _read_calls(text: str, extract: str) -> list[ToolCall]:
     """Return the calls of a response in order. Raises UnreadableJson where it is not JSON of calls.
 
     A call is `{"name", "arguments"}` or holds that under "function"; its arguments may be the JSON
-    text of an object. One call, a list of calls, and `{"tool_calls": [...]}` are all understood.
+    text of an object. One call, a list of calls, and `{"tool_calls": [...]}` are all understood. Calls that an API
+    gave apart from the text are read whatever `extract` says.
     """
+    if calls := split_parts(text).calls:
+        return [_call(call) for call in calls]
     if extract == "tags":
         return [call for piece in tagged(text) for call in _calls_in(parse_response_json(piece))]
     return _calls_in(parse_response_json(fenced(text) if extract == "fence" else text))
@@ -206,4 +210,5 @@ TOOL_CALLS = Kind(
     },
     target_problem=_target_problem,
     score=_score,
+    reads_calls=True,
 )

@@ -19,6 +19,7 @@ from evalboard.core.trace.case_columns import (
 from evalboard.core.trace.clocks import ClockAhead, combine_clocks, measure_clock
 from evalboard.core.trace.codec import BLOCK_VERSION, encode_block, read_block, read_trace, read_traces
 from evalboard.core.trace.directory import start_size
+from evalboard.core.trace.endings import ENDINGS, Ending, read_ending
 from evalboard.core.trace.provenance import ERROR_CODES, Decoded, Failed, Forced, Outcome, Timings, is_truncated
 from evalboard.core.trace.reading import Piece, Reading
 from evalboard.core.trace.reasons import (
@@ -36,11 +37,13 @@ from evalboard.core.trace.vocabulary import END, Vocabulary, VocabularyDamaged, 
 __all__ = [
     "BLOCK_VERSION",
     "END",
+    "ENDINGS",
     "ERROR_CODES",
     "IMPOSSIBLE",
     "NO_TOKEN",
     "ClockAhead",
     "Decoded",
+    "Ending",
     "Failed",
     "Forced",
     "Outcome",
@@ -70,6 +73,7 @@ __all__ = [
     "pack_selection",
     "pack_vocabulary",
     "read_block",
+    "read_ending",
     "read_trace",
     "read_traces",
     "start_size",

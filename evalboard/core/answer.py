@@ -1,0 +1,92 @@
+"""The parts of an answer: text, refusal and tool calls, written as one text that can be taken apart again."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evalboard.core.digest import canonical_json
+
+_CONTENT, _REFUSAL, _CALLS = "content", "refusal", "tool_calls"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerParts:
+    """What an answer holds. `calls` are functions as the API gives them, mostly `{"name", "arguments"}`."""
+
+    content: str = ""
+    refusal: str = ""
+    calls: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def text(self) -> str:
+        """What the model says in words: its content, else its refusal."""
+        return self.content or self.refusal
+
+
+def join_parts(parts: AnswerParts) -> str:
+    """Return an answer as the one text that is stored and compared.
+
+    Words alone are that text. Calls alone are the JSON list of them. Several parts are a JSON object of `content`,
+    `refusal` and `tool_calls`. Blank words next to another part are no part. The JSON is canonical, so equal answers
+    have equal texts.
+    """
+    words = {_CONTENT: parts.content, _REFUSAL: parts.refusal}
+    held: dict[str, Any] = {name: text for name, text in words.items() if text.strip()}
+    if parts.calls:
+        held[_CALLS] = list(parts.calls)
+    if len(held) > 1:
+        return _written(held)
+    return _written(held[_CALLS]) if parts.calls else next(iter(held.values()), parts.text)
+
+
+def split_parts(answer: str) -> AnswerParts:
+    """Return the parts that `join_parts` made a text of; any other text is content.
+
+    A model that writes such canonical JSON itself, to the byte, counts as having made the calls.
+    """
+    if not answer.startswith(('{"content":', '{"refusal":', "[{")):
+        return AnswerParts(content=answer)
+    try:
+        value = json.loads(answer)
+        is_joined = _written(value) == answer
+    except (ValueError, RecursionError):
+        is_joined = False
+    if not is_joined:
+        return AnswerParts(content=answer)
+    held, at_least = ({_CALLS: value}, 1) if isinstance(value, list) else (value, 2)
+    if not _is_held(held, at_least=at_least):
+        return AnswerParts(content=answer)
+    return AnswerParts(held.get(_CONTENT, ""), held.get(_REFUSAL, ""), tuple(held.get(_CALLS, ())))
+
+
+def _is_held(held: Mapping[str, Any], *, at_least: int) -> bool:
+    """Tell whether these are so many parts or more, each as `join_parts` writes it."""
+    words = [held[name] for name in (_CONTENT, _REFUSAL) if name in held]
+    calls = held.get(_CALLS, [])
+    return (
+        len(held) >= at_least
+        and held.keys() <= {_CONTENT, _REFUSAL, _CALLS}
+        and all(isinstance(text, str) and text.strip() for text in words)
+        and isinstance(calls, list)
+        and bool(calls) == (_CALLS in held)
+        and all(isinstance(call, dict) and isinstance(call.get("name"), str) for call in calls)
+    )
+
+
+def _written(value: Any) -> str:
+    return canonical_json(value).decode("utf-8", "surrogatepass")
+
+
+def as_function(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the function that a tool call of an API asks for, without the call's random id.
+
+    A custom tool's `input` is its arguments.
+    """
+    given = call.get("function") or call.get("custom") or call
+    known = dict(given) if isinstance(given, Mapping) else {"arguments": given}
+    if "input" in known and "arguments" not in known:
+        known["arguments"] = known.pop("input")
+    name = known.get("name")
+    kept = {field: value for field, value in known.items() if field not in ("id", "index", "type", "call_id")}
+    return {**kept, "name": name if isinstance(name, str) else ""}

@@ -1,0 +1,47 @@
+"""How an answer ended: the one closed list of the words that servers and tools use for it."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class Ending(StrEnum):
+    """What an answer is, by the word that ended it. FAILED: the server broke off, so the answer is missing."""
+
+    COMPLETE = "complete"
+    CUT = "cut"
+    FILTERED = "filtered"
+    FAILED = "failed"
+
+
+ENDINGS: Mapping[Ending, tuple[str, ...]] = {
+    Ending.COMPLETE: (
+        *("stop", "stop_sequence", "eos", "eos_token", "end", "end_turn", "complete", "completed", "repetition"),
+        *("tool_call", "tool_calls", "tool_use", "function_call"),
+    ),
+    Ending.CUT: (
+        *("length", "max_tokens", "max_output_tokens", "token_limit"),
+        *("model_length", "model_context_window_exceeded", "error_limit"),
+    ),
+    Ending.FILTERED: (
+        *("content_filter", "content_filtered", "safety", "image_safety", "recitation", "blocklist", "spii"),
+        *("prohibited_content", "guardrail_intervened", "sensitive", "error_toxic"),
+    ),
+    Ending.FAILED: (
+        *("error", "failed", "failure", "abort", "aborted", "cancel", "cancelled", "canceled", "user_cancel"),
+        *("network_error", "connection_error", "stream_error", "upstream_error", "provider_error", "engine_error"),
+        *("api_error", "server_error", "internal_error", "internal_server_error", "timeout", "timed_out"),
+        *("insufficient_system_resource", "overloaded", "overloaded_error", "unavailable", "service_unavailable"),
+    ),
+}
+
+
+def read_ending(word: str) -> Ending | None:
+    """Return how an answer ended by its finish reason, compared without case, `-` and `_`; None for other words."""
+    return _BY_WORD.get(_plain(word))
+
+
+def _plain(word: str) -> str:
+    return "".join(word.split()).replace("-", "").replace("_", "").lower()
+
+
+_BY_WORD = {_plain(word): ending for ending, words in ENDINGS.items() for word in words}

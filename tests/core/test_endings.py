@@ -1,0 +1,27 @@
+"""The closed list of the words that end an answer."""
+
+from itertools import combinations
+
+import pytest
+
+from evalboard.core.trace import ENDINGS, Ending, read_ending
+
+
+@pytest.mark.parametrize(
+    ("words", "ending"),
+    [
+        (["stop", "EOS", "end_turn", "STOP_SEQUENCE", "tool-calls", "toolUse"], Ending.COMPLETE),
+        (["length", "MAX_TOKENS", "model_length"], Ending.CUT),
+        (["content-filter", "SAFETY", "recitation"], Ending.FILTERED),
+        (["error", "ERROR", "network_error", "networkError", "abort", "insufficient-system-resource"], Ending.FAILED),
+        (["", "unknown", "other", "quota"], None),
+    ],
+)
+def test_words_are_compared_without_case_and_dashes(words: list[str], ending: Ending | None) -> None:
+    assert [read_ending(word) for word in words] == [ending] * len(words)
+
+
+def test_each_word_has_one_ending() -> None:
+    assert set(ENDINGS) == set(Ending)
+    assert all(read_ending(word) is ending for ending, words in ENDINGS.items() for word in words)
+    assert not any(set(one) & set(other) for one, other in combinations(ENDINGS.values(), 2))
