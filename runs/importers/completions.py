@@ -84,22 +84,22 @@ def message_text(message: Mapping[str, Any]) -> str:
     return join_parts(AnswerParts(content_text(message.get("content")), text(message.get("refusal")), functions))
 
 
-def ending_problem(word: str, *, native: str = "", said: str = "") -> str:
+def ending_problem(word: str, *, native: str = "", error: str = "") -> str:
     """Return why an answer that ended with this finish reason is missing, "" where it is there.
 
-    native: the word of the server behind a gateway. said: its error in words.
+    native: the word of the server behind a gateway. error: the server's own words.
     """
     if read_ending(word) is not Ending.FAILED:
         return ""
     words = f"The server broke off the answer: it ended with {word!r}"
     words += f" ({native})" if native and native != word else ""
-    return f"{words}: {said}"[:MAX_ERROR_CHARS] if said else f"{words}."[:MAX_ERROR_CHARS]
+    return f"{words}: {error}"[:MAX_ERROR_CHARS] if error else f"{words}."[:MAX_ERROR_CHARS]
 
 
 def broken_off(choice: Mapping[str, Any]) -> str:
     """Return why a choice's answer is missing by its finish reason, "" where it is there."""
     native = label(choice.get("native_finish_reason"))
-    return ending_problem(text(choice.get("finish_reason")), native=native, said=error_words(choice))
+    return ending_problem(text(choice.get("finish_reason")), native=native, error=error_words(choice))
 
 
 def read_reasoning(message: Mapping[str, Any]) -> str | None:

@@ -48,6 +48,12 @@ class LogFile:
         with self.path.open("rb") as file:
             return file.read(n)
 
+    def tail(self, n: int = 4096) -> bytes:
+        """Return the last bytes, where a zip lists its members."""
+        with self.path.open("rb") as file:
+            file.seek(max(self.size - n, 0))
+            return file.read(n)
+
 
 def start_of(head: bytes) -> str:
     """Return a file's first characters, without the white space and the byte order mark before them."""

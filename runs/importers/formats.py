@@ -16,7 +16,10 @@ class Format(Protocol):
     """A module that reads one format."""
 
     def recognises(self, files: Sequence[LogFile]) -> bool:
-        """Whether these files look like it, by their names and heads; never raises."""
+        """Tell whether these files look like it, by their content; never raises.
+
+        A name may only decide where the content fits no other format.
+        """
 
     def read(self, files: Sequence[LogFile]) -> list[LoggedRun]:
         """Return the runs of the log. Raises InvalidInput with what is wrong under the name of each file."""

@@ -33,7 +33,8 @@ def read(files: Sequence[LogFile]) -> list[LoggedRun]:
 
 def _is_log(file: LogFile) -> bool:
     if is_zip(file):
-        return file.name.endswith(".eval") or b"_journal/" in file.head()
+        # The first member is of a log's start, the last one its header. No other format is a zip.
+        return b"_journal/" in file.head() or b"header.json" in file.tail() or file.name.endswith(".eval")
     about = file.first_object.get("eval")
     return isinstance(about, dict) and "task" in about
 

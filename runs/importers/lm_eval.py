@@ -90,15 +90,17 @@ def read(files: Sequence[LogFile]) -> list[LoggedRun]:
 def _is_samples(file: LogFile) -> bool:
     first = file.first_object
     # A long document may leave nothing but its number in the head.
-    return "doc_id" in first and ("arguments" in first or _SAMPLES_NAME.fullmatch(_base(file)) is not None)
+    return "doc_id" in first and ("arguments" in first or first.keys() <= {"doc_id", "doc", "target"})
 
 
 def _is_results(file: LogFile) -> bool:
     first = file.first_object
-    return isinstance(first.get("results"), dict) and (
-        not {"group_subtasks", "configs", "n-shot"}.isdisjoint(first)
-        or _RESULTS_NAME.fullmatch(_base(file)) is not None
-    )
+    by_task = first.get("results")
+    if not isinstance(by_task, dict):
+        return False
+    # Of many tasks the head holds nothing but their results, each of which has the task's alias.
+    has_alias = [isinstance(result, dict) and "alias" in result for result in by_task.values()]
+    return not {"group_subtasks", "configs", "n-shot"}.isdisjoint(first) or any(has_alias)
 
 
 def _base(file: LogFile) -> str:

@@ -86,7 +86,7 @@ def read_body(reply: Reply, mask: Mask, *, now: datetime) -> dict[str, Any]:
 def _broken_off(body: Mapping[str, Any]) -> str:
     """Say that the server broke off the answer in a body, by the word with which it ended; "" where it did not."""
     if responses_api.is_response(body):
-        return ending_problem(text(body.get("status")), said=error_words(body))
+        return ending_problem(text(body.get("status")), error=error_words(body))
     choices = body["choices"] if isinstance(body.get("choices"), list) else []
     return next((words for one in choices if isinstance(one, Mapping) and (words := broken_off(one))), "")
 
