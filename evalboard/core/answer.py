@@ -32,12 +32,12 @@ def join_parts(parts: AnswerParts) -> str:
     have equal texts.
     """
     words = {_CONTENT: parts.content, _REFUSAL: parts.refusal}
-    held: dict[str, Any] = {name: text for name, text in words.items() if text.strip()}
+    by_name: dict[str, Any] = {name: text for name, text in words.items() if text.strip()}
     if parts.calls:
-        held[_CALLS] = list(parts.calls)
-    if len(held) > 1:
-        return _written(held)
-    return _written(held[_CALLS]) if parts.calls else next(iter(held.values()), parts.text)
+        by_name[_CALLS] = list(parts.calls)
+    if len(by_name) > 1:
+        return _written(by_name)
+    return _written(by_name[_CALLS]) if parts.calls else next(iter(by_name.values()), parts.text)
 
 
 def split_parts(answer: str) -> AnswerParts:
@@ -54,22 +54,23 @@ def split_parts(answer: str) -> AnswerParts:
         is_joined = False
     if not is_joined:
         return AnswerParts(content=answer)
-    held, at_least = ({_CALLS: value}, 1) if isinstance(value, list) else (value, 2)
-    if not _is_held(held, at_least=at_least):
+    by_name: Mapping[str, Any] = {_CALLS: value} if isinstance(value, list) else value
+    at_least = 1 if isinstance(value, list) else 2
+    if not _is_held(by_name, at_least=at_least):
         return AnswerParts(content=answer)
-    return AnswerParts(held.get(_CONTENT, ""), held.get(_REFUSAL, ""), tuple(held.get(_CALLS, ())))
+    return AnswerParts(by_name.get(_CONTENT, ""), by_name.get(_REFUSAL, ""), tuple(by_name.get(_CALLS, ())))
 
 
-def _is_held(held: Mapping[str, Any], *, at_least: int) -> bool:
+def _is_held(by_name: Mapping[str, Any], *, at_least: int) -> bool:
     """Tell whether these are so many parts or more, each as `join_parts` writes it."""
-    words = [held[name] for name in (_CONTENT, _REFUSAL) if name in held]
-    calls = held.get(_CALLS, [])
+    words = [by_name[name] for name in (_CONTENT, _REFUSAL) if name in by_name]
+    calls = by_name.get(_CALLS, [])
     return (
-        len(held) >= at_least
-        and held.keys() <= {_CONTENT, _REFUSAL, _CALLS}
+        len(by_name) >= at_least
+        and by_name.keys() <= {_CONTENT, _REFUSAL, _CALLS}
         and all(isinstance(text, str) and text.strip() for text in words)
         and isinstance(calls, list)
-        and bool(calls) == (_CALLS in held)
+        and bool(calls) == (_CALLS in by_name)
         and all(isinstance(call, dict) and isinstance(call.get("name"), str) for call in calls)
     )
 
@@ -88,5 +89,5 @@ def as_function(call: Mapping[str, Any]) -> Mapping[str, Any]:
     if "input" in known and "arguments" not in known:
         known["arguments"] = known.pop("input")
     name = known.get("name")
-    kept = {field: value for field, value in known.items() if field not in ("id", "index", "type", "call_id")}
-    return {**kept, "name": name if isinstance(name, str) else ""}
+    fields = {field: value for field, value in known.items() if field not in ("id", "index", "type", "call_id")}
+    return {**fields, "name": name if isinstance(name, str) else ""}

@@ -40,6 +40,8 @@ def recognises(files: Sequence[LogFile]) -> bool:
 def read(files: Sequence[LogFile]) -> list[LoggedRun]:
     """Return the one run that a batch is; several only where its requests name several models.
 
+    Requests alone are a run without responses, for the run of their results that was imported before.
+
     Repeats are told by the end of their ids, as in `case-7#2` and `case-7:2`. Raises InvalidInput naming file and line.
     """
     asking = [file for file in files if _is_request(file.first_object)]
@@ -51,6 +53,8 @@ def read(files: Sequence[LogFile]) -> list[LoggedRun]:
             with naming(file, place):
                 answered.append(_call(row, place, requests))
             is_vllm = is_vllm or text(row.get("id")).startswith("vllm-")
+    if asking and len(asking) == len(files):
+        return [_requests_alone(asking, requests)]
     with naming(files[0]):
         answered_calls, notes = _joined(requests, answered)
         title = calls.title([file.name for file in files if file not in asking])
@@ -88,7 +92,7 @@ def _read_requests(files: Sequence[LogFile]) -> dict[str, _Request]:
 def _joined(requests: Mapping[str, _Request], answered: Sequence[Call]) -> tuple[list[Call], list[str]]:
     """Return all calls in the order of the requests, those without a result too, and what is to be said of them."""
     if not answered:
-        raise InvalidInput("holds requests alone: the file of the results is needed too")
+        raise InvalidInput("holds no result of a batch")
     ids = {call.case_id for call in answered}
     if requests and not ids & requests.keys():
         raise InvalidInput("no custom_id is in both the requests and the results: they are of two batches")
@@ -139,7 +143,25 @@ def _unanswered(custom_id: str, request: _Request) -> Call:
     """Return a request without a result, as of a batch that expired: it has a case, and no response."""
     messages, tools = calls.prompt(request.body), tuple(objects(request.body.get("tools"), "tools"))
     model = text(request.body.get("model"))
-    return Call(place=request.place, responses=(), case_id=custom_id, model=model, messages=messages, tools=tools)
+    sampling = calls.read_sampling(request.body)
+    place = request.place
+    return Call(
+        place=place, responses=(), case_id=custom_id, model=model, messages=messages, tools=tools, sampling=sampling
+    )
+
+
+def _requests_alone(files: Sequence[LogFile], requests: Mapping[str, _Request]) -> LoggedRun:
+    """Return requests as cases, by the ids that their results have when they are read alone."""
+    with naming(files[0]):
+        if not requests:
+            raise InvalidInput("holds no request")
+        asked_calls = [_unanswered(custom_id, request) for custom_id, request in requests.items()]
+        numbered = _with_repeats(asked_calls)
+        stems = {call.case_id for call in numbered}
+        if any(f"{stem}:" in call.case_id for stem in stems for call in asked_calls if stem not in requests):
+            numbered = asked_calls
+        [run] = calls.logged_runs(numbered, tool="OpenAI Batch API", title=calls.title([file.name for file in files]))
+        return replace(run, status="incomplete")
 
 
 def _notes(requests: Mapping[str, _Request], *, n_unknown: int) -> list[str]:

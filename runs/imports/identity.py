@@ -16,7 +16,7 @@ from django.db.models import Q
 from evalboard.core.digest import digest_json, text_digest
 from evalboard.core.errors import Conflict
 from runs.importers.records import LoggedResponse, LoggedRun
-from runs.imports.import_suites import tool_of
+from runs.imports.import_suites import lacks_prompts, tool_of
 from runs.models import Response, Run
 from runs.run import delete_run
 
@@ -49,7 +49,7 @@ def find(logged: LoggedRun, *, suite: str | None) -> Run | None:
     runs = Run.objects.filter(reduce(or_, (Q(log_ids__contains=[each]) for each in ids)))
     if suite is not None:
         runs = runs.filter(suite_version__suite__slug=suite)
-    return runs.select_related("source").order_by("-id").first()
+    return runs.select_related("source", "suite_version").order_by("-id").first()
 
 
 def make_room(logged: LoggedRun, stored: Run) -> str:
@@ -58,13 +58,15 @@ def make_room(logged: LoggedRun, stored: Run) -> str:
     Return "" where the run holds all that the log does, so that there is nothing to store. Raises Conflict where
     neither holds all of the other, or where others rest on the run.
     """
-    if stored.log_digest == content_of(logged):
+    knows_prompts, is_bare = all(case.messages for case in logged.cases), lacks_prompts(stored.suite_version)
+    has_prompts = knows_prompts and is_bare
+    if stored.log_digest == content_of(logged) and not has_prompts:
         return ""
     before, now = _stored_answers(stored), _answers(logged)
-    if now < before:
+    if now < before or (now == before and not knows_prompts and not is_bare):
         return ""
     what = f"Run {stored.pk} is of the same eval"
-    if not (before <= now and (before != now or stored.status != Run.Status.FINISHED)):
+    if not (before <= now and (has_prompts or before != now or stored.status != Run.Status.FINISHED)):
         others = "other answers" if before != now else "other scores"
         raise Conflict(
             f"{what} and has {others} than this log. Nothing is stored; delete run {stored.pk} to import the log."
@@ -75,6 +77,8 @@ def make_room(logged: LoggedRun, stored: Run) -> str:
     except Conflict as error:
         text = f"{what}, imported before it had ended: it has {counts}. It would be replaced, but: {error.detail}"
         raise Conflict(f"{text} Nothing is stored.") from error
+    if before == now and has_prompts:
+        return f"Takes the place of run {stored.pk}, which had no prompts."
     return f"Takes the place of run {stored.pk}, which was read before this eval had ended and had {counts}."
 
 

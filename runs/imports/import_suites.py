@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db.models import OuterRef, Subquery
@@ -54,6 +54,15 @@ def place(logged: LoggedRun, suite: str | None) -> Placed:
 def recorded_scorer(logged: LoggedRun, name: str = "") -> Scorer:
     """Return the scorer that stands for the scores which a tool gave under a name, or for none where it gave none."""
     return store_scorer(scoring.plan(_recorded(logged, name), {}))
+
+
+def fill_prompts(version: SuiteVersion, logged: LoggedRun, *, tool: str) -> SuiteVersion:
+    """Return a version with the same cases in the same order, with the prompts and settings that a log has of them."""
+    by_id = {case.id: case for case in logged.cases}
+    ordered = version.cases.order_by("index").values_list("case_id", flat=True)
+    whole = replace(logged, tool=tool, cases=tuple(by_id[case_id] for case_id in ordered))
+    document = _document(_own_slug(slug_of(logged.slug), whole), whole)
+    return _made_of(document) or push_suite(document=document)[0]
 
 
 def slug_of(text: str) -> str:
@@ -223,6 +232,11 @@ def _recorded(logged: LoggedRun, name: str) -> dict[str, Any]:
 def _says_max_tokens(logged: LoggedRun) -> bool:
     most = logged.sampling.get("max_tokens")
     return type(most) is int and 1 <= most <= MAX_TOKENS
+
+
+def lacks_prompts(version: SuiteVersion) -> bool:
+    """Tell whether a version has a case whose prompt its log did not hold."""
+    return version.cases.filter(content__messages=_unknown_prompt()).exists()
 
 
 def _notes(logged: LoggedRun) -> list[str]:

@@ -19,6 +19,7 @@ from runs.importers.records import LoggedRun
 from runs.imports import identity, import_reading, responses
 from runs.imports.buckets import Served, endpoint_of, profile_of
 from runs.imports.import_suites import Placed, place
+from runs.imports.requests import complete_run, is_of_requests
 from runs.imports.responses import Responses
 from runs.imports.times import Times, times_of
 from runs.imports.trainers import store_trainer
@@ -66,6 +67,11 @@ def _store(
 ) -> tuple[Import, list[Run], bool]:
     if not logged:
         raise InvalidInput("The log holds no run.", fields={files[0].name: "holds no run"})
+    if name == "batch" and is_of_requests(logged):
+        with transaction.atomic():
+            take_as_long_as_it_takes()
+            _take_turns()
+            return complete_run(files, logged[0], suite=suite)
     content = {"files": sorted(file.sha256 for file in files), "format": name, "suite": suite}
     digest = digest_json(content)
     with transaction.atomic():

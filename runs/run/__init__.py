@@ -60,6 +60,7 @@ from runs.run.runs import (
     newest_profile,
     one_draw_refusal,
     put_to_work,
+    refuse_if_relied_on,
 )
 
 __all__ = [
@@ -108,6 +109,7 @@ __all__ = [
     "points_in_bucket",
     "prompt_of",
     "put_to_work",
+    "refuse_if_relied_on",
     "response_page",
     "response_rows",
     "rows_of",

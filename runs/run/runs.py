@@ -236,7 +236,7 @@ def delete_run(*, run_id: int) -> None:
         run = locked(run_id)
         if not run.is_terminal:
             raise Conflict(f"Run {run_id} is {run.status}; cancel it first.")
-        _refuse_if_needed(run)
+        refuse_if_relied_on(run)
         list(run.repeats.select_for_update().order_by("pk").values_list("pk"))  # waits for who scores them again
         # First, and without loading a row: a run may hold half a million. The rest goes with the run, by key.
         Response.objects.filter(repeat__run=run).delete()
@@ -247,8 +247,8 @@ def delete_run(*, run_id: int) -> None:
             source.delete()  # so that the log can be imported again
 
 
-def _refuse_if_needed(run: Run) -> None:
-    """History that people rely on keeps its runs: what was a baseline, what was judged, what dates a rotation."""
+def refuse_if_relied_on(run: Run) -> None:
+    """Raise Conflict where history rests on a run: it was a baseline, was judged, or dates a rotation."""
     if (baseline := run.baselines.select_related("suite").order_by("-id").first()) is not None:
         raise Conflict(f"Run {run.pk} is in the history of suite {baseline.suite.slug}'s baselines; it is kept.")
     if (release := _gates(run).order_by("release_id").values_list("release", flat=True).first()) is not None:

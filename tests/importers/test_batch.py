@@ -65,6 +65,17 @@ def test_failed_expired_and_unanswered_requests_are_missing(tmp_path: Path) -> N
     assert (told(unanswered), len(unanswered.cases), unanswered.status) == ([("b", 1, "Rain.")], 2, "incomplete")
 
 
+@pytest.mark.parametrize(
+    ("ids", "cases"),
+    [(["a", "b"], ["a", "b"]), (["a#1", "a#2"], ["a"]), (["a:1", "a:2"], ["a:1", "a:2"]), (["a", "a:1"], ["a", "a:1"])],
+)
+def test_requests_alone_are_cases_by_the_ids_of_their_results(tmp_path: Path, ids: list[str], cases: list[str]) -> None:
+    run = only([written(tmp_path, "input.jsonl", [asked(name) for name in ids])])
+    assert [case.id for case in run.cases] == cases
+    assert all(case.messages for case in run.cases)
+    assert (run.responses, run.status, run.sampling) == ((), "incomplete", {"temperature": 0, "seed": 42})
+
+
 def test_openais_file_of_errors_belongs_to_the_run(tmp_path: Path) -> None:
     files = [written(tmp_path, "output.jsonl", [answered("a")]), written(tmp_path, "errors.jsonl", [failed("b")])]
     assert told(only(files)) == [("a", 1, "Rain."), ("b", 1, "!")]
@@ -106,7 +117,6 @@ def test_ids_of_one_stem_with_two_prompts_are_two_cases(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("requests", "results", "words"),
     [
-        ([asked("a")], [], "requests alone"),
         ([asked("a"), asked("a")], [answered("a")], "custom_id 'a' is that of input.jsonl, line 1 too"),
         ([asked("a")], [answered("b")], "two batches"),
         ([asked("a"), {"custom_id": "b"}], [answered("a")], "line 2: is no request of a batch"),

@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
-from evalboard.core.errors import Conflict
+from evalboard.core.errors import Conflict, InvalidInput
+from runs.baselines import set_baseline
 from runs.importers.files import LogFile
 from runs.importers.records import LoggedRun
 from runs.imports import import_logs
 from runs.models import Import, Run, Suite
 from runs.release import create_release
 from runs.suites import push_suite
-from tests.importers import inspect_log
+from tests import build
+from tests.importers import batch_log, inspect_log
 from tests.runs import logs
 
 pytestmark = pytest.mark.django_db
@@ -193,3 +195,69 @@ def test_prompts_that_nobody_knows_make_no_two_suites_one() -> None:
     one = logs.stored(replace(of_tool("vllm run-batch"), cases=unknown), "one")
     other = logs.stored(replace(of_tool("vllm run-batch", slug="shapes"), cases=unknown), "two")
     assert (suite_of(one), suite_of(other)) == ("colours v1", "shapes v1")
+
+
+# Requests of a batch that come after its results
+
+
+def requests_of(folder: Path, *ids: str, name: str = "input.jsonl", **fields: Any) -> LogFile:
+    body = {"model": "paint-1b", "temperature": 0, "seed": 7, "max_tokens": 24, **fields}
+    lines = [
+        {"custom_id": case, "body": {**body, "messages": [{"role": "user", "content": f"Which colour has {case}?"}]}}
+        for case in ids
+    ]
+    return written(folder, name, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+
+
+def results_of(folder: Path, *ids: str, name: str = "output.jsonl") -> LogFile:
+    return written(folder, name, batch_log.output(dict.fromkeys(ids, "blue")))
+
+
+def prompts_of(run: Run) -> dict[str, str]:
+    rows = run.suite_version.cases.values_list("case_id", "content__messages")
+    return {case_id: messages[0]["content"] for case_id, messages in rows}
+
+
+def test_requests_that_come_later_complete_the_run_of_their_results(tmp_path: Path) -> None:
+    source, (run,), _ = import_of(results_of(tmp_path, "sun", "sky"))
+    assert "(The imported log does not hold this prompt.)" in prompts_of(run).values()
+    requests = requests_of(tmp_path, "sky", "sea", "sun", model="paint-9b")
+    assert import_of(requests) == (source, [run], True)
+    run.refresh_from_db()
+    source.refresh_from_db()
+    assert prompts_of(run) == {"sky": "Which colour has sky?", "sun": "Which colour has sun?"}
+    assert run.profile.settings["sampling"].items() >= {"temperature": 0.0, "max_tokens": 24, "seed": 7}.items()
+    assert {each.seed_sent for repeat in run.repeats.all() for each in repeat.responses.all()} == {7}
+    assert [file["name"] for file in source.files] == ["output.jsonl", "input.jsonl"]
+    assert any("asked for paint-9b; acme-7b answered" in note for note in source.notes)
+    assert not any("was not given" in note for note in source.notes)
+    assert import_of(requests) == (source, [run], False)
+    assert Run.objects.count() == 1
+
+
+def test_results_sent_again_with_their_requests_take_the_runs_place(tmp_path: Path) -> None:
+    _, (before,), _ = import_of(results_of(tmp_path, "sky", "sun"))
+    files = results_of(tmp_path, "sky", "sun"), requests_of(tmp_path, "sky", "sun", "sea")
+    source, (run,), is_new = import_of(*files)
+    assert (is_new, list(Run.objects.all()), run.status) == (True, [run], "incomplete")
+    assert prompts_of(run).keys() == {"sky", "sun", "sea"}
+    assert f"Takes the place of run {before.pk}, which had no prompts." in source.notes
+    assert import_of(results_of(tmp_path, "sky", "sun", name="again.jsonl"))[1:] == ([run], False)
+
+
+def test_requests_that_fit_no_run_or_two_are_refused(tmp_path: Path) -> None:
+    requests = requests_of(tmp_path, "sky")
+    with pytest.raises(InvalidInput, match="no run without prompts has results of all of them"):
+        import_of(requests)
+    import_of(results_of(tmp_path, "sky"))
+    other = written(tmp_path, "other.jsonl", results_of(tmp_path, "sky").path.read_bytes().replace(b"blue", b"grey"))
+    import_of(other)
+    with pytest.raises(InvalidInput, match=r"fits the runs \d+ and \d+; import the results with it"):
+        import_of(requests)
+
+
+def test_a_baseline_keeps_its_run_as_it_is(tmp_path: Path) -> None:
+    _, (run,), _ = import_of(results_of(tmp_path, "sky"))
+    set_baseline(suite=run.suite_version.suite.slug, run=run.pk, reason="first", user=build.user())
+    with pytest.raises(Conflict, match="baselines; it is kept"):
+        import_of(requests_of(tmp_path, "sky"))
