@@ -8,10 +8,12 @@ import logging
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db.models import Count
 from numpy.typing import NDArray
 
 from evalboard.core.compare import is_steady_batch, measure_distances
@@ -28,6 +30,7 @@ MIN_REPEATS = 3  # of two that differ nobody knows which one is off
 PAIRS = 10_000  # of repeats of a bucket, that are read when a run ends, and by one call of `work_on_strays`
 MIN_CASES = 200  # that are read then however many repeats they have
 CASES_NAMED = 3  # in which steady repeats differ
+NO_SEED = -1  # none was sent, or nobody knows which
 AWAY = (OperationalError, InterfaceError)
 TURN = 0x57A7  # the first half of the lock of a run whose strays are read
 
@@ -146,19 +149,49 @@ def _take_waiting() -> Run | None:
 def find_unsteady(served: ServedRepeats) -> dict[str, Any] | None:
     """Return what `Run.unsteady` keeps of a bucket whose repeats should be the same to the bit and differ; else None.
 
-    {"bucket", "batch_class", "n_cases": with two repeats or more, "n_apart": that differ, "cases": the first of these}.
+    Only repeats that were sent the same seed are compared. {"bucket", "batch_class", "n_cases": with two such repeats,
+    "n_apart": that differ, "cases": the first of these}.
     """
-    apart = np.flatnonzero(served.differs)
-    if not served.is_steady or not len(apart):
+    if not served.is_steady or not served.differs.any():
+        return None
+    is_compared, is_apart = _compare_same_seeds(served)
+    apart = np.flatnonzero(is_apart)
+    if not len(apart):
         return None
     names = served.name_cases(apart[:CASES_NAMED])
     return {
         "bucket": served.bucket.pk,
         "batch_class": served.bucket.batch_class,
-        "n_cases": int((served.n_repeats > 1).sum()),
+        "n_cases": int(is_compared.sum()),
         "n_apart": len(apart),
         "cases": [names[index] for index in sorted(names)],
     }
+
+
+def _compare_same_seeds(served: ServedRepeats) -> tuple[Bools, Bools]:
+    """Return for each case whether repeats were sent one seed, and whether such repeats differ: bool[n] both."""
+    seeds = _read_shared_seeds(served)
+    is_compared, is_apart = np.zeros((2, len(seeds)), np.bool_)
+    for one, other in combinations(range(seeds.shape[1]), 2):
+        has_both = served.is_ours[:, one] & served.is_ours[:, other]
+        is_same_seed = has_both & (seeds[:, one] != NO_SEED) & (seeds[:, one] == seeds[:, other])
+        is_compared |= is_same_seed
+        is_apart |= is_same_seed & stored_columns.differ(served.traces[:, one], served.traces[:, other])
+    return is_compared, is_apart
+
+
+def _read_shared_seeds(served: ServedRepeats) -> NDArray[np.int64]:
+    """Read the seeds that were sent: int64[n, k]; NO_SEED also in cases of which no two calls had the same one."""
+    columns = {repeat_id: at for at, repeat_id in enumerate(served.repeats)}
+    sent = Response.objects.filter(repeat__in=columns).exclude(seed_sent=None)
+    shared = sent.order_by().values("case_index", "seed_sent").annotate(n=Count("pk")).filter(n__gt=1)
+    cases = set(shared.values_list("case_index", flat=True))
+    seeds = np.full(served.is_ours.shape, NO_SEED, np.int64)
+    if cases:
+        for case, repeat, seed in sent.values_list("case_index", "repeat", "seed_sent"):
+            if case in cases:
+                seeds[case, columns[repeat]] = seed
+    return seeds
 
 
 def _served_repeats(run: Run) -> Iterator[ServedRepeats]:

@@ -26,6 +26,7 @@ from runs.compare import (
 from runs.compare.read_divergences import DivergenceFilter
 from runs.models import (
     Bucket,
+    Case,
     CaseColumns,
     Comparison,
     Divergence,
@@ -42,7 +43,7 @@ from runs.models import (
 )
 from runs.pairs import pair_noise
 from runs.suites import push_suite
-from runs.work import rollup
+from runs.work import case_to_decode, rollup
 from tests import build
 
 pytestmark = pytest.mark.django_db
@@ -72,7 +73,7 @@ def answers(n: int) -> list[Answer | None]:
 
 
 def stored(version: SuiteVersion, *repeats: Sequence[Answer | None], by: EngineProcess, **changes: Any) -> Run:
-    """A run that has ended with these answers, one list for each repeat."""
+    """A run that has ended with these answers, one list for each repeat, each sent the seed that is due."""
     run = build.run(version, repeats=len(repeats), **changes)
     for index, of_repeat in enumerate(repeats, start=1):
         decode(run, index, of_repeat, by)
@@ -86,8 +87,11 @@ def decode(run: Run, index: int, given: Sequence[Answer | None], by: EngineProce
     block = TraceBlock.objects.create(run=run, data=encode_block(traces), n_traces=len(traces), is_packed=True)
     slots = iter(range(len(traces)))
     served = [by] * len(given) if isinstance(by, EngineProcess) else list(by)
+    cases = Case.objects.filter(suite_version=run.suite_version).order_by("index")
+    seeds = [case_to_decode(case, repeat).seed for case in cases]
     for case, (answer, process) in enumerate(zip(given, served, strict=True)):
         known: dict[str, Any] = {"repeat": repeat, "case_index": case, "engine_process": process, "attempt": 1}
+        known["seed_sent"] = seeds[case]
         if answer is None:
             Response.objects.create(**known, error_code="timeout", error_detail="It took too long.")
             continue

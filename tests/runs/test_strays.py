@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from runs.board import board
-from runs.models import EngineProcess, Run, Stray, SuiteVersion, TraceBlock
+from runs.models import EngineProcess, Response, Run, Stray, SuiteVersion, TraceBlock
 from runs.pairs import PairNoise
 from runs.run import run_report
 from runs.run.read_state import run_state
@@ -23,6 +23,7 @@ from runs.work import strays as strays_work
 from tests import build
 from tests.api.conftest import SCOPES, Api
 from tests.runs.test_comparisons import Answer, moved, recorded, stored
+from tests.runs.test_pair_causes import drawn_otherwise
 
 pytestmark = pytest.mark.django_db
 N_CASES = 50
@@ -311,6 +312,40 @@ def test_draws_in_fixed_groups_need_not_be_the_same(version: SuiteVersion) -> No
     ours: list[Answer | None] = [Answer(recorded(case)) for case in range(N_CASES)]
     theirs: list[Answer | None] = [Answer(moved(recorded(case), 0.3)) for case in range(N_CASES)]
     assert stored(version, ours, theirs, by=process, under="sampled").unsteady == []
+
+
+@pytest.mark.parametrize("seeds", [(41, 42, 43), (None, None, None)], ids=["a seed each", "none"])
+def test_draws_that_were_sent_other_seeds_need_not_be_the_same(
+    version: SuiteVersion, seeds: tuple[int | None, ...]
+) -> None:
+    run = drawn(version, seeds)
+    assert (run.strays, run.unsteady) == ([], [])
+    assert "unsteady" not in {warning.code for warning in run_report(run.pk).warnings}
+
+
+def test_of_draws_only_those_of_one_seed_are_compared(version: SuiteVersion) -> None:
+    [entry] = drawn(version, (41, 42, 42)).unsteady
+    assert (entry["n_apart"], entry["n_cases"]) == (N_CASES, N_CASES)
+    run = drawn(version, (41, 42, 42))
+    Response.objects.filter(repeat__run=run, case_index__gt=1).update(seed_sent=None)
+    look_through(run)
+    assert [(each["n_apart"], each["n_cases"]) for each in run.unsteady] == [(2, 2)]
+    Response.objects.filter(repeat__run=run, repeat__index=2, case_index=0).update(seed_sent=41)
+    look_through(run)
+    assert [(each["n_apart"], each["n_cases"]) for each in run.unsteady] == [(1, 2)]  # 1 and 2 of case 0 are the same
+
+
+def drawn(version: SuiteVersion, seeds: tuple[int | None, ...]) -> Run:
+    """A sampled run at batch size 1 whose last repeat alone has other tokens, as if these seeds had been sent."""
+    alike: list[Answer | None] = [Answer(recorded(case)) for case in range(N_CASES)]
+    other: list[Answer | None] = [Answer(drawn_otherwise(recorded(case), 6)) for case in range(N_CASES)]
+    answers = [*[alike] * (len(seeds) - 1), other]
+    run = stored(version, *answers, by=build.process(build.bucket(batch_class="alone")), under="sampled")
+    for repeat, seed in enumerate(seeds, start=1):
+        Response.objects.filter(repeat__run=run, repeat__index=repeat).update(seed_sent=seed)
+    Stray.objects.filter(run=run).delete()
+    look_through(run)
+    return run
 
 
 def test_a_trace_that_cannot_be_read_keeps_no_run_from_ending(version: SuiteVersion) -> None:
