@@ -30,7 +30,9 @@ def run(
     repeats: Annotated[int, typer.Option(min=1, help="How many passes over the suite.")] = 5,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, help="Where the profile samples: what every call's seed follows from; default: its own."),
+        typer.Option(
+            min=0, help="What the seed of every call follows from, where the profile samples or the server is external."
+        ),
     ] = None,
     model: Annotated[
         str,

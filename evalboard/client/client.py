@@ -78,7 +78,8 @@ class Client:
     ) -> Run:
         """Start a run. With a `key` of the caller's, the same call within a day finds the run that it made before.
 
-        seed: what the seeds of all calls follow from where the profile samples; the profile's without one.
+        seed: what the seeds of all calls follow from, where the profile samples or the server is external; default:
+        the profile's.
         priority: "normal", or "bulk" for what may wait for all that is normal.
         """
         body: Json = {"suite": suite, "endpoint": endpoint, "profile": profile, "repeats": repeats}

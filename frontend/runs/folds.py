@@ -79,7 +79,8 @@ def _environment(run: Run) -> str:
 
 
 def _pins(run: Run) -> str:
-    named = {"temperature": "temperature {}", "seed": "seed {}", "max_tokens": "at most {} tokens"}
+    seed = "a seed for each call, from {}" if run.draws.has_call_seeds else "seed {}"
+    named = {"temperature": "temperature {}", "seed": seed, "max_tokens": "at most {} tokens"}
     known = {name: run.sampling.get(name) for name in named}
     sampling = [named[name].format(f"{value:g}") for name, value in known.items() if isinstance(value, int | float)]
     pins = run.pins

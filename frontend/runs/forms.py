@@ -30,8 +30,8 @@ class StartRunForm(PlainForm):
         min_value=0,
         max_value=MAX_SEED,
         required=False,
-        help_text="Where the profile samples: runs with the seed of the baseline draw alike, and small changes show. "
-        "Empty: the profile’s.",
+        help_text="Where the profile samples or the server is external: runs with the baseline’s seed send the same "
+        "seeds, and small changes show. Empty: the profile’s.",
     )
     priority = forms.ChoiceField(
         required=False,

@@ -101,7 +101,7 @@ def _plain(value: Any) -> float | str | bool:
 def draws_of(run: Run, repeats: Iterable[int] = ()) -> Draws:
     """Return what the run's repeats are, those of these indexes. Reads the run's profile."""
     temperature = read_temperature(run.profile.settings["sampling"])
-    return Draws(temperature, run.seed, is_one=run.is_one_draw, repeats=tuple(repeats))
+    return Draws(temperature, run.seed, is_one=run.is_one_draw, repeats=tuple(repeats), is_external=run.is_reported)
 
 
 def limits_of(run: Run) -> dict[str, Any]:

@@ -148,9 +148,8 @@ def _source(run: Run) -> contract.LogOfRun | None:
 
 
 def _sampling(run: Run) -> dict[str, Any]:
-    """What the profile says and the suite limits; the seed is the run's where it draws by one of its own."""
-    seeded = run.seed is not None and pair_facts.draws_of(run).is_sampled
-    own = {"seed": run.seed} if seeded else {}
+    """What the profile says and the suite limits; the seed is the run's where those of its calls follow from it."""
+    own = {"seed": run.seed} if pair_facts.draws_of(run).has_call_seeds else {}
     return {**run.profile.settings["sampling"], **own, **pair_facts.limits_of(run)}
 
 
@@ -158,7 +157,7 @@ def _request_body(run: Run, *, n_repeats: int) -> dict[str, Any]:
     version = run.suite_version
     body: dict[str, Any] = {"suite": version.suite.slug, "suite_version": version.number}
     body |= {"endpoint": run.endpoint.slug, "profile": run.profile.slug, "repeats": n_repeats}
-    if run.seed is not None and pair_facts.draws_of(run).is_sampled:
+    if pair_facts.draws_of(run).has_call_seeds:
         body["seed"] = run.seed
     if run.model_override:
         body["model"] = run.model_override

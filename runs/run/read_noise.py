@@ -121,6 +121,7 @@ def same_seeds_run(run: Run, bucket_ids: Sequence[int]) -> Run | None:
     others = Run.objects.filter(
         suite_version=run.suite_version_id,
         seed=drawn.seed,
+        is_reported=run.is_reported,  # the seeds of external servers are others
         status=Run.Status.FINISHED,
         is_one_draw=False,
         bucket__model=bucket.model_id,

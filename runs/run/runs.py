@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet, Sum
 
 from evalboard.core import scoring
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
-from evalboard.core.profile import MAX_SEED, OBSERVED, is_sampled, order_key, parse_profile, read_sampling
+from evalboard.core.profile import MAX_SEED, OBSERVED, has_call_seeds, order_key, parse_profile, read_sampling
 from evalboard.core.trace import pack_selection, unpack_selection
 from evalboard.wording.numbers import counted
 from runs.catalogue import model_problems
@@ -93,7 +93,8 @@ def find_order(
 ) -> Order:
     """Return the run that these names ask for, with nothing stored.
 
-    seed: what the seeds of all calls follow from where the profile samples; without one it is the profile's.
+    seed: what the seeds of all calls follow from where the profile samples or the server is external; default: the
+    profile's.
     priority: `release` is for runs that a release is to judge.
     is_shuffled: each repeat has its cases in an order of its own. is_restarted: each has an engine process of its own.
 
@@ -111,7 +112,7 @@ def find_order(
             fields["is_restarted"] = "Others run this endpoint, and nothing here can start its engine afresh."
     if is_shuffled and decoding.settings["batch_class"] == "fixed":
         fields["is_shuffled"] = "The batch class fixed promises that the same cases share each batch; leave it out."
-    fields |= _seed_problems(seed, sampling)
+    fields |= _seed_problems(seed, sampling, is_external=target.is_remote)
     if priority not in Priority.values:
         fields["priority"] = f"Must be one of: {', '.join(Priority.values)}."
     if not 1 <= repeats <= MAX_REPEATS:
@@ -337,12 +338,12 @@ def newest_profile(slug: str) -> Profile:
     return newest
 
 
-def _seed_problems(seed: int | None, sampling: Mapping[str, Any]) -> dict[str, str]:
+def _seed_problems(seed: int | None, sampling: Mapping[str, Any], *, is_external: bool) -> dict[str, str]:
     if seed is None:
         return {}
     if not 0 <= seed <= MAX_SEED:
         return {"seed": "Must be a whole number from 0 to 2⁶³ − 1."}
-    if not is_sampled(sampling) and seed != sampling.get("seed"):
+    if not has_call_seeds(sampling, is_external=is_external) and seed != sampling.get("seed"):
         return {"seed": "The profile decodes at temperature 0, where a seed changes nothing; leave it out."}
     return {}
 

@@ -108,7 +108,13 @@ def case_to_decode(
     sampling = (decoding or run.profile).settings["sampling"]
     return CaseToDecode(
         index=case.index,
-        seed=call_seed(sampling, run_seed=run.seed, repeat=repeat.index, case_id=case.case_id),
+        seed=call_seed(
+            sampling,
+            run_seed=run.seed,
+            repeat=repeat.index,
+            case_id=case.case_id,
+            is_external=run.is_reported,
+        ),
         messages=case.content["messages"],
         tools=case.content.get("tools"),
         is_done=is_done,

@@ -23,6 +23,7 @@ SEED = 20261121
 N_CASES = 800
 PASSING = 0.8  # of the stable cases
 MINUS = "−"
+FALSE_NO_SHIP = 0.01  # at most, where nothing has changed
 CHURN = 0.02  # of the cases change for good beside the drop, as many broken as fixed
 
 Scores = NDArray[np.float64]
@@ -216,8 +217,8 @@ def _covers(found: GateVerdict, true: float) -> bool:
 CLAIMS = (
     Claim(regime=PINNED, difference=-1.0, look=None, says="ship", holds=_is("ship"), at_most=0.06),
     Claim(regime=BATCHED, difference=-1.0, look=None, says="ship", holds=_is("ship"), at_most=0.06),
-    Claim(regime=PINNED, difference=0.0, look=None, says="no-ship", holds=_is("no_ship"), at_most=0.01),
-    Claim(regime=BATCHED, difference=0.0, look=None, says="no-ship", holds=_is("no_ship"), at_most=0.01),
+    Claim(regime=PINNED, difference=0.0, look=None, says="no-ship", holds=_is("no_ship"), at_most=FALSE_NO_SHIP),
+    Claim(regime=BATCHED, difference=0.0, look=None, says="no-ship", holds=_is("no_ship"), at_most=FALSE_NO_SHIP),
     Claim(regime=PINNED, difference=0.0, look=5, says="ship", holds=_is("ship"), at_least=0.99),
     Claim(regime=BATCHED, difference=-2.0, look=5, says="no-ship", holds=_is("no_ship"), at_least=0.82),
     Claim(regime=BATCHED, difference=-2.0, look=None, says="no-ship", holds=_is("no_ship"), at_least=0.98),

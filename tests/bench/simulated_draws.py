@@ -8,15 +8,16 @@ of pass@k and pass^k where one of these decides. With seeds apart every draw of 
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.core.profile import Draws
+from evalboard.core.profile import Draws, call_seed
 from evalboard.core.scoring import MEAN, PASS_ALL, PASS_AT, Metric
 from evalboard.core.suite import DEFAULT_POLICIES, SAMPLED_POLICY, parse_policy
 from evalboard.core.verdict.gate_verdict import GateVerdict
-from tests.bench.simulated import MINUS, N_CASES, PASSING, SEED, Pair, Scores, follow, judge
+from tests.bench.simulated import MINUS, N_CASES, PASSING, SEED, Pair, Regime, Scores, draw_chances, follow, judge
 
 UNSTABLE = 0.3  # of the cases
 SETTINGS = parse_policy(DEFAULT_POLICIES[SAMPLED_POLICY]["settings"])
@@ -67,6 +68,34 @@ def pairs(
         apart = _drawn(rng, changed, k)
         candidate = np.where(has_parted[:, None], apart, baseline) if share_seeds else apart
         yield DrawnPair(baseline, candidate, difference, share_seeds=share_seeds)
+
+
+def external_pairs(
+    n: int, *, unstable: float, is_one_seed: bool = False, k: int = 5, seed: int = SEED
+) -> Iterator[Pair]:
+    """n pairs of equal external servers that refuse the temperature of a greedy profile and sample by the seed.
+
+    unstable: share of cases that pass by chance. is_one_seed: all calls have the profile's, so that repeats are copies.
+    """
+    rng = np.random.default_rng(seed)
+    sampling, cases = {"temperature": 0.0, "seed": RUN_SEED}, [f"case-{index}" for index in range(N_CASES)]
+    sent = np.full((N_CASES, k), RUN_SEED, np.uint64)
+    for repeat in () if is_one_seed else range(k):
+        of_repeat = partial(call_seed, sampling, run_seed=RUN_SEED, repeat=repeat + 1, is_external=True)
+        sent[:, repeat] = [of_repeat(case_id=case) for case in cases]
+    for _ in range(n):
+        chances = draw_chances(rng, Regime("external", unstable), N_CASES)
+        servers = rng.integers(2**63, size=2, dtype=np.uint64)
+        ours, theirs = ((_sample(sent, server) < chances[:, None]).astype(np.float64) for server in servers)
+        yield Pair(ours, theirs, 0.0)
+
+
+def _sample(seeds: NDArray[np.uint64], server: np.uint64) -> Scores:
+    """Return what a server's sampler draws, from 0 to 1: float64[n_cases, k], the same for one case and seed."""
+    mixed = seeds ^ server ^ (np.arange(len(seeds), dtype=np.uint64) << np.uint64(40))[:, None]
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 0x9E3779B97F4A7C15)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return np.asarray((mixed ^ (mixed >> np.uint64(29))) / 2.0**64, np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,15 @@ GREEDY = {"temperature": 0.0, "seed": 42}
 SAMPLED = {"temperature": 0.7, "seed": 42}
 
 
-def seed(repeat: int, case_id: str, *, run_seed: int | None = 7, sampling: dict[str, float] = SAMPLED) -> int:
-    return draws.call_seed(sampling, run_seed=run_seed, repeat=repeat, case_id=case_id)
+def seed(
+    repeat: int,
+    case_id: str,
+    *,
+    run_seed: int | None = 7,
+    sampling: dict[str, float] = SAMPLED,
+    is_external: bool = False,
+) -> int:
+    return draws.call_seed(sampling, run_seed=run_seed, repeat=repeat, case_id=case_id, is_external=is_external)
 
 
 @pytest.mark.parametrize("case_id", ["capital-1", 'quoted "1"', "größe", "a,b"])
@@ -28,6 +35,17 @@ def test_no_two_cases_no_two_repeats_and_no_two_run_seeds_share_one() -> None:
     sent = [seed(repeat, case, run_seed=own) for own, repeat, case in product((7, 8), range(1, 21), cases)]
     assert len(set(sent)) == len(sent) == 8000
     assert all(0 <= each <= draws.MAX_SEED for each in sent)
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, SAMPLED])
+def test_external_servers_are_sent_the_first_31_bits_at_any_temperature(sampling: dict[str, float]) -> None:
+    whole = hashlib.sha256(b'[7,3,"capital-1"]').hexdigest()
+    assert seed(3, "capital-1", sampling=sampling, is_external=True) == int(whole, 16) >> (256 - 31) < 2**31
+    sent = {
+        case: [seed(repeat, case, sampling=sampling, is_external=True) for repeat in range(1, 21)]
+        for case in map(str, range(1000))
+    }
+    assert all(len(set(of_case)) == 20 for of_case in sent.values())
 
 
 def test_where_nothing_is_drawn_the_seed_is_the_profiles() -> None:
@@ -64,10 +82,20 @@ def test_seeds_are_shared_where_run_seed_and_repeats_are_the_same() -> None:
     assert not draws.have_same_seeds(ours, Draws(0.7, 43, repeats=(1, 2, 3)))
     assert not draws.have_same_seeds(ours, Draws(0.7, 42, repeats=(1, 2, 4)))
     assert not draws.have_same_seeds(Draws(0.7, None, repeats=(1,)), Draws(0.7, None, repeats=(1,)))
+    external = Draws(0.7, 42, repeats=(1, 2, 3), is_external=True)
+    assert draws.have_same_seeds(external, external)
+    assert not draws.have_same_seeds(ours, external)  # 63 bits and 31
     assert not draws.have_same_seeds(
         Draws(0.7, 42, is_one=True, repeats=(1,)), Draws(0.7, 42, is_one=True, repeats=(1,))
     )
     assert not draws.have_same_seeds(Draws(0.0, 42, repeats=(1,)), Draws(0.0, 42, repeats=(1,)))
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, SAMPLED])
+def test_sides_that_differ_in_their_seed_alone_are_sampled_alike(sampling: dict[str, float]) -> None:
+    assert draws.select_compared_sampling(sampling) == draws.select_compared_sampling({**sampling, "seed": 7})
+    warmer = {**sampling, "temperature": 1.0}
+    assert draws.select_compared_sampling(sampling) != draws.select_compared_sampling(warmer)
 
 
 def test_a_run_says_how_it_was_drawn() -> None:

@@ -206,6 +206,27 @@ def test_a_limit_that_goes_by_another_name_is_sent_by_that_name():
 @pytest.mark.parametrize(
     "words",
     [
+        '{"error": {"message": "Invalid value at \'generation_config.seed\' (TYPE_INT32), 9007199254740993"}}',
+        '{"error": {"message": "Invalid \'seed\': integer above maximum value.", "param": "seed", "code": "too_big"}}',
+        '{"detail": [{"type": "less_than_equal", "loc": ["body", "seed"], "msg": "Must be less than 2147483648"}]}',
+        "json: cannot unmarshal number 9007199254740993 into Go struct field ChatRequest.seed of type int32",
+        "body/seed must be <= 2147483647",
+        "Failed to deserialize: seed: invalid value: integer `9007199254740993`, expected i32",
+        "seed out of range",
+    ],
+)
+def test_a_complaint_about_the_value_of_the_seed_leaves_it_out(words: str):
+    learnt = refusal(words)
+    assert learnt == Dialect(refused=frozenset({"seed"}))
+    built = call(dialect=learnt)
+    assert (built.left_out, built.seed) == (("seed",), None)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        '{"error": {"message": "top_p must be between 0 and 1", "body": {"top_p": 2, "seed": 7}}}',
+        "The prompt is about a seed.",
         '{"error": {"message": "max_tokens is too large: 64. This model has at most 16.", "param": "max_tokens"}}',
         '{"error": {"message": "Invalid value for \'top_logprobs\': integer above maximum value."}}',
         '{"error": {"message": "Unknown parameter: \'tools\'."}}',

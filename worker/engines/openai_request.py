@@ -2,7 +2,7 @@
 
 The usual parameters are sent in full. Those that only vLLM knows are sent in full to a vLLM, whose defaults come from
 the model's repository; to others only where they ask for something, for a neutral value asks for nothing. What a server
-refuses by name is left out of the calls that follow, and said so.
+refuses by name is left out of the calls that follow, and said so. So is the seed where a server refuses its value.
 """
 
 import json
@@ -41,6 +41,12 @@ NEVER_LEFT_OUT = frozenset({"max_tokens"})  # an answer would be of any length
 REFUSAL = re.compile(
     r"(?i)unknown|unrecogni[sz]ed|unsupported|not (currently )?support|(does|do)n.t support|not permitted|not allowed|"
     r"unexpected|extra[_ ](inputs|forbidden|fields)|cannot find|no such"
+)
+# What servers say of a number that is not in their range.
+OUT_OF_RANGE = re.compile(
+    r"(?i)\brange\b|\b(max|min)(imum)?\b|\bat (most|least)\b|\b(less|lower|smaller|greater|larger|higher) than\b|"
+    r"\btoo (large|big|high|small|low)\b|\b(exceed|overflow|invalid|unmarshal)|int(eger)?[ _-]?(32|64)|\bbetween\b|"
+    r"\b(must|should) be\b|\bpositive\b|[<>]="
 )
 
 
@@ -105,13 +111,14 @@ def build(
 def learn(dialect: Dialect, built: Built, words: str) -> Dialect | None:
     """Return what a refusal's words add to a dialect; None where they name no parameter of the call as unknown.
 
-    words: the whole body of the answer 400 or 422, as text.
+    A complaint of the seed's range refuses the seed too: each call has another, and leaving it out asks for a sample
+    all the same. words: the whole body of the answer 400 or 422, as text.
     """
-    if not REFUSAL.search(words):
-        return None
     sendable = [name for name in built.body if name not in OWN]
     quoted = [name for name in sendable if re.search(rf"""["'`]{re.escape(name)}["'`]""", words)]
     named = quoted or [name for name in sendable if re.search(rf"\b{re.escape(name)}\b", words)]
+    if not REFUSAL.search(words) and not (named == ["seed"] and OUT_OF_RANGE.search(words)):
+        return None
     if "max_tokens" in named and not dialect.is_completion_limit:
         return replace(dialect, is_completion_limit=True)
     refused = {PROFILE_NAMES.get(name, name) for name in named} - NEVER_LEFT_OUT - dialect.refused

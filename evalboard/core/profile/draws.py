@@ -1,7 +1,8 @@
 """Draws: what a repeat is where decoding samples, and the seed that each call of it is sent (docs/profiles.md).
 
-At a temperature of 0 a repeat measures the engine, and its seed changes nothing. Above 0 it is a draw from the model,
-as long as no other repeat of the case was sent the same seed.
+At a temperature of 0 our own engine samples nothing, and the seed changes nothing. Above 0 a repeat is a draw from the
+model, as long as no other repeat of the case was sent the same seed. An external server may refuse or drop the
+temperature and sample all the same, so each call to one has a seed of its own at any temperature.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -11,6 +12,8 @@ from typing import Any
 from evalboard.core import digest
 
 MAX_SEED = 2**63 - 1
+SEED_BITS = 63
+EXTERNAL_SEED_BITS = 31  # Gemini takes an int32, and gateways in JavaScript round whole numbers above 2**53
 # Where one has another value, tokens are drawn from a distribution that the model's own logprobs are not of.
 UNSHAPED: Mapping[str, tuple[Any, ...]] = {
     "temperature": (1,),
@@ -29,17 +32,24 @@ class Draws:
     """What the repeats of a run are.
 
     temperature: None where a log does not say it. seed: the run's, from which every call's follows; None where it does
-    not. is_one: repeats of a case share a seed, so that all of them are one draw. repeats: their indexes.
+    not. is_one: repeats of a case share a seed, so that all of them are one draw. repeats: their indexes. is_external:
+    an external server answered, whose seeds are shorter than those of our own engine.
     """
 
     temperature: float | None = 0.0
     seed: int | None = None
     is_one: bool = False
     repeats: tuple[int, ...] = ()
+    is_external: bool = False
 
     @property
     def is_sampled(self) -> bool:
         return self.temperature is not None and self.temperature > 0
+
+    @property
+    def has_call_seeds(self) -> bool:
+        """Whether each call was sent a seed of its own, which follows from the run's."""
+        return self.seed is not None and (self.is_external or self.is_sampled)
 
     @property
     def words(self) -> str:
@@ -72,17 +82,24 @@ def list_reshaping(sampling: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(name for name, value in given.items() if value is not None and value not in UNSHAPED[name])
 
 
-def call_seed(sampling: Mapping[str, Any], *, run_seed: int | None, repeat: int, case_id: str) -> int:
-    """Return the seed of one call: above a temperature of 0 one that no other case and no other repeat of the run has.
+def has_call_seeds(sampling: Mapping[str, Any], *, is_external: bool) -> bool:
+    """Return whether each call has a seed of its own: always on external servers, else above temperature 0."""
+    return is_external or is_sampled(sampling)
 
-    The first 63 bits of SHA-256 over the canonical JSON of [run_seed, repeat, case_id]: whatever the order, the shard
-    or the attempt, and the same in every run of that seed. `sampling` is complete; its own seed is sent where nothing
-    is drawn, and by runs that were made before they had a seed (None).
+
+def call_seed(
+    sampling: Mapping[str, Any], *, run_seed: int | None, repeat: int, case_id: str, is_external: bool = False
+) -> int:
+    """Return the seed of one call, its own where `has_call_seeds` says so, else the profile's.
+
+    Its own seed is the first 63 bits of SHA-256 over the canonical JSON of [run_seed, repeat, case_id], 31 bits for an
+    external server. Order, shard and attempt do not change it, and every run of that seed has it. `sampling` is
+    complete. Runs made before runs had seeds (run_seed None) send the profile's.
     """
-    if run_seed is None or not is_sampled(sampling):
+    if run_seed is None or not has_call_seeds(sampling, is_external=is_external):
         return int(sampling["seed"])
     content = digest.short_digest(digest.canonical_json([run_seed, repeat, case_id]))
-    return int.from_bytes(content[:8]) >> 1
+    return int.from_bytes(content[:8]) >> (64 - (EXTERNAL_SEED_BITS if is_external else SEED_BITS))
 
 
 def is_one_draw(sampling: Mapping[str, Any], sent: Iterable[tuple[Hashable, int | None, str]]) -> bool:
@@ -106,13 +123,14 @@ def is_one_draw(sampling: Mapping[str, Any], sent: Iterable[tuple[Hashable, int 
 def have_same_seeds(ours: Draws, theirs: Draws) -> bool:
     """Tell whether each repeat of one run was sent the seeds of the other's: then draw r is paired with draw r.
 
-    From provenance alone. That suite version and sampling are the same is for the caller to know.
+    From provenance alone. That suite version and sampling are the same is for the caller to know. An external server's
+    seeds are shorter, so they are never those of a run on our own engine.
     """
     are_sampled = ours.is_sampled and theirs.is_sampled and not (ours.is_one or theirs.is_one)
-    return are_sampled and ours.seed is not None and (ours.seed, ours.repeats) == (theirs.seed, theirs.repeats)
+    sent, sent_too = ((each.seed, each.is_external, each.repeats) for each in (ours, theirs))
+    return are_sampled and ours.seed is not None and sent == sent_too
 
 
 def select_compared_sampling(sampling: Mapping[str, Any]) -> dict[str, Any]:
-    """Select the sampling that must be the same on two sides: where tokens are drawn, all but the seed."""
-    drawn = is_sampled(sampling)
-    return {name: value for name, value in sampling.items() if not (drawn and name == "seed")}
+    """Select the sampling that must be the same on two sides: all but the seed, which makes no other distribution."""
+    return {name: value for name, value in sampling.items() if name != "seed"}
