@@ -189,7 +189,7 @@ def _read_shared_seeds(served: ServedRepeats) -> NDArray[np.int64]:
     seeds = np.full(served.is_ours.shape, NO_SEED, np.int64)
     if cases:
         for case, repeat, seed in sent.values_list("case_index", "repeat", "seed_sent"):
-            if case in cases:
+            if case in cases and seed is not None:
                 seeds[case, columns[repeat]] = seed
     return seeds
 
