@@ -151,39 +151,25 @@ def trace(text: str = TARGET, *, logprob: float = -0.25) -> Trace:
     )
 
 
+Texts = Sequence[str | None] | Mapping[int, str | None]  # None is a missing response
+
+
 def decode(
     of: Run,
     repeat: int,
-    texts: Sequence[str | None] | Mapping[int, str | None],
+    texts: Texts,
     *,
     by: EngineProcess | Sequence[EngineProcess] | None = None,
     logprob: float = -0.25,
     ends: bool = True,
 ) -> Repeat:
-    """Store a repeat's responses, None being a missing one, and end it unless told not to.
+    """Store a repeat's responses, and end it unless told not to.
 
     texts: of all cases, or by index of those that a targeted repeat decodes. `by` is the process that decoded it, or
     one for each case.
     """
-    answers = dict(texts if isinstance(texts, Mapping) else enumerate(texts))
     row = Repeat.objects.get(run=of, index=repeat)
-    first = by if isinstance(by, EngineProcess) else by[0] if by else process()
-    processes = [first] * len(texts) if by is None or isinstance(by, EngineProcess) else list(by)
-    traces = [trace(text or "", logprob=logprob) for text in answers.values()]
-    block = TraceBlock.objects.create(run=of, data=encode_block(traces), n_traces=len(traces), is_packed=True)
-    Response.objects.bulk_create(
-        Response(**_response(row, index, text, processes[slot], (block, slot), traces[slot]))
-        for slot, (index, text) in enumerate(answers.items())
-    )
-    row.engine_processes.set(processes)
-    Run.objects.filter(pk=of.pk).update(bucket=first.bucket, status=Run.Status.RUNNING, started_at=Now())
-    shards = Shard.objects.filter(repeat=row)
-    status = Shard.Status.FINISHED if ends else Shard.Status.RUNNING
-    n_each = len(texts) if shards.count() == 1 else Coalesce("n_chosen", F("last") - F("first") + 1)
-    shards.update(status=status, attempt=1, owner=first.worker, n_done=n_each)
-    Repeat.objects.filter(pk=row.pk).update(status=Repeat.Status.RUNNING)
-    if ends:
-        rollup.finish_repeat(repeat_id=row.pk)
+    _store(of, [(row, texts)], by=by or process(), logprob=logprob, ends=ends)
     row.refresh_from_db()
     return row
 
@@ -192,11 +178,45 @@ def finished_run(*repeats: Sequence[str | None], by: EngineProcess | None = None
     """A run of which every repeat has ended with these texts, one for each case."""
     texts = repeats or ((TARGET, TARGET, "red"), (TARGET, "red", "red"))
     created = run(repeats=len(texts), **changes)
-    served_by = by or process()
-    for index, of_repeat in enumerate(texts, start=1):
-        decode(created, index, of_repeat, by=served_by)
+    rows = Repeat.objects.filter(run=created).order_by("index")
+    _store(created, list(zip(rows, texts, strict=True)), by=by or process())
     created.refresh_from_db()
     return created
+
+
+def _store(
+    of: Run,
+    repeats: Sequence[tuple[Repeat, Texts]],
+    *,
+    by: EngineProcess | Sequence[EngineProcess],
+    logprob: float = -0.25,
+    ends: bool = True,
+) -> None:
+    """Store repeats with few statements, and end each as the worker does that ends its last shard."""
+    rows = [row for row, _ in repeats]
+    answers = [dict(texts if isinstance(texts, Mapping) else enumerate(texts)) for _, texts in repeats]
+    processes = [by] * len(answers[0]) if isinstance(by, EngineProcess) else list(by)
+    traces = [[trace(text or "", logprob=logprob) for text in each.values()] for each in answers]
+    blocks = TraceBlock.objects.bulk_create(
+        TraceBlock(run=of, data=encode_block(each), n_traces=len(each), is_packed=True) for each in traces
+    )
+    Response.objects.bulk_create(
+        Response(**_response(row, index, text, processes[slot], (block, slot), decoded[slot]))
+        for row, each, block, decoded in zip(rows, answers, blocks, traces, strict=True)
+        for slot, (index, text) in enumerate(each.items())
+    )
+    served = Repeat.engine_processes.through
+    served.objects.bulk_create(
+        served(repeat=row, engineprocess=each) for row in rows for each in dict.fromkeys(processes)
+    )
+    Run.objects.filter(pk=of.pk).update(bucket=processes[0].bucket, status=Run.Status.RUNNING, started_at=Now())
+    shards = Shard.objects.filter(repeat__in=rows)
+    status = Shard.Status.FINISHED if ends else Shard.Status.RUNNING
+    n_each = len(processes) if shards.count() == len(rows) else Coalesce("n_chosen", F("last") - F("first") + 1)
+    shards.update(status=status, attempt=1, owner=processes[0].worker, n_done=n_each)
+    Repeat.objects.filter(pk__in=[row.pk for row in rows]).update(status=Repeat.Status.RUNNING)
+    for row in rows if ends else ():
+        rollup.finish_repeat(repeat_id=row.pk)
 
 
 def rotated(run: Run, at: datetime) -> None:

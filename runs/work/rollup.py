@@ -94,17 +94,19 @@ def store_scores(
     n_scored = int(np.count_nonzero(~np.isnan(scores)))
     n_cases = count_cases(repeat, len(scores))
     packed: dict[str, Any] = {"scores": pack_scores(scores), "reasons": pack_reasons(reasons)}
-    RepeatScore.objects.update_or_create(
-        repeat=repeat,
-        scorer=scorer,
-        defaults={
-            **packed,
-            "digest": packed_digest(**packed),
-            "answers": None if answers is None else pack_answers(answers),
-            "n_scored": n_scored,
-            "n_missing": n_cases - n_scored,
-            "points": run_points(scores) if len(served_by or ()) <= 1 else None,
-        },
+    fields: dict[str, Any] = {
+        **packed,
+        "digest": packed_digest(**packed),
+        "answers": None if answers is None else pack_answers(answers),
+        "n_scored": n_scored,
+        "n_missing": n_cases - n_scored,
+        "points": run_points(scores) if len(served_by or ()) <= 1 else None,
+    }
+    RepeatScore.objects.bulk_create(
+        [RepeatScore(repeat=repeat, scorer=scorer, **fields)],
+        update_conflicts=True,
+        unique_fields=["repeat", "scorer"],
+        update_fields=list(fields),
     )
 
 
@@ -150,7 +152,13 @@ def store_columns(repeat: Repeat) -> int:
             if block is not None and slot is not None and not left_out[index]
         ),
     )
-    CaseColumns.objects.update_or_create(repeat=repeat, defaults={**packed, **fields})
+    fields |= packed
+    CaseColumns.objects.bulk_create(
+        [CaseColumns(repeat=repeat, **fields)],
+        update_conflicts=True,
+        unique_fields=["repeat"],
+        update_fields=list(fields),
+    )
     return count_cases(repeat, n_cases) - len(rows)
 
 
