@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
 from evalboard.client.errors import Unreachable
+from evalboard.wording.numbers import fixed
 from evalboard.wording.run import describe_ahead
 
 if TYPE_CHECKING:
@@ -242,5 +243,5 @@ class SizeLines:
 def render_size(n_bytes: int) -> str:
     """Return a size as pages write it: "6.4 MB", of a million bytes each."""
     if n_bytes < 1_000_000:
-        return f"{n_bytes / 1000:.1f} kB"
-    return f"{n_bytes / 1_000_000:,.1f} MB"
+        return f"{fixed(n_bytes / 1000, 1)} kB"
+    return f"{fixed(n_bytes / 1_000_000, 1)} MB"

@@ -10,6 +10,7 @@ from typing import Any
 
 from evalboard.local import postgres
 from evalboard.local.report import CannotStart
+from evalboard.wording.numbers import fixed
 
 SAMPLE_MODEL = "smollm2-135m-instruct"
 LOG_BYTES = 10 << 20  # a longer log is put aside at the next start; one that was put aside before is given up
@@ -41,9 +42,10 @@ class DataFolder:
             ) from problem
         free = shutil.disk_usage(self.path).free
         if free < FREE_BYTES:
+            has = f"{fixed(free / 2**30, 2)} GiB free"
             raise CannotStart(
-                f"The data folder {self.path} has {free / 2**30:.2f} GiB free and {FREE_BYTES / 2**30:.0f} GiB is "
-                "needed; make room, or set EVALBOARD_DATA_DIR to a folder on another disk."
+                f"The data folder {self.path} has {has} and {FREE_BYTES / 2**30:.0f} GiB is needed; "
+                "make room, or set EVALBOARD_DATA_DIR to a folder on another disk."
             )
 
     def _turn_logs(self) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import httpx
 
 from evalboard.local.report import Report
+from evalboard.wording.numbers import score_range
 
 ENDED = {"finished", "incomplete", "failed", "cancelled"}
 LINES_PER_RUN = 10
@@ -61,5 +62,5 @@ def _result(run: dict[str, Any]) -> str:
     if run["range"] is None:
         return f"{run['status']}, without a range; {run['url']} says why"
     low, high = run["range"]
-    spread = f"{low:.1f} points in every repeat" if low == high else f"{low:.1f} to {high:.1f} points"
+    spread = f"{score_range(low, high)}{' in every repeat' if low == high else ''}"
     return f"{run['status']}, {spread}"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evalboard.core.compare import CHOOSING, Cause
-from evalboard.wording.numbers import counted, listed, nats
+from evalboard.wording.numbers import counted, fixed, listed, nats
 
 if TYPE_CHECKING:
     from evalboard.contract.pair import ForcedFlip
@@ -155,7 +155,8 @@ def _model_name_changed(cause: Cause) -> str:
 def _prompt_mismatch(cause: Cause) -> str:
     facts = cause.evidence
     if facts.get("is_estimated"):
-        gap = "" if facts["start_gap"] is None else f", {facts['start_gap']:.3f} nats apart in the most likely token"
+        start = facts["start_gap"]
+        gap = "" if start is None else f", {fixed(start, 3)} nats apart in the most likely token"
         return f"The prompts probably differ: the answers part early and already start apart{gap}."
     what = "The prompts' token ids differ" if "prompt_digest_baseline" in facts else "The prompts differ"
     parts = []

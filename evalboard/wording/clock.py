@@ -1,5 +1,7 @@
 """How far a server's clock is from ours, and a worker's from the database's, in one sentence each."""
 
+from evalboard.wording.numbers import fixed
+
 
 def describe_clock(ahead: tuple[float, float]) -> str:
     """Say by how much the server's clock is ahead or behind, as far as its answers tell."""
@@ -7,9 +9,9 @@ def describe_clock(ahead: tuple[float, float]) -> str:
     if low > high:
         return f"The server's clocks are several, or one that was set: from {_seconds(high)} to {_seconds(low)}."
     if low <= 0 <= high:
-        return f"The server's clock is ours, to within {max(-low, high):.1f} s."
+        return f"The server's clock is ours, to within {fixed(max(-low, high), 1)} s."
     near, far = sorted((abs(low), abs(high)))
-    return f"The server's clock is {near:.1f} to {far:.1f} s {'ahead of' if low > 0 else 'behind'} ours."
+    return f"The server's clock is {fixed(near, 1)} to {fixed(far, 1)} s {'ahead of' if low > 0 else 'behind'} ours."
 
 
 def describe_worker_clock(ahead: float) -> str:
@@ -18,4 +20,4 @@ def describe_worker_clock(ahead: float) -> str:
 
 
 def _seconds(ahead: float) -> str:
-    return f"{abs(ahead):.1f} s {'behind' if ahead < 0 else 'ahead'}"
+    return f"{fixed(abs(ahead), 1)} s {'behind' if ahead < 0 else 'ahead'}"

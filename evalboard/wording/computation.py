@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from evalboard.wording.numbers import counted, nats_rounded
+from evalboard.wording.numbers import counted, fixed, nats_rounded
 
 Facts = Mapping[str, Any]
 UNLIKELY = 0.05  # of a chance: below it, "no sign" would say too much
@@ -26,7 +26,7 @@ def _two(facts: Facts) -> str:
         )
     opening = "Two computations under one fingerprint" if facts["is_one_bucket"] else "Not the same computation"
     noise = facts["noise"]
-    times = f", {facts['shift'] / noise:.1f} times the noise of repeats ({nats_rounded(noise)})" if noise else ""
+    times = f", {fixed(facts['shift'] / noise, 1)} times the noise of repeats ({nats_rounded(noise)})" if noise else ""
     return (
         f"{opening}: over {_over(facts)} the sides lie further apart than repeats of one side, by "
         f"{nats_rounded(facts['shift'])}{times}. Fewer than 1 in 1,000 comparisons of one computation look so."

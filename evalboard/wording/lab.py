@@ -6,7 +6,8 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from evalboard.core.lab_kinds import STEP, Finding, Source, State
-from evalboard.wording.numbers import capital, counted, listed, points
+from evalboard.core.rounding import shown
+from evalboard.wording.numbers import capital, counted, fixed, listed, points
 
 if TYPE_CHECKING:
     from evalboard.contract.lab import LabCost
@@ -136,7 +137,7 @@ def describe_fix(words: SourceWords, state: State) -> str:
 def small_points(value: float) -> str:
     """Write a number of points that may be small, with one decimal or as many as its first digit takes."""
     for digits in range(1, 4):
-        if round(value, digits) or not value:
+        if shown(value, digits) or not value:
             return points(value, digits)
     return f"{value:.1g}"
 
@@ -245,5 +246,5 @@ def describe_cost(cost: "LabCost") -> str:
     if not cost.n_runs:
         return "no run: stored texts are scored again"
     tokens = "tokens not known" if cost.tokens is None else f"{counted(cost.tokens, 'token')}"
-    minutes = "minutes not known: no run before says them" if cost.minutes is None else f"{cost.minutes:.1f} min"
+    minutes = "minutes not known: no run before says them" if cost.minutes is None else f"{fixed(cost.minutes, 1)} min"
     return f"{counted(cost.n_runs, 'run')}, {counted(cost.n_starts, 'engine start')}, {tokens}, {minutes}"

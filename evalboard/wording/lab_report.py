@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from evalboard.core.lab_kinds import CONTROL, Source
 from evalboard.wording.bisect_report import bisect_command, bisect_parts, markdown_table
 from evalboard.wording.lab import bound_points, describe_arm
-from evalboard.wording.numbers import capital, counted, points, signed
+from evalboard.wording.numbers import capital, counted, fixed, points, signed
 
 if TYPE_CHECKING:
-    from evalboard.contract.lab import Experiment, LabArm, LabRow
+    from evalboard.contract.lab import Experiment, LabArm, LabCost, LabRow
     from evalboard.contract.parts import BucketNamed
 
 NOTHING = "–"
@@ -149,7 +149,7 @@ def _row_cells(row: "LabRow", control: float | None) -> Sequence[str]:
         NOTHING if row.n_same is None else f"{row.n_same} of {row.n_runs}",
         f"{row.n_flipped:,} of {row.n_responses:,}" if row.n_responses else NOTHING,
         NOTHING if row.first_flip is None else f"{row.first_flip:,}",
-        NOTHING if row.speed is None else f"{row.speed:.2f} ×",
+        NOTHING if row.speed is None else f"{fixed(row.speed, 2)} ×",
         row.finding,
         row.fixed_by,
     )
@@ -193,18 +193,22 @@ def describe_change(row: "LabRow", control: float | None) -> str:
 def plan_cells(experiment: "Experiment", *, address: str = "") -> Iterable[Sequence[str]]:
     """Yield the cells of the plan, an arm a line, and a last one of all of them against what is allowed."""
     for arm in experiment.arms:
-        run, spent = _run_link(arm.run, address), f"{arm.spent_minutes:.1f}"
+        run, spent = _run_link(arm.run, address), fixed(arm.spent_minutes, 1)
         yield (describe_arm(arm.source, arm.name), arm.status, run, *_cost_cells(arm), spent)
     cost = experiment.cost
-    tokens, minutes = _known(cost.tokens, "{:,}"), _known(cost.minutes, "{:.1f}")
-    spent = f"{experiment.spent_minutes:.1f} of {experiment.budget_minutes:g} allowed"
+    tokens, minutes = _tokens(cost), _minutes(cost)
+    spent = f"{fixed(experiment.spent_minutes, 1)} of {experiment.budget_minutes:g} allowed"
     yield ("all", experiment.status, NOTHING, str(cost.n_runs), str(cost.n_starts), tokens, minutes, spent)
 
 
 def _cost_cells(arm: "LabArm") -> Sequence[str]:
     cost = arm.cost
-    return str(cost.n_runs), str(cost.n_starts), _known(cost.tokens, "{:,}"), _known(cost.minutes, "{:.1f}")
+    return str(cost.n_runs), str(cost.n_starts), _tokens(cost), _minutes(cost)
 
 
-def _known(value: float | None, form: str) -> str:
-    return "not known" if value is None else form.format(value)
+def _tokens(cost: "LabCost") -> str:
+    return "not known" if cost.tokens is None else f"{cost.tokens:,}"
+
+
+def _minutes(cost: "LabCost") -> str:
+    return "not known" if cost.minutes is None else fixed(cost.minutes, 1)

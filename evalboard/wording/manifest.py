@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from evalboard.core.profile import MovedField
+from evalboard.wording.numbers import fixed
 
 ARROW = "→"
 UNKNOWN = "unknown"
@@ -63,7 +64,7 @@ def render_value(field: str, known: Any) -> str:
     if isinstance(known, bool):
         return "yes" if known else "no"
     if isinstance(known, int) and field.endswith("_bytes"):
-        return f"{known / 1e9:.1f} GB"
+        return f"{fixed(known / 1e9, 1)} GB"
     if isinstance(known, dict):
         return ", ".join(f"{_each(key, value)}" for key, value in sorted(known.items())) or "none"
     if isinstance(known, list):

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from evalboard.core.rounding import shown
 from evalboard.wording.numbers import MAX_DIGITS, percent, points, signed
 
 Facts = Mapping[str, Any]
@@ -27,8 +28,8 @@ def write_noise_share(facts: Facts) -> str:
     limit, digits = _round_up(facts["up_to"])
     most = write_noise_limit(facts["up_to"])
     opening = f"Noise alone moves this score by up to {most} points either way ({percent(facts['level'])})"
-    moved = round(abs(difference), digits)
-    rest = round(moved - limit, digits)
+    moved = shown(abs(difference), digits)
+    rest = shown(moved - limit, digits)
     if not moved:
         return f"{opening}; a smaller change would not show."
     if rest <= 0:

@@ -5,14 +5,23 @@ from collections.abc import Sequence
 from decimal import Decimal
 from string import ascii_uppercase
 
+from evalboard.core.rounding import shown
+
 MINUS = "−"
 MAX_DIGITS = 3
 
 
+def fixed(value: float, digits: int) -> str:
+    """Write a number with so many decimals, "0.125"; a typographic minus, and never one before a zero.
+
+    Every number that is shown with a fixed number of decimals is written here, so that all are rounded by one rule.
+    """
+    return f"{shown(value, digits):.{digits}f}".replace("-", MINUS)
+
+
 def points(value: float, digits: int = 1) -> str:
-    """Write a number of points, "80.2"; a typographic minus, and never one before a zero."""
-    text = f"{value:.{digits}f}"
-    return text.lstrip("-") if float(text) == 0 else text.replace("-", MINUS)
+    """Write a number of points, "80.2"."""
+    return fixed(value, digits)
 
 
 def signed(value: float, digits: int = 1) -> str:
@@ -36,17 +45,17 @@ def change_and_interval(change: float, low: float, high: float, line: float | No
 
 def score_range(low: float, high: float) -> str:
     """Write a range, "80.6 to 81.3 points"; one number where every repeat scored the same."""
-    return f"{low:.1f} points" if low == high else f"{low:.1f} to {high:.1f} points"
+    return f"{points(low)} points" if low == high else f"{points(low)} to {points(high)} points"
 
 
 def limit(value: float) -> str:
     """Write a number that people chose: one decimal, or all that they gave."""
-    return points(value) if round(value, 1) == value else f"{value:g}".replace("-", MINUS)
+    return points(value) if shown(value) == value else f"{value:g}".replace("-", MINUS)
 
 
 def percent(share: float, digits: int | None = None) -> str:
     """Write a share with at most one decimal, "94 %", "96.6 %", or with as many as `digits`."""
-    return f"{round(100 * share, 1):g} %" if digits is None else f"{100 * share:.{digits}f} %"
+    return f"{shown(100 * share):g} %" if digits is None else f"{fixed(100 * share, digits)} %"
 
 
 def percent_at_least(share: float) -> str:
@@ -61,12 +70,12 @@ def percent_rounded(share: float) -> str:
 
 def p_value(chance: float) -> str:
     """Write how likely chance is to give as much: "p = 0.031", "p < 0.001"."""
-    return "p < 0.001" if chance < 0.001 else f"p = {chance:.3f}"
+    return "p < 0.001" if chance < 0.001 else f"p = {fixed(chance, 3)}"
 
 
 def nats(value: float) -> str:
     """Write a number of nats, "0.125 nats"; three digits of a small one."""
-    return f"{value:.3f} nats".replace("-", MINUS) if abs(value) >= 0.01 else nats_rounded(value, 3)
+    return f"{fixed(value, 3)} nats" if abs(value) >= 0.01 else nats_rounded(value, 3)
 
 
 def nats_rounded(value: float, digits: int = 2) -> str:

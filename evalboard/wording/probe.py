@@ -12,7 +12,7 @@ from evalboard.wording.audit import (
 )
 from evalboard.wording.capability import GIVEN_BESIDE, LABELS, NOT_HONOURED
 from evalboard.wording.determinism import describe_certified, describe_not_certified
-from evalboard.wording.numbers import counted, listed, p_value, percent, percent_rounded
+from evalboard.wording.numbers import counted, fixed, listed, p_value, percent, percent_rounded
 
 Numbers = Mapping[str, Any]
 
@@ -58,7 +58,7 @@ def _marked(n: int) -> str:
 
 def _seed_honoured(numbers: Numbers) -> str:
     unit, n_same = numbers["compared"], numbers["n_same"]
-    others = f"calls with other seeds part after {numbers['shared_different']:.1f} {unit}s on average"
+    others = f"calls with other seeds part after {fixed(numbers['shared_different'], 1)} {unit}s on average"
     if numbers["is_exact"]:
         agreement = f"each prompt's calls with one seed, {n_same} in all, gave one text"
         return f"The seed is honoured exactly: {agreement}, and {others}."
@@ -82,8 +82,8 @@ def _seed_partly_honoured(numbers: Numbers) -> str:
 
 
 def _seed_ignored(numbers: Numbers) -> str:
-    same, different = numbers["shared_same"], numbers["shared_different"]
-    parts = f"calls with one seed part after {same:.1f} {numbers['compared']}s on average, others after {different:.1f}"
+    same, different = (fixed(numbers[name], 1) for name in ("shared_same", "shared_different"))
+    parts = f"calls with one seed part after {same} {numbers['compared']}s on average, others after {different}"
     chance = f"no later than by chance ({p_value(numbers['p_value'])})"
     return f"The seed is ignored: {parts}, {chance}. It is dropped somewhere between the client and the sampler."
 
@@ -303,7 +303,7 @@ def _movement(numbers: Numbers) -> str:
 
 
 def _effect(numbers: Numbers) -> str:
-    return f"{numbers['effect_ratio']:.1f} times the noise between runs ({_test(numbers)})"
+    return f"{fixed(numbers['effect_ratio'], 1)} times the noise between runs ({_test(numbers)})"
 
 
 def _test(numbers: Numbers) -> str:

@@ -7,7 +7,7 @@ what was judged before, those of `runs.release.verdict_warnings`.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from evalboard.wording.numbers import capital, counted, interval, listed, nats_rounded, percent, points, signed
+from evalboard.wording.numbers import capital, counted, fixed, interval, listed, nats_rounded, percent, points, signed
 from evalboard.wording.verdict import (
     accepted,
     count_all_missing,
@@ -82,11 +82,11 @@ def _load_differs(facts: Facts) -> str:
     factor = facts[larger]["mean"] / facts[smaller]["mean"]
     if facts["counted"] == "calls":
         how, remedy = "called", "let both have as many calls at once"
-        text = f"{factor:.1f} times as many of our calls were under way during a call of the {larger}"
+        text = f"{fixed(factor, 1)} times as many of our calls were under way during a call of the {larger}"
         beside = " What others asked of the servers meanwhile is not known."
     else:
         how, remedy, beside = "decoded", "decode both alone", ""
-        text = f"the {larger}'s batches are {factor:.1f} times as large"
+        text = f"the {larger}'s batches are {fixed(factor, 1)} times as large"
     sizes = "; ".join(_load_of(name, facts[name]) for name in ("baseline", "candidate"))
     advice = "Run both sides in turn."
     if facts["is_in_turn"]:
@@ -153,7 +153,7 @@ def _pins_broken(facts: Facts) -> str:
 def _several_buckets(facts: Facts) -> str:
     """Say who served. buckets: [share, fingerprint, batch class, points or None] of each, the largest share first."""
     parts = [
-        f"{100 * share:.0f} % by {fingerprint} ({batch_class}{'' if score is None else f', {score:.1f} points'})"
+        f"{100 * share:.0f} % by {fingerprint} ({batch_class}{'' if score is None else f', {points(score)} points'})"
         for share, fingerprint, batch_class, score in facts["buckets"]
     ]
     return f"{_who(facts)} was served by {len(parts)} buckets, which are never pooled: {', '.join(parts)}."

@@ -11,6 +11,7 @@ from pathlib import Path
 from django.utils.safestring import SafeString, mark_safe
 
 from evalboard.contract.run import RunRow
+from evalboard.wording.numbers import points
 from evalboard.wording.verdict_names import verdict_name
 from frontend.release.verdicts import VERDICTS
 from runs.release import SuiteBadge
@@ -88,7 +89,7 @@ def _run_word(run: RunRow) -> tuple[str, str]:
         return run.status, OTHER_INK
     if run.range is None:
         return f"{run.n_buckets} buckets" if run.n_buckets > 1 else "no score", OTHER_INK
-    low, high = (f"{end:.1f}" for end in run.range)
+    low, high = (points(end) for end in run.range)
     return low if low == high else f"{low}–{high}", RUN_INK
 
 

@@ -10,7 +10,7 @@ from django.urls import reverse
 from evalboard.contract.baseline import Baseline
 from evalboard.contract.run import RunRow
 from evalboard.core.lab_kinds import experiment_of
-from evalboard.wording.numbers import counted
+from evalboard.wording.numbers import counted, points
 from frontend.board.words import describe_release
 from frontend.compare.pair_address import comparison_url
 from frontend.endpoints.words import describe_desertion
@@ -164,7 +164,7 @@ def _expired(row: Baseline) -> Need:
 
 def _score(run: RunRow) -> str:
     known = [value for value in run.drawn_points if value is not None]
-    return f"{sum(known) / len(known):.1f}" if known and run.n_buckets == 1 else "without a score"
+    return points(sum(known) / len(known)) if known and run.n_buckets == 1 else "without a score"
 
 
 def _deserted(pool: PoolRow) -> Need:

@@ -76,7 +76,8 @@ def _shift(facts: CauseFacts) -> str:
     if facts.get("ratio") is None:
         return "too few positions to say" if facts.get("is_low_confidence") else ""
     sign = "≤" if facts["ratio"] <= facts["threshold"] else ">"
-    return f"{facts['ratio']:.2f} {sign} {facts['threshold']:.2f} times the noise, over {facts['n_usable']} positions"
+    ratio, threshold = (numbers.fixed(facts[name], 2) for name in ("ratio", "threshold"))
+    return f"{ratio} {sign} {threshold} times the noise, over {facts['n_usable']} positions"
 
 
 def _largest(facts: CauseFacts) -> str:

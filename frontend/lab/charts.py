@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from evalboard.contract.lab import Experiment, LabPoint, LabRow
+from evalboard.core.rounding import shown
 from evalboard.wording.numbers import points
 from frontend.shell.charts import Scale, Tick, scale_for
 
@@ -58,7 +59,7 @@ def draw_strips(experiment: Experiment) -> Strips | None:
 def _strip(row: LabRow, scale: Scale) -> Strip:
     at: dict[float, list[LabPoint]] = {}
     for point in row.points:
-        at.setdefault(round(point.score, 6), []).append(point)
+        at.setdefault(shown(point.score, 6), []).append(point)
     label = "; ".join(f"{points(score)}: {len(alike)}" for score, alike in sorted(at.items()))
     if len(at) == 1:
         [(score, alike)] = at.items()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalboard.wording import probe_states
-from evalboard.wording.numbers import counted
+from evalboard.wording.numbers import counted, fixed
 from frontend.probes.numbers import prompt_name, significant
 from frontend.shell.charts import Tick
 from frontend.shell.findings import Finding
@@ -136,14 +136,14 @@ def pairs(numbers: Numbers, prompts: Sequence[str]) -> PairsChart:
             prompt=prompt_name(prompt["prompt"], prompts),
             same=_dots(prompt["pairs_same"], last, f"{unit} alike, one seed"),
             different=_dots(prompt["pairs_different"], last, f"{unit} alike, other seeds"),
-            label=f"mean {unit} alike: {prompt['shared_same']:.1f} under one seed, "
-            f"{prompt['shared_different']:.1f} under others",
+            label=f"mean {unit} alike: {fixed(prompt['shared_same'], 1)} under one seed, "
+            f"{fixed(prompt['shared_different'], 1)} under others",
         )
         for prompt in numbers["prompts"]
     )
     claim = (
-        f"Pairs of calls with one seed have {numbers['shared_same']:.1f} {unit} alike from the start, "
-        f"pairs with other seeds {numbers['shared_different']:.1f}."
+        f"Pairs of calls with one seed have {fixed(numbers['shared_same'], 1)} {unit} alike from the start, "
+        f"pairs with other seeds {fixed(numbers['shared_different'], 1)}."
     )
     rest = "Each mark stands for the pairs of a prompt that part there, a larger one for more of them."
     return PairsChart(rows, _ticks(last), SAME_Y, DIFFERENT_Y, Finding(claim, rest), unit)

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from evalboard.contract.release import Gate, GateSide, Span
-from evalboard.wording.numbers import percent
+from evalboard.core.rounding import shown
+from evalboard.wording.numbers import percent, signed
 from frontend.shell.charts import STEPS, Scale, Tick, scale_for
 from frontend.templatetags.numbers import points, signed_points, span
 
@@ -174,7 +175,7 @@ def _ticks(scale: Scale) -> tuple[Tick, ...]:
     step = next((step for step in steps if (scale.high - scale.low) / step <= 8), steps[-1])
     places = range(math.ceil(scale.low / step), math.floor(scale.high / step) + 1)
     decimals = 1 if step < 1 else 0
-    ticks = (Tick(scale.x(i * step), f"{i * step:+.{decimals}f}".replace("-", "−") if i else "0") for i in places)
+    ticks = (Tick(scale.x(i * step), signed(i * step, decimals) if i else "0") for i in places)
     return tuple(tick for tick in ticks if 4 <= tick.x <= 96)
 
 
@@ -271,7 +272,7 @@ def _strip_line(name: str, side: GateSide, y: float, scale: Scale) -> StripLine:
     at: dict[float, int] = {}
     for value in side.repeats:
         if value is not None:
-            at[round(value, 6)] = at.get(round(value, 6), 0) + 1
+            at[shown(value, 6)] = at.get(shown(value, 6), 0) + 1
     ends = sorted(at)
     drawn = Bar(scale.x(ends[0]), round(scale.x(ends[-1]) - scale.x(ends[0]), 3)) if ends else None
     marks = tuple(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from evalboard.contract.bucket import Bucket, Noise
 from evalboard.core.stats import ASSUMED_CHURN, CONFIDENCE_LEVEL
+from evalboard.wording.numbers import fixed
 from frontend.templatetags.numbers import MISSING, NARROW, count, points, share, span
 
 
@@ -44,7 +45,7 @@ def _unlikely(value: float | None) -> str:
     """Return the chance of repeats that differ as much: small enough to say so, or ordinary."""
     if value is None:
         return MISSING
-    return f"p{NARROW}{'under 0.001' if value < 0.001 else f'{value:.3f}'}"
+    return f"p{NARROW}{'under 0.001' if value < 0.001 else fixed(value, 3)}"
 
 
 def _resolved(noise: Noise) -> str:

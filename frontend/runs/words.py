@@ -3,7 +3,7 @@
 from evalboard.contract.run import Run
 from evalboard.contract.trace import TokenAtPosition
 from evalboard.core.profile import Seats
-from evalboard.wording.numbers import counted, listed
+from evalboard.wording.numbers import counted, fixed, listed
 from frontend.shell.findings import Finding
 from frontend.templatetags.numbers import points, share, span
 from runs.run import TraceWindow
@@ -137,7 +137,7 @@ def describe_margins(window: TraceWindow, narrowest: TokenAtPosition) -> Finding
         shown += " Each stem is the narrowest of its stretch."
     if narrowest.margin == 0:
         return Finding(f"At {narrowest.position} the two best tokens were exactly tied.", shown)
-    return Finding(f"The closest choice was at {narrowest.position}, by {narrowest.margin:.3f} nats.", shown)
+    return Finding(f"The closest choice was at {narrowest.position}, by {fixed(narrowest.margin, 3)} nats.", shown)
 
 
 def describe_targeted(run: Run) -> str:

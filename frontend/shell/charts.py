@@ -7,7 +7,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from evalboard.core.rounding import shown
 from evalboard.wording.numbers import listed
+from evalboard.wording.numbers import points as points_of
 
 N_SHAPES = 6  # marks of the sprite and inks of the stylesheet; later buckets begin again
 STACK_PITCH = 11
@@ -36,7 +38,7 @@ class Scale:
         first = math.ceil(self.low / step)
         last = math.floor(self.high / step + 1e-9)
         decimals = 1 if step < 1 else 0
-        return tuple(Tick(self.x(i * step), f"{i * step:.{decimals}f}") for i in range(first, last + 1))
+        return tuple(Tick(self.x(i * step), points_of(i * step, decimals)) for i in range(first, last + 1))
 
 
 def scale_for(values: Iterable[float], *, least: float) -> Scale:
@@ -86,7 +88,7 @@ def ruler(points: Sequence[float | None], scale: Scale, *, is_small: bool = Fals
     at: dict[float, list[int]] = {}
     for index, value in enumerate(points, start=1):
         if value is not None:
-            at.setdefault(round(value, 6), []).append(index)
+            at.setdefault(shown(value, 6), []).append(index)
     deepest = 1 if is_small else max((len(repeats) for repeats in at.values()), default=1)
     axis_y = 22.0 if is_small else 20.0 + STACK_PITCH * deepest
     middle = 11.0 if is_small else axis_y - 14
@@ -96,7 +98,7 @@ def ruler(points: Sequence[float | None], scale: Scale, *, is_small: bool = Fals
             ys=_small_stack(len(repeats), middle, is_alone=len(at) == 1)
             if is_small
             else tuple(middle - STACK_PITCH * i for i in range(len(repeats))),
-            label=f"{value:.1f}: {_named(repeats)}",
+            label=f"{points_of(value)}: {_named(repeats)}",
             n=len(repeats),
         )
         for value, repeats in sorted(at.items())

@@ -168,7 +168,7 @@ def _bucket_traces(bucket: BucketHistory, shape: int) -> list[dict[str, Any]]:
         for repeat, value in enumerate(point.points, start=1):
             marks["x"].append(at)
             marks["y"].append(value)
-            marks["text"].append(f"run {point.run_id}, repeat {repeat}: {value:.1f} points{_mixed(point)}")
+            marks["text"].append(f"run {point.run_id}, repeat {repeat}: {points(value)} points{_mixed(point)}")
             marks["customdata"].append(reverse("run", args=[point.run_id]))
     meta = {"tone": shape, "symbol": SYMBOLS[shape]}
     return [

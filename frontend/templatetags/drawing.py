@@ -16,6 +16,7 @@ from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from evalboard.core.answer import split_parts
+from evalboard.wording.numbers import fixed
 from frontend.shell import addresses, static_files
 
 register = template.Library()
@@ -129,4 +130,4 @@ def score_mark(value: float | None, repeat: int | None = None) -> SafeString:
         return format_html('<span class="pass">{}</span>', glyph("pass", f"{place}pass"))
     if value == 0.0:
         return format_html('<span class="fail">{}</span>', glyph("fail", f"{place}fail"))
-    return format_html('<span class="partly">{}</span>', glyph("partly", f"{place}{value:.2f} of 1"))
+    return format_html('<span class="partly">{}</span>', glyph("partly", f"{place}{fixed(value, 2)} of 1"))

@@ -38,6 +38,19 @@ def signed_points(value: float | None) -> str:
 
 
 @register.filter
+def fixed(value: float, digits: int) -> str:
+    """Format a number that is no score with so many decimals."""
+    return wording.fixed(value, digits)
+
+
+@register.filter
+def trimmed(value: float, digits: int = 1) -> str:
+    """Format a number with so many decimals, and a whole one with none: "5", "5.50"."""
+    text = wording.fixed(value, digits)
+    return text.removesuffix(f".{'0' * digits}")
+
+
+@register.filter
 def p_value(value: float | None) -> str:
     """Format how likely chance is to give as much."""
     return MISSING if value is None else wording.p_value(value)
@@ -121,7 +134,7 @@ def seconds(value: float | None) -> str:
     if value < 0.1:
         return f"{value * 1000:.0f}{NARROW}ms"
     if value < 10:
-        return f"{value:.1f}{NARROW}s"
+        return f"{wording.fixed(value, 1)}{NARROW}s"
     whole = round(value)
     if whole < 60:
         return f"{whole}{NARROW}s"
@@ -178,7 +191,7 @@ def size(value: int | None) -> str:
     for unit in ("kB", "MB", "GB", "TB"):
         amount /= 1000
         if amount < 999.5 or unit == "TB":
-            return f"{amount:.1f}{NARROW}{unit}" if amount < 99.95 else f"{amount:.0f}{NARROW}{unit}"
+            return f"{wording.fixed(amount, 1)}{NARROW}{unit}" if amount < 99.95 else f"{amount:.0f}{NARROW}{unit}"
     raise AssertionError("the last unit always answers")
 
 
@@ -188,8 +201,8 @@ def rate(value: float | None) -> str:
     if value is None:
         return ""
     if value >= 1:
-        return f"{value:.1f} responses per second"
-    return f"{value * 60:.1f} responses per minute"
+        return f"{wording.fixed(value, 1)} responses per second"
+    return f"{wording.fixed(value * 60, 1)} responses per minute"
 
 
 @register.filter
@@ -201,7 +214,7 @@ def nats(value: float | None) -> str:
         return "not a number"
     if math.isinf(value):
         return "∞" if value > 0 else f"{wording.MINUS}∞"
-    return f"{value:.3f}".replace("-", wording.MINUS)
+    return wording.fixed(value, 3)
 
 
 @register.filter
@@ -211,16 +224,16 @@ def probability(value: float | None) -> str:
         return MISSING
     percent = math.exp(min(value, 0.0)) * 100
     if percent >= 10:
-        return f"{percent:.1f}{NARROW}%"
+        return f"{wording.fixed(percent, 1)}{NARROW}%"
     if percent >= 0.001:
-        return f"{percent:.3f}{NARROW}%"
+        return f"{wording.fixed(percent, 3)}{NARROW}%"
     return f"under{NARROW}0.001{NARROW}%" if percent else f"0{NARROW}%"
 
 
 @register.filter
 def percent_of_bar(value: float) -> str:
     """Format a logprob as the length of its bar on a linear scale from 0 to 100 percent."""
-    return "0" if math.isnan(value) else f"{math.exp(min(value, 0.0)) * 100:.3f}"
+    return "0" if math.isnan(value) else wording.fixed(math.exp(min(value, 0.0)) * 100, 3)
 
 
 @register.filter

@@ -16,6 +16,7 @@ from evalboard.contract.excerpt import AnswerExcerpt
 from evalboard.contract.pair import MarginPoint
 from evalboard.core.compare import CauseFacts
 from evalboard.wording.cause import name_changes
+from evalboard.wording.numbers import fixed
 from frontend.compare.causes import LOOKS, MARKS, PART_MARKS, CauseMark
 from frontend.compare.flip_chart import Flip
 from frontend.compare.pair_lines import PairCell
@@ -160,7 +161,7 @@ def score_words(points: float | None) -> SafeString:
     if points is None:
         return format_html('<span class="faint">{}</span>', "not scored")
     score = points / 100
-    word = {1.0: "pass", 0.0: "fail"}.get(score, f"{score:.2f} of 1")
+    word = {1.0: "pass", 0.0: "fail"}.get(score, f"{fixed(score, 2)} of 1")
     return format_html('<span class="keep">{} {}</span>', score_mark(score), word)
 
 

@@ -15,6 +15,7 @@ from django.core.files.uploadhandler import FileUploadHandler
 from django.http import HttpRequest
 
 from evalboard.core.errors import EvalboardError, InvalidInput
+from evalboard.wording.numbers import fixed
 from runs.importers.files import LogFile
 
 MAX_FILES = 20
@@ -60,7 +61,8 @@ class LogUploads(FileUploadHandler):
         """Raises TooLarge before anything is read."""
         limit = settings.MAX_IMPORT_BYTES
         if content_length > limit:
-            text = f"The files have {_mib(content_length):,.1f} MiB; at most {_mib(limit):,.0f} MiB are read at a time."
+            size = fixed(_mib(content_length), 1)
+            text = f"The files have {size} MiB; at most {_mib(limit):,.0f} MiB are read at a time."
             raise TooLarge(f"{text} Send fewer of them at once, or raise EVALBOARD_MAX_IMPORT_MB.")
 
     def new_file(self, *args: Any, **options: Any) -> None:

@@ -3,13 +3,14 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.core.compare.cause import CAUSE_CODES, CAUSES
 from evalboard.core.compare.pairing import Pairing
+from evalboard.core.rounding import shown
+from evalboard.core.stats import average_points, difference_points
 
 # They say who answered or how tokens were chosen, and not how the answer moved: their points are split by looks.
 SPLIT_CAUSES = ("model_changed", "sampling_changed", "backend_changed", "model_name_changed")
@@ -95,14 +96,14 @@ def make_ledger(
     pairs = moved % max(len(pairing), 1)
     points = 100 * (pairing.numerators[pairs] / (pairing.denominators[pairs] * n)) * moves[moved]
     rows = _rows(pairing.cases[pairs], points, codes[moved], looks[moved], noise_of=noise_of)
-    mean, mean_too = (_mean_points(side[pairing.is_paired]) for side in (baseline, candidate))
-    return Ledger(n, mean, mean_too, mean_too - mean, rows)
+    paired = baseline[pairing.is_paired], candidate[pairing.is_paired]
+    return Ledger(n, *map(average_points, paired), difference_points(*paired), rows)
 
 
 def round_to_tenths(points: Sequence[float], difference: float) -> list[float]:
     """Round the rows' points to one decimal so that they still add up to the difference, by largest remainder."""
-    wanted = int(Decimal(f"{difference:.1f}") * 10)  # the very digits that are shown for it
-    exact = [round(10 * value, 6) for value in points]
+    wanted = int(shown(10 * shown(difference), 0))  # the very digits that are shown for it
+    exact = [shown(10 * value, 6) for value in points]
     tenths = [math.floor(value) for value in exact]
     by_remainder = sorted(range(len(exact)), key=lambda row: (tenths[row] - exact[row], -abs(exact[row]), row))
     for row in by_remainder[: max(wanted - sum(tenths), 0)]:
@@ -131,13 +132,3 @@ def _rows(
         noise = noise_of(counted) if noise_of is not None else None
         rows.append(Row(cause, len(counted), math.fsum(moved.tolist()), gained, lost, parts, noise))
     return tuple(rows)
-
-
-def _mean_points(scores: Scores) -> float:
-    """Return points of a side: the mean over a case's repeats, then over cases."""
-    is_missing = np.isnan(scores)
-    if not is_missing.any():  # nearly always, and in a third of the time
-        means = scores.sum(axis=1) / scores.shape[1]
-    else:
-        means = np.nansum(scores, axis=1) / np.count_nonzero(~is_missing, axis=1)
-    return 100 * math.fsum(means.tolist()) / len(scores)

@@ -1,0 +1,18 @@
+"""The one rule by which a number that people read is rounded."""
+
+import math
+
+# What a sum of floats may fall short of an exact half, in units of the last decimal shown.
+SLACK = 1e-9
+
+
+def shown(value: float, digits: int = 1) -> float:
+    """Round a number to so many decimals, halves away from zero: 2.15 is 2.2, and −2.15 is −2.2.
+
+    Return sign(value)·⌊|value|·10^digits + ½ + SLACK⌋ / 10^digits, never a negative zero. A change and its opposite
+    have the same digits, and a half that a sum of floats missed by a hair is a half. Raises ValueError or
+    OverflowError where `value` is not finite.
+    """
+    scale = 10**digits
+    size = math.floor(abs(value) * scale + 0.5 + SLACK) / scale
+    return -size if value < 0 and size else size
