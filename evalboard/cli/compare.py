@@ -10,7 +10,7 @@ from evalboard.cli.errors import FAILED
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
 from evalboard.client.waiting import GIVE_UP_SECONDS, comparison_progress
-from evalboard.wording.numbers import counted, points, signed
+from evalboard.wording.numbers import counted, scores_beside, signed
 from evalboard.wording.outcomes import count_changes, count_targeted
 
 if TYPE_CHECKING:
@@ -46,7 +46,9 @@ def _render_comparison(comparison: "Comparison") -> str:
         return f"{title}: the comparison {progress.status}. {progress.error or ''} {comparison.url}"
     change = "no difference given"
     if score.difference is not None and score.baseline is not None and score.candidate is not None:
-        change = f"{signed(score.difference)} points ({points(score.baseline)} to {points(score.candidate)})"
+        beside = scores_beside(score.baseline, score.candidate, score.difference)
+        ends = f"({beside.baseline} to {beside.candidate}) {beside.note}".rstrip()
+        change = f"{signed(score.difference)} points {ends}"
     is_comparable = "comparable" if comparison.comparable else "not comparable"
     notes = [f"{'note' if comparison.comparable else 'not comparable'}: {block.text}" for block in comparison.blocks]
     named = [(f"{indent}{row.cause}", row) for line in comparison.ledger for indent, row in _with_parts(line)]

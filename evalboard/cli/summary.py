@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalboard.cli.results import FAILED, MISSING, CaseResult, SuiteResult
-from evalboard.wording.numbers import capital, counted, points
+from evalboard.wording.numbers import capital, counted, points, scores_beside
 from evalboard.wording.results import (
     NO_VERDICT,
+    change_digits,
     describe_draws,
     describe_lean,
     describe_verdict,
@@ -151,7 +152,8 @@ def _render_case(case: CaseResult, *, is_gate: bool) -> tuple[str, ...]:
 def _render_gate(gate: "Gate", *, is_lean: bool) -> tuple[str, ...]:
     verdict = describe_verdict(gate.verdict) if not is_lean else describe_lean(find_lean(gate) or "none")
     sides = (gate.baseline, gate.candidate)
-    scores = [_render_points(side.score) for side in sides]
+    beside = scores_beside(*(side.score for side in sides), gate.difference, change_digits(gate))
+    scores = [beside.baseline, f"{beside.candidate} {beside.note}".rstrip()]
     repeats = " and ".join(str(side.n_repeats) for side in sides)
     return tuple(map(escape, (gate.suite, gate.tier, verdict, *scores, render_change(gate), repeats)))
 

@@ -1,11 +1,11 @@
 """A bisect as Markdown, as rows of a file, and as the command line prints it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from evalboard.wording.bisect import MARK_WORDS, MARKS
-from evalboard.wording.numbers import capital, counted, points, signed
+from evalboard.wording.numbers import capital, counted, points, scores_beside, signed
 
 if TYPE_CHECKING:
     from evalboard.contract.lab import Bisect, BisectCase, BisectField, BisectSide, Experiment
@@ -35,7 +35,7 @@ def bisect_parts(experiment: "Experiment", bisect: "Bisect", *, address: str) ->
     where = f"{experiment.suite.slug} v{experiment.suite.version}, baseline {runs[0]}, candidate {runs[1]}"
     parts = [f"# Which change moved it? Run {bisect.baseline} to run {bisect.candidate}", experiment.sentence]
     parts += [f"{capital(experiment.status)}, {where}: {address}/lab/{experiment.id}/"]
-    parts += [markdown_table(_SIDE_HEADS, map(_side_cells, bisect.sides))] if bisect.sides else []
+    parts += [markdown_table(_SIDE_HEADS, _side_rows(bisect))] if bisect.sides else []
     parts += ["## Fields that moved", markdown_table(_HEADS, (_field_cells(each, bisect) for each in bisect.fields))]
     if len(bisect.fields) == 1 and bisect.steps:
         parts += ["It is the only field that differs, so its two trials are the two runs' own settings, decoded again."]
@@ -49,8 +49,16 @@ def bisect_parts(experiment: "Experiment", bisect: "Bisect", *, address: str) ->
 _SIDE_HEADS = ("", "run", "score", "endpoint", "profile", "ended")
 
 
-def _side_cells(side: "BisectSide") -> Sequence[str]:
-    score = NOTHING if side.score is None else points(side.score)
+def _side_rows(bisect: "Bisect") -> Iterator[Sequence[str]]:
+    """Yield the two runs; their scores differ by the change that the bisect explains."""
+    scores = {side.side: side.score for side in bisect.sides}
+    beside = scores_beside(scores.get("baseline"), scores.get("candidate"), bisect.points)
+    for side in bisect.sides:
+        text = beside.baseline if side.side == "baseline" else f"{beside.candidate} {beside.note}".rstrip()
+        yield _side_cells(side, text)
+
+
+def _side_cells(side: "BisectSide", score: str) -> Sequence[str]:
     ended = NOTHING if side.finished_at is None else f"{side.finished_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     return side.side, side.run, score, side.endpoint, side.profile, ended
 

@@ -4,14 +4,14 @@ A post-mortem can be written from it alone.
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from evalboard.core.lab_kinds import CONTROL, Source
 from evalboard.wording.bisect_report import bisect_command, bisect_parts, markdown_table
 from evalboard.wording.lab import bound_points, describe_arm
-from evalboard.wording.numbers import capital, counted, fixed, points, signed
+from evalboard.wording.numbers import capital, counted, fixed, points, score_digits, signed
 
 if TYPE_CHECKING:
     from evalboard.contract.lab import Experiment, LabArm, LabCost, LabRow
@@ -30,7 +30,8 @@ def render_report(experiment: "Experiment", *, address: str = "") -> str:
     head = f"# Variance of {suite.slug} v{suite.version}"
     where = f"{experiment.endpoint}, {experiment.profile_name}, at most {counted(experiment.runs, 'run')} a source"
     parts = [head, experiment.sentence, f"{capital(experiment.status)}, {where}: {address}/lab/{experiment.id}/"]
-    rows = (_row_cells(row, experiment.control) for row in experiment.rows)
+    shown_with = score_digits(_changes(experiment))
+    rows = (_row_cells(row, experiment.control, *shown_with) for row in experiment.rows)
     parts += ["## Where the variance comes from", markdown_table(_HEADS, rows), _describe_columns(experiment)]
     parts += _cost_parts(experiment, address)
     if experiment.not_measured:
@@ -136,13 +137,25 @@ _PLAN_HEADS = ("arm", "status", "run", "runs", "engine starts", "tokens", "minut
 _SERVED_HEADS = ("arm", "run", "endpoint", "profile", "model", "fingerprint", "batch class")
 
 
-def _row_cells(row: "LabRow", control: float | None) -> Sequence[str]:
+def _changes(experiment: "Experiment") -> Iterator[tuple[float, float, float]]:
+    """Yield what `describe_change` writes: the control's score, a run's, and how far that is from it.
+
+    No comparison is made of a condition's runs: these are scores of single runs over the same cases.
+    """
+    control = experiment.control
+    for row in experiment.rows:
+        for each in row.points:
+            if control is not None and each.score is not None:
+                yield control, each.score, each.score - control
+
+
+def _row_cells(row: "LabRow", control: float | None, digits: int, note: str) -> Sequence[str]:
     own = [each.score for each in row.points if each.score is not None]
     return (
         row.label,
         row.condition,
         (f"{row.n_runs} scorings" if row.source == Source.PARSER else str(row.n_runs)) if row.n_runs else NOTHING,
-        _span(points, own),
+        f"{_span(lambda score: points(score, digits), own)} {note if own else ''}".rstrip(),
         describe_change(row, control),
         describe_range(row),
         describe_sd(row),

@@ -1,9 +1,10 @@
 """How numbers and lists of them are written: points, signs, intervals, shares, counts."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from string import ascii_uppercase
+from typing import NamedTuple
 
 from evalboard.core.rounding import shown
 
@@ -30,6 +31,57 @@ def signed(value: float, digits: int = 1) -> str:
     return text if text.startswith(MINUS) or float(text) == 0 else f"+{text}"
 
 
+ROUNDED = "(rounded)"
+OTHER_ANSWERS = "(over other answers)"  # such as the targeted repeats that enter a change alone
+SAME_POINTS = 1e-6
+
+
+class ShownScores(NamedTuple):
+    """Two scores as they are written next to their change. note: why they do not differ by it, "" where they do."""
+
+    baseline: str
+    candidate: str
+    note: str
+    digits: int
+
+
+def scores_beside(
+    baseline: float | None, candidate: float | None, change: float | None, digits: int = 1
+) -> ShownScores:
+    """Write both scores so that they differ by the change, as it is written with so many decimals.
+
+    The scores have one decimal, or two if only those differ by the change. Some never do, such as exact thirds: they
+    have one decimal and the note "(rounded)". A score that is not known is "–".
+    """
+    n, note = score_digits([(baseline, candidate, change)], digits)
+    ours, theirs = ("–" if score is None else points(score, n) for score in (baseline, candidate))
+    return ShownScores(ours, theirs, note, n)
+
+
+def score_digits(
+    changes: Iterable[tuple[float | None, float | None, float | None]], digits: int = 1
+) -> tuple[int, str]:
+    """Return the decimals with which scores differ by their changes; one and the note if neither one nor two will do.
+
+    changes: (baseline, candidate, change) of each pair that is written together, its change with so many decimals.
+    """
+    known = [
+        (ours, theirs, change)
+        for ours, theirs, change in changes
+        if ours is not None and theirs is not None and change is not None
+    ]
+    for n in (1, 2):
+        if all(_agree(*each, n, min(n, digits)) for each in known):
+            return n, ""
+    is_exact = all(abs(theirs - ours - change) < SAME_POINTS for ours, theirs, change in known)
+    return 1, ROUNDED if is_exact else OTHER_ANSWERS
+
+
+def _agree(baseline: float, candidate: float, change: float, n: int, digits: int) -> bool:
+    """Return whether scores with n decimals differ by the change, at so many decimals."""
+    return shown(shown(candidate, n) - shown(baseline, n), digits) == shown(change, digits)
+
+
 def interval(low: float, high: float, line: float | None = None) -> str:
     """Write an interval, "[−1.1, −0.1]"; with more decimals where an end would read like a line that it is not on."""
     return change_and_interval(low, low, high, line)[1]
@@ -37,10 +89,16 @@ def interval(low: float, high: float, line: float | None = None) -> str:
 
 def change_and_interval(change: float, low: float, high: float, line: float | None = None) -> tuple[str, str]:
     """Write a change and its interval with as many decimals, so that no change reads as if it lay outside."""
+    digits = interval_digits(low, high, line)
+    return signed(change, digits), f"[{signed(low, digits)}, {signed(high, digits)}]"
+
+
+def interval_digits(low: float, high: float, line: float | None = None) -> int:
+    """Count the decimals of a change and its interval: as many as keep the ends apart, and off the line."""
     digits = digits_beside((low, high), line)
     while digits < MAX_DIGITS and low < high and points(low, digits) == points(high, digits):
         digits += 1
-    return signed(change, digits), f"[{signed(low, digits)}, {signed(high, digits)}]"
+    return digits
 
 
 def score_range(low: float, high: float) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from evalboard.wording import verdict
 from evalboard.wording.next_steps import next_step
-from evalboard.wording.numbers import points
+from evalboard.wording.numbers import ShownScores, interval_digits, points, scores_beside
 from evalboard.wording.verdict_names import verdict_name
 from evalboard.wording.warnings import warning
 
@@ -68,16 +68,24 @@ def _summary(document: Mapping[str, Any]) -> str:
 
 def _moved(gate: Mapping[str, Any]) -> str:
     """Say from what to what a suite's score went, the number of repeats once where both sides have as many."""
-    before, after = gate["score_baseline"], gate["score_candidate"]
-    if before is None or after is None or points(before) == points(after):
+    before, after, beside = gate["score_baseline"], gate["score_candidate"], _beside(gate)
+    if before is None or after is None or beside.baseline == beside.candidate:
         return f"{_scored(gate, _by(gate))}."
     is_alike = len(gate["points_baseline"]) == len(gate["points_candidate"])
-    ends = f"{_ranged(gate, 'baseline')} to {_ranged(gate, 'candidate', has_n=not is_alike)}"
+    ends = f"{_ranged(gate, 'baseline')} to {_ranged(gate, 'candidate', has_n=not is_alike)} {beside.note}".rstrip()
     return f"{gate['suite']}{_by(gate)} {'rose' if after > before else 'fell'} from {ends}."
 
 
 def _scored(gate: Mapping[str, Any], by: str) -> str:
-    return f"{gate['suite']} scored {_ranged(gate, 'candidate')}{by} against {_ranged(gate, 'baseline')}"
+    ends = f"{_ranged(gate, 'candidate')}{by} against {_ranged(gate, 'baseline')} {_beside(gate).note}".rstrip()
+    return f"{gate['suite']} scored {ends}"
+
+
+def _beside(gate: Mapping[str, Any]) -> ShownScores:
+    """Write both scores as they stand next to the change that `verdict.measured` writes."""
+    change, low, high = gate["difference"], gate["low"], gate["high"]
+    digits = 1 if low is None or high is None else interval_digits(low, high, -gate["tolerance_points"])
+    return scores_beside(gate["score_baseline"], gate["score_candidate"], change, digits)
 
 
 def _by(gate: Mapping[str, Any]) -> str:
@@ -103,12 +111,14 @@ def _ranged(gate: Mapping[str, Any], side: str, *, has_n: bool = True) -> str:
     score, span, n = gate[f"score_{side}"], gate[f"range_{side}"], len(gate[f"points_{side}"])
     if score is None:
         return "no score"
+    beside = _beside(gate)
+    text = beside.baseline if side == "baseline" else beside.candidate
     if span is None:  # no case has a score in every repeat
-        return points(score)
+        return text
     if n == 1:
-        return f"{points(score)} (1 repeat)"
+        return f"{text} (1 repeat)"
     low, high = span
     if low == high:
-        return f"{points(score)} (each of {n} repeats)" if has_n else f"{points(score)} (each)"
+        return f"{text} (each of {n} repeats)" if has_n else f"{text} (each)"
     over = f" over {n} repeats" if has_n else ""
-    return f"{points(score)} ({points(low)}–{points(high)}{over})"
+    return f"{text} ({points(low, beside.digits)}–{points(high, beside.digits)}{over})"

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from evalboard.wording.numbers import change_and_interval, counted, points, score_range, signed
+from evalboard.wording.numbers import change_and_interval, counted, interval_digits, points, score_range, signed
 from evalboard.wording.verdict_names import verdict_name
 
 if TYPE_CHECKING:
@@ -59,3 +59,8 @@ def render_change(gate: "Gate") -> str:
     if gate.difference is None:
         return ""
     return " ".join(change_and_interval(gate.difference, *gate.interval)) if gate.interval else signed(gate.difference)
+
+
+def change_digits(gate: "Gate") -> int:
+    """Count the decimals with which `render_change` writes a gate's change."""
+    return interval_digits(*gate.interval) if gate.interval else 1

@@ -69,11 +69,10 @@ def _stands(newest: Scored, band: Band) -> str:
     if not is_served_alike(band.bucket, bucket):
         return f"run {point.run_id} was served by another stack, so it is not compared with the baseline"
     who = "newest run" if bucket.bucket_id == band.bucket.bucket_id else "newest candidate"
-    rise = (point.mean or 0.0) - band.mean
-    size = points(abs(rise))
-    if size == "0.0":
-        return f"the {who} is level with its baseline run"
-    return f"the {who} sits {size} {'above' if rise > 0 else 'under'} its baseline run"
+    ours, theirs = points(band.mean), points(point.mean or 0.0)
+    if ours == theirs:
+        return f"the {who} scored {theirs}, as its baseline run did"
+    return f"the {who} scored {theirs}, its baseline run {ours}"
 
 
 def _resolved(report: SuiteReport, standing: SuiteStanding) -> str:

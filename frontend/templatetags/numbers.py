@@ -37,6 +37,12 @@ def signed_points(value: float | None) -> str:
     return wording.signed(value)
 
 
+@register.simple_tag
+def scores_beside(baseline: float | None, candidate: float | None, change: float | None) -> wording.ShownScores:
+    """Format both scores for next to their change of one decimal; `note` says where rounding parts them from it."""
+    return wording.scores_beside(baseline, candidate, change)
+
+
 @register.filter
 def fixed(value: float, digits: int) -> str:
     """Format a number that is no score with so many decimals."""

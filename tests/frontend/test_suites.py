@@ -51,8 +51,10 @@ def manager(client_of):
 def test_the_finding_says_where_the_newest_candidate_stands(made, viewer):
     words = words_of(viewer.get(PAGE))
     points = {run: _mean(run) for run in (made.candidate.pk, made.current.run_id)}
-    under = points[made.current.run_id] - points[made.candidate.pk]
-    assert f"Steady since the rotation of 10-16; the newest candidate sits {under:.1f} under its baseline run." in words
+    ours, theirs = (f"{points[run]:.1f}" for run in (made.current.run_id, made.candidate.pk))
+    assert (
+        f"Steady since the rotation of 10-16; the newest candidate scored {theirs}, its baseline run {ours}." in words
+    )
 
 
 def _mean(run_id: int) -> float:
