@@ -152,7 +152,7 @@ def _render_case(case: CaseResult, *, is_gate: bool) -> tuple[str, ...]:
 def _render_gate(gate: "Gate", *, is_lean: bool) -> tuple[str, ...]:
     verdict = describe_verdict(gate.verdict) if not is_lean else describe_lean(find_lean(gate) or "none")
     sides = (gate.baseline, gate.candidate)
-    beside = scores_beside(*(side.score for side in sides), gate.difference, change_digits(gate))
+    beside = scores_beside(gate.baseline.score, gate.candidate.score, gate.difference, change_digits(gate))
     scores = [beside.baseline, f"{beside.candidate} {beside.note}".rstrip()]
     repeats = " and ".join(str(side.n_repeats) for side in sides)
     return tuple(map(escape, (gate.suite, gate.tier, verdict, *scores, render_change(gate), repeats)))

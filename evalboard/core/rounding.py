@@ -13,6 +13,6 @@ def shown(value: float, digits: int = 1) -> float:
     have the same digits, and a half that a sum of floats missed by a hair is a half. Raises ValueError or
     OverflowError where `value` is not finite.
     """
-    scale = 10**digits
+    scale = 10.0**digits
     size = math.floor(abs(value) * scale + 0.5 + SLACK) / scale
     return -size if value < 0 and size else size

@@ -22,8 +22,8 @@ def write_noise_share(facts: Facts) -> str:
     """
     difference = facts["difference"]
     if facts["up_to"] is None:
-        moved = signed(difference)
-        what = "How far noise moves this score" if moved == "0.0" else f"How much of {moved} points is noise"
+        change = signed(difference)
+        what = "How far noise moves this score" if change == "0.0" else f"How much of {change} points is noise"
         return f"{what} is not known: {REASONS[facts['reason']]}.{_near_ties(facts['near_ties'])}"
     limit, digits = _round_up(facts["up_to"])
     most = write_noise_limit(facts["up_to"])

@@ -137,7 +137,8 @@ def describe_margins(window: TraceWindow, narrowest: TokenAtPosition) -> Finding
         shown += " Each stem is the narrowest of its stretch."
     if narrowest.margin == 0:
         return Finding(f"At {narrowest.position} the two best tokens were exactly tied.", shown)
-    return Finding(f"The closest choice was at {narrowest.position}, by {fixed(narrowest.margin, 3)} nats.", shown)
+    margin = fixed(narrowest.margin or 0.0, 3)
+    return Finding(f"The closest choice was at {narrowest.position}, by {margin} nats.", shown)
 
 
 def describe_targeted(run: Run) -> str:

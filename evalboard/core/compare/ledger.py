@@ -96,8 +96,8 @@ def make_ledger(
     pairs = moved % max(len(pairing), 1)
     points = 100 * (pairing.numerators[pairs] / (pairing.denominators[pairs] * n)) * moves[moved]
     rows = _rows(pairing.cases[pairs], points, codes[moved], looks[moved], noise_of=noise_of)
-    paired = baseline[pairing.is_paired], candidate[pairing.is_paired]
-    return Ledger(n, *map(average_points, paired), difference_points(*paired), rows)
+    one, other = baseline[pairing.is_paired], candidate[pairing.is_paired]
+    return Ledger(n, average_points(one), average_points(other), difference_points(one, other), rows)
 
 
 def round_to_tenths(points: Sequence[float], difference: float) -> list[float]:
