@@ -11,8 +11,19 @@ from types import FrameType
 import django
 from django.db import connections
 
+CANNOT_START, FAULT = 4, 70  # as docs/cli.md has them
+
 
 def main() -> int:
+    """Return the exit code: never 1 to 3, which are verdicts of `evalboard`."""
+    try:
+        return _run()
+    except Exception:
+        logging.exception("This is a fault in Evalboard, and the process ends.")
+        return FAULT
+
+
+def _run() -> int:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalboard.settings")
     django.setup()
     # A worker tries again by itself; a check would follow a connection that died by a wait for the next one, in which
@@ -75,7 +86,7 @@ def _schedule() -> int:
         logging.error(
             "REDIS_URL is not set. Without Redis there is nothing to schedule: every worker sweeps by itself."
         )
-        return 1
+        return CANNOT_START
     from worker import team
 
     team.schedule()

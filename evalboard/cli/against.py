@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from evalboard.cli.errors import NO_SHIP, CommandError
+from evalboard.cli.errors import LIMIT_REACHED, CommandError
+from evalboard.cli.output import decide
 from evalboard.cli.release import CURRENT, WITHOUT_SCORE, choose_exit_code, print_release
 from evalboard.cli.reports import ReportFiles, write_release_reports
 from evalboard.cli.wait import conclude, follow_run
@@ -95,7 +96,8 @@ def judge(
     else:
         code, leans_down = 0, lean == "no_ship"
     if fails_on_lean and leans_down:
-        code = NO_SHIP
+        code = LIMIT_REACHED
+    decide(is_verdict=lean is None)
     if as_json:
         typer.echo(json.dumps({"run": answer.json, "release": judgement.json, "lean": lean}, ensure_ascii=False))
     else:

@@ -7,6 +7,7 @@ import typer
 
 from evalboard.cli.arguments import parse_id
 from evalboard.cli.errors import FAILED
+from evalboard.cli.output import decide
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
 from evalboard.client.waiting import GIVE_UP_SECONDS, comparison_progress
@@ -34,6 +35,7 @@ def compare(
             come_back=f"evalboard compare {baseline} {candidate}",
             give_up_after=give_up_after,
         )
+    decide()
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render_comparison(answer.value))
     raise typer.Exit(0 if answer.value.progress.is_finished else FAILED)
 

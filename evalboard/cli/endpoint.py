@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evalboard.cli.errors import FAILED
+from evalboard.cli.output import decide
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
 from evalboard.client.waiting import GIVE_UP_SECONDS, probe_progress
@@ -121,6 +122,8 @@ def check(
                 come_back=f"evalboard probe --show {probe_id}",
                 give_up_after=give_up_after,
             )
+    if wait_:
+        decide()
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else render_check(answer.value))
     is_unknown = answer.value.finding is None or answer.value.finding.state == "incomplete"
     raise typer.Exit(FAILED if wait_ and is_unknown else 0)

@@ -5,8 +5,11 @@ from evalboard.core.errors import EvalboardError
 
 NO_SHIP, INCONCLUSIVE, NOT_COMPARABLE = 1, 2, 3  # ship is 0
 FAILED = 4  # the run failed or is incomplete, or the server could not be reached
+LIMIT_REACHED = 5  # of --fail-on-lean, or another --fail-on
 WRONG_USE = 64
+FAULT = 70  # of Evalboard itself
 INTERRUPTED = 130
+OUTPUT_CLOSED = 141  # as a shell says that SIGPIPE ended it
 
 
 class CommandError(EvalboardError):

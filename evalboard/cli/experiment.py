@@ -8,6 +8,7 @@ import typer
 
 from evalboard.cli.arguments import parse_id
 from evalboard.cli.errors import FAILED
+from evalboard.cli.output import decide
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
 from evalboard.client.waiting import GIVE_UP_SECONDS, experiment_progress
@@ -91,6 +92,7 @@ def plan_and_start(
         answer = client.start_experiment(planned.id, {})
         if wait:
             answer = _follow(client, planned.id, give_up_after=give_up_after)
+            decide()
         _print(answer, form, as_json=as_json)
     raise typer.Exit(_exit_code(answer.value) if wait else 0)
 
@@ -108,6 +110,8 @@ def show(
     parse_id(experiment, "ID")
     with connect() as client:
         answer = _follow(client, experiment, give_up_after=give_up_after) if wait else client.experiment(experiment)
+        if wait:
+            decide()
         _print(answer, form, as_json=as_json)
     raise typer.Exit(_exit_code(answer.value) if wait else 0)
 

@@ -7,6 +7,7 @@ import typer
 
 from evalboard.cli.arguments import parse_id, parse_number, split
 from evalboard.cli.errors import FAILED
+from evalboard.cli.output import decide
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
 from evalboard.client.waiting import GIVE_UP_SECONDS, forced_progress
@@ -59,6 +60,7 @@ def force(
             come_back=f"evalboard force --show {forced_id}",
             give_up_after=give_up_after,
         )
+    decide()
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render(answer.value))
     raise typer.Exit(0 if answer.value.status == "finished" else FAILED)
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-CANNOT_START = 4  # as every command that could not do its work
+from evalboard.cli.errors import FAILED, INTERRUPTED
 
 AsJson = Annotated[bool, typer.Option("--json", help="Log one JSON object a line; with --self-test, its result.")]
 
@@ -30,9 +30,9 @@ def up(
         Up(Options.read(os.environ, port=port), report).run()
     except CannotStart as problem:
         typer.echo(f"Evalboard cannot start: {problem.detail}", err=True)
-        raise typer.Exit(CANNOT_START) from None
+        raise typer.Exit(FAILED) from None
     except Ended:  # asked for once more while everything was being ended
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def signin(as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False) -> None:
@@ -66,7 +66,7 @@ def worker(
 ) -> None:
     """Join a pool with this machine's engine, until SIGTERM or Ctrl-C. DATABASE_URL and REDIS_URL say whose pool."""
     test = ["--self-test", *(["--json"] if as_json else [])] if self_test else []
-    _become("--pool", pool, *test, as_json=as_json)
+    _become(f"--pool={pool}", *test, as_json=as_json)
 
 
 def scheduler(as_json: AsJson = False) -> None:

@@ -1,6 +1,7 @@
 """The `evalboard` command. docs/cli.md describes each command and exit code; a test keeps it so."""
 
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,8 +26,9 @@ from evalboard.cli import (
     verify,
     wait,
 )
-from evalboard.cli.errors import INTERRUPTED, WRONG_USE, exit_code
+from evalboard.cli.errors import FAILED, FAULT, INTERRUPTED, OUTPUT_CLOSED, WRONG_USE, exit_code
 from evalboard.cli.machine import scheduler, signin, tour, up, worker
+from evalboard.cli.output import OutputClosed, OutputLost, decide, watch_output
 from evalboard.core.errors import EvalboardError
 
 
@@ -85,9 +87,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: Sequence[str]) -> int:
+    with watch_output() as out:
+        code = _call(arguments)
+        if out is not None and out.lost:
+            _print_error(out.lost)
+            return code if out.is_verdict else code or FAILED
+        return code
+
+
+def _call(arguments: Sequence[str]) -> int:
     command = typer.main.get_command(app)
     try:
         code = command.main(args=list(arguments), prog_name="evalboard", standalone_mode=False)
+    except OutputLost:
+        return FAILED
     except EvalboardError as problem:
         _print_error(problem.detail)
         return exit_code(problem)
@@ -96,10 +109,18 @@ def _run(arguments: Sequence[str]) -> int:
         return WRONG_USE
     except (typer.Abort, KeyboardInterrupt):
         return INTERRUPTED
+    except OutputClosed:
+        return OUTPUT_CLOSED
+    except Exception as fault:  # noqa: BLE001  Python would exit with 1, which means no-ship
+        decide()
+        traceback.print_exc()
+        _print_error(f"This is a fault in Evalboard: {type(fault).__name__}: {fault}")
+        return FAULT
     return code if isinstance(code, int) else 0
 
 
 def _print_error(sentence: str) -> None:
-    """Print one sentence on stderr, on one line."""
+    """Print one sentence on stderr, on one line. The exit code is decided."""
+    decide()
     if sentence:
         typer.echo(f"evalboard: {' '.join(sentence.split())}", err=True)

@@ -11,6 +11,7 @@ import typer
 
 from evalboard.cli.arguments import parse_id
 from evalboard.cli.errors import FAILED, INCONCLUSIVE, NO_SHIP
+from evalboard.cli.output import decide
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
 from evalboard.client.errors import WrongUse
@@ -129,6 +130,7 @@ def _check_run(run: str, on: str, profile: str, max_kl: float, *, give_up_after:
         )
     figures = answer.value.figures
     if answer.value.status != "finished" or figures is None:
+        decide()
         why = answer.value.error or " ".join(answer.value.reading)
         typer.echo(f"Forced scoring {forced_id}: {answer.value.status}. {' '.join(why.split())}")
         raise typer.Exit(FAILED)
@@ -147,6 +149,7 @@ def _conclude(
     state: str, figures: "Figures", max_kl: float, lines: Iterable[tuple[str, str]], *, as_json: dict[str, Any] | None
 ) -> NoReturn:
     """Print the state in a sentence and a line for each number, or JSON, and exit with its code."""
+    decide(is_verdict=True)
     if as_json is not None:
         typer.echo(json.dumps(as_json, ensure_ascii=False))
     else:

@@ -7,6 +7,7 @@ import typer
 
 from evalboard.cli.arguments import parse_id, parse_pair
 from evalboard.cli.errors import FAILED, INCONCLUSIVE, NO_SHIP
+from evalboard.cli.output import decide
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
 from evalboard.client.waiting import GIVE_UP_SECONDS, probe_progress
@@ -57,6 +58,7 @@ def probe(
             come_back=f"evalboard probe --show {probe_id}",
             give_up_after=give_up_after,
         )
+    decide(is_verdict=answer.value.finding is not None)
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else render_result(answer.value))
     raise typer.Exit(choose_exit_code(answer.value))
 

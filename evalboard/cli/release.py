@@ -11,6 +11,7 @@ import typer
 
 from evalboard.cli.arguments import collect_labels, parse_id
 from evalboard.cli.errors import FAILED, INCONCLUSIVE, NO_SHIP, NOT_COMPARABLE, CommandError
+from evalboard.cli.output import decide
 from evalboard.cli.reports import CommentFile, JunitFile, SummaryFile, parse_report_files, write_release_reports
 from evalboard.cli.wait import follow_run
 from evalboard.client.access import connect
@@ -89,6 +90,7 @@ def release(
             if wait:
                 _wait_for(client, gates, give_up_after=give_up_after)
             answer = client.create_release({**body, "gates": [_build_gate(client, each) for each in gates]})
+        decide(is_verdict=True)
         if as_json:
             typer.echo(json.dumps(answer.json, ensure_ascii=False))
         else:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalboard.cli.errors import exit_code
+from evalboard.cli.errors import CommandError, exit_code
 from evalboard.cli.junit import render_document
 from evalboard.cli.results import SuiteResult, collect_gate_results, collect_run_results
 from evalboard.cli.summary import Page, build_release_page, build_run_page, render_comment, render_summary
-from evalboard.client.errors import WrongUse
 from evalboard.client.waiting import GIVE_UP_SECONDS, ask_until_answered, make_follower
 from evalboard.core.errors import EvalboardError
 from evalboard.wording.results import describe_end
@@ -108,4 +107,4 @@ def _store(path: Path, text: str, mode: str = "w") -> None:
         with path.open(mode, encoding="utf-8") as file:
             file.write(text)
     except OSError as problem:
-        raise WrongUse(f"{path} cannot be written: {problem.strerror}.") from problem
+        raise CommandError(f"{path} cannot be written: {problem.strerror}.") from problem

@@ -74,7 +74,7 @@ def run(
         str, typer.Option(metavar="model|stack|service", help="Of a judgement: what differs between the sides.")
     ] = "model",
     fail_on_lean: Annotated[
-        bool, typer.Option("--fail-on-lean", help="Of a judgement: exit with 1 where it leans towards no-ship.")
+        bool, typer.Option("--fail-on-lean", help="Of a judgement: exit with 5 where it leans towards no-ship.")
     ] = False,
     give_up_after: Annotated[
         float, typer.Option(min=0, help="With --wait: seconds without an answer after which to stop waiting.")

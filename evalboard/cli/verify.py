@@ -8,6 +8,7 @@ import typer
 
 from evalboard.cli.arguments import parse_id
 from evalboard.cli.errors import FAILED, INCONCLUSIVE, NO_SHIP
+from evalboard.cli.output import decide
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
 from evalboard.client.waiting import GIVE_UP_SECONDS, forced_progress
@@ -48,6 +49,7 @@ def verify(
             _follow(client, forced_id, come_back, give_up_after)
         others = {option.removeprefix("--"): forced_ids[option] for option in known}
         answer = client.verification(forced_ids["RUN"], others)
+    decide(is_verdict=True)
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render(answer.value))
     raise typer.Exit(CODES[answer.value.state])
 
@@ -88,6 +90,7 @@ def _follow(client: "RestClient", forced_id: str, come_back: str, give_up_after:
         give_up_after=give_up_after,
     ).value
     if scoring.status != "finished":
+        decide()
         typer.echo(f"Forced scoring {forced_id}: {scoring.status}. {' '.join((scoring.error or '').split())}")
         raise typer.Exit(FAILED)
 

@@ -8,6 +8,7 @@ import typer
 
 from evalboard.cli.arguments import parse_id
 from evalboard.cli.errors import FAILED, INTERRUPTED
+from evalboard.cli.output import decide
 from evalboard.cli.reports import (
     CommentFile,
     JunitFile,
@@ -84,6 +85,7 @@ def conclude(client: "RestClient", run: "Run", files: ReportFiles, *, as_json: J
 
     as_json: printed in place of the sentences. `note` says what to do next.
     """
+    decide()
     if as_json is not None:
         typer.echo(json.dumps(as_json, ensure_ascii=False))
     else:

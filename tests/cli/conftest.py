@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from evalboard.cli.errors import FAULT
 from evalboard.cli.main import main
 from evalboard.client import waiting
 from tests import build
@@ -86,6 +87,7 @@ def evalboard(variables: dict[str, str]) -> Callable[..., "subprocess.CompletedP
             patch.setattr(waiting, "LOOK_SECONDS", LOOK_SECONDS)
             with pytest.raises(SystemExit) as ended:
                 main()
+        assert ended.value.code != FAULT, err.getvalue()
         assert not err.steps, f"{err.steps[0][0]!r} never stood on stderr:\n{err.getvalue()}"
         return subprocess.CompletedProcess(arguments, int(ended.value.code or 0), out.getvalue(), err.getvalue())
 

@@ -132,7 +132,7 @@ def test_what_the_candidate_broke_is_a_failure_with_its_reason(evalboard: Call, 
     [
         pytest.param(RIGHT, (), 0, "leaning ship", id="ship"),
         pytest.param(WRONG, (), 0, "leaning no-ship", id="no-ship"),
-        pytest.param(WRONG, ("--fail-on-lean",), 1, "leaning no-ship", id="no-ship, and that fails"),
+        pytest.param(WRONG, ("--fail-on-lean",), 5, "leaning no-ship", id="no-ship, and that fails"),
     ],
 )
 def test_a_rough_profile_gives_a_lean_and_never_a_verdict(

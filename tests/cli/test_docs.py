@@ -1,5 +1,6 @@
 """docs/cli.md says every command, option and exit code."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -48,12 +49,18 @@ def test_the_list_of_commands_says_what_each_does_in_a_whole_sentence(capsys: py
         assert f"{name} {command.help.partition('. ')[0].partition(chr(10) * 2)[0]}" in words, name
 
 
-VERDICTS = [errors.NO_SHIP, errors.INCONCLUSIVE, errors.NOT_COMPARABLE]
+EXIT_CODES = {value for name, value in vars(errors).items() if name.isupper()}
 
 
-@pytest.mark.parametrize("code", [*VERDICTS, errors.FAILED, errors.WRONG_USE, errors.INTERRUPTED])
-def test_every_exit_code_is_documented(code: int) -> None:
-    assert f"| {code} |" in PAGE
+def test_the_table_has_every_exit_code_and_no_other() -> None:
+    table = PAGE.partition("## Exit codes")[2]
+    assert {int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)} == {0, *EXIT_CODES}
+
+
+@pytest.mark.parametrize(("name", "command"), COMMANDS, ids=[name for name, _ in COMMANDS])
+def test_the_table_of_exit_codes_names_every_command(name: str, command: Any) -> None:
+    table = PAGE.partition("## Exit codes")[2]
+    assert f"`{name.removeprefix('evalboard ')}`" in table
 
 
 @pytest.mark.parametrize("kind", KINDS)

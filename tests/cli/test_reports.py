@@ -62,4 +62,4 @@ def test_a_report_that_cannot_be_written_hides_no_verdict(evalboard: Call, trans
     shipped = evalboard("release", "--show", str(Release.objects.get().pk), "--summary", "/dev/full")
     assert shipped.returncode == 1
     good = evalboard("wait", str(candidate.pk), "--summary", "/dev/full")
-    assert (good.returncode, "finished" in good.stdout) == (64, True)
+    assert (good.returncode, "finished" in good.stdout) == (4, True)
