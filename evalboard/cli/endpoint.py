@@ -14,6 +14,7 @@ from evalboard.client.access import connect
 from evalboard.client.waiting import GIVE_UP_SECONDS, probe_progress
 from evalboard.core.document import read_strict_json
 from evalboard.core.secret_names import variable_problem
+from evalboard.wording.run import clock
 
 if TYPE_CHECKING:
     from evalboard.contract.catalogue import Endpoint
@@ -160,7 +161,7 @@ def _render_list(endpoints: "list[Endpoint]") -> str:
 
 
 def _rest(endpoint: "Endpoint") -> str:
-    return f"rests until {endpoint.rests_until:%H:%M:%S} UTC" if endpoint.rests_until else ""
+    return f"paused until {clock(endpoint.rests_until, None)}" if endpoint.rests_until else ""
 
 
 def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:

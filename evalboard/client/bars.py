@@ -37,7 +37,7 @@ class Bar:
             description=f"{progress.name} {progress.status}",
             completed=progress.n_done,
             total=progress.n_total,
-            left=render_time_left(progress) or progress.note,
+            left=progress.pause or render_time_left(progress) or progress.note,
         )
 
     def say(self, words: str) -> None:

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
 from evalboard.client.errors import Unreachable
 from evalboard.wording.numbers import fixed
-from evalboard.wording.run import describe_ahead
+from evalboard.wording.run import describe_ahead, describe_pause
 
 if TYPE_CHECKING:
     from evalboard.client.answers import Answer
     from evalboard.contract.comparison import Comparison
     from evalboard.contract.forced import ForcedScoring
     from evalboard.contract.lab import Experiment
+    from evalboard.contract.parts import Pause
     from evalboard.contract.probe import Probe
     from evalboard.contract.replay import Replay
     from evalboard.contract.run import Run
@@ -48,6 +49,7 @@ class Progress:
     is_terminal: bool
     eta_seconds: float | None = None
     note: str = ""  # what keeps it waiting
+    pause: str = ""  # why its endpoint is not called, and until when
 
 
 def run_progress(answer: "Answer[Run]") -> Progress:
@@ -62,6 +64,7 @@ def run_progress(answer: "Answer[Run]") -> Progress:
         run.is_terminal,
         eta_seconds=progress.eta_seconds,
         note=describe_ahead(run.ahead) if run.ahead and run.ahead.n_shards else "",
+        pause=_pause(run.pause),
     )
 
 
@@ -75,14 +78,15 @@ def comparison_progress(answer: "Answer[Comparison]") -> Progress:
 def probe_progress(answer: "Answer[Probe]") -> Progress:
     probe, calls = answer.value, answer.value.progress
     unit = "runs and scorings" if probe.sets else "calls"
-    return Progress(f"probe {probe.id}", unit, probe.status, calls.n_done, calls.n_total, probe.is_terminal)
+    name, pause = f"probe {probe.id}", _pause(probe.pause)
+    return Progress(name, unit, probe.status, calls.n_done, calls.n_total, probe.is_terminal, pause=pause)
 
 
 def experiment_progress(answer: "Answer[Experiment]") -> Progress:
     experiment = answer.value
     n_done, n_total = experiment.n_done, experiment.cost.n_runs
-    name = f"experiment {experiment.id}"
-    return Progress(name, "runs", experiment.status, n_done, n_total, experiment.is_terminal)
+    name, pause = f"experiment {experiment.id}", _pause(experiment.pause)
+    return Progress(name, "runs", experiment.status, n_done, n_total, experiment.is_terminal, pause=pause)
 
 
 def replay_progress(answer: "Answer[Replay]") -> Progress:
@@ -95,6 +99,11 @@ def forced_progress(answer: "Answer[ForcedScoring]") -> Progress:
     scoring = answer.value
     name, unit = f"forced scoring {scoring.id}", "answers"
     return Progress(name, unit, scoring.status, scoring.n_done, scoring.n_answers, scoring.is_terminal)
+
+
+def _pause(pause: "Pause | None") -> str:
+    """Say it with the time of this machine's zone."""
+    return "" if pause is None else describe_pause(**dict(pause), zone=None)
 
 
 class Transfer(Protocol):
@@ -191,10 +200,10 @@ def is_terminal(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 class Lines:
-    """A line when the status changes, and at most every half minute while responses come in."""
+    """A line when the status or a pause changes, and at most every half minute while responses come in."""
 
     def __init__(self) -> None:
-        self._last: tuple[str, int, str] = ("", -1, "")
+        self._last: tuple[tuple[str, str], int, str] = (("", ""), -1, "")
         self._last_at = float("-inf")
 
     def __enter__(self) -> Self:
@@ -204,7 +213,7 @@ class Lines:
         return
 
     def tell(self, progress: Progress) -> None:
-        current = (progress.status, progress.n_done, progress.note)
+        current = ((progress.status, progress.pause), progress.n_done, progress.note)
         is_due = time.monotonic() - self._last_at >= LINE_SECONDS
         if current[0] == self._last[0] and not (is_due and current != self._last):
             return
@@ -212,7 +221,8 @@ class Lines:
         left = render_time_left(progress)
         count = f"{progress.n_done} of {progress.n_total} {progress.unit}"
         text = f"{progress.name}: {progress.status}, {count}" + (f", {left}" if left else "")
-        self.say(f"{text}. {progress.note}" if progress.note else text)
+        why = progress.pause or progress.note
+        self.say(f"{text}. {why}" if why else text)
 
     def say(self, words: str) -> None:
         sys.stderr.write(words + "\n")

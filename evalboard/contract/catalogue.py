@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from evalboard.contract.base import Contract, Digest, Id, Instant, Number, says
+from evalboard.contract.base import Contract, Count, Digest, Id, Instant, Number, optional, says
 
 Api = Annotated[str, says(enum=("chat", "completions", "responses"))]
 
@@ -70,6 +70,7 @@ class Endpoint(Contract):
     rescores: Annotated[bool | None, says(description="runs the reference set by itself after a rotation")]
     rests_until: Annotated[Instant | None, says(description="no call is made before, after failures in a row")]
     rest_reason: str | None
+    n_failures: Annotated[Count | None, says(description="failed calls in a row, while it is paused")] = optional
 
     @property
     def model_name(self) -> str:

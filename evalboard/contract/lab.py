@@ -15,7 +15,7 @@ from evalboard.contract.base import (
     page_only,
     says,
 )
-from evalboard.contract.parts import BucketNamed, name_version
+from evalboard.contract.parts import BucketNamed, Pause, name_version
 from evalboard.contract.run import SuiteNamed
 from evalboard.core.lab_kinds import SOURCES, STEP, FieldState, Reach, Shown, State
 
@@ -240,6 +240,7 @@ class Experiment(ExperimentRow):
     not_measured: tuple[NotMeasured, ...]
     control: Annotated[Points | None, says(description="the control's score, in points")]
     bisect: Annotated[Bisect | None, says(description="of the kind `bisect`, whose `rows` are empty")] = optional
+    pause: Annotated[Pause | None, says(description="while the endpoint of its runs is paused")] = optional
     case_points: Annotated[float | None, says(description="what one case of the suite is worth, in points")] = optional
 
     @property

@@ -2,12 +2,20 @@
 
 from typing import Annotated
 
-from evalboard.contract.base import Contract, Count, Digest, Id, Number, Points, Share, says
+from evalboard.contract.base import Contract, Count, Digest, Id, Instant, Number, Points, Share, says
 
 
 class Done(Contract):
     n_done: Count
     n_total: Count
+
+
+class Pause(Contract):
+    """No call is made to an external endpoint until then, and what needs it waits."""
+
+    n_failures: Annotated[Count, says(description="failed calls in a row")]
+    reason: Annotated[str, says(description="the last failure")]
+    until: Instant
 
 
 class RepeatScored(Contract):

@@ -2,8 +2,8 @@
 
 from typing import Annotated, Any
 
-from evalboard.contract.base import Contract, Count, Id, Instant, Number, PageAddress, page_only, says
-from evalboard.contract.parts import Done, name_version
+from evalboard.contract.base import Contract, Count, Id, Instant, Number, PageAddress, optional, page_only, says
+from evalboard.contract.parts import Done, Pause, name_version
 from evalboard.core.probe_kinds import ProbeKind
 
 KINDS = tuple(map(str, ProbeKind))
@@ -93,6 +93,7 @@ class Probe(ProbeAsked):
     rests_until: Annotated[
         Instant | None, says(description="while its endpoint rests after failed calls: the probe waits as long")
     ] = None
+    pause: Annotated[Pause | None, says(description="while its endpoint is paused")] = optional
     sets: Annotated[tuple[ProbeSet, ...], says(description="what `verify` holds together; none of other kinds")] = ()
     prompts: tuple[str, ...] = page_only  # the last message of each
 

@@ -20,7 +20,7 @@ from evalboard.contract.base import (
     says,
 )
 from evalboard.contract.bucket import Bucket, Noise
-from evalboard.contract.parts import Done, RepeatScored, Seats, name_version
+from evalboard.contract.parts import Done, Pause, RepeatScored, Seats, name_version
 from evalboard.core.profile import Draws
 from evalboard.core.profile import Seats as EngineSeats
 
@@ -292,6 +292,7 @@ class Run(RunHead):
     ahead: Annotated[Ahead | None, says(description="null unless it has shards in the queue and none at work")]
     repeats: Annotated[tuple[Repeat, ...], says(description="of all cases")]
     targeted: tuple[TargetedRepeat, ...] = ()  # an older server does not answer it, nor the next two
+    pause: Annotated[Pause | None, says(description="while its endpoint is paused")] = optional
     is_shuffled: Annotated[bool, says(description="each repeat has its cases in an order of its own")] = False
     is_restarted: Annotated[bool, says(description="each repeat has an engine process of its own")] = False
     buckets: tuple[Bucket, ...]

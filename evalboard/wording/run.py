@@ -1,7 +1,7 @@
 """The sentences about a run: what nobody may miss about it, why nobody works at it, and what a worker leaves alone."""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from evalboard.wording.numbers import capital, counted, listed, nats_rounded, percent_at_least, percent_rounded, points
@@ -85,9 +85,20 @@ def describe_split(total: float, sampler: float | None, batch: float | None, *, 
     return f"Of {points(total)} points between repeats: sampler {points(sampler)}, batch {points(batch)}, {backend}."
 
 
-def clock(at: datetime) -> str:
-    """Write a time of today: "07:02:11 UTC"."""
-    return f"{at.astimezone(UTC):%H:%M:%S} UTC"
+def clock(at: datetime, zone: tzinfo | None = UTC) -> str:
+    """Write a time of today: "07:02:11 UTC". zone: None for this machine's own, as on a command line."""
+    return f"{at.astimezone(zone):%H:%M:%S %Z}"
+
+
+def describe_pause(*, n_failures: int, reason: str, until: datetime, zone: tzinfo | None = UTC) -> str:
+    """Say why an endpoint is not called, and until when.
+
+    "Paused after 5 failed calls: connection refused. Next try 07:02:11 UTC." reason: one or more sentences, or "".
+    """
+    after = f" after {counted(n_failures, 'failed call')}" if n_failures else ""
+    why = f": {reason[:1].lower()}{reason[1:]}" if reason else ""
+    end = "" if reason.endswith((".", "!", "?")) else "."
+    return f"Paused{after}{why}{end} Next try {clock(until, zone)}."
 
 
 def without_tokens(who: str, n: int, n_there: int) -> str:
@@ -155,7 +166,7 @@ def _resting(facts: Facts) -> str:
 
 
 def _endpoint_rests(facts: Facts) -> str:
-    return f"The endpoint rests; it is called again from {clock(facts['until'])} on. {facts['reason']}"
+    return describe_pause(n_failures=facts.get("n_failures", 0), reason=facts["reason"], until=facts["until"])
 
 
 def _queued(facts: Facts) -> str:

@@ -15,6 +15,7 @@ from evalboard.wording.capability import GIVEN_BESIDE, LABELS, describe_paramete
 from evalboard.wording.hop import describe_losses
 from evalboard.wording.manifest import render_moved
 from evalboard.wording.numbers import counted, listed
+from evalboard.wording.run import describe_pause
 from frontend.shell.findings import Finding
 from frontend.templatetags.numbers import share
 from runs.fingerprints import EndpointTimeline
@@ -129,8 +130,8 @@ def describe_endpoint(
     its answers say who gave them. n_expired: current baselines of its that a rotation made expire.
     """
     if report.rests_until is not None:
-        claim = f"It rests until {report.rests_until.astimezone(UTC):%H:%M:%S} UTC."
-        return Finding(claim, f"{report.rest_reason or ''} Runs on it wait, and lose nothing.".strip())
+        facts = {"n_failures": report.n_failures or 0, "reason": report.rest_reason or ""}
+        return Finding(describe_pause(until=report.rests_until, **facts), "Runs on it wait and lose nothing.")
     who = _describe_who_answers(report, was_probed=was_probed, is_named=is_named)
     amiss = _describe_loss(report, hops) or _describe_ignored(check)
     claim = f"{amiss}, and {who.claim[:1].lower()}{who.claim[1:]}" if amiss else who.claim

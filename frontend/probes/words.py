@@ -4,7 +4,6 @@ import json
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC
 from functools import cache
 from typing import Any
 
@@ -14,6 +13,7 @@ from evalboard.core.probe_kinds import OF_EACH_WORKER
 from evalboard.core.probes import choose_sampling, complete_parameters, list_prompt_texts, plan_calls
 from evalboard.wording import probe_states
 from evalboard.wording.numbers import listed
+from evalboard.wording.run import describe_pause
 from frontend.shell.findings import Finding
 from runs.models import Probe
 
@@ -123,9 +123,8 @@ def describe_probe(answer: ProbeAnswer) -> Finding:
         return split_claim(answer.finding.sentence)
     if answer.sets:
         return _describe_sets(answer)
-    if answer.rests_until is not None:
-        until = f"{answer.rests_until.astimezone(UTC):%H:%M:%S} UTC"
-        return Finding(f"Waiting for its endpoint, which rests until {until}.", answer.error or "")
+    if answer.pause is not None:
+        return Finding("Waiting for its endpoint.", describe_pause(**dict(answer.pause)))
     if answer.waits_for:
         rest = f"Still to be asked: {', '.join(answer.waits_for)}."
     else:

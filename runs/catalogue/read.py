@@ -66,6 +66,7 @@ def endpoint_fields(endpoint: Endpoint) -> dict[str, Any]:
         "rescores": endpoint.rescores if is_remote else None,
         "rests_until": rests_until if rests else None,
         "rest_reason": endpoint.rest_reason if rests else None,
+        "n_failures": endpoint.n_failures if rests else None,
     }
 
 

@@ -20,6 +20,7 @@ from runs.lab.engine_time import measure_engine_time
 from runs.lab.read_bisect import name_bucket, read_bisect, step_label
 from runs.models import Experiment, ExperimentArm, Repeat
 from runs.store import newest_page
+from runs.work import paused_until, read_pause
 
 Status = ExperimentArm.Status
 BUCKET = ("bucket__model", "bucket__fingerprint")
@@ -74,6 +75,7 @@ def experiment_detail(experiment_id: int) -> contract.Experiment:
         not_measured=tuple(_not_measured(left) for left in experiment.left_out),
         control=control,
         bisect=bisect,
+        pause=read_pause(experiment.endpoint_id) if experiment.status == Experiment.Status.RUNNING else None,
         case_points=100 / experiment.suite_version.n_cases,
     )
 
@@ -81,8 +83,8 @@ def experiment_detail(experiment_id: int) -> contract.Experiment:
 def experiment_state(experiment_id: int) -> str:
     """Return what `experiment_detail` is made of, in short: equal texts, equal details. Raises NotFound."""
     ended = Count("arms__run__repeats", filter=Q(arms__run__repeats__finished_at__isnull=False))
-    rows = Experiment.objects.filter(pk=experiment_id).annotate(n=ended)
-    row = rows.values_list("status", "problem", "budget_minutes", "started_at", "finished_at", "n").first()
+    rows = Experiment.objects.filter(pk=experiment_id).annotate(n=ended, paused=paused_until("endpoint"))
+    row = rows.values_list("status", "problem", "budget_minutes", "started_at", "finished_at", "n", "paused").first()
     if row is None:
         raise NotFound(f"There is no experiment {experiment_id}.")
     arms = ExperimentArm.objects.filter(experiment=experiment_id).order_by("position").values_list("status", "run")

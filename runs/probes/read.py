@@ -7,7 +7,6 @@ from itertools import groupby
 from typing import Any
 
 from django.db.models import Func, IntegerField, Q
-from django.db.models.functions import Now
 from django.urls import reverse
 
 from evalboard.contract import probe as contract
@@ -17,11 +16,11 @@ from evalboard.core.probe_kinds import OF_EACH_WORKER
 from evalboard.core.probes import ProbeCall, choose_sampling, list_prompt_texts, parse_call, plan_calls
 from evalboard.core.trace import Vocabulary
 from evalboard.wording import probe_states
-from runs.models import AnswerSet, Case, Endpoint, EngineProcess, ForcedScoring, Probe, Run, Worker
+from runs.models import AnswerSet, Case, EngineProcess, ForcedScoring, Probe, Run, Worker
 from runs.models import Vocabulary as Stored
 from runs.probes import hops
 from runs.store import newest_page
-from runs.work import Serving
+from runs.work import Serving, paused_until, read_pause
 
 MAX_SUITE_CASES = 200  # asked by a canary or an audit where the suite has no reference set
 TOKENS_SHOWN = 12
@@ -121,6 +120,7 @@ def probe_detail(probe_id: int) -> contract.Probe:
     if probe.kind == Probe.Kind.CAPABILITY and probe.status == Probe.Status.FINISHED:
         n_total = len(calls)  # what was answered before made the others needless
     sets = _sets(probe)
+    pause = read_pause(probe.endpoint_id) if probe.status == Probe.Status.QUEUED else None
     return contract.Probe(
         **_common_fields(probe),
         parameters=probe.parameters,
@@ -131,7 +131,8 @@ def probe_detail(probe_id: int) -> contract.Probe:
         control=hops.describe_control(probe),
         workers=tuple(dict.fromkeys(names[call.worker] for call in calls if call.worker in names)),
         waits_for=tuple(names[worker] for worker in probe.waits_for if worker in names),
-        rests_until=_rests_until(probe),
+        rests_until=None if pause is None else pause.until,
+        pause=pause,
         sets=sets,
         prompts=tuple(str(messages[-1].get("content") or "") for messages in prompts),
     )
@@ -165,9 +166,9 @@ def probe_calls(probe_id: int) -> tuple[contract.ProbeCall, ...]:
 def probe_state(probe_id: int) -> str:
     """Return what `probe_detail` is made of, in short: equal texts, equal details. Raises NotFound."""
     n_answers = Func("answers", function="jsonb_array_length", output_field=IntegerField())
-    rows = Probe.objects.filter(pk=probe_id).annotate(n=n_answers)
+    rows = Probe.objects.filter(pk=probe_id).annotate(n=n_answers, paused=paused_until("endpoint"))
     others = ("bypass_of__status", "bypass_probes__status")
-    row = rows.values_list("status", "n", "waits_for", "error", "finished_at", *others).first()
+    row = rows.values_list("status", "n", "waits_for", "error", "finished_at", "paused", *others).first()
     if row is None:
         raise NotFound(f"There is no probe {probe_id}.")
     sets = AnswerSet.objects.filter(probe=probe_id).values_list("run__status", "scoring__status")
@@ -253,14 +254,6 @@ def _probe(probe_id: int) -> Probe:
     if probe is None:
         raise NotFound(f"There is no probe {probe_id}.")
     return probe
-
-
-def _rests_until(probe: Probe) -> datetime | None:
-    """Return until when a probe in the queue waits because its endpoint rests; by the database's clock it does now."""
-    if probe.status != Probe.Status.QUEUED:
-        return None
-    resting = Endpoint.objects.filter(pk=probe.endpoint_id, rests_until__gt=Now())
-    return resting.values_list("rests_until", flat=True).first()
 
 
 def _prompts(probe: Probe) -> tuple[list[Message], ...]:

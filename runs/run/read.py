@@ -7,7 +7,7 @@ from typing import Any
 from evalboard.contract import run as contract
 from evalboard.contract.bucket import Bucket, BucketRepeat, Noise, Strays
 from evalboard.contract.figures import BucketFigures
-from evalboard.contract.parts import FingerprintNamed, ModelServed
+from evalboard.contract.parts import FingerprintNamed, ModelServed, Pause
 from evalboard.core.profile import read_seats
 from runs import models
 from runs.models import EngineProcess, Event, Priority, Run
@@ -19,7 +19,7 @@ from runs.run.read_list import row_of
 from runs.run.read_scores import drawn_points, run_range
 from runs.run.read_shards import ShardLines, read_lines
 from runs.run.read_state import RunState
-from runs.run.read_warnings import waiting, warnings_of
+from runs.run.read_warnings import find_pause, waiting, warnings_of
 
 
 def run_report(run_id: int, *, state: RunState | None = None) -> contract.Run:
@@ -74,6 +74,7 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         errors=_errors(facts),
         scores=_scores(facts, n_buckets=row.n_buckets),
         ahead=facts.ahead,
+        pause=None if row.is_terminal or (pause := find_pause(facts)) is None else Pause(**pause),
         twin=facts.twin,
         stored_bytes=facts.stored_bytes,
         created_by=run.created_by.get_username() if run.created_by else None,

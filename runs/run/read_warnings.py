@@ -59,7 +59,7 @@ def _warnings(facts: RunFacts, broken: tuple[Pin, ...]) -> Iterator[tuple[str, F
         yield from ((code, {"text": text}) for code, text in newest.items())
     if source is not None and run.is_log:
         yield "imported", {"tool": source.tool}
-    if not run.is_terminal and (rest := _endpoint_rest(facts)) is not None:
+    if not run.is_terminal and (rest := find_pause(facts)) is not None:
         yield "endpoint_rests", rest
     why = _waiting(facts)
     if why is not None and _is_deserted(facts):
@@ -123,7 +123,7 @@ def _waiting(facts: RunFacts) -> tuple[str, Facts] | None:
         return "left_alone", known
     if reasons.total() + len(resting) == len(alive):
         return "resting", {**known, "n_resting": len(resting), "until": min(resting)}
-    if (rest := _endpoint_rest(facts)) is not None:
+    if (rest := find_pause(facts)) is not None:
         return "endpoint_rests", rest
     if (first := _paused_until(facts)) is not None:
         return "paused", {"until": first}
@@ -131,11 +131,12 @@ def _waiting(facts: RunFacts) -> tuple[str, Facts] | None:
     return "queued", {"pool": pool, "n_alive": len(alive), "are_busy": are_busy, "ahead": facts.ahead}
 
 
-def _endpoint_rest(facts: RunFacts) -> Facts | None:
+def find_pause(facts: RunFacts) -> Facts | None:
+    """Return why the endpoint of a run is not called, and until when, as `contract.parts.Pause` has it."""
     endpoint = facts.run.endpoint
     if endpoint.rests_until is None or endpoint.rests_until <= facts.now:
         return None
-    return {"until": endpoint.rests_until, "reason": endpoint.rest_reason}
+    return {"until": endpoint.rests_until, "reason": endpoint.rest_reason, "n_failures": endpoint.n_failures}
 
 
 def _is_deserted(facts: RunFacts) -> bool:

@@ -3,9 +3,10 @@
 from datetime import timedelta
 
 from django.db import transaction
-from django.db.models import F, Subquery
+from django.db.models import Case, F, Subquery, When
 from django.db.models.functions import Greatest, Now
 
+from evalboard.contract.parts import Pause
 from evalboard.core.errors import LeaseLost
 from runs.models import Endpoint, Event, Run, Shard
 from runs.store import history, storable
@@ -48,6 +49,20 @@ def wait_for_endpoint(*, lease: Lease) -> bool:
         return False
     _give_back(lease, endpoint.rest_reason)
     return True
+
+
+def read_pause(endpoint_id: int) -> Pause | None:
+    """Return until when an endpoint is not called, and why; None while it is. By the database's clock."""
+    paused = Endpoint.objects.filter(pk=endpoint_id, rests_until__gt=Now()).first()
+    if paused is None or paused.rests_until is None:
+        return None
+    return Pause(n_failures=paused.n_failures, reason=paused.rest_reason, until=paused.rests_until)
+
+
+def paused_until(endpoint: str) -> Case:
+    """Return until when an endpoint is not called, for a query; null while it is. endpoint: the relation's name."""
+    until = f"{endpoint}__rests_until"
+    return Case(When(**{f"{until}__gt": Now()}, then=F(until)))
 
 
 def end_rest(*, endpoint_id: int) -> None:

@@ -36,6 +36,7 @@ def test_a_server_of_others_needs_an_address_and_a_model(api: Api) -> None:
         "rescores": False,
         "rests_until": None,
         "rest_reason": None,
+        "n_failures": None,
     }
     assert made.json() == known
     assert api.get("/endpoints/").json()["results"] == [known]

@@ -72,7 +72,8 @@ def gateway() -> None:
     check(direct, STATES | HONOURED)
     Endpoint.objects.filter(slug="prod-router").update(
         rests_until=timezone.now() + timedelta(minutes=5),
-        rest_reason="Five calls in a row failed; the last one: 503 from llm.acme.example.",
+        n_failures=5,
+        rest_reason="It answered 503.",
     )
 
 

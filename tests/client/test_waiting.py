@@ -2,7 +2,7 @@
 
 import pytest
 
-from evalboard.client.waiting import choose_pause
+from evalboard.client.waiting import Lines, Progress, choose_pause
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,12 @@ def test_an_hour_is_asked_after_less_than_every_four_seconds() -> None:
     while waited < 3600:
         waited, n_looks = waited + choose_pause(waited, None), n_looks + 1
     assert n_looks < 900
+
+
+def test_a_pause_is_said_at_once_and_not_twice(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = Lines()
+    for pause in ("", "Paused.", "Paused.", ""):
+        lines.tell(Progress("run 3", "responses", "queued", 0, 6, is_terminal=False, pause=pause, note="Nine ahead."))
+    first, second, third = capsys.readouterr().err.splitlines()
+    assert first == third == "run 3: queued, 0 of 6 responses. Nine ahead."
+    assert second == "run 3: queued, 0 of 6 responses. Paused."

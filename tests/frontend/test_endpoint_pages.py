@@ -108,12 +108,12 @@ def test_missing_responses_are_counted_by_their_reason(viewer: Client) -> None:
 def test_a_resting_endpoint_says_until_when(viewer: Client) -> None:
     build.endpoint("local")
     until = timezone.now() + timedelta(minutes=7)
-    Endpoint.objects.update(rests_until=until, rest_reason="Five calls in a row failed with <503>.")
+    Endpoint.objects.update(rests_until=until, n_failures=5, rest_reason="It answered <503>.")
     clock = f"{until:%H:%M:%S}"
     page = words(viewer, "/endpoints/local/")
-    assert f"It rests until {clock} UTC. Five calls in a row failed with <503>." in page
+    assert f"Paused after 5 failed calls: it answered <503>. Next try {clock} UTC." in page
     Endpoint.objects.update(rests_until=timezone.now() - timedelta(seconds=1))
-    assert "rests until" not in words(viewer, "/endpoints/local/")
+    assert "Paused" not in words(viewer, "/endpoints/local/")
 
 
 def test_a_run_that_waits_for_a_resting_endpoint_leads_to_it(viewer: Client) -> None:

@@ -98,7 +98,7 @@ FAULTS: dict[str, tuple[Script, Ends]] = {
     "503 for ever": (at(status(503)), lost("call_failed", "It answered 503")),
     "504 once": (at(status(504), by("a")), RETRIED),
     "reset once": (at(reset(), by("a")), RETRIED),
-    "reset for ever": (at(reset()), lost("call_failed", "No answer came")),
+    "reset for ever": (at(reset()), lost("call_failed", "onnection")),
     "cut in the middle once": (at(cut(), by("a")), RETRIED),
     "cut in the middle for ever": (at(cut()), lost("cut_short", "within the answer")),
     "a head that drips": (at(drip()), lost("timeout", "within 4 seconds")),

@@ -350,7 +350,7 @@ class OpenAIEngine:
         if self._is_own(decoding, call) or (is_again and self._answers_others(decoding)):
             return outcome
         if is_again:
-            words = self._mask.text(f"It answers no call; the last one: {failure}")
+            words = self._mask.text(str(failure))
             raise EndpointRests(
                 words, seconds=rest_seconds(self._circuit.n_failures)
             ) from None  # whose words may hold a secret
@@ -363,7 +363,7 @@ class OpenAIEngine:
         self._circuit.fail(begun)
         n = self._circuit.n_failures
         if self._circuit.is_open and not self._answers_others(decoding):
-            words = self._mask.text(f"{n} calls in a row failed; the last one: {failure}")
+            words = self._mask.text(str(failure))
             raise EndpointRests(words, seconds=rest_seconds(n)) from None  # whose words may hold a secret
 
     def _answers_others(self, decoding: Decoding) -> bool:

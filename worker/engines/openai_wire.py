@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 import httpcore
 
+from evalboard.wording.numbers import capital
 from runs.store import Address, endpoint_host_problem, plain_http_problem
 from worker.engines.base import EndpointRefused
 
@@ -159,7 +160,7 @@ class Wire:
             elif begun is None and waited >= first:
                 failure = CallFailed("timeout", f"No answer began within {first:g} seconds.")
             elif begun is None:
-                failure = TryFailed("call_failed", f"No answer came: {_words(problem)}.")
+                failure = TryFailed("call_failed", f"{capital(_words(problem))}.")
             else:
                 failure = TryFailed("cut_short", f"The connection ended within the answer: {_words(problem)}.")
             failure.reply = begun
@@ -239,7 +240,7 @@ class _Backend(httpcore.NetworkBackend):
             except BaseException:
                 self._drop(wire)
                 raise
-        raise httpcore.ConnectError(f"no connection to {host}: {last}")
+        raise httpcore.ConnectError((last and last.strerror) or f"no connection to {host}: {last}") from last
 
     def _drop(self, wire: socket.socket) -> None:
         self.sockets.discard(wire)
@@ -359,4 +360,7 @@ def _read(chunks: Iterable[bytes], headers: Mapping[str, str]) -> bytes:
 
 
 def _words(problem: Exception) -> str:
-    return str(problem).rstrip(".") or type(problem).__name__
+    """Return what went wrong, without the operating system's number of it."""
+    cause = problem.__cause__
+    words = cause.strerror if isinstance(cause, OSError) and cause.strerror else str(problem)
+    return words.rstrip(".") or type(problem).__name__

@@ -33,7 +33,7 @@ SITUATIONS: Situations = {
     "A server that does not say what served": lambda: read_run_warning("unknown_stack", is_remote=True),
     "A server of others": lambda: read_run_warning("reported"),
     "A server of others rests": lambda: read_run_warning(
-        "endpoint_rests", until=UNTIL, reason="Answered 503, 5 times."
+        "endpoint_rests", until=UNTIL, n_failures=5, reason="It answered 503."
     ),
     "Answers out of a cache": lambda: read_run_warning("few_draws", n=120, n_total=4000),
     "A log": lambda: read_run_warning("imported", tool="lm-evaluation-harness"),
@@ -52,7 +52,7 @@ SITUATIONS: Situations = {
     "Two workers rest, and another leaves the run alone": lambda: read_waiting(
         "resting", pool="gpu", n_resting=2, until=UNTIL, reasons=[["no GPU is there.", 1]]
     ),
-    "Its endpoint rests": lambda: read_waiting("endpoint_rests", until=UNTIL, reason="Answered 503, 5 times."),
+    "Its endpoint rests": lambda: read_waiting("endpoint_rests", until=UNTIL, n_failures=5, reason="It answered 503."),
     "No worker has an engine": lambda: read_waiting("no_engine", pool="gpu"),
     "The engine did not start": lambda: read_waiting("paused", until=UNTIL),
     "A busy pool": lambda: read_waiting("queued", pool="gpu", n_alive=2, are_busy=True, ahead=None),
