@@ -130,8 +130,9 @@ def describe_endpoint(
     its answers say who gave them. n_expired: current baselines of its that a rotation made expire.
     """
     if report.rests_until is not None:
-        facts = {"n_failures": report.n_failures or 0, "reason": report.rest_reason or ""}
-        return Finding(describe_pause(until=report.rests_until, **facts), "Runs on it wait and lose nothing.")
+        n, why = report.n_failures or 0, report.rest_reason or ""
+        words = describe_pause(n_failures=n, reason=why, until=report.rests_until)
+        return Finding(words, "Runs on it wait and lose nothing.")
     who = _describe_who_answers(report, was_probed=was_probed, is_named=is_named)
     amiss = _describe_loss(report, hops) or _describe_ignored(check)
     claim = f"{amiss}, and {who.claim[:1].lower()}{who.claim[1:]}" if amiss else who.claim
