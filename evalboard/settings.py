@@ -269,6 +269,7 @@ USE_TZ = True
 
 STATIC_URL = "/static/"
 STATIC_ROOT = STATIC_DIR or None
+FILE_UPLOAD_PERMISSIONS = None  # who may read a collected file follows from the umask, as for any other file
 STATICFILES_DIRS = sorted((BASE_DIR / "frontend").glob("*/static"))
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",

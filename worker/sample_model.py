@@ -91,7 +91,6 @@ def make(source: Path, out: Path) -> None:
         write_settings(draft, meta)
         print(f"sample model: writing {len(reader.tensors)} tensors ({time.monotonic() - started:.1f} s)", flush=True)
         write_weights(draft / "model.safetensors", reader.tensors, meta)
-        draft.chmod(0o755)
         draft.rename(out)
     except OSError:
         if not is_complete(out):  # else another process was quicker, and its folder is as good

@@ -32,12 +32,18 @@ class Child:
         cwd: Path | None = None,
         end_signal: signal.Signals = signal.SIGTERM,
         patience: float = 10.0,
+        captures: bool = False,
     ) -> None:
-        """`log` None lets the child write where its parent does; `patience` is the seconds it gets to end itself."""
+        """Start it. `patience` is the seconds it gets to end itself.
+
+        log: None lets the child write where its parent does.
+        captures: what it writes on stdout goes to `output` alone, so that no file keeps it.
+        """
         self.name = name
         self.log = log
         self._end_signal = end_signal
         self._patience = patience
+        self._output = b""
         out = log.open("ab") if log else None
         try:
             self._process = subprocess.Popen(
@@ -45,7 +51,7 @@ class Child:
                 env=None if env is None else dict(env),
                 cwd=cwd,
                 stdin=subprocess.DEVNULL,
-                stdout=out,
+                stdout=subprocess.PIPE if captures else out,
                 stderr=out,
                 process_group=0,
                 preexec_fn=die_with_parent(end_signal),
@@ -64,6 +70,17 @@ class Child:
             # Before poll() below: until then nobody else can get the group's number.
             self._signal_group(signal.SIGKILL)
         return self._process.poll()
+
+    def output(self) -> str:
+        """Return what it has written on stdout so far; read it now and then, or a child that writes much waits."""
+        pipe = self._process.stdout
+        if pipe is not None and not pipe.closed:
+            os.set_blocking(pipe.fileno(), False)
+            while part := pipe.read(65_536):  # None: nothing more yet
+                self._output += part
+            if part == b"":
+                pipe.close()
+        return self._output.decode(errors="replace")
 
     def stop(self) -> None:
         """Ask it to end, wait, and kill what is left of its group. Safe to call twice."""

@@ -5,6 +5,9 @@ import json
 import os
 import secrets
 import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,8 @@ from evalboard.wording.numbers import fixed
 
 SAMPLE_MODEL = "smollm2-135m-instruct"
 LOG_BYTES = 10 << 20  # a longer log is put aside at the next start; one that was put aside before is given up
+OWNER_ONLY = 0o077  # the umask: other accounts of the machine get no right to anything that is made
+NAMES = ("logs", "models", "postgres", "running.json", "secret", "static", "token")  # all that the folder keeps
 FREE_BYTES = 1 << 30  # the sample model takes 0.3 GB, a fresh database 0.1 GB; the rest is room to work
 
 
@@ -28,13 +33,17 @@ class DataFolder:
         self._lock: int | None = None
 
     def prepare(self) -> None:
-        """Make the folder; CannotStart if it cannot be written, is too full or has too long a path."""
+        """Make the folder, closed to other accounts.
+
+        Raises CannotStart if it cannot be written, is too full or has too long a path.
+        """
         postgres.check_socket_path(self.postgres)
         try:
             for folder in (self.path, self.logs, self.sample_model.parent):
                 folder.mkdir(parents=True, exist_ok=True)
             (self.logs / ".try").write_bytes(b"")
             (self.logs / ".try").unlink()
+            self._close_to_others()
         except OSError as problem:
             raise CannotStart(
                 f"The data folder {self.path} cannot be written ({problem.strerror}); "
@@ -48,6 +57,20 @@ class DataFolder:
                 "make room, or set EVALBOARD_DATA_DIR to a folder on another disk."
             )
 
+    def _close_to_others(self) -> None:
+        """Take the rights of group and others from all that the folder keeps.
+
+        The folder itself is closed too, unless it has something else in it: then it may be a person's home, or /tmp.
+        """
+        own = [path for name in NAMES for path in _walk(self.path / name)]
+        if {path.name for path in self.path.iterdir()} <= {*NAMES, "postgres.new"}:
+            own.append(self.path)
+        for path in own:
+            with suppress(FileNotFoundError):  # a server that still ends removes files
+                mode = stat.S_IMODE(path.lstat().st_mode)
+                if mode & OWNER_ONLY and not path.is_symlink():
+                    path.chmod(mode & ~OWNER_ONLY)
+
     def _turn_logs(self) -> None:
         for log in self.logs.glob("*.log"):
             if log.stat().st_size > LOG_BYTES:
@@ -59,7 +82,7 @@ class DataFolder:
 
     def hold(self, note: dict[str, Any]) -> None:
         """Keep the folder for this process until it ends, however it ends; CannotStart names the one that has it."""
-        descriptor = os.open(self.path / "running.json", os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = os.open(self.path / "running.json", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -125,3 +148,13 @@ class DataFolder:
         except ValueError:
             return {}
         return note if isinstance(note, dict) else {}
+
+
+def _walk(top: Path) -> Iterator[Path]:
+    """Yield a file, or a folder and all below it; links are not followed."""
+    if not top.is_symlink() and top.is_dir():
+        for folder, _, files in os.walk(top):
+            yield Path(folder)
+            yield from (Path(folder, name) for name in files)
+    elif top.exists():
+        yield top

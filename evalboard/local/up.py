@@ -16,7 +16,7 @@ import httpx
 
 from evalboard.local import engine, postgres
 from evalboard.local.children import Child, in_words, wait_until
-from evalboard.local.folder import DataFolder
+from evalboard.local.folder import OWNER_ONLY, DataFolder
 from evalboard.local.progress import Progress
 from evalboard.local.report import CannotStart, Report
 
@@ -70,11 +70,13 @@ class Up:
         self._short: Child | None = None  # an installation or conversion that is under way
         self._runner: Runner | None = None
         self._environment: dict[str, str] = {}
+        self._is_asked_to_end = False
 
     def run(self) -> None:
         """Start everything and stay until a signal asks for the end. Raises CannotStart."""
+        os.umask(OWNER_ONLY)  # of everything that is started here, too
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, _end)
+            signal.signal(number, self._end)
         try:
             self._start()
             self._stay()
@@ -137,12 +139,17 @@ class Up:
         }
 
     def _manage(self, *arguments: str) -> str:
-        """Run a management command to its end; return what it wrote, or raise CannotStart with its last words."""
+        """Run a management command to its end; return its stdout, or raise CannotStart with its last words.
+
+        The stdout may be a secret, such as a sign-in link: no log keeps it.
+        """
         log = self._folder.logs / f"{arguments[0]}.log"
         log.write_bytes(b"")
         command: list[str | Path] = [sys.executable, ROOT / "manage.py", *arguments]
-        self._finish(Child(f"manage.py {arguments[0]}", command, log=log, env=self._environment, cwd=ROOT))
-        return log.read_text()
+        name = f"manage.py {arguments[0]}"
+        child = Child(name, command, log=log, env=self._environment, cwd=ROOT, captures=True)
+        self._finish(child)
+        return child.output()
 
     def _start_web(self) -> None:
         command = [sys.executable, "-m", "gunicorn", "evalboard.wsgi", "--bind", f"{HOST}:{self._options.port}"]
@@ -174,6 +181,7 @@ class Up:
         """Wait for a child that does one thing, watching the others meanwhile."""
         self._short = child
         while (status := child.exit_status()) is None:
+            child.output()
             self._watch()
             time.sleep(WATCH_SECONDS / 4)
         self._short = None
@@ -206,7 +214,12 @@ class Up:
             time.sleep(WATCH_SECONDS)
 
     def _watch(self) -> None:
-        """See that what must live lives: without database or page there is nothing to stay for."""
+        """See that what must live lives: without database or page there is nothing to stay for.
+
+        Raises Ended for a signal too whose own exception was lost: Python ignores what is raised in some hooks.
+        """
+        if self._is_asked_to_end:
+            raise Ended
         if self._database and self._database.exit_status() is not None:
             raise CannotStart(
                 f"PostgreSQL {self._database.state()}; {self._database.log} says why. Run `make up` again."
@@ -215,6 +228,10 @@ class Up:
             raise CannotStart(_why(self._web, status))
         if self._runner:
             self._runner.watch()
+
+    def _end(self, number: int, frame: FrameType | None) -> NoReturn:
+        self._is_asked_to_end = True
+        raise Ended
 
     def _stop(self) -> None:
         """End everything in the order in which one leans on the other; a second signal hurries."""
@@ -287,10 +304,6 @@ def check_port(port: int) -> None:
                 f"Port {port} of {HOST} cannot be had ({problem.strerror}); choose another, "
                 f"as in `make up PORT={port + 1 if port >= 1024 else 8800}`."
             ) from problem
-
-
-def _end(number: int, frame: FrameType | None) -> NoReturn:
-    raise Ended
 
 
 def _why(child: Child, status: int) -> str:

@@ -50,6 +50,14 @@ def test_what_a_child_that_ended_by_itself_left_behind_is_killed(tmp_path):
     assert wait_until(lambda: not is_alive(helper), PATIENCE_SECONDS)
 
 
+def test_what_a_captured_child_writes_is_in_no_log_however_much_it_is(tmp_path):
+    writes = "import sys; print('secret ' * 100_000); print('a reason', file=sys.stderr)"
+    child = Child("writer", [sys.executable, "-c", writes], log=tmp_path / "log", captures=True)
+    assert wait_until(lambda: bool(child.output()) and child.exit_status() == 0, PATIENCE_SECONDS)
+    assert child.output().split() == ["secret"] * 100_000
+    assert (tmp_path / "log").read_text() == "a reason\n"
+
+
 def test_stopping_twice_is_harmless(tmp_path):
     child = Child("sleeper", ["sleep", "600"], log=tmp_path / "log")
     child.stop()

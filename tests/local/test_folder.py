@@ -61,6 +61,29 @@ def test_a_long_log_is_put_aside_when_the_folder_is_taken_and_a_short_one_goes_o
     folder.release()
 
 
+def test_what_another_version_left_open_is_closed_to_others(tmp_path):
+    made = DataFolder(tmp_path / "data")
+    made.prepare()
+    log, shared = made.logs / "load_samples.log", tmp_path / "shared"
+    log.write_text("a link")
+    shared.mkdir()
+    (made.sample_model.parent / "linked").symlink_to(shared)
+    for path in (made.path, made.logs, log, shared):
+        path.chmod(0o755)
+    made.prepare()
+    assert [path.stat().st_mode & 0o077 for path in (made.path, made.logs, log)] == [0, 0, 0]
+    assert shared.stat().st_mode & 0o777 == 0o755
+
+
+def test_a_folder_that_keeps_more_than_ours_stays_open_and_what_is_ours_is_closed(tmp_path):
+    (tmp_path / "notes.txt").write_text("of somebody else")
+    tmp_path.chmod(0o755)
+    made = DataFolder(tmp_path)
+    made.prepare()
+    assert tmp_path.stat().st_mode & 0o777 == 0o755
+    assert made.logs.stat().st_mode & 0o777 == 0o700
+
+
 def test_an_empty_secret_is_no_secret(folder):
     (folder.path / "secret").write_text("")
     assert len(folder.secret()) >= 50

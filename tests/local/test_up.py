@@ -4,10 +4,14 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from evalboard.local.folder import DataFolder
-from evalboard.local.up import check_port
+from evalboard.local.report import Report
+from evalboard.local.up import Ended, Options, Up, check_port
 
 
 def run_up(data_dir: Path, *, port: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -71,6 +75,15 @@ def test_an_interpreter_that_is_none_is_refused(tmp_path):
 
 def test_a_free_port_is_not_refused():
     check_port(free_port())
+
+
+def test_a_ctrl_c_whose_exception_is_lost_ends_it_all_the_same(tmp_path):
+    up = Up(Options.read({"EVALBOARD_DATA_DIR": str(tmp_path), "ENGINE": "none"}, port=free_port()), Report(print))
+    up._watch()
+    with suppress(Ended):  # as Python does with what a signal raises in a hook of its own
+        up._end(2, None)
+    with pytest.raises(Ended):
+        up._watch()
 
 
 def free_port() -> int:

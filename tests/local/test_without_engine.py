@@ -81,10 +81,20 @@ def test_a_machine_without_an_engine_is_useful_with_endpoints_and_imports(machin
     read = evalboard(machine, "import", str(log))
     assert read.returncode == 0, read.stderr
     assert len(rows(machine, "runs")) == 1
+    assert_private(machine.data_dir)
     family = machine.family()
     machine.process.send_signal(signal.SIGINT)
     assert machine.process.wait(60) == 0
     assert wait_until(lambda: all(map(is_gone, family)), 60)
+
+
+def assert_private(folder: Path) -> None:
+    """Check that other accounts may not read what a folder keeps, and that no file of it has a sign-in link."""
+    paths = [folder, *folder.rglob("*")]
+    assert [path for path in paths if path.lstat().st_mode & 0o077 and not path.is_symlink()] == []
+    files = [path for path in paths if path.is_file()]
+    assert {folder / "logs" / "web.log", folder / "secret"} <= set(files)
+    assert [path for path in files if b"sesame=" in path.read_bytes()] == []
 
 
 def wait_for_a_worker(machine: Machine) -> dict[str, Any]:
