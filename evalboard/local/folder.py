@@ -18,7 +18,16 @@ from evalboard.wording.numbers import fixed
 SAMPLE_MODEL = "smollm2-135m-instruct"
 LOG_BYTES = 10 << 20  # a longer log is put aside at the next start; one that was put aside before is given up
 OWNER_ONLY = 0o077  # the umask: other accounts of the machine get no right to anything that is made
-NAMES = ("logs", "models", "postgres", "running.json", "secret", "static", "token")  # all that the folder keeps
+NAMES = (
+    "awaits-tour",
+    "logs",
+    "models",
+    "postgres",
+    "running.json",
+    "secret",
+    "static",
+    "token",
+)  # all that the folder keeps
 FREE_BYTES = 1 << 30  # the sample model takes 0.3 GB, a fresh database 0.1 GB; the rest is room to work
 
 
@@ -29,6 +38,7 @@ class DataFolder:
         self.path = path.absolute()
         self.logs = self.path / "logs"
         self.static = self.path / "static"
+        self.awaits_tour = self.path / "awaits-tour"  # there from the first start until the tour is loaded
         self.sample_model = self.path / "models" / SAMPLE_MODEL
         self._lock: int | None = None
 

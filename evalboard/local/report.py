@@ -28,7 +28,10 @@ class Report:
         """Report `words` with the seconds that the block took; a block that fails reports itself."""
         began = time.monotonic()
         yield
-        seconds = time.monotonic() - began
+        self.tell_step(words, time.monotonic() - began)
+
+    def tell_step(self, words: str, seconds: float) -> None:
+        """Report a step that has ended."""
         if self.as_json:
             self._write(json.dumps({"step": words, "seconds": round(seconds, 1)}))
         else:

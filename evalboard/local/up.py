@@ -7,18 +7,19 @@ import socket
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
-
-import httpx
 
 from evalboard.local import engine, postgres
 from evalboard.local.children import Child, in_words, wait_until
 from evalboard.local.folder import OWNER_ONLY, DataFolder
 from evalboard.local.progress import Progress
 from evalboard.local.report import CannotStart, Report
+from evalboard.local.signin import PERSON
 
 ROOT = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"
@@ -57,6 +58,15 @@ class Options:
         )
 
 
+@dataclass(eq=False)
+class Job:
+    """A child that does one thing and ends; `words` name the step that it is, none where it reports itself."""
+
+    child: Child
+    words: str
+    began: float = field(default_factory=time.monotonic)
+
+
 class Up:
     """One machine's installation, from its start to Ctrl-C."""
 
@@ -67,7 +77,7 @@ class Up:
         self._folder = DataFolder(options.data_dir)
         self._database: postgres.Server | None = None
         self._web: Child | None = None
-        self._short: Child | None = None  # an installation or conversion that is under way
+        self._jobs: list[Job] = []  # what is under way and ends by itself: a command, an installation, a conversion
         self._runner: Runner | None = None
         self._environment: dict[str, str] = {}
         self._is_asked_to_end = False
@@ -91,20 +101,18 @@ class Up:
             engine.check_given(self._options.vllm_python, needs_model=not self._folder.sample_model.exists())
         self._folder.hold({"pid": os.getpid(), "url": self._address})
         check_port(self._options.port)
-        self._environment = self._make_environment(self._start_database())
-        with self._report.step("database tables"):
-            self._manage("migrate", "--no-input")
-        options = ["--no-engine"] if self._options.without_engine else []
-        what = "sample suite and profiles" if options else "sample suite, profiles, endpoints and runs"
-        with self._report.step(what):
-            samples = json.loads(self._manage("load_samples", *options).splitlines()[-1])
-        with self._report.step("static files"):
-            self._manage("collect_static")
-        with self._report.step("page"):
-            self._start_web()
+        if self._options.database_url is None:
+            self._database = postgres.Server(self._folder.postgres, log=self._folder.logs / "postgres.log")
+        self._environment = self._make_environment()
+        # Neither needs the other: a first start takes seconds for each.
+        static = self._begin("static files", "collect_static")
+        self._start_database()
+        samples = self._start_web(self._begin_samples(), static)
         link = self._address + samples["signin"]
         self._report.say(f"\nThe page is up. This link signs you in, once:\n\n    {link}\n", url=link)
+        tour = self._begin_tour(is_first=samples["is_first"])
         if self._options.without_engine:
+            self._finish_tour(tour)
             self._report.say(
                 f"No engine is started here ({self._options.without_engine}), and so no sample run. "
                 "Endpoints that others run and imported logs work: evalboard endpoint add --help"
@@ -112,19 +120,43 @@ class Up:
         else:
             self._start_engine()
         self._runner = Runner(self._report, environment=self._environment, log=self._folder.logs / "runner.log")
+        self._finish_tour(tour)
         if samples["runs"]:
             self._follow(samples["runs"])
 
-    def _start_database(self) -> str:
-        if self._options.database_url:
-            postgres.check_answers(self._options.database_url)
-            return self._options.database_url
+    def _start_database(self) -> None:
+        if self._database is None:
+            postgres.check_answers(self._options.database_url or "")
+            return
         with self._report.step(f"PostgreSQL {postgres.VERSION} in {self._folder.postgres}"):
-            self._database = postgres.Server(self._folder.postgres, log=self._folder.logs / "postgres.log")
             self._database.start()
-            return self._database.create_database("evalboard")
+            self._database.create_database("evalboard")
 
-    def _make_environment(self, database_url: str) -> dict[str, str]:
+    def _begin_samples(self) -> "Job":
+        """Bring the tables up to date, and begin to load the samples, which go on meanwhile."""
+        options = ["--no-engine"] if self._options.without_engine else []
+        what = "sample suite and profiles" if options else "sample suite, profiles, endpoints and runs"
+        with self._report.step("database tables"):
+            job = self._begin(what, "load_samples", "--migrate", "--no-tour", *options)
+            while job in self._jobs and not job.child.output():
+                self._pause()
+        job.began = time.monotonic()
+        return job
+
+    def _begin_tour(self, *, is_first: bool) -> "Job | None":
+        """Begin to load the tour onto a fresh board; a start that was cut off leaves that to the next."""
+        if is_first:
+            self._folder.awaits_tour.touch()
+        if not self._folder.awaits_tour.exists():
+            return None
+        return self._begin("sample tour", "sample_tour", PERSON)
+
+    def _finish_tour(self, tour: "Job | None") -> None:
+        if tour is not None:
+            self._finish(tour)
+            self._folder.awaits_tour.unlink(missing_ok=True)
+
+    def _make_environment(self) -> dict[str, str]:
         own = engine.NO_PYTHON if self._options.without_engine else engine.own_python(ROOT)
         python = self._options.vllm_python or own
         return {
@@ -132,26 +164,29 @@ class Up:
             "EVALBOARD_PUBLIC_ADDRESS": self._address,
             "EVALBOARD_STATIC_DIR": str(self._folder.static),
             **os.environ,
-            "DATABASE_URL": database_url,
+            "DATABASE_URL": self._options.database_url or (self._database.url("evalboard") if self._database else ""),
             "EVALBOARD_DATA_DIR": str(self._folder.path),
             "EVALBOARD_VLLM_PYTHON": str(python),
             "PYTHONUNBUFFERED": "1",
         }
 
-    def _manage(self, *arguments: str) -> str:
-        """Run a management command to its end; return its stdout, or raise CannotStart with its last words.
-
-        The stdout may be a secret, such as a sign-in link: no log keeps it.
-        """
+    def _begin(self, words: str, *arguments: str) -> "Job":
+        """Begin a management command. Its stdout may be a secret, such as a sign-in link: no log keeps it."""
         log = self._folder.logs / f"{arguments[0]}.log"
         log.write_bytes(b"")
         command: list[str | Path] = [sys.executable, ROOT / "manage.py", *arguments]
         name = f"manage.py {arguments[0]}"
-        child = Child(name, command, log=log, env=self._environment, cwd=ROOT, captures=True)
-        self._finish(child)
-        return child.output()
+        return self._add(Child(name, command, log=log, env=self._environment, cwd=ROOT, captures=True), words)
 
-    def _start_web(self) -> None:
+    def _add(self, child: Child, words: str = "") -> "Job":
+        job = Job(child, words)
+        self._jobs.append(job)
+        return job
+
+    def _start_web(self, samples: "Job", static: "Job") -> dict[str, Any]:
+        """Start the page and wait until it answers and the samples are loaded; return what loading them said."""
+        self._finish(static)  # the web server looks once which files there are
+        began = time.monotonic()
         command = [sys.executable, "-m", "gunicorn", "evalboard.wsgi", "--bind", f"{HOST}:{self._options.port}"]
         command += ["--worker-class", "gthread", "--workers", "1", "--threads", "8", "--no-control-socket"]
         command += ["--keep-alive", str(KEEP_ALIVE_SECONDS)]
@@ -159,36 +194,56 @@ class Up:
         self._web = Child("the web server", command, log=log, env=self._environment, cwd=ROOT)
         if not wait_until(self._page_answers, PAGE_SECONDS):
             raise CannotStart(f"The page does not answer within {PAGE_SECONDS:.0f} s; {log} may say why.")
+        self._report.tell_step("page", time.monotonic() - began)
+        self._finish(samples)
+        said: dict[str, Any] = json.loads(samples.child.output().splitlines()[-1])
+        return said
 
     def _page_answers(self) -> bool:
         self._watch()
+        connection = HTTPConnection(HOST, self._options.port, timeout=5)
         try:
-            return httpx.get(f"{self._address}/api/v1/health", timeout=5, trust_env=False).is_success
-        except httpx.TransportError:
+            connection.request("GET", "/api/v1/health")
+            return connection.getresponse().status == HTTPStatus.OK
+        except (OSError, HTTPException):
             return False
+        finally:
+            connection.close()
 
     def _start_engine(self) -> None:
         python = self._options.vllm_python
         if python is None:
             python = engine.own_python(ROOT)
             log = self._folder.logs / "install.log" if self._report.as_json else None
-            self._finish(engine.start_install(ROOT, log=log))
-        with self._report.step("sample model"):
-            log = self._folder.logs / "sample_model.log"
-            self._finish(engine.start_conversion(python, ROOT, out=self._folder.sample_model, log=log))
+            self._finish(self._add(engine.start_install(ROOT, log=log)))
+        log = self._folder.logs / "sample_model.log"
+        conversion = engine.start_conversion(python, ROOT, out=self._folder.sample_model, log=log)
+        self._finish(self._add(conversion, "sample model"))
 
-    def _finish(self, child: Child) -> None:
-        """Wait for a child that does one thing, watching the others meanwhile."""
-        self._short = child
-        while (status := child.exit_status()) is None:
-            child.output()
-            self._watch()
-            time.sleep(WATCH_SECONDS / 4)
-        self._short = None
+    def _finish(self, job: "Job") -> None:
+        """Wait until a job is done, watching the others meanwhile."""
+        while job in self._jobs:
+            self._pause()
+
+    def _pause(self) -> None:
+        self._watch()
+        time.sleep(WATCH_SECONDS / 4)
+
+    def _look_after(self, job: "Job") -> None:
+        """See whether a job has ended, and report it. Raises CannotStart where it failed."""
+        job.child.output()
+        status = job.child.exit_status()
+        if status is None:
+            return
+        self._jobs.remove(job)
         if status != 0:
             raise CannotStart(
-                _why(child, status) if child.log else f"the {child.name} are missing; the reason stands above."
+                _why(job.child, status)
+                if job.child.log
+                else f"the {job.child.name} are missing; the reason stands above."
             )
+        if job.words:
+            self._report.tell_step(job.words, time.monotonic() - job.began)
 
     def _follow(self, run_ids: list[Any]) -> None:
         token = self._folder.token()
@@ -228,6 +283,8 @@ class Up:
             raise CannotStart(_why(self._web, status))
         if self._runner:
             self._runner.watch()
+        for job in list(self._jobs):
+            self._look_after(job)
 
     def _end(self, number: int, frame: FrameType | None) -> NoReturn:
         self._is_asked_to_end = True
@@ -235,7 +292,7 @@ class Up:
 
     def _stop(self) -> None:
         """End everything in the order in which one leans on the other; a second signal hurries."""
-        leaning = [self._short, self._runner, self._web, self._database]
+        leaning = [*(job.child for job in self._jobs), self._runner, self._web, self._database]
         parts = [part for part in leaning if part is not None]
         try:
             for part in parts:

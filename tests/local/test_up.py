@@ -86,6 +86,25 @@ def test_a_ctrl_c_whose_exception_is_lost_ends_it_all_the_same(tmp_path):
         up._watch()
 
 
+def test_a_start_that_was_cut_off_leaves_the_tour_to_the_next(tmp_path, monkeypatch):
+    begun: list[str] = []
+    monkeypatch.setattr(Up, "_begin", lambda up, words, *arguments: begun.append(arguments[0]) or words)
+    monkeypatch.setattr(Up, "_finish", lambda up, job: None)
+    options = Options.read({"EVALBOARD_DATA_DIR": str(tmp_path / "data"), "ENGINE": "none"}, port=free_port())
+
+    def start(*, is_first: bool, is_cut_off: bool) -> None:
+        up = Up(options, Report(print))
+        up._folder.prepare()
+        tour = up._begin_tour(is_first=is_first)
+        if not is_cut_off:
+            up._finish_tour(tour)
+
+    start(is_first=True, is_cut_off=True)
+    start(is_first=False, is_cut_off=False)
+    start(is_first=False, is_cut_off=False)
+    assert begun == ["sample_tour", "sample_tour"]
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -57,6 +57,8 @@ def test_a_machine_without_an_engine_is_useful_with_endpoints_and_imports(machin
     machine.wait_for(lambda said: "url" in said)
     said = machine.wait_for(lambda said: "No engine is started here (ENGINE=none)" in str(said))
     assert "no sample run" in str(said)
+    steps = {row["step"] for row in machine.said if "step" in row}
+    assert steps > {"database tables", "static files", "page", "sample suite and profiles", "sample tour"}
     assert {str(row["labels"]) for row in rows(machine, "runs")} == {"{'sample': 'tour'}"}
     assert [row["slug"] for row in rows(machine, "endpoints")] == ["sample-tour"]
     assert sorted(row["slug"] for row in rows(machine, "suites")) == ["sample", "sample-tour"]

@@ -1,6 +1,7 @@
 """The sample of the tour: real runs and releases of each verdict, loaded once, taken away by one command."""
 
 import io
+import json
 from typing import Any
 
 import pytest
@@ -117,6 +118,16 @@ def test_a_board_that_has_suites_gets_no_tour_by_itself(db: None, settings: Any,
     settings.DATA_DIR = tmp_path
     build.finished_run(["blue"])
     call_command("load_samples", no_engine=True, stdout=io.StringIO())
+    assert not Suite.objects.filter(slug=SUITE).exists()
+
+
+def test_the_tour_can_be_left_to_its_own_command(db: None, settings: Any, tmp_path: Any) -> None:
+    settings.DATA_DIR = tmp_path
+    for is_first in (True, False):
+        said = io.StringIO()
+        call_command("load_samples", no_engine=True, no_tour=True, migrate=True, stdout=said, stderr=io.StringIO())
+        tables, samples = map(json.loads, said.getvalue().splitlines())
+        assert (tables, samples["is_first"]) == ({"tables": True}, is_first)
     assert not Suite.objects.filter(slug=SUITE).exists()
 
 

@@ -1,4 +1,8 @@
-"""`manage.py load_samples`: what a new installation starts with. Running it again changes nothing."""
+"""`manage.py load_samples`: what a new installation starts with. Running it again changes nothing.
+
+It writes JSON, one object a line: with --migrate `{"tables": true}` as soon as the tables are there, and at last
+`{"signin": "/signin/...", "runs": [ids], "is_first": whether the board had no suite}`.
+"""
 
 import json
 from datetime import timedelta
@@ -7,6 +11,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 from sesame.utils import get_query_string
@@ -30,8 +35,15 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--no-runs", action="store_true", help="start no run")
         parser.add_argument("--no-engine", action="store_true", help="make no endpoint and start no run")
+        parser.add_argument("--no-tour", action="store_true", help="leave the tour to `sample_tour`")
+        # One process for both: loading the product takes longer than either.
+        parser.add_argument("--migrate", action="store_true", help="bring the database's tables up to date first")
 
-    def handle(self, *args: Any, no_runs: bool, no_engine: bool, **options: Any) -> None:
+    def handle(self, *args: Any, no_runs: bool, no_engine: bool, no_tour: bool, migrate: bool, **options: Any) -> None:
+        if migrate:
+            call_command("migrate", interactive=False, stdout=self.stderr)
+            self.stdout.write(json.dumps({"tables": True}))
+            self.stdout.flush()
         user = _local_admin()
         store_default_profiles()
         store_default_policies()
@@ -51,10 +63,11 @@ class Command(BaseCommand):
                     user=user,
                 )
             runs += known.values_list("id", flat=True)[:1]
-        if is_first and not no_runs:
+        if is_first and not no_runs and not no_tour:
             load_tour(user=user)
         _write_token(user, settings.DATA_DIR / "token")
-        self.stdout.write(json.dumps({"signin": f"/signin/{get_query_string(user)}", "runs": runs}))
+        said = {"signin": f"/signin/{get_query_string(user)}", "runs": runs, "is_first": is_first}
+        self.stdout.write(json.dumps(said))
 
 
 def _local_admin() -> Any:
