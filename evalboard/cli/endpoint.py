@@ -11,6 +11,7 @@ from evalboard.cli.errors import FAILED
 from evalboard.cli.output import decide
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
+from evalboard.client.program import as_typed
 from evalboard.client.waiting import GIVE_UP_SECONDS, probe_progress
 from evalboard.core.document import read_strict_json
 from evalboard.core.secret_names import variable_problem
@@ -147,12 +148,12 @@ def render_check(probe: "Probe") -> str:
 def _render_added(endpoint: "Endpoint") -> str:
     key = f"the key is read from {endpoint.auth} on the worker" if endpoint.auth else "without a key"
     first = f"Endpoint {endpoint.slug} is there: {endpoint.model.address} at {endpoint.base_url}, {key}."
-    return f"{first}\nSee what it honours: evalboard endpoint check {endpoint.slug} --wait"
+    return as_typed(f"{first}\nSee what it honours: evalboard endpoint check {endpoint.slug} --wait")
 
 
 def _render_list(endpoints: "list[Endpoint]") -> str:
     if not endpoints:
-        return "There is no endpoint yet; evalboard endpoint add makes one."
+        return as_typed("There is no endpoint yet; evalboard endpoint add makes one.")
     rows = [
         (each.slug, each.engine, each.model.address, each.base_url or each.dtype, f"pool {each.pool}", _rest(each))
         for each in endpoints

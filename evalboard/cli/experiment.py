@@ -11,6 +11,7 @@ from evalboard.cli.errors import FAILED
 from evalboard.cli.output import decide
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
+from evalboard.client.program import as_typed
 from evalboard.client.waiting import GIVE_UP_SECONDS, experiment_progress
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ def plan_and_start(
         planned = client.create_experiment(body).value
         typer.echo(render_plan(planned), err=True)
         if not (yes or (is_asked and typer.confirm(f"Start experiment {planned.id}?", err=True))):
-            typer.echo(f"Nothing is started. Confirm the plan with: evalboard experiment start {planned.id}", err=True)
+            hint = f"Nothing is started. Confirm the plan with: evalboard experiment start {planned.id}"
+            typer.echo(as_typed(hint), err=True)
             raise typer.Exit(0)
         answer = client.start_experiment(planned.id, {})
         if wait:

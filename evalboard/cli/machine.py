@@ -1,16 +1,19 @@
 """`evalboard up`, `signin`, `tour`, `worker` and `scheduler`: what runs on this machine, and is no client of a server.
 
 Each imports its part of the product where it is called: other commands run where only `evalboard[cli]` is installed.
+There each of these says what to install.
 """
 
 import json
 import os
 import sys
+from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
-from evalboard.cli.errors import FAILED, INTERRUPTED
+from evalboard.cli.errors import FAILED, INTERRUPTED, CommandError
+from evalboard.client.program import as_typed
 
 AsJson = Annotated[bool, typer.Option("--json", help="Log one JSON object a line; with --self-test, its result.")]
 
@@ -22,6 +25,7 @@ def up(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """Start database, page and runner on this machine, and stay until Ctrl-C."""
+    _check_product("up")
     from evalboard.local.report import CannotStart, Report
     from evalboard.local.up import Ended, Options, Up
 
@@ -29,7 +33,7 @@ def up(
     try:
         Up(Options.read(os.environ, port=port), report).run()
     except CannotStart as problem:
-        typer.echo(f"Evalboard cannot start: {problem.detail}", err=True)
+        typer.echo(f"Evalboard cannot start: {as_typed(problem.detail)}", err=True)
         raise typer.Exit(FAILED) from None
     except Ended:  # asked for once more while everything was being ended
         raise typer.Exit(INTERRUPTED) from None
@@ -37,6 +41,7 @@ def up(
 
 def signin(as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False) -> None:
     """Print a fresh one-time sign-in link of what `make up` runs on this machine."""
+    _check_product("signin")
     from evalboard.local.signin import fresh_link
 
     link = fresh_link(os.environ)
@@ -48,6 +53,7 @@ def tour(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Put the sample of the tour onto the board that runs on this machine, or take it away."""
+    _check_product("tour")
     from evalboard.local.manage import manage, running_folder
     from evalboard.local.signin import PERSON
 
@@ -65,13 +71,26 @@ def worker(
     as_json: AsJson = False,
 ) -> None:
     """Join a pool with this machine's engine, until SIGTERM or Ctrl-C. DATABASE_URL and REDIS_URL say whose pool."""
+    _check_product("worker")
     test = ["--self-test", *(["--json"] if as_json else [])] if self_test else []
     _become(f"--pool={pool}", *test, as_json=as_json)
 
 
 def scheduler(as_json: AsJson = False) -> None:
     """Sweep and ring at fixed times, until SIGTERM or Ctrl-C. One for an installation; two do no harm."""
+    _check_product("scheduler")
     _become("--scheduler", as_json=as_json)
+
+
+def _check_product(command: str) -> None:
+    """Refuse a command of a server where only the command line is installed. Raises CommandError."""
+    missing = [package for package in ("django", "psycopg") if find_spec(package) is None]
+    if missing:
+        raise CommandError(
+            f"`{command}` runs or reaches into a server on this machine, and only the command line is installed here "
+            f"({' and '.join(missing)} missing). In a checkout of Evalboard, `make install` installs the rest; "
+            f"then type `.venv/bin/evalboard {command}` there."
+        )
 
 
 def _become(*options: str, as_json: bool) -> None:

@@ -29,7 +29,10 @@ from evalboard.cli import (
 from evalboard.cli.errors import FAILED, FAULT, INTERRUPTED, OUTPUT_CLOSED, WRONG_USE, exit_code
 from evalboard.cli.machine import scheduler, signin, tour, up, worker
 from evalboard.cli.output import OutputClosed, OutputLost, decide, watch_output
+from evalboard.client.program import as_typed
 from evalboard.core.errors import EvalboardError
+
+NEED_THE_PRODUCT = "Commands of a server, which need more than `evalboard[cli]`"
 
 
 class Commands(TyperGroup):
@@ -43,10 +46,19 @@ class Commands(TyperGroup):
         return option
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the first sentence of every command, and none of them cut off at the line's end."""
-        rows = [(name, self.commands[name].get_short_help_str(limit=200)) for name in self.list_commands(ctx)]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        """Write the first sentence of every command, and none of them cut off at the line's end.
+
+        The commands that `pip install "evalboard[cli]"` does not bring have a section of their own.
+        """
+        rows: dict[str, list[tuple[str, str]]] = {"Commands": [], NEED_THE_PRODUCT: []}
+        for name in self.list_commands(ctx):
+            section = getattr(self.commands[name], "rich_help_panel", None)
+            row = (name, self.commands[name].get_short_help_str(limit=200))
+            rows[section if section in rows else "Commands"].append(row)
+        for section, listed in rows.items():
+            if listed:
+                with formatter.section(section):
+                    formatter.write_dl(listed)
 
 
 app = typer.Typer(
@@ -58,9 +70,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # drawing help with rich takes as long to load as all the rest
 )
-app.command()(up)
-app.command()(signin)
-app.command()(tour)
 app.command()(run.run)
 app.command()(wait.wait)
 app.command()(compare.compare)
@@ -73,8 +82,8 @@ app.command("on-policy")(on_policy.on_policy)
 app.command()(verify.verify)
 app.command()(export.export)
 app.command("import")(importing.import_logs)
-app.command()(worker)
-app.command()(scheduler)
+for on_the_machine in (up, signin, tour, worker, scheduler):
+    app.command(rich_help_panel=NEED_THE_PRODUCT)(on_the_machine)
 app.add_typer(suite.app, name="suite", cls=Commands)
 app.add_typer(endpoint.app, name="endpoint", cls=Commands)
 app.add_typer(experiment.app, name="experiment", cls=Commands)
@@ -123,4 +132,4 @@ def _print_error(sentence: str) -> None:
     """Print one sentence on stderr, on one line. The exit code is decided."""
     decide()
     if sentence:
-        typer.echo(f"evalboard: {' '.join(sentence.split())}", err=True)
+        typer.echo(f"evalboard: {as_typed(' '.join(sentence.split()))}", err=True)

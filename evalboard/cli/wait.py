@@ -18,6 +18,7 @@ from evalboard.cli.reports import (
     write_run_reports,
 )
 from evalboard.client.access import connect
+from evalboard.client.program import as_typed
 from evalboard.client.waiting import GIVE_UP_SECONDS, Progress, follow, make_follower, run_progress
 from evalboard.wording.results import describe_draws, describe_end
 
@@ -76,7 +77,7 @@ def follow_to_end(
         with make_follower() as follower:
             return follow(ask, read_progress, follower, come_back=come_back, give_up_after=give_up_after)
     except KeyboardInterrupt:
-        typer.echo(f"{sentence} Come back with: {come_back}", err=True)
+        typer.echo(as_typed(f"{sentence} Come back with: {come_back}"), err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -90,7 +91,7 @@ def conclude(client: "RestClient", run: "Run", files: ReportFiles, *, as_json: J
         typer.echo(json.dumps(as_json, ensure_ascii=False))
     else:
         typer.echo(f"{describe_end(run)} {run.url}")
-        for line in (describe_draws(run), f"next: {note}" if note else ""):
+        for line in (describe_draws(run), f"next: {as_typed(note)}" if note else ""):
             if line:
                 typer.echo(line)
         for warning in run.warnings:

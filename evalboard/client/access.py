@@ -1,5 +1,6 @@
 """Find which server to talk to, and as whom."""
 
+import fcntl
 import json
 import os
 from collections.abc import Mapping
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalboard.client.errors import WrongUse
+from evalboard.client.errors import Unreachable, WrongUse
 
 if TYPE_CHECKING:
     from evalboard.client.rest import RestClient
@@ -27,10 +28,12 @@ def find_access(environment: Mapping[str, str] = os.environ) -> Access:
     """Read EVALBOARD_URL and EVALBOARD_TOKEN; where they are not set, take the server that `make up` started here.
 
     This machine's own token is an admin's: it goes to this machine's own address and nowhere else.
-    Raises WrongUse where nothing says which server is meant.
+    Raises WrongUse where nothing says which server is meant, and Unreachable where that of `make up` was killed.
     """
     folder = Path(environment.get("EVALBOARD_DATA_DIR") or ROOT / "data")
-    local_url = _read_local_url(folder)
+    local_url, runs = read_running(folder)
+    if local_url and not runs and not environment.get("EVALBOARD_URL"):
+        raise Unreachable(f"The server at {local_url} is not running; start it with `make up`.")
     url = (environment.get("EVALBOARD_URL") or local_url).rstrip("/")
     if not url:
         raise WrongUse("Which server? Set EVALBOARD_URL and EVALBOARD_TOKEN, or start one here with `make up`.")
@@ -51,14 +54,26 @@ def connect() -> "RestClient":
     return RestClient(access)
 
 
-def _read_local_url(folder: Path) -> str:
-    """Return the address that `evalboard up` writes down while it runs, "" where there is none."""
+def read_running(folder: Path) -> tuple[str, bool]:
+    """Return the address that `evalboard up` writes down, "" where there is none, and whether it still runs.
+
+    It holds a lock on the note until it ends, however it ends; one that is killed leaves the note behind.
+    """
     try:
-        note = json.loads((folder / "running.json").read_text())
+        with (folder / "running.json").open() as file:
+            note = json.load(file)
+            url = note.get("url") if isinstance(note, dict) else None
+            return (url.rstrip("/"), _is_held(file.fileno())) if isinstance(url, str) else ("", False)
     except (OSError, ValueError):
-        return ""
-    url = note.get("url") if isinstance(note, dict) else None
-    return url.rstrip("/") if isinstance(url, str) else ""
+        return "", False
+
+
+def _is_held(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # until the file is closed, a moment later
+    except BlockingIOError:
+        return True
+    return False
 
 
 def _read_local_token(folder: Path) -> str:

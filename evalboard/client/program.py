@@ -20,7 +20,10 @@ def program() -> str:
     on_path = shutil.which("evalboard")
     if on_path is not None and Path(on_path).resolve() == script.resolve():
         return "evalboard"
-    return str(script.relative_to(Path.cwd())) if script.is_relative_to(Path.cwd()) else str(script)
+    here = Path.cwd()
+    if script.parent != here and script.is_relative_to(here):
+        return str(script.relative_to(here))
+    return str(script)
 
 
 def as_typed(text: str) -> str:

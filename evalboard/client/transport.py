@@ -100,6 +100,10 @@ class Transport:
         """Return the answer to a request, whatever its status; `options` are those of httpx."""
         try:
             return self._http.request(method, path, **options)
+        except httpx.ConnectError as problem:
+            here = urlsplit(self._url).hostname in LOOPBACK
+            advice = " It is not running, or still starts; `make up` starts it." if here else ""
+            raise Unreachable(f"{self._url} does not answer: {problem}.{advice}") from problem
         except httpx.TransportError as problem:
             raise Unreachable(f"{self._url} does not answer: {problem or type(problem).__name__}.") from problem
         except httpx.InvalidURL as problem:

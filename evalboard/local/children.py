@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
+MOMENT_SECONDS = 1.0
 PEEK = os.WEXITED | os.WNOHANG | os.WNOWAIT  # has it ended? without taking its exit status
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -82,12 +83,19 @@ class Child:
                 pipe.close()
         return self._output.decode(errors="replace")
 
-    def stop(self) -> None:
-        """Ask it to end, wait, and kill what is left of its group. Safe to call twice."""
+    def stop(self, tell: Callable[[str], None] = lambda words: None) -> None:
+        """Ask it to end, wait, and kill what is left of its group. Safe to call twice.
+
+        tell: hears what is waited for, and for how long at most, where that takes more than a moment.
+        """
         if self.exit_status() is not None:
             return
         self._process.send_signal(self._end_signal)
-        if not wait_until(lambda: self.exit_status() is not None, self._patience):
+        if wait_until(lambda: self.exit_status() is not None, min(MOMENT_SECONDS, self._patience)):
+            return
+        if self._patience > MOMENT_SECONDS:
+            tell(f"Waiting for {self.name} to end, for at most {self._patience:.0f} s; Ctrl-C ends it at once.")
+        if not wait_until(lambda: self.exit_status() is not None, self._patience - MOMENT_SECONDS):
             self.kill()
 
     def kill(self) -> None:

@@ -11,11 +11,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from evalboard.client.access import read_running
 from evalboard.local import postgres
+from evalboard.local.children import wait_until
 from evalboard.local.report import CannotStart
 from evalboard.wording.numbers import fixed
 
 SAMPLE_MODEL = "smollm2-135m-instruct"
+TAKE_SECONDS = 0.3
 LOG_BYTES = 10 << 20  # a longer log is put aside at the next start; one that was put aside before is given up
 OWNER_ONLY = 0o077  # the umask: other accounts of the machine get no right to anything that is made
 NAMES = (
@@ -93,16 +96,15 @@ class DataFolder:
     def hold(self, note: dict[str, Any]) -> None:
         """Keep the folder for this process until it ends, however it ends; CannotStart names the one that has it."""
         descriptor = os.open(self.path / "running.json", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        # Again for a moment: a command that looks whether anything runs here has the lock while it looks.
+        if not wait_until(lambda: _take(descriptor), TAKE_SECONDS):
             holder = self._read_note(descriptor)
             os.close(descriptor)
             raise CannotStart(
                 f"Evalboard already runs on {self.path}, at {holder.get('url', 'an address not yet known')} "
                 f"(process {holder.get('pid', 'unknown')}); end it with Ctrl-C, or set EVALBOARD_DATA_DIR and PORT to "
                 "start another."
-            ) from None
+            )
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, json.dumps(note).encode(), 0)
         self._lock = descriptor  # closing it would let go of the folder
@@ -134,15 +136,8 @@ class DataFolder:
 
     def address(self) -> str | None:
         """Return where the page of this folder is, while something runs on it."""
-        try:
-            descriptor = os.open(self.path / "running.json", os.O_RDONLY)
-        except OSError:
-            return None
-        try:
-            url = self._read_note(descriptor).get("url")
-        finally:
-            os.close(descriptor)
-        return url if isinstance(url, str) else None
+        url, runs = read_running(self.path)
+        return url if url and runs else None
 
     def token(self) -> str | None:
         """Return the local admin token that `manage.py load_samples` keeps here."""
@@ -158,6 +153,14 @@ class DataFolder:
         except ValueError:
             return {}
         return note if isinstance(note, dict) else {}
+
+
+def _take(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _walk(top: Path) -> Iterator[Path]:

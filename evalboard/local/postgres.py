@@ -7,6 +7,7 @@ import shutil
 import signal
 import stat
 import subprocess
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -83,9 +84,9 @@ class Server:
         status = self.exit_status()
         return "does not answer" if status is None else f"ended with {in_words(status)}"
 
-    def stop(self) -> None:
+    def stop(self, tell: Callable[[str], None] = lambda words: None) -> None:
         if self._child:
-            self._child.stop()
+            self._child.stop(tell)
 
     def kill(self) -> None:
         if self._child:

@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+from evalboard.client.program import program
 from evalboard.local import engine, postgres
 from evalboard.local.children import Child, in_words, wait_until
 from evalboard.local.folder import OWNER_ONLY, DataFolder
@@ -115,7 +116,7 @@ class Up:
             self._finish_tour(tour)
             self._report.say(
                 f"No engine is started here ({self._options.without_engine}), and so no sample run. "
-                "Endpoints that others run and imported logs work: evalboard endpoint add --help"
+                f"External endpoints and imported logs work: {program()} endpoint add --help"
             )
         else:
             self._start_engine()
@@ -296,7 +297,7 @@ class Up:
         parts = [part for part in leaning if part is not None]
         try:
             for part in parts:
-                part.stop()
+                part.stop(self._report.say)
         except Ended:
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, signal.SIG_IGN)
@@ -341,9 +342,9 @@ class Runner:
         )
         self._child, self._start_at = None, now + pause
 
-    def stop(self) -> None:
+    def stop(self, tell: Callable[[str], None]) -> None:
         if self._child:
-            self._child.stop()
+            self._child.stop(tell)
 
     def kill(self) -> None:
         if self._child:

@@ -185,7 +185,8 @@ def _progress(facts: RunFacts) -> contract.Progress:
         seconds = ((run.finished_at or facts.now) - began).total_seconds()
         n_done = facts.n_decoded - before
         rate = n_done / seconds if n_done > 0 and seconds > 0 else None
-        eta = (facts.n_total - facts.n_decoded) / rate if rate and not run.is_terminal else None
+        is_at_work = any(repeat.work.n_running for repeat in facts.every)  # else the rest takes as long as it waits
+        eta = (facts.n_total - facts.n_decoded) / rate if rate and is_at_work and not run.is_terminal else None
     return contract.Progress(n_done=facts.n_in, n_total=facts.n_total, rate_per_second=rate, eta_seconds=eta)
 
 

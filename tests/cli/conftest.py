@@ -44,6 +44,8 @@ def variables(live_server: Any, secret: str, tmp_path: Path) -> dict[str, str]:
         "EVALBOARD_DATA_DIR": str(tmp_path),
         "CI": "true",
         "COLUMNS": "200",
+        # As in a virtualenv that is active, where hints say `evalboard`.
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
     }
 
 

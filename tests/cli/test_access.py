@@ -1,17 +1,29 @@
 """Where a command goes, as whom, and what it says when nobody is there."""
 
+import fcntl
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
 
 from evalboard.client.access import Access, find_access
-from evalboard.client.errors import WrongUse
+from evalboard.client.errors import Unreachable, WrongUse
 from tests import build
 
 Call = Callable[..., "CompletedProcess[str]"]
+
+
+@contextmanager
+def running(folder: Path, url: str) -> Iterator[None]:
+    """What `evalboard up` keeps in its data folder while it runs."""
+    with (folder / "running.json").open("w") as note:
+        fcntl.flock(note.fileno(), fcntl.LOCK_EX)
+        note.write(json.dumps({"pid": 1, "url": url}))
+        note.flush()
+        yield
 
 
 def test_nothing_said_is_64_and_says_what_to_set(evalboard: Call) -> None:
@@ -22,17 +34,28 @@ def test_nothing_said_is_64_and_says_what_to_set(evalboard: Call) -> None:
 def test_the_server_that_make_up_started_is_found_in_the_data_folder(
     evalboard: Call, environment: dict[str, str], tmp_path: Path
 ) -> None:
-    (tmp_path / "running.json").write_text(json.dumps({"pid": 1, "url": environment["EVALBOARD_URL"]}))
     (tmp_path / "token").write_text(environment["EVALBOARD_TOKEN"] + "\n")
     run = build.finished_run()
-    assert evalboard("wait", str(run.pk), EVALBOARD_URL=None, EVALBOARD_TOKEN=None).returncode == 0
+    with running(tmp_path, environment["EVALBOARD_URL"]):
+        assert evalboard("wait", str(run.pk), EVALBOARD_URL=None, EVALBOARD_TOKEN=None).returncode == 0
+
+
+def test_a_server_that_was_killed_is_named_at_once(evalboard: Call, tmp_path: Path) -> None:
+    url = "http://127.0.0.1:9"
+    (tmp_path / "token").write_text("evb_local")
+    with running(tmp_path, url):
+        assert find_access({"EVALBOARD_DATA_DIR": str(tmp_path)}).url == url
+    with pytest.raises(Unreachable, match=r"The server at http://127\.0\.0\.1:9 is not running; start it with `make up`"):
+        find_access({"EVALBOARD_DATA_DIR": str(tmp_path)})
+    done = evalboard("wait", "1", EVALBOARD_URL=None, EVALBOARD_TOKEN=None)
+    assert (done.returncode, done.stderr.count("\n"), "Asking again" in done.stderr) == (4, 1, False)
 
 
 def test_this_machines_token_goes_to_no_other_server(tmp_path: Path) -> None:
-    (tmp_path / "running.json").write_text(json.dumps({"url": "http://127.0.0.1:8800"}))
     (tmp_path / "token").write_text("evb_local")
     here = {"EVALBOARD_DATA_DIR": str(tmp_path)}
-    assert find_access(here) == Access("http://127.0.0.1:8800", "evb_local")
+    with running(tmp_path, "http://127.0.0.1:8800"):
+        assert find_access(here) == Access("http://127.0.0.1:8800", "evb_local")
     assert find_access({**here, "EVALBOARD_URL": "http://127.0.0.1:8800/"}).token == "evb_local"
     with pytest.raises(WrongUse, match="EVALBOARD_TOKEN"):
         find_access({**here, "EVALBOARD_URL": "https://elsewhere.example"})

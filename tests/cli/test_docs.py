@@ -49,6 +49,15 @@ def test_the_list_of_commands_says_what_each_does_in_a_whole_sentence(capsys: py
         assert f"{name} {command.help.partition('. ')[0].partition(chr(10) * 2)[0]}" in words, name
 
 
+def test_the_commands_of_a_server_are_listed_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    client, _, server = capsys.readouterr().out.partition("\nCommands of a server, which need more than")
+    words = ["up", "signin", "tour", "worker", "scheduler"]
+    assert [word for word in words if f"\n  {word} " in server and f"\n  {word} " not in client] == words
+    assert "\n  wait " in client
+
+
 EXIT_CODES = {value for name, value in vars(errors).items() if name.isupper()}
 
 

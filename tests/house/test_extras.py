@@ -64,6 +64,38 @@ def test_the_command_needs_what_its_extra_brings(package: str) -> None:
     assert imported(package) - OPTIONAL <= brought(EXTRAS["cli"])
 
 
+ONLY_THE_COMMAND = """
+import sys
+from importlib.machinery import PathFinder
+
+brought = set(sys.argv.pop(1).split())
+
+
+class Finder:
+    def find_spec(name, path=None, target=None):
+        return None if path is None and name in brought else PathFinder.find_spec(name, path, target)
+
+
+sys.meta_path[sys.meta_path.index(PathFinder)] = Finder
+from evalboard.cli.main import main
+main()
+"""
+
+
+@pytest.mark.parametrize("command", ["up", "signin", "tour", "worker", "scheduler"])
+def test_a_command_of_a_server_says_what_to_install_where_the_command_line_is_alone(command: str) -> None:
+    allowed = brought(EXTRAS["cli"])
+    distributions = metadata.packages_distributions().items()
+    others = [module for module, names in distributions if not {plain(name) for name in names} & allowed]
+    absent = " ".join(set(others) - {"evalboard", "runs", "frontend", "worker"})
+    assert "django" in absent
+    asked = [sys.executable, "-c", ONLY_THE_COMMAND, absent, command]
+    done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n"), done.stdout) == (4, 1, ""), done.stderr
+    assert "only the command line is installed here (django and psycopg missing)" in done.stderr
+    assert "`make install`" in done.stderr
+
+
 def test_pandas_comes_with_the_notebook_and_is_not_asked_for_before() -> None:
     assert "pandas" in brought(EXTRAS["notebook"]) - brought(EXTRAS["cli"])
     assert "pandas" not in imported("evalboard.client")

@@ -42,6 +42,15 @@ def test_stopping_kills_a_child_that_does_not_listen_and_its_helpers(tmp_path):
     assert wait_until(lambda: not is_alive(helper), PATIENCE_SECONDS)
 
 
+def test_stopping_says_what_it_waits_for_and_how_long_at_most(tmp_path, monkeypatch):
+    monkeypatch.setattr("evalboard.local.children.MOMENT_SECONDS", 0.0)
+    said: list[str] = []
+    child = Child("the runner", [sys.executable, "-c", STUBBORN], log=tmp_path / "log", patience=0.2)
+    assert wait_until(lambda: child.end_of_log(lines=1) != "", PATIENCE_SECONDS)
+    child.stop(said.append)
+    assert said == ["Waiting for the runner to end, for at most 0 s; Ctrl-C ends it at once."]
+
+
 def test_what_a_child_that_ended_by_itself_left_behind_is_killed(tmp_path):
     leaves = "import subprocess; print(subprocess.Popen(['sleep', '600']).pid, flush=True)"
     child = Child("leaver", [sys.executable, "-c", leaves], log=tmp_path / "log")

@@ -227,7 +227,11 @@ def test_the_speed_of_added_repeats_forgets_the_time_between() -> None:
     run = build.finished_run(("blue",) * 3)
     add_repeats(run_id=run.pk, n=1)
     assert run_report(run.pk).progress.rate_per_second is None
-    Shard.objects.filter(repeat__run=run, repeat__index=2).update(n_done=1)
+    shards = Shard.objects.filter(repeat__run=run, repeat__index=2)
+    shards.update(n_done=1)
+    progress = run_report(run.pk).progress
+    assert progress.eta_seconds is None  # while nothing runs nobody knows how long it goes on like that
+    shards.update(status=Shard.Status.RUNNING)
     progress = run_report(run.pk).progress
     assert progress.rate_per_second is not None
     assert progress.eta_seconds == pytest.approx(2 / progress.rate_per_second)
