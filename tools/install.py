@@ -236,6 +236,16 @@ class NotOffered(CannotInstall):
 
 def pip(venv: Path, *arguments: str) -> None:
     """Run the virtualenv's pip; its words go to `install.log`, and on failure become one sentence."""
+    status, output = run_pip(venv, *arguments)
+    if status != 0 and NOT_OFFERED.search(output):
+        # An index that refuses to answer is named in pip's longest words alone.
+        status, output = run_pip(venv, "-vv", *arguments)
+    if status != 0:
+        raise explain(output, venv / "install.log")
+
+
+def run_pip(venv: Path, *arguments: str) -> tuple[int, str]:
+    """Return pip's exit status and what it said."""
     log = venv / "install.log"
     command = [venv / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]
     with log.open("ab") as out:
@@ -243,39 +253,66 @@ def pip(venv: Path, *arguments: str) -> None:
         ended = subprocess.run(
             command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=out, close_fds=False, check=False
         )
-    if ended.returncode != 0:
-        output = log.read_bytes()[began:].decode(errors="replace")
-        raise explain(output, log)
+    with log.open("rb") as said:
+        said.seek(began)
+        return ended.returncode, said.read().decode(errors="replace")
 
 
 NO_NETWORK = re.compile(
     "Temporary failure in name resolution|Name or service not known|Network is unreachable|Connection refused"
     "|NewConnectionError|ConnectTimeoutError|ReadTimeoutError|Max retries exceeded|ProxyError|Connection reset"
 )
+NOT_OFFERED = re.compile(r"No matching distribution found for (\S+)")
+BAD_CERTIFICATE = re.compile("CERTIFICATE_VERIFY_FAILED|certificate verify failed|confirming the ssl certificate")
+PLAIN_HTTP = re.compile(r"The repository located at (\S+) is not a trusted or secure host")
+PROXY_REFUSED = re.compile("407 (?:Client Error: )?Proxy Authentication Required")
+REFUSED = re.compile(
+    r"(401|403) Client Error: [\w ]+ for url: https?://(?:[^@/\s]*@)?([^/\s]+)|(401) Error, Credentials"
+)
 
 
 def explain(output: str, log: Path) -> CannotInstall:
-    """Return the one sentence for what pip said."""
+    """Return the one sentence for what pip said: the cause that is nearest to the person comes first."""
     if "No space left on device" in output or "Disk quota exceeded" in output:
         return CannotInstall(
             f"the disk is full; make room under {ROOT} and in the folder for temporary files (TMPDIR), "
             "then run the same command again."
-        )
-    if NO_NETWORK.search(output):
-        return CannotInstall(
-            "pip reached no package index; connect this machine or set pip's index (PIP_INDEX_URL), then run the same "
-            f"command again. pip's words are in {log}."
         )
     if "DO NOT MATCH THE HASHES" in output:
         return CannotInstall(
             f"a package differs from the one that was locked, so it was not installed; see {log}, and ask whoever "
             "keeps your package index."
         )
-    if "No matching distribution found" in output:
-        wanted = re.search(r"No matching distribution found for (\S+)", output)
+    if PROXY_REFUSED.search(output):
+        return CannotInstall(
+            "the proxy wants a name and password (407); set HTTPS_PROXY=http://NAME:PASSWORD@HOST:PORT, "
+            f"then run the same command again. pip's words are in {log}."
+        )
+    if BAD_CERTIFICATE.search(output):
+        return CannotInstall(
+            "pip does not trust the certificate of the package index, as in networks that have a certificate authority "
+            f"of their own; set PIP_CERT=/path/to/its.pem, then run the same command again. pip's words are in {log}."
+        )
+    if plain := PLAIN_HTTP.search(output):
         return NotOffered(
-            f"the package index has no {wanted[1] if wanted else 'such version'} for this Python; "
-            f"see {log}, or use another index (PIP_INDEX_URL)."
+            f"pip ignores the package index at {plain[1]}, whose address begins with http://; use its https address, "
+            f"or set PIP_TRUSTED_HOST={plain[1]}, then run the same command again. pip's words are in {log}."
+        )
+    if refused := REFUSED.search(output):
+        return NotOffered(
+            f"the package index{f' at {refused[2]}' if refused[2] else ''} refuses to answer "
+            f"({refused[1] or refused[3]}); give it a name and a password or token, as in "
+            "PIP_INDEX_URL=https://NAME:TOKEN@HOST/simple, or ask whoever keeps it, then run the same command again. "
+            f"pip's words are in {log}."
+        )
+    if NO_NETWORK.search(output):
+        return CannotInstall(
+            "pip reached no package index; connect this machine or set pip's index (PIP_INDEX_URL), then run the same "
+            f"command again. pip's words are in {log}."
+        )
+    if wanted := NOT_OFFERED.search(output):
+        return NotOffered(
+            f"the package index has no {wanted[1]} for this Python; see {log}, or use another index (PIP_INDEX_URL)."
         )
     errors = [line for line in output.splitlines() if line.startswith("ERROR")] or output.splitlines() or ["no words"]
     return CannotInstall(f"pip failed with {errors[-1]!r}; its words are in {log}.")

@@ -45,7 +45,7 @@ def test_a_server_that_was_killed_is_named_at_once(evalboard: Call, tmp_path: Pa
     (tmp_path / "token").write_text("evb_local")
     with running(tmp_path, url):
         assert find_access({"EVALBOARD_DATA_DIR": str(tmp_path)}).url == url
-    with pytest.raises(Unreachable, match=r"The server at http://127\.0\.0\.1:9 is not running; start it with `make up`"):
+    with pytest.raises(Unreachable, match=r"http://127\.0\.0\.1:9 is not running; start it with `make up`"):
         find_access({"EVALBOARD_DATA_DIR": str(tmp_path)})
     done = evalboard("wait", "1", EVALBOARD_URL=None, EVALBOARD_TOKEN=None)
     assert (done.returncode, done.stderr.count("\n"), "Asking again" in done.stderr) == (4, 1, False)

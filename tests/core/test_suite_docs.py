@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from evalboard.core.errors import InvalidInput
 from evalboard.core.scoring import KINDS, score
 from evalboard.core.scoring.kind import REQUIRED
 from evalboard.core.scoring.normalise import NORMALISE_OPTIONS
@@ -14,7 +15,8 @@ from evalboard.core.suite import suite
 from evalboard.core.suite.mapping import CONVERSIONS, map_rows, parse_mapping
 from evalboard.core.suite.suite import parse_suite, read_suite_jsonl
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "suites.md").read_text()
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "suites.md").read_text()
 SECTIONS = dict(re.findall(r"^#{2,3} (.+?)\n(.*?)(?=^#{2,3} |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 
 
@@ -82,6 +84,24 @@ def test_the_example_suites_are_accepted_and_every_field_is_described():
 def test_the_jsonl_example_is_accepted():
     text = re.findall(r"^```json\n(.*?)^```$", SECTIONS["JSONL"], re.MULTILINE | re.DOTALL)[0]
     assert parse_suite(read_suite_jsonl(text, slug="towns")).max_tokens == 24
+
+
+def test_the_example_file_is_accepted_and_the_readme_shows_it_as_it_is():
+    text = (ROOT / "docs" / "examples" / "my-suite.jsonl").read_text()
+    document = parse_suite(read_suite_jsonl(text, slug="my-suite"))
+    assert [case.id for case in document.cases] == ["norway", "sum"]
+    readme = (ROOT / "README.md").read_text()
+    assert f"```json\n{text}```" in readme
+    assert "suite push docs/examples/my-suite.jsonl --slug my-suite" in readme
+
+
+def test_a_missing_scorer_is_refused_once_with_the_kinds_and_an_example():
+    cases = [{"id": name, "prompt": "What is it?", "target": "blue"} for name in ("a", "b")]
+    with pytest.raises(InvalidInput) as refused:
+        parse_suite({"slug": "colours", "cases": cases})
+    first, second = refused.value.fields.values()
+    assert first.endswith(f'one, such as {{"kind": "exact"}}: the kinds are {", ".join(KINDS)}')
+    assert second == "is missing, and the suite has no default scorer"
 
 
 def test_the_limits_are_those_of_the_code():

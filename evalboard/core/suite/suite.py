@@ -31,6 +31,8 @@ MESSAGE_FIELDS = ("role", "content", "name", "tool_calls", "tool_call_id")
 
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}\Z")
 _ROLES = ("system", "developer", "user", "assistant", "tool")
+NO_SCORER = "is missing, and the suite has no default scorer"
+SCORER_ADVICE = f'; give the suite or the case one, such as {{"kind": "exact"}}: the kinds are {", ".join(KINDS)}'
 _SUITE_FIELDS = ("slug", "title", "max_tokens", "stop", "scorer", "policy", "cases")
 _POLICY_NAMES = ("slug", "title")
 _CASE_FIELDS = ("id", "prompt", "messages", "tools", "target", "scorer", "tags", "group", "reference")
@@ -237,7 +239,8 @@ def read_case(
 def _check_target(row: Mapping[str, Any], scorer: dict[str, Any] | None, path: str, problems: Problems) -> None:
     if scorer is None:
         if row.get("scorer") is None:
-            problems.add(at(path, "scorer"), "is missing, and the suite has no default scorer")
+            is_told = any(text.startswith(NO_SCORER) for text in problems.fields.values())
+            problems.add(at(path, "scorer"), NO_SCORER if is_told else NO_SCORER + SCORER_ADVICE)
         return
     if not scorer:
         return  # the suite's default is wrong and has been named
