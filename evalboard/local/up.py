@@ -197,8 +197,8 @@ class Up:
             raise CannotStart(f"The page does not answer within {PAGE_SECONDS:.0f} s; {log} may say why.")
         self._report.tell_step("page", time.monotonic() - began)
         self._finish(samples)
-        said: dict[str, Any] = json.loads(samples.child.output().splitlines()[-1])
-        return said
+        loaded: dict[str, Any] = json.loads(samples.child.output().splitlines()[-1])
+        return loaded
 
     def _page_answers(self) -> bool:
         self._watch()

@@ -66,8 +66,8 @@ class Command(BaseCommand):
         if is_first and not no_runs and not no_tour:
             load_tour(user=user)
         _write_token(user, settings.DATA_DIR / "token")
-        said = {"signin": f"/signin/{get_query_string(user)}", "runs": runs, "is_first": is_first}
-        self.stdout.write(json.dumps(said))
+        summary = {"signin": f"/signin/{get_query_string(user)}", "runs": runs, "is_first": is_first}
+        self.stdout.write(json.dumps(summary))
 
 
 def _local_admin() -> Any:
