@@ -149,8 +149,8 @@ class RestClient:
     def push_suite(self, document: Mapping[str, Any]) -> Answer[SuiteVersion]:
         return self._post(SuiteVersion, "/suites/", document)
 
-    def uploads(self) -> Iterator[Answer[Upload]]:
-        return self._list(Upload, "/uploads/", {})
+    def uploads(self, **filters: str) -> Iterator[Answer[Upload]]:
+        return self._list(Upload, "/uploads/", filters)
 
     def upload(self, upload_id: str) -> Answer[Upload]:
         return self._get(Upload, f"/uploads/{upload_id}/")
@@ -165,8 +165,9 @@ class RestClient:
         headers = {"Content-Type": "application/x-ndjson", "Content-Encoding": "zstd"}
         return self._read(UploadPart, self._transport.send(path, packed, params={"sha256": sha256}, headers=headers))
 
-    def close_upload(self, upload_id: str, *, n_bytes: int) -> Answer[Upload]:
-        return self._post(Upload, f"/uploads/{upload_id}/close/", {"n_bytes": n_bytes})
+    def close_upload(self, upload_id: str, *, n_bytes: int, sha256: str) -> Answer[Upload]:
+        """Say that an upload is whole; sha256: of all its lines in order, before they were compressed."""
+        return self._post(Upload, f"/uploads/{upload_id}/close/", {"n_bytes": n_bytes, "sha256": sha256})
 
     def endpoints(self) -> Iterator[Answer[Endpoint]]:
         return self._list(Endpoint, "/endpoints/", {})

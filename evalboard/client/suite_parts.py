@@ -58,22 +58,23 @@ def _part(offset: int, lines: list[bytes]) -> Part:
 def send_parts(client: RestClient, suite: SuiteLines, *, tell: Callable[[int], None], give_up_after: float) -> str:
     """Send the lines of a suite, and return the id of the upload, which a worker reads from then on.
 
-    An upload of that suite that was broken off is gone on with: parts that are there are not sent again. `tell` hears
-    how many bytes are there. A connection that breaks is tried again.
+    An upload of that suite that the caller began is continued: parts that are there are not sent again. `tell` gets the
+    number of bytes that are there. A connection that breaks is tried again.
     """
     named = {"slug": suite.slug} | ({"title": suite.title} if suite.title else {})
     upload = _resumed(client, suite.slug) or client.open_upload(named).value
     there = {(part.offset, part.sha256) for part in upload.parts}
-    end = 0
+    end, whole = 0, hashlib.sha256()
     with make_follower() as follower:
         again = partial(ask_until_answered, follower=follower, advice=AGAIN, give_up_after=give_up_after)
         for part in cut(suite.lines):
             end = part.offset + len(part.lines)
+            whole.update(part.lines)
             if (part.offset, part.sha256) not in there:
                 packed = zstandard.ZstdCompressor().compress(part.lines)
                 again(partial(client.send_part, upload.id, offset=part.offset, packed=packed, sha256=part.sha256))
             tell(end)
-        again(partial(client.close_upload, upload.id, n_bytes=end))
+        again(partial(client.close_upload, upload.id, n_bytes=end, sha256=whole.hexdigest()))
     return upload.id
 
 
@@ -96,10 +97,9 @@ def read_upload(
 
 
 def _resumed(client: RestClient, slug: str) -> Upload | None:
-    """Return the newest upload of a suite that still takes parts."""
-    return next(
-        (each.value for each in client.uploads() if (each.value.suite, each.value.status) == (slug, "open")), None
-    )
+    """Return the caller's newest upload of a suite that still takes parts."""
+    uploads = (each.value for each in client.uploads(own="true"))
+    return next((upload for upload in uploads if (upload.suite, upload.status) == (slug, "open")), None)
 
 
 def _progress(answer: Answer[Upload]) -> Progress:

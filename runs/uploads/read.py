@@ -20,9 +20,15 @@ def upload_row(upload_id: int) -> contract.Upload:
     return rows[0]
 
 
-def upload_rows(*, after: int | None = None, before: int | None = None, limit: int) -> tuple[contract.Upload, ...]:
-    """Return up to `limit` uploads, newest first: those older than `after`, or the nearest newer than `before`."""
-    return newest_page(Upload.objects.all(), _rows, after=after, before=before, limit=limit)
+def upload_rows(
+    *, created_by: Any = None, after: int | None = None, before: int | None = None, limit: int
+) -> tuple[contract.Upload, ...]:
+    """Return up to `limit` uploads, newest first: those older than `after`, or the nearest newer than `before`.
+
+    created_by: a person whose uploads alone are returned; None: everybody's.
+    """
+    uploads = Upload.objects.all() if created_by is None else Upload.objects.filter(created_by=created_by)
+    return newest_page(uploads, _rows, after=after, before=before, limit=limit)
 
 
 def uploads_of(slug: str = "") -> tuple[contract.Upload, ...]:

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Sum
 from django.db.models.functions import Now
 
-from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.core.errors import Conflict, InvalidInput, NotFound, Refused
 from evalboard.core.suite import parse_head
 from runs.models import Upload, UploadPart
 
@@ -34,11 +34,12 @@ def open_upload(*, slug: str, title: str = "", user: Any = None) -> Upload:
     return Upload.objects.create(slug=slug, title=title, created_by=user)
 
 
-def store_part(*, upload_id: int, offset: int, lines: bytes, sha256: str) -> tuple[UploadPart, bool]:
+def store_part(*, upload_id: int, offset: int, lines: bytes, sha256: str, user: Any = None) -> tuple[UploadPart, bool]:
     """Keep a part of an upload; False where the very part is there already, so that sending again does no harm.
 
     offset: in bytes, of its first line among all lines. sha256: what the sender says that the lines have. Raises
-    NotFound, InvalidInput, or Conflict where the upload takes no parts, or has another one there.
+    NotFound, Refused where another person opened the upload, InvalidInput, or Conflict where the upload takes no parts,
+    or has another one there.
     """
     digest = hashlib.sha256(lines).hexdigest()
     if digest != sha256.lower():
@@ -51,7 +52,7 @@ def store_part(*, upload_id: int, offset: int, lines: bytes, sha256: str) -> tup
         raise InvalidInput("The suite is too large.", fields={"offset": f"A suite has at most {MAX_BYTES:,} bytes."})
     packed = zstandard.ZstdCompressor().compress(lines)
     with transaction.atomic():
-        upload = _open(upload_id)
+        upload = _open(upload_id, user)
         part, is_new = UploadPart.objects.get_or_create(
             upload=upload, offset=offset, defaults={"n_bytes": len(lines), "sha256": digest, "data": packed}
         )
@@ -63,16 +64,19 @@ def store_part(*, upload_id: int, offset: int, lines: bytes, sha256: str) -> tup
     return part, is_new
 
 
-def close_upload(*, upload_id: int, n_bytes: int) -> Upload:
+def close_upload(*, upload_id: int, n_bytes: int, sha256: str, user: Any = None) -> Upload:
     """Say that an upload is whole, with so many bytes of lines; a worker reads it then. Closing twice is harmless.
 
-    Raises NotFound, or Conflict naming the first byte that is missing, or that two parts have.
+    sha256: of all lines, in the order of their offsets, before they were compressed. Raises NotFound, Refused where
+    another person opened the upload, InvalidInput where the parts have another checksum, or Conflict naming the first
+    byte that is missing, or that two parts have.
     """
     with transaction.atomic():
         upload = _locked(upload_id)
+        _refuse_others(upload, user)
         if upload.status != Upload.Status.OPEN and upload.n_bytes == n_bytes:
             return upload
-        upload = _open(upload_id)
+        upload = _open(upload_id, user)
         end = 0
         for offset, length in upload.parts.values_list("offset", "n_bytes").order_by("offset"):
             if offset != end:
@@ -82,15 +86,26 @@ def close_upload(*, upload_id: int, n_bytes: int) -> Upload:
             raise Conflict(
                 f"Upload {upload_id} is not whole: its parts reach byte {end:,} of {n_bytes:,} without a gap."
             )
+        if (digest := _digest(upload)) != sha256.lower():
+            raise InvalidInput(
+                f"The lines of upload {upload_id} have another SHA-256. Delete it and send the file again.",
+                fields={"sha256": f"Its {n_bytes:,} bytes have {digest}."},
+            )
         upload.status, upload.n_bytes = Upload.Status.READING, n_bytes
         upload.save(update_fields=["status", "n_bytes"])
     return upload
 
 
-def delete_upload(*, upload_id: int) -> None:
-    """Forget an upload with its parts; a version that was made of it stays. Raises NotFound."""
+def delete_upload(*, upload_id: int, user: Any = None, may_all: bool = False) -> None:
+    """Forget an upload with its parts; a version that was made of it stays.
+
+    may_all: whether `user` may delete the uploads of others. Raises NotFound, or Refused.
+    """
     with transaction.atomic():
-        _locked(upload_id).delete()
+        upload = _locked(upload_id)
+        if not may_all:
+            _refuse_others(upload, user)
+        upload.delete()
 
 
 def forget_old_uploads() -> None:
@@ -106,8 +121,25 @@ def _locked(upload_id: int) -> Upload:
     return upload
 
 
-def _open(upload_id: int) -> Upload:
+def _refuse_others(upload: Upload, user: Any) -> None:
+    """Raise Refused where `user` did not open the upload."""
+    if upload.created_by_id != (user and user.pk):
+        owner = upload.created_by.get_username() if upload.created_by else "a person whose account is gone"
+        raise Refused(f"Upload {upload.pk} was opened by {owner}. Open an upload of your own.")
+
+
+def _digest(upload: Upload) -> str:
+    """Return the SHA-256 of an upload's lines, reading one part at a time."""
+    digest, unpacker = hashlib.sha256(), zstandard.ZstdDecompressor()
+    parts = upload.parts.order_by("offset").values_list("data", "n_bytes")
+    for data, n_bytes in parts.iterator(chunk_size=1):
+        digest.update(unpacker.decompress(bytes(data), max_output_size=n_bytes))
+    return digest.hexdigest()
+
+
+def _open(upload_id: int, user: Any) -> Upload:
     upload = _locked(upload_id)
+    _refuse_others(upload, user)
     if upload.status != Upload.Status.OPEN:
         raise Conflict(f"Upload {upload_id} is closed; it is {upload.status}.")
     return upload

@@ -197,7 +197,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
     uploaded = [
         of_upload("send_part", **part, media=JSONL),
         of_upload("send_part", **part, media=JSONL),
-        of_upload("close_upload", body={"n_bytes": len(LINES.encode())}),
+        of_upload("close_upload", body={"n_bytes": len(LINES.encode()), "sha256": part["query"]["sha256"]}),
         of_upload("upload"),
         of_upload("delete_upload"),
     ]
@@ -215,6 +215,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("push_suite", body=suite),
         Good("push_suite", query={"slug": "lines"}, body=LINES, media=JSONL),
         Good("uploads"),
+        Good("uploads", query={"own": "true"}),
         Good("open_upload", body={"slug": "large"}),
         Good("suite", take("slug"), query={"version": 1}),
         Good("suite_versions", take("slug")),

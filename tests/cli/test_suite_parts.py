@@ -11,6 +11,7 @@ import pytest
 from evalboard.cli import suite_file
 from evalboard.client import suite_parts
 from runs.models import SuiteVersion, Upload
+from tests import build
 from tests.cli.gateway import Gateway
 from worker import reading
 
@@ -99,3 +100,12 @@ def test_a_wrong_line_is_named_and_nothing_is_stored(evalboard: Call, tmp_path: 
     assert (done.returncode, done.stdout) == (64, "")
     assert "nothing of it is stored: line 5" in done.stderr
     assert not SuiteVersion.objects.exists()
+
+
+def test_a_push_leaves_the_open_upload_of_another_person_alone(evalboard: Call, file: str, gateway: Gateway) -> None:
+    theirs = Upload.objects.create(slug="large", created_by=build.user("another"))
+    with reading.reading_suites():
+        done = evalboard("suite", "push", file, EVALBOARD_URL=gateway.url)
+    assert done.returncode == 0, done.stderr
+    assert not theirs.parts.exists()
+    assert SuiteVersion.objects.get().uploads.get() != theirs

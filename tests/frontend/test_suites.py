@@ -299,11 +299,11 @@ def test_the_list_says_how_far_a_suite_in_parts_is_and_what_was_wrong_with_it(vi
 
     valid = b'{"suite": {"scorer": {"kind": "exact"}}}\n{"id": "a", "prompt": "b", "target": "c"}\n'
     wrong = valid + b'{"id": "<i>", "prompt": 3, "target": "c", "colour": 1}\n'
-    close_upload(upload_id=send("wrong", wrong).pk, n_bytes=len(wrong))
+    close_upload(upload_id=send("wrong", wrong).pk, n_bytes=len(wrong), sha256=hashlib.sha256(wrong).hexdigest())
     assert read_next_part()
     send("sent", valid)
     whole = send("whole", valid)
-    close_upload(upload_id=whole.pk, n_bytes=len(valid))
+    close_upload(upload_id=whole.pk, n_bytes=len(valid), sha256=hashlib.sha256(valid).hexdigest())
     words = words_of(viewer.get("/suites/"))
     assert "of wrong failed, and nothing of it is stored. Correct the file and push it again." in words
     assert "line 3.colour is unknown" in words

@@ -40,7 +40,8 @@ def send(lines: Sequence[bytes], *, n_parts: int = 3, slug: str = "large") -> Up
     for first, part in reversed(parts):
         offset = sum(map(len, lines[:first]))
         store_part(upload_id=upload.pk, offset=offset, lines=part, sha256=hashlib.sha256(part).hexdigest())
-    return close_upload(upload_id=upload.pk, n_bytes=sum(map(len, lines)))
+    whole = b"".join(lines)
+    return close_upload(upload_id=upload.pk, n_bytes=len(whole), sha256=hashlib.sha256(whole).hexdigest())
 
 
 def read_all() -> int:
@@ -116,8 +117,23 @@ def test_what_has_gaps_or_other_bytes_is_not_closed() -> None:
         store_part(upload_id=upload.pk, offset=0, lines=other, sha256=hashlib.sha256(other).hexdigest())
     store_part(upload_id=upload.pk, offset=1000, lines=part, sha256=digest)
     with pytest.raises(Conflict, match=f"reach byte {len(part)} of"):
-        close_upload(upload_id=upload.pk, n_bytes=1000 + len(part))
+        close_upload(upload_id=upload.pk, n_bytes=1000 + len(part), sha256=digest)
     assert not read_next_part()
+
+
+def test_close_refuses_another_checksum_than_that_of_the_lines() -> None:
+    upload = open_upload(slug="large")
+    parts = [line(case(1)), line(case(2))]
+    for offset, part in ((len(parts[0]), parts[1]), (0, parts[0])):
+        store_part(upload_id=upload.pk, offset=offset, lines=part, sha256=hashlib.sha256(part).hexdigest())
+    whole = b"".join(parts)
+    digest = hashlib.sha256(whole).hexdigest()
+    with pytest.raises(InvalidInput, match="another SHA-256") as refused:
+        close_upload(upload_id=upload.pk, n_bytes=len(whole), sha256=hashlib.sha256(parts[0]).hexdigest())
+    assert digest in refused.value.fields["sha256"]
+    assert not read_next_part()
+    for _ in range(2):  # closing again is harmless
+        assert close_upload(upload_id=upload.pk, n_bytes=len(whole), sha256=digest.upper()).status == "reading"
 
 
 def test_one_person_has_few_open_and_old_ones_are_forgotten() -> None:
