@@ -67,7 +67,7 @@ def read_body(reply: Reply, mask: Mask, *, now: datetime) -> dict[str, Any]:
         reply = _masked(reply, mask)
         _refuse(reply.status, reply, _words(reply, mask), now=now)
     try:
-        body = parse_value(mask.answer(reply.content), where="")
+        body = mask.answer(reply.content)
     except InvalidInput:
         raise _no_json(_masked(reply, mask)) from None
     if not isinstance(body, dict):
@@ -117,7 +117,7 @@ def read_answer(
         )
     except InvalidInput as problem:
         return _failed("no_answer", f"The answer cannot be read: {problem.detail}")
-    response = call.responses[0]
+    response = mask.response(call.responses[0])
     if response.error:
         words = response.error if body.get("choices") else "The answer holds no choice."
         return _failed("call_refused" if body.get("choices") else "no_answer", words)
@@ -243,7 +243,7 @@ def _words(reply: Reply, mask: Mask) -> str:
     if isinstance(body, Mapping):
         words = error_words(body) or text(body.get("message")) or text(body.get("detail"))
         if words:
-            return mask.text(words)  # once more: JSON may spell a secret in another way
+            return mask.text(words)  # parts that were joined
     return " ".join(reply.content[:4000].decode("utf-8", "replace").split())
 
 

@@ -1,0 +1,159 @@
+"""A key that a server echoes is found in every spelling of JSON, and what is left is JSON."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runs.work.answered import Answered
+from tests.scripted import Reply, ScriptedServer, ok
+from tests.worker.openai_cases import decode
+from worker.engines.named_secrets import Mask
+
+KEY = 'sk-live+0123/4567=89"abc\\def'
+
+keys = st.text(st.sampled_from("+/=\"'\\é🙂~%abu05"), min_size=12, max_size=40).filter(
+    lambda key: len(key.strip("\\")) >= 12
+)
+WRITERS = {
+    "ascii": json.dumps,
+    "utf-8": lambda value: json.dumps(value, ensure_ascii=False),
+    "slashes": lambda value: json.dumps(value).replace("/", "\\/"),
+    "numbers": lambda value: _by_numbers(value, str.lower),
+    "numbers in capitals": lambda value: _by_numbers(value, str.upper),
+}
+writers = st.sampled_from(sorted(WRITERS))
+
+
+def _by_numbers(value: Any, case: Any) -> str:
+    """Write JSON with every character of its texts as \\uXXXX."""
+    if isinstance(value, dict):
+        return (
+            "{" + ", ".join(f"{_by_numbers(name, case)}: {_by_numbers(one, case)}" for name, one in value.items()) + "}"
+        )
+    assert isinstance(value, str)
+    units = value.encode("utf-16-be").hex()
+    return '"' + "".join("\\u" + case(units[at : at + 4]) for at in range(0, len(units), 4)) + '"'
+
+
+def texts_of(value: Any) -> list[str]:
+    """Return every text in a JSON value, and in those of its texts that are JSON themselves."""
+    if isinstance(value, dict):
+        return [text for pair in value.items() for each in pair for text in texts_of(each)]
+    assert isinstance(value, str)
+    try:
+        return [value, *texts_of(json.loads(value))]
+    except (ValueError, AssertionError):
+        return [value]
+
+
+@given(key=keys, levels=st.lists(writers, min_size=1, max_size=4), around=st.sampled_from(["", " ", "\\", "x"]))
+def test_no_spelling_of_a_key_is_left_at_any_depth(key: str, levels: list[str], around: str) -> None:
+    value: Any = f"{around}{key}{around}"
+    for level in levels:
+        value = WRITERS[level]({"before": "kept", "key": value})
+    mask = Mask([key])
+    answer, words = mask.answer(value.encode()), mask.text(value)
+    assert answer["before"] == "kept"
+    for texts in (texts_of(answer), texts_of(json.loads(words)) if words != "***" else ["***"]):
+        assert "***" in texts[-1]
+        assert not [text for text in texts if key.strip("\\") in text]
+
+
+@given(key=keys, levels=st.lists(st.sampled_from(["ascii", "utf-8", "slashes"]), min_size=1, max_size=4))
+def test_what_is_around_a_key_stays_at_every_depth(key: str, levels: list[str]) -> None:
+    value: Any = f"The key is {key}."
+    for level in levels:
+        value = WRITERS[level]({"before": "kept", "key": value})
+    texts = texts_of(Mask([key]).answer(value.encode()))
+    assert texts.count("kept") == len(levels)
+    assert texts[-1].rstrip("\\").startswith("The key is ***")
+
+
+def test_a_number_in_place_of_a_backslash_is_read_too() -> None:
+    for written in (
+        r"sk\u005cu002blive0123",
+        r"\u0073\u005c\u005cu006b\u002blive0123",
+        r"\u005cu0073k\u005c/+live0123",
+    ):
+        mask = Mask(["sk+live0123" if "/" not in written else "sk/+live0123"])
+        assert mask.text(f"It is {written}.") == "It is ***."
+
+
+@pytest.mark.parametrize(
+    "content", [b"\\" * 2**22, b"s\\" * 2**21, b"sk-live+0123" + b"\\" * 2**22, b"\\u005c" * 2**20]
+)
+def test_a_long_text_of_backslashes_takes_no_longer_than_another(content: bytes) -> None:
+    began = time.process_time()
+    Mask([KEY]).text(content.decode())
+    assert time.process_time() - began < 30  # a quadratic search takes hours
+
+
+def by_numbers(text: str) -> bytes:
+    return _by_numbers(text, str.lower).encode()
+
+
+def choice(**message: Any) -> dict[str, Any]:
+    return {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **message}}
+
+
+def entry(token: str, *, raw: bytes | None = None, others: tuple[str, ...] = ()) -> dict[str, Any]:
+    given = {"token": token, "logprob": -0.5, "bytes": list(token.encode() if raw is None else raw)}
+    return given | {"top_logprobs": [{"token": one, "logprob": -0.5, "bytes": list(one.encode())} for one in others]}
+
+
+def called(arguments: str) -> dict[str, Any]:
+    function = {"name": "look", "arguments": arguments}
+    return choice(content=None, tool_calls=[{"id": "1", "type": "function", "function": function}])
+
+
+PARTS = [{"type": "text", "text": KEY[:14]}, {"type": "text", "text": KEY[14:]}]
+PIECES = ["The ", "key ", KEY[:5], KEY[5:20], KEY[20:] + ".", " Done"]
+ANSWERS: dict[str, Any] = {
+    "an answer": choice(content=f"The key is {KEY}."),
+    "thinking": choice(content="a", reasoning_content=f"The key is {KEY}."),
+    "the arguments of a tool": called(json.dumps({"key": KEY})),
+    "JSON in the arguments of a tool": called(json.dumps({"body": json.dumps({"key": KEY})})),
+    "an answer in parts": choice(content=PARTS),
+    "tokens": choice(content="a")
+    | {"logprobs": {"content": [entry("a", others=(KEY, "a")), entry(KEY, others=(KEY,))]}},
+    "bytes of tokens": choice(content="a") | {"logprobs": {"content": [entry("", raw=KEY.encode(), others=("a",))]}},
+    "a key in pieces": choice(content="a")
+    | {"logprobs": {"content": [entry(one, others=(one, "b")) for one in PIECES]}},
+}
+
+
+@pytest.mark.parametrize("is_numbered", [False, True], ids=["as JSON writes it", "by numbers"])
+@pytest.mark.parametrize("name", ANSWERS)
+def test_what_is_kept_of_an_answer_holds_no_key(name: str, is_numbered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THEIR_KEY", KEY)
+    body = {"id": "chatcmpl-1", "model": "m", "choices": [ANSWERS[name]]}
+    written = json.dumps(body).encode()
+    if is_numbered:
+        written = written.replace(json.dumps(KEY)[1:-1].encode(), by_numbers(KEY)[1:-1])
+    with ScriptedServer(Reply(written, headers={"x-request-id": KEY})) as server:
+        (outcome,) = decode(server, auth="THEIR_KEY")
+    assert isinstance(outcome, Answered), outcome
+    response = outcome.response
+    positions = response.positions or ()
+    tokens = b"".join(position.token for position in positions).decode()
+    alternatives = [token.decode() for position in positions for token, _ in position.alternatives]
+    texts = [response.text, response.reasoning or "", tokens, *alternatives, outcome.call.model_dump_json()]
+    texts += texts_of(json.loads(response.text)[0]) if "tool" in name else []
+    assert "***" in "".join(texts[:-1])
+    assert not [text for text in texts if any(part in text for part in (KEY, KEY[5:20], KEY[20:]))]
+    if name == "a key in pieces":
+        assert tokens == "The key ********* Done"
+
+
+def test_tokens_without_the_key_stay_as_they_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THEIR_KEY", KEY)
+    with ScriptedServer(ok()) as server:
+        (plain,), (masked,) = decode(server), decode(server, auth="THEIR_KEY")
+    assert isinstance(plain, Answered)
+    assert isinstance(masked, Answered)
+    assert masked.response.positions == plain.response.positions
+    assert masked.response.text == plain.response.text
