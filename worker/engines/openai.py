@@ -118,9 +118,9 @@ class OpenAIEngine:
     def decode(self, requests: Iterable[DecodeRequest]) -> Generator[CallOutcome, None, None]:
         """Yield each outcome as its call ends; after `abort` it ends early.
 
-        A call that failed while the endpoint answered no other one is made again after all others: a failure is the
-        case's own where the endpoint answers otherwise. Raises EndpointRefused or EndpointRests; what was yielded
-        before stands, and what was not is still to be asked.
+        A call that failed is made again after all others. If it fails again, a call that was answered before is
+        repeated: the failure is the case's own only if that is answered. Raises EndpointRefused or EndpointRests; what
+        was yielded before stands, and what was not is still to be asked.
         """
         if self._wire is None:
             raise EndpointRefused("The endpoint was not opened.")
@@ -154,7 +154,7 @@ class OpenAIEngine:
                     raise outcome
                 if isinstance(outcome, Doubtful):
                     doubtful.append(outcome.request)
-                    decoding.asked_again[outcome.request.case_index] = outcome.n_answers
+                    decoding.asked_again.add(outcome.request.case_index)
                 else:
                     ended = in_flight.pop(outcome.case_index)
                     self._good = ended if isinstance(outcome, Answered) else self._good
@@ -196,7 +196,7 @@ class OpenAIEngine:
 
     def _call(self, decoding: Decoding, request: DecodeRequest) -> CallOutcome | Doubtful:
         """Put a case to the server, again where that may help. Raises EndpointRefused, EndpointRests, CalledOff."""
-        began, call = time.monotonic(), Call(request, n_answers=self._circuit.n_answers)
+        began, call = time.monotonic(), Call(request)
         while True:
             self._wait_out(decoding, self._not_before - time.monotonic())
             begun, dialect = self._circuit.begin(), self._dialect
@@ -204,7 +204,7 @@ class OpenAIEngine:
                 call.built = self._build(request, dialect)
             except NotCallable as problem:
                 return Failed(request.case_index, "call_refused", str(problem))
-            call.n_tries += 1
+            call.n_tries, call.n_answers = call.n_tries + 1, self._circuit.n_answers
             try:
                 with self._slot(decoding):
                     return self._try(call, call.built)
@@ -225,11 +225,13 @@ class OpenAIEngine:
                 decoding.check()
                 if not failure.is_limited:
                     self._count(decoding, call, failure, begun)
+                elif failure.seconds:
+                    call.n_waits += 1
                 self._rest_as_wished(failure)
                 wait = max(backoff_seconds(call.n_tries, self._randomness), failure.seconds or 0.0)
                 if failure.seconds is not None:
                     self._pause(failure.seconds)
-                if call.n_tries >= MAX_TRIES or time.monotonic() + wait - began > TRIES_WITHIN_SECONDS:
+                if call.n_tries - call.n_waits >= MAX_TRIES or time.monotonic() + wait - began > TRIES_WITHIN_SECONDS:
                     return self._give_up(decoding, call, failure, begun, counts=failure.is_limited)
                 self._wait_out(decoding, wait)
 
@@ -338,27 +340,30 @@ class OpenAIEngine:
     def _give_up(
         self, decoding: Decoding, call: Call, failure: TryFailed | CallFailed, begun: int, *, counts: bool
     ) -> FailedCall | Doubtful:
-        """A call of which no try came through: the case's own failure, or one that may be the endpoint's.
+        """Return a call of which every try failed: as the case's own failure, or as one that may be the endpoint's.
 
-        counts: as one failed try. Raises EndpointRests where nothing has been answered since it failed the first time.
+        A failure that may pass is never the case's own the first time. counts: as one failed try. Raises EndpointRests
+        where the case failed twice and the endpoint does not answer a call that it answered before.
         """
         if counts:
             self._count(decoding, call, failure, begun)
         times = "" if isinstance(failure, CallFailed) else f"{_times(call.n_tries)} "
         outcome = self._failed(call, failure.code, f"{times}{failure}")
         is_again = call.request.case_index in decoding.asked_again
-        if self._is_own(decoding, call) or (is_again and self._answers_others(decoding)):
+        is_own = self._is_own(call)
+        may_be_own = is_again or (is_own and isinstance(failure, CallFailed))
+        if may_be_own and (self._answers_others(decoding) or (is_own and self._good is None)):
             return outcome
         if is_again:
             words = self._mask.text(str(failure))
             raise EndpointRests(
                 words, seconds=rest_seconds(self._circuit.n_failures)
             ) from None  # whose words may hold a secret
-        return Doubtful(call.request, self._circuit.n_answers)
+        return Doubtful(call.request)
 
     def _count(self, decoding: Decoding, call: Call, failure: Exception, begun: int) -> None:
         """Count a failed try, but of a case that fails though others are answered. Raises EndpointRests where due."""
-        if call.request.case_index in decoding.asked_again and self._is_own(decoding, call):
+        if call.request.case_index in decoding.asked_again and self._is_own(call):
             return
         self._circuit.fail(begun)
         n = self._circuit.n_failures
@@ -371,9 +376,10 @@ class OpenAIEngine:
         good = self._good
         if good is None:
             return False
+        self._wait_out(decoding, self._not_before - time.monotonic())
         try:
             with self._slot(decoding):
-                self._try(Call(good, n_answers=0, n_tries=1), self._build(good, self._dialect))
+                self._try(Call(good, n_tries=1), self._build(good, self._dialect))
         except (TryFailed, CallFailed):
             decoding.check()
             return False
@@ -381,9 +387,9 @@ class OpenAIEngine:
             self._circuit.succeed()
         return True
 
-    def _is_own(self, decoding: Decoding, call: Call) -> bool:
-        """Whether the endpoint has answered other calls since this one began, or since the case failed before."""
-        return self._circuit.n_answers > decoding.asked_again.get(call.request.case_index, call.n_answers)
+    def _is_own(self, call: Call) -> bool:
+        """Whether the endpoint has answered other calls since the last try of this one began."""
+        return self._circuit.n_answers > call.n_answers
 
     def _rest_as_wished(self, failure: TryFailed) -> None:
         """Raise EndpointRests where the server wants to be left alone for longer than a call may wait."""

@@ -21,12 +21,14 @@ class CalledOff(Exception):
 class Call:
     """One case's call: how many tries it has had, and what the last of them was and brought.
 
-    n_answers: how often the endpoint had answered before the first of them.
+    n_waits: how many of the tries the server put off until a time that it named. n_answers: how often the endpoint had
+    answered before the last try.
     """
 
     request: DecodeRequest
-    n_answers: int
     n_tries: int = 0
+    n_waits: int = 0
+    n_answers: int = 0
     built: Built | None = None
     started_at: datetime | None = None
     reply: Reply | None = None
@@ -34,25 +36,21 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Doubtful:
-    """A case whose failure may be its own or the endpoint's: nothing else was answered meanwhile.
-
-    n_answers: how often the endpoint had answered until then.
-    """
+    """A case whose failure may be its own or the endpoint's: it is asked again after all others."""
 
     request: DecodeRequest
-    n_answers: int
 
 
 class Decoding:
     """One `decode` under way: its results, None where it was aborted, and whether it is over.
 
     has_failed: a call has ended all of them, and no other one is begun. asked_again: the cases whose first failure was
-    doubtful, each with how often the endpoint had answered until then.
+    doubtful.
     """
 
     def __init__(self) -> None:
         self.results: SimpleQueue[CallOutcome | Doubtful | BaseException | None] = SimpleQueue()
-        self.asked_again: dict[int, int] = {}
+        self.asked_again: set[int] = set()
         self.over = threading.Event()
         # A plain flag beside the Event: a signal handler may set it while this very thread holds the Event's lock.
         self.is_over = False
