@@ -81,7 +81,7 @@ class Mask:
     def response(self, response: LoggedResponse) -> LoggedResponse:
         """Return a response without the secrets that `answer` replaces, also where parts or tokens divide them."""
         texts = {"text": response.text, "reasoning": response.reasoning, "error": response.error}
-        masked = {name: self._answer_text(text) for name, text in texts.items() if text}
+        masked: dict[str, Any] = {name: self._answer_text(text) for name, text in texts.items() if text}
         positions = response.positions and self._positions(response.positions)
         return replace(response, **masked, positions=positions)
 
