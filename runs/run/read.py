@@ -185,9 +185,21 @@ def _progress(facts: RunFacts) -> contract.Progress:
         seconds = ((run.finished_at or facts.now) - began).total_seconds()
         n_done = facts.n_decoded - before
         rate = n_done / seconds if n_done > 0 and seconds > 0 else None
-        is_at_work = any(repeat.work.n_running for repeat in facts.every)  # else the rest takes as long as it waits
-        eta = (facts.n_total - facts.n_decoded) / rate if rate and is_at_work and not run.is_terminal else None
+        eta = None if run.is_terminal else _eta_seconds(facts, rate)
     return contract.Progress(n_done=facts.n_in, n_total=facts.n_total, rate_per_second=rate, eta_seconds=eta)
+
+
+def _eta_seconds(facts: RunFacts, rate: float | None) -> float | None:
+    """Estimate how long the rest takes, in seconds; None while nothing runs.
+
+    By the pace of the workers that are at work, once a shard of the run has ended: `rate` counts the time in which
+    nothing ran, and is taken where a worker's pace is not known.
+    """
+    at_work = [repeat.work for repeat in facts.every if repeat.work.n_running]
+    paces = [work.pace for work in at_work]
+    if any(repeat.work.n_finished for repeat in facts.every) and None not in paces:
+        rate = sum(pace for pace in paces if pace)
+    return (facts.n_total - facts.n_decoded) / rate if at_work and rate else None
 
 
 def _last_start(facts: RunFacts, started_at: datetime) -> datetime:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import Count, Max, Min, Q, Sum
+from django.db.models import Case, Count, Max, Min, Q, Sum, When
 from django.db.models.functions import Coalesce
 
 from evalboard.contract.run import ShardOfRun
@@ -32,7 +32,11 @@ _GRAVEST = ["failed", "running", "cancelled", "queued", "finished"]  # the first
 
 @dataclass(frozen=True, slots=True)
 class RepeatWork:
-    """The shards of a repeat in numbers. next_at: when the first of those in the queue may be claimed."""
+    """The shards of a repeat in numbers.
+
+    next_at: when the first of those in the queue may be claimed. n_finished: of `n_shards`. pace: responses per second
+    of the workers at its running shards, over the last shard that each finished; None where one is not known.
+    """
 
     n_shards: int = 0
     n_done: int = 0
@@ -40,6 +44,8 @@ class RepeatWork:
     n_queued: int = 0
     n_running: int = 0
     next_at: datetime | None = None
+    n_finished: int = 0
+    pace: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +69,10 @@ def read_work(run_ids: Collection[int]) -> dict[int, RepeatWork]:
         n_queued=Count("id", filter=queued),
         n_running=Count("id", filter=running),
         first=Min("next_at", filter=queued),
+        n_finished=Count("id", filter=Q(status=Shard.Status.FINISHED)),
+        pace=Case(When(n_running=Count("owner__pace", filter=running), then=Sum("owner__pace", filter=running))),
     )
-    names = ("repeat", "n", "done", "attempts", "n_queued", "n_running", "first")
+    names = ("repeat", "n", "done", "attempts", "n_queued", "n_running", "first", "n_finished", "pace")
     return {repeat: RepeatWork(*numbers) for repeat, *numbers in counted.values_list(*names)}
 
 

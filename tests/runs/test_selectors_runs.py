@@ -1,10 +1,12 @@
 """What lists and pages learn of a run."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from evalboard.core.errors import NotFound
 from runs import board as board_slice
@@ -235,6 +237,18 @@ def test_the_speed_of_added_repeats_forgets_the_time_between() -> None:
     progress = run_report(run.pk).progress
     assert progress.rate_per_second is not None
     assert progress.eta_seconds == pytest.approx(2 / progress.rate_per_second)
+
+
+def test_the_estimate_leaves_out_the_time_in_which_nothing_ran() -> None:
+    worker = build.worker(pace=4.0)
+    run = build.run(repeats=3)
+    build.decode(run, 1, ["blue"] * 3)
+    build.decode(run, 2, ["blue"], ends=False)
+    Run.objects.filter(pk=run.pk).update(started_at=timezone.now() - timedelta(hours=10))
+    Shard.objects.filter(repeat__run=run, repeat__index=2).update(owner=worker, n_done=1)
+    assert run_report(run.pk).progress.eta_seconds == pytest.approx((2 + 3) / 4.0)
+    Worker.objects.update(pace=None)
+    assert run_report(run.pk).progress.eta_seconds > 3600  # what is known then is the speed since the start
 
 
 def test_the_last_error_is_the_newest_one_of_the_history() -> None:
