@@ -51,8 +51,8 @@ check:  ## lint, format, types, import contracts, migrations, API schema, Docker
 format:  ## put Python files into the house's format
 	@$(install) dev && .venv/bin/ruff check --fix-only --quiet . && .venv/bin/ruff format .
 
-bench:  ## measure; a table here and JSON in bench/
-	@$(install) dev && $(install) engine && exec .venv/bin/python -m tests.bench $(ARGS)
+bench:  ## measure; a table here and JSON in bench/results/
+	@$(install) dev && $(install) engine && exec .venv/bin/python -m bench $(ARGS)
 
 lock:  ## resolve requirements/*.in anew (needs uv)
 	@$(install) dev && .venv/bin/python tools/lock.py

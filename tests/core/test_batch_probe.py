@@ -11,10 +11,10 @@ from statistics import fmean
 import numpy as np
 import pytest
 
+from bench.simulated_probes import BATCH_CLAIMS, Claim, batch_calls
 from evalboard.core.probes import batch_comparison, batch_probe
 from evalboard.core.probes.call import ProbeCall, ProbeFinding
 from evalboard.wording.probe import describe_batch_comparison, describe_finding
-from tests.bench.simulated_probes import BATCH_CLAIMS, Claim, batch_calls
 
 
 def sentence(finding: ProbeFinding) -> str:

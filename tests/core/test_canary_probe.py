@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bench.simulated_probes import CANARY_CLAIMS, Claim, canary_runs
 from evalboard.core.probes import canary_probe
 from evalboard.core.probes.call import ProbeCall, ProbeFinding
 from evalboard.wording.probe import describe_finding
-from tests.bench.simulated_probes import CANARY_CLAIMS, Claim, canary_runs
 
 
 def sentence(finding: ProbeFinding) -> str:

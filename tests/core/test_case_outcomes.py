@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench import measured_table
+from bench.simulated import BATCHED, SEED
+from bench.simulated_outcomes import AT_MOST, SITUATIONS, WILD, Broken, measure
 from evalboard.core.stats.case_outcomes import OutcomeIndexes, find_case_outcomes
-from tests.bench import measured_table
-from tests.bench.simulated import BATCHED, SEED
-from tests.bench.simulated_outcomes import AT_MOST, SITUATIONS, WILD, Broken, measure
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "verdict.md"
 

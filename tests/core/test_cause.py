@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench import measured_table
 from evalboard.core.compare.cause import CAUSE_CODES, CAUSES, Cause, find_cause, find_same_but_for
 from evalboard.core.compare.comparison import is_larger
 from evalboard.core.compare.divergence import Divergence, find_divergence, find_text_divergence
@@ -18,7 +19,6 @@ from evalboard.core.stats.numeric_noise import ZERO_NOISE, NumericNoise, choose_
 from evalboard.core.trace import codec
 from evalboard.core.trace.trace import Trace, make_trace
 from evalboard.wording.cause import REASONS, explain_cause
-from tests.bench import measured_table
 from tests.core import stacks
 
 RECORDED = codec.read_block((Path(__file__).parent / "data" / "smollm2-bfloat16.evt").read_bytes())

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.bench.simulated_probes import Claim
-from tests.bench.simulated_witnesses import CLAIMS
+from bench.simulated_probes import Claim
+from bench.simulated_witnesses import CLAIMS
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench import measured_table, simulated_load
 from evalboard.core.stats import CALLS, count_in_flight, is_in_turn, order_in_turn
 from evalboard.core.verdict import verdict
 from evalboard.core.verdict.gate import GateQuestion
-from tests.bench import measured_table, simulated_load
 from tests.core.questions import PAIRED, pinned, served, warnings
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "verdict.md"

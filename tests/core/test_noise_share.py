@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.simulated_share import SITUATIONS, Situation
 from evalboard.core.stats import NOISE_LEVEL, estimate_difference, find_beyond, measure_noise_share
 from evalboard.wording.noise_share import write_noise_share
-from tests.bench.simulated_share import SITUATIONS, Situation
 
 NONE = (False, False)
 

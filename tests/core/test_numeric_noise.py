@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench.simulated_shifts import SEED, Stack, neighbours
 from evalboard.core.compare.divergence import find_divergence
 from evalboard.core.stats.numeric_noise import (
     FLOORS,
@@ -22,7 +23,6 @@ from evalboard.core.stats.numeric_noise import (
     ratio_threshold,
 )
 from evalboard.core.trace import codec
-from tests.bench.simulated_shifts import SEED, Stack, neighbours
 from tests.core import stacks
 
 DATA = Path(__file__).parent / "data"

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from bench.bench_truth import ONE
+from bench.simulated_shifts import share_called_two
 from evalboard.core.compare import find_divergence
 from evalboard.core.stats import OneComputation, judge_distances, judge_steady, mean_within, tell_apart
 from evalboard.core.stats.one_computation import MAX_CHANCE, MAX_EXACT, _signed_rank_chance
 from evalboard.core.trace import Trace
-from tests.bench.bench_truth import ONE
-from tests.bench.simulated_shifts import share_called_two
 from tests.core import stacks
 
 FLOOR = 0.09  # nats, bfloat16

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.bench.planted_recorded import Planted, list_recorded, measure_recorded_noise
+from bench.planted_recorded import Planted, list_recorded, measure_recorded_noise
 
 NOISE = measure_recorded_noise()
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import measured_table, simulated_witnesses
-from tests.bench.simulated_probes import CLAIMS, Claim
+from bench import measured_table, simulated_witnesses
+from bench.simulated_probes import CLAIMS, Claim
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "probes.md"
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bench.simulated_probes import CHARACTER_CLAIMS, QUIET, SEED_CLAIMS, Claim, seed_calls
 from evalboard.core.probes import seed_probe
 from evalboard.core.probes.call import ProbeCall, ProbeFinding
 from evalboard.wording.probe import describe_finding
-from tests.bench.simulated_probes import CHARACTER_CLAIMS, QUIET, SEED_CLAIMS, Claim, seed_calls
 
 
 def sentence(finding: ProbeFinding) -> str:

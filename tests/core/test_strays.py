@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bench.simulated_shifts import FLOOR, SEED, Stack, tables
 from evalboard.core.stats import FAR_FLOORS, Strays, assume_logit_sd, find_strays, list_strays
-from tests.bench.simulated_shifts import FLOOR, SEED, Stack, tables
 
 FAR = FAR_FLOORS * FLOOR
 

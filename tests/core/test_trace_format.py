@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench import bench_trace
 from evalboard.core.trace import codec, directory, gaps, packing
 from evalboard.core.trace.trace import Trace, make_trace
-from tests.bench import bench_trace
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "trace-format.md").read_text()
 BYTES = re.compile(r"^\| (\d+) \| `([0-9a-f ]+)` \| (.*) \|$", re.MULTILINE)

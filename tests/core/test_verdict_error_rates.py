@@ -9,8 +9,8 @@ from statistics import mean
 
 import pytest
 
-from tests.bench import measured_table, simulated, simulated_draws, simulated_settling, simulated_targeted
-from tests.bench.simulated import BATCHED, CLAIMS, PINNED, SEED, Claim
+from bench import measured_table, simulated, simulated_draws, simulated_settling, simulated_targeted
+from bench.simulated import BATCHED, CLAIMS, PINNED, SEED, Claim
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "verdict.md"
 PROMISED = tuple(claim for claim in CLAIMS if claim.aim)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import stored_figures
-from tests.bench.row import Row, median_row
-from tests.bench.stored_figures import Figure, Standing
+from bench import stored_figures
+from bench.row import Row, median_row
+from bench.stored_figures import Figure, Standing
 
 SLOW, FAST = 0.02, 0.01  # seconds of the yardstick on two machines
 

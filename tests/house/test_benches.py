@@ -4,9 +4,9 @@ from importlib import import_module
 
 import pytest
 
-from tests.bench.__main__ import PARTS
+from bench.__main__ import PARTS
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_is_read_and_can_be_measured(part: str) -> None:
-    assert callable(import_module(f"tests.bench.bench_{part}").measure)
+    assert callable(import_module(f"bench.bench_{part}").measure)

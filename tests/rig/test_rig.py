@@ -11,6 +11,7 @@ import pytest
 from django.apps import apps
 from django.test import Client
 
+from bench.forced_traces import prompts
 from evalboard.contract.probe import ProbeFinding
 from evalboard.wording.numbers import p_value
 from runs.baselines import set_baseline
@@ -26,7 +27,6 @@ from runs.run import create_run, run_report
 from runs.suites import push_suite, reference_suite
 from runs.sweep import reconcile
 from tests import build
-from tests.bench.forced_traces import prompts
 from tests.frontend.test_fingerprints import words
 from tests.rig.conftest import KEY, Rig
 from tests.rig.servers import MODEL, SEEDLESS

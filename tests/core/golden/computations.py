@@ -5,9 +5,9 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
+from bench.simulated_shifts import FLOOR, SEED, Stack, tables
 from evalboard.core.stats import FAR_FLOORS, OneComputation, find_strays, judge_distances, judge_steady, tell_apart
 from evalboard.wording.computation import write_computation
-from tests.bench.simulated_shifts import FLOOR, SEED, Stack, tables
 from tests.core.golden.readers import Sentence, Situations, read_run_warning
 from tests.core.test_one_computation import compare
 from tests.core.test_strays import table

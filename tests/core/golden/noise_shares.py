@@ -4,9 +4,9 @@ from dataclasses import asdict
 
 import numpy as np
 
+from bench.simulated import BATCHED, PINNED, pairs
 from evalboard.core.stats import NOISE_LEVEL, NoiseShare, difference_points, measure_noise_share
 from evalboard.wording.noise_share import write_noise_share
-from tests.bench.simulated import BATCHED, PINNED, pairs
 from tests.core.golden.readers import Sentence, Situations
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.simulated_probes import BETWEEN_RUNS, QUIET, batch_calls, canary_runs, seed_calls
 from evalboard.core.probes import (
     ProbeCall,
     ProbeFinding,
@@ -19,7 +20,6 @@ from evalboard.core.probes import (
 )
 from evalboard.wording.capability import describe_parameter
 from evalboard.wording.hop import Side, describe_hop
-from tests.bench.simulated_probes import BETWEEN_RUNS, QUIET, batch_calls, canary_runs, seed_calls
 from tests.capability import EVERYTHING, answer_calls
 from tests.core.golden.readers import Sentence, Situations, read_batch_comparison, read_probe
 from tests.core.test_audit_probe import BLUE
