@@ -61,39 +61,52 @@ def contrast(one: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-def pairs(table):
+THEMES = ("light", "dark")
+
+
+def list_faint(table: dict[str, tuple[str, ...]], least: float) -> list[str]:
+    """Return each ink, ground and theme whose contrast is below the least that WCAG asks for."""
     return [
-        pytest.param(ink, ground, theme, id=f"{ink}-on-{ground}-{name}")
+        f"{ink} on {ground}, {name}: {ratio:.2f}"
         for ink, grounds in table.items()
         for ground in grounds
-        for theme, name in enumerate(("light", "dark"))
+        for name, of_ink, of_ground in zip(THEMES, TOKENS[ink], TOKENS[ground], strict=True)
+        if (ratio := contrast(of_ink, of_ground)) < least
     ]
 
 
-@pytest.mark.parametrize(("ink", "ground", "theme"), pairs(TEXT_ON))
-def test_text_is_readable(ink, ground, theme):
-    assert contrast(TOKENS[ink][theme], TOKENS[ground][theme]) >= 4.5
+def test_text_is_readable() -> None:
+    assert list_faint(TEXT_ON, 4.5) == []
 
 
-@pytest.mark.parametrize(("ink", "ground", "theme"), pairs(MARK_ON))
-def test_marks_and_borders_can_be_seen(ink, ground, theme):
-    assert contrast(TOKENS[ink][theme], TOKENS[ground][theme]) >= 3.0
+def test_marks_and_borders_can_be_seen() -> None:
+    assert list_faint(MARK_ON, 3.0) == []
 
 
-@pytest.mark.parametrize(("name", "theme"), [(name, theme) for name in TOKENS for theme in (0, 1)])
-def test_every_colour_lies_inside_srgb(name, theme):
-    assert all(-0.002 <= part <= 1.002 for part in linear_rgb(TOKENS[name][theme]))
+def test_the_contrast_is_that_of_wcag() -> None:
+    black, white, grey = "0 0 0", "1 0 0", "0.5999 0 0"  # #808080
+    assert contrast(black, white) == pytest.approx(21, abs=0.01)
+    assert contrast(grey, white) == pytest.approx(3.95, abs=0.01)
+    assert contrast(grey, grey) == 1
 
 
-@pytest.mark.parametrize("path", SHEETS, ids=lambda path: path.name)
-def test_raw_colours_stand_in_tokens_only(path):
-    if path.name == "tokens.css":
-        return
+def test_every_colour_lies_inside_srgb() -> None:
+    outside = [
+        f"{name}, {theme}"
+        for name, colours in TOKENS.items()
+        for theme, colour in zip(THEMES, colours, strict=True)
+        if not all(-0.002 <= part <= 1.002 for part in linear_rgb(colour))
+    ]
+    assert outside == []
+
+
+@pytest.mark.parametrize("path", [path for path in SHEETS if path != TOKENS_SHEET], ids=lambda path: path.name)
+def test_raw_colours_stand_in_tokens_only(path: Path) -> None:
     text = path.read_text()
     assert not re.findall(r"#[0-9a-fA-F]{3,8}\b(?=[^{}]*;)|\b(?:rgb|hsl|oklch|oklab|lab|lch)a?\(", text)
 
 
-def test_every_token_that_is_used_exists():
+def test_every_token_that_is_used_exists() -> None:
     known = set(re.findall(r"--([\w-]+):", "".join(path.read_text() for path in SHEETS)))
     used = {name for path in SHEETS for name in re.findall(r"var\(--([\w-]+)", path.read_text())}
     assert used <= known
