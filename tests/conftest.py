@@ -26,10 +26,10 @@ from hypothesis import HealthCheck, settings
 
 from evalboard.local.children import die_with_parent
 
-# A test that guards a change draws the same examples each time; `make soak` draws others, and more of them. The machine
-# is shared: that drawing one took long says nothing about the strategy.
+# A test that guards a change draws the same few examples each time; `make soak` draws others, and more of them. The
+# machine is shared: that drawing one took long says nothing about the strategy.
 SHARED_MACHINE: Any = {"suppress_health_check": [HealthCheck.too_slow], "deadline": None}
-settings.register_profile("gate", derandomize=True, database=None, **SHARED_MACHINE)
+settings.register_profile("gate", max_examples=25, derandomize=True, database=None, **SHARED_MACHINE)
 settings.register_profile("soak", max_examples=1000, print_blob=True, **SHARED_MACHINE)
 settings.load_profile("soak" if os.environ.get("EVALBOARD_SOAK") else "gate")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evalboard.core.errors import TraceDamaged
@@ -212,7 +212,6 @@ def test_trailing_bytes_are_refused(extra: bytes, prompt: list[int] | None) -> N
 
 
 @given(st.binary(max_size=200), st.booleans())
-@settings(max_examples=200)
 def test_noise_is_refused(noise: bytes, has_head: bool) -> None:
     with pytest.raises(TraceDamaged):
         codec.read_block(b"EvT\x02" + noise if has_head else noise)

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evalboard.core.document import MAX_PROBLEMS, text_problem
@@ -251,7 +251,6 @@ ROWS = st.recursive(
 
 
 @given(row=ROWS)
-@settings(max_examples=100, deadline=None)
 def test_no_row_passes_without_an_id_and_every_path_can_be_shown(row):
     with pytest.raises(InvalidInput) as refused:
         parse_suite({"slug": "x", "scorer": EXACT, "cases": [row, {"prompt": "a case without an id"}]})
