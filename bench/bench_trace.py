@@ -33,13 +33,18 @@ ROUNDS = 15
 
 
 def measure(traces: Sequence[Trace] = ()) -> list[Row]:
-    """Rows for the recorded traces of each dtype, then for the given ones, such as those of a fresh run."""
+    """Return rows for the recorded traces of each dtype, then for the given ones, such as those of a fresh run."""
+    return measure_sizes(traces) + _speeds(recorded("float32"))
+
+
+def measure_sizes(traces: Sequence[Trace] = ()) -> list[Row]:
+    """Return the rows of `measure` that are sizes, which no machine changes."""
     rows: list[Row] = []
     for dtype, aim in RECORDED.items():
         rows += _sizes(_bare(recorded(dtype)), f"real traces, {dtype}", aim)
     if traces:
         rows += _sizes(_bare(traces), "this run's traces", "")
-    return rows + _speeds(recorded("float32"))
+    return rows
 
 
 def recorded(dtype: str) -> list[Trace]:

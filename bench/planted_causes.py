@@ -6,13 +6,13 @@ The stack is that of tests/core/stacks.py: logits of bfloat16, noise of its own 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from evalboard.core.compare import Divergence, KnownResponse, Pair, find_cause, find_divergence
+from evalboard.core.compare import Divergence, KnownResponse, Pair, find_cause
 from evalboard.core.stats import ZERO_NOISE, NumericNoise, choose_larger_noise, median_sd
 from evalboard.core.trace import Trace
 from evalboard.core.trace.codec import read_block
@@ -57,13 +57,12 @@ class Planted:
     is_steady: bool = False
     is_counted: Callable[[Divergence], bool] = lambda parting: True
 
-    def named(self, noise: NumericNoise) -> Counter[str]:
-        """Count the pairs by their causes, `unknown` with its reason."""
+    def named(self, noise: NumericNoise, n_pairs: int | None = None) -> Counter[str]:
+        """Count the first n_pairs, or all, by their causes, `unknown` with its reason."""
         baseline = replace(SIDE, **self.base)
         pair = Pair(baseline, replace(baseline, **{"text": "Another answer."} | self.candidate))
         codes: Counter[str] = Counter()
-        for ours, theirs in self.traces():
-            parting = find_divergence(ours, theirs)
+        for parting in stacks.find_partings(islice(self.traces(), n_pairs)):
             if parting.parts_at is None or not self.is_counted(parting):
                 continue
             cause = find_cause(pair, parting, ZERO_NOISE if self.is_steady else noise)
@@ -91,8 +90,7 @@ def measure(planted: Sequence[tuple[Planted, NumericNoise]]) -> tuple[list[tuple
 
 def measure_noise() -> NumericNoise:
     """Return the noise of the simulated bucket, from pairs of its own repeats."""
-    partings = [find_divergence(*pair) for pair in stacks.pairs(200, seed=SEED)]
-    sd = median_sd(parting.shift_rms for parting in partings)
+    sd = median_sd(parting.shift_rms for parting in stacks.find_partings(stacks.pairs(200, seed=SEED)))
     return choose_larger_noise((sd, "bfloat16"), (sd, "bfloat16"), ulp=0.125)
 
 

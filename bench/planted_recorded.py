@@ -7,24 +7,24 @@ the likelier it is chosen, and nothing is read beyond. 40 answers are recorded, 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
+from itertools import islice
 
 import numpy as np
 
 from bench.planted_causes import BY_CASES, PAIRS, RECORDED, SEED, SEEDED, Planted, Traces, joined, part
-from evalboard.core.compare import find_divergence
 from evalboard.core.stats import NumericNoise, choose_larger_noise, median_sd
 from evalboard.core.trace import Trace
 from evalboard.core.trace.codec import read_block
+from tests.core import stacks
 from tests.core.stacks import NOISE
 
 ROUTED = 0.06
 WORDS, OTHER_WORDS = "The sky is blue.", "The sky  is\nblue."
 
 
-def measure_recorded_noise() -> NumericNoise:
-    """Return the noise of the recorded answers' repeats."""
-    partings = [find_divergence(*pair) for pair in _pairs(0.0)]
-    sd = median_sd(parting.shift_rms for parting in partings)
+def measure_recorded_noise(n_pairs: int | None = None) -> NumericNoise:
+    """Return the noise of the recorded answers' repeats, of n_pairs or all of them."""
+    sd = median_sd(parting.shift_rms for parting in stacks.find_partings(islice(_pairs(0.0), n_pairs)))
     return choose_larger_noise((sd, "bfloat16"), (sd, "bfloat16"))
 
 

@@ -4,11 +4,13 @@ A position has three tokens whose logits lie between 8 and 31, where bfloat16's 
 is moved by its own noise on each side and rounded; the largest is chosen, equal ones by the lower id.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evalboard.core.compare import Divergence, find_divergences
+from evalboard.core.trace import join_traces
 from evalboard.core.trace.trace import Trace
 
 N_TOKENS = 300
@@ -78,6 +80,12 @@ def drawn_pair(rng: np.random.Generator, *, noise: float, temperature: float, is
             )
         )
     return traces[0], traces[1]
+
+
+def find_partings(pairs: Iterable[tuple[Trace, Trace]]) -> list[Divergence]:
+    """Return how each pair parts, all of them found at once."""
+    baselines, candidates = zip(*pairs, strict=True)
+    return find_divergences(join_traces(baselines), join_traces(candidates))
 
 
 def _logits(rng: np.random.Generator) -> Numbers:

@@ -11,7 +11,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from bench.simulated_probes import BATCH_CLAIMS, Claim, batch_calls
+from bench.simulated_probes import batch_calls
 from evalboard.core.probes import batch_comparison, batch_probe
 from evalboard.core.probes.call import ProbeCall, ProbeFinding
 from evalboard.wording.probe import describe_batch_comparison, describe_finding
@@ -110,14 +110,6 @@ def test_the_order_of_the_calls_changes_nothing_and_every_number_is_json() -> No
     assert batch_comparison.compare_batch_probes(one, other, random_seed=3) == held
     for finding in (found, held):
         assert json.loads(json.dumps(finding.numbers, allow_nan=False)) == finding.numbers
-
-
-@pytest.mark.parametrize(
-    "claim", [each for each in BATCH_CLAIMS if each.n_in_tests], ids=lambda claim: f"{claim.situation}: {claim.says}"
-)
-def test_a_promised_rate_is_kept(claim: Claim) -> None:
-    share = claim.measure(claim.n_in_tests)
-    assert claim.is_kept(share), f"{100 * share:.1f} %, and {claim.aim} is promised"
 
 
 @pytest.mark.parametrize("by_round", [0.0, 0.3])

@@ -133,10 +133,10 @@ def test_a_planted_quantised_backend_on_six_percent_of_responses_is_counted() ->
     """800 responses of recorded traces, 48 of them decoded by a stack that is off by 0.25 nats a logit."""
     rng = np.random.default_rng(20261121)
     answers = [trace for trace in RECORDED if len(trace) > 20]
-    found = [
-        find_divergence(trace, drifted(trace, rng, 0.25) if index % 50 in (3, 20, 41) else drifted(trace, rng, 0.02))
+    found = stacks.find_partings(
+        (trace, drifted(trace, rng, 0.25) if index % 50 in (3, 20, 41) else drifted(trace, rng, 0.02))
         for index, trace in ((index, answers[index % len(answers)]) for index in range(800))
-    ]
+    )
     assert moved_further(found, ASSUMED) == pytest.approx(48, abs=12)
     shifted = [named(pair, text="x").code for index, pair in enumerate(found) if index % 50 in (3, 20, 41)]
     assert Counter(shifted).most_common(1)[0][0] == "larger_shift"
@@ -443,7 +443,7 @@ def test_noise_that_parts_draws_of_one_seed_is_not_blamed_on_the_seed() -> None:
     rng = np.random.default_rng(20261122)
     for noise in (1e-5, 0.03):
         found = [stacks.drawn_pair(rng, noise=noise, temperature=0.7, is_one_seed=True) for _ in range(400)]
-        codes = [named(find_divergence(*pair), base=SAMPLED, text="x").code for pair in found]
+        codes = [named(parting, base=SAMPLED, text="x").code for parting in stacks.find_partings(found)]
         assert codes.count("seed_ignored") <= 1
 
 
@@ -576,13 +576,12 @@ def shares(codes: Sequence[str]) -> dict[str, float]:
 @pytest.fixture(scope="module")
 def measured() -> NumericNoise:
     """The noise of the simulated bucket, from pairs of its own repeats."""
-    found = [find_divergence(*pair) for pair in stacks.pairs(200, seed=1)]
-    sd = median_sd(pair.shift_rms for pair in found)
+    sd = median_sd(pair.shift_rms for pair in stacks.find_partings(stacks.pairs(200, seed=1)))
     return choose_larger_noise((sd, "bfloat16"), (sd, "bfloat16"), ulp=0.125)
 
 
 def causes(measured: NumericNoise, **stack: float) -> dict[str, float]:
-    found = [find_divergence(*pair) for pair in stacks.pairs(400, seed=7, **stack)]  # type: ignore[arg-type]
+    found = stacks.find_partings(stacks.pairs(400, seed=7, **stack))  # type: ignore[arg-type]
     return shares([named(pair, noise=measured, text="x").code for pair in found if pair.flip is not None])
 
 
@@ -601,17 +600,17 @@ def test_error_rates_a_shift_below_the_noise_is_mostly_not(measured: NumericNois
 
 def test_error_rates_a_token_drawn_once_is_called_a_sampler_fault(measured: NumericNoise) -> None:
     """Where the draw is what parted them: pairs that numeric noise parted first are near ties, rightly."""
-    found = [find_divergence(*pair) for pair in stacks.pairs(400, seed=9, is_drawn_once=True)]
+    found = stacks.find_partings(stacks.pairs(400, seed=9, is_drawn_once=True))
     drawn = [pair for pair in found if not pair.are_both_top]
     assert len(drawn) > 200
     assert shares([named(pair, noise=measured, text="x").code for pair in drawn])["sampler_fault"] >= 0.95
 
 
 def test_error_rates_noise_alone_moves_at_most_one_case_in_a_hundred_further(measured: NumericNoise) -> None:
-    found = [find_divergence(*pair) for pair in stacks.pairs(800, seed=11)]
+    found = stacks.find_partings(stacks.pairs(800, seed=11))
     assert moved_further(found, measured) <= 8
 
 
 def test_error_rates_six_percent_rerouted_are_counted_as_about_six(measured: NumericNoise) -> None:
-    found = [find_divergence(*pair) for pair in stacks.pairs(800, seed=13, shift=0.25, share_shifted=0.06)]
+    found = stacks.find_partings(stacks.pairs(800, seed=13, shift=0.25, share_shifted=0.06))
     assert moved_further(found, measured) == pytest.approx(48, abs=8)

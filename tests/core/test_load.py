@@ -114,16 +114,17 @@ def test_an_order_is_in_turn_where_no_side_runs_ahead(order: str, expected: bool
     assert is_in_turn(order) is expected
 
 
+@pytest.mark.parametrize("n_pairs", [40, pytest.param(200, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("claim", simulated_load.SEEN_CLAIMS, ids=lambda claim: claim.situation)
-def test_one_load_is_not_accused_and_unlike_ones_are_seen(claim: simulated_load.SeenClaim) -> None:
-    share = claim.measure(200)
+def test_one_load_is_not_accused_and_unlike_ones_are_seen(claim: simulated_load.SeenClaim, n_pairs: int) -> None:
+    share = claim.measure(n_pairs)
     assert share <= 2 * claim.at_most if claim.at_most is not None else share >= (claim.at_least or 0) - 0.05
 
 
-@pytest.mark.drawn
-def test_unlike_loads_ship_what_runs_in_turn_do_not() -> None:
+@pytest.mark.parametrize("n_pairs", [24, pytest.param(100, marks=pytest.mark.nightly)])
+def test_unlike_loads_ship_what_runs_in_turn_do_not(n_pairs: int) -> None:
     apart, in_turn = (
-        simulated_load.LoadClaim(load=load, effect=9.0, look=5).measure(100) for load in simulated_load.LOADS[1::2]
+        simulated_load.LoadClaim(load=load, effect=9.0, look=5).measure(n_pairs) for load in simulated_load.LOADS[1::2]
     )
     assert in_turn <= 0.06 < apart
 

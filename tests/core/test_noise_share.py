@@ -1,5 +1,7 @@
 """How much of a difference is noise: what is said covers noise at its level; nothing is said where none was seen."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,10 +14,12 @@ from evalboard.wording.noise_share import write_noise_share
 NONE = (False, False)
 
 
+@pytest.mark.parametrize("n_pairs", [60, pytest.param(200, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("situation", [each for each in SITUATIONS if each.at_least], ids=lambda each: each.name)
-def test_noise_alone_moves_a_difference_by_no_more_than_is_said(situation: Situation) -> None:
-    covered, _ = situation.measure(200)
-    assert covered >= (situation.at_least or 0) - 0.04  # two and a half standard errors of 200 pairs
+def test_noise_alone_moves_a_difference_by_no_more_than_is_said(situation: Situation, n_pairs: int) -> None:
+    covered, _ = situation.measure(n_pairs)
+    promised = situation.at_least or 0
+    assert covered >= promised - 2.5 * math.sqrt(promised * (1 - promised) / n_pairs)
 
 
 def test_two_sides_that_show_noise_have_the_standard_error_of_their_verdict() -> None:

@@ -101,8 +101,7 @@ def test_a_floor_holds_where_it_was_measured(
 
 def test_the_sd_of_a_simulated_bucket_is_that_of_its_logits() -> None:
     """Logits finer than their noise: D is the difference of four errors of 0.3 nats; bfloat16 adds its rounding."""
-    found = [find_divergence(*pair) for pair in stacks.pairs(60, seed=3, noise=0.3)]
-    sd = median_sd(pair.shift_rms for pair in found)
+    sd = median_sd(pair.shift_rms for pair in stacks.find_partings(stacks.pairs(60, seed=3, noise=0.3)))
     assert sd == pytest.approx(2 * 0.3, rel=0.05)
 
 

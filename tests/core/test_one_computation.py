@@ -1,6 +1,7 @@
 """Two sides are told apart where they lie further apart than repeats do, and never for being unlike in noise alone."""
 
 import math
+from functools import cache
 from itertools import combinations, permutations, product
 
 import numpy as np
@@ -9,7 +10,6 @@ from scipy import stats
 
 from bench.bench_truth import ONE
 from bench.simulated_shifts import share_called_two
-from evalboard.core.compare import find_divergence
 from evalboard.core.stats import OneComputation, judge_distances, judge_steady, mean_within, tell_apart
 from evalboard.core.stats.one_computation import MAX_CHANCE, MAX_EXACT, _signed_rank_chance
 from evalboard.core.trace import Trace
@@ -19,30 +19,36 @@ FLOOR = 0.09  # nats, bfloat16
 N_CASES, REPEATS = 40, 3
 
 
+@cache
 def compare(*, noise: tuple[float, float], shift: float = 0.0, seed: int = 0) -> OneComputation:
     """N_CASES cases of two simulated stacks, REPEATS repeats each."""
+    cases = [
+        [*ours, *theirs] for ours, theirs in stacks.repeated(N_CASES, REPEATS, noise=noise, shift=shift, seed=seed)
+    ]
     rows = []
-    for ours, theirs in stacks.repeated(N_CASES, REPEATS, noise=noise, shift=shift, seed=seed):
-        table = distances([*ours, *theirs])
+    for table in measure_distances(cases):
         within = (mean_within(table[:REPEATS, :REPEATS]), mean_within(table[REPEATS:, REPEATS:]))
         rows.append((np.nanmean(table[:REPEATS, REPEATS:]), *within))
     across, within_ours, within_theirs = np.array(rows).T
     return judge_distances(across, (within_ours, within_theirs), floor=FLOOR)
 
 
-def distances(traces: list[Trace]) -> np.ndarray:
-    table = np.zeros((len(traces), len(traces)))
-    for at, other in combinations(range(len(traces)), 2):
-        parting = find_divergence(traces[at], traces[other])
-        table[at, other] = table[other, at] = np.nan if parting.shift_rms is None else parting.shift_rms**2
-    return table
+def measure_distances(cases: list[list[Trace]]) -> np.ndarray:
+    """Return float64[n_cases, n, n]: how far each case's n answers are from one another, squared."""
+    places = list(combinations(range(2 * REPEATS), 2))
+    partings = stacks.find_partings((traces[at], traces[other]) for traces in cases for at, other in places)
+    shifts = [np.nan if parting.shift_rms is None else parting.shift_rms**2 for parting in partings]
+    tables = np.zeros((len(cases), 2 * REPEATS, 2 * REPEATS))
+    at, other = np.array(places).T
+    tables[:, at, other] = tables[:, other, at] = np.reshape(shifts, (len(cases), -1))
+    return tables
 
 
-@pytest.mark.parametrize("noise", [(0.03, 0.03), (0.01, 0.05), (0.0, 0.05), (0.025, 0.03)])
-def test_noise_alone_is_one_computation_however_unlike_it_is(noise: tuple[float, float]) -> None:
-    results = [compare(noise=sides, seed=seed) for seed in range(4) for sides in (noise, noise[::-1])]
-    assert {result.answer for result in results} == {"one"}
-    assert all(result.n_cases >= N_CASES - 2 for result in results)
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (1, 2, 3))])
+@pytest.mark.parametrize("noise", [(0.03, 0.03), (0.01, 0.05), (0.05, 0.01), (0.0, 0.05), (0.05, 0.0), (0.025, 0.03)])
+def test_noise_alone_is_one_computation_however_unlike_it_is(noise: tuple[float, float], seed: int) -> None:
+    result = compare(noise=noise, seed=seed)
+    assert (result.answer, result.n_cases >= N_CASES - 2) == ("one", True)
 
 
 @pytest.mark.parametrize("shift", [0.02, 0.03, 0.1])
@@ -160,8 +166,16 @@ def test_ties_are_counted_out_too() -> None:
     assert _signed_rank_chance(values) == pytest.approx(float(wanted), rel=1e-9)
 
 
-def test_one_computation_is_called_two_in_at_most_one_comparison_of_1000() -> None:
-    """Of 4,050 comparisons at most 4 are: a rule that errs twice as often as promised passes once in ten times."""
-    n = 4050 // len(ONE)
+@pytest.mark.parametrize(
+    ("n_comparisons", "n_called_allowed"), [(120, 0), pytest.param(4050, 4, marks=pytest.mark.nightly)]
+)
+def test_one_computation_is_called_two_in_at_most_one_comparison_of_1000(
+    n_comparisons: int, n_called_allowed: int
+) -> None:
+    """Of 4,050 comparisons at most 4 are: a rule that errs twice as often as promised passes once in ten times.
+
+    Of 120 none is: so does a rule that errs twenty times as often.
+    """
+    n = n_comparisons // len(ONE)
     n_called = sum(round(n * share_called_two(situation, n)) for situation in ONE)
-    assert n_called <= 4, f"{n_called} of {n * len(ONE)} comparisons"
+    assert n_called <= n_called_allowed, f"{n_called} of {n * len(ONE)} comparisons"

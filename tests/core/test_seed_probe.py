@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bench.simulated_probes import CHARACTER_CLAIMS, QUIET, SEED_CLAIMS, Claim, seed_calls
+from bench.simulated_probes import QUIET, seed_calls
 from evalboard.core.probes import seed_probe
 from evalboard.core.probes.call import ProbeCall, ProbeFinding
 from evalboard.wording.probe import describe_finding
@@ -25,16 +25,6 @@ def calls_of(same: list[list[str]], different: list[list[str]]) -> list[ProbeCal
         for prompt, texts in enumerate(by_prompt)
         for text in texts
     ]
-
-
-@pytest.mark.parametrize(
-    "claim",
-    [each for each in (*SEED_CLAIMS, *CHARACTER_CLAIMS) if each.n_in_tests],
-    ids=lambda claim: f"{claim.situation}: {claim.says}",
-)
-def test_a_promised_rate_is_kept(claim: Claim) -> None:
-    share = claim.measure(claim.n_in_tests)
-    assert claim.is_kept(share), f"{100 * share:.1f} %, and {claim.aim} is promised"
 
 
 def test_the_numbers_are_those_of_the_formulas() -> None:

@@ -70,7 +70,7 @@ def test_the_limits_are_the_codes() -> None:
 def test_the_measured_sizes_are_the_benchs() -> None:
     stated = [float(cell) for cell in STORED.findall(PAGE)[0].split("|")]
     as_json = [float(cell) for cell in JSON.findall(PAGE)[0]]
-    sizes = [row.value for row in bench_trace.measure() if row.unit == "bytes/position"]
+    sizes = [row.value for row in bench_trace.measure_sizes() if row.unit == "bytes/position"]
     float32, bfloat16 = sizes[:5], sizes[5:]
     assert [*float32[:3], *bfloat16[:3]] == pytest.approx(stated, abs=0.006)
     assert [float32[3], bfloat16[3]] == pytest.approx(as_json, abs=0.006)

@@ -1,6 +1,8 @@
-"""The error rates that docs/verdict.md promises, by simulation; `make soak` takes more pairs, and others each time."""
+"""The error rates that docs/verdict.md promises, by simulation: a few pairs in the gate, full size in `make nightly`.
 
-import itertools
+`make soak` takes more pairs, and others each time.
+"""
+
 import math
 import os
 import random
@@ -11,6 +13,13 @@ import pytest
 
 from bench import measured_table, simulated, simulated_draws, simulated_settling, simulated_targeted
 from bench.simulated import BATCHED, CLAIMS, PINNED, SEED, Claim
+from tests.core.rates import (
+    assert_kept_in_few,
+    count_errors,
+    count_errors_allowed,
+    group_by_promise,
+    promised_errors,
+)
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "verdict.md"
 PROMISED = tuple(claim for claim in CLAIMS if claim.aim)
@@ -18,32 +27,44 @@ PROMISED = tuple(claim for claim in CLAIMS if claim.aim)
 # ten times; rare errors take more pairs. Several situations guard each promise, and a broken rule has to pass them all.
 PAIRS, PAIRS_RARE, RARE, TIMES_AS_OFTEN, PAIRS_NARROWER, SEED_HERE = 100, 120, 0.03, 2.0, 40, SEED
 PAIRS_COVERED = 250  # judged once each, which takes milliseconds
+PAIRS_FEW, PAIRS_FEW_IN_ALL = 4, 40  # of each situation, and of all that are promised the same
 if os.environ.get("EVALBOARD_SOAK"):
     PAIRS = PAIRS_RARE = PAIRS_NARROWER = PAIRS_COVERED = 1000
     TIMES_AS_OFTEN, SEED_HERE = 1.5, random.SystemRandom().randrange(10**6)
-PASSES_BROKEN = 0.1
 
 
 def assert_kept(
     claim: Claim | simulated_draws.DrawnClaim | simulated_targeted.TargetedClaim, *, n_pairs: int | None = None
 ) -> None:
-    promised = 1 - claim.at_least if claim.at_least is not None else claim.at_most or 0.0
+    promised = promised_errors(claim)
     n_pairs = n_pairs or (PAIRS_RARE if promised <= RARE else PAIRS)
-    share = claim.measure(n_pairs, seed=SEED_HERE)
-    n_errors = round(n_pairs * (1 - share if claim.at_least is not None else share))
-    limit = count_errors_allowed(n_pairs, promised)
+    n_errors = count_errors(claim, claim.measure(n_pairs, seed=SEED_HERE), n_pairs)
+    limit = count_errors_allowed(n_pairs, promised, times_as_often=TIMES_AS_OFTEN)
     assert n_errors <= limit, f"{n_errors} errors in {n_pairs} pairs of seed {SEED_HERE}; {claim.aim} is promised"
 
 
-def count_errors_allowed(n_pairs: int, promised: float) -> int:
-    """Return the most errors that a rule which errs TIMES_AS_OFTEN has with a chance of at most PASSES_BROKEN."""
-    if promised == 0.0:
-        return 0
-    share = TIMES_AS_OFTEN * promised
-    chances = (math.comb(n_pairs, n) * share**n * (1 - share) ** (n_pairs - n) for n in range(n_pairs + 1))
-    return sum(total <= PASSES_BROKEN for total in itertools.accumulate(chances)) - 1
+DRAWN = tuple(claim for claim in simulated_draws.CLAIMS if isinstance(claim, simulated_draws.DrawnClaim))
+NARROWER = tuple(claim for claim in simulated_draws.CLAIMS if isinstance(claim, simulated_draws.Narrower))
+TARGETED = simulated_targeted.CLAIMS
+FEW = [
+    pytest.param(claims, id=f"{name}: {claims[0].says}, {claims[0].aim}")
+    for name, family in (("all", PROMISED), ("sampled", DRAWN), ("targeted", TARGETED))
+    for claims in group_by_promise(family)
+]
 
 
+@pytest.mark.parametrize("claims", FEW)
+def test_a_promise_is_kept_in_a_few_pairs_of_each_situation(claims: tuple[Claim, ...]) -> None:
+    assert_kept_in_few(claims, max(PAIRS_FEW, PAIRS_FEW_IN_ALL // len(claims)))
+
+
+@pytest.mark.parametrize("claim", NARROWER, ids=lambda claim: claim.situation)
+def test_seeds_that_are_shared_narrow_the_interval(claim: simulated_draws.Narrower) -> None:
+    ratio = claim.measure(6)
+    assert claim.is_kept(ratio), f"{claim.told(ratio)}, and {claim.aim} is promised"
+
+
+@pytest.mark.nightly
 @pytest.mark.drawn
 @pytest.mark.parametrize("claim", PROMISED, ids=lambda claim: f"{claim.situation}: {claim.says}")
 def test_a_promised_rate_is_kept(claim: Claim) -> None:
@@ -59,6 +80,7 @@ def test_the_page_has_the_promise_and_what_was_measured(claim: Claim) -> None:
     assert f"| {claim.situation} | {claim.says} | {measured} | {claim.aim} |" in table
 
 
+@pytest.mark.nightly
 @pytest.mark.drawn
 @pytest.mark.parametrize("unstable", [0.1, 0.3, 1.0])
 def test_equal_external_servers_that_sample_are_rarely_refused(unstable: float) -> None:
@@ -94,9 +116,7 @@ def test_the_page_has_what_was_measured_of_sampled_runs(
     assert line.endswith(f" | {claim.aim} |")
 
 
-TARGETED = simulated_targeted.CLAIMS
-
-
+@pytest.mark.nightly
 @pytest.mark.drawn
 @pytest.mark.parametrize("claim", TARGETED, ids=lambda claim: f"{claim.situation}: {claim.says}")
 def test_a_promise_with_targeted_repeats_is_kept(claim: simulated_targeted.TargetedClaim) -> None:
@@ -113,10 +133,10 @@ def test_the_page_has_what_was_measured_with_targeted_repeats(claim: simulated_t
 
 def test_without_a_range_guard_repeats_settle_what_a_guard_leaves_open() -> None:
     """No change, batched: `strict` mostly stays inconclusive, `paired` mostly ships."""
-    made = list(simulated.pairs(60, BATCHED))
+    made = list(simulated.pairs(16, BATCHED))
     strict = [simulated.judge(pair, simulated.STRICT).verdict for pair in made]
     paired = [simulated.judge(pair).verdict for pair in made]
-    assert strict.count("inconclusive") > 30 > paired.count("inconclusive")
+    assert strict.count("inconclusive") > 8 > paired.count("inconclusive")
 
 
 def test_the_simulated_runs_are_as_noisy_as_they_are_said_to_be() -> None:
@@ -133,14 +153,23 @@ def test_the_simulated_change_is_exactly_the_one_that_was_asked_for() -> None:
         next(simulated.pairs(1, PINNED, difference=-0.3))
 
 
-@pytest.mark.parametrize(("setting", "n_pairs"), list(zip(simulated_settling.SETTINGS[:2], (25, 10), strict=True)))
+@pytest.mark.parametrize(
+    ("setting", "n_pairs"),
+    [
+        *zip(simulated_settling.SETTINGS[:2], (5, 2), strict=True),
+        *(
+            pytest.param(*each, marks=pytest.mark.nightly)
+            for each in zip(simulated_settling.SETTINGS[:2], (25, 10), strict=True)
+        ),
+    ],
+)
 def test_what_is_said_of_further_repeats_comes_true(setting: simulated_settling.Setting, n_pairs: int) -> None:
     """Of the lower and of the higher half of the chances, within ten points and what so few comparisons leave open."""
     said = sorted(simulated_settling.follow(setting, n_pairs), key=lambda each: each.chance)
     for half in (said[: len(said) // 2], said[len(said) // 2 :]):
         chance = mean(each.chance for each in half)
         scatter = 2 * math.sqrt(chance * (1 - chance) / len(half))
-        assert len(half) > 25
+        assert len(half) > n_pairs
         assert mean(each.is_settled for each in half) == pytest.approx(chance, abs=0.1 + scatter)
     assert mean(each.is_settled for each in said if each.is_hopeless) <= 0.1
     assert mean(each.is_settled_by_the_last for each in said if each.is_hopeless_by_root) > 0.25

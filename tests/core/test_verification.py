@@ -80,9 +80,10 @@ def test_without_a_planted_change_twice_the_numerics_is_told() -> None:
     assert words == ["same_model_other_numerics", "other_model"]
 
 
-def test_an_honest_endpoint_is_accused_at_most_once_in_a_hundred() -> None:
-    accused = sum(verify(answer(0.012, 20, seed), seed=seed).state == "other_model" for seed in range(200, 300))
-    assert accused <= 1 + 3 * math.sqrt(1)
+@pytest.mark.parametrize("n", [30, pytest.param(100, marks=pytest.mark.nightly)])
+def test_an_honest_endpoint_is_accused_at_most_once_in_a_hundred(n: int) -> None:
+    accused = sum(verify(answer(0.012, 20, seed), seed=seed).state == "other_model" for seed in range(200, 200 + n))
+    assert accused <= n / 100 + 3 * math.sqrt(n / 100)
 
 
 def test_a_little_more_than_numerics_accuses_nobody_however_many_tokens() -> None:
@@ -109,10 +110,11 @@ def test_a_still_control_makes_nobody_another_stack_by_a_single_bit(n_moved: int
     assert verify(endpoint).state == state
 
 
-def test_noise_of_single_bits_is_told_as_noise_of_any_size_is() -> None:
+@pytest.mark.parametrize(("n_seeds", "n_moved_allowed"), [(20, 0), pytest.param(60, 2, marks=pytest.mark.nightly)])
+def test_noise_of_single_bits_is_told_as_noise_of_any_size_is(n_seeds: int, n_moved_allowed: int) -> None:
     """Five answers in 120 move by a millionth: whichever 40 of them are the control, the rest are the same stack's."""
     moved = 0
-    for seed in range(60):
+    for seed in range(n_seeds):
         steps = np.zeros(120)
         steps[np.random.default_rng(seed).permutation(120)[:5]] = 1e-6
         log_ratios = np.repeat(steps, LENGTH)
@@ -122,7 +124,7 @@ def test_noise_of_single_bits_is_told_as_noise_of_any_size_is() -> None:
             for first, n in ((0, 40), (40, 80))
         ]
         moved += verify(parts[1], control=parts[0]).state != "same_stack"
-    assert moved <= 2
+    assert moved <= n_moved_allowed
 
 
 def test_the_noise_of_the_control_is_nobody_s_fault() -> None:
