@@ -7,7 +7,6 @@ reason; with EVALBOARD_REQUIRE_SERVICES=1 a skipped test has failed, whatever sk
 
 import functools
 import gc
-import importlib.util
 import ipaddress
 import os
 import re
@@ -37,10 +36,10 @@ ROOT = Path(__file__).resolve().parent.parent
 SAMPLE_MODEL = "smollm2-135m-instruct"
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let the core's tests run where Django is not installed: its plugin's one setting is unknown there."""
-    if importlib.util.find_spec("pytest_django") is None:
-        parser.addini("DJANGO_SETTINGS_MODULE", "pytest-django is not installed; not read")
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Let tests run without Django's plugin, whose one setting is unknown then: not installed, or `-p no:django`."""
+    if not pluginmanager.hasplugin("django"):
+        parser.addini("DJANGO_SETTINGS_MODULE", "pytest-django is not there; not read")
 
 
 def pytest_configure() -> None:

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -47,6 +48,7 @@ def brought(requirements: list[str]) -> set[str]:
     return found
 
 
+@cache
 def imported(package: str) -> set[str]:
     """The distributions that importing all modules of a package of ours needs."""
     code = LIST_IMPORTS.format(package=package)
