@@ -170,13 +170,14 @@ def test_a_changed_byte_anywhere_is_refused(block: bytes, flip: int) -> None:
             codec.read_block(bytes(damaged))
 
 
-def test_a_changed_byte_under_right_checksums_is_refused_or_changes_nothing() -> None:
+@pytest.mark.parametrize("flips", [(0x01, 0x80), pytest.param((0x10, 0xFF), marks=pytest.mark.nightly)])
+def test_a_changed_byte_under_right_checksums_is_refused_or_changes_nothing(flips: tuple[int, ...]) -> None:
     """Prompt ids aside, which only the checksum guards: a trace that is read is the one that was stored."""
     stored = [make.trace("short"), make.trace("and a second one", seed=1, grid=4)]
     block = codec.encode_block(stored)
     spans, digests = sections(block), [trace.digest for trace in stored]
     for place in range(len(block)):
-        for flip in (0x01, 0x10, 0x80, 0xFF):
+        for flip in flips:
             damaged = bytearray(block)
             damaged[place] ^= flip
             sealed = seal(bytes(damaged), spans)
