@@ -136,11 +136,12 @@ def wait_until(holds: Callable[[], bool], seconds: float, *, every: float = 0.05
 def die_with_parent(end_signal: signal.Signals) -> Callable[[], None]:
     """Return what a child calls before its program starts; the signal comes when the thread that started it ends."""
     parent = os.getpid()
+    return lambda: end_with(parent, end_signal)
 
-    def in_child() -> None:
-        if sys.platform == "linux":  # elsewhere a parent that is killed leaves its children to be ended by hand
-            _libc.prctl(PR_SET_PDEATHSIG, int(end_signal))
-        if os.getppid() != parent:  # it died before the line above
-            os.kill(os.getpid(), end_signal)
 
-    return in_child
+def end_with(parent: int, end_signal: signal.Signals) -> None:
+    """Have the kernel signal this process when the thread of `parent` that started it ends, or at once if it has."""
+    if sys.platform == "linux":  # elsewhere a parent that is killed leaves its children to be ended by hand
+        _libc.prctl(PR_SET_PDEATHSIG, int(end_signal))
+    if os.getppid() != parent:  # it died before the line above
+        os.kill(os.getpid(), end_signal)

@@ -1,7 +1,8 @@
 """Reads one log in a process of its own: `python -m runs.importers`, a task on stdin, lines of records on stdout.
 
 Whatever a log does to its reader, it does here: memory, processor and time have limits that this process sets itself
-before it looks at a file, it writes no files, and it knows neither the database nor any secret.
+before it looks at a file, it writes no files, and it knows neither the database nor any secret. It ends with whoever
+started it.
 """
 
 import gc
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from evalboard.core.errors import InvalidInput
+from evalboard.local.children import end_with
 from runs.importers import wire
 from runs.importers.files import LogFile
 from runs.importers.formats import read_logs
@@ -46,6 +48,7 @@ def _limit(which: int, most: int) -> None:
 
 def main(task: dict[str, Any]) -> int:
     """Write what the files of a task hold, or why they are refused; return the exit status."""
+    end_with(task["parent"], signal.SIGKILL)  # a killed web process cannot end it
     confine(**task["limits"])
     gc.disable()  # records hold no cycles, and looking for some among millions takes a sixth of the time
     files = [LogFile(name, Path(path)) for name, path in task["files"]]

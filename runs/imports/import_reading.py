@@ -111,6 +111,7 @@ def _task(files: Sequence[LogFile], opened: Sequence[int], format_name: str) -> 
     task = {
         "files": [(file.name, f"/dev/fd/{number}") for file, number in zip(files, opened, strict=True)],
         "format": format_name,
+        "parent": os.getpid(),
         "limits": {
             "cpu_seconds": settings.IMPORT_CPU_SECONDS,
             "memory_bytes": settings.IMPORT_MEMORY_BYTES,

@@ -1,21 +1,25 @@
 """Logs are read in a process of their own: whatever ends that, the import is refused with a reason, and it is gone."""
 
+import json
+import os
+import select
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from evalboard.core.errors import Conflict, InvalidInput
-from evalboard.local.children import wait_until
 from runs.importers import formats
 from runs.importers.files import LogFile
 from runs.imports import import_reading
 from tests.importers import batch_log
-from tests.processes import command_of
+from tests.processes import Process, descendants_of
+from tests.waiting import wait_until
 
 LINE = batch_log.output({"sky": "blue"})
 N_SLOW = 60_000  # lines: seconds of reading, and more memory than the least that may be set
@@ -43,9 +47,8 @@ def read(*files: LogFile, is_wanted: Callable[[], bool] = lambda: True) -> Any:
     return import_reading.read(files, format=formats.AUTO, is_wanted=is_wanted)
 
 
-def readers() -> list[psutil.Process]:
-    children = psutil.Process().children(recursive=True)
-    return [child for child in children if "runs.importers" in command_of(child)]
+def readers() -> list[Process]:
+    return descendants_of(os.getpid(), "runs.importers")
 
 
 def problem(*files: LogFile) -> str:
@@ -98,7 +101,7 @@ def test_a_reader_that_dies_is_said_and_logged(slow: LogFile, caplog: pytest.Log
     """As when the kernel ends it because the machine has no memory left."""
 
     def kill() -> None:
-        assert wait_until(lambda: bool(readers()), 60)
+        wait_until(readers)
         readers()[0].kill()
 
     killer = threading.Thread(target=kill)
@@ -106,6 +109,29 @@ def test_a_reader_that_dies_is_said_and_logged(slow: LogFile, caplog: pytest.Log
     assert problem(slow).startswith("Their reader failed.")
     killer.join()
     assert "ended with -9" in caplog.text
+
+
+STARTS_A_READER = """
+import json, os, subprocess, sys
+task = json.dumps({**json.loads(sys.argv[1]), "parent": os.getpid()})
+subprocess.run([sys.executable, "-m", "runs.importers"], input=task, text=True)
+"""
+
+
+def test_a_reader_ends_with_whoever_started_it(tmp_path: Path) -> None:
+    """As when a web process is killed. The log is a pipe that nobody writes to, so the reader never ends by itself."""
+    log = tmp_path / "log.jsonl"
+    os.mkfifo(log)
+    limits = {"cpu_seconds": 3600, "memory_bytes": 1 << 32, "seconds": 3600}
+    task = json.dumps({"files": [(log.name, str(log))], "format": "batch", "limits": limits})
+    with subprocess.Popen(
+        [sys.executable, "-c", STARTS_A_READER, task], cwd=import_reading.settings.BASE_DIR
+    ) as starter:
+        with log.open("wb", buffering=0) as pipe:  # which waits until the reader has opened it
+            starter.kill()
+            last_reader_left = select.poll()
+            last_reader_left.register(pipe, select.POLLERR)
+            assert last_reader_left.poll()
 
 
 def test_nobody_reads_on_for_a_sender_who_has_left(slow: LogFile) -> None:

@@ -1,32 +1,44 @@
-"""Workers as processes against the test database."""
+"""Workers for tests: in the test's own process, one step at a time, or as processes where those are the subject.
+
+A worker in this process (`join_worker`, `work_until`) claims, decodes and records as every worker does; nothing runs
+beside the test, so nothing is waited for. Worker processes (`start_worker`, `wait_until`) are for kills, signals and
+the doorbell. Both drive the scripted engine, a child process that speaks vLLM's side of the wire.
+"""
 
 import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from evalboard.core.profile import DEFAULT_PROFILES
+from runs.sweep import reconcile
+from tests import processes as running
 from tests.nursery import Nursery, Process
-from tests.processes import command_of
+from tests.waiting import wait_until as wait_for
+from worker.engines.base import EngineSpec, Started
+from worker.engines.vllm import VllmEngine
+from worker.runner import Runner
 
 ROOT = Path(__file__).resolve().parents[2]
 LEASE_SECONDS = 3.0
-PATIENCE_SECONDS = 600.0
 
 WorkerProcess = subprocess.Popen[bytes] | Process
 Start = Callable[..., WorkerProcess]
 Wait = Callable[[Callable[[], object], str], None]
+Join = Callable[..., "WorkerHere"]
+Step = Callable[["WorkerHere"], object]
+
+# What a worker does is the same in both set-ups; how it hears of work is what tests/faults/test_redis.py is about.
+in_both_setups = pytest.mark.parametrize("setup", ["one machine", "team"], indirect=True)
 
 
-@pytest.fixture(params=["one machine", "team"])
+@pytest.fixture(params=["one machine", pytest.param("team", marks=pytest.mark.nightly)])
 def setup(request: pytest.FixtureRequest, settings: Any) -> dict[str, str]:
     """What a worker is told of the set-up it works in: on one machine nothing, in a team where the doorbell is."""
     if request.param == "one machine":
@@ -89,17 +101,126 @@ def start_worker(
 
 @pytest.fixture
 def wait_until(processes: list[WorkerProcess]) -> Wait:
-    """Wait until something has happened, or fail saying what has not; at once where a worker ended by itself."""
+    """Wait until something has happened, or fail at once where a worker ended by itself."""
 
     def wait(happened: Callable[[], object], what: str) -> None:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not happened():
-            assert time.monotonic() < deadline, f"waited in vain until {what}"
+        def is_over() -> object:
             ended = [worker.returncode for worker in processes if (worker.poll() or 0) > 0]
             assert not ended, f"a worker ended with exit status {ended} before {what}"
-            time.sleep(0.05)
+            return happened()
+
+        wait_for(is_over)
 
     return wait
+
+
+class ScriptedEngine(VllmEngine):
+    """The driver of vLLM with the scripted host behind it, which does what the variables say."""
+
+    def __init__(
+        self,
+        spec: EngineSpec,
+        *,
+        python: Path,
+        script: Mapping[str, str],
+        response_seconds: float,
+        on_answer: Callable[[], object],
+    ) -> None:
+        """on_answer: called after each answer, before the worker has it."""
+        super().__init__(spec, python=python, response_seconds=response_seconds)
+        self._script, self._on_answer = script, on_answer
+
+    def start(self) -> Started:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in self._script.items():
+                patch.setenv(name, value)
+            return super().start()
+
+    def _receive(self, kind: str | None = None, *, deadline: float | None = None) -> dict[str, Any]:
+        event = super()._receive(kind, deadline=deadline)
+        if event["event"] in ("response", "forced"):
+            self._on_answer()
+        return event
+
+
+class WorkerHere(Runner):
+    """A worker that works when it is told to, in the thread that tells it."""
+
+    def __init__(self, python: Path, script: Mapping[str, str], response_seconds: float, on_answer: Step) -> None:
+        self.n_answers = 0
+        self.engines: list[ScriptedEngine] = []
+        self._python, self._script = python, script
+        self._response_seconds, self._on_answer = response_seconds, on_answer
+        hardware = {"kind": "cpu", "cpu": "scripted", "n_cores": 1, "versions": {"vllm": "0"}}
+        super().__init__(pool="default", hardware=hardware, make_engine=self._make_engine)
+
+    def leave(self) -> None:
+        """Let the engine go and leave the pool, as at the end of the process."""
+        self.stop()
+        self.run_forever()
+
+    def _make_engine(self, spec: EngineSpec) -> ScriptedEngine:
+        engine = ScriptedEngine(
+            spec,
+            python=self._python,
+            script=self._script,
+            response_seconds=self._response_seconds,
+            on_answer=self._count_answer,
+        )
+        self.engines.append(engine)
+        return engine
+
+    def _count_answer(self) -> None:
+        self.n_answers += 1
+        self._on_answer(self)
+
+
+@pytest.fixture
+def workers_here(db: None) -> Iterator[list[WorkerHere]]:
+    """Those of this process; at the end of the test they leave."""
+    joined: list[WorkerHere] = []
+    yield joined
+    for worker in joined:
+        if not worker.is_stopping:
+            worker.leave()
+
+
+@pytest.fixture
+def join_worker(scripted_python: Path, settings: Any, workers_here: list[WorkerHere]) -> Join:
+    """Have a worker in this process join the pool; its scripted engine does what the variables say.
+
+    on_answer is called with the worker after each of its engine's answers, which it does not have yet.
+    """
+    settings.START_PAUSE_SECONDS = 0.0
+
+    def join(*, response_seconds: float = 600.0, on_answer: Step = lambda worker: None, **script: str) -> WorkerHere:
+        workers_here.append(WorkerHere(scripted_python, script, response_seconds, on_answer))
+        return workers_here[-1]
+
+    return join
+
+
+@pytest.fixture
+def work_until(workers_here: list[WorkerHere]) -> Wait:
+    """Let the workers of this process work in turn, a row each, until something has happened.
+
+    Fail where nothing is left to do: two sweeps in a row bring nobody any work.
+    """
+
+    def work(happened: Callable[[], object], what: str) -> None:
+        n_sweeps = 0
+        while not happened():
+            at_work = [worker for worker in workers_here if not worker.is_stopping]
+            if any([worker.claim_and_run() for worker in at_work]):
+                n_sweeps = 0
+                continue
+            assert n_sweeps < 2, f"nobody has anything left to do before {what}"
+            for worker in at_work:
+                worker.work()  # which is more than rows: comparisons and strays
+            reconcile()
+            n_sweeps += 1
+
+    return work
 
 
 @pytest.fixture
@@ -125,17 +246,30 @@ def new_run(settings: Any) -> Callable[..., Any]:
     return create
 
 
+def stop_after(n: int) -> Step:
+    """Tell a worker to stop, as SIGTERM does, when its engine gives the nth answer."""
+
+    def look(worker: WorkerHere) -> None:
+        if worker.n_answers == n:
+            worker.stop()
+
+    return look
+
+
 def ended(run: Any) -> bool:
     run.refresh_from_db()
     return bool(run.is_terminal)
 
 
-def engines(worker: WorkerProcess) -> list[psutil.Process]:
+def engines(worker: WorkerProcess) -> list[running.Process]:
     """The engine processes that this worker has now."""
-    with suppress(psutil.NoSuchProcess):
-        started = psutil.Process(worker.pid).children(recursive=True)
-        return [each for each in started if "scripted_host.py" in command_of(each)]
-    return []
+    return running.descendants_of(worker.pid, "scripted_host.py")
+
+
+def kill_engine(engine: VllmEngine) -> None:
+    """End an engine as the kernel does that has no memory left; who drives it finds out by itself."""
+    assert engine.pid is not None
+    os.kill(engine.pid, signal.SIGKILL)
 
 
 def kill_group(worker: WorkerProcess) -> None:

@@ -1,4 +1,4 @@
-"""Forced scorings by workers as processes: what is stored, answers that kill an engine, and workers that are lost.
+"""Forced scorings by workers: what is stored, answers that kill an engine, and workers that are lost.
 
 The scripted engine scores letters as it decodes them, and in another dtype as another stack would.
 """
@@ -6,7 +6,6 @@ The scripted engine scores letters as it decodes them, and in another dtype as a
 import html
 import signal
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +22,10 @@ from runs.imports import import_logs
 from runs.models import ForcedAnswer, ForcedScoring, Response, Run, Worker
 from runs.run import create_run
 from tests.importers.openai_logs import body, choice, entry, written
-from tests.worker.conftest import Start, Wait, ended, kill_group
+from tests.worker.conftest import Join, Start, Wait, ended, in_both_setups, kill_group, stop_after
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
+as_processes = pytest.mark.django_db(transaction=True)
 
 NewRun = Callable[..., Run]
 COLOURS = ["say blue", "say red", "say green"]
@@ -33,31 +33,27 @@ MANY = [f"say {'abcdefghijklmnopqrstuvwxyz'[n % 26] * (1 + n // 26)}" for n in r
 
 
 @pytest.fixture
-def start_worker(start_worker: Start) -> Start:
-    """No engine hangs here, and one that is slow because the machine is busy must not count as failed."""
-    return partial(start_worker, EVALBOARD_RESPONSE_SECONDS="20")
-
-
-@pytest.fixture
-def decoded_run(new_run: NewRun, start_worker: Start, wait_until: Wait, settings: Any) -> Callable[..., Run]:
+def decoded_run(new_run: NewRun, join_worker: Join, work_until: Wait, settings: Any) -> Callable[..., Run]:
     """A run whose worker is gone, and an endpoint `other` that serves another dtype."""
 
     def decode(prompts: list[str] = COLOURS, **changes: Any) -> Run:
         run = new_run(prompts, **{"repeats": 1, **changes})
         path = str(settings.MODEL_ROOTS[0] / "scripted")
         create_endpoint(slug="other", model_path=path, dtype="bfloat16", line="scripted")
-        worker = start_worker()
-        wait_until(lambda: ended(run), "the run ends")
-        kill_group(worker)
+        worker = join_worker()
+        work_until(lambda: ended(run), "the run ends")
+        worker.leave()
         return run
 
     return decode
 
 
 @pytest.fixture
-def scored(wait_until: Wait) -> Callable[[ForcedScoring], Any]:
+def scored(work_until: Wait) -> Callable[[ForcedScoring], Any]:
+    """Have the workers of this process score until a scoring has ended."""
+
     def follow(scoring: ForcedScoring) -> Any:
-        wait_until(lambda: forced_row(scoring.pk).is_terminal, "the scoring has ended")
+        work_until(lambda: forced_row(scoring.pk).is_terminal, "the scoring has ended")
         return forced_row(scoring.pk)
 
     return follow
@@ -67,10 +63,10 @@ Scored = Callable[[ForcedScoring], Any]
 
 
 def test_the_stack_that_answered_says_the_same_to_the_bit(
-    decoded_run: Callable[..., Run], start_worker: Start, scored: Scored
+    decoded_run: Callable[..., Run], join_worker: Join, scored: Scored
 ) -> None:
     run = decoded_run(repeats=3)
-    start_worker()
+    join_worker()
     row = scored(create_forced(run_id=run.pk, endpoint="scripted"))
     assert (row.status, row.error, row.n_done, row.n_answers, row.n_tokens) == ("finished", None, 3, 3, 15)
     assert (row.tokens, row.n_rendered, row.errors) == ({"same": 3}, 0, {})
@@ -79,11 +75,11 @@ def test_the_stack_that_answered_says_the_same_to_the_bit(
 
 
 def test_another_stack_is_told_from_the_one_that_answered(
-    decoded_run: Callable[..., Run], start_worker: Start, scored: Scored
+    decoded_run: Callable[..., Run], join_worker: Join, scored: Scored
 ) -> None:
     run = decoded_run()
     before = list(Response.objects.order_by("pk").values())
-    start_worker()
+    join_worker()
     row = scored(create_forced(run_id=run.pk, endpoint="other"))
     assert row.reading == (
         "Over 15 tokens of 3 answers the logprobs differ by 0.250 nats (median), at 1 in 100 tokens by more than "
@@ -106,10 +102,10 @@ def row_id(row: Any) -> int:
 
 
 def test_some_cases_and_repeats_are_scored_alone(
-    decoded_run: Callable[..., Run], start_worker: Start, scored: Scored
+    decoded_run: Callable[..., Run], join_worker: Join, scored: Scored
 ) -> None:
     run = decoded_run(repeats=2)
-    start_worker()
+    join_worker()
     row = scored(create_forced(run_id=run.pk, endpoint="other", cases=["case-2", "case-0"], repeats=[2]))
     assert (row.n_cases, row.repeats, row.n_answers, row.status) == (2, (2,), 2, "finished")
     assert [(each.case, each.repeat) for each in forced_answers(row_id(row), limit=10)] == [
@@ -119,12 +115,12 @@ def test_some_cases_and_repeats_are_scored_alone(
 
 
 def test_two_runs_are_scored_on_both_stacks(
-    decoded_run: Callable[..., Run], start_worker: Start, wait_until: Wait, scored: Scored
+    decoded_run: Callable[..., Run], join_worker: Join, work_until: Wait, scored: Scored
 ) -> None:
     run = decoded_run()
-    start_worker()
+    join_worker()
     theirs = create_run(suite="words", endpoint="other", profile="pinned", repeats=1)
-    wait_until(lambda: ended(theirs), "the other run ends")
+    work_until(lambda: ended(theirs), "the other run ends")
     scorings = create_forced_pair(baseline_id=run.pk, candidate_id=theirs.pk)
     run.refresh_from_db()
     buckets = {run.pk: str(run.bucket_id), theirs.pk: str(theirs.bucket_id)}
@@ -134,10 +130,10 @@ def test_two_runs_are_scored_on_both_stacks(
 
 
 def test_an_answer_that_kills_its_engine_is_that_answer_s_error(
-    decoded_run: Callable[..., Run], start_worker: Start, scored: Scored
+    decoded_run: Callable[..., Run], join_worker: Join, scored: Scored
 ) -> None:
     run = decoded_run()
-    start_worker(SCRIPTED_FORCE_DIES="red")
+    join_worker(SCRIPTED_FORCE_DIES="red")
     row = scored(create_forced(run_id=run.pk, endpoint="other"))
     assert (row.status, row.n_done, row.errors, row.tokens) == ("finished", 3, {"engine_error": 1}, {"same": 2})
     [failed] = [each for each in forced_answers(row_id(row), limit=10) if each.error]
@@ -147,26 +143,28 @@ def test_an_answer_that_kills_its_engine_is_that_answer_s_error(
 
 
 def test_an_engine_that_dies_on_every_answer_ends_the_scoring_and_not_the_worker(
-    decoded_run: Callable[..., Run], start_worker: Start, scored: Scored
+    decoded_run: Callable[..., Run], join_worker: Join, scored: Scored
 ) -> None:
     run = decoded_run(["say blue", "say grue", "say true", "say clue"])
-    start_worker(SCRIPTED_FORCE_DIES="ue")
+    join_worker(SCRIPTED_FORCE_DIES="ue")
     row = scored(create_forced(run_id=run.pk, endpoint="other"))
     assert (row.status, row.n_done) == ("failed", 0)
     assert row.error.startswith("It was begun 3 times and never came to an end.")
     assert scored(create_forced(run_id=run.pk, endpoint="other", cases=["case-0"])).status == "failed"
 
 
+@as_processes
+@in_both_setups
 def test_a_worker_killed_in_the_middle_is_followed_by_one_that_goes_on(
-    decoded_run: Callable[..., Run], start_worker: Start, wait_until: Wait, scored: Scored
+    decoded_run: Callable[..., Run], start_worker: Start, wait_until: Wait, join_worker: Join, scored: Scored
 ) -> None:
     run = decoded_run(MANY)
     scoring = create_forced(run_id=run.pk, endpoint="other")
     first = start_worker(SCRIPTED_SECONDS="0.05")
     wait_until(lambda: forced_row(scoring.pk).n_done, "a block is stored")
-    first.kill()
+    kill_group(first)
     before = dict(ForcedAnswer.objects.values_list("case_index", "pk"))
-    start_worker()
+    join_worker()
     row = scored(scoring)
     assert (row.status, row.n_done, row.n_answers) == ("finished", 70, 70)
     assert 0 < len(before) < 70
@@ -174,61 +172,60 @@ def test_a_worker_killed_in_the_middle_is_followed_by_one_that_goes_on(
     assert ForcedScoring.objects.get(pk=scoring.pk).attempt == 2
 
 
+@as_processes
 def test_a_worker_that_slept_through_its_lease_records_nothing_afterwards(
-    decoded_run: Callable[..., Run], start_worker: Start, wait_until: Wait, scored: Scored
+    decoded_run: Callable[..., Run], start_worker: Start, wait_until: Wait, join_worker: Join, scored: Scored
 ) -> None:
     run = decoded_run(MANY)
     scoring = create_forced(run_id=run.pk, endpoint="other")
     zombie = start_worker(SCRIPTED_SECONDS="0.05")
     wait_until(lambda: forced_row(scoring.pk).n_done, "a block is stored")
     zombie.send_signal(signal.SIGSTOP)
-    start_worker()
+    ForcedScoring.objects.filter(pk=scoring.pk).update(lease_until=Now())
+    join_worker()
     scored(scoring)
     before = list(ForcedAnswer.objects.order_by("pk").values())
     zombie.send_signal(signal.SIGCONT)
     zombie.send_signal(signal.SIGTERM)
-    zombie.wait(timeout=60)
+    zombie.wait()
     assert list(ForcedAnswer.objects.order_by("pk").values()) == before
     assert len(before) == 70
+    assert ForcedScoring.objects.get(pk=scoring.pk).attempt == 2
 
 
 def test_a_worker_that_is_told_to_stop_gives_its_scoring_back(
-    decoded_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+    decoded_run: Callable[..., Run], join_worker: Join
 ) -> None:
     run = decoded_run(MANY)
     scoring = create_forced(run_id=run.pk, endpoint="other")
-    worker = start_worker(SCRIPTED_SECONDS="0.05")
-    wait_until(lambda: forced_row(scoring.pk).n_done, "a block is stored")
-    worker.send_signal(signal.SIGTERM)
-    assert worker.wait(timeout=60) == 0
+    join_worker(on_answer=stop_after(40)).work()
     row = ForcedScoring.objects.get(pk=scoring.pk)
     assert (row.status, row.owner_id, row.error) == ("queued", None, "The worker was stopped.")
     assert 0 < row.n_done < 70
     assert not ForcedAnswer.objects.exclude(error_code="").exists()
 
 
-def test_what_another_stack_scored_is_not_gone_on_with(
-    decoded_run: Callable[..., Run], start_worker: Start, wait_until: Wait, scored: Scored
-) -> None:
+def test_what_another_stack_scored_is_not_gone_on_with(decoded_run: Callable[..., Run], join_worker: Join) -> None:
     run = decoded_run(MANY)
     scoring = create_forced(run_id=run.pk, endpoint="other")
-    first = start_worker(SCRIPTED_SECONDS="0.05")
-    wait_until(lambda: forced_row(scoring.pk).n_done, "a block is stored")
-    kill_group(first)
+    first = join_worker(on_answer=stop_after(40))
+    first.work()
+    first.leave()
     n_done = forced_row(scoring.pk).n_done
-    start_worker(SCRIPTED_DTYPE="float16")
-    wait_until(lambda: "another serving stack" in (forced_row(scoring.pk).error or ""), "the worker leaves it alone")
+    assert n_done
+    join_worker(SCRIPTED_DTYPE="float16").work()
+    assert "another serving stack" in forced_row(scoring.pk).error
     assert forced_row(scoring.pk).n_done == n_done
 
 
 def test_a_profile_that_no_worker_can_honour_is_refused_in_words(
-    decoded_run: Callable[..., Run], start_worker: Start, scored: Scored
+    decoded_run: Callable[..., Run], join_worker: Join, scored: Scored
 ) -> None:
     run = decoded_run()
     create_profile(slug="invariant", title="", settings=DEFAULT_PROFILES["invariant"]["settings"])
     Worker.objects.update(stopped_at=Now())  # none of them is heard of any more
     scoring = create_forced(run_id=run.pk, endpoint="other", profile="invariant")
-    start_worker()
+    join_worker()
     row = scored(scoring)
     assert row.status == "failed"
     assert row.error.startswith("No worker can honour the profile invariant.")
@@ -242,14 +239,14 @@ def logged(case: str, answer: str, *tokens: str) -> dict[str, Any]:
 
 
 def test_answers_of_a_log_are_scored_token_by_token(
-    start_worker: Start, scored: Scored, tmp_path: Path, settings: Any, admin_client: Client
+    join_worker: Join, scored: Scored, tmp_path: Path, settings: Any, admin_client: Client
 ) -> None:
     path = str(settings.MODEL_ROOTS[0] / "scripted")
     create_endpoint(slug="other", model_path=path, dtype="bfloat16", line="scripted")
     create_profile(slug="pinned", title="", settings=DEFAULT_PROFILES["pinned"]["settings"])
     lines = [logged("letters", "blue", *"blue"), logged("syllables", "green", "gr", "een"), logged("text", "red")]
     _, [run], _ = import_logs(files=[written(tmp_path, "log.jsonl", lines)], format="auto", suite=None, user=None)
-    start_worker()
+    join_worker()
     row = scored(create_forced(run_id=run.pk, endpoint="other"))
 
     assert (row.status, row.profile, row.n_done, row.errors) == ("finished", "pinned", 3, {})

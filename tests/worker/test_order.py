@@ -6,9 +6,9 @@ import pytest
 
 from evalboard.core.errors import InvalidInput
 from runs.models import EngineProcess, Response, Run
-from tests.worker.conftest import Start, Wait, ended
+from tests.worker.conftest import Join, Wait, ended
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 PROMPTS = ["say blue"] * 30
 
 
@@ -18,17 +18,17 @@ def orders(run: Run) -> list[list[int]]:
     return [[case for repeat, case in rows if repeat == index] for index in range(1, run.repeats.count() + 1)]
 
 
-def decoded(run: Run, start_worker: Start, wait_until: Wait) -> Run:
-    start_worker()
-    wait_until(lambda: ended(run), "the run ends")
+def decoded(run: Run, join_worker: Join, work_until: Wait) -> Run:
+    join_worker()
+    work_until(lambda: ended(run), "the run ends")
     assert run.status == "finished"
     return run
 
 
 def test_shuffled_cases_come_in_an_order_of_each_repeat(
-    new_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+    new_run: Callable[..., Run], join_worker: Join, work_until: Wait
 ) -> None:
-    run = decoded(new_run(PROMPTS, repeats=2, is_shuffled=True), start_worker, wait_until)
+    run = decoded(new_run(PROMPTS, repeats=2, is_shuffled=True), join_worker, work_until)
     first, second = orders(run)
     assert sorted(first) == sorted(second) == list(range(30))
     assert first != second
@@ -39,17 +39,17 @@ def test_shuffled_cases_come_in_an_order_of_each_repeat(
 
 
 def test_cases_come_in_the_order_of_the_suite_otherwise(
-    new_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+    new_run: Callable[..., Run], join_worker: Join, work_until: Wait
 ) -> None:
-    run = decoded(new_run(PROMPTS, repeats=1), start_worker, wait_until)
+    run = decoded(new_run(PROMPTS, repeats=1), join_worker, work_until)
     assert orders(run) == [list(range(30))]
 
 
 @pytest.mark.parametrize(("is_restarted", "n_engines"), [(True, 4), (False, 2)])
 def test_a_restarted_run_has_an_engine_for_each_repeat(
-    new_run: Callable[..., Run], start_worker: Start, wait_until: Wait, is_restarted: bool, n_engines: int
+    new_run: Callable[..., Run], join_worker: Join, work_until: Wait, is_restarted: bool, n_engines: int
 ) -> None:
-    run = decoded(new_run(PROMPTS, repeats=4, is_restarted=is_restarted), start_worker, wait_until)
+    run = decoded(new_run(PROMPTS, repeats=4, is_restarted=is_restarted), join_worker, work_until)
     served = EngineProcess.objects.filter(repeats__run=run).distinct()
     assert served.count() == n_engines
     assert all(process.repeats.count() == 4 / n_engines for process in served)

@@ -1,32 +1,25 @@
-"""Probes by workers as processes: what a planted engine does is found, and a worker that is lost costs no answer."""
+"""Probes by workers: what a planted engine does is found, and a worker that is lost costs no answer."""
 
 import json
 import signal
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
+from django.db.models.functions import Now
 
 from evalboard.contract.probe import Probe as ProbeAnswer
 from runs.catalogue import create_endpoint, store_default_profiles
 from runs.models import Endpoint, EngineProcess, Probe, Response, Run, Worker
 from runs.probes import create_probe
 from runs.probes.read import probe_calls, probe_detail
-from tests.worker.conftest import Start, Wait, engines
+from tests.worker.conftest import Join, Start, Wait, in_both_setups, kill_engine, kill_group, stop_after
 
-# How a worker hears of work in a team is the same for every kind of it: the first test here has both set-ups.
-pytestmark = pytest.mark.django_db(transaction=True)
-on_one_machine = pytest.mark.parametrize("setup", ["one machine"], indirect=True)
+pytestmark = pytest.mark.django_db
+as_processes = pytest.mark.django_db(transaction=True)
 
 NewProbe = Callable[..., Probe]
 FORTY_COPIES = {"prompts": ["say blue"], "copies": 40, "load": 0}
-
-
-@pytest.fixture
-def start_worker(start_worker: Start) -> Start:
-    """No engine hangs here, and one that is slow because the machine is busy must not count as failed."""
-    return partial(start_worker, EVALBOARD_RESPONSE_SECONDS="20")
 
 
 @pytest.fixture
@@ -42,11 +35,11 @@ def new_probe(settings: Any) -> NewProbe:
 
 
 @pytest.fixture
-def found(wait_until: Wait) -> Callable[[Probe], ProbeAnswer]:
-    """Wait for the end of a probe."""
+def found(work_until: Wait) -> Callable[[Probe], ProbeAnswer]:
+    """Have the workers of this process ask until a probe has ended."""
 
     def wait(probe: Probe) -> ProbeAnswer:
-        wait_until(lambda: probe_detail(probe.pk).is_terminal, "the probe has ended")
+        work_until(lambda: probe_detail(probe.pk).is_terminal, "the probe has ended")
         return probe_detail(probe.pk)
 
     return wait
@@ -56,11 +49,11 @@ Found = Callable[[Probe], ProbeAnswer]
 
 
 def test_a_seed_that_is_honoured_is_found_before_the_shards_that_wait(
-    new_run: Callable[..., Run], new_probe: NewProbe, found: Found, start_worker: Start
+    new_run: Callable[..., Run], new_probe: NewProbe, found: Found, join_worker: Join
 ) -> None:
     new_run(["say blue"] * 40, repeats=1)
     probe = new_probe("seed", prompts=["draw abcdefgh", "draw stuvwxyz"], calls_per_group=5, max_tokens=12)
-    start_worker(SCRIPTED_SECONDS="0.05")
+    join_worker(SCRIPTED_SECONDS="0.05")
     detail = found(probe)
     assert Response.objects.count() < 40
     assert (detail.status, detail.progress.n_done, detail.progress.n_total) == ("finished", 22, 22)
@@ -72,11 +65,10 @@ def test_a_seed_that_is_honoured_is_found_before_the_shards_that_wait(
     assert all("".join(call.tokens) == call.text + "⟨end⟩" for call in calls)
 
 
-@on_one_machine
 def test_a_batch_that_moves_answers_is_found_where_requests_share_steps(
-    new_probe: NewProbe, found: Found, start_worker: Start
+    new_probe: NewProbe, found: Found, join_worker: Join
 ) -> None:
-    start_worker(SCRIPTED_RECORDED=json.dumps({"2": {"word": "bled"}, "4": {"word": "bled"}}))
+    join_worker(SCRIPTED_RECORDED=json.dumps({"2": {"word": "bled"}, "4": {"word": "bled"}}))
     together = found(new_probe("batch", profile="fast", **FORTY_COPIES))
     assert together.finding.state == "variant"
     assert max(call.batch_max or 0 for call in probe_calls(int(together.id))) == 8  # vLLM's limit under this profile
@@ -85,13 +77,12 @@ def test_a_batch_that_moves_answers_is_found_where_requests_share_steps(
     assert {call.batch_max for call in probe_calls(int(alone.id))} == {1}
 
 
-@on_one_machine
 def test_routing_asks_two_workers_and_finds_that_they_are_two(
-    new_probe: NewProbe, found: Found, start_worker: Start, wait_until: Wait
+    new_probe: NewProbe, found: Found, join_worker: Join, work_until: Wait
 ) -> None:
-    start_worker()
-    start_worker(SCRIPTED_DTYPE="bfloat16")
-    wait_until(lambda: Worker.objects.count() == 2, "both workers are there")
+    join_worker()
+    join_worker(SCRIPTED_DTYPE="bfloat16")
+    work_until(lambda: Worker.objects.count() == 2, "both workers are there")
     probe = new_probe("routing", calls=3)
     detail = found(probe)
     assert (detail.status, detail.progress.n_done, detail.progress.n_total) == ("finished", 6, 6)
@@ -102,16 +93,17 @@ def test_routing_asks_two_workers_and_finds_that_they_are_two(
     assert {worker.pk for worker in Worker.objects.all()} == set(one.waits_for)
 
 
-@on_one_machine
+@as_processes
+@in_both_setups
 def test_a_worker_killed_between_rounds_is_followed_by_one_that_goes_on(
-    new_probe: NewProbe, found: Found, start_worker: Start, wait_until: Wait
+    new_probe: NewProbe, found: Found, start_worker: Start, wait_until: Wait, join_worker: Join
 ) -> None:
     probe = new_probe("batch", **FORTY_COPIES)
     first = start_worker(SCRIPTED_SECONDS="0.1")
     wait_until(lambda: probe_detail(probe.pk).progress.n_done > 4, "two rounds are recorded")
-    first.kill()
+    kill_group(first)
     kept = probe_calls(probe.pk)
-    start_worker()
+    join_worker()
     detail = found(probe)
     calls = probe_calls(probe.pk)
     assert calls[: len(kept)] == kept
@@ -120,30 +112,23 @@ def test_a_worker_killed_between_rounds_is_followed_by_one_that_goes_on(
     assert Probe.objects.get().attempt == 2
 
 
-@on_one_machine
-def test_a_worker_that_is_told_to_stop_gives_its_probe_back(
-    new_probe: NewProbe, start_worker: Start, wait_until: Wait
-) -> None:
+def test_a_worker_that_is_told_to_stop_gives_its_probe_back(new_probe: NewProbe, join_worker: Join) -> None:
     probe = new_probe("batch", **FORTY_COPIES)
-    worker = start_worker(SCRIPTED_SECONDS="0.2")
-    wait_until(lambda: probe_detail(probe.pk).progress.n_done, "a round is recorded")
-    worker.send_signal(signal.SIGTERM)
-    assert worker.wait(timeout=60) == 0
+    join_worker(on_answer=stop_after(20)).work()
     probe.refresh_from_db()
     assert (probe.status, probe.owner_id, probe.error) == ("queued", None, "The worker was stopped.")
     assert not any(call["error"] for call in probe.answers)
-    assert len(probe.answers) < 40
+    assert 0 < len(probe.answers) < 40
 
 
-@on_one_machine
 def test_an_engine_that_has_died_costs_nothing_and_one_that_always_dies_fails_the_probe(
-    new_probe: NewProbe, found: Found, start_worker: Start
+    new_probe: NewProbe, found: Found, join_worker: Join
 ) -> None:
-    worker = start_worker()
+    worker = join_worker()
     first = new_probe("canary", prompts=["say blue"])
     assert found(first).status == "finished"
-    [engine] = engines(worker)
-    engine.kill()
+    [engine] = worker.engines
+    kill_engine(engine)
     second = new_probe("canary", prompts=["say blue"])
     assert found(second).status == "finished"
     assert Probe.objects.get(pk=second.pk).attempt == 1
@@ -155,28 +140,28 @@ def test_an_engine_that_has_died_costs_nothing_and_one_that_always_dies_fails_th
     assert not EngineProcess.objects.filter(stopped_at=None).exists()
 
 
-@on_one_machine
 def test_a_profile_that_no_worker_can_honour_is_refused_in_words(
-    new_probe: NewProbe, found: Found, start_worker: Start
+    new_probe: NewProbe, found: Found, join_worker: Join
 ) -> None:
     probe = new_probe("seed", profile="invariant")
-    start_worker()
+    join_worker()
     detail = found(probe)
     assert (detail.status, detail.progress.n_done) == ("failed", 0)
     assert detail.error.startswith("No worker can honour the profile invariant. vLLM has batch-invariant kernels only")
 
 
-@on_one_machine
 def test_a_verification_goes_from_its_runs_to_its_word(
-    new_run: Callable[..., Run], found: Found, start_worker: Start, settings: Any
+    new_run: Callable[..., Run], join_worker: Join, settings: Any
 ) -> None:
     run = new_run([f"say {letter * 6}" for letter in "abcdefghijkl"], repeats=1)
     for slug, dtype in (("asked", "float32"), ("second", "bfloat16")):
         create_endpoint(slug=slug, model_path=str(settings.MODEL_ROOTS[0] / "scripted"), dtype=dtype, line="scripted")
     named = {"suite": run.suite_version.suite.slug, "reference": run.endpoint.slug}
     probe = create_probe(endpoint="asked", kind="verify", profile="pinned", parameters=named)
-    start_worker(SCRIPTED_RECORDED=json.dumps({"bfloat16": {"drift": 1}}))
-    detail = found(probe)
+    worker = join_worker(SCRIPTED_RECORDED=json.dumps({"bfloat16": {"drift": 1}}))
+    while not (detail := probe_detail(probe.pk)).is_terminal:
+        Probe.objects.update(next_at=Now())  # it has waited long enough for what it asked for
+        worker.work()
     assert (detail.error, [each.forced_status for each in detail.sets]) == (None, ["finished"] * 3)
     # Bit for bit the reference's; and by a millionth of a nat the other dtype lies in every answer.
     assert detail.finding.state == "same_stack"

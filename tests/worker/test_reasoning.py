@@ -1,4 +1,4 @@
-"""Models that think, by a worker as a process: what is scored, what is stored, and that a replay says the same."""
+"""Models that think, by a worker: what is scored, what is stored, and that a replay says the same."""
 
 import copy
 from collections.abc import Callable
@@ -11,20 +11,20 @@ from runs.models import Response, Run
 from runs.replays import create_replay
 from runs.replays.read import replay_row
 from runs.run import run_report
-from tests.worker.conftest import Start, Wait, ended
+from tests.worker.conftest import Join, Wait, ended
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 def test_the_answer_is_scored_without_the_thinking_and_one_cut_while_it_thinks_is_none(
-    new_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+    new_run: Callable[..., Run], join_worker: Join, work_until: Wait
 ) -> None:
     settings = copy.deepcopy(DEFAULT_PROFILES["pinned"]["settings"])
     settings["sampling"]["reasoning_tags"] = {"start": "q", "end": "z"}
     create_profile(slug="thinking", title="", settings=settings)
     run = new_run(["say qhmzblue", "cut qhmhm", "say blue"], under="thinking", repeats=1)
-    start_worker()
-    wait_until(lambda: ended(run), "the run ends")
+    join_worker()
+    work_until(lambda: ended(run), "the run ends")
     rows = Response.objects.filter(repeat__run=run).order_by("case_index")
     assert [(row.text, row.reasoning, row.n_reasoning_tokens, row.is_truncated) for row in rows] == [
         ("blue", "hm", 4, False),
@@ -37,5 +37,5 @@ def test_the_answer_is_scored_without_the_thinking_and_one_cut_while_it_thinks_i
     assert warning.text == "1 answer was cut inside its thinking and scores 0: raise max_tokens."
 
     replay = create_replay(run_id=run.pk, case_id="case-0", repeat=1)
-    wait_until(lambda: replay_row(replay.pk).is_terminal, "the replay has ended")
+    work_until(lambda: replay_row(replay.pk).is_terminal, "the replay has ended")
     assert [line["outcome"] for line in replay_row(replay.pk).results] == ["identical"]

@@ -1,4 +1,4 @@
-"""Replays by workers as processes: the case as it was, sweeps that find what was planted, and workers that are lost.
+"""Replays by workers: the case as it was, sweeps that find what was planted, and workers that are lost.
 
 The scripted engine answers as it was recorded for a batch size, because no real one drifts and flips on demand.
 """
@@ -6,11 +6,11 @@ The scripted engine answers as it was recorded for a batch size, because no real
 import json
 import signal
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db.models.functions import Now
 
 from evalboard.contract import replay as contract
 from evalboard.core.profile import DEFAULT_PROFILES
@@ -19,41 +19,36 @@ from runs.models import EngineProcess, Replay, Response, Run
 from runs.replays import create_body_replay, create_replay
 from runs.replays.read import replay_row
 from runs.run import cancel_run
-from tests.worker.conftest import Start, Wait, ended, engines, kill_group
+from tests.worker.conftest import Join, Start, Wait, ended, in_both_setups, kill_engine, kill_group, stop_after
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
+as_processes = pytest.mark.django_db(transaction=True)
 
 NewRun = Callable[..., Run]
 COLOURS = ["say blue", "say red", "say green", "say grey", "say pink", "say leaky", "say teal", "say lime"]
 
 
 @pytest.fixture
-def start_worker(start_worker: Start) -> Start:
-    """No engine hangs here, and one that is slow because the machine is busy must not count as failed."""
-    return partial(start_worker, EVALBOARD_RESPONSE_SECONDS="20")
-
-
-@pytest.fixture
-def decoded_run(new_run: NewRun, start_worker: Start, wait_until: Wait) -> Callable[..., Run]:
+def decoded_run(new_run: NewRun, join_worker: Join, work_until: Wait) -> Callable[..., Run]:
     """A run whose worker is gone; workers with other answers can be started after it."""
 
     def decode(prompts: list[str] = COLOURS, **changes: Any) -> Run:
         run = new_run(prompts, **{"repeats": 1, **changes})
-        worker = start_worker()
-        wait_until(lambda: ended(run), "the run ends")
-        kill_group(worker)
+        worker = join_worker()
+        work_until(lambda: ended(run), "the run ends")
+        worker.leave()
         return run
 
     return decode
 
 
 @pytest.fixture
-def replayed(wait_until: Wait) -> Callable[..., contract.Replay]:
-    """Ask for a replay of the first case and wait for its end."""
+def replayed(work_until: Wait) -> Callable[..., contract.Replay]:
+    """Ask for a replay of the first case and have it decoded."""
 
     def ask(run: Run, **asked: Any) -> contract.Replay:
         replay = create_replay(run_id=run.pk, case_id="case-0", **asked)
-        wait_until(lambda: replay_row(replay.pk).is_terminal, "the replay has ended")
+        work_until(lambda: replay_row(replay.pk).is_terminal, "the replay has ended")
         return replay_row(replay.pk)
 
     return ask
@@ -69,11 +64,11 @@ def kept(run: Run) -> tuple[Any, ...]:
 
 
 def test_a_case_is_replayed_to_the_bit_and_the_run_stays_as_it_is(
-    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], start_worker: Start
+    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], join_worker: Join
 ) -> None:
     run = decoded_run()
     before = kept(run)
-    start_worker()
+    join_worker()
     replay = replayed(run)
     assert (replay.status, replay.error) == ("finished", None)
     assert replay.reading == ("Identical: every token and every logprob has the bits of the run’s response.",)
@@ -83,11 +78,11 @@ def test_a_case_is_replayed_to_the_bit_and_the_run_stays_as_it_is(
 
 
 def test_a_sweep_finds_the_drift_and_the_flip_recorded_for_a_batch_size(
-    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], start_worker: Start
+    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], join_worker: Join
 ) -> None:
     run = decoded_run()
     before = kept(run)
-    start_worker(SCRIPTED_RECORDED=json.dumps({"2": {"drift": 1}, "4": {"word": "bled"}, "8": {"word": "bled"}}))
+    join_worker(SCRIPTED_RECORDED=json.dumps({"2": {"drift": 1}, "4": {"word": "bled"}, "8": {"word": "bled"}}))
     replay = replayed(run, batch_sizes=[8, 1, 2, 4])
     assert [line["outcome"] for line in replay.results] == ["identical", "drift", "flip", "flip"]
     assert replay.reading == (
@@ -104,19 +99,19 @@ def test_a_sweep_finds_the_drift_and_the_flip_recorded_for_a_batch_size(
 
 
 def test_where_every_size_gives_the_same_bits_the_answer_is_identical_at_every_size(
-    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], start_worker: Start
+    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], join_worker: Join
 ) -> None:
     run = decoded_run()
-    start_worker()
+    join_worker()
     replay = replayed(run, batch_sizes=[1, 2, 4])
     assert replay.reading == ("Identical at every batch size from 1 to 4.",)
 
 
 def test_a_leak_between_neighbours_is_found_with_the_size_fixed(
-    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], start_worker: Start
+    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], join_worker: Join
 ) -> None:
     run = decoded_run()
-    start_worker(SCRIPTED_LEAK="leaky")
+    join_worker(SCRIPTED_LEAK="leaky")
     leaking = replayed(run, batch_sizes=[3], neighbours=3)
     assert [line["neighbours"] for line in leaking.results] == [[1, 2], [3, 4], [5, 6]]
     assert [line["outcome"] for line in leaking.results] == ["identical", "identical", "drift"]
@@ -130,10 +125,10 @@ def test_a_leak_between_neighbours_is_found_with_the_size_fixed(
 
 
 def test_a_dtype_sweep_starts_an_engine_for_each(
-    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], start_worker: Start
+    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], join_worker: Join
 ) -> None:
     run = decoded_run()
-    start_worker(SCRIPTED_RECORDED=json.dumps({"bfloat16": {"word": "black"}, "float16": {"drift": 0}}))
+    join_worker(SCRIPTED_RECORDED=json.dumps({"bfloat16": {"word": "black"}, "float16": {"drift": 0}}))
     replay = replayed(run, dtypes=["float32", "float16", "bfloat16"])
     assert [said.partition(" ")[0] for said in replay.reading] == ["float32:", "float16:", "bfloat16:"]
     assert [line["outcome"] for line in replay.results] == ["identical", "drift", "flip"]
@@ -142,10 +137,10 @@ def test_a_dtype_sweep_starts_an_engine_for_each(
 
 
 def test_an_engine_that_dies_is_one_variant_s_result_and_the_others_go_on(
-    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], start_worker: Start
+    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], join_worker: Join
 ) -> None:
     run = decoded_run()
-    start_worker(SCRIPTED_RECORDED=json.dumps({"2": {"dies": 1}, "4": {"dies": 1}}))
+    join_worker(SCRIPTED_RECORDED=json.dumps({"2": {"dies": 1}, "4": {"dies": 1}}))
     replay = replayed(run, batch_sizes=[1, 2, 3])
     assert [line["outcome"] for line in replay.results] == ["identical", "error", "identical"]
     assert replay.status == "finished"
@@ -158,24 +153,24 @@ def test_an_engine_that_dies_is_one_variant_s_result_and_the_others_go_on(
 
 
 def test_a_warm_engine_that_has_died_meanwhile_costs_the_replay_nothing(
-    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], start_worker: Start
+    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], join_worker: Join
 ) -> None:
     run = decoded_run()
-    worker = start_worker()
+    worker = join_worker()
     first = replayed(run)
-    [engine] = engines(worker)
-    engine.kill()
+    [engine] = worker.engines
+    kill_engine(engine)
     second = replayed(run)
     assert [line["outcome"] for line in (*first.results, *second.results)] == ["identical", "identical"]
     assert first.results[0]["engine_process"] != second.results[0]["engine_process"]
 
 
 def test_a_replay_under_fixed_has_the_group_of_the_run(
-    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], start_worker: Start
+    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], join_worker: Join
 ) -> None:
     create_profile(slug="threes", title="", settings={**DEFAULT_PROFILES["fixed"]["settings"], "group_size": 3})
     run = decoded_run(under="threes")
-    start_worker()
+    join_worker()
     replay = replayed(run)
     [line] = replay.results
     assert (line["outcome"], line["neighbours"], line["batch_max"]) == ("identical", [1, 2], 3)
@@ -183,11 +178,11 @@ def test_a_replay_under_fixed_has_the_group_of_the_run(
 
 
 def test_a_replay_of_a_case_without_a_response_says_so_and_binds_no_run(
-    new_run: NewRun, replayed: Callable[..., contract.Replay], start_worker: Start
+    new_run: NewRun, replayed: Callable[..., contract.Replay], join_worker: Join
 ) -> None:
     run = new_run(COLOURS, repeats=1)
     cancel_run(run_id=run.pk)
-    start_worker()
+    join_worker()
     replay = replayed(run, batch_sizes=[1, 2])
     assert replay.reading == (
         "Identical at every batch size from 1 to 2.",
@@ -200,40 +195,46 @@ def test_a_replay_of_a_case_without_a_response_says_so_and_binds_no_run(
 
 
 def test_a_profile_that_no_worker_can_honour_is_refused_in_words(
-    new_run: NewRun, start_worker: Start, wait_until: Wait
+    new_run: NewRun, join_worker: Join, work_until: Wait
 ) -> None:
     run = new_run(COLOURS, repeats=1, under="invariant")
     replay = create_replay(run_id=run.pk, case_id="case-0")
-    start_worker()
-    wait_until(lambda: replay_row(replay.pk).is_terminal, "the replay has ended")
+    join_worker()
+    work_until(lambda: replay_row(replay.pk).is_terminal, "the replay has ended")
     row = replay_row(replay.pk)
     assert (row.status, row.results) == ("failed", ())
     assert row.error.startswith("No worker can honour the profile invariant. vLLM has batch-invariant kernels only on")
 
 
 def test_a_replay_comes_before_the_shards_that_wait(
-    new_run: NewRun, replayed: Callable[..., contract.Replay], start_worker: Start
+    new_run: NewRun, replayed: Callable[..., contract.Replay], join_worker: Join
 ) -> None:
     run = new_run(COLOURS * 6, repeats=1)
     replay = create_replay(run_id=run.pk, case_id="case-0")
-    start_worker(SCRIPTED_SECONDS="0.2")
+    join_worker(SCRIPTED_SECONDS="0.2")
     assert replayed(run).status == "finished"
     assert replay_row(replay.pk).status == "finished"
     assert Response.objects.count() < 48
 
 
+@as_processes
+@in_both_setups
 def test_a_worker_killed_in_a_replay_is_followed_by_one_that_goes_on(
-    decoded_run: Callable[..., Run], start_worker: Start, wait_until: Wait, tmp_path: Path
+    decoded_run: Callable[..., Run],
+    start_worker: Start,
+    wait_until: Wait,
+    join_worker: Join,
+    work_until: Wait,
+    tmp_path: Path,
 ) -> None:
     run = decoded_run()
-    journal = tmp_path / "answers"
     replay = create_replay(run_id=run.pk, case_id="case-0", batch_sizes=[1, 2, 3, 4])
     environment = {"SCRIPTED_RECORDED": json.dumps({"2": {"word": "bled"}, "4": {"word": "bled"}})}
-    first = start_worker(SCRIPTED_SECONDS="1", SCRIPTED_JOURNAL=str(journal), **environment)
+    first = start_worker(SCRIPTED_SECONDS="1", **environment)
     wait_until(lambda: len(replay_row(replay.pk).results) == 2, "two variants are recorded")
-    first.kill()
-    start_worker(SCRIPTED_JOURNAL=str(journal), **environment)
-    wait_until(lambda: replay_row(replay.pk).is_terminal, "the replay has ended")
+    kill_group(first)
+    join_worker(**environment)
+    work_until(lambda: replay_row(replay.pk).is_terminal, "the replay has ended")
     row = replay_row(replay.pk)
     assert [line["variant"]["batch_size"] for line in row.results] == [1, 2, 3, 4]
     assert [line["outcome"] for line in row.results] == ["identical", "flip", "identical", "flip"]
@@ -241,33 +242,32 @@ def test_a_worker_killed_in_a_replay_is_followed_by_one_that_goes_on(
     assert Replay.objects.get(pk=replay.pk).attempt == 2
 
 
+@as_processes
 def test_a_worker_that_slept_through_its_lease_records_nothing_afterwards(
-    decoded_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+    decoded_run: Callable[..., Run], start_worker: Start, wait_until: Wait, join_worker: Join, work_until: Wait
 ) -> None:
     run = decoded_run()
     replay = create_replay(run_id=run.pk, case_id="case-0", batch_sizes=[1, 2, 3])
     zombie = start_worker(SCRIPTED_SECONDS="1")
     wait_until(lambda: len(replay_row(replay.pk).results) == 1, "one variant is recorded")
     zombie.send_signal(signal.SIGSTOP)
-    start_worker()
-    wait_until(lambda: replay_row(replay.pk).is_terminal, "the replay has ended")
+    Replay.objects.filter(pk=replay.pk).update(lease_until=Now())
+    join_worker()
+    work_until(lambda: replay_row(replay.pk).is_terminal, "the replay has ended")
     before = Replay.objects.values().get(pk=replay.pk)
     zombie.send_signal(signal.SIGCONT)
     zombie.send_signal(signal.SIGTERM)
-    zombie.wait(timeout=60)
+    zombie.wait()
     assert Replay.objects.values().get(pk=replay.pk) == before
     assert (len(before["results"]), before["attempt"]) == (3, 2)
 
 
 def test_a_worker_that_is_told_to_stop_gives_its_replay_back(
-    decoded_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+    decoded_run: Callable[..., Run], join_worker: Join
 ) -> None:
     run = decoded_run()
     replay = create_replay(run_id=run.pk, case_id="case-0", batch_sizes=[1, 2, 3, 4, 5, 6, 7, 8])
-    worker = start_worker(SCRIPTED_SECONDS="1")
-    wait_until(lambda: replay_row(replay.pk).results, "a variant is recorded")
-    worker.send_signal(signal.SIGTERM)
-    assert worker.wait(timeout=60) == 0
+    join_worker(on_answer=stop_after(5)).work()
     row = Replay.objects.get(pk=replay.pk)
     assert (row.status, row.owner_id, row.error) == ("queued", None, "The worker was stopped.")
     assert 1 <= len(row.results) < 8
@@ -275,16 +275,16 @@ def test_a_worker_that_is_told_to_stop_gives_its_replay_back(
 
 
 def test_a_request_of_production_is_decoded_by_its_own_sampling(
-    decoded_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+    decoded_run: Callable[..., Run], join_worker: Join, work_until: Wait
 ) -> None:
     run = decoded_run()
     before = kept(run)
-    start_worker()
+    join_worker()
 
     def decode(**changes: Any) -> contract.ProductionAnswer:
         body = {"messages": [{"role": "user", "content": "draw abcdefgh"}], "max_tokens": 4, "temperature": 1.0}
         asked = create_body_replay(endpoint="scripted", profile="pinned", body={**body, **changes})
-        wait_until(lambda: replay_row(asked.pk).is_terminal, "the replay has ended")
+        work_until(lambda: replay_row(asked.pk).is_terminal, "the replay has ended")
         row = replay_row(asked.pk)
         assert row.status == "finished", row.error
         assert row.production is not None
@@ -301,12 +301,12 @@ def test_a_request_of_production_is_decoded_by_its_own_sampling(
 
 
 def test_a_case_under_another_profile_is_held_against_the_run_and_left_out_of_it(
-    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], start_worker: Start
+    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], join_worker: Join
 ) -> None:
     create_profile(slug="threes", title="", settings={**DEFAULT_PROFILES["fixed"]["settings"], "group_size": 3})
     run = decoded_run()
     before = kept(run)
-    start_worker(SCRIPTED_RECORDED=json.dumps({"3": {"word": "bled"}}))
+    join_worker(SCRIPTED_RECORDED=json.dumps({"3": {"word": "bled"}}))
     replay = replayed(run, profile="threes")
     [line] = replay.results
     assert (line["outcome"], line["flip_position"], line["neighbours"], line["batch_max"]) == ("flip", 2, [1, 2], 3)
@@ -317,12 +317,12 @@ def test_a_case_under_another_profile_is_held_against_the_run_and_left_out_of_it
 
 
 def test_a_profile_of_production_that_this_worker_cannot_honour_leaves_the_run_to_it(
-    new_run: NewRun, start_worker: Start, wait_until: Wait
+    new_run: NewRun, join_worker: Join, work_until: Wait
 ) -> None:
     create_profile(slug="invariant", title="", settings=DEFAULT_PROFILES["invariant"]["settings"])
     run = new_run(COLOURS, repeats=1)
     replay = create_replay(run_id=run.pk, case_id="case-0", profile="invariant")
-    start_worker()
-    wait_until(lambda: replay_row(replay.pk).is_terminal and ended(run), "both have ended")
+    join_worker()
+    work_until(lambda: replay_row(replay.pk).is_terminal and ended(run), "both have ended")
     assert replay_row(replay.pk).status == "failed"
     assert run.status == "finished"

@@ -1,4 +1,4 @@
-"""Sampled runs by a worker as a process: the scripted engine draws by the seed that it is sent, as vLLM does."""
+"""Sampled runs by a worker: the scripted engine draws by the seed that it is sent, as vLLM does."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,9 +11,9 @@ from runs.replays import create_replay
 from runs.replays.read import replay_row
 from runs.run import run_report
 from tests import build
-from tests.worker.conftest import Start, Wait, ended
+from tests.worker.conftest import Join, Wait, ended
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 PROMPTS = ["draw abcdefgh", "draw abcdefgh", "draw stuvwxyz"]
 
@@ -33,11 +33,11 @@ def texts(run: Run) -> dict[tuple[int, int], str]:
 
 
 def test_repeats_are_draws_a_twin_draws_the_same_and_so_does_a_replay(
-    sampled: Callable[..., Run], start_worker: Start, wait_until: Wait
+    sampled: Callable[..., Run], join_worker: Join, work_until: Wait
 ) -> None:
     run, twin, other = sampled(seed=7), sampled(seed=7), sampled(seed=8)
-    start_worker()
-    wait_until(lambda: all(ended(each) for each in (run, twin, other)), "the runs end")
+    join_worker()
+    work_until(lambda: all(ended(each) for each in (run, twin, other)), "the runs end")
     assert len(set(texts(run).values())) == 9  # every repeat and every case draws by itself
     assert texts(twin) == texts(run)
     assert not set(texts(other).values()) & set(texts(run).values())
@@ -49,5 +49,5 @@ def test_repeats_are_draws_a_twin_draws_the_same_and_so_does_a_replay(
     assert run_report(other.pk).twin is None
 
     replay = create_replay(run_id=run.pk, case_id="case-1", repeat=2)
-    wait_until(lambda: replay_row(replay.pk).is_terminal, "the replay has ended")
+    work_until(lambda: replay_row(replay.pk).is_terminal, "the replay has ended")
     assert [line["outcome"] for line in replay_row(replay.pk).results] == ["identical"]

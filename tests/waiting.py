@@ -1,0 +1,13 @@
+"""How tests wait: for something that happens, and never for seconds.
+
+How long at most is the hang limit of the whole session, after which every stack is printed.
+"""
+
+import time
+from collections.abc import Callable
+
+
+def wait_until(holds: Callable[[], object], *, every: float = 0.05) -> None:
+    """Ask again and again, until it holds."""
+    while not holds():
+        time.sleep(every)
