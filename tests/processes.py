@@ -57,6 +57,11 @@ def wait_for_end(*processes: Process | int) -> None:
                 os.close(end)
 
 
+def is_there(pid: int) -> bool:
+    """Say whether there is a process with this number, be it one that has ended and that nobody has asked after."""
+    return psutil.pid_exists(pid)
+
+
 def is_gone(process: Process) -> bool:
     """Say whether it has ended; one that its parent has not waited for yet has."""
     with suppress(psutil.NoSuchProcess):

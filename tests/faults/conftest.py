@@ -6,9 +6,29 @@ from pathlib import Path
 import pytest
 
 from tests.servers import RedisServer, free_lasting_port
-from tests.worker.conftest import new_run, processes, scripted_python, setup, start_worker, wait_until
+from tests.worker.conftest import (
+    join_worker,
+    new_run,
+    processes,
+    scripted_python,
+    setup,
+    start_worker,
+    wait_until,
+    work_until,
+    workers_here,
+)
 
-__all__ = ["new_run", "processes", "scripted_python", "setup", "start_worker", "wait_until"]
+__all__ = [
+    "join_worker",
+    "new_run",
+    "processes",
+    "scripted_python",
+    "setup",
+    "start_worker",
+    "wait_until",
+    "work_until",
+    "workers_here",
+]
 
 
 @pytest.fixture(scope="session")

@@ -14,16 +14,15 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
-import psutil
 
 from evalboard.local import postgres
-from evalboard.local.children import wait_until
 from evalboard.local.up import KEEP_ALIVE_SECONDS
 from tests.nursery import Nursery, Process
-from tests.processes import family_of, kill_all, main_process
+from tests.processes import Process as SystemProcess
+from tests.processes import children_of, descendants_of, family_of, kill_all, main_process
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 60.0
 STOP_SECONDS = 10.0
 RUN = {"suite": "sample", "endpoint": "sample-float32", "profile": "pinned", "repeats": 1}
 
@@ -75,8 +74,8 @@ class Site:
         log = self._folder / "web.log"
         with log.open("ab") as out:
             self._web = self._start_process("gunicorn", "evalboard.wsgi", *options, out=out.fileno(), err=out.fileno())
-        assert wait_until(lambda: self.is_alive() or self._web.poll() is not None, START_SECONDS)  # type: ignore[union-attr]
-        assert self.is_alive(), log.read_text()[-4000:]
+        wait_until(lambda: self.is_alive() or self._web.poll() is not None)  # type: ignore[union-attr]
+        assert self._web.poll() is None, log.read_text()[-4000:]
 
     def is_alive(self) -> bool:
         try:
@@ -84,10 +83,15 @@ class Site:
         except httpx.TransportError:
             return False
 
-    def processes(self) -> list[psutil.Process]:
+    def processes(self) -> list[SystemProcess]:
         """Those of gunicorn that answer requests."""
         assert self._web is not None
-        return psutil.Process(self._web.pid).children()
+        return children_of(self._web.pid)
+
+    def descendants(self, words: str) -> list[SystemProcess]:
+        """What those started whose command has these words."""
+        assert self._web is not None
+        return descendants_of(self._web.pid, words)
 
     def ready(self) -> httpx.Response:
         return httpx.get(f"{self._address}/api/v1/ready", timeout=30)

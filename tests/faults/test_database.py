@@ -17,10 +17,11 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
-from evalboard.local import children, postgres
+from evalboard.local import postgres
 from runs.models import EngineProcess, Response, Run, Shard, TraceBlock, Worker
 from tests.faults.whole import assert_whole
 from tests.processes import main_process
+from tests.waiting import wait_until as wait_for
 from tests.worker.conftest import LEASE_SECONDS, Start, Wait, ended
 
 DISK_BYTES = 160 * 1024**2
@@ -77,7 +78,7 @@ def end_at_once(server: postgres.Server) -> None:
     """As `pg_ctl stop -m immediate` does: every session ends where it is, and the start afterwards recovers."""
     connection.close()
     os.kill(main_process(server), signal.SIGQUIT)
-    assert children.wait_until(lambda: server.exit_status() is not None, 60)
+    wait_for(lambda: server.exit_status() is not None)
 
 
 def assert_nothing_half_written() -> None:

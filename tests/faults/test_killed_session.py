@@ -4,18 +4,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
-from tests.processes import command_of, is_gone
+from tests.processes import Process, children_of, command_of, family_of, wait_for_end
 from tests.servers import RedisServer
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_SECONDS = 600.0
 AT_WORK = ("redis-server", "postgres", "gunicorn", "-m tests.nursery", "scripted_host.py", "--type=renderer")
 RUNS_A_PROGRAM = """
 import sys
@@ -25,7 +23,7 @@ run([sys.executable, "-c", "print('at work', flush=True); import time; time.slee
 
 
 @pytest.fixture
-def session(tmp_path: Path, chromium: str) -> Iterator[psutil.Process]:
+def session(tmp_path: Path, chromium: str) -> Iterator[Process]:
     """Another session of tests, side by side with nothing, in the middle of its only test."""
     if not RedisServer.is_installed():
         pytest.skip("No redis-server on PATH; Debian has it as the package `redis-server`.")
@@ -36,24 +34,22 @@ def session(tmp_path: Path, chromium: str) -> Iterator[psutil.Process]:
     environment = {**ours, "KILLED_SESSION_IS_READY": str(ready)}
     with log.open("wb") as out, subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=out) as started:
         try:
-            deadline = time.monotonic() + PATIENCE_SECONDS
-            while not ready.exists():
-                assert started.poll() is None, log.read_text()
-                assert time.monotonic() < deadline, log.read_text()
-                time.sleep(0.2)
-            yield psutil.Process(started.pid)
+            wait_until(lambda: ready.exists() or started.poll() is not None)
+            assert started.poll() is None, log.read_text()
+            yield family_of(started.pid)[0]
         finally:
             started.kill()
 
 
+@pytest.mark.nightly  # a whole session of tests, with a browser and a database of its own
 @pytest.mark.parametrize("killed", ["the session", "one of its sessions side by side"])
-def test_a_killed_session_leaves_nothing_behind(session: psutil.Process, killed: str) -> None:
+def test_a_killed_session_leaves_nothing_behind(session: Process, killed: str) -> None:
     [one] = session.children()
     left = one.children(recursive=True)
     commands = "\n".join(map(command_of, left))
     assert [words for words in AT_WORK if words not in commands] == []
     (session if killed == "the session" else one).kill()
-    assert_gone([one, *left])
+    wait_for_end(one, *left)
 
 
 def test_what_runs_the_tests_takes_them_along() -> None:
@@ -61,12 +57,7 @@ def test_what_runs_the_tests_takes_them_along() -> None:
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as runner:
         assert runner.stdout is not None
         assert runner.stdout.readline() == "at work\n"
-        left = psutil.Process(runner.pid).children()
+        left = children_of(runner.pid)
+        assert left
         runner.send_signal(signal.SIGKILL)
-        assert_gone(left)
-
-
-def assert_gone(processes: list[psutil.Process]) -> None:
-    assert processes
-    _, alive = psutil.wait_procs(processes, timeout=PATIENCE_SECONDS)
-    assert [command_of(each) for each in alive if not is_gone(each)] == []
+        wait_for_end(*left)

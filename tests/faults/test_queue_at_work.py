@@ -4,28 +4,37 @@ from collections.abc import Callable
 
 import pytest
 
-from runs.models import Lane, Run, Shard
+from runs.models import Run, Shard
 from tests.faults.whole import assert_counted
-from tests.worker.conftest import Start, Wait, ended
+from tests.worker.conftest import Join, Wait, WorkerHere, ended
 
-pytestmark = pytest.mark.django_db(transaction=True)
-N_WORKERS = 2
+pytestmark = pytest.mark.django_db
 
 
-def test_a_release_check_is_begun_with_the_next_claims(
-    new_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+def test_a_release_check_is_begun_with_the_next_claim(
+    new_run: Callable[..., Run], join_worker: Join, work_until: Wait
 ) -> None:
-    for _ in range(N_WORKERS):
-        start_worker(SCRIPTED_SECONDS="0.02")
-    bulk = new_run(["say blue"] * 240, repeats=2, priority="bulk")
+    """One worker is in the middle of a shard, and so is the other when the check is asked for."""
+    asked: list[Run] = []
+
+    def let_the_other_work(worker: WorkerHere) -> None:
+        if worker.n_answers == 1:
+            assert other.claim_and_run()
+
+    def ask(worker: WorkerHere) -> None:
+        if worker.n_answers == 1:
+            assert shards.filter(status="running").count() == 2
+            asked.append(new_run(["say blue"] * 12, repeats=1, priority="release"))
+
+    one, other = join_worker(on_answer=let_the_other_work), join_worker(on_answer=ask)
+    bulk = new_run(["say blue"] * 60, repeats=2, priority="bulk")
     shards = Shard.objects.filter(repeat__run=bulk)
-    wait_until(lambda: shards.filter(status="running").count() == N_WORKERS, "both workers are at work")
-    check = new_run(["say blue"] * 12, repeats=1, priority="release")
-    n_claimed = Lane.objects.get(priority="bulk").turn
-    wait_until(lambda: ended(check), "the check ends")
+    assert one.claim_and_run()
+    [check] = asked
+    assert shards.filter(status="finished").count() == 2
+    assert other.claim_and_run()
+    assert ended(check)
     assert check.status == "finished"
-    # Of its one shard. Claims that were under way when it was made may have come between, one of each worker.
-    assert Lane.objects.get(priority="release").turn <= n_claimed + N_WORKERS + 1
-    assert shards.filter(status="queued").exists()
-    wait_until(lambda: ended(bulk), "the bulk ends")
+    assert shards.filter(status="queued").count() == 8
+    work_until(lambda: ended(bulk), "the bulk ends")
     assert_counted(bulk)

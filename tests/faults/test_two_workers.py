@@ -13,9 +13,9 @@ from runs.models import Response, Run, Worker
 from runs.run import create_run, run_report
 from runs.suites import push_suite
 from tests.faults.whole import assert_counted
-from tests.worker.conftest import Start, Wait, ended
+from tests.worker.conftest import Join, Start, Wait, ended
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 WORDS = ("blue", "red", "green", "orange", "violet")
 QUESTIONS = ("What is the capital of {}? One word.", "Name a river in {}.")
@@ -42,23 +42,24 @@ def assert_equal(by_one: Run, by_two: Run) -> None:
 
 
 def test_a_run_by_two_workers_has_the_bytes_of_a_run_by_one(
-    new_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+    new_run: Callable[..., Run], join_worker: Join, work_until: Wait
 ) -> None:
     """On the scripted engine: claims, packing and references between repeats, with shards of both workers mixed."""
     prompts = [f"say {WORDS[number % len(WORDS)]}" for number in range(48)]
-    start_worker(SCRIPTED_SECONDS="0.01")
+    join_worker()
     by_one = new_run(prompts, repeats=3)
-    wait_until(lambda: ended(by_one), "the run by one worker ends")
-    start_worker(SCRIPTED_SECONDS="0.01")
-    wait_until(lambda: Worker.objects.count() == 2, "the second worker has registered")
+    work_until(lambda: ended(by_one), "the run by one worker ends")
+    join_worker()
     by_two = new_run(prompts, repeats=3)
-    wait_until(lambda: ended(by_two), "the run by two workers ends")
+    work_until(lambda: ended(by_two), "the run by two workers ends")  # they take shards in turn
     assert by_two.status == "finished"
     assert_counted(by_two)
     assert_equal(by_one, by_two)
 
 
 @pytest.mark.engine
+@pytest.mark.nightly
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("setup", ["team"], indirect=True)
 def test_two_real_engines_give_the_bytes_of_one(
     start_worker: Start, wait_until: Wait, vllm_python: Path, sample_model: Path, settings: Any

@@ -14,9 +14,9 @@ import psycopg
 import pytest
 
 from evalboard.local import postgres
-from evalboard.local.children import wait_until
 from tests.faults.site import RUN, Site, site
 from tests.nursery import Nursery
+from tests.waiting import wait_until
 
 DISK_BYTES = 360 * 1024**2  # more than what /ready asks for, beside the database
 SEGMENT_BYTES = 16 * 1024**2  # of PostgreSQL's write-ahead log
@@ -103,7 +103,7 @@ def test_a_page_is_refused_with_the_same_words(machine: Machine) -> None:
         refused = machine.web.pages.post("/runs/new/", data=asked, headers=here)
         return refused.status_code != 200
 
-    assert wait_until(is_refused, 60)
+    wait_until(is_refused)
     assert refused is not None
     assert refused.status_code == 507
     for words in ("disk is full", "nothing of what you sent was stored", "make room", "disk_full"):
@@ -132,9 +132,9 @@ def test_a_log_that_cannot_be_written_stops_the_database_and_loses_nothing(machi
         refused.add((answer.status_code, answer.json()["code"]))
         return answer.status_code == 503
 
-    assert wait_until(is_away, 60), refused
+    wait_until(is_away)
     assert refused <= {(503, "database_away"), (507, "disk_full")}
-    assert wait_until(lambda: database.exit_status() is not None, 120), "it gives up while there is no room"
+    wait_until(lambda: database.exit_status() is not None)  # it gives up while there is no room
     assert web.pages.get("/runs/").status_code == 503
 
     machine.make_room()

@@ -9,14 +9,13 @@ import pytest
 from django.db import connection
 
 from evalboard.core.archive import RunArchive
-from evalboard.local.children import wait_until
 from runs.models import Run
 from tests.faults.site import Site, site
 from tests.nursery import Nursery
 from tests.runs.test_exports import large_run
+from tests.waiting import wait_until
 
 LEASE_SECONDS = 3
-PATIENCE_SECONDS = 60.0
 READERS = """
 SELECT pid FROM pg_stat_activity
  WHERE backend_xmin IS NOT NULL AND backend_type = 'client backend' AND datname = current_database()
@@ -47,14 +46,14 @@ def readers() -> list[int]:
 
 def end_session() -> None:
     """As an administrator does, or a database that restarts."""
-    assert wait_until(lambda: len(readers()) == 1, PATIENCE_SECONDS)
+    wait_until(lambda: len(readers()) == 1)
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_terminate_backend(%s)", readers())
 
 
 def take_nothing() -> None:
-    assert wait_until(lambda: len(readers()) == 1, PATIENCE_SECONDS)
-    assert wait_until(lambda: readers() == [], PATIENCE_SECONDS)
+    wait_until(lambda: len(readers()) == 1)
+    wait_until(lambda: readers() == [])
 
 
 def take(web: Site, path: str, between: Callable[[], None]) -> None:
@@ -75,7 +74,7 @@ def test_a_break_is_seen_and_the_server_goes_on(web: Site, run: Run) -> None:
 
     with web.api.stream("GET", path) as answer:
         next(answer.iter_bytes())  # and goes away
-    assert wait_until(lambda: not readers(), PATIENCE_SECONDS), "the snapshot outlives its reader"
+    wait_until(lambda: not readers())  # else the snapshot outlives its reader
 
     whole = web.api.get(path)
     assert len(whole.text.splitlines()) == int(whole.headers["X-Row-Count"]) == 2000

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from evalboard.local.children import wait_until
 from tests.faults.site import Site, site
+from tests.waiting import wait_until
 
 N_REQUESTS = 40
 COUNT = re.compile(
@@ -40,6 +40,6 @@ def test_every_process_gives_the_count_of_all(web: Site) -> None:
 
     [first, *_] = web.processes()
     first.kill()
-    assert wait_until(lambda: first not in web.processes() and len(web.processes()) == 2, 60)
-    assert wait_until(web.is_alive, 60)
+    wait_until(lambda: first not in web.processes() and len(web.processes()) == 2)
+    wait_until(web.is_alive)
     assert {counted(web) for _ in range(10)} == {N_REQUESTS}

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from evalboard.local.children import Child, wait_until
+from evalboard.local.children import Child
 from runs.health.read import ASK_AGAIN_SECONDS
 from runs.models import Event
 from tests import build
 from tests.faults.site import RUN, Site, site
 from tests.nursery import Nursery
+from tests.waiting import wait_until
 
 # One attempt to connect takes EVALBOARD_REDIS_SECONDS, and one without a bound for ever; the rest is a busy machine's.
 QUICK_SECONDS = 60.0
-PATIENCE_SECONDS = 60.0
 
 
 class Redis:
@@ -39,7 +39,7 @@ class Redis:
 
     def start(self) -> None:
         self._child = Child("redis", self._command, log=self._folder / "redis.log", cwd=self._folder)
-        assert wait_until(self._answers, 60)
+        wait_until(self._answers)
 
     def signal(self, number: signal.Signals) -> None:
         assert self._child is not None
@@ -99,12 +99,12 @@ def test_runs_are_asked_for_while_redis_is_away(web: Site, redis: Redis) -> None
     assert is_delayed(run_id)
     assert web.api.get(f"/runs/{run_id}/").json()["status"] == "queued"
     assert web.pages.get(f"/runs/{run_id}/").status_code == 200
-    assert wait_until(lambda: warnings(web) == ["queue_delayed"], PATIENCE_SECONDS)
+    wait_until(lambda: warnings(web) == ["queue_delayed"])
 
     redis.start()
     run_id, _ = ask(web)
     assert not is_delayed(run_id)
-    assert wait_until(lambda: warnings(web) == [], PATIENCE_SECONDS)
+    wait_until(lambda: warnings(web) == [])
 
 
 def test_a_redis_that_hangs_holds_nobody_up(web: Site, redis: Redis) -> None:
@@ -117,7 +117,7 @@ def test_a_redis_that_hangs_holds_nobody_up(web: Site, redis: Redis) -> None:
         assert seconds < QUICK_SECONDS
         assert is_delayed(run_id)
         began = time.monotonic()
-        assert wait_until(lambda: warnings(web) == ["queue_delayed"], PATIENCE_SECONDS)
+        wait_until(lambda: warnings(web) == ["queue_delayed"])
         assert time.monotonic() - began < ASK_AGAIN_SECONDS + QUICK_SECONDS
     finally:
         redis.signal(signal.SIGCONT)

@@ -9,7 +9,7 @@ from runs.models import Response, Run, Shard, Worker
 from runs.run import run_report
 from runs.work import worker_rows
 from tests.faults.whole import assert_whole
-from tests.processes import is_gone
+from tests.processes import wait_for_end
 from tests.worker.conftest import Start, Wait, ended, engines, kill_group
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -38,7 +38,7 @@ def test_a_machine_that_goes_down_mid_shard_is_noticed_by_another_within_a_lease
     assert "attempt 2 begun by" in again
     assert {lost, again} <= {event.text for event in run_report(run.pk).events}  # what the run's page shows
     assert left
-    wait_until(lambda: all(map(is_gone, left)), "the engine of the killed worker has ended")
+    wait_for_end(*left)  # the engine of the killed worker
 
 
 def test_a_zombie_is_refused_and_counted(new_run: Callable[..., Run], start_worker: Start, wait_until: Wait) -> None:
@@ -60,19 +60,3 @@ def test_a_zombie_is_refused_and_counted(new_run: Callable[..., Run], start_work
     assert Worker.objects.get(pk=sleeper.pk).n_fenced == 1
     row = next(row for row in worker_rows() if row.name == sleeper.name)
     assert row.n_fenced == 1  # what the workers page shows
-
-
-def test_an_engine_that_the_kernel_kills_says_by_which_signal(
-    new_run: Callable[..., Run], start_worker: Start, wait_until: Wait
-) -> None:
-    """R3: the kernel ends what takes too much memory by SIGKILL; the history names the signal."""
-    run = new_run(["say blue"] * 30, repeats=1)
-    worker = start_worker(SCRIPTED_SECONDS="0.1")
-    wait_until(lambda: Response.objects.count() >= 3, "three responses are stored")
-    [engine] = engines(worker)
-    engine.kill()
-    wait_until(lambda: ended(run), "the run ends")
-    assert_whole(run)
-    [released] = run.events.filter(code="shard_released")
-    assert "The engine was ended by SIGKILL" in released.text
-    assert Shard.objects.filter(n_crashes=1).count() == 1

@@ -15,12 +15,11 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import httpx
-import psutil
 import pytest
 
 from evalboard.local.children import wait_until
 from tests.local.test_up import free_port
-from tests.processes import family_of, is_gone, kill_all
+from tests.processes import Process, family_of, is_gone, kill_all
 
 pytestmark = pytest.mark.engine
 PATIENCE = 300.0
@@ -72,7 +71,7 @@ class Machine:
                 return self.said[-1]
         raise AssertionError(f"not within {PATIENCE} s; it said {self.said}")
 
-    def family(self) -> list[psutil.Process]:
+    def family(self) -> list[Process]:
         return family_of(self.process.pid)
 
     def run(self, run_id: Any) -> dict[str, Any]:

@@ -124,14 +124,16 @@ def test_a_reader_ends_with_whoever_started_it(tmp_path: Path) -> None:
     os.mkfifo(log)
     limits = {"cpu_seconds": 3600, "memory_bytes": 1 << 32, "seconds": 3600}
     task = json.dumps({"files": [(log.name, str(log))], "format": "batch", "limits": limits})
-    with subprocess.Popen(
-        [sys.executable, "-c", STARTS_A_READER, task], cwd=import_reading.settings.BASE_DIR
-    ) as starter:
-        with log.open("wb", buffering=0) as pipe:  # which waits until the reader has opened it
-            starter.kill()
-            last_reader_left = select.poll()
-            last_reader_left.register(pipe, select.POLLERR)
-            assert last_reader_left.poll()
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", STARTS_A_READER, task], cwd=import_reading.settings.BASE_DIR
+        ) as starter,
+        log.open("wb", buffering=0) as pipe,
+    ):  # which waits until the reader has opened it
+        starter.kill()
+        last_reader_left = select.poll()
+        last_reader_left.register(pipe, select.POLLERR)
+        assert last_reader_left.poll()
 
 
 def test_nobody_reads_on_for_a_sender_who_has_left(slow: LogFile) -> None:
