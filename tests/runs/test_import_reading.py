@@ -124,13 +124,9 @@ def test_a_reader_ends_with_whoever_started_it(tmp_path: Path) -> None:
     os.mkfifo(log)
     limits = {"cpu_seconds": 3600, "memory_bytes": 1 << 32, "seconds": 3600}
     task = json.dumps({"files": [(log.name, str(log))], "format": "batch", "limits": limits})
-    with (
-        subprocess.Popen(
-            [sys.executable, "-c", STARTS_A_READER, task], cwd=import_reading.settings.BASE_DIR
-        ) as starter,
-        log.open("wb", buffering=0) as pipe,
-    ):  # which waits until the reader has opened it
-        starter.kill()
+    command = [sys.executable, "-c", STARTS_A_READER, task]
+    with subprocess.Popen(command, cwd=import_reading.settings.BASE_DIR) as starter, log.open("wb") as pipe:
+        starter.kill()  # not before the reader has opened the pipe: until then nobody can write to it
         last_reader_left = select.poll()
         last_reader_left.register(pipe, select.POLLERR)
         assert last_reader_left.poll()

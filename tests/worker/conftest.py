@@ -6,6 +6,7 @@ the doorbell. Both drive the scripted engine, a child process that speaks vLLM's
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from runs.sweep import reconcile
 from tests import processes as running
 from tests.nursery import Nursery, Process
 from tests.waiting import wait_until as wait_for
+from tests.worker.engine_cases import Running, make_plan
 from worker.engines.base import EngineSpec, Started
 from worker.engines.vllm import VllmEngine
 from worker.runner import Runner
@@ -155,9 +157,7 @@ class WorkerHere(Runner):
         super().__init__(pool="default", hardware=hardware, make_engine=self._make_engine)
 
     def leave(self) -> None:
-        """Let the engine go and leave the pool, as at the end of the process."""
-        self.stop()
-        self.run_forever()
+        leave(self)
 
     def _make_engine(self, spec: EngineSpec) -> ScriptedEngine:
         engine = ScriptedEngine(
@@ -175,18 +175,24 @@ class WorkerHere(Runner):
         self._on_answer(self)
 
 
+def leave(worker: Runner) -> None:
+    """Let its engine go and leave the pool, as at the end of the process."""
+    worker.stop()
+    worker.run_forever()
+
+
 @pytest.fixture
-def workers_here(db: None) -> Iterator[list[WorkerHere]]:
+def workers_here(db: None) -> Iterator[list[Runner]]:
     """Those of this process; at the end of the test they leave."""
-    joined: list[WorkerHere] = []
+    joined: list[Runner] = []
     yield joined
     for worker in joined:
         if not worker.is_stopping:
-            worker.leave()
+            leave(worker)
 
 
 @pytest.fixture
-def join_worker(scripted_python: Path, settings: Any, workers_here: list[WorkerHere]) -> Join:
+def join_worker(scripted_python: Path, settings: Any, workers_here: list[Runner]) -> Join:
     """Have a worker in this process join the pool; its scripted engine does what the variables say.
 
     on_answer is called with the worker after each of its engine's answers, which it does not have yet.
@@ -194,14 +200,15 @@ def join_worker(scripted_python: Path, settings: Any, workers_here: list[WorkerH
     settings.START_PAUSE_SECONDS = 0.0
 
     def join(*, response_seconds: float = 600.0, on_answer: Step = lambda worker: None, **script: str) -> WorkerHere:
-        workers_here.append(WorkerHere(scripted_python, script, response_seconds, on_answer))
-        return workers_here[-1]
+        worker = WorkerHere(scripted_python, script, response_seconds, on_answer)
+        workers_here.append(worker)
+        return worker
 
     return join
 
 
 @pytest.fixture
-def work_until(workers_here: list[WorkerHere]) -> Wait:
+def work_until(workers_here: list[Runner]) -> Wait:
     """Let the workers of this process work in turn, a row each, until something has happened.
 
     Fail where nothing is left to do: two sweeps in a row bring nobody any work.
@@ -211,7 +218,7 @@ def work_until(workers_here: list[WorkerHere]) -> Wait:
         n_sweeps = 0
         while not happened():
             at_work = [worker for worker in workers_here if not worker.is_stopping]
-            if any([worker.claim_and_run() for worker in at_work]):
+            if sum(worker.claim_and_run() for worker in at_work):  # each of them, and not the first that has work
                 n_sweeps = 0
                 continue
             assert n_sweeps < 2, f"nobody has anything left to do before {what}"
@@ -244,6 +251,20 @@ def new_run(settings: Any) -> Callable[..., Any]:
         return create_run(**{"suite": "words", "endpoint": "scripted", "profile": under, **changes})
 
     return create
+
+
+@pytest.fixture(scope="session")
+def pinned(vllm_python: Path, sample_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """An engine under `pinned` for all, with no compiler on PATH: nothing but the two programs that vLLM calls."""
+    programs = tmp_path_factory.mktemp("programs")
+    for name in ("lscpu", "sh"):
+        (programs / name).symlink_to(shutil.which(name) or pytest.fail(f"{name} is not on PATH"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(programs))
+        patch.setenv("DATABASE_URL", "postgres://not-for-engines")
+        started = Running(vllm_python, sample_model, make_plan())
+    yield started
+    started.engine.stop()
 
 
 def stop_after(n: int) -> Step:

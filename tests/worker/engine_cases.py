@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from evalboard.core.profile import DEFAULT_PROFILES, EnginePlan, parse_profile, plan_engine
-from evalboard.core.trace import Decoded, Outcome
-from worker.engines.base import DecodeRequest, EngineSpec, Started
+from evalboard.core.trace import Decoded, Forced, Outcome
+from worker.engines.base import DecodeRequest, EngineSpec, ForceRequest, Started
 from worker.engines.vllm import VllmEngine
 
 HARDWARE = {"kind": "cpu", "gpus": [], "n_cores": 2}
@@ -56,3 +56,20 @@ def short(plan: EnginePlan, index: int) -> DecodeRequest:
     return DecodeRequest(
         case_index=index, messages=(), sampling=dict(plan.sampling, max_tokens=2), prompt_token_ids=[1, 42]
     )
+
+
+def given(answer: Decoded, running: Running) -> ForceRequest:
+    assert answer.trace.prompt_token_ids is not None
+    return ForceRequest(
+        place=answer.case_index,
+        messages=({"role": "user", "content": QUESTIONS[answer.case_index]},),
+        sampling=running.plan.sampling,
+        prompt_token_ids=answer.trace.prompt_token_ids.tolist(),
+        answer_token_ids=answer.trace.token_ids.tolist(),
+    )
+
+
+def forced(running: Running, wanted: list[ForceRequest]) -> dict[int, Forced]:
+    outcomes = list(running.engine.force(wanted))
+    assert all(isinstance(outcome, Forced) for outcome in outcomes), outcomes
+    return {outcome.place: outcome for outcome in outcomes if isinstance(outcome, Forced)}

@@ -1,11 +1,11 @@
 """Speaks the engine host's protocol and does what the prompt says: faults that no real engine has on demand.
 
-`say WORD` answers WORD; `cut WORD` does and is cut at its end; `slow WORD` does after twelve signs of life, one in half
-a second; `die WORD` ends the process by SIGKILL; `hang WORD` never answers; `draw LETTERS` draws so many of them as
-max_tokens allows, by the seed where the temperature is above 0; anything else is answered "blue". Thinking is what
-stands between the tags that were sent. The variable SCRIPTED_SECONDS is how long each answer takes, SCRIPTED_DTYPE what
-the manifest reports, SCRIPTED_DRIFT makes self-checks differ from the second on, and while the file SCRIPTED_BROKEN
-exists no engine starts. To the file SCRIPTED_JOURNAL it appends the time at which each answer was begun.
+`say WORD` answers WORD; `cut WORD` does and is cut at its end; `slow WORD` does after twelve signs of life, one in a
+quarter of a second; `die WORD` ends the process by SIGKILL; `hang WORD` never answers; `draw LETTERS` draws so many of
+them as max_tokens allows, by the seed where the temperature is above 0; anything else is answered "blue". Thinking is
+what stands between the tags that were sent. The variable SCRIPTED_SECONDS is how long each answer takes, SCRIPTED_DTYPE
+what the manifest reports, SCRIPTED_DRIFT makes self-checks differ from the second on, and while the file
+SCRIPTED_BROKEN exists no engine starts. To the file SCRIPTED_JOURNAL it appends when each answer was begun.
 
 A given answer is scored as it would have been decoded; one to a prompt that ends with SCRIPTED_FORCE_DIES ends the
 process.
@@ -86,7 +86,7 @@ def decode(request: dict[str, Any], asked: "queue.SimpleQueue[dict[str, Any]]", 
         if verb == "hang":
             threading.Event().wait()
         for n_tokens in range(12 if verb == "slow" else 0):
-            time.sleep(0.5)
+            time.sleep(0.25)
             emit({"event": "alive", "n_tokens": n_tokens})
         time.sleep(float(os.environ.get("SCRIPTED_SECONDS", "0")))
         if verb == "draw":

@@ -1,66 +1,21 @@
 """The real vLLM on given answers: their logprobs in one pass, which tokens are scored, and what is refused."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
 import pytest
 
 from evalboard.core.trace import Decoded, Failed, Forced
-from tests.worker.engine_cases import QUESTIONS, Running, by_index, decoded, make_plan, requests
-from worker.engines.base import ForceRequest
+from tests.worker.engine_cases import QUESTIONS, Running, by_index, decoded, forced, given, requests
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.nightly]
 
 TOKENS_DECODED = 40  # of each answer: some end by themselves, others are cut
-
-
-@pytest.fixture(scope="module")
-def pinned(vllm_python: Path, sample_model: Path) -> Iterator[Running]:
-    running = Running(vllm_python, sample_model, make_plan())
-    yield running
-    running.engine.stop()
 
 
 @pytest.fixture(scope="module")
 def answers(pinned: Running) -> list[Decoded]:
     outcomes = by_index(pinned.engine.decode(requests(pinned.plan, max_tokens=TOKENS_DECODED)))
     return [decoded(outcomes[index]) for index in range(len(QUESTIONS))]
-
-
-def given(answer: Decoded, running: Running) -> ForceRequest:
-    assert answer.trace.prompt_token_ids is not None
-    return ForceRequest(
-        place=answer.case_index,
-        messages=({"role": "user", "content": QUESTIONS[answer.case_index]},),
-        sampling=running.plan.sampling,
-        prompt_token_ids=answer.trace.prompt_token_ids.tolist(),
-        answer_token_ids=answer.trace.token_ids.tolist(),
-    )
-
-
-def forced(running: Running, wanted: list[ForceRequest]) -> dict[int, Forced]:
-    outcomes = list(running.engine.force(wanted))
-    assert all(isinstance(outcome, Forced) for outcome in outcomes), outcomes
-    return {outcome.place: outcome for outcome in outcomes if isinstance(outcome, Forced)}
-
-
-def test_the_same_stack_prefers_every_token_that_it_decoded(pinned: Running, answers: list[Decoded]) -> None:
-    scored = forced(pinned, [given(answer, pinned) for answer in answers])
-    assert sorted(scored) == list(range(len(QUESTIONS)))
-    for answer in answers:
-        ours, theirs = answer.trace, scored[answer.case_index].trace
-        assert theirs.token_ids.tolist() == ours.token_ids.tolist()
-        assert theirs.prompt_token_ids is not None
-        assert ours.prompt_token_ids is not None
-        assert theirs.prompt_token_ids.tolist() == ours.prompt_token_ids.tolist()
-        assert theirs.k == 2
-        assert theirs.alternative_ids[:, 0].tolist() == ours.token_ids.tolist()
-        # Prefill sums in another order than decoding: float32's rounding and no more.
-        assert np.abs(theirs.logprobs - ours.logprobs).max() < 1e-3
-        served = scored[answer.case_index]
-        assert (served.batch_min, served.batch_max, served.n_cached_tokens) == (1, 1, 0)
 
 
 def test_a_second_pass_and_another_order_give_the_same_bits(pinned: Running, answers: list[Decoded]) -> None:

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
+from tests.processes import wait_for_end
 from worker.engines.process import DeadlinePassed, Interrupted, LineProcess, ProcessEnded
 
 HOST = Path(__file__).resolve().parents[2] / "worker" / "vllm_host.py"
@@ -96,9 +96,9 @@ def test_killing_takes_the_child_s_own_children_along(start: Start) -> None:
         time.sleep(600)
         """
     )
-    grandchild = psutil.Process(child.receive(deadline=soon())["pid"])
+    grandchild = child.receive(deadline=soon())["pid"]
     child.kill()
-    assert grandchild.wait(timeout=60) is None
+    wait_for_end(grandchild)
     assert child.exit_words() == "was ended by SIGKILL"
 
 

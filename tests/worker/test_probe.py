@@ -1,7 +1,6 @@
 """Probes by workers: what a planted engine does is found, and a worker that is lost costs no answer."""
 
 import json
-import signal
 from collections.abc import Callable
 from typing import Any
 

@@ -30,11 +30,11 @@ from runs.sweep import reconcile
 from tests import build
 from tests.worker.conftest import Start, Wait, ended
 
-pytestmark = [pytest.mark.engine, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.engine, pytest.mark.nightly, pytest.mark.django_db(transaction=True)]
 
 QUESTIONS = ("What is the capital of France?", "Name a colour.", "List five animals.", "Count to ten.")
 CASES = [{"id": f"case-{n}", "prompt": prompt, "target": "blue"} for n, prompt in enumerate(QUESTIONS)]
-TOO_LONG = {"id": "long", "prompt": "word " * 400, "target": "none"}
+TOO_LONG = {"id": "long", "prompt": "word " * 600, "target": "none"}
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def new_run(settings: Any, sample_model: Path) -> Callable[..., Run]:
         push_suite(document=suite)
     create_profile(slug="pinned", title="", settings=DEFAULT_PROFILES["pinned"]["settings"])
     for dtype in ("float32", "bfloat16"):
-        create_endpoint(slug=dtype, model_path=str(sample_model), dtype=dtype, line="smollm2", max_model_len=256)
+        create_endpoint(slug=dtype, model_path=str(sample_model), dtype=dtype, line="smollm2", max_model_len=512)
 
     def create(suite: str, endpoint: str, repeats: int) -> Run:
         return create_run(suite=suite, endpoint=endpoint, profile="pinned", repeats=repeats)
@@ -239,7 +239,7 @@ def assert_a_request_of_production_is_decoded_as_it_was_sent(run: Run, wait_unti
     drawn = [decode(QUESTIONS[2], temperature=1.5, seed=seed).production for seed in (1, 1, 2)]
     texts = [each.answer.text for each in drawn if each is not None and each.answer is not None]
     assert texts[0] == texts[1] != texts[2]
-    too_long = decode("word " * 400)
+    too_long = decode("word " * 600)
     assert too_long.status == "failed"
     assert str(too_long.error).startswith("prompt_too_long") or "prompt" in str(too_long.error)
 

@@ -19,7 +19,7 @@ from tests.worker.engine_cases import HARDWARE, Running, by_index, decoded, requ
 from worker.engines.base import EngineDied, EngineSpec
 from worker.engines.vllm import VllmEngine
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.nightly]
 
 LENGTH = 512
 # Of the sample model in float32: 30 layers of keys and values, 3 heads of 64 numbers each.

@@ -93,6 +93,7 @@ def planted(vllm_python: Path) -> dict[str, Any]:
 
 
 @pytest.mark.engine
+@pytest.mark.nightly
 def test_a_sum_cut_by_the_batch_size_is_found_at_each_size(planted: dict[str, Any]) -> None:
     assert planted["cut"]["differing_batch_sizes"] == [8, 16, 32, 64]
     assert planted["cut"]["largest_batch_difference"] > 0
@@ -100,11 +101,13 @@ def test_a_sum_cut_by_the_batch_size_is_found_at_each_size(planted: dict[str, An
 
 
 @pytest.mark.engine
+@pytest.mark.nightly
 def test_one_bit_of_one_row_is_found(planted: dict[str, Any]) -> None:
     assert planted["one_bit"]["differing_batch_sizes"] == [64]
 
 
 @pytest.mark.engine
+@pytest.mark.nightly
 def test_the_first_repeat_with_other_bits_is_found(planted: dict[str, Any]) -> None:
     assert planted["third"]["first_differing_repeat"] == 3
     assert planted["third"]["largest_repeat_difference"] > 0
@@ -112,6 +115,7 @@ def test_the_first_repeat_with_other_bits_is_found(planted: dict[str, Any]) -> N
 
 
 @pytest.mark.engine
+@pytest.mark.nightly
 def test_a_sum_in_one_order_is_the_same_everywhere(planted: dict[str, Any]) -> None:
     assert planted["steady"] == {
         "differing_batch_sizes": [],
@@ -122,17 +126,20 @@ def test_a_sum_in_one_order_is_the_same_everywhere(planted: dict[str, Any]) -> N
 
 
 @pytest.mark.engine
+@pytest.mark.nightly
 def test_bits_are_compared_and_not_values(planted: dict[str, Any]) -> None:
     assert (planted["signed_zero"], planted["same_nan"]) == (False, True)
 
 
 @pytest.mark.engine
+@pytest.mark.nightly
 def test_what_cannot_be_measured_says_why(planted: dict[str, Any]) -> None:
     assert planted["refused"] == {"problem": "NotImplementedError: not implemented for 'Half'"}
     assert planted["infinite"] == {"problem": "ArithmeticError: The result is not finite."}
 
 
 @pytest.mark.engine
+@pytest.mark.nightly
 @pytest.mark.django_db
 def test_this_machine_is_measured_and_its_result_kept(
     vllm_python: Path, settings: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

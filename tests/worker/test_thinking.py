@@ -13,7 +13,7 @@ from evalboard.core.trace import Decoded
 from tests.worker.engine_cases import Running, by_index, decoded, make_plan, request
 from worker.engines.base import DecodeRequest
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.nightly]
 
 QUESTION = "What is the capital of France?"
 # As published models have it: thinking is opened by the prompt, or closed in it where it is switched off.

@@ -9,7 +9,7 @@ import pytest
 from evalboard.core.forced import OnPolicyCheck, check_on_policy, join_trainer, parse_rollouts
 from tests.recorded import LOGS
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.nightly]
 ROOT = Path(__file__).resolve().parents[2]
 
 
