@@ -28,7 +28,7 @@ def test_a_link_used_by_eight_at_once_gives_one_session() -> None:
     def use(_: int) -> int:
         try:
             client = Client()
-            together.wait(timeout=30)
+            together.wait()
             return client.post("/signin/", link).status_code
         finally:
             connections.close_all()

@@ -20,7 +20,7 @@ from evalboard.local.up import KEEP_ALIVE_SECONDS
 from tests.nursery import Nursery, Process
 from tests.processes import Process as SystemProcess
 from tests.processes import children_of, descendants_of, family_of, kill_all, main_process
-from tests.waiting import wait_until
+from tests.waiting import HANG_SECONDS, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 STOP_SECONDS = 10.0
@@ -94,11 +94,11 @@ class Site:
         return descendants_of(self._web.pid, words)
 
     def ready(self) -> httpx.Response:
-        return httpx.get(f"{self._address}/api/v1/ready", timeout=30)
+        return httpx.get(f"{self._address}/api/v1/ready", timeout=HANG_SECONDS)
 
     def get(self, path: str, **headers: str) -> httpx.Response:
         """As nobody in particular."""
-        return httpx.get(f"{self._address}{path}", headers=headers, timeout=30)
+        return httpx.get(f"{self._address}{path}", headers=headers, timeout=HANG_SECONDS)
 
     def browser(self) -> httpx.Client:
         """Somebody who is not signed in."""
@@ -122,7 +122,7 @@ class Site:
         return subprocess.Popen(command, cwd=ROOT, env=self._environment, stdout=out, stderr=err, process_group=0)
 
     def _client(self, *, base: str = "", **options: Any) -> httpx.Client:
-        return httpx.Client(base_url=self._address + base, timeout=120, **options)
+        return httpx.Client(base_url=self._address + base, timeout=HANG_SECONDS, **options)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from tests.faults.site import Site, site
 from tests.importers import batch_log
 from tests.nursery import Nursery
 from tests.processes import Process, wait_for_end
-from tests.waiting import wait_until
+from tests.waiting import HANG_SECONDS, wait_until
 
 SLOW = batch_log.output({"sky": "blue"}) * 200_000  # half a minute of reading and more
 
@@ -44,7 +44,7 @@ def send(web: Site, said: list[httpx.Response | httpx.TransportError], *, timeou
 
 def test_others_are_answered_and_the_log_is_refused(web: Site) -> None:
     said: list[httpx.Response | httpx.TransportError] = []
-    sender = send(web, said, timeout=120)
+    sender = send(web, said, timeout=HANG_SECONDS)
     wait_until(lambda: readers(web))
     n_answered = 0
 
@@ -77,7 +77,7 @@ def test_a_reader_ends_when_its_sender_leaves(web: Site) -> None:
 
 def test_nothing_lies_about_after_the_web_server_was_killed(web: Site, tmp_path: Path) -> None:
     said: list[httpx.Response | httpx.TransportError] = []
-    sender = send(web, said, timeout=120)
+    sender = send(web, said, timeout=HANG_SECONDS)
     wait_until(lambda: readers(web))
     [reader], [process] = readers(web), web.processes()
     process.kill()

@@ -17,8 +17,6 @@ from worker.runner import JOBS, Runner
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PATIENCE_SECONDS = 60.0
-
 
 class Errand:
     """One row of a kind that nobody here knows, in memory; another attempt takes it after so many heartbeats."""
@@ -78,8 +76,7 @@ def runner(settings: Any) -> Callable[..., tuple[Runner, Errand]]:
 
 
 def until_it_must_end(errand: Errand, heartbeat: Heartbeat) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
+    while True:
         errand.station.check(heartbeat)
         time.sleep(0.005)
 

@@ -22,6 +22,7 @@ from runs.run import run_report
 from runs.work import RESTS_BEFORE_GIVING_UP, CallLimits
 from tests import build
 from tests.scripted import Received, Reply, ScriptedServer, flood, ok, status, trickle
+from tests.waiting import wait_until
 from tests.worker.test_remote_runs import (  # noqa: F401
     by,
     endpoint,
@@ -170,10 +171,8 @@ def test_a_worker_whose_clock_is_off_calls_as_ever(
         return by("a")
 
     server.script = busy_at_first
-    began = time.monotonic()
     with time_machine.travel(datetime.now(UTC) + timedelta(hours=hours), tick=True):
         worked(runner, run)
-    assert time.monotonic() - began < 60
     assert (run.status, missing(run)) == (Run.Status.FINISHED, {})
     assert is_whole(run, 12)
     response = Response.objects.get(case_index=4)
@@ -216,9 +215,7 @@ def test_a_wait_until_a_moment_is_read_right_by_a_worker_whose_clock_is_off(
 
     server.script = script
     with time_machine.travel(datetime.now(UTC) + timedelta(hours=1), tick=True):
-        began = time.monotonic()
         worked(runner, run)
-    assert time.monotonic() - began < 60
     assert (run.status, missing(run)) == (Run.Status.FINISHED, {})
     assert is_whole(run, 12)
 
@@ -342,10 +339,8 @@ def test_what_one_worker_is_told_to_wait_the_others_wait_too(
     run, began = new_run(4, under="pinned"), time.monotonic()
 
     def look() -> None:
-        while not server.requests:
-            time.sleep(0.01)
-        deadline = time.monotonic() + 60
-        while not (seconds := other.turn()) and time.monotonic() < deadline:
+        wait_until(lambda: server.requests)
+        while not (seconds := other.turn()):
             time.sleep(0.01)
         waits.append(seconds)
         other.close()

@@ -51,6 +51,7 @@ __all__ = ["new_run"]
 pytestmark = pytest.mark.engine
 
 ROOT = Path(__file__).resolve().parents[2]
+N_TOKENS = 8  # of an answer: decoding is what these tests cost beside two starts
 # Resolved values that may rightly be nothing.
 MAY_BE_NONE = {
     "quantization",
@@ -64,7 +65,7 @@ MAY_BE_NONE = {
 
 @pytest.fixture(scope="module")
 def answers(pinned: Running) -> dict[int, Outcome]:
-    return by_index(pinned.engine.decode(requests(pinned.plan)))
+    return by_index(pinned.engine.decode(requests(pinned.plan, max_tokens=N_TOKENS)))
 
 
 def test_the_manifest_is_complete_and_every_pin_is_held(pinned: Running) -> None:
@@ -115,7 +116,9 @@ def test_logprobs_are_float32_and_make_sense(answers: dict[int, Outcome]) -> Non
 
 
 def test_twenty_alternatives_give_the_same_bits_as_two(pinned: Running, answers: dict[int, Outcome]) -> None:
-    for index, outcome in by_index(pinned.engine.decode(requests(pinned.plan, logprobs=20)[:2])).items():
+    for index, outcome in by_index(
+        pinned.engine.decode(requests(pinned.plan, max_tokens=N_TOKENS, logprobs=20)[:2])
+    ).items():
         wide, narrow = decoded(outcome).trace, decoded(answers[index]).trace
         assert wide.k == 20
         assert np.array_equal(wide.alternative_ids[:, :2], narrow.alternative_ids)
@@ -164,7 +167,7 @@ def test_the_same_stack_prefers_every_token_that_it_decoded(pinned: Running, ans
 
 
 def test_a_bad_prompt_fails_alone_with_the_engine_s_own_words(pinned: Running, answers: dict[int, Outcome]) -> None:
-    sampling = pinned.plan.sampling
+    sampling = {**pinned.plan.sampling, "max_tokens": N_TOKENS}
     asked = [
         request(0, QUESTIONS[0], sampling),
         request(1, "word " * 2000, sampling),
@@ -253,7 +256,7 @@ def test_a_second_start_gives_the_same_bits_and_then_dies_and_says_so(
         assert second.engine.self_check() == pinned.engine.self_check()
         mine, theirs = (identify_manifest(one.started.manifest) for one in (second, pinned))
         assert mine == theirs
-        for index, outcome in by_index(second.engine.decode(requests(second.plan))).items():
+        for index, outcome in by_index(second.engine.decode(requests(second.plan, max_tokens=N_TOKENS)[:3])).items():
             assert decoded(outcome).trace.digest == decoded(answers[index]).trace.digest
             assert decoded(outcome).text == decoded(answers[index]).text
         outcomes = second.engine.decode([short(second.plan, 3), endless(second.plan, 4)])

@@ -1,6 +1,5 @@
 """Experiments on servers of others: a worker calls a gateway and its bypass over real sockets."""
 
-import time
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
@@ -16,12 +15,12 @@ from runs.sweep import reconcile
 from tests import build
 from tests.scripted import Received, Reply, ScriptedServer, ok
 from tests.scripted_answers import Answerer
+from tests.waiting import wait_until
 from worker.engines.base import Engine, EngineSpec
 from worker.runner import Runner
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PATIENCE_SECONDS = 120.0
 N_CASES, N_RUNS = 8, 5
 BACKEND = "X-Evalboard-Backend"
 
@@ -108,12 +107,11 @@ def test_a_gateway_that_gives_calls_to_another_build_is_a_source(
 
 def worked(runner: Runner, experiment: Experiment) -> None:
     """Work and sweep until the experiment has ended."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
+
+    def has_ended() -> bool:
         reconcile()
         runner.work()
         experiment.refresh_from_db()
-        if experiment.finished_at is not None:
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"The experiment is {experiment.status} after {PATIENCE_SECONDS} s.")
+        return experiment.finished_at is not None
+
+    wait_until(has_ended)

@@ -78,5 +78,4 @@ def test_a_signal_handler_may_abort_while_the_engine_holds_its_own_lock(scripted
 
     thread = threading.Thread(target=handled, daemon=True)
     thread.start()
-    thread.join(timeout=60)
-    assert not thread.is_alive()
+    thread.join()
