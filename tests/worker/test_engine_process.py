@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.processes import wait_for_end
+from tests.waiting import HANG_SECONDS
 from worker.engines.process import DeadlinePassed, Interrupted, LineProcess, ProcessEnded
 
 HOST = Path(__file__).resolve().parents[2] / "worker" / "vllm_host.py"
@@ -37,7 +38,7 @@ def start() -> Iterator[Start]:
         child.kill()
 
 
-def soon(seconds: float = 60.0) -> float:
+def soon(seconds: float = HANG_SECONDS) -> float:
     return time.monotonic() + seconds
 
 
@@ -45,7 +46,7 @@ def test_a_message_larger_than_a_pipe_comes_back_whole(start: Start) -> None:
     child = start(ECHO)
     message = {"text": "née 東京 " * 50_000}
     # The child answers while it still reads: writing all of it first would lock both sides.
-    reader = threading.Thread(target=child.send, args=(message,), kwargs={"seconds": 20})
+    reader = threading.Thread(target=child.send, args=(message,), kwargs={"seconds": HANG_SECONDS})
     reader.start()
     assert child.receive(deadline=soon()) == message
     reader.join()
@@ -67,7 +68,7 @@ def test_a_child_that_ends_is_noticed_and_its_words_are_kept(start: Start) -> No
     child = start("import sys; print('first\\rsecond', file=sys.stderr); sys.exit('no memory left')")
     with pytest.raises(ProcessEnded):
         child.receive(deadline=soon())
-    assert child.wait(seconds=20)
+    assert child.wait(seconds=HANG_SECONDS)
     child.kill()
     assert child.last_words() == "first\nsecond\nno memory left"
     assert child.exit_words() == "ended with exit status 1"
@@ -82,7 +83,7 @@ def test_another_thread_can_interrupt_waiting(start: Start) -> None:
 
 def test_only_the_last_lines_are_kept(start: Start) -> None:
     child = start("import sys\nfor i in range(1000): print(i, file=sys.stderr)")
-    child.wait(seconds=20)
+    child.wait(seconds=HANG_SECONDS)
     child.kill()
     assert child.last_words().splitlines() == [str(number) for number in range(800, 1000)]
 
@@ -126,7 +127,7 @@ def test_a_child_outlives_the_thread_that_asked_for_it(start: Start) -> None:
     thread.start()
     thread.join()
     child = started[0]
-    child.send({"n": 1}, seconds=20)
+    child.send({"n": 1}, seconds=HANG_SECONDS)
     assert child.receive(deadline=soon()) == {"n": 1}
-    child.send({"n": 2}, seconds=20)
+    child.send({"n": 2}, seconds=HANG_SECONDS)
     assert child.receive(deadline=soon()) == {"n": 2}

@@ -298,14 +298,14 @@ def test_two_workers_keep_to_one_limit_of_calls_in_flight(
 ) -> None:
     Endpoint.objects.filter(pk=endpoint.pk).update(concurrency=3)
     server.script = ok(seconds=0.05, headers={"X-Evalboard-Backend": "a"})
-    run = new_run(60, under=under, repeats=4)
+    run = new_run(24, under=under, repeats=2)
     at_once(new_runner(), new_runner(), until=run)
     run.refresh_from_db()
     assert run.status == Run.Status.FINISHED
     assert server.most_at_once == limit
     served = Response.objects.filter(repeat__run=run).values_list("engine_process__worker", flat=True).distinct()
     assert len(served) == 2
-    assert Response.objects.filter(repeat__run=run).count() == 240
+    assert Response.objects.filter(repeat__run=run).count() == 48
     assert not CallSlot.objects.exclude(worker=None).exists()
 
 

@@ -30,7 +30,6 @@ from worker.runner import Runner
 pytestmark = pytest.mark.django_db(transaction=True)
 
 BACKEND = "X-Evalboard-Backend"
-LONG, FLIP = 32_000, 25_000  # tokens of a long answer, and where another one leaves it
 
 
 def by(backend: str, *, seconds: float = 0.0, **more: str) -> Reply:
@@ -334,48 +333,54 @@ def test_further_repeats_are_called_like_the_first_ones(
     assert EngineProcess.objects.filter(repeats__run=run).distinct().count() == 1
 
 
-def test_an_answer_of_32_000_tokens_outlasts_a_lease_and_is_stored_once(
-    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner, settings: Any
+of_long_answers = pytest.mark.parametrize("n_tokens", [4_000, pytest.param(32_000, marks=pytest.mark.nightly)])
+
+
+@of_long_answers
+def test_a_long_answer_outlasts_a_lease_and_is_stored_once(
+    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner, settings: Any, n_tokens: int
 ) -> None:
     settings.LEASE_SECONDS, settings.HEARTBEAT_SECONDS = 6.0, 0.5
-    server.answerer.n_tokens = LONG
+    server.answerer.n_tokens = n_tokens
     server.script = [ok(headers={BACKEND: "a"}, seconds=settings.LEASE_SECONDS + 2), by("a")]
-    run = worked(runner, new_run(1, under="pinned", max_tokens=LONG, repeats=2))
+    run = worked(runner, new_run(1, under="pinned", max_tokens=n_tokens, repeats=2))
     assert run.status == Run.Status.FINISHED, list(Response.objects.values_list("error_code", "error_detail"))
     assert len(server.requests) == 2
     assert set(Shard.objects.values_list("attempt", "n_crashes")) == {(1, 0)}
     first, second = Response.objects.filter(repeat__run=run).order_by("repeat")
-    assert first.n_tokens == second.n_tokens == LONG
+    assert first.n_tokens == second.n_tokens == n_tokens
     assert (first.trace_block_id, first.trace_slot) == (second.trace_block_id, second.trace_slot)
     assert sum(TraceBlock.objects.filter(run=run).values_list("n_traces", flat=True)) == 1
     trace, _ = stored_trace(run.pk, repeat=1, case_id="case-0")
-    assert (len(trace), trace.alternative_ids.shape) == (LONG, (LONG, 2))
+    assert (len(trace), trace.alternative_ids.shape) == (n_tokens, (n_tokens, 2))
 
 
-def test_pages_and_rest_of_two_answers_of_32_000_tokens_show_a_part(
-    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner
+@of_long_answers
+def test_pages_and_rest_of_two_long_answers_show_a_part(
+    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner, n_tokens: int
 ) -> None:
-    server.answerer.n_tokens = LONG
+    flip = n_tokens * 25 // 32  # where one leaves the other
+    server.answerer.n_tokens = n_tokens
     server.script = by("a")
-    baseline = worked(runner, new_run(1, under="pinned", max_tokens=LONG))
-    server.script = lambda received: ok(headers={BACKEND: "a"}, choices=_swap_at(FLIP, received.good["choices"]))
-    candidate = worked(runner, new_run(1, under="pinned", max_tokens=LONG))
+    baseline = worked(runner, new_run(1, under="pinned", max_tokens=n_tokens))
+    server.script = lambda received: ok(headers={BACKEND: "a"}, choices=_swap_at(flip, received.good["choices"]))
+    candidate = worked(runner, new_run(1, under="pinned", max_tokens=n_tokens))
     person = build.user()
     caller = Client(headers={"Authorization": f"Bearer {build.token(person)}"})
     pair = f"baseline={baseline.pk}&candidate={candidate.pk}"
     [found] = caller.get(f"/api/v1/compare/cases/?{pair}").json()["results"]
-    assert found["flip_position"] == FLIP
-    trace = caller.get(f"/api/v1/runs/{candidate.pk}/responses/1/case-0/trace/?start={FLIP}&limit=3").json()
-    assert (trace["start"], trace["length"], len(trace["positions"])) == (FLIP, LONG, 3)
+    assert found["flip_position"] == flip
+    trace = caller.get(f"/api/v1/runs/{candidate.pk}/responses/1/case-0/trace/?start={flip}&limit=3").json()
+    assert (trace["start"], trace["length"], len(trace["positions"])) == (flip, n_tokens, 3)
     reader = Client()
     reader.force_login(person)
-    response = reader.get(f"/runs/{candidate.pk}/repeats/1/cases/case-0/?at={FLIP}").content.decode()
+    response = reader.get(f"/runs/{candidate.pk}/repeats/1/cases/case-0/?at={flip}").content.decode()
     parted = reader.get(f"/compare/{baseline.pk}/{candidate.pk}/cases/case-0/").content.decode()
     for page, most in ((response, 400), (parted, 700)):
         positions = [int(at) for at in re.findall(r'data-position="(\d+)"', page)]
-        assert min(positions) < FLIP < max(positions)
+        assert min(positions) < flip < max(positions)
         assert len(positions) <= most
-        assert len(page) < 900_000  # the whole text of 32,000 tokens among it
+        assert len(page) < 900_000  # the whole text among it
 
 
 def _swap_at(place: int, choices: Any) -> Any:

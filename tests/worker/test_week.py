@@ -1,4 +1,4 @@
-"""A week of schedules on a server of others, which is another one from the fifth day on.
+"""A week of schedules on a server of others, which is another one from the fifth day on; in the gate, half a week.
 
 The product's clocks are real: a day passes by everything that is stored growing a day older.
 """
@@ -27,7 +27,6 @@ from worker.runner import Runner
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-DAYS, ROTATES_ON = 7, 5
 BACKEND = "X-Evalboard-Backend"
 
 
@@ -88,12 +87,13 @@ def sweep_and_work(runner: Runner) -> None:
         reconcile()
 
 
+@pytest.mark.parametrize(("n_days", "rotates_on"), [(3, 2), pytest.param(7, 5, marks=pytest.mark.nightly)])
 def test_a_week_of_schedules_finds_a_rotation_and_re_scores_it(
-    server: ScriptedServer, runner: Runner, person: Any, client: Client
+    server: ScriptedServer, runner: Runner, person: Any, client: Client, n_days: int, rotates_on: int
 ) -> None:
-    for day in range(1, DAYS + 1):
+    for day in range(1, n_days + 1):
         a_day_passes()
-        if day == ROTATES_ON:
+        if day == rotates_on:
             server.script = ok(headers={BACKEND: "b"})
         sweep_and_work(runner)
         if day == 1:
@@ -102,11 +102,11 @@ def test_a_week_of_schedules_finds_a_rotation_and_re_scores_it(
     starts = ScheduledStart.objects.exclude(problem="", missed_since=None)
     assert not starts.exists()
     by_schedule = {each.slug: each.starts.count() for each in Schedule.objects.all()}
-    assert by_schedule == {"nightly": DAYS, "who-answers": DAYS, "check-hosted": DAYS}
+    assert by_schedule == {"nightly": n_days, "who-answers": n_days, "check-hosted": n_days}
 
     nightly = list(Run.objects.filter(labels__schedule="nightly").order_by("pk"))
     rotation = Rotation.objects.get()
-    assert rotation.at < nightly[ROTATES_ON - 1].finished_at  # whichever of the night's work was the first to see it
+    assert rotation.at < nightly[rotates_on - 1].finished_at  # whichever of the night's work was the first to see it
     reference = rotation.reference_runs.get()
     assert (reference.status, reference.suite_version.suite.slug) == (Run.Status.FINISHED, "words-reference")
     assert Baseline.objects.get().rotation == rotation
@@ -115,5 +115,5 @@ def test_a_week_of_schedules_finds_a_rotation_and_re_scores_it(
     page = unescape(client.get("/endpoints/hosted/").content.decode())
     assert "rotation" in page
     assert f'<a class="keep" href="/compare/{nightly[0].pk}/{reference.pk}/">' in page
-    assert page.count('<th scope="row" class="keep">') >= DAYS  # of the chart's table, a day each
+    assert page.count('<th scope="row" class="keep">') >= n_days  # of the chart's table, a day each
     assert "a run of" in page
