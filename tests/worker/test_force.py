@@ -22,7 +22,7 @@ from runs.imports import import_logs
 from runs.models import ForcedAnswer, ForcedScoring, Response, Run, Worker
 from runs.run import create_run
 from tests.importers.openai_logs import body, choice, entry, written
-from tests.worker.conftest import Join, Start, Wait, ended, in_both_setups, kill_group, stop_after
+from tests.worker.conftest import Join, Start, Wait, ended, kill_group, stop_after
 
 pytestmark = pytest.mark.django_db
 as_processes = pytest.mark.django_db(transaction=True)
@@ -154,7 +154,6 @@ def test_an_engine_that_dies_on_every_answer_ends_the_scoring_and_not_the_worker
 
 
 @as_processes
-@in_both_setups
 def test_a_worker_killed_in_the_middle_is_followed_by_one_that_goes_on(
     decoded_run: Callable[..., Run], start_worker: Start, wait_until: Wait, join_worker: Join, scored: Scored
 ) -> None:

@@ -12,7 +12,7 @@ from runs.catalogue import create_endpoint, store_default_profiles
 from runs.models import Endpoint, EngineProcess, Probe, Response, Run, Worker
 from runs.probes import create_probe
 from runs.probes.read import probe_calls, probe_detail
-from tests.worker.conftest import Join, Start, Wait, in_both_setups, kill_engine, kill_group, stop_after
+from tests.worker.conftest import Join, Start, Wait, kill_engine, kill_group, stop_after
 
 pytestmark = pytest.mark.django_db
 as_processes = pytest.mark.django_db(transaction=True)
@@ -93,7 +93,6 @@ def test_routing_asks_two_workers_and_finds_that_they_are_two(
 
 
 @as_processes
-@in_both_setups
 def test_a_worker_killed_between_rounds_is_followed_by_one_that_goes_on(
     new_probe: NewProbe, found: Found, start_worker: Start, wait_until: Wait, join_worker: Join
 ) -> None:

@@ -19,7 +19,7 @@ from runs.models import EngineProcess, Replay, Response, Run
 from runs.replays import create_body_replay, create_replay
 from runs.replays.read import replay_row
 from runs.run import cancel_run
-from tests.worker.conftest import Join, Start, Wait, ended, in_both_setups, kill_engine, kill_group, stop_after
+from tests.worker.conftest import Join, Start, Wait, ended, kill_engine, kill_group, stop_after
 
 pytestmark = pytest.mark.django_db
 as_processes = pytest.mark.django_db(transaction=True)
@@ -218,7 +218,6 @@ def test_a_replay_comes_before_the_shards_that_wait(
 
 
 @as_processes
-@in_both_setups
 def test_a_worker_killed_in_a_replay_is_followed_by_one_that_goes_on(
     decoded_run: Callable[..., Run],
     start_worker: Start,
