@@ -1,18 +1,16 @@
 """A viewer asks for a token with the scope `admin`, which does nothing until they are promoted, and then does all."""
 
-import importlib
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
 from evalboard.core.errors import InvalidInput
-from runs.access import create_token, grant_role
+from runs.access import create_token
 from runs.models import Token
 from tests import build
 from tests.api.conftest import Api
@@ -73,14 +71,3 @@ def by_command(person: Any) -> int:
 def test_no_way_makes_one_that_sleeps(way: Callable[[Any], int], status: int) -> None:
     assert way(build.user("eve", "viewer")) == status
     assert not Token.objects.filter(name="later").exists()
-
-
-def test_one_that_sleeps_since_before_never_wakes() -> None:
-    eve, ada = build.user("eve", "viewer"), build.user("ada", "admin")
-    secret = build.token(eve, "read", "admin")
-    build.token(ada, "read", "admin")
-    importlib.import_module("runs.migrations.0016_scopes_at_birth").cut(apps, None)
-    assert [token.scopes for token in Token.objects.order_by("pk")] == [["read"], ["admin", "read"]]
-    grant_role(user=eve, role="admin")
-    assert Api(secret).get("/runs/").status_code == 200
-    assert Api(secret).get("/webhooks/").status_code == 403

@@ -1,4 +1,4 @@
-"""Answers of a server, for what is written of them: those that version 0.1 gave (tests/data/version_0.1), changed."""
+"""Answers of a server, for what is written of them: recorded ones (tests/data/answers.json.gz), changed."""
 
 import gzip
 import json
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 @cache
 def recorded() -> dict[str, tuple[int, Any]]:
     """Return status and body by address below /api/v1."""
-    return json.loads(gzip.decompress((DATA / "version_0.1" / "answers.json.gz").read_bytes()))  # type: ignore[no-any-return]
+    return json.loads(gzip.decompress((DATA / "answers.json.gz").read_bytes()))  # type: ignore[no-any-return]
 
 
 def changed(kind: type[Kind], body: Json, **changes: Any) -> Answer[Kind]:

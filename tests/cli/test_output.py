@@ -24,7 +24,7 @@ FULL = "evalboard: The result cannot be written to stdout: No space left on devi
 
 
 class Board(BaseHTTPRequestHandler):
-    """Answers what version 0.1 did, with long texts; releases are numbered by the exit codes of their verdicts."""
+    """Answers what was recorded, with long texts; releases are numbered by the exit codes of their verdicts."""
 
     def do_GET(self) -> None:
         address = self.path.removeprefix("/api/v1")

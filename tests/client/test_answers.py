@@ -51,8 +51,7 @@ READ = {
 
 
 @pytest.mark.parametrize("path", READ)
-def test_what_version_0_1_answered_is_read_whole(path: str) -> None:
-    """The client asks servers that are older than it as well."""
+def test_what_a_server_answers_is_read_whole(path: str) -> None:
     bodies = [
         body
         for address, (status, body) in answers.recorded().items()

@@ -1,9 +1,6 @@
 """Runs at a temperature above 0: which seeds their calls are sent, and what became of those made before."""
 
-from importlib import import_module
-
 import pytest
-from django.db import connection
 
 from evalboard.core.errors import Conflict, InvalidInput
 from evalboard.core.profile import call_seed, is_sampled
@@ -150,21 +147,3 @@ def seeded(*sent: int | None, temperature: float = 0.7, call: str = "") -> Logge
 def test_a_log_whose_repeats_were_sent_one_seed_holds_one_draw(logged: LoggedRun, is_one: bool) -> None:
     run = logs.stored(logged)
     assert (run.is_one_draw, run.seed) == (is_one, None)
-    Run.objects.update(is_one_draw=False)
-    migrated()
-    run.refresh_from_db()
-    assert run.is_one_draw is is_one
-
-
-def test_the_migration_finds_the_runs_whose_calls_all_had_the_profiles_seed() -> None:
-    version, process = build.suite(), build.process()
-    judged.run(version, by=process, repeats=2)
-    sampled = judged.run(version, by=process, repeats=2, under="sampled")
-    migrated()
-    assert list(Run.objects.filter(is_one_draw=True)) == [sampled]
-
-
-def migrated() -> None:
-    one_draw: str = import_module("runs.migrations.0007_run_seed").ONE_DRAW
-    with connection.cursor() as cursor:
-        cursor.execute(one_draw)

@@ -2,7 +2,6 @@
 same are warned of; noise of repeats is not accused.
 """
 
-import importlib
 import random
 import threading
 from collections.abc import Collection
@@ -226,24 +225,6 @@ def test_who_polls_a_run_is_told_when_its_strays_are_read(
     before = run_state(run.pk)
     assert work_on_strays()
     assert run_state(run.pk).settled != before.settled
-
-
-def test_strays_that_an_earlier_version_stored_in_the_run_become_rows_and_go_back(version: SuiteVersion) -> None:
-    process = build.process(build.bucket(batch_class="mixed"))
-    run = run_of(version, process, noise=0.0, routed=ROUTED)
-    migration = importlib.import_module("runs.migrations.0053_strays_apart")
-    [entry], rows = run.strays, _listed(run)
-    with connection.cursor() as cursor:
-        cursor.execute(migration.TOGETHER)
-    run.refresh_from_db()
-    [earlier] = run.strays
-    assert earlier.pop("responses") == [[f"case-{case:02}", repeat] for case, repeat in rows]
-    assert earlier == {name: value for name, value in entry.items() if name not in ("n_strays", "n_stray_cases")}
-    run.stray_responses.all().delete()
-    with connection.cursor() as cursor:
-        cursor.execute(migration.APART)
-    run.refresh_from_db()
-    assert (run.strays, _listed(run)) == ([entry], rows)
 
 
 def _listed(run: Run) -> list[tuple[int, int]]:
