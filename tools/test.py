@@ -71,12 +71,11 @@ def report_cost() -> Iterator[None]:
 
 
 def time_loop() -> float:
-    """Return the best of three times of a fixed loop, in seconds: how fast this machine is now."""
-    seconds = []
+    """Return the best of three times of a fixed loop at module level, in seconds: how fast this machine is now."""
+    loop, seconds = compile(f"for _ in range({LOOP_ROUNDS}): pass", "loop", "exec"), []
     for _ in range(3):
         began = time.perf_counter()
-        for _ in range(LOOP_ROUNDS):
-            pass
+        exec(loop, {})  # noqa: S102
         seconds.append(time.perf_counter() - began)
     return min(seconds)
 
@@ -107,7 +106,6 @@ def run_changed() -> int:
 
 def run_nightly() -> int:
     """Run all that there is, and fail where a test that left the gate did not run."""
-    os.environ["EVALBOARD_NIGHTLY"] = "1"
     record = ROOT / ".pytest_cache" / "nightly"
     record.parent.mkdir(exist_ok=True)
     record.write_text("")
