@@ -183,6 +183,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "frontend.shell.middleware.NoNul",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "frontend.shell.middleware.ErrorPages",
     "axes.middleware.AxesMiddleware",

@@ -3,6 +3,7 @@
 from django.conf import settings as site
 from django.urls import path
 
+import evalboard.path_converters  # noqa: F401  registers the converters
 from frontend.access import account_views as account
 from frontend.access import token_views as tokens
 from frontend.access import webhook_views as webhooks
@@ -43,11 +44,11 @@ urlpatterns = [
     path("logout/everywhere/", account.logout_everywhere, name="logout_everywhere"),
     path("signin/", account.signin, name="signin"),
     path("suites/", suites.suites, name="suites"),
-    path("suites/<str:slug>/", suites.suite, name="suite"),
-    path("suites/<str:slug>/badge.svg", badges.badge, name="suite_badge"),
-    path("suites/<str:slug>/baselines/", baselines.set_baseline, name="suite_baselines"),
-    path("suites/<str:slug>/baselines/<int:baseline_id>/again/", baselines.run_again, name="baseline_again"),
-    path("suites/<str:slug>/versions/<int:number>/", suites.version, name="suite_version"),
+    path("suites/<text:slug>/", suites.suite, name="suite"),
+    path("suites/<text:slug>/badge.svg", badges.badge, name="suite_badge"),
+    path("suites/<text:slug>/baselines/", baselines.set_baseline, name="suite_baselines"),
+    path("suites/<text:slug>/baselines/<int:baseline_id>/again/", baselines.run_again, name="baseline_again"),
+    path("suites/<text:slug>/versions/<int:number>/", suites.version, name="suite_version"),
     path("runs/", runs.runs, name="runs"),
     path("runs/new/", runs.new_run, name="run_new"),
     path("runs/<int:run_id>/", run.run, name="run"),
@@ -56,13 +57,13 @@ urlpatterns = [
     path("runs/<int:run_id>/repeats/", run_actions.add_repeats, name="run_repeats"),
     path("runs/<int:run_id>/rescore/", run_actions.rescore, name="run_rescore"),
     path("runs/<int:run_id>/strays/", strays.strays, name="strays"),
-    path("runs/<int:run_id>/repeats/<int:repeat>/cases/<path:case>/", responses.response, name="response"),
+    path("runs/<int:run_id>/repeats/<int:repeat>/cases/<text_path:case>/", responses.response, name="response"),
     path("find/", find.find, name="find"),
     path("runs/<int:run_id>/forced/", forced.run_scorings, name="run_forced"),
     path("forced/<int:forced_id>/", forced.forced, name="forced"),
     path("imports/", imports.imports, name="imports"),
     path("endpoints/", endpoints.endpoints, name="endpoints"),
-    path("endpoints/<str:endpoint>/", endpoints.endpoint, name="endpoint"),
+    path("endpoints/<text:endpoint>/", endpoints.endpoint, name="endpoint"),
     path("fingerprints/", fingerprints.fingerprints, name="fingerprints"),
     path("fingerprints/<int:fingerprint_id>/", fingerprints.fingerprint, name="fingerprint"),
     path("fingerprints/<int:fingerprint_id>/diff/<int:other>/", fingerprints.difference, name="fingerprint_diff"),
@@ -70,7 +71,7 @@ urlpatterns = [
     path("compare/<int:baseline>/<int:candidate>/", compare.compare, name="compare"),
     path("compare/<int:baseline>/<int:candidate>/replay/", pair_replays.replay, name="pair_replay"),
     path("compare/<int:baseline>/<int:candidate>/forced/", forced.score_both, name="forced_pair"),
-    path("compare/<int:baseline>/<int:candidate>/cases/<path:case>/", trace_diff.trace_diff, name="trace_diff"),
+    path("compare/<int:baseline>/<int:candidate>/cases/<text_path:case>/", trace_diff.trace_diff, name="trace_diff"),
     path("releases/", releases.releases, name="releases"),
     path("releases/new/", releases.new_release, name="release_new"),
     path("releases/signoffs.jsonl", releases.sign_offs_export, name="sign_offs_export"),

@@ -43,6 +43,8 @@ class SessionLimits:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        if "\0" in (request.session.session_key or ""):  # a quoted cookie may hold one; PostgreSQL cannot look for it
+            request.session = type(request.session)()
         if SESSION_KEY in request.session:
             self._look_at(request)
         return self.get_response(request)
@@ -53,6 +55,26 @@ class SessionLimits:
             logout(request)
         elif "HX-Request" not in request.headers and now - session.get(SEEN, 0) > SEEN_EVERY_SECONDS:
             session[SEEN] = now
+
+
+class NoNul:
+    """A query or form that holds a NUL is answered with 400: PostgreSQL stores none, so it names nothing of ours.
+
+    REST names the field that holds one. A view that CSRF's middleware leaves alone reads its form itself.
+    """
+
+    def __init__(self, get_response: Answer) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> HttpResponse | None:
+        if request.path.startswith(errors.API):
+            return None
+        sent = [request.GET] if getattr(view, "csrf_exempt", False) else [request.GET, request.POST]
+        texts = (text for fields in sent for name, values in fields.lists() for text in (name, *values))
+        return errors.bad_request(request) if any("\0" in str(text) for text in texts) else None
 
 
 class PrivatePages:

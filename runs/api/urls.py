@@ -2,6 +2,7 @@
 
 from django.urls import path, re_path
 
+import evalboard.path_converters  # noqa: F401  registers the converters
 from runs.access import api as access
 from runs.baselines import api as baselines
 from runs.catalogue import api as catalogue
@@ -27,16 +28,16 @@ urlpatterns = [
     re_path(r"^health/?$", health.health, name="health"),
     re_path(r"^ready/?$", health.ready, name="ready"),
     path("suites/", suites.suite_list, name="suites"),
-    path("suites/<str:slug>/", suites.suite_detail, name="suite"),
-    path("suites/<str:slug>/versions/", suites.version_list, name="suite_versions"),
-    path("suites/<str:slug>/history/", suites.history, name="suite_history"),
-    path("suites/<str:slug>/baselines/", baselines.baseline_list, name="suite_baselines"),
+    path("suites/<text:slug>/", suites.suite_detail, name="suite"),
+    path("suites/<text:slug>/versions/", suites.version_list, name="suite_versions"),
+    path("suites/<text:slug>/history/", suites.history, name="suite_history"),
+    path("suites/<text:slug>/baselines/", baselines.baseline_list, name="suite_baselines"),
     path("uploads/", uploads.upload_list, name="uploads"),
     path("uploads/<int:upload_id>/", uploads.upload_detail, name="upload"),
     path("uploads/<int:upload_id>/parts/<int:offset>/", uploads.part, name="upload_part"),
     path("uploads/<int:upload_id>/close/", uploads.close, name="upload_close"),
     path("endpoints/", catalogue.endpoint_list, name="endpoints"),
-    path("endpoints/<str:endpoint>/", fingerprints.endpoint_detail, name="endpoint"),
+    path("endpoints/<text:endpoint>/", fingerprints.endpoint_detail, name="endpoint"),
     path("profiles/", catalogue.profile_list, name="profiles"),
     path("policies/", catalogue.policy_list, name="policies"),
     path("model-names/", fingerprints.model_name_list, name="model_names"),
@@ -50,7 +51,7 @@ urlpatterns = [
     path("runs/<int:run_id>/cases/", run.case_list, name="run_cases"),
     path("runs/<int:run_id>/responses/", run.response_list, name="responses"),
     path("runs/<int:run_id>/strays/", run.stray_list, name="strays"),
-    path("runs/<int:run_id>/responses/<int:repeat>/<path:case>/trace/", run.trace, name="trace"),
+    path("runs/<int:run_id>/responses/<int:repeat>/<text_path:case>/trace/", run.trace, name="trace"),
     path("runs/<int:run_id>/export/", exports.run, name="run_export"),
     path("runs/<int:run_id>/cases.csv", exports.cases_csv, name="cases_csv"),
     path("runs/<int:run_id>/cases.jsonl", exports.cases_jsonl, name="cases_jsonl"),
@@ -62,7 +63,7 @@ urlpatterns = [
     path("forced/<int:forced_id>/", forced.forced_detail, name="forced"),
     path("forced/<int:forced_id>/verification/", forced.verification, name="forced_verification"),
     path("forced/<int:forced_id>/responses/", forced.answer_list, name="forced_answers"),
-    path("forced/<int:forced_id>/responses/<int:repeat>/<path:case>/trace/", forced.trace, name="forced_trace"),
+    path("forced/<int:forced_id>/responses/<int:repeat>/<text_path:case>/trace/", forced.trace, name="forced_trace"),
     path("imports/", imports.import_list, name="imports"),
     path("imports/<int:import_id>/", imports.import_detail, name="import"),
     path("probes/", probes.probe_list, name="probes"),
@@ -86,7 +87,7 @@ urlpatterns = [
     path("compare/forced/", forced.pair, name="forced_pair"),
     path("compare/cases/", compare.case_list, name="compared_cases"),
     path("compare/outcomes/", compare.outcome_list, name="compared_outcomes"),
-    path("compare/cases/<path:case>/", compare.case_detail, name="compared_case"),
+    path("compare/cases/<text_path:case>/", compare.case_detail, name="compared_case"),
     path("releases/", release.release_list, name="releases"),
     path("releases/<int:release_id>/", release.release_detail, name="release"),
     path("releases/<int:release_id>/signoffs/", release.sign, name="release_sign_offs"),

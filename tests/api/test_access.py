@@ -13,7 +13,7 @@ from tests import build
 from tests.api.conftest import Api
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
-SAMPLES = {"<int:": "999999", "<str:": "nothing", "<path:": "no/thing", "<slug:": "nothing"}
+SAMPLES = {"<int:": "999999", "<text:": "nothing", "<text_path:": "no/thing", "<slug:": "nothing"}
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def test_the_walk_finds_the_api_and_the_pages() -> None:
         "runs/",
         "",
         "metrics",
-        "api/v1/runs/<int:run_id>/responses/<int:repeat>/<path:case>/trace/",
+        "api/v1/runs/<int:run_id>/responses/<int:repeat>/<text_path:case>/trace/",
     } <= patterns
 
 
@@ -157,7 +157,7 @@ def test_what_the_right_to_sign_is_needed_for() -> None:
         (method, route.pattern) for route in API_ROUTES for method in METHODS if route.scope_for(method) == "sign"
     }
     assert signing == {
-        ("POST", "api/v1/suites/<str:slug>/baselines/"),
+        ("POST", "api/v1/suites/<text:slug>/baselines/"),
         ("POST", "api/v1/releases/<int:release_id>/signoffs/"),
     }
     judging = {
