@@ -80,9 +80,10 @@ def test_the_page_has_the_promise_and_what_was_measured(claim: Claim) -> None:
     assert f"| {claim.situation} | {claim.says} | {measured} | {claim.aim} |" in table
 
 
-@pytest.mark.nightly
 @pytest.mark.drawn
-@pytest.mark.parametrize("unstable", [0.1, 0.3, 1.0])
+@pytest.mark.parametrize(
+    "unstable", [pytest.param(0.1, marks=pytest.mark.nightly), 0.3, pytest.param(1.0, marks=pytest.mark.nightly)]
+)
 def test_equal_external_servers_that_sample_are_rarely_refused(unstable: float) -> None:
     """At temperature 0, which they refuse. By one seed for all repeats 4 to 35 % of such pairs were a no-ship."""
     n_errors = {}
@@ -91,10 +92,13 @@ def test_equal_external_servers_that_sample_are_rarely_refused(unstable: float) 
             PAIRS_COVERED, unstable=unstable, is_one_seed=is_one_seed, seed=SEED_HERE
         )
         n_errors[is_one_seed] = sum(simulated.judge(pair).verdict == "no_ship" for pair in drawn)
-    assert n_errors[False] <= count_errors_allowed(PAIRS_COVERED, simulated.FALSE_NO_SHIP)
+    assert n_errors[False] <= count_errors_allowed(
+        PAIRS_COVERED, simulated.FALSE_NO_SHIP, times_as_often=TIMES_AS_OFTEN
+    )
     assert n_errors[False] < n_errors[True]
 
 
+@pytest.mark.nightly
 @pytest.mark.drawn
 @pytest.mark.parametrize("claim", simulated_draws.CLAIMS, ids=lambda claim: f"{claim.situation}: {claim.says}")
 def test_a_promise_of_sampled_runs_is_kept(claim: simulated_draws.DrawnClaim | simulated_draws.Narrower) -> None:
