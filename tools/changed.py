@@ -21,10 +21,21 @@ import grimp
 from django.urls import Resolver404, resolve
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("evalboard", "runs", "frontend", "worker", "tests")
-REACHES_ALL = ("requirements/", "tools/", "pyproject.toml", "tests/conftest.py", "evalboard/settings.py", "Makefile")
+PACKAGES = ("evalboard", "runs", "frontend", "worker", "bench", "tests")
+REACHES_ALL = (
+    *("requirements/", "tools/", "pyproject.toml", "Makefile", "evalboard/settings.py", "runs/migrations/"),
+    *("tests/conftest.py", "tests/cluster.py", "tests/nursery.py"),
+)
 REACHES_NONE = (".md", ".txt", ".yml", ".yaml", ".png")  # tests that read documents are tests of the house
-RINGS_OF_PAGES = ("frontend", "browser", "attacks", "faults", "house", "local")  # in others a path is one of REST
+RINGS_OF_PAGES = (
+    "frontend",
+    "browser",
+    "attacks",
+    "faults",
+    "house",
+    "local",
+    "timed",
+)  # in others a path is one of REST
 PARAMETER = "1"  # what stands in for a value in a path that a test puts together
 STARTING = {"start_worker": "worker.__main__", "nursery": "worker.__main__"}  # fixtures that start processes
 

@@ -298,8 +298,8 @@ def explain(output: str, log: Path) -> CannotInstall:
         )
     if "DO NOT MATCH THE HASHES" in output:
         return CannotInstall(
-            f"a package differs from the one that was locked, so it was not installed; see {log}, and ask whoever "
-            "keeps your package index."
+            f"a package differs from the one that was locked, so it was not installed; see {log}, and ask the "
+            "administrator of your package index."
         )
     if PROXY_REFUSED.search(output):
         return CannotInstall(
@@ -320,7 +320,7 @@ def explain(output: str, log: Path) -> CannotInstall:
         return NotOffered(
             f"the package index{f' at {refused[2]}' if refused[2] else ''} refuses to answer "
             f"({refused[1] or refused[3]}); give it a name and a password or token, as in "
-            "PIP_INDEX_URL=https://NAME:TOKEN@HOST/simple, or ask whoever keeps it, then run the same command again. "
+            "PIP_INDEX_URL=https://NAME:TOKEN@HOST/simple, or ask its administrator, then run the same command again. "
             f"pip's words are in {log}."
         )
     if NO_NETWORK.search(output):

@@ -32,6 +32,7 @@ GATE = "not rig and not nightly"
 # These only compute and share nothing. The rings that need a server in every test are not even read.
 QUICK = ("-n", "logical", "--dist", "worksteal", "-q")
 SERVED_RINGS = ("attacks", "browser", "faults", "local", "rig", "timed", "worker")
+SMALL_BENCHES = ("cli", "find")  # a minute together; the others take an idle machine and longer
 LOOP_ROUNDS = 5_000_000
 LOOP_SECONDS = 0.16  # what the loop takes on the machine that the goal was set for
 GOAL_CPU_SECONDS = 1100
@@ -101,7 +102,7 @@ def run_changed() -> int:
     )
     files = reached.stdout.split()
     print(f"{len(files)} files of tests can be reached by the changes.", flush=True)
-    return pytest(*SIDE_BY_SIDE, "-m", GATE, *files) if files else 0
+    return max(run_scripts(), pytest(*SIDE_BY_SIDE, "-m", GATE, *files)) if files else 0
 
 
 def run_nightly() -> int:
@@ -116,7 +117,7 @@ def run_nightly() -> int:
         pytest("tests/timed", "-q"),
         pytest("tests/rig"),
         run_soak(),
-        run([sys.executable, "-m", "bench", "--smoke"]),
+        run([sys.executable, "-m", "bench", "--only", *SMALL_BENCHES]),
     ]
     missed = sorted(left_the_gate() - set(record.read_text().split("\n")))
     if missed:
@@ -133,7 +134,10 @@ def left_the_gate() -> set[str]:
 
 def run_soak(*arguments: str) -> int:
     os.environ["EVALBOARD_SOAK"] = "1"
-    return pytest(*SIDE_BY_SIDE, "-m", "chaos or hypothesis or drawn", *arguments)
+    try:
+        return pytest(*SIDE_BY_SIDE, "-m", "chaos or hypothesis or drawn", *arguments)
+    finally:
+        del os.environ["EVALBOARD_SOAK"]
 
 
 def pytest(*arguments: str) -> int:

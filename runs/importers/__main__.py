@@ -1,8 +1,8 @@
 """Reads one log in a process of its own: `python -m runs.importers`, a task on stdin, lines of records on stdout.
 
 Whatever a log does to its reader, it does here: memory, processor and time have limits that this process sets itself
-before it looks at a file, it writes no files, and it knows neither the database nor any secret. It ends with whoever
-started it.
+before it looks at a file, it writes no files, and it knows neither the database nor any secret. It ends with the
+process that started it.
 """
 
 import gc

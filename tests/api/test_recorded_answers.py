@@ -1,7 +1,7 @@
 """REST answers what it answered before the house was rebuilt: every GET address, on something of everything.
 
 tests/data/answers.json.gz has status and body by address below /api/v1; the tests of client and command line read them
-too. Until the rebuild ends, whoever changes an answer records it again:
+too. Until the rebuild ends, record a changed answer again:
 `EVALBOARD_RECORD=1 make test ARGS=tests/api/test_recorded_answers.py`.
 """
 

@@ -14,6 +14,15 @@ EVERY = {str(path.relative_to(changed.ROOT)) for path in (changed.ROOT / "tests"
             "evalboard/core/trace/codec.py", "tests/core/test_codec.py", "tests/core/test_policy.py", id="import"
         ),
         pytest.param(
+            "bench/simulated.py", "tests/core/test_verdict_error_rates.py", "tests/core/test_codec.py", id="bench"
+        ),
+        pytest.param(
+            "frontend/release/templates/release/page.html",
+            "tests/timed/test_manager.py",
+            "tests/frontend/test_workers.py",
+            id="walk",
+        ),
+        pytest.param(
             "frontend/compare/templates/compare/compare.html",
             "tests/frontend/test_compare.py",
             "tests/frontend/test_workers.py",
@@ -33,7 +42,9 @@ def test_a_change_reaches_what_rests_on_it(path: str, reached: str, spared: str)
     assert spared not in files
 
 
-@pytest.mark.parametrize("path", ["tests/conftest.py", "requirements/app.txt", "evalboard/settings.py"])
+@pytest.mark.parametrize(
+    "path", ["tests/conftest.py", "tests/cluster.py", "requirements/app.txt", "runs/migrations/0001_initial.py"]
+)
 def test_what_no_import_shows_reaches_every_test(path: str) -> None:
     assert changed.reached([path]) == EVERY
 

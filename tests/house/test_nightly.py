@@ -2,7 +2,9 @@
 
 import pytest
 
+from bench.__main__ import PARTS
 from tests.conftest import NIGHTLY, ROOT
+from tools.test import SMALL_BENCHES
 
 LISTED = ROOT / "tests" / "nightly.txt"
 
@@ -17,3 +19,7 @@ def test_the_list_names_what_left_the_gate(request: pytest.FixtureRequest) -> No
 def test_every_file_on_the_list_exists() -> None:
     files = {line.partition("::")[0] for line in LISTED.read_text().splitlines()}
     assert [file for file in sorted(files) if not (ROOT / file).exists()] == []
+
+
+def test_the_benches_that_nightly_runs_exist() -> None:
+    assert set(SMALL_BENCHES) <= set(PARTS)

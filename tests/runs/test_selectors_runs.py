@@ -232,7 +232,7 @@ def test_the_speed_of_added_repeats_forgets_the_time_between() -> None:
     shards = Shard.objects.filter(repeat__run=run, repeat__index=2)
     shards.update(n_done=1)
     progress = run_report(run.pk).progress
-    assert progress.eta_seconds is None  # while nothing runs nobody knows how long it goes on like that
+    assert progress.eta_seconds is None  # nothing runs, so there is no estimate
     shards.update(status=Shard.Status.RUNNING)
     progress = run_report(run.pk).progress
     assert progress.rate_per_second is not None
