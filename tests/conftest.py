@@ -338,3 +338,22 @@ def chromium() -> str:
     names = (os.environ.get("CHROMIUM") or "chromium", "chromium-browser", "google-chrome")
     found = next((path for path in map(shutil.which, names) if path), None)
     return found or pytest.skip("No Chromium; Debian has it as the package `chromium`, or set CHROMIUM to its path.")
+
+
+PATIENCE_MS = 60_000  # for what must come about; how soon it does is for the bench, since a busy machine is slow
+LAUNCH = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: str) -> Iterator[Any]:
+    """One Chromium for all tests of the session; each test opens contexts of its own."""
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=PATIENCE_MS)
+    with sync_playwright() as playwright:
+        # Playwright keeps an event loop in this thread, which Django takes for asynchronous code of ours.
+        os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+        browser = playwright.chromium.launch(executable_path=chromium, args=LAUNCH)
+        yield browser
+        browser.close()
+        del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]

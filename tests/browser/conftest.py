@@ -1,6 +1,5 @@
 """A real Chromium on a real server, watched: whatever it complains of fails the test."""
 
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -8,30 +7,17 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth import get_user_model
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request
 
 from runs.access import grant_role
+from tests.conftest import PATIENCE_MS
 from tests.frontend import stage as staged
 
-PATIENCE_MS = 60_000  # for what must come about; how soon it does is for the bench, since a busy machine is slow
-LAUNCH = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 REPORTS = """
 window.cspReports = [];
 document.addEventListener("securitypolicyviolation", (event) =>
   window.cspReports.push(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}:${event.lineNumber}`));
 """
-
-
-@pytest.fixture(scope="session")
-def browser(chromium: str) -> Iterator[Browser]:
-    expect.set_options(timeout=PATIENCE_MS)
-    with sync_playwright() as playwright:
-        # Playwright keeps an event loop in this thread, which Django takes for asynchronous code of ours.
-        os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
-        browser = playwright.chromium.launch(executable_path=chromium, args=LAUNCH)
-        yield browser
-        browser.close()
-        del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
 
 
 @pytest.fixture

@@ -9,12 +9,9 @@ import pytest
 from playwright.sync_api import Browser
 
 from runs.models import Run
-from tests.browser.conftest import browser
 from tests.faults.site import site
 from tests.servers import RedisServer
 from tests.worker.conftest import Start, Wait, engines
-
-__all__ = ["browser"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -1,6 +1,6 @@
 """What truly is about time: faults at random moments, and walks that may take so many seconds. Runs alone, last."""
 
-from tests.browser.conftest import browser, stage, watch
+from tests.browser.conftest import stage, watch
 from tests.faults.conftest import (
     new_run,
     processes,
@@ -13,7 +13,6 @@ from tests.faults.conftest import (
 )
 
 __all__ = [
-    "browser",
     "new_run",
     "processes",
     "redis",
