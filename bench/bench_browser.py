@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, sync_playwright
 from bench import compare_data
 from bench.main_pages import make_main_pages
 from bench.row import Row, median_row
-from tests.browser.conftest import LAUNCH
+from tests.conftest import LAUNCH
 from tests.faults.site import Site, site
 
 ROUNDS, LOADS = 20, 5
