@@ -22,7 +22,7 @@ from evalboard.wording.on_policy import describe_figures, describe_on_policy, de
 if TYPE_CHECKING:
     from evalboard.client.answers import Answer
     from evalboard.contract.forced import ForcedScoring
-    from evalboard.core.forced import Rollout
+    from evalboard.core.rollouts import Rollout
     from evalboard.wording.on_policy import Figures
 
 CODES = {
@@ -74,7 +74,8 @@ def _check_files(
 ) -> NoReturn:
     """Judge two files, or one that has both sides; no server takes part but to keep them."""
     # Here, as it brings numpy, which no other command waits for.
-    from evalboard.core.forced import check_on_policy, join_trainer
+    from evalboard.core.forced import check_on_policy
+    from evalboard.core.rollouts import join_trainer
 
     try:
         sampled = _read(rollouts, "ROLLOUTS")
@@ -102,7 +103,7 @@ def _store(rollouts: Path, joined: "Sequence[Rollout] | None") -> "Answer[Forced
 
     joined: what is stored in place of the file where the trainer's were in another one.
     """
-    from evalboard.core.forced import write_row
+    from evalboard.core.rollouts import write_row
 
     with TemporaryDirectory() as folder, connect() as client, follow_transfer(rollouts.name) as transfer:
         sent = rollouts
@@ -160,7 +161,7 @@ def _conclude(
 
 
 def _read(path: Path, field: str) -> "tuple[Rollout, ...]":
-    from evalboard.core.forced import parse_rollouts
+    from evalboard.core.rollouts import parse_rollouts
 
     try:
         with path.open(encoding="utf-8") as lines:

@@ -8,7 +8,8 @@ import numpy as np
 from django.db.models.functions import Now
 from numpy.typing import NDArray
 
-from evalboard.core.forced import Rollout, measure_each_rollout, measure_rollouts
+from evalboard.core.forced import measure_each_rollout, measure_rollouts
+from evalboard.core.rollouts import Rollout
 from evalboard.core.trace import Trace
 from runs.forced.figures import count_within
 from runs.models import ForcedAnswer, ForcedScoring, Repeat, Run

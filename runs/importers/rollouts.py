@@ -1,6 +1,6 @@
 """Rollouts of reinforcement learning: token ids with the sampler's logprobs and, beside them, the trainer's.
 
-evalboard.core.forced.rollouts knows the fields of each writer. Each rollout is a case of its own, called by its id or
+evalboard.core.rollouts knows the fields of each writer. Each rollout is a case of its own, called by its id or
 its place in the file: what a trainer gave equal answers may differ.
 """
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.core.errors import InvalidInput
-from evalboard.core.forced import Rollout, is_like_rollout, parse_row, refuse_zeros
+from evalboard.core.rollouts import Rollout, is_like_rollout, parse_row, refuse_zeros
 from evalboard.wording.numbers import counted
 from runs.importers.calls import own_id, slug, title
 from runs.importers.files import LogFile

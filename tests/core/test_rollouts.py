@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from evalboard.core.errors import InvalidInput
-from evalboard.core.forced import Rollout, check_on_policy, join_trainer, parse_rollouts
+from evalboard.core.forced import check_on_policy
+from evalboard.core.rollouts import Rollout, join_trainer, parse_rollouts
 from tests import trainer_dumps
 from tests.trainer_dumps import Laid
 

@@ -7,7 +7,8 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from evalboard.core.errors import Conflict, InvalidInput
-from evalboard.core.forced import check_on_policy, parse_rollouts
+from evalboard.core.forced import check_on_policy
+from evalboard.core.rollouts import parse_rollouts
 from runs.forced import answers_elsewhere, create_forced, read, reported_scoring, verify_scoring
 from runs.importers.files import LogFile
 from runs.imports import import_logs

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evalboard.core.forced import check_on_policy, join_trainer, parse_rollouts
+from evalboard.core.forced import check_on_policy
 from evalboard.core.profile import attest_pins, identify_manifest
+from evalboard.core.rollouts import join_trainer, parse_rollouts
 from evalboard.core.trace import Failed, Outcome, Vocabulary, pack_vocabulary
 from runs.models import Run
 from tests.worker.conftest import Wait, ended

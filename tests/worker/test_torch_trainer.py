@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from evalboard.core.forced import OnPolicyCheck, check_on_policy, join_trainer, parse_rollouts
+from evalboard.core.forced import OnPolicyCheck, check_on_policy
+from evalboard.core.rollouts import join_trainer, parse_rollouts
 from tests.recorded import LOGS
 
 pytestmark = [pytest.mark.engine, pytest.mark.nightly]

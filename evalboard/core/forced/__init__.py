@@ -18,15 +18,6 @@ from evalboard.core.forced.on_policy import (
 )
 from evalboard.core.forced.positions import ForcedPositions, WorstPosition, list_worst, measure_positions
 from evalboard.core.forced.resampling import Estimate
-from evalboard.core.forced.rollouts import (
-    Rollout,
-    is_like_rollout,
-    join_trainer,
-    parse_rollouts,
-    parse_row,
-    refuse_zeros,
-    write_row,
-)
 from evalboard.core.forced.verification import Band, Verification, choose_statistic, verify_endpoint
 
 __all__ = [
@@ -39,13 +30,10 @@ __all__ = [
     "OnPolicyCheck",
     "OnPolicyState",
     "ResponseFigures",
-    "Rollout",
     "Verification",
     "WorstPosition",
     "check_on_policy",
     "choose_statistic",
-    "is_like_rollout",
-    "join_trainer",
     "judge_kl",
     "list_worst",
     "measure_each_rollout",
@@ -53,9 +41,5 @@ __all__ = [
     "measure_positions",
     "measure_responses",
     "measure_rollouts",
-    "parse_rollouts",
-    "parse_row",
-    "refuse_zeros",
     "verify_endpoint",
-    "write_row",
 ]

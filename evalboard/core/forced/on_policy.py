@@ -15,7 +15,7 @@ from evalboard.core.forced.figures import (
     measure_responses,
 )
 from evalboard.core.forced.positions import ForcedPositions, Numbers, WorstPosition, find_log_ratios, list_worst
-from evalboard.core.forced.rollouts import Rollout, refuse_zeros
+from evalboard.core.rollouts import Rollout, refuse_zeros
 
 OnPolicyState = Literal["bit_identical", "on_policy", "off_policy", "too_few_tokens", "no_kl"]
 

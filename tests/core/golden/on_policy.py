@@ -4,7 +4,8 @@ import json
 
 import numpy as np
 
-from evalboard.core.forced import MAX_KL, check_on_policy, judge_kl, parse_rollouts
+from evalboard.core.forced import MAX_KL, check_on_policy, judge_kl
+from evalboard.core.rollouts import parse_rollouts
 from evalboard.wording.on_policy import describe_figures, describe_on_policy, describe_worst, explain_no_kl
 from tests.core.golden.readers import Sentence, Situations
 
