@@ -78,7 +78,7 @@ def pytest_collection() -> Iterator[None]:
 
 
 # Their tests wait for processes more than they compute; the longest come first.
-WAITING_RINGS = ("local", "worker", "faults", "browser", "timed")
+WAITING_RINGS = ("browser", "local", "worker", "faults", "timed")
 SERVERS = {"db", "transactional_db", "live_server", "postgres_url", "session_redis", "redis", "chromium", "vllm_python"}
 
 

@@ -46,13 +46,13 @@ class Received:
 class Reply:
     """What is done with a call: answered whole, after `seconds`, or left in the middle.
 
-    body: an object, bytes as they are, or None for the good answer. changes: fields put over the good answer's.
-    how: "drip" sends a byte now and then for ever, "cut" promises the body and hangs up in its middle, "reset" hangs up
-    before a byte, "hang" never answers, "trickle" sends a byte of the body now and then for ever, "flood" sends a long
-    body without saying how long it is.
+    body: an object, bytes as they are, what makes them when they are sent, or None for the good answer. changes:
+    fields put over the good answer's. how: "drip" sends a byte now and then for ever, "cut" promises the body and
+    hangs up in its middle, "reset" hangs up before a byte, "hang" never answers, "trickle" sends a byte of the body
+    now and then for ever, "flood" sends a long body without saying how long it is.
     """
 
-    body: Mapping[str, Any] | bytes | None = None
+    body: Mapping[str, Any] | bytes | Callable[[], bytes] | None = None
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     changes: Mapping[str, Any] = field(default_factory=dict)
@@ -136,9 +136,13 @@ def truncated_json() -> Reply:
 
 def huge(n_bytes: int = 100 * 2**20, *, is_packed: bool = False) -> Reply:
     """A good answer, if it were not for its length; `is_packed`: by gzip, a thousandth on the wire."""
-    start = b'{"id": "chatcmpl-1", "choices": [{"index": 0, "finish_reason": "stop", "message": {"content": "'
-    body = start + b"a" * n_bytes + b'"}}]}'
-    return Reply(gzip.compress(body, 1), headers={"Content-Encoding": "gzip"}) if is_packed else Reply(body)
+
+    def body() -> bytes:
+        start = b'{"id": "chatcmpl-1", "choices": [{"index": 0, "finish_reason": "stop", "message": {"content": "'
+        answer = start + b"a" * n_bytes + b'"}}]}'
+        return gzip.compress(answer, 1) if is_packed else answer
+
+    return Reply(body, headers={"Content-Encoding": "gzip"} if is_packed else {})
 
 
 def redirect(url: str) -> Reply:
@@ -325,5 +329,7 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
-def _encoded(body: Mapping[str, Any] | bytes | None) -> bytes:
+def _encoded(body: Mapping[str, Any] | bytes | Callable[[], bytes] | None) -> bytes:
+    if callable(body):
+        return body()
     return body if isinstance(body, bytes) else json.dumps(body or {}).encode()
