@@ -37,6 +37,8 @@ SELECT concat_ws(
     (SELECT suite.policy_id FROM runs_suite suite JOIN runs_suiteversion version ON version.suite_id = suite.id
      WHERE version.id = run.suite_version_id),
     (SELECT max(event.id) FROM runs_event event WHERE event.run_id = run.id),
+    (SELECT concat_ws(',', endpoint.n_failures, endpoint.rests_until) FROM runs_endpoint endpoint
+     WHERE endpoint.id = run.endpoint_id AND run.status <> ALL(%(ended)s)),
     (SELECT concat_ws(',', count(*), max(twin.id)) FROM runs_run twin
      WHERE twin.id < run.id AND twin.status = 'finished' AND twin.suite_version_id = run.suite_version_id
        AND twin.endpoint_id = run.endpoint_id AND twin.profile_id = run.profile_id AND twin.bucket_id = run.bucket_id),

@@ -13,7 +13,7 @@ from runs.models import EngineProcess, Repeat, Run, Shard, Suite
 from runs.replays import claim_replay, create_replay
 from runs.run import add_repeats, cancel_run, delete_run, read_facts, read_state
 from runs.suites import rescore_run
-from runs.work import claim_shard, record_self_check
+from runs.work import claim_shard, end_rest, note_rest, record_self_check
 from tests import build
 from tests.api.conftest import Api
 from tests.judged import LENIENT
@@ -74,6 +74,14 @@ def check_again(run: Run) -> None:
     record_self_check(process=EngineProcess.objects.earliest("pk"), digest="another")
 
 
+def pause_endpoint(run: Run) -> None:
+    note_rest(endpoint_id=run.endpoint_id, reason="Connection refused.", seconds=3600, n_failures=5)
+
+
+def pause_longer(run: Run) -> None:
+    note_rest(endpoint_id=run.endpoint_id, reason="Connection refused.", seconds=7200, n_failures=6)
+
+
 def carry_policy(run: Run) -> None:
     """How many points repeats resolve is said under the suite's policy."""
     policy, _ = create_policy(slug="late", title="", settings={**LENIENT, "looks": [3, 10, 20]})
@@ -93,6 +101,9 @@ CHANGES: dict[str, tuple[Callable[[Run], Any] | None, Callable[[Run], Any]]] = {
     ),
     "a repeat fails": (None, lambda run: Repeat.objects.filter(run=run, index=1).update(status="failed")),
     "a self-check comes": (decode_all, check_again),
+    "its endpoint is paused": (None, pause_endpoint),
+    "its endpoint is paused again": (pause_endpoint, pause_longer),
+    "its endpoint answers": (pause_endpoint, lambda run: end_rest(endpoint_id=run.endpoint_id)),
     "the suite has another policy": (decode_all, carry_policy),
 }
 
