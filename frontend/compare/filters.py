@@ -125,9 +125,9 @@ def exports(report: Comparison, active: Mapping[str, str]) -> tuple[Export, ...]
     if not report.progress.is_finished:
         return ()
     sides = {"baseline": report.baseline, "candidate": report.candidate}
-    others = {name: value for name, value in active.items() if name not in ("q", "changed")}
+    alike = {name: active.get(name, "") for name in ("cause", "tag", "backend", "cluster")}
     named = {"query": active.get("q", ""), "changed": CHANGED.get(active.get("changed", ""), "")}
-    filters = {**sides, "repeat": report.repeat or "", **others, **named}
+    filters = {**sides, "repeat": report.repeat or "", **alike, **named}
     return (
         Export("these pairs as CSV", filtered_url(reverse("api:pairs_csv"), filters)),
         Export("as JSONL", filtered_url(reverse("api:pairs_jsonl"), filters)),

@@ -204,3 +204,9 @@ def test_the_compare_page_links_to_the_pairs_it_shows(settings: Any) -> None:
     assert row["cause"] == "near_tie"
     changed = client.get(f"/compare/{baseline.pk}/{candidate.pk}/?changed=no").content.decode()
     assert all("changed=0" in url for url in links(changed))
+    listed = links(
+        client.get(f"/compare/{baseline.pk}/{candidate.pk}/?show=pairs&cause=near_tie&compact=1").content.decode()
+    )
+    assert len(listed) == 2
+    for url in listed:
+        assert whole(client.get(url))
