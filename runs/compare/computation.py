@@ -86,7 +86,8 @@ def _judge(inputs: Inputs, is_one_bucket: bool, is_steady: bool, floor: float) -
     is_moved: Bools = np.any(stored_columns.differ(digests, digests[:, :1]), axis=1)
     halves = np.split(digests, [ours.repeats.shape[1]], axis=1)
     do_repeats_agree = not any(stored_columns.differ(half, half[:, :1]).any() for half in halves)
-    if do_repeats_agree and (is_steady or (is_one_bucket and not is_moved.any())):
+    is_same = is_one_bucket and not is_moved.any()
+    if do_repeats_agree and (is_steady or (is_same and _has_traces(ours, choose_cases(np.flatnonzero(has_repeats))))):
         return judge_steady(is_moved)
     moved = np.flatnonzero(has_repeats)[is_moved]
     judged = _measure(ours, theirs, choose_cases(moved), floor)
@@ -116,6 +117,12 @@ def _measure(ours: Chosen, theirs: Chosen, cases: Indexes, floor: float) -> OneC
         numbers.append((far, mean_within(table[:n, :n]), mean_within(table[n:, n:])))
     far_apart, within, within_too = np.array(numbers, np.float64).reshape(-1, 3).T
     return judge_distances(far_apart, (within, within_too), floor=floor)
+
+
+def _has_traces(chosen: Chosen, cases: Indexes) -> bool:
+    """Return whether the first responses of these cases have logprobs: equal texts say nothing of equal bits."""
+    responses = read_responses(chosen.side, cases, chosen.repeats[cases, 0], np.zeros(len(cases), np.bool_))
+    return bool(responses) and all(response.place is not None for response in responses)
 
 
 def _read(chosen: Chosen, cases: Indexes) -> list[list[TracedText]]:

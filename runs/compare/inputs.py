@@ -29,7 +29,7 @@ from runs.pairs import PairNoise, pair_facts
 from runs.store import NO_BUCKET, Digests, Indexes, bulk, columns_digest, score_digest, stored_columns
 
 # Changed whenever the same inputs would give another answer: a stored comparison is then not found again.
-METHOD = f"comparison {COMPARISON_VERSION}.21"
+METHOD = f"comparison {COMPARISON_VERSION}.22"
 RELATED = ("suite_version__suite__reference_of", "suite_version__scorer", "profile", "endpoint")
 
 # By what is asked and what is right: a case whose tags or scorer changed is still the same case.

@@ -35,6 +35,7 @@ def log_of(
     rerouted: Collection[Call] = (),
     repeats: int = 3,
     noise_nats: float = NOISE,
+    has_logprobs: bool = True,
 ) -> Run:
     """A server's log, imported. shift: nats by which altered weights move each logit, always alike. rerouted: the calls
     that another build answered, whose logits are half a nat off. noise_nats: 0 for a server whose repeats never differ.
@@ -52,6 +53,9 @@ def log_of(
                     case, f"{seed}-{len(lines)}", margins + off * direction + noise_nats * noise.normal(size=N_TOKENS)
                 )
             )
+    if not has_logprobs:
+        for line in lines:
+            del line["response"]["choices"][0]["logprobs"]
     path = folder / name
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     _, [run], _ = import_logs(files=[LogFile(name, path)], format="auto", suite=None, user=None)
@@ -109,3 +113,10 @@ def test_calls_that_were_rerouted_without_a_word_are_listed(tmp_path: Path) -> N
     assert bucket.strays is not None
     listed = {(response.case, response.repeat) for response in bucket.strays.responses}
     assert listed == {(f"case-{case}", repeat) for case, repeat in rerouted}
+
+
+def test_equal_texts_without_logprobs_are_no_sign_of_equal_bits(tmp_path: Path) -> None:
+    before, after = (log_of(tmp_path, f"{seed}.jsonl", seed=seed, has_logprobs=False) for seed in (3, 4))
+    facts = compare(baseline=before.pk, candidate=after.pk).summary["computation"]
+    assert (facts["is_one_bucket"], facts["answer"]) == (True, "unknown")
+    assert "no case can be judged" in write_computation(facts)
