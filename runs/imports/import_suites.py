@@ -12,11 +12,13 @@ from evalboard.core.digest import canonical_json
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.scoring import MAX_SOURCE_CHARS
 from evalboard.core.suite import DEFAULT_MAX_TOKENS, MAX_STOP_CHARS, MAX_STOPS, MAX_TITLE_CHARS, MAX_TOKENS, parse_suite
+from evalboard.wording.numbers import counted
 from runs.importers.records import LoggedCase, LoggedRun
 from runs.models import Scorer, Suite, SuiteVersion
 from runs.suites import MAX_SLUG, push_suite, store_scorer
 
 UNKNOWN_PROMPT = "(The imported log does not hold this prompt.)"
+NO_PROMPTS, NO_LIMIT = "The log does not hold the prompts of", "The log does not say how long answers may be"
 MAX_BESIDE = 40  # of the tool's name behind a suite's, where that name is people's or another tool's
 NAMESAKES = range(2, 10)
 NAMED = 5
@@ -186,7 +188,7 @@ def _document(slug: str, logged: LoggedRun) -> dict[str, Any]:
     return {
         "slug": slug,
         "title": (logged.title or slug)[:MAX_TITLE_CHARS],
-        "max_tokens": sent["max_tokens"] if _says_max_tokens(logged) else DEFAULT_MAX_TOKENS,
+        "max_tokens": sent["max_tokens"] if says_max_tokens(logged) else DEFAULT_MAX_TOKENS,
         "stop": [text for text in stops_of(sent) if 1 <= len(text) <= MAX_STOP_CHARS][:MAX_STOPS],
         "scorer": _recorded(logged, _main(logged)),
         "cases": [_case(case) for case in logged.cases],
@@ -229,7 +231,8 @@ def _recorded(logged: LoggedRun, name: str) -> dict[str, Any]:
     return {"kind": "recorded", "source": f"{tool_of(logged)} {name}".strip()[:MAX_SOURCE_CHARS]}
 
 
-def _says_max_tokens(logged: LoggedRun) -> bool:
+def says_max_tokens(logged: LoggedRun) -> bool:
+    """Tell whether a log says how long answers may be."""
     most = logged.sampling.get("max_tokens")
     return type(most) is int and 1 <= most <= MAX_TOKENS
 
@@ -242,9 +245,9 @@ def lacks_prompts(version: SuiteVersion) -> bool:
 def _notes(logged: LoggedRun) -> list[str]:
     notes = []
     if n := sum(not case.messages for case in logged.cases):
-        notes.append(f"The log does not hold the prompts of {n} cases; in the suite a sentence says so in their place.")
-    if not _says_max_tokens(logged):
-        notes.append(f"The log does not say how long answers may be; the suite says {DEFAULT_MAX_TOKENS} tokens.")
+        notes.append(f"{NO_PROMPTS} {counted(n, 'case')}; in the suite a sentence says so.")
+    if not says_max_tokens(logged):
+        notes.append(f"{NO_LIMIT}; the suite says {DEFAULT_MAX_TOKENS} tokens.")
     if not logged.scorers:
         until = "until it is scored with a scorer" if logged.has_texts else "and no scorer can give it any"
         notes.append(f"The log holds no scores; the run has none {until}.")

@@ -7,7 +7,7 @@ from evalboard.core.profile import is_one_draw
 from runs.importers.files import LogFile
 from runs.importers.records import LoggedRun
 from runs.imports.buckets import profile_of
-from runs.imports.import_suites import UNKNOWN_PROMPT, fill_prompts
+from runs.imports.import_suites import NO_LIMIT, NO_PROMPTS, UNKNOWN_PROMPT, fill_prompts, says_max_tokens
 from runs.models import Case, Import, Response, Run
 from runs.run import refuse_if_relied_on
 from runs.store import changes, history, storable
@@ -48,7 +48,8 @@ def complete_run(files: Sequence[LogFile], logged: LoggedRun, *, suite: str | No
         *source.files,
         *({"name": storable(file.name), "size": file.size, "sha256": file.sha256} for file in files),
     ]
-    source.notes = [*(note for note in source.notes if not note.startswith(NO_REQUESTS)), *notes]
+    answered = (NO_REQUESTS, NO_PROMPTS, *([NO_LIMIT] if says_max_tokens(logged) else []))
+    source.notes = [*(note for note in source.notes if not note.startswith(answered)), *notes]
     source.save(update_fields=["files", "notes"])
     changes.run_changed(run_id=run.pk)
     return source, [run], True
