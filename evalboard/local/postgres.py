@@ -169,7 +169,7 @@ def check_answers(url: str) -> None:
         psycopg.connect(url, connect_timeout=10).close()
     except psycopg.Error as problem:
         raise CannotStart(
-            f"The database that DATABASE_URL names cannot be used ({str(problem).strip().splitlines()[-1]}); "
+            f"The database that DATABASE_URL names cannot be used ({str(problem).splitlines()[0]}); "
             "mend it, or unset DATABASE_URL and PostgreSQL is started in the data folder."
         ) from problem
 
