@@ -5,11 +5,13 @@ Each attack is a statement by the application's own account, on PostgreSQL.
 
 import json
 import logging
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import IntegrityError, connection, transaction
 from django.test import Client
+from django.utils import timezone
 
 from evalboard.core.digest import digest_json
 from evalboard.core.errors import Conflict, Refused
@@ -222,6 +224,9 @@ def test_whoever_made_a_release_does_not_let_it_pass_where_two_are_asked_for(
     settings.FOUR_EYES = True
     with pytest.raises(Refused, match="somebody else approves"):
         sign(hers, mary)
+    opened = judged.release(*pair, policy="strict", user=mary)
+    with pytest.raises(Refused, match="somebody else approves or waives"):
+        sign(opened, mary, "waive", note="It must.", expires_at=timezone.now() + timedelta(days=1))
     assert sign(hers, mary, "reject", note="No.").decision == "reject"
     assert sign(hers, build.user("john", "release manager")).decision == "approve"
     settings.FOUR_EYES = False

@@ -176,6 +176,16 @@ def test_another_prompt_shows_in_how_the_answers_start_where_no_ids_are_kept(fac
     assert (cause.code == "prompt_mismatch") == is_found
 
 
+@pytest.mark.parametrize(("flip", "is_found"), [pytest.param(5, True, id="sixth"), pytest.param(6, False, id="later")])
+def test_other_prompts_part_answers_within_the_first_six_tokens(flip: int, is_found: bool) -> None:
+    shared = [[(1, -0.1), (2, -2.5)]] * (flip - 1)
+    one = make_trace([1] * flip + [2], [-0.1] * (flip + 1), [[(1, -0.1), (2, -2.5)], *shared, [(2, -0.1), (3, -2.5)]])
+    logprobs = [-1.3, *[-0.1] * flip]
+    other = make_trace([1] * flip + [4], logprobs, [[(1, -1.3), (7, -1.4)], *shared, [(4, -0.1), (3, -2.5)]])
+    base = replace(SIDE, prompt_digest=None, n_prompt_tokens=None)
+    assert (named(find_divergence(one, other), base=base, text="x").code == "prompt_mismatch") == is_found
+
+
 def test_a_changed_second_place_within_noise_is_no_other_prompt() -> None:
     one = make_trace([1, 2], [-0.1, -0.7], [[(1, -0.1), (2, -3.5)], [(2, -0.7), (3, -0.71)]])
     other = make_trace([1, 3], [-0.12, -0.7], [[(1, -0.12), (9, -3.5)], [(3, -0.7), (2, -0.71)]])
@@ -418,6 +428,8 @@ def test_other_sampling_is_named_where_it_chooses_tokens(sampling: dict, tempera
     [
         pytest.param(0.0, {}, "seed_ignored", id="same-bits"),
         pytest.param(1e-6, {}, "seed_ignored", id="next-to-no-noise"),
+        pytest.param(1.5e-5, {}, "seed_ignored", id="nine-times-in-10000"),
+        pytest.param(1.8e-5, {}, "unknown", id="eleven-times-in-10000"),
         pytest.param(0.02, {}, "unknown", id="noise-may-have-done-it"),
         pytest.param(0.0, {"seed": 43}, "unknown", id="another-seed"),
         pytest.param(0.0, {"seed": None}, "unknown", id="no-seed-known"),
@@ -508,6 +520,12 @@ def test_a_leak_is_not_suspected_where_logits_or_prompts_explain_it(first: list,
     assert named(found, text="x", **facts).code != "leak"
 
 
+def test_logits_that_moved_before_the_parting_are_no_leak() -> None:
+    one = make_trace([1] * 6 + [3], [-0.1] * 7, [*[[(1, -0.1), (2, -2.5)]] * 6, [(3, -0.1), (5, -2.5)]])
+    other = make_trace([1] * 6 + [7], [-0.1] * 7, [*[[(1, -0.1), (2, -4.5)]] * 6, [(7, -0.1), (9, -2.5)]])
+    assert named(find_divergence(one, other), text="x").code == "larger_shift"
+
+
 @pytest.mark.parametrize(
     ("facts", "code", "others", "names"),
     [
@@ -517,6 +535,13 @@ def test_a_leak_is_not_suspected_where_logits_or_prompts_explain_it(first: list,
             ["prompt_mismatch", "length"],
             "prompts and token limits",
             id="weights-prompt-and-limit",
+        ),
+        pytest.param(
+            {"weights_digest": "bb" * 32, "max_tokens": 128, "finish_reason": None},
+            "model_changed",
+            ["length"],
+            "token limits",
+            id="a-limit-that-may-have-been-reached",
         ),
         pytest.param(
             {"prompt_digest": "11" * 16, "fingerprint": "f2" * 32},

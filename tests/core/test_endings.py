@@ -1,6 +1,8 @@
 """The closed list of the words that end an answer."""
 
+import re
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +21,14 @@ from evalboard.core.trace import ENDINGS, Ending, read_ending
 )
 def test_words_are_compared_without_case_and_dashes(words: list[str], ending: Ending | None) -> None:
     assert [read_ending(word) for word in words] == [ending] * len(words)
+
+
+def test_the_page_names_words_that_break_off_an_answer() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "imports.md").read_text()
+    named = re.search(r"Its finish reason then says so: (.+?) and the like", page, re.DOTALL)
+    words = re.findall(r"`(\w+)`", named[1] if named else "")
+    assert {"error", "timeout"} <= set(words)
+    assert {word: read_ending(word) for word in words} == dict.fromkeys(words, Ending.FAILED)
 
 
 def test_each_word_has_one_ending() -> None:

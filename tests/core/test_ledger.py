@@ -165,10 +165,11 @@ def test_confounded_points_stand_apart_whatever_the_cause() -> None:
 
 
 def test_what_another_scorer_moved_goes_to_the_scorer_and_the_rest_to_the_cause() -> None:
-    """0 → 1, of which the new scorer alone gave 0.75."""
-    found = ledger([[0.0], [1.0]], [[1.0], [1.0]], ["near_tie", "near_tie"], [[0.25], [NAN]])
-    assert {row.cause: row.points for row in found.rows} == pytest.approx({"near_tie": 12.5, "scorer": 37.5})
-    assert found.difference == pytest.approx(50)
+    """0 → 1, of which the new scorer alone gave 0.75; and 1 → 0.5, which the other scorer has not read."""
+    found = ledger([[0.0], [1.0]], [[1.0], [0.5]], ["near_tie", "larger_shift"], [[0.25], [NAN]])
+    points = {row.cause: row.points for row in found.rows}
+    assert points == pytest.approx({"near_tie": 12.5, "larger_shift": -25, "scorer": 37.5})
+    assert found.difference == pytest.approx(25)
 
 
 def test_a_case_missing_on_one_side_is_in_no_mean() -> None:

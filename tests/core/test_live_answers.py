@@ -113,6 +113,8 @@ def test_more_than_one_case_in_a_hundred_without_a_draw_decides_nothing() -> Non
         "Without them, 9 of 800 cases have no answer on one side, and a verdict takes 99 % of the cases."
     )
     assert [line.code for line in found.next] == ["pin_backend"]
+    eight = question(unsteady(), unsteady(2), marks_candidate=marked(FALLBACK, np.s_[:8, :]))
+    assert verdict.judge_gate(eight, PAIRED).verdict == "ship"
 
 
 def test_a_missing_response_beside_a_cached_one_is_still_filled_both_ways() -> None:

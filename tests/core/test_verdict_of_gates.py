@@ -63,6 +63,9 @@ def test_a_drop_found_among_many_gates_must_be_clear_enough_for_that() -> None:
     assert (alone["verdict"], among["verdict"]) == ("no_ship", "inconclusive")
     gate = among["gates"][3]
     assert (gate["verdict"], gate["reasons"][0]["code"], gate["repeats_needed"]) == ("inconclusive", "not_settled", 5)
+    longer = replace(pinned(n_broken=9, n_cases=804), candidate=pinned(n_broken=9, n_cases=804, k=7).candidate)
+    uneven = decided(*[("critical", good)] * 3, ("critical", verdict.judge_gate(longer, STRICT)))
+    assert uneven["gates"][3]["repeats_needed"] == 5  # of the shorter side
     alone_words = "Alone this would be no-ship; with 4 suites looked at it is not enough (Holm's rule). By itself: on"
     assert gate["reasons"][0]["text"].startswith(alone_words)
     clear = verdict.judge_gate(pinned(n_broken=16), STRICT)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from evalboard.contract.excerpt import AnswerExcerpt
 from frontend.templatetags.pairs import answer_excerpt, passes
 from runs.compare import choose_pairs, compare, divergence_rows, pair_excerpts
 from runs.compare.read_divergences import DivergenceFilter
@@ -101,6 +102,15 @@ def test_a_tick_is_for_all_and_a_cross_for_none(points, mark, words):
     drawn = passes(points)
     assert words in drawn
     assert mark is None or f'class="{mark}"' in drawn
+
+
+@pytest.mark.parametrize("is_hit", [False, True])
+def test_no_part_of_an_excerpt_becomes_markup(is_hit):
+    parts = dict.fromkeys(("before", "token", "after"), stage.HOSTILE)
+    drawn = answer_excerpt(AnswerExcerpt(**parts, is_cut=False, is_hit=is_hit))
+    assert drawn.count("&lt;script&gt;") == 3
+    assert "<script>" not in drawn
+    assert "\u202e" not in drawn
 
 
 def test_what_an_answer_says_cannot_become_markup(staged):

@@ -15,7 +15,8 @@ TOKEN = "evb_1a2b3c4d_" + "Zq7" * 14 + "x_0aB3dE"
 OLD_TOKEN = "evb_Jx0-9_kTqk3mX0m6vUeJ1uPzP0oG4m4m7dYQd5n3qRk"
 HOOK = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD/x="
 LINK = "/signin/?sesame=AAAAAXkX9zqI.abc-d_e"
-SECRETS = (TOKEN, OLD_TOKEN, HOOK, "AAAAAXkX9zqI.abc-d_e", "eyJhbGciOiJSUzI1NiJ9.e30.sig")
+BASIC = "bWFyeTpodW50ZXIy"
+SECRETS = (TOKEN, OLD_TOKEN, HOOK, "AAAAAXkX9zqI.abc-d_e", "eyJhbGciOiJSUzI1NiJ9.e30.sig", BASIC)
 
 
 @pytest.mark.parametrize(
@@ -26,6 +27,7 @@ SECRETS = (TOKEN, OLD_TOKEN, HOOK, "AAAAAXkX9zqI.abc-d_e", "eyJhbGciOiJSUzI1NiJ9
         (f'{{"secret": "{HOOK}"}}', '{"secret": "whsec_[removed]"}'),
         (f'"GET {LINK}&next=/runs/ HTTP/1.1" 302', "sesame=[removed]&next=/runs/"),
         ("authorization: bearer eyJhbGciOiJSUzI1NiJ9.e30.sig", "authorization: bearer [removed]"),
+        (f"Proxy-Authorization: Basic {BASIC}", "Proxy-Authorization: Basic [removed]"),
     ],
 )
 def test_a_secret_is_taken_out_and_the_rest_stays(said: str, stays: str) -> None:

@@ -118,6 +118,7 @@ ANSWERS: dict[str, Any] = {
     "the arguments of a tool": called(json.dumps({"key": KEY})),
     "JSON in the arguments of a tool": called(json.dumps({"body": json.dumps({"key": KEY})})),
     "an answer in parts": choice(content=PARTS),
+    "thinking in parts": choice(content=[{"type": "thinking", "thinking": PARTS}, {"type": "text", "text": "a"}]),
     "tokens": choice(content="a")
     | {"logprobs": {"content": [entry("a", others=(KEY, "a")), entry(KEY, others=(KEY,))]}},
     "bytes of tokens": choice(content="a") | {"logprobs": {"content": [entry("", raw=KEY.encode(), others=("a",))]}},
