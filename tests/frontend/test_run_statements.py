@@ -1,5 +1,11 @@
-"""What the page of a run asks of the database: few statements, however much of it there is, and no packed column."""
+"""What the page of a run asks of the database: few statements, however much of it there is, and no packed column.
 
+Also how many modules of the product it takes to draw the page.
+"""
+
+import sys
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -14,6 +20,9 @@ from tests import build
 pytestmark = pytest.mark.django_db
 
 MAX_STATEMENTS = 27
+MAX_MODULES = 65  # may only fall
+ROOT = Path(__file__).resolve().parents[2]
+PRODUCT = tuple(f"{ROOT / package}/" for package in ("evalboard", "runs", "frontend", "worker"))
 ANSWERS = ("blue", "red", "red", "blue", "red", "red", "blue", "red", "red", "blue")
 PACKED = (
     '"runs_casecolumns"."text_digests"',
@@ -74,6 +83,27 @@ def test_many_shards_are_drawn_together(viewer: Any, monkeypatch: pytest.MonkeyP
     assert drawn == [[(0, 4, 5, 5), (5, 9, 5, 5)]] * 2
     Shard.objects.filter(repeat__run=run, repeat__index=2, first=7).update(status=Shard.Status.FAILED)
     assert [[line.status for line in of.shards] for of in repeats_of(run)] == [["finished"] * 2, ["finished", "failed"]]
+
+
+def test_a_page_enters_few_modules(viewer: Any) -> None:
+    """A run of two buckets that nobody has looked at yet. `tools/house.py --page` reads what this prints."""
+    statements(viewer, run_of(repeats=1, buckets=1))  # imports what pages need
+    address = f"/runs/{run_of(repeats=2, buckets=2).pk}/"
+    files = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            files.add(frame.f_code.co_filename)
+
+    sys.setprofile(note)
+    try:
+        viewer.get(address)
+    finally:
+        sys.setprofile(None)
+    modules = sorted(str(Path(name).relative_to(ROOT)) for name in files if name.startswith(PRODUCT))
+    print("", *(f"enters {name}" for name in modules), sep="\n")
+    assert "frontend/runs/run_views.py" in modules
+    assert len(modules) <= MAX_MODULES
 
 
 def split(run: Run) -> None:
