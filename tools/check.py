@@ -22,6 +22,7 @@ def checks() -> dict[str, list[str]]:
         "lint": [f"{BIN}/ruff", "check", "."],
         "format": [f"{BIN}/ruff", "format", "--check", "."],
         "words": [sys.executable, "tools/words.py"],
+        "house": [sys.executable, "tools/house.py"],
         "templates": [f"{BIN}/djade", "--check", "--target-version", "5.2", *templates],
         "import contracts": [f"{BIN}/lint-imports"],
         "Dockerfile": [f"{BIN}/hadolint", "Dockerfile"],
