@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evalboard.contract.draws import Draws
 from evalboard.core.compare import ServedShare, SideSetup
-from evalboard.core.profile import Draws
 from evalboard.core.stats import Marks, make_mark, normal_quantile, student_quantile
 from evalboard.core.suite import DEFAULT_POLICIES, PolicySettings, parse_policy
 from evalboard.core.verdict import GateQuestion, judge_gate

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.simulated import MINUS, N_CASES, PASSING, SEED, Pair, Regime, Scores, draw_chances, follow, judge
-from evalboard.core.profile import Draws, call_seed
+from evalboard.contract.draws import Draws
+from evalboard.core.profile import call_seed
 from evalboard.core.scoring import MEAN, PASS_ALL, PASS_AT, Metric
 from evalboard.core.suite import DEFAULT_POLICIES, SAMPLED_POLICY, parse_policy
 from evalboard.core.verdict.gate_verdict import GateVerdict

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evalboard.core.probe_kinds import EXACT, ProbeKind
+from evalboard.contract.probe_kinds import EXACT, ProbeKind
 from evalboard.core.probes import ProbeCall, choose_sampling
 from evalboard.core.trace import Decoded, Outcome, Trace
 from runs.models import EngineProcess

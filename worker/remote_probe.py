@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from evalboard.core.probe_kinds import ProbeKind
+from evalboard.contract.probe_kinds import ProbeKind
 from evalboard.core.probes import ProbeCall, choose_sampling, select_needed_calls
 from evalboard.core.profile import parse_profile
 from evalboard.core.trace import Failed

@@ -16,7 +16,7 @@ from evalboard.cli.reports import CommentFile, JunitFile, SummaryFile, parse_rep
 from evalboard.cli.wait import follow_run
 from evalboard.client.access import connect
 from evalboard.client.waiting import GIVE_UP_SECONDS
-from evalboard.core.treatments import TREATMENTS
+from evalboard.contract.treatments import TREATMENTS
 from evalboard.wording.results import NO_VERDICT, describe_lean, describe_verdict, render_change
 
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 from typing import Annotated
 
 from evalboard.contract.base import Contract, Id, Instant, optional, page_only, says
+from evalboard.contract.manifest import MovedField
 from evalboard.contract.parts import FingerprintNamed
 from evalboard.contract.run import RunRow
-from evalboard.core.profile import MovedField
 
 
 class ReferenceRescored(Contract):

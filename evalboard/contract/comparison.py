@@ -21,10 +21,10 @@ from evalboard.contract.base import (
     page_only,
     says,
 )
+from evalboard.contract.manifest import MovedField
 from evalboard.contract.parts import BucketShare, ByChance, RepeatScored, name_version
 from evalboard.contract.run import SuiteNamed
 from evalboard.contract.trace import Position
-from evalboard.core.profile import MovedField
 
 SIDES = ("baseline", "candidate")
 

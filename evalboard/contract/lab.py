@@ -15,9 +15,9 @@ from evalboard.contract.base import (
     page_only,
     says,
 )
+from evalboard.contract.lab_kinds import SOURCES, STEP, FieldState, Reach, Shown, State
 from evalboard.contract.parts import BucketNamed, Pause, name_version
 from evalboard.contract.run import SuiteNamed
-from evalboard.core.lab_kinds import SOURCES, STEP, FieldState, Reach, Shown, State
 
 KINDS = ("variance", "bisect")
 STATUSES = ("planned", "running", "finished", "stopped", "cancelled", "failed")

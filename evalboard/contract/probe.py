@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from evalboard.contract.base import Contract, Count, Id, Instant, Number, PageAddress, optional, page_only, says
 from evalboard.contract.parts import Done, Pause, name_version
-from evalboard.core.probe_kinds import ProbeKind
+from evalboard.contract.probe_kinds import ProbeKind
 
 KINDS = tuple(map(str, ProbeKind))
 ROLES = ("endpoint", "control", "numerics", "planted")

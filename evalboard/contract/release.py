@@ -21,9 +21,9 @@ from evalboard.contract.base import (
     says,
 )
 from evalboard.contract.comparison import Computation
+from evalboard.contract.draws import Draws
 from evalboard.contract.parts import ByChance, name_version
-from evalboard.core.profile import Draws
-from evalboard.core.treatments import TREATMENTS
+from evalboard.contract.treatments import TREATMENTS
 
 Span = tuple[float, float]  # low and high, in points
 

@@ -20,9 +20,9 @@ from evalboard.contract.base import (
     says,
 )
 from evalboard.contract.bucket import Bucket, Noise
+from evalboard.contract.draws import Draws
+from evalboard.contract.manifest import EngineSeats
 from evalboard.contract.parts import Done, Pause, RepeatScored, Seats, name_version
-from evalboard.core.profile import Draws
-from evalboard.core.profile import Seats as EngineSeats
 
 PRIORITIES = ("release", "normal", "bulk")  # the first goes first
 TERMINAL = ("finished", "incomplete", "failed", "cancelled")

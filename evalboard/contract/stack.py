@@ -3,8 +3,8 @@
 from typing import Annotated, Any
 
 from evalboard.contract.base import Contract, Count, Digest, Id, Instant, Number, PageAddress, Share, page_only, says
+from evalboard.contract.manifest import ManifestDifference
 from evalboard.contract.parts import FingerprintNamed, ModelServed, Seats
-from evalboard.core.profile import ManifestDifference
 
 
 class FingerprintRow(FingerprintNamed):

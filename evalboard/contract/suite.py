@@ -17,10 +17,9 @@ from evalboard.contract.base import (
     RunStatus,
     page_only,
 )
+from evalboard.contract.draws import Draws
 from evalboard.contract.parts import FingerprintNamed, name_version
 from evalboard.contract.run import TERMINAL, RunRow
-from evalboard.core.profile import Draws
-from evalboard.core.scoring import is_recorded
 
 
 class SuiteRow(Contract):
@@ -48,6 +47,7 @@ class SuiteVersion(Contract):
     scorer: dict[str, Any]
     created_at: Instant
     url: PageAddress
+    is_recorded: bool = page_only  # its scores were read from logs, so that no run of it can be scored here
 
     @property
     def scorer_plan(self) -> dict[str, Any]:
@@ -57,11 +57,6 @@ class SuiteVersion(Contract):
     @property
     def points_per_case(self) -> float:
         return 100 / self.n_cases
-
-    @property
-    def is_recorded(self) -> bool:
-        """Tell whether its scores were read from logs, so that no run of it can be scored here."""
-        return is_recorded(self.scorer_plan)
 
 
 class SuiteVersionRow(Contract):

@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from evalboard.contract.base import Contract, optional, says
-from evalboard.core.suite import (
+from evalboard.contract.suite_limits import (
     MAX_CASES,
     MAX_ID_CHARS,
     MAX_MESSAGES,

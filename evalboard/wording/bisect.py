@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from evalboard.core.lab_kinds import FieldState, Reach, Shown
+from evalboard.contract.lab_kinds import FieldState, Reach, Shown
 from evalboard.wording.lab import describe_end, small_points
 from evalboard.wording.numbers import MINUS, counted, listed
 

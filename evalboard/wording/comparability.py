@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from evalboard.core.profile import MovedField
+from evalboard.contract.manifest import MovedField
 from evalboard.wording.manifest import render_moved, render_sides
 from evalboard.wording.numbers import listed, percent
 from evalboard.wording.probe_states import STATES

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from evalboard.core.lab_kinds import STEP, Finding, Source, State
+from evalboard.contract.lab_kinds import STEP, Finding, Source, State
 from evalboard.core.rounding import shown
 from evalboard.wording.numbers import capital, counted, fixed, listed, points
 

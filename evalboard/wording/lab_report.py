@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from evalboard.core.lab_kinds import CONTROL, Source
+from evalboard.contract.lab_kinds import CONTROL, Source
 from evalboard.wording.bisect_report import bisect_command, bisect_parts, markdown_table
 from evalboard.wording.lab import bound_points, describe_arm
 from evalboard.wording.numbers import capital, counted, fixed, points, score_digits, signed

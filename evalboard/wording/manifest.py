@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from evalboard.core.profile import MovedField
+from evalboard.contract.manifest import MovedField
 from evalboard.wording.numbers import fixed
 
 ARROW = "→"

@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from evalboard.contract.baseline import Baseline
+from evalboard.contract.lab_kinds import experiment_of
 from evalboard.contract.run import RunRow
-from evalboard.core.lab_kinds import experiment_of
 from evalboard.wording.numbers import counted, points
 from frontend.board.words import describe_release
 from frontend.compare.pair_address import comparison_url

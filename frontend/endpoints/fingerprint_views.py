@@ -9,8 +9,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
+from evalboard.contract.manifest import ManifestDifference
 from evalboard.contract.stack import FingerprintRow
-from evalboard.core.profile import ManifestDifference, list_fields
+from evalboard.core.profile import list_fields
 from evalboard.wording.manifest import render_field_name, render_sides, render_value
 from frontend.endpoints.timeline import Lanes, Stretch, lanes, stretch_of
 from frontend.endpoints.words import describe_difference, describe_timelines

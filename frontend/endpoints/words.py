@@ -8,9 +8,9 @@ from typing import Any
 
 from evalboard.contract.baseline import RotationSeen
 from evalboard.contract.endpoint import BackendSeen, EndpointReport
+from evalboard.contract.manifest import ManifestDifference
 from evalboard.contract.probe import Probe as ProbeAnswer
 from evalboard.contract.probe import ProbeHop
-from evalboard.core.profile import ManifestDifference
 from evalboard.wording.capability import GIVEN_BESIDE, LABELS, describe_parameter, describe_state_of_parameter
 from evalboard.wording.hop import describe_losses
 from evalboard.wording.manifest import render_moved

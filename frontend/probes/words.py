@@ -9,7 +9,7 @@ from typing import Any
 
 from evalboard.contract.probe import Probe as ProbeAnswer
 from evalboard.contract.probe import ProbeRow
-from evalboard.core.probe_kinds import OF_EACH_WORKER
+from evalboard.contract.probe_kinds import OF_EACH_WORKER
 from evalboard.core.probes import choose_sampling, complete_parameters, list_prompt_texts, plan_calls
 from evalboard.wording import probe_states
 from evalboard.wording.numbers import listed

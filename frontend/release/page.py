@@ -6,10 +6,10 @@ from typing import Any
 
 from evalboard.contract.bucket import Bucket, Metric
 from evalboard.contract.comparison import Comparison
+from evalboard.contract.manifest import MovedField
 from evalboard.contract.probe import ProbeHop, ProbeRow
 from evalboard.contract.release import Gate, GateSide, Release
 from evalboard.contract.stack import FingerprintDifference
-from evalboard.core.profile import MovedField
 from evalboard.wording import probe_states
 from evalboard.wording.manifest import render_field_name, render_sides
 from evalboard.wording.outcomes import compare_with_chance

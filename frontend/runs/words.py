@@ -1,8 +1,8 @@
 """What the pages of a run and of its responses found, in words."""
 
+from evalboard.contract.manifest import EngineSeats
 from evalboard.contract.run import Run
 from evalboard.contract.trace import TokenAtPosition
-from evalboard.core.profile import Seats
 from evalboard.wording.numbers import counted, fixed, listed
 from frontend.shell.findings import Finding
 from frontend.templatetags.numbers import points, share, span
@@ -121,7 +121,7 @@ def describe_processes(run: Run) -> tuple[str, ...]:
     return (*repeats, *map(describe_shortage, dict.fromkeys(shortages)))
 
 
-def describe_shortage(seats: Seats) -> str:
+def describe_shortage(seats: EngineSeats) -> str:
     """Say why an engine process got fewer seats than its profile asked for."""
     room = f"memory has room for {seats.got} of {seats.length:,} tokens at a time"
     return f"{counted(seats.wanted, 'seat')} asked, {seats.got} got: after the weights, {room}."

@@ -10,8 +10,8 @@ from django.db.models import Expression, Func, JSONField, Value
 from django.db.models.fields.json import KeyTransform
 from numpy.typing import NDArray
 
+from evalboard.contract.draws import Draws
 from evalboard.core.errors import NotFound
-from evalboard.core.profile import Draws
 from evalboard.core.stats import CASE_OUTCOMES, OutcomeIndexes, SideDraws, find_case_outcomes
 from evalboard.core.verdict import read_side_draws
 from runs.compare import inputs as comparison_inputs

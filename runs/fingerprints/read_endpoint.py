@@ -11,8 +11,8 @@ from django.urls import reverse
 from evalboard.contract import endpoint as contract
 from evalboard.contract.parts import FingerprintNamed
 from evalboard.contract.probe import ProbeRow
+from evalboard.contract.probe_kinds import ProbeKind
 from evalboard.core.errors import NotFound
-from evalboard.core.probe_kinds import ProbeKind
 from evalboard.core.profile import is_serving_known
 from runs.baselines import rotation_rows
 from runs.catalogue.read import endpoint_fields

@@ -9,10 +9,10 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import Any
 
+from evalboard.contract.suite_limits import MAX_ID_CHARS
 from evalboard.core.digest import digest_json
 from evalboard.core.document import storage_problems
 from evalboard.core.errors import InvalidInput
-from evalboard.core.suite import MAX_ID_CHARS
 from runs.importers import backends, responses_api
 from runs.importers.completions import answers, content_text, count
 from runs.importers.field_values import mapping, objects, text, whole

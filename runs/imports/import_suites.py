@@ -7,11 +7,12 @@ from typing import Any
 
 from django.db.models import OuterRef, Subquery
 
+from evalboard.contract.suite_limits import MAX_STOP_CHARS, MAX_STOPS, MAX_TITLE_CHARS, MAX_TOKENS
 from evalboard.core import scoring
 from evalboard.core.digest import canonical_json
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.scoring import MAX_SOURCE_CHARS
-from evalboard.core.suite import DEFAULT_MAX_TOKENS, MAX_STOP_CHARS, MAX_STOPS, MAX_TITLE_CHARS, MAX_TOKENS, parse_suite
+from evalboard.core.suite import DEFAULT_MAX_TOKENS, parse_suite
 from evalboard.wording.numbers import counted
 from runs.importers.records import LoggedCase, LoggedRun
 from runs.models import Scorer, Suite, SuiteVersion

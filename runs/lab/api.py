@@ -12,8 +12,8 @@ from rest_framework.response import Response
 
 from evalboard.contract.base import Page
 from evalboard.contract.lab import KINDS, Experiment, ExperimentRow
+from evalboard.contract.lab_kinds import SOURCES
 from evalboard.core import table
-from evalboard.core.lab_kinds import SOURCES
 from evalboard.wording.lab_report import render_report
 from evalboard.wording.lab_table import table_names, table_rows
 from runs import lab

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from django.db import transaction
 from django.db.models.functions import Now
 
+from evalboard.contract.lab_kinds import LABEL
 from evalboard.core.errors import Conflict, EvalboardError
-from evalboard.core.lab_kinds import LABEL
 from runs.access import RUN, may
 from runs.lab.bisect import Bisect
 from runs.lab.engine_time import measure_engine_time

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from evalboard.contract.lab_kinds import Shown
 from evalboard.core.errors import EvalboardError
 from evalboard.core.lab import StepFigures, judge_steps, plan_more_steps
-from evalboard.core.lab_kinds import Shown
 from runs.lab.steps import measure_step, order_step, planner_of, settable_fields, store_steps
 from runs.models import Experiment, ExperimentArm, Repeat, Run
 

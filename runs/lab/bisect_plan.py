@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
+from evalboard.contract.lab_kinds import Reach
 from evalboard.core import scoring
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.lab import (
@@ -19,7 +20,6 @@ from evalboard.core.lab import (
     find_unreachable,
     plan_steps,
 )
-from evalboard.core.lab_kinds import Reach
 from evalboard.core.profile import find_moved_fields, is_sampled, read_sampling
 from runs.compare import Inputs, inputs
 from runs.lab.experiments import budget_problem, default_budget, refuse_if_too_many_plans

@@ -8,6 +8,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models.functions import Now
 
+from evalboard.contract.lab_kinds import SOURCES, Source
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.lab import (
     MIN_RUNS,
@@ -18,7 +19,6 @@ from evalboard.core.lab import (
     estimate_cost,
     plan_variance,
 )
-from evalboard.core.lab_kinds import SOURCES, Source
 from evalboard.core.profile import is_sampled, read_sampling
 from runs.lab.arms import cancel_open_run, cut_off
 from runs.lab.surroundings import read_pace, read_surroundings

@@ -8,11 +8,11 @@ from django.db.models import Count, Q, QuerySet
 from django.urls import reverse
 
 from evalboard.contract import lab as contract
+from evalboard.contract.lab_kinds import CHOICES, Finding, Source, State
 from evalboard.contract.parts import name_version
 from evalboard.contract.run import SuiteNamed
 from evalboard.core.errors import NotFound
 from evalboard.core.lab import ArmFigures, Cost, Figures, add_costs, combine_arms, judge_rows
-from evalboard.core.lab_kinds import CHOICES, Finding, Source, State
 from evalboard.wording import lab as wording
 from evalboard.wording.bisect import describe_bisect
 from evalboard.wording.numbers import listed

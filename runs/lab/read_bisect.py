@@ -6,9 +6,9 @@ from typing import Any
 from django.urls import reverse
 
 from evalboard.contract import lab as contract
+from evalboard.contract.lab_kinds import FieldState, Reach, Shown
 from evalboard.contract.parts import BucketNamed, FingerprintNamed, ModelServed, name_version
 from evalboard.core.lab import Bisected, FieldFinding, StepFigures, judge_steps
-from evalboard.core.lab_kinds import FieldState, Reach, Shown
 from evalboard.wording import bisect as wording
 from runs.lab.bisect import answers
 from runs.lab.steps import settable_fields

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from evalboard.contract.lab_kinds import STEP, Reach, Shown
 from evalboard.core import digest
 from evalboard.core.errors import Conflict
 from evalboard.core.lab import (
@@ -15,7 +16,6 @@ from evalboard.core.lab import (
     is_case_alone,
     needs_engine,
 )
-from evalboard.core.lab_kinds import STEP, Reach, Shown
 from runs.catalogue import create_endpoint, create_profile
 from runs.lab.engine_time import measure_engine_time
 from runs.lab.run_figures import whole_passes

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from evalboard.contract.lab_kinds import Source
 from evalboard.core.errors import Conflict
-from evalboard.core.lab_kinds import Source
 from runs.catalogue import create_profile
 from runs.lab.parsed_figures import measure_parser
 from runs.lab.run_figures import measure_run, whole_passes

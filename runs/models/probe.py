@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from evalboard.core.probe_kinds import ProbeKind
+from evalboard.contract.probe_kinds import ProbeKind
 from runs.models.claimed import Requested
 
 

@@ -8,16 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from evalboard.contract.draws import Draws
 from evalboard.core.compare import CHOOSING, KnownResponse
 from evalboard.core.digest import canonical_json, digest_json
-from evalboard.core.profile import (
-    Draws,
-    is_known_by_log,
-    is_serving_known,
-    read_sampling,
-    read_temperature,
-    select_stack,
-)
+from evalboard.core.profile import is_known_by_log, is_serving_known, read_sampling, read_temperature, select_stack
 from evalboard.core.scoring import reads_thinking
 from evalboard.core.stats import name_logits
 from runs.catalogue import OneNames, is_all_that_is_known

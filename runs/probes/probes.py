@@ -15,8 +15,8 @@ from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.db.models.functions import Now
 
 from evalboard.contract.base import write_instant
+from evalboard.contract.probe_kinds import OF_EACH_WORKER
 from evalboard.core.errors import InvalidInput
-from evalboard.core.probe_kinds import OF_EACH_WORKER
 from evalboard.core.probes import (
     CANARY_CHANGES,
     ProbeCall,

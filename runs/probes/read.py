@@ -11,8 +11,8 @@ from django.urls import reverse
 
 from evalboard.contract import probe as contract
 from evalboard.contract.parts import Done
+from evalboard.contract.probe_kinds import OF_EACH_WORKER
 from evalboard.core.errors import NotFound
-from evalboard.core.probe_kinds import OF_EACH_WORKER
 from evalboard.core.probes import ProbeCall, choose_sampling, list_prompt_texts, parse_call, plan_calls
 from evalboard.core.trace import Vocabulary
 from evalboard.wording import probe_states

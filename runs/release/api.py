@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from evalboard.contract.base import Page
 from evalboard.contract.release import ALL_CASES, CASES, OUTCOMES, Release, ReleaseRow, Settle, SignOff
-from evalboard.core.treatments import MODEL_TREATMENT, TREATMENTS
+from evalboard.contract.treatments import MODEL_TREATMENT, TREATMENTS
 from runs import exports
 from runs.access import READ, RUN, SIGN, credential
 from runs.api import pages, query, wire

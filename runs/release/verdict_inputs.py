@@ -12,8 +12,8 @@ from typing import Any
 
 from django.db.models import Count, Q
 
+from evalboard.contract.draws import Draws
 from evalboard.core import digest
-from evalboard.core.profile import Draws
 from evalboard.core.verdict import VERDICT_RULES, GateQuestion
 from runs.catalogue import expiry
 from runs.compare import Inputs, SideKey

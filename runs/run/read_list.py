@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Sum
 from django.urls import reverse
 
+from evalboard.contract.draws import Draws
 from evalboard.contract.parts import Done
 from evalboard.contract.run import PinsHeld, RepeatOfRow, RunRow, Sampled, SuiteNamed
-from evalboard.core.profile import Draws
 from runs.models import Bucket, Repeat, RepeatScore, Response, Run, Shard
 from runs.pairs import pair_facts
 from runs.run.read_scores import drawn_points, run_range, several_buckets, two_computations, unsteady

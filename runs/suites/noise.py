@@ -10,11 +10,11 @@ from django.db.models import F
 from numpy.typing import NDArray
 
 from evalboard.contract.bucket import Metric
+from evalboard.contract.draws import Draws
 from evalboard.contract.figures import BucketNoise
 from evalboard.contract.suite import BucketHistory, HistoryRow
 from evalboard.core.compare import is_steady_batch
 from evalboard.core.digest import digest_json
-from evalboard.core.profile import Draws
 from evalboard.core.stats import (
     CONFIDENCE_LEVEL,
     measure_metrics,

@@ -12,7 +12,7 @@ from evalboard.contract import suite as contract
 from evalboard.contract.run import RunRow
 from evalboard.core import scoring
 from evalboard.core.errors import NotFound
-from evalboard.core.scoring import RECORDED
+from evalboard.core.scoring import RECORDED, is_recorded
 from runs.models import Case, Repeat, Run, SuiteVersion
 from runs.run import NEWEST_FIRST, prompt_of, rows_of, search_cases
 from runs.suites.read_history import histories
@@ -152,6 +152,7 @@ def version_answer(version: SuiteVersion) -> contract.SuiteVersion:
         scorer={"digest": version.scorer.digest, **version.scorer.spec},
         created_at=version.created_at,
         url=reverse("suite_version", args=[slug, version.number]),
+        is_recorded=is_recorded(version.scorer.spec),
     )
 
 

@@ -7,9 +7,10 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Max
 
+from evalboard.contract.suite_limits import MAX_TITLE_CHARS
 from evalboard.core import scoring
 from evalboard.core.errors import Conflict, NotFound
-from evalboard.core.suite import MAX_TITLE_CHARS, CaseDocument, SuiteHead, dump_case, dump_header, parse_suite
+from evalboard.core.suite import CaseDocument, SuiteHead, dump_case, dump_header, parse_suite
 from runs.catalogue import policies
 from runs.models import Case, Scorer, Suite, SuiteVersion
 from runs.store import bulk, take_as_long_as_it_takes

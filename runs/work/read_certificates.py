@@ -7,8 +7,8 @@ another bucket, of which it says nothing.
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
+from evalboard.contract.probe_kinds import ProbeKind
 from evalboard.contract.stack import Certificate
-from evalboard.core.probe_kinds import ProbeKind
 from evalboard.core.profile import digest_node
 from runs.models import Bucket, EngineProcess, Probe, Run, Worker
 

@@ -6,8 +6,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from evalboard.contract.lab_kinds import FieldState, Shown
 from evalboard.core.lab import Bisected, judge_steps, plan_more_steps, plan_steps
-from evalboard.core.lab_kinds import FieldState, Shown
 
 Step = frozenset[str]
 Flips = Callable[[Step, int], bool]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from evalboard.contract.treatments import MODEL_TREATMENT, SERVICE_TREATMENT, STACK_TREATMENT
 from evalboard.core.compare import comparability
 from evalboard.core.compare.comparability import (
     BLOCK_ORDER,
@@ -13,7 +14,6 @@ from evalboard.core.compare.comparability import (
     Block,
     SideSetup,
 )
-from evalboard.core.treatments import MODEL_TREATMENT, SERVICE_TREATMENT, STACK_TREATMENT
 from evalboard.wording.comparability import BLOCKS, explain_block
 from tests.core.questions import ASKED, NEWER, SERVED, served
 

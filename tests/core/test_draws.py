@@ -5,8 +5,8 @@ from itertools import product
 
 import pytest
 
+from evalboard.contract.draws import Draws
 from evalboard.core.profile import draws
-from evalboard.core.profile.draws import Draws
 
 GREEDY = {"temperature": 0.0, "seed": 42}
 SAMPLED = {"temperature": 0.7, "seed": 42}

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalboard.contract.manifest import MovedField
 from evalboard.core.digest import digest_json
 from evalboard.core.profile.fingerprint import (
-    MovedField,
     compare_manifests,
     digest_model,
     find_moved_fields,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evalboard.contract.lab_kinds import Source, State
 from evalboard.core.lab import (
     SPACINGS,
     ArmFigures,
@@ -22,7 +23,6 @@ from evalboard.core.lab import (
     respace,
 )
 from evalboard.core.lab.spread import largest_unseen_sd, mean_range, range_quantile
-from evalboard.core.lab_kinds import Source, State
 from evalboard.core.profile import DEFAULT_PROFILES, parse_profile, plan_engine
 from evalboard.core.stats.noise import MEAN_RANGE
 

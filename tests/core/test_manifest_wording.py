@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from evalboard.core.profile.fingerprint import MovedField, find_moved_fields
+from evalboard.contract.manifest import MovedField
+from evalboard.core.profile.fingerprint import find_moved_fields
 from evalboard.wording.manifest import render_field_name, render_moved, render_sides, render_value
 
 

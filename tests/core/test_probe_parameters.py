@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from evalboard.contract.probe_kinds import ProbeKind
 from evalboard.core.errors import InvalidInput
-from evalboard.core.probe_kinds import ProbeKind
 from evalboard.core.probes import parameters as probe_parameters
 from evalboard.core.probes.call import ProbeCall
 from evalboard.core.probes.parameters import complete_parameters

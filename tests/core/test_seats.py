@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from evalboard.contract.manifest import EngineSeats
 from evalboard.core.profile import seats
-from evalboard.core.profile.seats import Seats
 
 
 def manifest(**changes: Any) -> dict[str, Any]:
@@ -14,10 +14,14 @@ def manifest(**changes: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("changes", "found"),
-    [({}, Seats(64, 9, 8192)), ({"max_num_seqs": 8, "seats": 8}, Seats(8, 8, 8192)), ({"seats": None}, None)],
+    [
+        ({}, EngineSeats(64, 9, 8192)),
+        ({"max_num_seqs": 8, "seats": 8}, EngineSeats(8, 8, 8192)),
+        ({"seats": None}, None),
+    ],
     ids=["fewer", "all", "unbounded"],
 )
-def test_seats_are_read_from_the_manifest(changes: dict[str, Any], found: Seats | None) -> None:
+def test_seats_are_read_from_the_manifest(changes: dict[str, Any], found: EngineSeats | None) -> None:
     assert seats.read_seats(manifest(**changes)) == found
 
 

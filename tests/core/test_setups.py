@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from evalboard.contract.lab_kinds import Reach
+from evalboard.contract.manifest import MovedField
 from evalboard.core.lab import Setup, combine_setups, find_fields, find_unreachable, is_case_alone
-from evalboard.core.lab_kinds import Reach
-from evalboard.core.profile import DEFAULT_PROFILES, MovedField, parse_profile
+from evalboard.core.profile import DEFAULT_PROFILES, parse_profile
 
 PINNED = DEFAULT_PROFILES["pinned"]["settings"]
 SERVING = {

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from evalboard.contract import suite_limits as limits
 from evalboard.core.errors import InvalidInput
 from evalboard.core.scoring import KINDS, score
 from evalboard.core.scoring.kind import REQUIRED
 from evalboard.core.scoring.normalise import NORMALISE_OPTIONS
 from evalboard.core.scoring.plan import READS
-from evalboard.core.suite import suite
 from evalboard.core.suite.mapping import CONVERSIONS, map_rows, parse_mapping
-from evalboard.core.suite.suite import parse_suite, read_suite_jsonl
+from evalboard.core.suite.suite import DEFAULT_MAX_TOKENS, parse_suite, read_suite_jsonl
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "suites.md").read_text()
@@ -106,8 +106,8 @@ def test_a_missing_scorer_is_refused_once_with_the_kinds_and_an_example():
 
 def test_the_limits_are_those_of_the_code():
     for limit in (
-        suite.MAX_CASES, suite.MAX_ID_CHARS, suite.MAX_TEXT_CHARS, suite.MAX_CASE_CHARS, suite.MAX_MESSAGES,
-        suite.MAX_TOOLS, suite.MAX_TAGS, suite.MAX_STOPS, suite.MAX_TOKENS, suite.DEFAULT_MAX_TOKENS,
+        limits.MAX_CASES, limits.MAX_ID_CHARS, limits.MAX_TEXT_CHARS, limits.MAX_CASE_CHARS, limits.MAX_MESSAGES,
+        limits.MAX_TOOLS, limits.MAX_TAGS, limits.MAX_STOPS, limits.MAX_TOKENS, DEFAULT_MAX_TOKENS,
     ):  # fmt: skip
         assert re.search(rf"(?<![\d,]){limit:,}(?!,?\d)", SECTIONS["A suite document"]), limit
 

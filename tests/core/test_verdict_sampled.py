@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evalboard.core.profile.draws import Draws
+from evalboard.contract.draws import Draws
 from evalboard.core.scoring import PASS_ALL, PASS_AT, Metric
 from evalboard.core.stats import paired
 from evalboard.core.stats.quantiles import normal_quantile, student_quantile

@@ -6,6 +6,7 @@ from typing import Any
 from evalboard.contract import comparison as contract
 from evalboard.contract.base import Note
 from evalboard.contract.bucket import Bucket, BucketRepeat, Noise
+from evalboard.contract.draws import Draws
 from evalboard.contract.parts import FingerprintNamed, ModelServed, RepeatScored
 from evalboard.contract.release import (
     CasesChanged,
@@ -23,7 +24,6 @@ from evalboard.contract.release import (
     StoryLine,
 )
 from evalboard.contract.run import SuiteNamed
-from evalboard.core.profile import Draws
 
 AT = datetime(2026, 4, 14, 8, 9, tzinfo=UTC)
 DIGEST = "9c417d02e07b55a1" + "0" * 48

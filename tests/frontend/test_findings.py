@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from evalboard.contract.manifest import EngineSeats
 from evalboard.contract.stack import Worker
 from evalboard.contract.suite import SuiteVersion
-from evalboard.core.profile import Seats
 from frontend.endpoints import words as endpoint_words
 from frontend.runs import words as run_words
 from frontend.suites import words
@@ -122,6 +122,6 @@ def test_a_worker_is_described_in_one_line(
 
 
 def test_an_engine_that_got_fewer_seats_says_for_how_many_there_is_room() -> None:
-    assert run_words.describe_shortage(Seats(64, 9, 8192)) == (
+    assert run_words.describe_shortage(EngineSeats(64, 9, 8192)) == (
         "64 seats asked, 9 got: after the weights, memory has room for 9 of 8,192 tokens at a time."
     )

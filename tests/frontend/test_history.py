@@ -3,9 +3,9 @@
 import json
 from datetime import UTC, datetime, timedelta
 
+from evalboard.contract.draws import Draws
 from evalboard.contract.parts import FingerprintNamed
 from evalboard.contract.suite import BucketHistory, BucketOfHistory, HistoryRow, SuiteVersion
-from evalboard.core.profile import Draws
 from frontend.suites import baselines, history, words
 from runs.suites import SuiteReport
 

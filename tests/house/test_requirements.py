@@ -29,7 +29,7 @@ PLANS = {
     "evalboard/client/notebook.py": ("[notebook]",),
     "evalboard/cli/*": ("[cli]", "app"),
     "evalboard/client/*": ("[cli]", "app"),
-    "evalboard/contract/*": ("[cli]", "app"),
+    "evalboard/contract/*": ("core", "[cli]", "app"),
     "evalboard/wording/*": ("[cli]", "app"),
     "evalboard/core/*": ("core", "app"),  # tests/house/test_extras.py says what of it the command needs
     "frontend/access/sso.py": ("sso", "[sso]"),
@@ -99,7 +99,7 @@ def test_every_import_is_declared() -> None:
         pytest.param("runs/run/runs.py", "import pandas", id="a package of the tests"),
         pytest.param("evalboard/cli/main.py", "from django.conf import settings", id="a package of the server"),
         pytest.param("worker/runner.py", "def start():\n    import torch", id="a package of the engine"),
-        pytest.param("evalboard/core/errors.py", "import pydantic", id="a package of the core's callers"),
+        pytest.param("evalboard/core/errors.py", "import httpx", id="a package of the core's callers"),
     ],
 )
 def test_an_import_of_another_plan_is_found(file: str, source: str) -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from evalboard.contract.manifest import EngineSeats
 from evalboard.core.profile import (
     DEFAULT_PROFILES,
     EnginePlan,
-    Seats,
     identify_manifest,
     parse_profile,
     plan_engine,
@@ -48,8 +48,8 @@ def test_fewer_seats_than_asked_give_the_same_bits(vllm_python: Path, sample_mod
         finally:
             running.engine.stop()
     (wide, of_wide, wide_check), (narrow, of_narrow, narrow_check) = found.values()
-    assert read_seats(wide) == Seats(wanted=64, got=64, length=LENGTH)
-    assert read_seats(narrow) == Seats(wanted=64, got=2, length=LENGTH)
+    assert read_seats(wide) == EngineSeats(wanted=64, got=64, length=LENGTH)
+    assert read_seats(narrow) == EngineSeats(wanted=64, got=2, length=LENGTH)
     assert max(decoded(answer).batch_max or 0 for answer in of_wide.values()) == len(of_wide)
     assert max(decoded(answer).batch_max or 0 for answer in of_narrow.values()) == 2
     assert {decoded(answer).n_preemptions for answer in of_narrow.values()} == {0}

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from evalboard.core.profile import MovedField, find_moved_fields, is_known_by_log, name_stack
-from evalboard.core.treatments import MODEL_TREATMENT, SERVICE_TREATMENT, STACK_TREATMENT
+from evalboard.contract.manifest import MovedField
+from evalboard.contract.treatments import MODEL_TREATMENT, SERVICE_TREATMENT, STACK_TREATMENT
+from evalboard.core.profile import find_moved_fields, is_known_by_log, name_stack
 
 # Said beside a comparison that holds all the same: the template came with the weights that are judged, the stack or the
 # service is what is judged, or what served is known from reports alone, or assumed to have stayed.

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from evalboard.core.lab_kinds import FieldState, Shown
+from evalboard.contract.lab_kinds import FieldState, Shown
 
 MAX_PAIRS = 15  # tried where no smaller evidence points to one: all of six fields
 

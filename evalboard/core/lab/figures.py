@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from statistics import median_low
 from typing import Any
 
+from evalboard.contract.lab_kinds import CHOICES, Source
 from evalboard.core.lab.spread import Spread, measure_spread
-from evalboard.core.lab_kinds import CHOICES, Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

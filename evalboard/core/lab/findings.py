@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from evalboard.contract.lab_kinds import Finding, Source, State
 from evalboard.core.lab.figures import Figures
-from evalboard.core.lab_kinds import Finding, Source, State
 
 
 def judge_rows(rows: Sequence[tuple[Source, Figures | None]]) -> tuple[Finding, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from evalboard.core.lab_kinds import SOURCES, Source
+from evalboard.contract.lab_kinds import SOURCES, Source
 from evalboard.core.profile import is_sampled
 
 MIN_RUNS = 5

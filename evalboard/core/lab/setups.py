@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evalboard.core.lab_kinds import Reach
-from evalboard.core.profile import MovedField
+from evalboard.contract.lab_kinds import Reach
+from evalboard.contract.manifest import MovedField
 
 MODEL = ("model_path", "model_repo", "model_revision")
 BATCHING = "batching"

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from evalboard.contract.lab_kinds import Shown
 from evalboard.core import digest
-from evalboard.core.lab_kinds import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from evalboard.contract.probe_kinds import ProbeKind
 from evalboard.core.document import Problems, text_problem
-from evalboard.core.probe_kinds import ProbeKind
 from evalboard.core.probes import prompts as probe_prompts
 from evalboard.core.probes.call import ProbeCall
 from evalboard.core.probes.capability_calls import choose_capability_sampling, plan_capability_calls

@@ -3,7 +3,6 @@
 from evalboard.core.profile.defaults import DEFAULT_PROFILES
 from evalboard.core.profile.draws import (
     MAX_SEED,
-    Draws,
     call_seed,
     has_call_seeds,
     have_same_seeds,
@@ -16,8 +15,6 @@ from evalboard.core.profile.draws import (
 from evalboard.core.profile.fields import SAMPLING_FIELDS, THINKING_FIELDS, FieldCheck, check_number, check_whole
 from evalboard.core.profile.fingerprint import (
     NAMELESS,
-    ManifestDifference,
-    MovedField,
     compare_manifests,
     digest_model,
     find_moved_fields,
@@ -46,7 +43,7 @@ from evalboard.core.profile.profile import (
     set_batch_size,
     split_sampling,
 )
-from evalboard.core.profile.seats import Seats, read_seats
+from evalboard.core.profile.seats import read_seats
 from evalboard.core.profile.self_test import (
     MAX_TESTED_BATCH,
     SELF_TEST_VERSION,
@@ -73,14 +70,10 @@ __all__ = [
     "TESTED_BATCH_SIZES",
     "TESTED_DTYPES",
     "THINKING_FIELDS",
-    "Draws",
     "EnginePlan",
     "FieldCheck",
-    "ManifestDifference",
-    "MovedField",
     "OperationFinding",
     "ProfileSettings",
-    "Seats",
     "attest_pins",
     "call_seed",
     "check_number",

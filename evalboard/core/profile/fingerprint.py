@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from evalboard.contract.manifest import ManifestDifference, MovedField
 from evalboard.core import digest
 
 # Named by the batch class.
@@ -72,24 +73,6 @@ class Identity:
     manifest: dict[str, Any]
     digest: str
     label: str
-
-
-@dataclass(frozen=True, slots=True)
-class MovedField:
-    """A field that differs; a value that its side does not know is None."""
-
-    field: str
-    baseline: Any
-    candidate: Any
-
-
-@dataclass(frozen=True, slots=True)
-class ManifestDifference:
-    """Two manifests field by field: what moved, what both know to be the same, and what neither knows."""
-
-    moved: tuple[MovedField, ...]
-    equal: tuple[tuple[str, Any], ...]
-    unknown: tuple[str, ...]
 
 
 def identify_manifest(manifest: Mapping[str, Any]) -> Identity:

@@ -7,19 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from evalboard.contract.suite_limits import MAX_CASE_CHARS, MAX_STOP_CHARS, MAX_STOPS, MAX_TOKENS
 from evalboard.core.digest import canonical_json
 from evalboard.core.document import Problems, at, storage_problems
 from evalboard.core.profile import SAMPLING_FIELDS, THINKING_FIELDS
-from evalboard.core.suite.suite import (
-    MAX_CASE_CHARS,
-    MAX_STOP_CHARS,
-    MAX_STOPS,
-    MAX_TOKENS,
-    MESSAGE_FIELDS,
-    read_messages,
-    read_text,
-    read_tools,
-)
+from evalboard.core.suite.suite import MESSAGE_FIELDS, read_messages, read_text, read_tools
 
 MAX_ALTERNATIVES = 20  # vLLM's own cap on logprobs
 MIN_ALTERNATIVES = 2  # a margin needs two

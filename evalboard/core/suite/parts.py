@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from evalboard.contract.suite_limits import MAX_CASES
 from evalboard.core.document import Problems
 from evalboard.core.suite.suite import (
-    MAX_CASES,
     CaseDocument,
     SuiteHead,
     digest_suite,

@@ -6,6 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from evalboard.contract.suite_limits import (
+    MAX_CASE_CHARS,
+    MAX_CASES,
+    MAX_GROUP_CHARS,
+    MAX_ID_CHARS,
+    MAX_MESSAGES,
+    MAX_STOP_CHARS,
+    MAX_STOPS,
+    MAX_TAG_CHARS,
+    MAX_TAGS,
+    MAX_TEXT_CHARS,
+    MAX_TITLE_CHARS,
+    MAX_TOKENS,
+    MAX_TOOLS,
+)
 from evalboard.core.digest import canonical_json, digest_json
 from evalboard.core.document import Problems, at, read_strict_json, storage_problems
 from evalboard.core.errors import InvalidInput
@@ -13,19 +28,6 @@ from evalboard.core.scoring import KINDS, read_spec, target_problems
 from evalboard.core.suite import policy
 from evalboard.core.suite.policy import PolicySettings
 
-MAX_CASES = 200_000
-MAX_ID_CHARS = 200
-MAX_TITLE_CHARS = 200
-MAX_GROUP_CHARS = 200
-MAX_TEXT_CHARS = 1_000_000  # of one prompt or message
-MAX_CASE_CHARS = 4_000_000  # of one case as JSON
-MAX_MESSAGES = 1000
-MAX_TOOLS = 256
-MAX_TAGS = 50
-MAX_TAG_CHARS = 100
-MAX_STOPS = 16
-MAX_STOP_CHARS = 200
-MAX_TOKENS = 32_768
 DEFAULT_MAX_TOKENS = 256
 MESSAGE_FIELDS = ("role", "content", "name", "tool_calls", "tool_call_id")
 

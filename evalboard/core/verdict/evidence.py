@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from evalboard.contract.draws import Draws
 from evalboard.core.compare import LOADED_BATCHES, is_steady_batch
-from evalboard.core.profile import Draws, have_same_seeds
+from evalboard.core.profile import have_same_seeds
 from evalboard.core.scoring import MEAN, Metric
 from evalboard.core.stats import (
     NO_DRAW_MARKS,

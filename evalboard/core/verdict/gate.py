@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evalboard.contract.draws import Draws
 from evalboard.core.compare import SideSetup
-from evalboard.core.profile import Draws
 from evalboard.core.stats import BATCHES, Bools, ByChance, Marks, SizeCounts
 
 SHIP, NO_SHIP, INCONCLUSIVE, NOT_COMPARABLE = "ship", "no_ship", "inconclusive", "not_comparable"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from evalboard.core.profile import Draws
+from evalboard.contract.draws import Draws
 from evalboard.core.scoring import Metric
 from evalboard.core.stats import (
     OVERDISPERSED_BELOW,

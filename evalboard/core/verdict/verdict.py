@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from evalboard.contract.treatments import MODEL_TREATMENT
 from evalboard.core.compare import BLOCK_ORDER, BLOCK_WARNINGS, Block, allows_comparing, find_blocks
 from evalboard.core.profile import OBSERVED
 from evalboard.core.stats import benjamini_hochberg, expected_range_points, holm
 from evalboard.core.suite import PolicySettings
-from evalboard.core.treatments import MODEL_TREATMENT
 from evalboard.core.verdict import next_steps, settle
 from evalboard.core.verdict.evidence import Change, Evidence, find_evidence
 from evalboard.core.verdict.gate import (

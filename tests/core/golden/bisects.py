@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
+from evalboard.contract.lab_kinds import FieldState, Reach, Shown
 from evalboard.core.lab import Bisected, judge_steps, plan_more_steps, plan_steps
-from evalboard.core.lab_kinds import FieldState, Reach, Shown
 from evalboard.wording.bisect import REASONS, describe_bisect, describe_field, describe_reach
 from tests.core.golden.readers import Sentence, Situations
 

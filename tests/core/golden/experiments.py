@@ -1,7 +1,7 @@
 """What is said of an experiment of the lab: its sources by size, what moves nothing, and where nothing may be said."""
 
+from evalboard.contract.lab_kinds import Source
 from evalboard.core.lab import ArmFigures, combine_arms, judge_rows
-from evalboard.core.lab_kinds import Source
 from evalboard.wording.lab import (
     REASONS,
     SentenceRow,

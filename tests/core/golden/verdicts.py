@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from evalboard.core.profile import Draws
+from evalboard.contract.draws import Draws
 from evalboard.core.stats import CALLS, make_mark
 from evalboard.core.suite import policy
 from evalboard.core.verdict.gate import GateQuestion, TargetedScores

@@ -1,0 +1,37 @@
+"""What the repeats of a run are: draws, where decoding samples."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """What the repeats of a run are.
+
+    temperature: None where a log does not say it. seed: the run's, from which every call's follows; None where it does
+    not. is_one: repeats of a case share a seed, so that all of them are one draw. repeats: their indexes. is_external:
+    an external server answered, whose seeds are shorter than those of our own engine.
+    """
+
+    temperature: float | None = 0.0
+    seed: int | None = None
+    is_one: bool = False
+    repeats: tuple[int, ...] = ()
+    is_external: bool = False
+
+    @property
+    def is_sampled(self) -> bool:
+        return self.temperature is not None and self.temperature > 0
+
+    @property
+    def has_call_seeds(self) -> bool:
+        """Whether each call was sent a seed of its own, which follows from the run's."""
+        return self.seed is not None and (self.is_external or self.is_sampled)
+
+    @property
+    def words(self) -> str:
+        """ "sampled, T = 0.7, seed 42"; "" where nothing is drawn."""
+        if not self.is_sampled:
+            return ""
+        if self.is_one:
+            return f"sampled, T = {self.temperature:g}, one draw"
+        return f"sampled, T = {self.temperature:g}" + ("" if self.seed is None else f", seed {self.seed}")
