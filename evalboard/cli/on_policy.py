@@ -21,9 +21,8 @@ from evalboard.wording.on_policy import describe_figures, describe_on_policy, de
 
 if TYPE_CHECKING:
     from evalboard.client.answers import Answer
-    from evalboard.contract.forced import ForcedScoring
+    from evalboard.contract.forced import ForcedFigures, ForcedScoring
     from evalboard.core.rollouts import Rollout
-    from evalboard.wording.on_policy import Figures
 
 CODES = {
     "bit_identical": 0,
@@ -90,7 +89,14 @@ def _check_files(
     worst = [
         describe_worst(f"response {each.response + 1}", each.position, each.log_ratio) for each in check.worst[:N_SHOWN]
     ]
-    plain = asdict(check)
+    plain: dict[str, Any] = {
+        "state": check.state,
+        "max_kl": check.max_kl,
+        "figures": check.figures.to_stored(),
+        "worst": [asdict(each) for each in check.worst],
+    }
+    if token := plain["figures"]["worst"]:
+        token["response"] = int(token.pop("answer"))
     if keep:
         stored = _store(rollouts, None if trainer is None else sampled)
         worst += [("see", f"{stored.value.url}, forced scoring {stored.value.id}")]
@@ -147,7 +153,12 @@ def _check_run(run: str, on: str, profile: str, max_kl: float, *, give_up_after:
 
 
 def _conclude(
-    state: str, figures: "Figures", max_kl: float, lines: Iterable[tuple[str, str]], *, as_json: dict[str, Any] | None
+    state: str,
+    figures: "ForcedFigures",
+    max_kl: float,
+    lines: Iterable[tuple[str, str]],
+    *,
+    as_json: dict[str, Any] | None,
 ) -> NoReturn:
     """Print the state in a sentence and a line for each number, or JSON, and exit with its code."""
     decide(is_verdict=True)

@@ -29,6 +29,10 @@ class Contract(BaseModel):
         """Return the fields as JSON values. `origin`: "https://host", put before the addresses of pages."""
         return self.model_dump(mode="json", context={"origin": origin})
 
+    def to_stored(self) -> dict[str, Any]:
+        """Return every field as JSON values, those for pages as well: the document that `from_stored` reads."""
+        return {name: _store(value) for name, value in self}
+
     @classmethod
     def from_stored(cls, document: Mapping[str, Any], **others: Any) -> Self:
         """Return the value whose fields stand in a stored JSON document by their names; `others` are those that do not.
@@ -36,8 +40,12 @@ class Contract(BaseModel):
         What the document lacks is None, and what it has beside these fields is left out, within it as well. Raises
         pydantic.ValidationError where a value is not of its field's type.
         """
-        names = [name for name, field in cls.model_fields.items() if not field.exclude]
-        return cls.model_validate({name: document.get(name) for name in names} | others, strict=False, extra="ignore")
+        stored = {
+            name: document.get(name)
+            for name, field in cls.model_fields.items()
+            if name in document or not field.exclude
+        }
+        return cls.model_validate(stored | others, strict=False, extra="ignore")
 
 
 def finite(value: float | None) -> float | None:
@@ -48,6 +56,12 @@ def finite(value: float | None) -> float | None:
 def write_instant(at: datetime) -> str:
     """Return RFC 3339 in UTC, with a Z."""
     return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _store(value: Any) -> Any:
+    if isinstance(value, Contract):
+        return value.to_stored()
+    return [_store(each) for each in value] if isinstance(value, tuple) else value
 
 
 def _write_address(path: str, info: SerializationInfo) -> str:

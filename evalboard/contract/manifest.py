@@ -24,7 +24,7 @@ class ManifestDifference:
 
 @dataclass(frozen=True, slots=True)
 class EngineSeats:
-    """Sequences at a time: what the profile asked for, and what the node's memory had room for, each of `length` tokens."""
+    """How many the profile asked for, and how many the node's memory had room for, each of `length` tokens."""
 
     wanted: int
     got: int

@@ -10,11 +10,9 @@ STATES = ("same_stack", "same_model_other_numerics", "other_model", "too_few_tok
 STATISTICS = ("gap", "deficit")
 
 
-class VerificationBand(Contract):
-    """The scored answers of one run, by the statistic."""
+class Band(Contract):
+    """One set of scored answers, by the statistic."""
 
-    forced: Annotated[Id, says(description="the forced scoring")]
-    run: Id
     mean: Annotated[
         Estimate, says(description="of the statistic's square over each response, in nats², with its interval at 95 %")
     ]
@@ -22,21 +20,18 @@ class VerificationBand(Contract):
     n_tokens: Count
 
 
-class Verification(Contract):
-    """An endpoint's answers beside those of known origin, all scored on one reference (docs/forced.md)."""
+class JudgedAnswers(Contract):
+    """What the positions of an endpoint's answers come to beside those of answers of known origin."""
 
     state: Annotated[str, says(enum=STATES)]
     statistic: Annotated[
         str, says(enum=STATISTICS, description="`gap` where the endpoint gave every token's logprob, else `deficit`")
     ]
-    bucket: Annotated[Id, says(description="of the reference")]
     limit: Annotated[float, says(minimum=0, description="nats that a position counts with at most")]
-    endpoint: Annotated[
-        VerificationBand | None, says(description="what is judged; null where none of its tokens has the statistic")
-    ]
-    control: Annotated[VerificationBand, says(description="the reference's own answers")]
-    numerics: Annotated[VerificationBand, says(description="answers of the same weights in a second dtype")]
-    planted: Annotated[VerificationBand | None, says(description="answers of weights that were changed a little")]
+    endpoint: Band | None
+    control: Band
+    numerics: Band
+    planted: Band | None
     change: Annotated[
         float, says(minimum=0, description="the mean of the planted change, or of twice what numerics do, in nats²")
     ]
@@ -49,6 +44,25 @@ class Verification(Contract):
         says(minimum=1, description="that the endpoint should still answer, of `too_few_tokens`; null: none would do"),
     ]
     are_bands_short: Annotated[bool, says(description="of `too_few_tokens`: the known answers are too few as well")]
+
+
+class VerificationBand(Band):
+    """The scored answers of one run, by the statistic."""
+
+    forced: Annotated[Id, says(description="the forced scoring")]
+    run: Id
+
+
+class Verification(JudgedAnswers):
+    """An endpoint's answers beside those of known origin, all scored on one reference (docs/forced.md)."""
+
+    bucket: Annotated[Id, says(description="of the reference")]
+    endpoint: Annotated[
+        VerificationBand | None, says(description="what is judged; null where none of its tokens has the statistic")
+    ]
+    control: Annotated[VerificationBand, says(description="the reference's own answers")]
+    numerics: Annotated[VerificationBand, says(description="answers of the same weights in a second dtype")]
+    planted: Annotated[VerificationBand | None, says(description="answers of weights that were changed a little")]
     sentence: str
     warnings: tuple[Note, ...]
     url: Annotated[PageAddress, says(description="the page of the endpoint's forced scoring")]

@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING
 from evalboard.wording.numbers import counted, listed, nats, nats_rounded, percent, percent_rounded, rounded
 
 if TYPE_CHECKING:
-    from evalboard.contract import forced as contract
-    from evalboard.core import forced as core
-
-    Estimate = core.Estimate | contract.Estimate
-    Figures = core.ForcedFigures | contract.ForcedFigures  # as they are computed, or as REST answers them
+    from evalboard.contract.forced import Estimate, ForcedFigures
 
 UNKNOWN = "not known"
 DIGITS = 3
@@ -19,7 +15,7 @@ MUCH = 0.5  # of the KL; where one token makes more, no interval of it can be tr
 MAX_EXPONENT = 700.0  # e to a larger one is no float64
 
 
-def describe_on_policy(state: str, figures: "Figures", max_kl: float) -> str:
+def describe_on_policy(state: str, figures: "ForcedFigures", max_kl: float) -> str:
     """Return the state in one sentence or two, without why nothing is held against the limit."""
     limit = nats_rounded(max_kl)
     if state == "bit_identical":
@@ -40,7 +36,7 @@ def describe_on_policy(state: str, figures: "Figures", max_kl: float) -> str:
     return f"{unknown} Add responses."
 
 
-def _share_of_worst(figures: "Figures") -> float:
+def _share_of_worst(figures: "ForcedFigures") -> float:
     """Return the share of the KL (k3) that its worst token makes, 0 where either is not known."""
     if figures.worst is None or figures.kl_k3 is None or not figures.kl_k3.value:
         return 0.0
@@ -48,7 +44,7 @@ def _share_of_worst(figures: "Figures") -> float:
     return min((math.expm1(log_ratio) - log_ratio) / (figures.n_compared * figures.kl_k3.value), 1.0)
 
 
-def describe_figures(figures: "Figures", *, are_draws: bool = True) -> Iterator[tuple[str, str]]:
+def describe_figures(figures: "ForcedFigures", *, are_draws: bool = True) -> Iterator[tuple[str, str]]:
     """Yield each number's name and its value in words; nothing but their count of bits that are equal.
 
     are_draws: of tokens that were not drawn from the distribution that their logprobs are of, no KL and no ratio.

@@ -6,17 +6,13 @@ from typing import TYPE_CHECKING
 from evalboard.wording.numbers import counted, nats_rounded, p_value, rounded
 
 if TYPE_CHECKING:
-    from evalboard.contract import verification as contract
-    from evalboard.core import forced as core
-
-    Band = core.Band | contract.VerificationBand
-    Verification = core.Verification | contract.Verification  # as it is computed, or as REST answers it
+    from evalboard.contract.verification import Band, JudgedAnswers
 
 UNKNOWN = "not known"
 DIGITS = 2
 
 
-def describe_verification(verification: "Verification") -> str:
+def describe_verification(verification: "JudgedAnswers") -> str:
     """Return the state in a sentence or two, the word first."""
     own, change = verification.endpoint, _name_change(verification)
     if own is None:
@@ -42,7 +38,7 @@ def describe_verification(verification: "Verification") -> str:
     )
 
 
-def describe_numbers(verification: "Verification") -> Iterator[tuple[str, str]]:
+def describe_numbers(verification: "JudgedAnswers") -> Iterator[tuple[str, str]]:
     """Yield the name and the words of each band and each p-value."""
     yield "statistic", f"mean square of the {verification.statistic}, at most {nats_rounded(verification.limit)} each"
     yield "endpoint", _describe_band(verification.endpoint)
@@ -74,11 +70,11 @@ def warn_of_verification(code: str, n: int) -> str:
     return f"Only the first {counted(n, 'answer')} of a scoring count: to read all of them would take too long."
 
 
-def _name_change(verification: "Verification") -> str:
+def _name_change(verification: "JudgedAnswers") -> str:
     return "a change twice as large" if verification.planted is None else "the planted change"
 
 
-def _count_more(verification: "Verification") -> str:
+def _count_more(verification: "JudgedAnswers") -> str:
     n = verification.n_more_tokens
     if n is None:
         return "No number of tokens would tell."

@@ -1,8 +1,8 @@
 """What a scoring's traces come to beside those of the run: of each answer when it is stored, of all when it ends."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from django.db.models import QuerySet
 from numpy.typing import NDArray
 
+from evalboard.contract.forced import ForcedFigures
 from evalboard.core.forced import ForcedPositions, measure_forced, measure_positions, measure_responses
 from evalboard.core.trace import Trace, join_traces
 from runs.models import ForcedAnswer, Response
@@ -24,11 +25,11 @@ Pair = tuple[Trace | None, Trace]  # an answer as its run has it, and as it was 
 
 
 def answer_figures(pairs: Sequence[Pair], kinds: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the figures of each scored answer (`core.forced.ResponseFigures`) as they are stored.
+    """Return the figures of each scored answer (`contract.forced.AnswerFigures`) as they are stored.
 
     kinds: where the tokens of each are from, as `ForcedAnswer.tokens` has it.
     """
-    return [asdict(figures) for figures in measure_responses(_positions(pairs, kinds))] if pairs else []
+    return [figures.to_stored() for figures in measure_responses(_positions(pairs, kinds))] if pairs else []
 
 
 def deficits(trace: Trace) -> NDArray[np.float64]:
@@ -37,10 +38,9 @@ def deficits(trace: Trace) -> NDArray[np.float64]:
 
 
 def scoring_figures(scoring_id: int) -> dict[str, Any] | None:
-    """Return what all scored answers come to (`core.forced.ForcedFigures`) as it is stored; None without any.
+    """Return what all scored answers come to (`store_figures`); None without any.
 
-    Of a scoring too large to be read as a whole, of its first answers: `n_responses` says of how many. `worst` has the
-    id of its answer.
+    Of a scoring too large to be read as a whole, of its first answers: `n_responses` says of how many.
     """
     return _figures(_scored(scoring_id))
 
@@ -69,10 +69,21 @@ def _figures(scored: QuerySet[ForcedAnswer]) -> dict[str, Any] | None:
     rows, positions = _read_first(scored, max_answers=MAX_ANSWERS, max_positions=MAX_POSITIONS)
     if not rows:
         return None
-    figures = asdict(measure_forced(positions))
-    if figures["worst"] is not None:
-        figures["worst"]["response"] = rows[figures["worst"]["response"]].pk
-    return figures
+    return store_figures(measure_forced(positions, answers=[str(row.pk) for row in rows]))
+
+
+def store_figures(figures: ForcedFigures) -> dict[str, Any]:
+    """Return figures as they are stored: the answer of the worst token stands as its number, under `response`."""
+    stored = figures.to_stored()
+    if worst := stored["worst"]:
+        worst["response"] = int(worst.pop("answer"))
+    return stored
+
+
+def read_figures(stored: Mapping[str, Any]) -> ForcedFigures:
+    """Return figures as `store_figures` stored them."""
+    worst = stored["worst"]
+    return ForcedFigures.from_stored({**stored, "worst": worst and {**worst, "answer": str(worst["response"])}})
 
 
 def read_positions(

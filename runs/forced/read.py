@@ -16,6 +16,7 @@ from evalboard.core.errors import NotFound
 from evalboard.core.profile import is_sampled, list_reshaping, read_sampling
 from evalboard.core.trace import Trace, Vocabulary, unpack_selection
 from evalboard.wording.forced import explain_forced
+from runs.forced.figures import read_figures
 from runs.forced.scored_answers import answers_of_response, read_scored, responses_at
 from runs.forced.scorings import choose_answers
 from runs.models import Bucket, Case, ForcedAnswer, ForcedScoring, Run
@@ -192,7 +193,7 @@ def _row(scoring: ForcedScoring, buckets: Mapping[int, Bucket]) -> contract.Forc
         bucket=None if scoring.bucket_id is None else str(scoring.bucket_id),
         is_sampled=_is_rollouts(scoring.run) or is_sampled(sampling),
         reshaped_by=list_reshaping(sampling),
-        figures=_figures(scoring.figures),
+        figures=None if scoring.figures is None else read_figures(scoring.figures),
         by_bucket=tuple(_bucket_figures(part, buckets[part["bucket"]]) for part in scoring.figures_by_bucket),
         error=scoring.error or None,
         created_by=scoring.created_by.get_username() if scoring.created_by else None,
@@ -209,22 +210,12 @@ def _is_rollouts(run: Run) -> bool:
     return run.source is not None and run.source.format == imported.ROLLOUTS
 
 
-def _figures(stored: Mapping[str, Any] | None) -> contract.ForcedFigures | None:
-    return None if stored is None else _known_figures(stored)
-
-
-def _known_figures(stored: Mapping[str, Any]) -> contract.ForcedFigures:
-    worst = stored["worst"]
-    token = worst and {"answer": str(worst["response"]), "position": worst["position"], "log_ratio": worst["log_ratio"]}
-    return contract.ForcedFigures.from_stored({**stored, "worst": token}, by_position=stored.get("by_position"))
-
-
 def _bucket_figures(part: Mapping[str, Any], bucket: Bucket) -> contract.ForcedOfBucket:
     fingerprint = bucket.fingerprint
     return contract.ForcedOfBucket(
         bucket=str(bucket.pk),
         fingerprint=FingerprintNamed(id=str(fingerprint.pk), digest=fingerprint.digest, label=fingerprint.label),
-        figures=_known_figures(part["figures"]),
+        figures=read_figures(part["figures"]),
     )
 
 

@@ -1,7 +1,7 @@
 """What a trainer gave the tokens of a run's answers, as the run's own log has it: a forced scoring that has ended."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from evalboard.core.forced import measure_each_rollout, measure_rollouts
 from evalboard.core.rollouts import Rollout
 from evalboard.core.trace import Trace
-from runs.forced.figures import count_within
+from runs.forced.figures import count_within, store_figures
 from runs.models import ForcedAnswer, ForcedScoring, Repeat, Run
 from runs.store import traces
 
@@ -38,7 +38,6 @@ def store_reported(*, run: Run, answers: Sequence[ReportedAnswer], user: Any) ->
     """
     rollouts = [_rollout(answer) for answer in answers]
     each = measure_each_rollout(rollouts)
-    figures = asdict(measure_rollouts(rollouts[: count_within([len(answer.trace) for answer in answers])]))
     scoring = ForcedScoring.objects.create(
         run=run,
         status=ForcedScoring.Status.FINISHED,
@@ -61,13 +60,12 @@ def store_reported(*, run: Run, answers: Sequence[ReportedAnswer], user: Any) ->
             trace_slot=places[key].slot,
             n_tokens=len(answer.trace),
             tokens=ForcedAnswer.Tokens.SAME,
-            figures=asdict(own),
+            figures=own.to_stored(),
         )
         for answer, (key, _), own in zip(answers, forced, each, strict=True)
     )
-    if figures["worst"] is not None:
-        figures["worst"]["response"] = rows[figures["worst"]["response"]].pk
-    scoring.figures = figures
+    n = count_within([len(answer.trace) for answer in answers])
+    scoring.figures = store_figures(measure_rollouts(rollouts[:n], answers=[str(row.pk) for row in rows[:n]]))
     scoring.save(update_fields=["figures"])
     return scoring
 

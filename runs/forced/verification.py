@@ -1,7 +1,6 @@
 """Whether an endpoint serves the weights of a reference: one forced scoring beside those of known origin."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 
 import numpy as np
 from django.urls import reverse
@@ -9,7 +8,7 @@ from django.urls import reverse
 from evalboard.contract import verification as contract
 from evalboard.contract.base import Note
 from evalboard.core.errors import Conflict, NotFound
-from evalboard.core.forced import Band, ForcedPositions, choose_statistic, verify_endpoint
+from evalboard.core.forced import ForcedPositions, choose_statistic, verify_endpoint
 from evalboard.core.profile import is_sampled, read_sampling
 from evalboard.wording.verification import describe_verification, warn_of_verification
 from runs.forced.figures import read_positions
@@ -44,13 +43,10 @@ def verify_scoring(
         numerics=positions["numerics"],
         planted=positions.get("planted"),
     )
-    return contract.Verification.from_stored(
-        asdict(judged),
+    bands = {name: _band(scoring, getattr(judged, name)) for name, scoring in scorings.items()}
+    return contract.Verification(
+        **dict(judged) | bands,
         bucket=str(scorings["control"].bucket_id),
-        endpoint=judged.endpoint and _band(scorings["endpoint"], judged.endpoint),
-        control=_band(scorings["control"], judged.control),
-        numerics=_band(scorings["numerics"], judged.numerics),
-        planted=judged.planted and _band(scorings["planted"], judged.planted),
         sentence=describe_verification(judged),
         warnings=tuple(
             Note(code=code, text=warn_of_verification(code, n)) for code, n in _warnings(scorings, positions)
@@ -127,5 +123,7 @@ def _warnings(scorings: Scorings, positions: Mapping[str, ForcedPositions]) -> I
             return
 
 
-def _band(scoring: ForcedScoring, band: Band) -> contract.VerificationBand:
-    return contract.VerificationBand.from_stored(asdict(band), forced=str(scoring.pk), run=str(scoring.run_id))
+def _band(scoring: ForcedScoring, band: contract.Band | None) -> contract.VerificationBand | None:
+    if band is None:
+        return None
+    return contract.VerificationBand(**dict(band), forced=str(scoring.pk), run=str(scoring.run_id))

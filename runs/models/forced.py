@@ -24,7 +24,9 @@ class ForcedScoring(Requested):
     n_answers = models.PositiveIntegerField(help_text="different ones, to be scored")
     n_tokens = models.PositiveIntegerField(help_text="of these answers, as far as their run counted them")
     n_done = models.PositiveIntegerField(default=0)
-    figures = models.JSONField(null=True, help_text="of all its answers (core.forced.ForcedFigures), once it has ended")
+    figures = models.JSONField(
+        null=True, help_text="of all its answers (runs.forced.figures.store_figures), once it has ended"
+    )
     figures_by_bucket = models.JSONField(
         default=list,
         db_default=[],
@@ -78,7 +80,7 @@ class ForcedAnswer(models.Model):
     trace_slot = models.PositiveIntegerField(null=True)
     n_tokens = models.PositiveIntegerField(null=True)
     tokens = models.CharField(max_length=20, choices=Tokens.choices, blank=True)
-    figures = models.JSONField(null=True, help_text="core.forced.ResponseFigures; null without a trace")
+    figures = models.JSONField(null=True, help_text="contract.forced.AnswerFigures; null without a trace")
     is_rendered = models.BooleanField(
         default=False, help_text="the prompt's tokens are those of the target's chat template"
     )

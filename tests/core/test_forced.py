@@ -1,20 +1,18 @@
 """What a reference holds of another stack's tokens: each number by hand, its interval, and exactly nothing."""
 
 import math
-from dataclasses import asdict
 
 import numpy as np
 import pytest
 
+from evalboard.contract.forced import Estimate, GapsOfStretch, WorstToken
 from evalboard.core.forced import (
-    Estimate,
     ForcedPositions,
     list_worst,
     measure_forced,
     measure_positions,
     measure_responses,
 )
-from evalboard.core.forced.by_position import GapsOfStretch
 from evalboard.core.forced.resampling import LEVEL, N_DRAWS, Resampler
 from evalboard.core.trace import NO_TOKEN, Trace, join_traces, make_trace
 from tests import make
@@ -100,7 +98,7 @@ def test_the_figures_by_hand() -> None:
     products = np.array([0.5, 2 * math.exp(0.1)])
     assert value(figures.sequence_ess) == pytest.approx(products.sum() ** 2 / (2 * (products**2).sum()))
     assert figures.worst is not None
-    assert asdict(figures.worst) == {"response": 0, "position": 1, "log_ratio": halved}
+    assert figures.worst == WorstToken(answer="0", position=1, log_ratio=halved)
 
 
 def test_each_response_by_itself_is_what_it_is_alone() -> None:
@@ -126,7 +124,7 @@ def test_exactly_nothing_is_a_fact_of_its_own() -> None:
     trace = make.trace(range(50), k=2)
     same = measure_forced(lay(*[(trace, trace)] * 6))
     assert same.is_identical
-    assert same.kl_k3 == Estimate(0.0, 0.0, 0.0)
+    assert same.kl_k3 == Estimate(value=0.0, low=0.0, high=0.0)
     nudged = np.nextafter(trace.logprobs, np.float32(-1), where=np.arange(50) == 20, out=trace.logprobs.copy())
     other = Trace(trace.token_ids, nudged, trace.alternative_ids, trace.alternative_logprobs)
     assert not measure_forced(lay(*[(trace, trace)] * 5, (trace, other))).is_identical
@@ -156,13 +154,13 @@ def test_positions_of_a_response_hang_together() -> None:
     assert wide.low is not None
     assert wide.high is not None
     assert (wide.low, wide.high) == (pytest.approx(0.2, abs=0.1), pytest.approx(0.8, abs=0.1))
-    assert narrow == Estimate(0.5, 0.5, 0.5)
+    assert narrow == Estimate(value=0.5, low=0.5, high=0.5)
 
 
 def test_what_no_position_showed_is_bounded_by_the_rule_of_three() -> None:
     figures = measure_forced(draw_positions([[0.0] * 100] * 10))
-    assert figures.match_rate == Estimate(1.0, 1 - 3 / 1000, 1.0)
-    assert figures.beyond_clip == Estimate(0.0, 0.0, 3 / 1000)
+    assert figures.match_rate == Estimate(value=1.0, low=1 - 3 / 1000, high=1.0)
+    assert figures.beyond_clip == Estimate(value=0.0, low=0.0, high=3 / 1000)
 
 
 def test_a_quantile_is_bounded_by_what_it_is_of_whole_responses_drawn_again() -> None:
@@ -219,8 +217,8 @@ def test_responses_that_are_drawn_in_parts_are_drawn_alike(monkeypatch: pytest.M
     positions = draw_positions([rng.normal(0, 0.1, 7).tolist() for _ in range(12)])
     whole = measure_forced(positions)
     monkeypatch.setattr("evalboard.core.forced.resampling.CELLS", 100)
-    for name, estimate in asdict(measure_forced(positions)).items():
-        wanted = asdict(whole)[name]
+    for name, estimate in measure_forced(positions).to_stored().items():
+        wanted = whole.to_stored()[name]
         assert estimate == (pytest.approx(wanted) if isinstance(wanted, dict) else wanted), name
 
 
@@ -252,7 +250,10 @@ def test_a_row_without_alternatives_is_not_ranked_beside_rows_that_have_some() -
 
 def test_gaps_by_position_are_of_all_responses_and_of_stretches_of_one_width() -> None:
     short = draw_positions([[0.5, -1.0, np.nan], [-0.25, 3.0]], [[0.0] * 3, [0.0] * 2])
-    assert measure_forced(short).by_position == (GapsOfStretch(0, 0, 2, 0.375, 0.5), GapsOfStretch(1, 1, 2, 2.0, 3.0))
+    assert measure_forced(short).by_position == (
+        GapsOfStretch(first=0, last=0, n=2, median=0.375, highest=0.5),
+        GapsOfStretch(first=1, last=1, n=2, median=2.0, highest=3.0),
+    )
     ratios = [[0.0] * 250, [*[0.0] * 240, 2.0]]
     stretches = measure_forced(draw_positions(ratios, [[0.0] * len(row) for row in ratios])).by_position
     assert [(each.first, each.last) for each in stretches[:2]] == [(0, 2), (3, 5)]

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from evalboard.core.forced import ForcedPositions, Verification, choose_statistic, verify_endpoint
+from evalboard.contract.verification import JudgedAnswers
+from evalboard.core.forced import ForcedPositions, choose_statistic, verify_endpoint
 
 NAN = math.nan
 LENGTH = 50
@@ -24,7 +25,7 @@ def answer(scale: float, n: int, seed: int, *, has_logprobs: bool = True) -> For
 CONTROL, NUMERICS, PLANTED = answer(0.0, 40, 1), answer(0.012, 40, 2), answer(0.02, 40, 3)
 
 
-def verify(endpoint: ForcedPositions, *, control: ForcedPositions = CONTROL, seed: int = 0) -> Verification:
+def verify(endpoint: ForcedPositions, *, control: ForcedPositions = CONTROL, seed: int = 0) -> JudgedAnswers:
     return verify_endpoint(endpoint, control=control, numerics=NUMERICS, planted=PLANTED, random_seed=seed)
 
 

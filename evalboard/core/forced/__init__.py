@@ -2,8 +2,6 @@
 
 from evalboard.core.forced.figures import (
     CLIP_RANGE,
-    ForcedFigures,
-    ResponseFigures,
     measure_forced,
     measure_responses,
 )
@@ -17,20 +15,14 @@ from evalboard.core.forced.on_policy import (
     measure_rollouts,
 )
 from evalboard.core.forced.positions import ForcedPositions, WorstPosition, list_worst, measure_positions
-from evalboard.core.forced.resampling import Estimate
-from evalboard.core.forced.verification import Band, Verification, choose_statistic, verify_endpoint
+from evalboard.core.forced.verification import choose_statistic, verify_endpoint
 
 __all__ = [
     "CLIP_RANGE",
     "MAX_KL",
-    "Band",
-    "Estimate",
-    "ForcedFigures",
     "ForcedPositions",
     "OnPolicyCheck",
     "OnPolicyState",
-    "ResponseFigures",
-    "Verification",
     "WorstPosition",
     "check_on_policy",
     "choose_statistic",

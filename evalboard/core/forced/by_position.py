@@ -1,22 +1,11 @@
 """How far apart two stacks are as answers go on: |log r| by position, for a chart of responses of any length."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from evalboard.contract.forced import GapsOfStretch
+
 N_STRETCHES = 100  # that a chart has room for; longer answers have several positions in each
-
-
-@dataclass(frozen=True, slots=True)
-class GapsOfStretch:
-    """The positions `first` to `last` of all responses: |log r| of the `n` tokens there that have it, in nats."""
-
-    first: int
-    last: int
-    n: int
-    median: float
-    highest: float
 
 
 def measure_by_position(gaps: NDArray[np.float64], places: NDArray[np.int64]) -> tuple[GapsOfStretch, ...]:

@@ -5,71 +5,19 @@ its own distribution, −log r and r − 1 − log r both estimate KL(sampler �
 negative and scatters less (Schulman, 2020). Over greedy answers neither is a KL, and the deficit is what counts.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.core.forced.by_position import GapsOfStretch, measure_by_position
-from evalboard.core.forced.positions import ForcedPositions, Numbers, WorstPosition, list_worst
-from evalboard.core.forced.resampling import Estimate, Resampler
+from evalboard.contract.forced import AnswerFigures, ForcedFigures, WorstToken
+from evalboard.core.forced.by_position import measure_by_position
+from evalboard.core.forced.positions import ForcedPositions, Numbers, list_worst
+from evalboard.core.forced.resampling import Resampler
 
 CLIP_RANGE = 0.2  # of r around 1, as PPO clips it by default
 MAX_EXPONENT = 700.0  # e to a larger one is no float64
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForcedFigures:
-    """What the positions of some responses come to; None where no position tells.
-
-    n_positions: all tokens. n_compared: those with a logprob on both sides. n_ranked: those of which the reference says
-    whether it would have chosen them; n_not_top: those that it would not. is_identical: every logprob is known on both
-    sides and none differs by one bit. clip_range: what `beyond_clip` counts r outside of, around 1.
-    match_rate: share of n_ranked that are the reference's top-1. deficit_*: of top-1 minus chosen. gap_*: of |log r|.
-    kl_k1, kl_k3: per token. sequence_kl: per response, the sum of −log r over it. beyond_clip: share of n_compared.
-    weight_ess: effective sample size of the weights r, as a share of n_compared; sequence_ess: of their product over
-    each response, as a share of the responses. worst: the largest |log r|. by_position: |log r| as responses go on.
-    """
-
-    n_responses: int
-    n_positions: int
-    n_compared: int
-    n_ranked: int
-    n_not_top: int
-    is_identical: bool
-    clip_range: float
-    match_rate: Estimate | None
-    deficit_mean: Estimate | None
-    deficit_p99: Estimate | None
-    gap_mean: Estimate | None
-    gap_median: Estimate | None
-    gap_p99: Estimate | None
-    kl_k1: Estimate | None
-    kl_k3: Estimate | None
-    sequence_kl: Estimate | None
-    beyond_clip: Estimate | None
-    weight_ess: Estimate | None
-    sequence_ess: Estimate | None
-    worst: WorstPosition | None
-    by_position: tuple[GapsOfStretch, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResponseFigures:
-    """What the positions of one response come to, as ForcedFigures has it of all; a response has no interval."""
-
-    n_positions: int
-    n_compared: int
-    n_ranked: int
-    n_not_top: int
-    is_identical: bool
-    deficit_mean: float | None
-    gap_mean: float | None
-    kl_k1: float | None
-    kl_k3: float | None
-    n_beyond_clip: int
-    worst_at: int | None
-    worst_log_ratio: float | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +42,14 @@ def measure_forced(
     clip_range: float = CLIP_RANGE,
     random_seed: int = 0,
     places: NDArray[np.int64] | None = None,
+    answers: Sequence[str] | None = None,
 ) -> ForcedFigures:
     """Measure all positions together, each number with its interval from drawing responses again by a seed.
 
-    places: int64[n], where each stands in its response; None where nothing was left out before it.
+    places: int64[n], where each stands in its response; None where nothing was left out before it. answers: the id of
+    each response, by which `worst` names it; its index without.
     """
+    places = positions.places if places is None else places
     sums = _sum_up(positions, clip_range)
     again = Resampler(positions.n_responses, random_seed)
     n_compared, n_ranked = int(sums.compared.sum()), int(sums.ranked.sum())
@@ -125,18 +76,27 @@ def measure_forced(
         beyond_clip=again.bound_share(sums.beyond, sums.compared),
         weight_ess=again.bound_ess(sums.weight, sums.weight_squares, sums.compared),
         sequence_ess=again.bound_ess(weight, weight**2, is_whole.astype(np.float64)),
-        worst=next(iter(list_worst(positions, 1)), None),
-        by_position=measure_by_position(positions.gaps, positions.places if places is None else places),
+        worst=_find_worst(positions, places, answers),
+        by_position=measure_by_position(positions.gaps, places),
     )
 
 
-def measure_responses(positions: ForcedPositions, *, clip_range: float = CLIP_RANGE) -> tuple[ResponseFigures, ...]:
+def _find_worst(
+    positions: ForcedPositions, places: NDArray[np.int64], answers: Sequence[str] | None
+) -> WorstToken | None:
+    for worst in list_worst(positions, 1, places=places):
+        answer = str(worst.response) if answers is None else answers[worst.response]
+        return WorstToken(answer=answer, position=worst.position, log_ratio=worst.log_ratio)
+    return None
+
+
+def measure_responses(positions: ForcedPositions, *, clip_range: float = CLIP_RANGE) -> tuple[AnswerFigures, ...]:
     """Measure each response by itself, in their order."""
     sums = _sum_up(positions, clip_range)
     return tuple(_measure_response(positions, sums, index) for index in range(positions.n_responses))
 
 
-def _measure_response(positions: ForcedPositions, sums: _Sums, index: int) -> ResponseFigures:
+def _measure_response(positions: ForcedPositions, sums: _Sums, index: int) -> AnswerFigures:
     own = slice(*positions.starts[index : index + 2].tolist())
     ratios, gaps = positions.log_ratios[own], positions.gaps[own]
     n_compared, n_ranked = int(sums.compared[index]), int(sums.ranked[index])
@@ -145,7 +105,7 @@ def _measure_response(positions: ForcedPositions, sums: _Sums, index: int) -> Re
     def mean(column: Numbers, n: int) -> float | None:
         return float(column[index]) / n if n else None
 
-    return ResponseFigures(
+    return AnswerFigures(
         n_positions=len(ratios),
         n_compared=n_compared,
         n_ranked=n_ranked,

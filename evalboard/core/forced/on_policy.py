@@ -1,19 +1,14 @@
 """Judge whether training is on-policy: the sampler's logprobs against the trainer's for the tokens that were drawn."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.core.forced.figures import (
-    CLIP_RANGE,
-    ForcedFigures,
-    ResponseFigures,
-    measure_forced,
-    measure_responses,
-)
+from evalboard.contract.forced import AnswerFigures, Estimate, ForcedFigures
+from evalboard.core.forced.figures import CLIP_RANGE, measure_forced, measure_responses
 from evalboard.core.forced.positions import ForcedPositions, Numbers, WorstPosition, find_log_ratios, list_worst
 from evalboard.core.rollouts import Rollout, refuse_zeros
 
@@ -21,15 +16,6 @@ OnPolicyState = Literal["bit_identical", "on_policy", "off_policy", "too_few_tok
 
 MAX_KL = 0.001  # nats a token
 N_WORST = 10
-
-
-class Bounded(Protocol):
-    """A number's interval, as it is computed or as REST answers it; None on both sides where there is none."""
-
-    @property
-    def low(self) -> float | None: ...
-    @property
-    def high(self) -> float | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,29 +40,32 @@ def check_on_policy(
     """
     refuse_zeros(rollouts)
     positions = _lay(rollouts)
-    figures = _measure(positions, rollouts, clip_range, random_seed)
-    worst = tuple(_place(each, rollouts) for each in list_worst(positions, N_WORST) if each.log_ratio)
+    places = _places(rollouts)
+    figures = measure_forced(positions, clip_range=clip_range, random_seed=random_seed, places=places)
+    worst = tuple(each for each in list_worst(positions, N_WORST, places=places) if each.log_ratio)
     state = judge_kl(figures.kl_k3, is_identical=figures.is_identical, max_kl=max_kl)
     return OnPolicyCheck(state=state, max_kl=max_kl, figures=figures, worst=worst)
 
 
-def measure_rollouts(rollouts: Sequence[Rollout]) -> ForcedFigures:
-    """Measure what `check_on_policy` judges, as it does.
+def measure_rollouts(rollouts: Sequence[Rollout], *, answers: Sequence[str]) -> ForcedFigures:
+    """Measure what `check_on_policy` judges, as it does; answers: the id of each rollout.
 
     Tokens that the model did not sample are left out; positions are places among all tokens of a rollout.
     """
-    return _measure(_lay(rollouts), rollouts, CLIP_RANGE, 0)
+    return measure_forced(_lay(rollouts), places=_places(rollouts), answers=answers)
 
 
-def measure_each_rollout(rollouts: Sequence[Rollout]) -> tuple[ResponseFigures, ...]:
+def measure_each_rollout(rollouts: Sequence[Rollout]) -> tuple[AnswerFigures, ...]:
     """Measure each rollout by itself, in their order, as `measure_rollouts` does all."""
     return tuple(
-        figures if figures.worst_at is None else replace(figures, worst_at=int(_places(rollout)[figures.worst_at]))
+        figures
+        if figures.worst_at is None
+        else figures.model_copy(update={"worst_at": int(_places([rollout])[figures.worst_at])})
         for figures, rollout in zip(measure_responses(_lay(rollouts)), rollouts, strict=True)
     )
 
 
-def judge_kl(kl: Bounded | None, *, is_identical: bool, max_kl: float, are_draws: bool = True) -> OnPolicyState:
+def judge_kl(kl: Estimate | None, *, is_identical: bool, max_kl: float, are_draws: bool = True) -> OnPolicyState:
     """Return the state of a check from the KL (k3), which is held against max_kl with its whole interval.
 
     are_draws: whether the tokens were drawn from the distribution that their logprobs are of. Where they were not, the
@@ -93,21 +82,9 @@ def judge_kl(kl: Bounded | None, *, is_identical: bool, max_kl: float, are_draws
     return "off_policy" if kl.low > max_kl else "too_few_tokens"
 
 
-def _measure(
-    positions: ForcedPositions, rollouts: Sequence[Rollout], clip_range: float, random_seed: int
-) -> ForcedFigures:
-    places = np.concatenate([np.zeros(0, np.int64), *map(_places, rollouts)])
-    figures = measure_forced(positions, clip_range=clip_range, random_seed=random_seed, places=places)
-    return figures if figures.worst is None else replace(figures, worst=_place(figures.worst, rollouts))
-
-
-def _place(worst: WorstPosition, rollouts: Sequence[Rollout]) -> WorstPosition:
-    """Return a sampled token by its place among all tokens of its rollout."""
-    return replace(worst, position=int(_places(rollouts[worst.response])[worst.position]))
-
-
-def _places(rollout: Rollout) -> NDArray[np.intp]:
-    return np.flatnonzero(rollout.is_sampled)
+def _places(rollouts: Sequence[Rollout]) -> NDArray[np.int64]:
+    """Return where each sampled token stands among all tokens of its rollout."""
+    return np.concatenate([np.zeros(0, np.int64), *(np.flatnonzero(rollout.is_sampled) for rollout in rollouts)])
 
 
 def _lay(rollouts: Sequence[Rollout]) -> ForcedPositions:

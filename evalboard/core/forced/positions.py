@@ -88,13 +88,19 @@ def find_log_ratios(on_sampler: Numbers, on_reference: Numbers) -> Numbers:
     return np.maximum(on_reference, IMPOSSIBLE) - np.where(on_sampler <= IMPOSSIBLE, np.nan, on_sampler)
 
 
-def list_worst(positions: ForcedPositions, n: int) -> tuple[WorstPosition, ...]:
-    """Return the n positions with the largest |log r|, the largest first and equal ones in their order."""
+def list_worst(
+    positions: ForcedPositions, n: int, *, places: NDArray[np.int64] | None = None
+) -> tuple[WorstPosition, ...]:
+    """Return the n positions with the largest |log r|, the largest first and equal ones in their order.
+
+    places: int64[n], as `measure_forced` has them.
+    """
+    places = positions.places if places is None else places
     known = np.flatnonzero(~np.isnan(positions.gaps))
     order = known[np.argsort(-positions.gaps[known], kind="stable")[:n]]
-    owners = positions.owners[order]
-    places = order - positions.starts[owners]
-    rows = zip(owners.tolist(), places.tolist(), positions.log_ratios[order].tolist(), strict=True)
+    rows = zip(
+        positions.owners[order].tolist(), places[order].tolist(), positions.log_ratios[order].tolist(), strict=True
+    )
     return tuple(WorstPosition(*row) for row in rows)
 
 

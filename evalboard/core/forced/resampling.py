@@ -7,11 +7,11 @@ and is bounded by the percentiles.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evalboard.contract.forced import Estimate
 from evalboard.core.stats import SEEN_IN_NONE
 
 Numbers = NDArray[np.float64]
@@ -21,15 +21,6 @@ N_DRAWS = 999
 MIN_RESPONSES = 5  # with a known position; fewer say nothing of how much responses differ
 CELLS = 1 << 22  # numbers of responses in a drawing that are in memory at once
 WITH_SPREAD = 0.99  # of the drawings, for which a standard error must be known
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A number with its interval at LEVEL, None on both sides where fewer than MIN_RESPONSES have a say in it."""
-
-    value: float
-    low: float | None
-    high: float | None
 
 
 class Resampler:
@@ -49,7 +40,7 @@ class Resampler:
             return None
         mean = float(sums.sum() / n)
         if np.count_nonzero(counts) < MIN_RESPONSES:
-            return Estimate(mean, None, None)
+            return Estimate(value=mean, low=None, high=None)
         parts = np.stack([sums, counts, sums**2, sums * counts, counts**2], axis=1)
         total, number, squares, products, lengths = np.concatenate([drawn @ parts for drawn in self._draws()]).T
         with np.errstate(invalid="ignore", divide="ignore"):  # a drawing of responses without any position
@@ -58,10 +49,11 @@ class Resampler:
             steps = (means - mean) / errors
         has_error = errors > 0
         if has_error.mean() < WITH_SPREAD:
-            return Estimate(mean, *_percentiles(means))
+            low, high = _percentiles(means)
+            return Estimate(value=mean, low=low, high=high)
         error = math.sqrt(((sums - mean * counts) ** 2).sum()) / float(n)
         low, high = _percentiles(steps[has_error])
-        return Estimate(mean, max(mean - high * error, lowest), mean - low * error)
+        return Estimate(value=mean, low=max(mean - high * error, lowest), high=mean - low * error)
 
     def bound_share(self, hits: Numbers, counts: Numbers) -> Estimate | None:
         """Return the share of the positions that are hits, of which response i has hits[i] among counts[i].
@@ -73,13 +65,13 @@ class Resampler:
             return None
         share = float(hits.sum() / n)
         if np.count_nonzero(counts) < MIN_RESPONSES:
-            return Estimate(share, None, None)
+            return Estimate(value=share, low=None, high=None)
         parts = np.stack([hits, counts], axis=1)
         drawn = np.concatenate([chosen @ parts for chosen in self._draws()])
         with np.errstate(invalid="ignore"):  # a drawing of responses without any position
             low, high = _percentiles(drawn[:, 0] / drawn[:, 1])
         unseen = min(SEEN_IN_NONE / float(n), 1.0)
-        return Estimate(share, 1 - unseen if share == 1 else low, unseen if share == 0 else high)
+        return Estimate(value=share, low=1 - unseen if share == 1 else low, high=unseen if share == 0 else high)
 
     def bound_ess(self, weights: Numbers, squares: Numbers, counts: Numbers) -> Estimate | None:
         """Return the effective sample size of importance weights as a share of their number, by Kish: (Σw)² / n Σw².
@@ -90,11 +82,12 @@ class Resampler:
             return None
         value = float(weights.sum() ** 2 / (counts.sum() * squares.sum()))
         if np.count_nonzero(counts) < MIN_RESPONSES:
-            return Estimate(value, None, None)
+            return Estimate(value=value, low=None, high=None)
         parts = np.stack([weights, squares, counts], axis=1)
         total, square, number = np.concatenate([drawn @ parts for drawn in self._draws()]).T
         with np.errstate(invalid="ignore"):  # a drawing of responses whose every weight is 0
-            return Estimate(value, *_percentiles(total**2 / (number * square)))
+            low, high = _percentiles(total**2 / (number * square))
+        return Estimate(value=value, low=low, high=high)
 
     def bound_quantile(self, values: Numbers, owners: NDArray[np.int64], level: float) -> Estimate | None:
         """Return a quantile of the values that are not NaN, each of which belongs to the response owners[i].
@@ -108,14 +101,15 @@ class Resampler:
         ranked, ranked_owners = values[order], owners[order]
         value = float(ranked[_rank(len(ranked), level)])
         if len(np.unique(ranked_owners)) < MIN_RESPONSES:
-            return Estimate(value, None, None)
+            return Estimate(value=value, low=None, high=None)
         drawn = []
         for chosen in self._draws():
             for row in chosen.astype(np.int64):
                 ends = np.cumsum(row[ranked_owners])
                 if ends[-1]:
                     drawn.append(ranked[np.searchsorted(ends, _rank(int(ends[-1]), level), side="right")])
-        return Estimate(value, *_percentiles(np.array(drawn)))
+        low, high = _percentiles(np.array(drawn))
+        return Estimate(value=value, low=low, high=high)
 
     def _draws(self) -> Iterator[Numbers]:
         """Yield float64[draws, m]: how often each response comes in each drawing; N_DRAWS in all."""

@@ -14,8 +14,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from evalboard.contract.verification import Band, JudgedAnswers
 from evalboard.core.forced.positions import ForcedPositions
-from evalboard.core.forced.resampling import Estimate, Resampler
+from evalboard.core.forced.resampling import Resampler
 from evalboard.core.stats import POWER, deal_labels, normal_quantile, permutation_p_value
 
 Statistic = Literal["gap", "deficit"]
@@ -25,43 +26,6 @@ Numbers = NDArray[np.float64]
 SIGNIFICANT = 0.01  # an honest endpoint is accused at most so often
 WINSORISED, REACH = 0.999, 2.0  # what lies beyond twice this quantile of honest positions counts as so much
 DOUBLED = 2.0  # times what numerics do: the change to tell where none was planted
-
-
-@dataclass(frozen=True, slots=True)
-class Band:
-    """One set of answers: the statistic's mean over its responses in nats², how many have it, and their tokens."""
-
-    mean: Estimate
-    n_responses: int
-    n_tokens: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
-    """What an endpoint's answers come to beside those of known origin.
-
-    limit: the gap or deficit, in nats, that a position counts with at most, so that one position accuses nobody.
-    change: the mean that a change as large as the planted one has, planted or DOUBLED numerics. boundary: halfway to
-    it, as a ratio: an endpoint below is nearer to the same model. Both in nats².
-    p_*: one-sided, over responses: that the endpoint lies above the control, above numerics, and below the change.
-    n_more_tokens: how many the endpoint should still answer where the state is too_few_tokens; None where no number
-    helps, as the change is no larger than numerics. are_bands_short: the known answers are too few as well.
-    """
-
-    state: VerificationState
-    statistic: Statistic
-    limit: float
-    endpoint: Band | None
-    control: Band
-    numerics: Band
-    planted: Band | None
-    change: float
-    boundary: float
-    p_above_control: float | None
-    p_above_numerics: float | None
-    p_below_change: float | None
-    n_more_tokens: int | None = None
-    are_bands_short: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +56,7 @@ def verify_endpoint(
     numerics: ForcedPositions,
     planted: ForcedPositions | None = None,
     random_seed: int = 0,
-) -> Verification:
+) -> JudgedAnswers:
     """Judge an endpoint's answers beside those of known origin.
 
     Raises ValueError where control, numerics or planted have no response with the statistic.
@@ -109,7 +73,7 @@ def verify_endpoint(
         state = _judge(own, boundary, p_values)
     n_more, are_bands_short = _count_more(own, other, changed) if state == "too_few_tokens" else (None, False)
     above_control, above_numerics, below_change = p_values or (None, None, None)
-    return Verification(
+    return JudgedAnswers(
         state=state,
         statistic=statistic,
         limit=limit,
@@ -199,4 +163,4 @@ def _bound(side: _Side, random_seed: int) -> Band:
     mean = Resampler(len(side.means), random_seed).bound_mean(side.means, np.ones(len(side.means)), lowest=0.0)
     if mean is None:
         raise ValueError("control, numerics and planted each need a response with the statistic")
-    return Band(mean, len(side.means), side.n_tokens)
+    return Band(mean=mean, n_responses=len(side.means), n_tokens=side.n_tokens)

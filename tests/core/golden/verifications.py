@@ -1,12 +1,13 @@
 """Does an endpoint serve these weights?"""
 
-from evalboard.core.forced import ForcedPositions, Verification, verify_endpoint
+from evalboard.contract.verification import JudgedAnswers
+from evalboard.core.forced import ForcedPositions, verify_endpoint
 from evalboard.wording.verification import describe_numbers, describe_verification, warn_of_verification
 from tests.core.golden.readers import Sentence, Situations
 from tests.core.test_verification import CONTROL, NUMERICS, answer, verify
 
 
-def read(verification: Verification) -> list[Sentence]:
+def read(verification: JudgedAnswers) -> list[Sentence]:
     sentence = Sentence("verification", verification.state, describe_verification(verification))
     return [sentence, *(Sentence(name, "", value) for name, value in describe_numbers(verification))]
 
