@@ -47,7 +47,7 @@ class GapsOfStretch(Contract):
 class ForcedFigures(Contract):
     """How far the stack that scores is from the one that answered; docs/forced.md has each number. Null: not known."""
 
-    # r is the ratio of the chosen token's probabilities. match_rate: share of n_ranked. deficit_*: of the largest logprob
+    # r: the ratio of the chosen token's probabilities. match_rate: share of n_ranked. deficit_*: of the largest logprob
     # minus the chosen token's. gap_*: of |log r|. kl_*: per token; sequence_kl: per response. beyond_clip: share of
     # n_compared. weight_ess: effective sample size of the weights r, as a share of n_compared; sequence_ess: of their
     # product over each response, as a share of the responses. by_position: |log r| as responses go on.
