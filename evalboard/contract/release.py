@@ -121,6 +121,18 @@ class Reach(Contract):
         return self.low, self.high
 
 
+class ReachInterval(Reach):
+    """The same with all that a verdict's document has of it; points.
+
+    resolution_points: the smallest change there that so many cases tell from the luck of drawing them.
+    design_effect: how many times the variance is what it would be if the cases of a group were independent.
+    """
+
+    n_groups_changed: Annotated[int, says(minimum=0, description="groups with a case that moved")]
+    design_effect: float
+    resolution_points: float
+
+
 class Expected(Contract):
     """The interval to expect with so many repeats a side."""
 

@@ -1,7 +1,7 @@
 """Which cases broke, were fixed or are unstable between two runs: the ones that a verdict counts, by the same rule."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -165,7 +165,7 @@ def _counts(outcomes: OutcomeIndexes) -> dict[str, Any]:
     by_chance = {f"{name}_by_chance": getattr(outcomes, f"{name}_by_chance") for name in ("broken", "fixed")}
     return {
         **{outcome: len(getattr(outcomes, outcome)) for outcome in CASE_OUTCOMES},
-        **{name: None if each is None else asdict(each) for name, each in by_chance.items()},
+        **{name: None if each is None else each.to_stored() for name, each in by_chance.items()},
     }
 
 

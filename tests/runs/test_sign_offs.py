@@ -9,12 +9,13 @@ import pytest
 from django.db import IntegrityError, connection, connections, transaction
 from django.utils import timezone
 
+from evalboard.contract.release import CasesChanged
 from evalboard.core.errors import Conflict, InvalidInput, NotFound, Refused
 from evalboard.core.verdict import FIRST_VERDICT_RULES, VERDICT_RULES
 from runs import sign_off_chain
 from runs.access import remove_person
 from runs.models import Release, Response, Run, SignOff, Token
-from runs.release import decide_release, release_report, sign_release
+from runs.release import decide_release, release_report, sign_release, verdict_inputs, verdicts
 from runs.release.read_sign_offs import sign_off_records
 from runs.run import add_repeats
 from tests import build
@@ -253,6 +254,22 @@ def test_an_upgrade_of_the_rules_leaves_what_was_signed_as_it_was_signed(
     assert [line.code for line in report.warnings].count("earlier_rules") == 1
     sign(release, person, "reject", note="On second thoughts.")  # on the very verdict that is shown
     assert SignOff.objects.filter(verdict=kept).count() == 2
+
+
+def test_a_field_that_a_later_version_adds_leaves_what_was_signed_as_it_was_signed(
+    ship: Release, person: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Wider(CasesChanged):
+        n_new: int | None = None
+
+    sign(ship, person)
+    monkeypatch.setattr("evalboard.core.verdict.evidence.CasesChanged", Wider)
+    inputs = verdict_inputs.find(ship, verdict_inputs.read_release_gates(ship))
+    assert "n_new" in verdicts.judge(inputs)["gates"][0]["changed"]
+    assert "n_new" not in ship.verdict.document["gates"][0]["changed"]
+    sign(ship, person, "reject", note="Signed once more, by code that knows the field.")
+    assert problems() == ["", ""]
+    assert release_report(ship.pk).gates[0].changed.n_broken == 0
 
 
 def test_an_upgrade_of_the_rules_decides_what_nobody_signed_anew(

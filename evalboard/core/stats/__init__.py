@@ -1,6 +1,6 @@
 """Measure noise, and tell changes from it (docs/verdict.md)."""
 
-from evalboard.core.stats.case_outcomes import CASE_OUTCOMES, ByChance, OutcomeIndexes, find_case_outcomes
+from evalboard.core.stats.case_outcomes import CASE_OUTCOMES, OutcomeIndexes, find_case_outcomes
 from evalboard.core.stats.draw_metrics import (
     MeasuredMetric,
     estimate,
@@ -142,7 +142,6 @@ __all__ = [
     "UNKNOWN_CHANCE",
     "ZERO_NOISE",
     "Bools",
-    "ByChance",
     "DifferenceEstimate",
     "LoadDifference",
     "Marks",

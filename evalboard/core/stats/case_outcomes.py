@@ -15,6 +15,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from evalboard.contract.parts import ByChance
 from evalboard.core.stats import noise
 from evalboard.core.stats.significance import benjamini_hochberg, deal_labels
 
@@ -29,17 +30,6 @@ Scores = NDArray[np.float64]
 Cases = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Deals = tuple[Cases, Scores, Scores]  # by deal that changes a case: the case, how far it moves up, the deal's chance
-
-
-@dataclass(frozen=True, slots=True)
-class ByChance:
-    """How many cases would break, or be fixed, with nothing changed, and how many of those that did are beyond that.
-
-    n_beyond: so many that at most 1 in 10 of them is chance.
-    """
-
-    n_expected: float
-    n_beyond: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +63,9 @@ def find_case_outcomes(baseline: Scores, candidate: Scores) -> OutcomeIndexes:
             chances[cases] = _chances(sign * moves[cases], sign, deals, len(moves))
             is_beyond[cases] = benjamini_hochberg(chances[cases].tolist(), n_tests=len(moves))
         by_chance = [
-            ByChance(_count_by_chance(sign, deals, is_beyond), int(np.count_nonzero(is_beyond[cases])))
+            ByChance(
+                n_expected=_count_by_chance(sign, deals, is_beyond), n_beyond=int(np.count_nonzero(is_beyond[cases]))
+            )
             for sign, cases in both
         ]
     return OutcomeIndexes(

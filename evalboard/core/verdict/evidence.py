@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from evalboard.contract.draws import Draws
+from evalboard.contract.release import CasesChanged, ReachInterval, TargetedRepeats
 from evalboard.core.compare import LOADED_BATCHES, is_steady_batch
 from evalboard.core.profile import have_same_seeds
 from evalboard.core.scoring import MEAN, Metric
@@ -37,13 +38,10 @@ from evalboard.core.stats import (
 from evalboard.core.suite import TARGETED_ALPHA, PolicySettings
 from evalboard.core.verdict import reach, settle
 from evalboard.core.verdict.gate import (
-    Changed,
     GateQuestion,
     MeasuredSide,
     Missing,
-    ReachInterval,
     Scores,
-    TargetedRepeats,
     TargetedScores,
 )
 from evalboard.core.verdict.sides import UNKNOWN_SIDE, choose_common_look, has_score, measure_side, read_side_draws
@@ -69,7 +67,7 @@ class Change:
     high: float
     reach: ReachInterval | None
     resolution_points: float
-    cases: Changed
+    cases: CasesChanged
 
     @property
     def level(self) -> float:
@@ -316,10 +314,10 @@ def _alpha(policy: PolicySettings, look: int | None, targeted: TargetedScores | 
     return TARGETED_ALPHA if is_targeted_look else policy.alpha(look)
 
 
-def _changed(ids: list[str], ours: Scores, theirs: Scores) -> Changed:
+def _changed(ids: list[str], ours: Scores, theirs: Scores) -> CasesChanged:
     outcomes = find_case_outcomes(ours, theirs)
     fixed, broken = (sorted(ids[case] for case in cases.tolist()) for cases in (outcomes.fixed, outcomes.broken))
-    return Changed(
+    return CasesChanged(
         n_fixed=len(fixed),
         n_broken=len(broken),
         n_unstable=len(outcomes.unstable),

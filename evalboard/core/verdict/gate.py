@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from evalboard.contract.draws import Draws
 from evalboard.core.compare import SideSetup
-from evalboard.core.stats import BATCHES, Bools, ByChance, Marks, SizeCounts
+from evalboard.core.stats import BATCHES, Bools, Marks, SizeCounts
 
 SHIP, NO_SHIP, INCONCLUSIVE, NOT_COMPARABLE = "ship", "no_ship", "inconclusive", "not_comparable"
 Scores = NDArray[np.float64]
@@ -98,24 +98,6 @@ class MeasuredSide:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReachInterval:
-    """The change on other cases like these; points. n_groups_changed: groups with a case that moved.
-
-    resolution_points: the smallest change there that so many cases tell from the luck of drawing them.
-    design_effect: how many times the variance is what it would be if the cases of a group were independent.
-    """
-
-    low: float
-    high: float
-    level: float
-    n_groups: int
-    n_groups_changed: int
-    design_effect: float
-    is_concentrated: bool
-    resolution_points: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
     """n_*: missing responses of each side. share: of cases without a score on one side. low, high: worst case."""
 
@@ -124,43 +106,3 @@ class Missing:
     share: float
     low: float | None
     high: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
-    """Cases whose mean score moved by at least 0.6, and cases that are unstable on either side; ids in order.
-
-    *_by_chance: None where chance is not known.
-    """
-
-    n_fixed: int
-    n_broken: int
-    n_unstable: int
-    fixed: tuple[str, ...]
-    broken: tuple[str, ...]
-    broken_by_chance: ByChance | None
-    fixed_by_chance: ByChance | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedInterval:
-    """The interval to expect with so many repeats a side, were the difference to stay as it is."""
-
-    repeats: int
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetedRepeats:
-    """Repeats of the noisiest cases alone on each side, and how many cases that is."""
-
-    repeats: int
-    n_cases: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetedSettling(TargetedRepeats):
-    """Further such repeats, and the chance that they settle it."""
-
-    chance: float

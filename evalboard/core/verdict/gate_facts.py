@@ -42,7 +42,7 @@ def gate_facts(evidence: Evidence, **more: Any) -> Facts:
         },
         "share_seeds": evidence.share_seeds,
         "metric": evidence.policy.metric.name,
-        "targeted": evidence.targeted_repeats and asdict(evidence.targeted_repeats),
+        "targeted": evidence.targeted_repeats and evidence.targeted_repeats.to_stored(),
         "uncertified": [dict(each) for each in evidence.uncertified],
         **more,
     }

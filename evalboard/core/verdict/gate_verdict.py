@@ -29,19 +29,16 @@ high].
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
+from evalboard.contract.base import Contract
+from evalboard.contract.release import CasesChanged, Expected, ReachInterval, TargetedRepeats, TargetedSettling
 from evalboard.core.verdict import settle
 from evalboard.core.verdict.evidence import Evidence
 from evalboard.core.verdict.gate import (
-    Changed,
-    ExpectedInterval,
     MeasuredSide,
     Missing,
-    ReachInterval,
-    TargetedRepeats,
-    TargetedSettling,
     VerdictLine,
 )
 
@@ -67,7 +64,7 @@ class Ruling:
     next: tuple[VerdictLine, ...]
     leaning: str | None = None
     repeats_needed: int | None = None
-    expected: ExpectedInterval | None = None
+    expected: Expected | None = None
     settling_chance: float | None = None
     targeted_settling: TargetedSettling | None = None
 
@@ -111,12 +108,12 @@ class GateVerdict:
     alpha: float | None = None
     method: str | None = None
     repeats_needed: int | None = None
-    expected: ExpectedInterval | None = None
+    expected: Expected | None = None
     leaning: str | None = None
     targeted: TargetedRepeats | None = None
     settling_chance: float | None = None
     targeted_settling: TargetedSettling | None = None
-    changed: Changed | None = None
+    changed: CasesChanged | None = None
     p_no_ship: float | None = None
     p_change: float | None = None
     logged: tuple[str, ...] = ()
@@ -187,7 +184,7 @@ def make_verdict(
 def gate_document(gate: GateInput, *, is_worth_a_look: bool) -> Json:
     """Return a gate's part of the document: every field of its verdict, those of its sides by name and side."""
     verdict = gate.verdict
-    document: Json = _plain(asdict(verdict))
+    document: Json = _plain(verdict)
     sides = {side: document.pop(side) for side in SIDES}
     for name in UNSTORED:
         del document[name]
@@ -196,14 +193,18 @@ def gate_document(gate: GateInput, *, is_worth_a_look: bool) -> Json:
         "tier": gate.tier,
         "suite": gate.suite_name,
         "points_per_case": 100 / verdict.n_cases if verdict.n_cases else None,
-        **{f"{name}_{side}": fields.pop(name) for side, fields in sides.items() for name in SIDE_FIELDS},
+        **{f"{name}_{side}": own.pop(name) for side, own in sides.items() for name in SIDE_FIELDS},
         "noise": sides,
         "is_worth_a_look": is_worth_a_look,
     }
 
 
 def _plain(value: Any) -> Any:
-    """Return the same as JSON has it: lists for tuples, text for the names of an object."""
+    """Return the same as JSON has it: objects for classes, lists for tuples, text for the names of an object."""
+    if isinstance(value, Contract):
+        return value.to_stored()
+    if is_dataclass(value):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, Mapping):
         return {str(name): _plain(each) for name, each in value.items()}
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value

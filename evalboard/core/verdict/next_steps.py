@@ -1,11 +1,11 @@
 """List what a person can do next: the steps of a verdict's page, as codes of docs/verdict.md with their facts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 
+from evalboard.contract.release import Expected, TargetedSettling
 from evalboard.core.stats import POWER
 from evalboard.core.verdict.evidence import GREEDY, Evidence
-from evalboard.core.verdict.gate import ExpectedInterval, TargetedSettling, VerdictLine
+from evalboard.core.verdict.gate import VerdictLine
 from evalboard.core.verdict.settle import SettlingLook
 
 TO_THE_BLOCKS = {
@@ -133,7 +133,7 @@ def list_pairs(needed: Mapping[int, int]) -> list[list[int]]:
 def list_open_steps(
     evidence: Evidence,
     settling: SettlingLook,
-    expected: ExpectedInterval | None,
+    expected: Expected | None,
     needed: Mapping[int, int] | None,
     targeted: TargetedSettling | None,
 ) -> tuple[VerdictLine, ...]:
@@ -157,16 +157,18 @@ def list_open_steps(
 
 
 def _list_further(
-    evidence: Evidence, settling: SettlingLook, expected: ExpectedInterval | None, targeted: TargetedSettling | None
+    evidence: Evidence, settling: SettlingLook, expected: Expected | None, targeted: TargetedSettling | None
 ) -> list[VerdictLine]:
     """Return the steps that add repeats, each with what it costs at the most, in responses of both sides."""
     steps = []
-    if expected is not None:
-        n_more = 2 * expected.repeats - evidence.k_baseline - evidence.k_candidate
+    if expected is not None and settling.look is not None:
+        n_more = 2 * settling.look - evidence.k_baseline - evidence.k_candidate
         price = {"n_responses": n_more * evidence.n_cases, "chance": settling.chance}
-        steps = [VerdictLine("settle", {**asdict(expected), **price, "tolerance": evidence.policy.tolerance_points})]
+        steps = [
+            VerdictLine("settle", {**expected.to_stored(), **price, "tolerance": evidence.policy.tolerance_points})
+        ]
     if targeted is not None:
         n_responses = 2 * targeted.repeats * targeted.n_cases
-        step = VerdictLine("settle_targeted", {**asdict(targeted), "n_responses": n_responses})
+        step = VerdictLine("settle_targeted", {**targeted.to_stored(), "n_responses": n_responses})
         steps.insert(0 if targeted.chance >= settling.chance else len(steps), step)
     return steps

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from evalboard.contract.release import ReachInterval
 from evalboard.core.stats import ELSEWHERE_ALPHA, POWER, normal_quantile, student_quantile
-from evalboard.core.verdict.gate import ReachInterval
 
 LEVEL = 0.9
 FEW_GROUPS = 10  # a change in fewer groups than this says nothing about other cases

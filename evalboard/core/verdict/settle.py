@@ -6,6 +6,7 @@ Points throughout. A look is a number of repeats on both sides at which the poli
 import math
 from dataclasses import dataclass
 
+from evalboard.contract.release import Expected, TargetedSettling
 from evalboard.core.stats import (
     POWER,
     DifferenceEstimate,
@@ -21,7 +22,6 @@ from evalboard.core.stats import (
     unseen,
 )
 from evalboard.core.suite import TARGETED_ALPHA, TARGETED_REPEATS, PolicySettings
-from evalboard.core.verdict.gate import ExpectedInterval, TargetedSettling
 
 MIN_CHANCE = 0.1  # below it nobody is sent to run more repeats
 
@@ -124,10 +124,10 @@ def _leaves(difference: float, moves: float, half: float, tolerance: float) -> f
     return normal_cdf((difference - ship_above) / moves) + normal_cdf((no_ship_below - difference) / moves)
 
 
-def expect_interval(difference: float, measured: PairedNoise, look: int, policy: PolicySettings) -> ExpectedInterval:
+def expect_interval(difference: float, measured: PairedNoise, look: int, policy: PolicySettings) -> Expected:
     """Return the interval to expect with `look` repeats a side, were difference and noise to stay what they are."""
     low, high = _there(difference, measured, look).interval(policy.alpha(look))
-    return ExpectedInterval(repeats=look, low=low, high=high)
+    return Expected(repeats=look, low=low, high=high)
 
 
 def _there(difference: float, measured: PairedNoise, look: int) -> DifferenceEstimate:

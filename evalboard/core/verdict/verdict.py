@@ -19,7 +19,6 @@ from evalboard.core.verdict.gate import (
     NO_SHIP,
     NOT_COMPARABLE,
     SHIP,
-    ExpectedInterval,
     GateQuestion,
     VerdictLine,
 )
@@ -240,7 +239,7 @@ def _not_settled(evidence: Evidence, change: Change, look: int) -> Ruling:
     is_targeted = evidence.is_targeted_look
     settling = settle.find_settling(estimate.difference, change.measured, look, policy, is_targeted=is_targeted)
     targeted = settle.find_targeted(estimate.difference, change.by_strata, look, policy)
-    offers = {"settling": asdict(settling), "targeted_settling": targeted and asdict(targeted)}
+    offers = {"settling": asdict(settling), "targeted_settling": targeted and targeted.to_stored()}
     if not is_targeted and settle.is_too_small(n_cases, look, policy, share_seeds=shared):
         needed = settle.count_cases_needed(policy, share_seeds=shared)
         half = settle.min_half_width(n_cases, look, policy, share_seeds=shared)
@@ -254,8 +253,11 @@ def _not_settled(evidence: Evidence, change: Change, look: int) -> Ruling:
         expected = settle.expect_interval(estimate.difference, change.measured, settling.look, policy)
     steps = next_steps.list_open_steps(evidence, settling, expected, needed, targeted)
     chance = None if expected is None else settling.chance
-    ruling = _open(evidence, change, reason, steps, expected)
-    return replace(ruling, settling_chance=chance, targeted_settling=targeted)
+    needed_repeats = None if settling.look is None else settling.look - evidence.k
+    ruling = _open(evidence, change, reason, steps)
+    return replace(
+        ruling, repeats_needed=needed_repeats, expected=expected, settling_chance=chance, targeted_settling=targeted
+    )
 
 
 def _open(
@@ -263,15 +265,12 @@ def _open(
     change: Change,
     reason: VerdictLine,
     steps: tuple[VerdictLine, ...],
-    expected: ExpectedInterval | None = None,
 ) -> Ruling:
     return Ruling(
         verdict=INCONCLUSIVE,
         reasons=(reason,),
         next=steps,
         leaning=settle.name_leaning(change.estimate.difference, evidence.policy.tolerance_points),
-        repeats_needed=None if expected is None else expected.repeats - evidence.k,
-        expected=expected,
     )
 
 

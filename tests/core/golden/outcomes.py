@@ -1,32 +1,12 @@
 """Cases that broke or were fixed: how many, and how many of them by chance alone."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from evalboard.contract.comparison import OutcomeCounts
+from evalboard.contract.parts import ByChance
 from evalboard.wording.outcomes import count_changes, explain_marks
 from tests.core.golden.readers import Sentence, Situations, read_gate
 from tests.core.questions import PAIRED, question
-
-
-@dataclass(frozen=True)
-class ByChance:
-    """As `contract.parts` has it: contracts stand on pydantic, which is not there where the core is tested alone."""
-
-    n_expected: float
-    n_beyond: int
-
-
-@dataclass(frozen=True)
-class Counts:
-    """As `contract.comparison.OutcomeCounts`."""
-
-    broken: int
-    fixed: int
-    unstable: int
-    broken_by_chance: ByChance | None = None
-    fixed_by_chance: ByChance | None = None
-
 
 NO_CASE = ByChance(n_expected=0.02, n_beyond=0)
 
@@ -46,7 +26,7 @@ def read_counts(
 ) -> list[Sentence]:
     """Read what a comparison says of its cases, and what the list of one outcome does."""
     by_name = dict(zip(("broken_by_chance", "fixed_by_chance"), by_chance, strict=False))
-    counts = Counts(broken=broken, fixed=fixed, unstable=unstable, **by_name)
+    counts = OutcomeCounts(broken=broken, fixed=fixed, unstable=unstable, **by_name)
     marks = explain_marks(outcome, by_name.get(f"{outcome}_by_chance"))
     return [Sentence("cases", "", text) for text in (count_changes(counts), marks) if text]
 
