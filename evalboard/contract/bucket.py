@@ -18,12 +18,17 @@ class Resolution(Contract):
     churn: Annotated[float, says(description="the share of cases that change their score there")]
 
 
-class VarianceSplit(Contract):
-    """What moves the score from run to run, as standard deviations in points; null where they were not told apart."""
+class VarianceParts(Contract):
+    """total² = sampler² + batch², as standard deviations in points; None where the two were not told apart."""
 
     total: float
     sampler: float | None
     batch: float | None
+
+
+class VarianceSplit(VarianceParts):
+    """What moves the score from run to run, as standard deviations in points; null where they were not told apart."""
+
     text: Annotated[str, says(description="the same in words, with what was not measured")]
 
 

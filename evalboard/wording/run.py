@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from evalboard.wording.numbers import capital, counted, listed, nats_rounded, percent_at_least, percent_rounded, points
 
 if TYPE_CHECKING:
+    from evalboard.contract.bucket import Metric, VarianceParts
     from evalboard.contract.run import Ahead
 
 Facts = Mapping[str, Any]
@@ -65,9 +66,11 @@ def left_out_metric(code: str) -> str:
     return LEFT_OUT_METRICS[code]
 
 
-def explain_no_interval(code: str) -> str | None:
-    """Say why a metric has no interval on these cases; None where it has one."""
-    return f"{NO_INTERVAL[code]} {REACH_HOLDS}" if code else None
+def explain_no_interval(metric: "Metric") -> "Metric":
+    """Say why a metric has no interval on these cases, of which it has the code until then."""
+    if metric.no_interval is None:
+        return metric
+    return metric.model_copy(update={"no_interval": f"{NO_INTERVAL[metric.no_interval]} {REACH_HOLDS}"})
 
 
 def describe_metric(name: str) -> str:
@@ -76,8 +79,9 @@ def describe_metric(name: str) -> str:
     return METRICS[kind].format(k=k) if kind in METRICS else METRICS[name[:4]].format(k=name[4:])
 
 
-def describe_split(total: float, sampler: float | None, batch: float | None, *, n_buckets: int) -> str:
+def describe_split(parts: "VarianceParts", *, n_buckets: int) -> str:
     """Say what moves a score: "Of 1.2 points between repeats: sampler 1.1, batch 0.4, backend none seen."."""
+    total, sampler, batch = parts.total, parts.sampler, parts.batch
     backend = "backend none seen" if n_buckets == 1 else "backends scored apart"
     if sampler is None or batch is None:
         text = f"Of {points(total)} points between repeats: sampler and batch together {points(total)}, {backend}."

@@ -1,7 +1,6 @@
 """How much a run's score moves with nothing changed, bucket by bucket, out of its columns."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -91,8 +90,7 @@ def _split(
     split = split_variance(scores, is_sampled=drawn.is_sampled, is_steady=is_steady, same_seeds=same_seeds)
     if split is None or drawn.temperature is None:
         return None
-    parts = asdict(split)
-    return VarianceSplit(**parts, text=describe_split(**parts, n_buckets=n_buckets))
+    return VarianceSplit(**dict(split), text=describe_split(split, n_buckets=n_buckets))
 
 
 def _same_seeds(
@@ -146,10 +144,7 @@ def metrics_of(columns: RunColumns, bucket: Bucket) -> tuple[tuple[Metric, ...] 
     read = [repeat.answers for repeat in whole if repeat.answers is not None]
     answers = np.column_stack(read)[is_ours] if len(read) == len(whole) else None
     measured = measure_metrics(scores, answers, _groups(columns, is_ours))
-    rows = tuple(
-        Metric(**asdict(each) | {"no_interval": explain_no_interval(each.no_interval), "level": CONFIDENCE_LEVEL})
-        for each in measured
-    )
+    rows = tuple(map(explain_no_interval, measured))
     if len(measured) == 1:
         code = "graded"
     elif answers is None:

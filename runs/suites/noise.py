@@ -2,21 +2,18 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import NamedTuple
 
 import numpy as np
 from django.db.models import F
 from numpy.typing import NDArray
 
-from evalboard.contract.bucket import Metric
 from evalboard.contract.draws import Draws
 from evalboard.contract.figures import BucketNoise
 from evalboard.contract.suite import BucketHistory, HistoryRow
 from evalboard.core.compare import is_steady_batch
 from evalboard.core.digest import digest_json
 from evalboard.core.stats import (
-    CONFIDENCE_LEVEL,
     measure_metrics,
     resolution_elsewhere_points,
     resolution_points,
@@ -155,15 +152,12 @@ def _measured(
     split = split_variance(scores, is_sampled=drawn.is_sampled, is_steady=is_steady, same_seeds=beside)
     words = ""
     if split is not None and split.total and drawn.temperature is not None:
-        words = describe_split(**asdict(split), n_buckets=1)
+        words = describe_split(split, n_buckets=1)
     return BucketNoise(
         n_repeats=len(repeats),
         noise_points=sd,
         resolution_points=here,
         resolution_elsewhere_points=elsewhere,
-        metrics=tuple(
-            Metric(**asdict(each) | {"no_interval": explain_no_interval(each.no_interval), "level": CONFIDENCE_LEVEL})
-            for each in metrics
-        ),
+        metrics=tuple(map(explain_no_interval, metrics)),
         split=words,
     )

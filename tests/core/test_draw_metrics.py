@@ -88,7 +88,7 @@ def test_every_metric_is_there_with_its_interval_as_far_as_draws_measure_one() -
         "pass^5": "every_draw",
         "maj@5": "vote",
     }
-    assert all(metric.no_interval == "" for metric in metrics if metric.interval is not None)
+    assert all(metric.no_interval is None for metric in metrics if metric.interval is not None)
     assert draw_metrics.measure_metrics(scores, None) == metrics[:-1]
 
 

@@ -2,7 +2,6 @@
 
 from evalboard.core.stats.case_outcomes import CASE_OUTCOMES, OutcomeIndexes, find_case_outcomes
 from evalboard.core.stats.draw_metrics import (
-    MeasuredMetric,
     estimate,
     jackknife,
     measure_metrics,
@@ -118,7 +117,7 @@ from evalboard.core.stats.significance import (
 )
 from evalboard.core.stats.strays import FAR_FLOORS, Strays, find_strays, list_strays
 from evalboard.core.stats.turns import is_in_turn, order_by_end, order_in_turn
-from evalboard.core.stats.variance_split import VarianceSplit, split_variance
+from evalboard.core.stats.variance_split import split_variance
 
 __all__ = [
     "ASSUMED_CHURN",
@@ -145,7 +144,6 @@ __all__ = [
     "DifferenceEstimate",
     "LoadDifference",
     "Marks",
-    "MeasuredMetric",
     "NoiseShare",
     "NumericNoise",
     "OneComputation",
@@ -156,7 +154,6 @@ __all__ = [
     "SizeCounts",
     "Strata",
     "Strays",
-    "VarianceSplit",
     "assume_logit_sd",
     "average_cases",
     "average_points",

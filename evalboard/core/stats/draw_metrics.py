@@ -11,12 +11,12 @@ The first two are without bias for any k up to n. They are ratios of whole numbe
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evalboard.contract import bucket as contract
 from evalboard.core.scoring import PASS_ALL, PASS_AT, Metric
 from evalboard.core.stats import noise
 from evalboard.core.stats.noise import Interval, Scores
@@ -29,24 +29,11 @@ SHOWN_K = (2, 5, 10, 20)  # of those below n, and n itself
 Answers = NDArray[np.uint64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredMetric:
-    """A metric over all cases, in points. interval: on these cases, None where nothing measures it.
-
-    reach: on other cases like these. Both at noise.CONFIDENCE_LEVEL. no_interval: why there is none: EVERY_DRAW of a
-    case is taken, VOTE, or DRAWS_MISSING; else "". Where there is none, reach covers these cases as well: how a case's
-    value scatters by itself is part of how the values of cases scatter.
-    """
-
-    name: str
-    points: float
-    interval: Interval | None
-    reach: Interval | None
-    no_interval: str = ""
-
-
-def measure_metrics(scores: Scores, answers: Answers | None, groups: Sequence[str] = ()) -> tuple[MeasuredMetric, ...]:
+def measure_metrics(scores: Scores, answers: Answers | None, groups: Sequence[str] = ()) -> tuple[contract.Metric, ...]:
     """Return every metric of two draws or more; of graded scores the mean alone, first of all.
+
+    Where one has no interval, `no_interval` is why: EVERY_DRAW of a case is taken, VOTE, or DRAWS_MISSING; its reach
+    covers these cases as well, for how a case's value scatters by itself is part of how the values of cases scatter.
 
     answers: uint64[n_cases, n_draws], equal where two draws gave one answer, NO_ANSWER where none can be read; None
     where answers cannot be compared, and there is no maj@n. groups: as noise.reach_interval has them. Nothing where a
@@ -126,13 +113,14 @@ def majority(scores: Scores, answers: Answers) -> Scores:
 
 def _measured(
     name: str, values: Scores, interval: Interval | None, groups: Sequence[str], why_none: str
-) -> MeasuredMetric:
-    return MeasuredMetric(
+) -> contract.Metric:
+    return contract.Metric(
         name=name,
         points=100 * math.fsum(values.tolist()) / len(values),
         interval=interval,
         reach=noise.reach_of_cases(values, groups),
-        no_interval=why_none if interval is None else "",
+        no_interval=why_none if interval is None else None,
+        level=noise.CONFIDENCE_LEVEL,
     )
 
 

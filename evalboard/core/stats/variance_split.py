@@ -4,26 +4,17 @@ All are standard deviations of one run's score in points, as noise.sd_points. Sc
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from evalboard.contract.bucket import VarianceParts
 from evalboard.core.stats import noise
 from evalboard.core.stats.noise import Scores
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VarianceSplit:
-    """total² = sampler² + batch²; None where the two were not told apart."""
-
-    total: float
-    sampler: float | None
-    batch: float | None
-
-
 def split_variance(
     scores: Scores, *, is_sampled: bool, is_steady: bool, same_seeds: Scores | None = None
-) -> VarianceSplit | None:
+) -> VarianceParts | None:
     """Split how far the repeats scatter; None where no case has two scores.
 
     Where nothing is drawn they scatter by the batch alone; draws that are decoded in a class that no neighbour disturbs
@@ -34,14 +25,14 @@ def split_variance(
     if own is None:
         return None
     if not is_sampled:
-        return VarianceSplit(total=own, sampler=0.0, batch=own)
+        return VarianceParts(total=own, sampler=0.0, batch=own)
     if is_steady:
-        return VarianceSplit(total=own, sampler=own, batch=0.0)
+        return VarianceParts(total=own, sampler=own, batch=0.0)
     batch = None if same_seeds is None else _batch_points(scores, same_seeds)
     if batch is None:
-        return VarianceSplit(total=own, sampler=None, batch=None)
+        return VarianceParts(total=own, sampler=None, batch=None)
     batch = min(batch, own)  # more than the whole is chance
-    return VarianceSplit(total=own, sampler=math.sqrt(own**2 - batch**2), batch=batch)
+    return VarianceParts(total=own, sampler=math.sqrt(own**2 - batch**2), batch=batch)
 
 
 def _batch_points(scores: Scores, same_seeds: Scores) -> float | None:
