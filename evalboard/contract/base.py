@@ -29,6 +29,15 @@ class Contract(BaseModel):
         """Return the fields as JSON values. `origin`: "https://host", put before the addresses of pages."""
         return self.model_dump(mode="json", context={"origin": origin})
 
+    @classmethod
+    def from_record(cls, record: object, **others: Any) -> Self:
+        """Return the value whose fields are a record's attributes of the same names; `others` are those that are not.
+
+        A field that neither has keeps its default. Raises pydantic.ValidationError where a value is not of its type.
+        """
+        own = {name: getattr(record, name) for name in cls.model_fields if name not in others and hasattr(record, name)}
+        return cls(**own, **others)
+
     def to_stored(self) -> dict[str, Any]:
         """Return every field as JSON values, those for pages as well: the document that `from_stored` reads."""
         return {name: _store(value) for name, value in self}

@@ -16,17 +16,12 @@ def token_rows(user: Any = None) -> tuple[ApiToken, ...]:
 
 
 def token_row(token: Token) -> ApiToken:
-    return ApiToken(
+    return ApiToken.from_record(
+        token,
         id=str(token.pk),
-        label=token.label,
-        name=token.name,
         person=token.user.get_username(),
         scopes=tuple(scope for scope in SCOPES if scope in token.scopes),
         state=_state(token),
-        created_at=token.created_at,
-        expires_at=token.expires_at,
-        last_used_at=token.last_used_at,
-        revoked_at=token.revoked_at,
     )
 
 

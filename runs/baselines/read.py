@@ -83,16 +83,13 @@ def _rows(
     ids = {each.rotation_id for each in stored if each.rotation_id is not None}
     rotations = rotations_by_id(ids)
     return tuple(
-        contract.Baseline(
+        contract.Baseline.from_record(
+            each,
             id=str(each.pk),
             suite=each.suite.slug,
-            line=each.line,
             profile=each.profile_slug,
             run=runs[each.run_id],
-            reason=each.reason,
             set_by=each.set_by.get_username() if each.set_by else None,
-            created_at=each.created_at,
-            is_current=each.is_current,
             expired=None if each.rotation_id is None else rotations[each.rotation_id],
         )
         for each in stored

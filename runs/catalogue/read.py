@@ -83,24 +83,12 @@ def _model(endpoint: Endpoint) -> contract.ModelAtPath | contract.ModelInRepo | 
 
 
 def profile_row(profile: Profile) -> contract.Profile:
-    return contract.Profile(
-        slug=profile.slug,
-        version=profile.version,
-        title=profile.title,
-        settings=profile.settings,
-        digest=profile.digest,
-        created_at=profile.created_at,
-    )
+    return contract.Profile.from_record(profile)
 
 
 def policy_row(policy: Policy, *, suites: tuple[str, ...] = ()) -> contract.Policy:
-    return contract.Policy(
-        slug=policy.slug,
-        version=policy.version,
-        title=policy.title,
-        settings=policy.settings,
-        digest=policy.digest,
+    return contract.Policy.from_record(
+        policy,
         suites=suites,
         created_by=policy.created_by.get_username() if policy.created_by else None,
-        created_at=policy.created_at,
     )

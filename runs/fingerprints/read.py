@@ -160,15 +160,11 @@ def logged_names() -> tuple[str, ...]:
 
 
 def _same_model(word: SameModel) -> catalogue.SameModel:
-    return catalogue.SameModel(
+    return catalogue.SameModel.from_record(
+        word,
         id=str(word.pk),
-        name=word.name,
-        other_name=word.other_name,
-        reason=word.reason,
         said_by=_person(word.said_by),
-        said_at=word.said_at,
         taken_back_by=_person(word.taken_back_by),
-        taken_back_at=word.taken_back_at,
     )
 
 

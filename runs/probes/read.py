@@ -144,19 +144,13 @@ def probe_calls(probe_id: int) -> tuple[contract.ProbeCall, ...]:
     names = _names(call.worker for call in calls)
     words = _vocabularies(call.engine_process for call in calls)
     return tuple(
-        contract.ProbeCall(
-            prompt=call.prompt,
-            group=call.group,
-            round=call.round,
-            seed=call.seed,
-            text=call.text,
+        contract.ProbeCall.from_record(
+            call,
             tokens=_drawn(call, words.get(call.engine_process)),
             finish_reason=call.finish_reason or None,
-            batch_max=call.batch_max,
             worker=names.get(call.worker) or None,
             fingerprint=call.fingerprint or None,
             backend=call.backend or None,
-            marks=call.marks,
             error=call.error or None,
         )
         for call in calls

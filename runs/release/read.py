@@ -145,16 +145,11 @@ def _candidates_tried(release_id: int, gate: contract.Gate) -> int:
 
 
 def _sign_off(row: SignOff, verdict: Verdict | None, now: datetime) -> contract.SignOff:
-    return contract.SignOff(
+    return contract.SignOff.from_record(
+        row,
         id=str(row.pk),
         person=row.person_name,
-        decision=row.decision,
-        note=row.note,
-        expires_at=row.expires_at,
-        created_at=row.created_at,
-        input_digest=row.input_digest,
         made_with=row.made_with or None,
-        digest=row.digest,
         void=_void(row, verdict, now),
     )
 

@@ -108,8 +108,9 @@ def event_lines(run_ids: Collection[int], codes: Collection[str]) -> tuple[tuple
 
 
 def _event(event: Event) -> contract.EventOfRun:
-    return contract.EventOfRun(
-        at=event.at, level=event.level, code=event.code, text=event.text, what=event.what or event.text
+    return contract.EventOfRun.from_record(
+        event,
+        what=event.what or event.text,
     )
 
 

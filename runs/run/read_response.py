@@ -150,24 +150,18 @@ def response_row(
 ) -> contract.Response:
     """Return a response that came with its repeat, engine process, bucket and worker; scored: score and reason."""
     error = ResponseError(code=response.error_code, detail=response.error_detail) if response.error_code else None
-    return contract.Response(
+    return contract.Response.from_record(
+        response,
         case=case_id,
-        case_index=response.case_index,
         repeat=response.repeat.index,
-        text=response.text,
-        reasoning=response.reasoning,
-        n_reasoning_tokens=response.n_reasoning_tokens,
-        is_truncated=response.is_truncated,
         finish_reason=response.finish_reason or None,
         error=error,
         score=scored[0],
         reason=scored[1] or None,
         flip_chance=flip_chance,
-        is_vouched=response.is_vouched,
         marks=list_mark_names(response.marks),
         trace_digest=bytes(response.trace_digest).hex() if response.trace_digest else None,
         provenance=provenance_of(response),
-        recorded_at=response.recorded_at,
         place=response.repeat.index * n_cases + response.case_index,
     )
 

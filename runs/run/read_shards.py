@@ -125,15 +125,9 @@ def _read_together(run: Run) -> Mapping[int, tuple[ShardOfRun, ...]]:
 
 def _line(shard: Shard, now: datetime) -> ShardOfRun:
     waits = shard.status == Shard.Status.QUEUED and shard.next_at > now
-    return ShardOfRun(
-        first=shard.first,
-        last=shard.last,
-        status=shard.status,
-        attempt=shard.attempt,
-        n_cases=shard.n_cases,
-        n_done=shard.n_done,
+    return ShardOfRun.from_record(
+        shard,
         worker=shard.owner.name if shard.owner else "",
-        error=shard.error,
         is_silent=_is_silent(shard, now),
         n_failures=shard.n_crashes + shard.n_failed_starts,
         waits_until=shard.next_at if waits else None,

@@ -51,31 +51,21 @@ def _last_starts(schedule_ids: list[int]) -> dict[int, list[contract.ScheduleSta
 
 
 def _start(start: Any) -> contract.ScheduleStart:
-    return contract.ScheduleStart(
-        due_at=start.due_at,
-        missed_since=start.missed_since,
-        started_at=start.started_at,
+    return contract.ScheduleStart.from_record(
+        start,
         run=None if start.run_id is None else str(start.run_id),
         probe=None if start.probe_id is None else str(start.probe_id),
-        problem=start.problem,
-        status=start.status,
-        state=start.state,
     )
 
 
 def _row(schedule: Schedule, starts: tuple[contract.ScheduleStart, ...]) -> contract.Schedule:
     is_run = schedule.kind == Schedule.Kind.RUN
-    return contract.Schedule(
+    return contract.Schedule.from_record(
+        schedule,
         id=str(schedule.pk),
-        slug=schedule.slug,
-        cron=schedule.cron,
-        time_zone=schedule.time_zone,
         run=contract.ScheduledRun.from_stored(schedule.order) if is_run else None,
         probe=None if is_run else contract.ScheduledProbe.from_stored(schedule.order),
         created_by=schedule.created_by.get_username(),
-        created_at=schedule.created_at,
-        next_at=schedule.next_at,
-        n_failures=schedule.n_failures,
         is_failing=schedule.n_failures >= FAILURES_BEFORE_ALARM,
         starts=starts,
         url=reverse("schedules") + f"#schedule-{schedule.pk}",

@@ -127,12 +127,9 @@ def version_lines(slug: str) -> tuple[contract.SuiteVersionRow, ...]:
     """List the versions of a suite, newest first."""
     versions = SuiteVersion.objects.filter(suite__slug=slug).annotate(n_runs=Count("runs")).order_by("-number")
     return tuple(
-        contract.SuiteVersionRow(
+        contract.SuiteVersionRow.from_record(
+            version,
             version=version.number,
-            digest=version.digest,
-            n_cases=version.n_cases,
-            n_runs=version.n_runs,
-            created_at=version.created_at,
         )
         for version in versions
     )
@@ -141,16 +138,12 @@ def version_lines(slug: str) -> tuple[contract.SuiteVersionRow, ...]:
 def version_answer(version: SuiteVersion) -> contract.SuiteVersion:
     """Return a version without its cases."""
     slug = version.suite.slug
-    return contract.SuiteVersion(
+    return contract.SuiteVersion.from_record(
+        version,
         slug=slug,
-        title=version.title,
         version=version.number,
-        digest=version.digest,
-        n_cases=version.n_cases,
-        max_tokens=version.max_tokens,
         stop=tuple(version.stop),
         scorer={"digest": version.scorer.digest, **version.scorer.spec},
-        created_at=version.created_at,
         url=reverse("suite_version", args=[slug, version.number]),
         is_recorded=is_recorded(version.scorer.spec),
     )

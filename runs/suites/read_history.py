@@ -77,24 +77,18 @@ def _row(
     is_imported: bool,
 ) -> HistoryRow:
     """span: from the lowest to the highest of the values, None where several buckets served the run."""
-    return HistoryRow(
+    return HistoryRow.from_record(
+        row,
         run=row.id,
         suite_version=suite_version,
         date=row.ran_at,
-        status=row.status,
-        endpoint=row.endpoint,
-        profile=row.profile,
-        profile_version=row.profile_version,
         bucket=bucket,
         repeats=tuple(values),
-        n_buckets=row.n_buckets,
         warnings=several_buckets(row.n_buckets),
         range=span if row.status == Run.Status.FINISHED else None,
         url=reverse("run", args=[row.id]),
         range_so_far=span,
-        n_repeats=row.n_repeats,
         line=line,
-        draws=row.draws,
         is_imported=is_imported,
     )
 

@@ -49,17 +49,13 @@ def _row(upload: Upload) -> contract.Upload:
     n_total = sum(part.n_bytes for part in parts) if upload.n_bytes is None else upload.n_bytes
     version = upload.version.number if upload.version else None
     stored_at = reverse("suite_version", args=[upload.slug, version]) if version else reverse("suites")
-    return contract.Upload(
+    return contract.Upload.from_record(
+        upload,
         id=str(upload.pk),
         suite=upload.slug,
-        status=upload.status,
         parts=parts,
         progress=Done(n_done=upload.n_read, n_total=n_total),
-        n_cases=upload.n_cases,
-        fields=upload.fields,
         version=version,
-        is_new=upload.is_new,
         created_by=upload.created_by.get_username() if upload.created_by else None,
-        created_at=upload.created_at,
         url=stored_at,
     )

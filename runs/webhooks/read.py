@@ -41,29 +41,18 @@ def _last_messages(webhook_ids: list[int]) -> dict[int, list[contract.WebhookMes
 
 def _message(message: OutboxMessage) -> contract.WebhookMessage:
     is_waiting = message.status == OutboxMessage.Status.WAITING
-    return contract.WebhookMessage(
+    return contract.WebhookMessage.from_record(
+        message,
         id=message.message_id,
-        event=message.event,
-        status=message.status,
-        n_attempts=message.n_attempts,
-        last_error=message.last_error,
-        created_at=message.created_at,
-        delivered_at=message.delivered_at,
         next_attempt_at=message.next_at if is_waiting else None,
     )
 
 
 def _row(webhook: Webhook, messages: tuple[contract.WebhookMessage, ...]) -> contract.Webhook:
-    return contract.Webhook(
+    return contract.Webhook.from_record(
+        webhook,
         id=str(webhook.pk),
-        url=webhook.url,
         events=tuple(webhook.events),
         created_by=webhook.created_by.get_username(),
-        created_at=webhook.created_at,
-        is_active=webhook.is_active,
-        n_failures=webhook.n_failures,
-        n_waiting=webhook.n_waiting,  # type: ignore[attr-defined]  # annotated above
-        delivered_at=webhook.delivered_at,
-        last_error=webhook.last_error,
         messages=messages,
     )

@@ -69,25 +69,17 @@ def _running_processes(living: Sequence[Worker]) -> dict[int, EngineProcess]:
 def _row(
     worker: Any, shard: Shard | None, process: Any, certificates: tuple[contract.Certificate, ...]
 ) -> contract.Worker:
-    return contract.Worker(
+    return contract.Worker.from_record(
+        worker,
         id=str(worker.pk),
-        name=worker.name,
-        host=worker.host,
-        pool=worker.pool,
         state=_state(worker, shard),
-        hardware=worker.hardware,
-        versions=worker.versions,
         fingerprint=process.bucket.fingerprint.digest if process else None,
         seats=_seats(process) if process else None,
         shard=_shard(shard) if shard else None,
         note=worker.note if worker.left_alone is None else leaves_alone(worker.left_alone),
         rests_until=worker.rests_until if worker.is_resting else None,
-        n_engine_failures=worker.n_engine_failures,
-        n_fenced=worker.n_fenced,
         self_test=_self_test(worker.self_test),
         certificates=certificates,
-        seen_at=worker.seen_at,
-        started_at=worker.started_at,
         process=_process(process) if process else None,
         left_alone=run_left_alone(worker),
         seen_seconds=max((worker.now - worker.seen_at).total_seconds(), 0.0),
@@ -100,13 +92,10 @@ def _seats(process: Any) -> Seats | None:
 
 
 def _shard(shard: Shard) -> contract.ShardHeld:
-    return contract.ShardHeld(
+    return contract.ShardHeld.from_record(
+        shard,
         run=str(shard.repeat.run_id),
         repeat=shard.repeat.index,
-        first=shard.first,
-        last=shard.last,
-        attempt=shard.attempt,
-        n_done=shard.n_done,
         experiment=experiment_of(shard.repeat.run.labels),
     )
 
