@@ -174,19 +174,15 @@ def _row(scoring: ForcedScoring, buckets: Mapping[int, Bucket]) -> contract.Forc
             n_rendered += n if is_rendered else 0
     n_cases = scoring.run.suite_version.n_cases
     sampling = read_sampling(scoring.run.profile.settings)
-    row = contract.ForcedScoring(
+    row = contract.ForcedScoring.from_record(
+        scoring,
         id=str(scoring.pk),
         run=str(scoring.run_id),
-        is_reported=scoring.is_reported,
         endpoint=None if scoring.endpoint is None else scoring.endpoint.slug,
         profile=None if scoring.profile is None else str(scoring.profile),
         model=scoring.model_override,
-        status=scoring.status,
         repeats=tuple(scoring.repeats),
         n_cases=None if scoring.cases is None else int(unpack_selection(bytes(scoring.cases), n_cases).sum()),
-        n_answers=scoring.n_answers,
-        n_tokens=scoring.n_tokens,
-        n_done=scoring.n_done,
         errors=dict(errors),
         tokens=dict(tokens),
         n_rendered=n_rendered,
@@ -197,8 +193,6 @@ def _row(scoring: ForcedScoring, buckets: Mapping[int, Bucket]) -> contract.Forc
         by_bucket=tuple(_bucket_figures(part, buckets[part["bucket"]]) for part in scoring.figures_by_bucket),
         error=scoring.error or None,
         created_by=scoring.created_by.get_username() if scoring.created_by else None,
-        created_at=scoring.created_at,
-        finished_at=scoring.finished_at,
         url=reverse("forced", args=[scoring.pk]),
         reading=(),
     )

@@ -228,9 +228,8 @@ def _arm(experiment: Experiment, arm: ExperimentArm, n_ended: int) -> contract.L
 
 
 def _cost(cost: Cost) -> contract.LabCost:
-    return contract.LabCost(
-        n_runs=cost.n_runs,
-        n_starts=cost.n_starts,
+    return contract.LabCost.from_record(
+        cost,
         tokens=None if cost.tokens is None else round(cost.tokens),
         minutes=None if cost.minutes is None else round(cost.minutes, 2),
     )

@@ -188,7 +188,8 @@ def row_of(
     n_buckets = len(bucket_ids | ({run.bucket_id} if run.bucket_id is not None else set()))
     draws = pair_facts.draws_of(run)
     span = run_range(status=run.status, points=drawn_points(points, left_out), n_buckets=n_buckets)
-    return RunRow(
+    return RunRow.from_record(
+        run,
         id=str(run.pk),
         suite=SuiteNamed(slug=run.suite_version.suite.slug, version=run.suite_version.number),
         endpoint=run.endpoint.slug,
@@ -196,8 +197,6 @@ def row_of(
         profile_version=run.profile.version,
         sampled=_sampled(draws),
         model=model_name(run),
-        priority=run.priority,
-        status=run.status,
         progress=Done(n_done=n_done, n_total=len(points) * run.suite_version.n_cases + n_targeted),
         repeats=tuple(
             RepeatOfRow(index=index, score=score, n_left_out=n_left_out)
@@ -208,16 +207,11 @@ def row_of(
         n_buckets=n_buckets,
         warnings=several_buckets(n_buckets) + two_computations(run.strays) + unsteady(run.unsteady),
         pins=PinsHeld(held=pins_held),
-        labels=run.labels,
-        created_at=run.created_at,
-        ran_at=run.ran_at,
-        finished_at=run.finished_at,
         url=reverse("run", args=[run.pk]),
         range_so_far=span,
         draws=draws,
         batch_class=run.bucket.batch_class if run.bucket else "",
         fingerprint_digest=run.bucket.fingerprint.digest if run.bucket else "",
-        is_reported=run.is_reported,
     )
 
 
