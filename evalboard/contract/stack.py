@@ -79,7 +79,8 @@ class ProcessOfWorker(Contract):
 
 
 class SelfTestFinding(Contract):
-    kernels: str
+    # What one operation did in one dtype, over every shape that was tested; None where it could not be tested.
+    kernels: str  # plain or invariant
     operation: str
     dtype: str
     is_same: bool | None

@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from django.conf import settings
 
-from evalboard.core.profile import SAMPLING_FIELDS, THINKING_FIELDS
+from evalboard.core.fields import SAMPLING_FIELDS, THINKING_FIELDS
 from evalboard.core.secret_names import ONLY_ITS_NAME, looks_like_key, variable_problem
 from runs.models import Endpoint
 from runs.store import endpoint_host_problem, plain_http_problem

@@ -5,7 +5,7 @@ from typing import Any
 
 from evalboard.contract import replay as contract
 from evalboard.core.compare import list_result_traces
-from evalboard.core.profile import SAMPLING_FIELDS
+from evalboard.core.fields import SAMPLING_FIELDS
 from evalboard.core.suite import ChatBody, read_chat_body
 from evalboard.core.trace import Trace
 from evalboard.wording.production import ProductionRequest

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -132,12 +132,11 @@ def _self_test(test: SelfTest | None) -> contract.SelfTest | None:
     """Return a self-test; one that an older Evalboard made has no findings."""
     if test is None:
         return None
-    findings = list_operation_findings(test.result)
     return contract.SelfTest(
         id=str(test.pk),
         at=test.created_at,
         is_invariant=test.is_invariant,
-        findings=tuple(contract.SelfTestFinding(**asdict(finding)) for finding in findings),
+        findings=list_operation_findings(test.result),
     )
 
 

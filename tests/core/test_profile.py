@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from evalboard.core.errors import InvalidInput
+from evalboard.core.fields import ENGINE_FIELDS, ENV_NAMES, SAMPLING_FIELDS, THINKING_FIELDS
 from evalboard.core.profile.defaults import DEFAULT_PROFILES
-from evalboard.core.profile.fields import ENGINE_FIELDS, ENV_NAMES, SAMPLING_FIELDS, THINKING_FIELDS
 from evalboard.core.profile.profile import (
     BATCH_CLASSES,
     SECTIONS,

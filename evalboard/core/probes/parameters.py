@@ -8,11 +8,12 @@ import numpy as np
 
 from evalboard.contract.probe_kinds import ProbeKind
 from evalboard.core.document import Problems, text_problem
+from evalboard.core.fields import FieldCheck, check_number, check_whole
 from evalboard.core.probes import prompts as probe_prompts
 from evalboard.core.probes.call import ProbeCall
 from evalboard.core.probes.capability_calls import choose_capability_sampling, plan_capability_calls
 from evalboard.core.probes.determinism_probe import plan_determinism_calls
-from evalboard.core.profile import MAX_TESTED_BATCH, FieldCheck, check_number, check_whole
+from evalboard.core.profile import MAX_TESTED_BATCH
 
 MAX_CALLS = 1000  # of a seed probe; of copies in a batch probe, its load comes beside them
 MAX_PROMPT_CHARS = 8_000

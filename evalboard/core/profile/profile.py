@@ -11,8 +11,7 @@ from typing import Any
 
 from evalboard.core import digest
 from evalboard.core.errors import InvalidInput
-from evalboard.core.profile import self_test
-from evalboard.core.profile.fields import (
+from evalboard.core.fields import (
     ENDPOINT_FIELDS,
     ENGINE_FIELDS,
     ENV_NAMES,
@@ -20,6 +19,7 @@ from evalboard.core.profile.fields import (
     SAMPLING_FIELDS,
     THINKING_FIELDS,
 )
+from evalboard.core.profile import self_test
 
 BATCH_CLASSES = ("alone", "invariant", "fixed", "mixed")
 # Of logs and of calls to a server of others: nobody says how they were batched. No profile can ask for it.

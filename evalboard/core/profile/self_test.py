@@ -5,9 +5,9 @@ in a row; `varying` are operations that are known to differ between repeats on s
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from evalboard.contract.stack import SelfTestFinding
 from evalboard.core import digest
 from evalboard.core.errors import InvalidInput
 
@@ -32,20 +32,6 @@ VARYING_OPERATIONS = {
 }
 REPEAT_FIELDS = {"first_differing_repeat", "largest_repeat_difference"}
 BATCH_FIELDS = {"differing_batch_sizes", "largest_batch_difference"}
-
-
-@dataclass(frozen=True, slots=True)
-class OperationFinding:
-    """What one operation did in one dtype, over every shape that was tested.
-
-    `kernels` is `plain` or `invariant`; `is_same` is None where it could not be tested.
-    """
-
-    kernels: str
-    operation: str
-    dtype: str
-    is_same: bool | None
-    text: str
 
 
 def digest_node(hardware: Mapping[str, Any], versions: Mapping[str, Any]) -> str:
@@ -99,7 +85,7 @@ def find_self_test_refusal(result: Mapping[str, Any] | None, *, host: str) -> st
     )
 
 
-def list_operation_findings(result: Mapping[str, Any]) -> tuple[OperationFinding, ...]:
+def list_operation_findings(result: Mapping[str, Any]) -> tuple[SelfTestFinding, ...]:
     """List the findings by kernels, operation and dtype; none for a result of another version."""
     if result["version"] != SELF_TEST_VERSION:
         return ()
@@ -113,7 +99,7 @@ def list_operation_findings(result: Mapping[str, Any]) -> tuple[OperationFinding
     )
 
 
-def _vouching(result: Mapping[str, Any]) -> Iterator[OperationFinding]:
+def _vouching(result: Mapping[str, Any]) -> Iterator[SelfTestFinding]:
     """Return the findings that decide whether a node is invariant."""
     kind = "plain" if result["kernels"]["invariant"] is None else "invariant"
     return (
@@ -127,12 +113,17 @@ def _rows(rows: Sequence[Mapping[str, Any]], operation: str, dtype: str) -> list
     return [row for row in rows if (row["operation"], row["dtype"]) == (operation, dtype)]
 
 
-def _finding(kernels: str, operation: str, dtype: str, rows: Sequence[Mapping[str, Any]]) -> OperationFinding:
+def _finding(kernels: str, operation: str, dtype: str, rows: Sequence[Mapping[str, Any]]) -> SelfTestFinding:
+    is_same, text = _outcome(rows)
+    return SelfTestFinding(kernels=kernels, operation=operation, dtype=dtype, is_same=is_same, text=text)
+
+
+def _outcome(rows: Sequence[Mapping[str, Any]]) -> tuple[bool | None, str]:
     if not rows:
-        return OperationFinding(kernels, operation, dtype, None, "was not tested")
+        return None, "was not tested"
     problem = next((row["problem"] for row in rows if row["problem"] is not None), None)
     if problem is not None:
-        return OperationFinding(kernels, operation, dtype, None, f"could not be tested: {problem}")
+        return None, f"could not be tested: {problem}"
     texts = []
     sizes = sorted({size for row in rows for size in row.get("differing_batch_sizes", ())})
     if sizes:
@@ -142,7 +133,7 @@ def _finding(kernels: str, operation: str, dtype: str, rows: Sequence[Mapping[st
     if repeats:
         most = max(row["largest_repeat_difference"] for row in rows)
         texts.append(f"other bits from repeat {min(repeats)} on (by up to {most:.1e})")
-    return OperationFinding(kernels, operation, dtype, not texts, ", ".join(texts) or "same bits")
+    return not texts, ", ".join(texts) or "same bits"
 
 
 def _measured_problems(path: str, measured: Any) -> dict[str, str]:

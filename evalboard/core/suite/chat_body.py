@@ -10,7 +10,7 @@ from typing import Any
 from evalboard.contract.suite_limits import MAX_CASE_CHARS, MAX_STOP_CHARS, MAX_STOPS, MAX_TOKENS
 from evalboard.core.digest import canonical_json
 from evalboard.core.document import Problems, at, storage_problems
-from evalboard.core.profile import SAMPLING_FIELDS, THINKING_FIELDS
+from evalboard.core.fields import SAMPLING_FIELDS, THINKING_FIELDS
 from evalboard.core.suite.suite import MESSAGE_FIELDS, read_messages, read_text, read_tools
 
 MAX_ALTERNATIVES = 20  # vLLM's own cap on logprobs
