@@ -39,7 +39,7 @@ class Contract(BaseModel):
         return cls(**own, **others)
 
     def to_stored(self) -> dict[str, Any]:
-        """Return every field as JSON values, those for pages as well: the document that `from_stored` reads."""
+        """Return every field, those for pages as well, as the document that `from_stored` reads."""
         return {name: _store(value) for name, value in self}
 
     @classmethod

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from evalboard.contract.forced import Estimate, GapsOfStretch, WorstToken
+from evalboard.contract.forced import Estimate, ForcedFigures, GapsOfStretch, WorstToken
 from evalboard.core.forced import (
     ForcedPositions,
     list_worst,
@@ -138,6 +138,13 @@ def test_nothing_has_no_figures() -> None:
         figures = measure_forced(positions)
         assert not figures.is_identical
         assert {figures.match_rate, figures.kl_k3, figures.gap_p99, figures.weight_ess, figures.worst} == {None}
+
+
+def test_ratios_too_large_for_a_number_leave_the_others_known() -> None:
+    figures = measure_forced(draw_positions([[0.0, 400.0] * 100] * 6))
+    assert figures.weight_ess is None
+    assert value(figures.kl_k1) == -200.0
+    assert ForcedFigures.from_stored(figures.to_stored()) == figures
 
 
 def test_the_worst_positions_stand_in_their_order() -> None:

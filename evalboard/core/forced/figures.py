@@ -36,6 +36,7 @@ class _Sums:
     weight_squares: Numbers
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of ratios that no float64 has; a number that is none then is not known
 def measure_forced(
     positions: ForcedPositions,
     *,

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from evalboard.contract.base import finite
 from evalboard.contract.forced import Estimate
 from evalboard.core.stats import SEEN_IN_NONE
 
@@ -40,7 +41,7 @@ class Resampler:
             return None
         mean = float(sums.sum() / n)
         if np.count_nonzero(counts) < MIN_RESPONSES:
-            return Estimate(value=mean, low=None, high=None)
+            return _estimate(mean)
         parts = np.stack([sums, counts, sums**2, sums * counts, counts**2], axis=1)
         total, number, squares, products, lengths = np.concatenate([drawn @ parts for drawn in self._draws()]).T
         with np.errstate(invalid="ignore", divide="ignore"):  # a drawing of responses without any position
@@ -49,11 +50,10 @@ class Resampler:
             steps = (means - mean) / errors
         has_error = errors > 0
         if has_error.mean() < WITH_SPREAD:
-            low, high = _percentiles(means)
-            return Estimate(value=mean, low=low, high=high)
+            return _estimate(mean, *_percentiles(means))
         error = math.sqrt(((sums - mean * counts) ** 2).sum()) / float(n)
         low, high = _percentiles(steps[has_error])
-        return Estimate(value=mean, low=max(mean - high * error, lowest), high=mean - low * error)
+        return _estimate(mean, max(mean - high * error, lowest), mean - low * error)
 
     def bound_share(self, hits: Numbers, counts: Numbers) -> Estimate | None:
         """Return the share of the positions that are hits, of which response i has hits[i] among counts[i].
@@ -65,29 +65,31 @@ class Resampler:
             return None
         share = float(hits.sum() / n)
         if np.count_nonzero(counts) < MIN_RESPONSES:
-            return Estimate(value=share, low=None, high=None)
+            return _estimate(share)
         parts = np.stack([hits, counts], axis=1)
         drawn = np.concatenate([chosen @ parts for chosen in self._draws()])
         with np.errstate(invalid="ignore"):  # a drawing of responses without any position
             low, high = _percentiles(drawn[:, 0] / drawn[:, 1])
         unseen = min(SEEN_IN_NONE / float(n), 1.0)
-        return Estimate(value=share, low=1 - unseen if share == 1 else low, high=unseen if share == 0 else high)
+        return _estimate(share, 1 - unseen if share == 1 else low, unseen if share == 0 else high)
 
     def bound_ess(self, weights: Numbers, squares: Numbers, counts: Numbers) -> Estimate | None:
         """Return the effective sample size of importance weights as a share of their number, by Kish: (Σw)² / n Σw².
 
-        The sums of each response's weights, of their squares, and how many it has. None where every weight is 0.
+        The sums of each response's weights, of their squares, and how many it has. None where every weight is 0, or
+        they are too large for a float64.
         """
         if not squares.sum():
             return None
         value = float(weights.sum() ** 2 / (counts.sum() * squares.sum()))
+        if not math.isfinite(value):
+            return None
         if np.count_nonzero(counts) < MIN_RESPONSES:
-            return Estimate(value=value, low=None, high=None)
+            return _estimate(value)
         parts = np.stack([weights, squares, counts], axis=1)
         total, square, number = np.concatenate([drawn @ parts for drawn in self._draws()]).T
         with np.errstate(invalid="ignore"):  # a drawing of responses whose every weight is 0
-            low, high = _percentiles(total**2 / (number * square))
-        return Estimate(value=value, low=low, high=high)
+            return _estimate(value, *_percentiles(total**2 / (number * square)))
 
     def bound_quantile(self, values: Numbers, owners: NDArray[np.int64], level: float) -> Estimate | None:
         """Return a quantile of the values that are not NaN, each of which belongs to the response owners[i].
@@ -101,15 +103,14 @@ class Resampler:
         ranked, ranked_owners = values[order], owners[order]
         value = float(ranked[_rank(len(ranked), level)])
         if len(np.unique(ranked_owners)) < MIN_RESPONSES:
-            return Estimate(value=value, low=None, high=None)
+            return _estimate(value)
         drawn = []
         for chosen in self._draws():
             for row in chosen.astype(np.int64):
                 ends = np.cumsum(row[ranked_owners])
                 if ends[-1]:
                     drawn.append(ranked[np.searchsorted(ends, _rank(int(ends[-1]), level), side="right")])
-        low, high = _percentiles(np.array(drawn))
-        return Estimate(value=value, low=low, high=high)
+        return _estimate(value, *_percentiles(np.array(drawn)))
 
     def _draws(self) -> Iterator[Numbers]:
         """Yield float64[draws, m]: how often each response comes in each drawing; N_DRAWS in all."""
@@ -120,6 +121,10 @@ class Resampler:
             size = min(most, N_DRAWS - first)
             chosen = rng.integers(0, n, (size, n)) + n * np.arange(size)[:, None]
             yield np.bincount(chosen.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
+
+
+def _estimate(value: float, low: float | None = None, high: float | None = None) -> Estimate:
+    return Estimate(value=value, low=finite(low), high=finite(high))
 
 
 def _error(squares: Numbers, products: Numbers, lengths: Numbers, mean: Numbers, number: Numbers) -> Numbers:
