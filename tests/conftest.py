@@ -24,6 +24,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from evalboard.local.children import die_with_parent
+from tests.casts import Casts, casts_of
 
 # A test that guards a change draws the same few examples each time; `make soak` draws others, and more of them. The
 # machine is shared: that drawing one took long says nothing about the strategy.
@@ -34,6 +35,7 @@ settings.load_profile("soak" if os.environ.get("EVALBOARD_SOAK") else "gate")
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE_MODEL = "smollm2-135m-instruct"
+CASTS = Casts()
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -55,6 +57,12 @@ def pytest_configure() -> None:
         started(self, *arguments, preexec_fn=preexec_fn, **options)
 
     subprocess.Popen.__init__ = start  # type: ignore[method-assign]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Store the rows of a test's casts, and roll back those of others."""
+    CASTS.turn_to(item)
 
 
 def _one_after_another(first: Callable[[], None], then: Callable[[], None] | None) -> Callable[[], None]:
@@ -96,7 +104,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("chaos"):
             item.add_marker(pytest.mark.flaky(reruns=1))
     yield  # others choose by markers, and shuffle
-    items[:] = _spread(items)
+    items[:] = _spread(_by_casts(items))
+
+
+def _by_casts(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Order the tests of each file by the casts that they name."""
+    files = {path: number for number, path in enumerate(dict.fromkeys(item.path for item in items))}
+    return sorted(items, key=lambda item: (files[item.path], [str(cast) for cast in casts_of(item)]))
 
 
 def _spread(items: list[pytest.Item]) -> list[pytest.Item]:
@@ -135,7 +149,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @functools.cache
 def _shares_something(file: Path) -> bool:
     """Tell whether a fixture of the file is made once for several of its tests."""
-    return re.search(r'scope="(class|module|session)"', file.read_text()) is not None
+    return re.search(r'scope="(class|module|session)"|^@cast$', file.read_text(), re.MULTILINE) is not None
 
 
 def _ring(item: pytest.Item) -> str:
@@ -252,6 +266,14 @@ def django_db_setup(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
+
+
+@pytest.fixture(scope="session")
+def casts(django_db_setup: None, django_db_blocker: Any) -> Iterator[Casts]:
+    """The rows of tests/casts.py: of the first test that names some; pytest_runtest_setup sees to those of others."""
+    CASTS.open(django_db_blocker)
+    yield CASTS
+    CASTS.close()
 
 
 def _empty_tables() -> None:

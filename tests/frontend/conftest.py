@@ -8,6 +8,9 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 
 from runs.access import grant_role
+from runs.models import Release, Run
+from tests.casts import cast
+from tests.frontend import release_runs
 from tests.frontend import stage as staged
 
 
@@ -15,6 +18,17 @@ from tests.frontend import stage as staged
 def stage(db: None, settings: Any) -> Any:
     staged.stage(model_root=settings.MODEL_ROOTS[0])
     return staged
+
+
+@cast
+def baseline_run() -> Run:
+    return release_runs.baseline_run()
+
+
+@cast
+def made(baseline_run: Run, param: str) -> Release:
+    """A release of a kind, which a test says with `of_kind`."""
+    return release_runs.of_kind(param, baseline_run)
 
 
 @pytest.fixture

@@ -53,11 +53,16 @@ def release(*gates: dict[str, Any], policy: str | None = "wide", **changes: Any)
     return create_release(gates=gates, policy=policy, **changes)
 
 
-def of_kind(kind: str) -> Release:
-    """A release whose verdict is of a kind, on two stored runs of 30 cases."""
+def baseline_run() -> Run:
+    """A run of 30 cases that are right in every repeat, and the policies."""
     policies()
-    of, by = suite(), build.process()
-    baseline = run(of, by=by)
+    return run(suite(), by=build.process())
+
+
+def of_kind(kind: str, baseline: Run | None = None) -> Release:
+    """A release whose verdict is of a kind, of another run against this one."""
+    baseline = baseline or baseline_run()
+    of, by = baseline.suite_version, EngineProcess.objects.get(bucket=baseline.bucket)
     if kind == "not_comparable":
         other = build.process(build.bucket("bfloat16"))
         return release(gate(baseline, run(of, by=other)))

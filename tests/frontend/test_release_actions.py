@@ -12,13 +12,14 @@ from django.utils import timezone
 
 from runs.access.roles import ROLES, RUN, SIGN
 from runs.baselines import set_baseline
-from runs.models import Release, Run, SignOff
+from runs.models import EngineProcess, Release, Run, SignOff
 from runs.release import release_report
 from runs.run import add_repeats
 from runs.suites import push_suite
 from tests import build
+from tests.casts import cast
 from tests.frontend import release_runs
-from tests.frontend.test_releases import HOSTILE, page_of, part, words_of
+from tests.frontend.test_releases import HOSTILE, of_kind, page_of, part, words_of
 
 pytestmark = pytest.mark.django_db
 POSTS = (
@@ -43,16 +44,16 @@ def sign(client: Client, made: Release, decision: str = "approve", **changes: st
     return client.post(f"/releases/{made.pk}/signoffs/", fields | changes)
 
 
-def two_runs(n_failed: int = 0) -> tuple[Run, Run]:
-    release_runs.policies()
-    of, by = release_runs.suite(), build.process()
-    return release_runs.run(of, by=by), release_runs.run(of, by=by, n_failed=n_failed)
+@cast
+def two_runs(baseline_run: Run) -> tuple[Run, Run]:
+    by = EngineProcess.objects.get()
+    return baseline_run, release_runs.run(baseline_run.suite_version, by=by)
 
 
 @pytest.mark.parametrize(("path", "scope"), POSTS)
 @pytest.mark.parametrize("role", ["anonymous", *ROLES])
-def test_only_who_has_the_right_may_post(client_of, path, scope, role):
-    made = release_runs.of_kind("ship")
+@of_kind("ship")
+def test_only_who_has_the_right_may_post(client_of, path, scope, role, made):
     answer = client_of(role).post(path.format(release=made.pk))
     if role == "anonymous":
         assert answer.headers["Location"].startswith("/login/?next=")
@@ -63,8 +64,8 @@ def test_only_who_has_the_right_may_post(client_of, path, scope, role):
     assert Run.objects.count() == 2
 
 
-def test_the_form_comes_filled_in_from_a_run_and_makes_the_release(manager):
-    baseline, candidate = two_runs()
+def test_the_form_comes_filled_in_from_a_run_and_makes_the_release(manager, two_runs):
+    baseline, candidate = two_runs
     set_baseline(suite="colours", run=baseline.pk, reason="The last release.", user=build.user("mira", "admin"))
     Run.objects.filter(pk=candidate.pk).update(labels={"commit": "8f21c0e"})
     page = manager.get(f"/releases/new/?candidate={candidate.pk}").content.decode()
@@ -81,8 +82,7 @@ def test_the_form_comes_filled_in_from_a_run_and_makes_the_release(manager):
     assert made.policy.slug == "wide"
 
 
-def test_the_form_says_what_each_choice_means(manager):
-    two_runs()
+def test_the_form_says_what_each_choice_means(manager, two_runs):
     words = words_of(manager.get("/releases/new/").content.decode())
     assert "no verdict where five repeats of a side spread over more than 1.0" in words
     assert "wide Ships while a drop of 5.0 points is ruled out" in words
@@ -90,8 +90,8 @@ def test_the_form_says_what_each_choice_means(manager):
     assert "An advisory one never changes the verdict." in words
 
 
-def test_another_suite_is_added_without_a_script_and_keeps_what_was_typed(manager):
-    baseline, candidate = two_runs()
+def test_another_suite_is_added_without_a_script_and_keeps_what_was_typed(manager, two_runs):
+    baseline, candidate = two_runs
     typed = {"n_gates": "1", "gate-0-candidate": candidate.pk, "gate-0-baseline": baseline.pk, "labels": "x=y"}
     answer = manager.post("/releases/new/", typed | {"gate-0-tier": "advisory", "add": "1", "policy": "paired"})
     page = answer.content.decode()
@@ -106,8 +106,8 @@ def test_another_suite_is_added_without_a_script_and_keeps_what_was_typed(manage
     assert not Release.objects.exists()
 
 
-def test_a_row_left_empty_is_no_gate(manager):
-    baseline, candidate = two_runs()
+def test_a_row_left_empty_is_no_gate(manager, two_runs):
+    baseline, candidate = two_runs
     fields = {"n_gates": "2", "gate-0-candidate": candidate.pk, "gate-0-baseline": baseline.pk}
     fields |= {"gate-0-tier": "critical", "gate-1-candidate": "", "gate-1-baseline": "current", "treatment": "model"}
     manager.post("/releases/new/", fields | {"gate-1-tier": "critical"})
@@ -124,8 +124,8 @@ def test_a_row_left_empty_is_no_gate(manager):
         ({"gate-0-baseline": "current"}, None, "has no baseline for model line paint"),
     ],
 )
-def test_a_refused_release_says_why_at_the_field(manager, changes, field, words):
-    baseline, candidate = two_runs()
+def test_a_refused_release_says_why_at_the_field(manager, changes, field, words, two_runs):
+    baseline, candidate = two_runs
     fields = {"n_gates": "1", "gate-0-candidate": candidate.pk, "gate-0-baseline": baseline.pk, "treatment": "model"}
     fields |= {"gate-0-tier": "critical"} | changes
     if fields["gate-0-baseline"] == "itself":
@@ -145,8 +145,8 @@ def test_without_a_run_that_ended_the_form_names_the_command(manager):
     assert "evalboard run" in page
 
 
-def test_an_approved_ship_says_who_and_offers_nothing_more_urgent(manager):
-    made = release_runs.of_kind("ship")
+@of_kind("ship")
+def test_an_approved_ship_says_who_and_offers_nothing_more_urgent(manager, made):
     answer = sign(manager, made, note="Reviewed.")
     assert answer.headers["Location"] == f"/releases/{made.pk}/#sign-offs"
     page = page_of(manager, made)
@@ -156,11 +156,11 @@ def test_an_approved_ship_says_who_and_offers_nothing_more_urgent(manager):
     assert 'class="button primary"' not in page
 
 
-def test_only_a_ship_may_be_approved_and_only_what_is_none_waived(manager):
-    ship = page_of(manager, release_runs.of_kind("ship"))
+@of_kind("ship")
+def test_only_a_ship_may_be_approved_and_only_what_is_none_waived(manager, made):
+    ship = page_of(manager, made)
     assert 'value="approve"' in ship
     assert 'value="waive"' not in ship
-    made = Release.objects.get()
     assert sign(manager, made, "waive", note="Because.").status_code == 422
     assert not SignOff.objects.exists()
 
@@ -174,8 +174,8 @@ def test_only_a_ship_may_be_approved_and_only_what_is_none_waived(manager):
         ("", {}, "decision"),
     ],
 )
-def test_a_sign_off_that_lacks_something_says_what_and_keeps_the_rest(manager, decision, changes, field):
-    made = release_runs.of_kind("no_ship")
+@of_kind("no_ship")
+def test_a_sign_off_that_lacks_something_says_what_and_keeps_the_rest(manager, decision, changes, field, made):
     answer = sign(manager, made, decision, **changes)
     page = answer.content.decode()
     assert answer.status_code == 422
@@ -184,8 +184,8 @@ def test_a_sign_off_that_lacks_something_says_what_and_keeps_the_rest(manager, d
     assert not SignOff.objects.exists()
 
 
-def test_a_waiver_needs_a_reason_and_ends_with_its_day(manager):
-    made = release_runs.of_kind("no_ship")
+@of_kind("no_ship")
+def test_a_waiver_needs_a_reason_and_ends_with_its_day(manager, made):
     day = (timezone.now() + timedelta(days=30)).date()
     sign(manager, made, "waive", note="A customer waits.", expires_at=day.isoformat())
     row = SignOff.objects.get()
@@ -195,8 +195,8 @@ def test_a_waiver_needs_a_reason_and_ends_with_its_day(manager):
     assert f"until {day.isoformat()}" in page
 
 
-def test_a_stale_sign_off_comes_back_with_what_changed(manager):
-    made = release_runs.of_kind("inconclusive")
+@of_kind("inconclusive")
+def test_a_stale_sign_off_comes_back_with_what_changed(manager, made):
     report = release_report(made.pk)
     read = {"input_digest": report.input_digest, "read_at": report.decided_at.isoformat()}
     _more_repeats(made)
@@ -213,8 +213,8 @@ def test_a_stale_sign_off_comes_back_with_what_changed(manager):
     assert not SignOff.objects.exists()
 
 
-def test_a_void_sign_off_stays_struck_through_with_the_reason(manager):
-    made = release_runs.of_kind("inconclusive")
+@of_kind("inconclusive")
+def test_a_void_sign_off_stays_struck_through_with_the_reason(manager, made):
     sign(manager, made, "reject", note="Too early.")
     _more_repeats(made)
     page = page_of(manager, made)
@@ -234,8 +234,8 @@ def _more_repeats(made: Release) -> None:
             build.decode(run, index, ["blue"] * release_runs.N_CASES, by=build.process())
 
 
-def test_settling_asks_for_the_budget_and_runs_what_was_confirmed(client_of):
-    made = release_runs.of_kind("inconclusive")
+@of_kind("inconclusive")
+def test_settling_asks_for_the_budget_and_runs_what_was_confirmed(client_of, made):
     engineer = client_of("engineer")
     page = engineer.get(f"/releases/{made.pk}/settle/").content.decode()
     words = words_of(page)
@@ -250,23 +250,23 @@ def test_settling_asks_for_the_budget_and_runs_what_was_confirmed(client_of):
     assert [run.repeats.count() for run in (gate.baseline_run, gate.candidate_run)] == [10, 10]
 
 
-def test_a_budget_that_nobody_saw_is_refused(client_of):
-    made = release_runs.of_kind("inconclusive")
+@of_kind("inconclusive")
+def test_a_budget_that_nobody_saw_is_refused(client_of, made):
     asked = {"look": "10", "n_responses": "299"}
     answer = client_of("engineer").post(f"/releases/{made.pk}/settle/", asked, follow=True)
     assert "The plan has changed" in words_of(answer.content.decode())
     assert made.gates.get().candidate_run.repeats.count() == 5
 
 
-def test_where_repeats_do_not_help_settling_leads_back(client_of):
-    made = release_runs.of_kind("noisy")
+@of_kind("noisy")
+def test_where_repeats_do_not_help_settling_leads_back(client_of, made):
     answer = client_of("engineer").get(f"/releases/{made.pk}/settle/", follow=True)
     assert answer.redirect_chain[-1][0] == f"/releases/{made.pk}/"
     assert "not what would settle this release" in answer.content.decode()
 
 
-def test_the_baseline_is_run_again_as_it_was_asked_for(client_of):
-    made = release_runs.of_kind("not_comparable")
+@of_kind("not_comparable")
+def test_the_baseline_is_run_again_as_it_was_asked_for(client_of, made):
     baseline = made.gates.get().baseline_run
     engineer = client_of("engineer")
     page = engineer.get(f"/releases/{made.pk}/rerun/?gate=0&side=baseline").content.decode()
@@ -314,8 +314,8 @@ def test_the_baselines_own_model_goes_with_it_to_another_endpoint(client_of):
     assert again.model_override == {"path": baseline.endpoint.model_path}
 
 
-def test_a_newer_baseline_is_what_to_judge_against(manager):
-    made = release_runs.of_kind("not_comparable")
+@of_kind("not_comparable")
+def test_a_newer_baseline_is_what_to_judge_against(manager, made):
     gate = made.gates.get()
     of = gate.candidate_run.suite_version
     newer = release_runs.run(of, by=build.process(build.bucket("bfloat16")))
@@ -326,13 +326,13 @@ def test_a_newer_baseline_is_what_to_judge_against(manager):
     assert link == f"/releases/new/?candidate={gate.candidate_run_id}"
 
 
-def test_a_gate_that_is_not_there_is_not_found(client_of):
-    made = release_runs.of_kind("not_comparable")
+@of_kind("not_comparable")
+def test_a_gate_that_is_not_there_is_not_found(client_of, made):
     assert client_of("engineer").get(f"/releases/{made.pk}/rerun/?gate=7&side=baseline").status_code == 404
 
 
-def test_the_export_has_a_line_a_sign_off_and_says_that_the_chain_holds(manager):
-    made = release_runs.of_kind("ship")
+@of_kind("ship")
+def test_the_export_has_a_line_a_sign_off_and_says_that_the_chain_holds(manager, made):
     sign(manager, made, note=HOSTILE)
     sign(manager, made, "reject", note="On second thought.")
     answer = manager.get("/releases/signoffs.jsonl")
@@ -360,12 +360,12 @@ def test_where_the_load_moves_bits_both_sides_are_run_again_in_turn(client_of):
     assert (baseline.repeats.count(), candidate.repeats.count()) == (5, 5)
 
 
-def test_a_pinned_side_is_run_again_alone(client_of):
-    made = release_runs.of_kind("not_comparable")
+@of_kind("not_comparable")
+def test_a_pinned_side_is_run_again_alone(client_of, made):
     page = client_of("engineer").get(f"/releases/{made.pk}/rerun/?side=baseline").content.decode()
     assert "Both sides in turn" not in page
 
 
-def test_the_page_says_in_which_order_the_repeats_ran(manager):
-    made = release_runs.of_kind("ship")
+@of_kind("ship")
+def test_the_page_says_in_which_order_the_repeats_ran(manager, made):
     assert "the repeats of both sides did not run in turn" in words_of(page_of(manager, made))

@@ -13,8 +13,13 @@ from runs.release import create_release, release_report, settle_plans, settle_re
 from tests import build
 from tests.frontend import release_runs
 
+pytestmark = pytest.mark.django_db
 KINDS = ("ship", "no_ship", "inconclusive", "suite_too_small", "noisy", "too_few_repeats", "not_comparable")
 HOSTILE = "<script>alert(1)</script>\u202e"
+
+
+def of_kind(*kinds: str) -> Any:
+    return pytest.mark.parametrize("made", kinds, indirect=True)
 
 
 @pytest.fixture
@@ -42,9 +47,8 @@ def primary(page: str) -> list[str]:
     return [words_of(each) for each in re.findall(r'<(?:a|button) class="button primary"[^>]*>(.*?)</', page, re.S)]
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("kind", "word", "step"),
+    ("made", "word", "step"),
     [
         ("ship", "Ship", "Sign off…"),
         ("no_ship", "No-ship", "See the 10 cases that broke"),
@@ -53,9 +57,9 @@ def primary(page: str) -> list[str]:
         ("too_few_repeats", "Inconclusive", "Run 4 more repeats"),
         ("not_comparable", "Not comparable", "Run the baseline again"),
     ],
+    indirect=["made"],
 )
-def test_the_word_its_sentence_and_one_thing_to_do_next(manager, kind, word, step):
-    made = release_runs.of_kind(kind)
+def test_the_word_its_sentence_and_one_thing_to_do_next(manager, made, word, step):
     page = page_of(manager, made)
     report = release_report(made.pk)
     assert words_of(part(page, r"<h1[^>]*>(.*?)</h1>")) == word
@@ -63,16 +67,15 @@ def test_the_word_its_sentence_and_one_thing_to_do_next(manager, kind, word, ste
     assert [shown.partition(" ≈")[0] for shown in primary(page)] == [step]
 
 
-@pytest.mark.django_db
-def test_too_small_a_suite_names_the_cases_it_would_take(manager):
-    page = page_of(manager, release_runs.of_kind("suite_too_small"))
+@of_kind("suite_too_small")
+def test_too_small_a_suite_names_the_cases_it_would_take(manager, made):
+    page = page_of(manager, made)
     assert "93 cases at 5 repeats" in words_of(part(page, r'<p class="hero-sentence">(.*?)</p>'))
     assert "too few cases to settle it" in page
 
 
-@pytest.mark.django_db
-def test_not_comparable_shows_who_served_what_and_no_ruler(manager):
-    made = release_runs.of_kind("not_comparable")
+@of_kind("not_comparable")
+def test_not_comparable_shows_who_served_what_and_no_ruler(manager, made):
     page = page_of(manager, made)
     assert "Who served which side" in page
     assert re.search(r"dtype.*?float32.*?bfloat16", words_of(part(page, r'<figure class="instrument">.*?</figure>')))
@@ -84,21 +87,17 @@ def test_not_comparable_shows_who_served_what_and_no_ruler(manager):
     assert re.search(r'href="/releases/new/\?candidate=\d+&amp;baseline=\d+&amp;treatment=stack"', page)
 
 
-@pytest.mark.django_db
-def test_the_same_two_runs_are_judged_where_the_stack_is_asked_about(manager):
-    moved = release_runs.of_kind("not_comparable")
-    gate = release_report(moved.pk).gates[0]
+@of_kind("not_comparable")
+def test_the_same_two_runs_are_judged_where_the_stack_is_asked_about(manager, made):
+    gate = release_report(made.pk).gates[0]
     asked = {"suite": "colours", "candidate": gate.candidate.run_id, "baseline": gate.baseline.run_id}
-    made = create_release(gates=[asked], policy="wide", treatment="stack")
-    page = page_of(manager, made)
+    page = page_of(manager, create_release(gates=[asked], policy="wide", treatment="stack"))
     assert words_of(part(page, r"<h1[^>]*>(.*?)</h1>")) == "Ship"
     assert "judging the serving stack" in page
 
 
-@pytest.mark.django_db
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_warning_of_the_verdict_stands_open_on_the_page(manager, kind):
-    made = release_runs.of_kind(kind)
+@of_kind(*KINDS)
+def test_every_warning_of_the_verdict_stands_open_on_the_page(manager, made):
     page = page_of(manager, made)
     report = release_report(made.pk)
     shown = words_of(part(page, r"Read before deciding.*?</div>\s*</section>"))
@@ -111,9 +110,8 @@ def test_every_warning_of_the_verdict_stands_open_on_the_page(manager, kind):
     assert "candidate" in shown  # how many were tried is never left out
 
 
-@pytest.mark.django_db
-def test_the_ruler_names_the_interval_and_the_reach(manager):
-    made = release_runs.of_kind("inconclusive")
+@of_kind("inconclusive")
+def test_the_ruler_names_the_interval_and_the_reach(manager, made):
     gate = release_report(made.pk).gates[0]
     label = unescape(part(page_of(manager, made), r'<svg class="chart ruler [^>]*aria-label="([^"]*)"'))
     assert label.startswith("colours: change −2.0, interval [−")
@@ -121,9 +119,8 @@ def test_the_ruler_names_the_interval_and_the_reach(manager):
     assert gate.reach is not None
 
 
-@pytest.mark.django_db
-def test_why_it_moved_ends_in_the_difference_and_leads_to_the_comparison(manager):
-    made = release_runs.of_kind("no_ship")
+@of_kind("no_ship")
+def test_why_it_moved_ends_in_the_difference_and_leads_to_the_comparison(manager, made):
     page = page_of(manager, made)
     gate = release_report(made.pk).gates[0]
     table = part(page, r'<table class="ledger">.*?</table>')
@@ -132,14 +129,13 @@ def test_why_it_moved_ends_in_the_difference_and_leads_to_the_comparison(manager
     assert '?outcome=broken&amp;look=5#cases">10 broken</a>' in page
 
 
-@pytest.mark.django_db
-def test_a_release_says_whether_both_sides_are_one_computation(manager):
-    changed = page_of(manager, release_runs.of_kind("no_ship"))
+@of_kind("no_ship")
+def test_a_release_says_whether_both_sides_are_one_computation(manager, made):
+    changed = page_of(manager, made)
     assert "Something that no fingerprint shows has changed" in changed
     assert "the sides differ in 10 of 30 cases." in changed
 
 
-@pytest.mark.django_db
 def test_every_gate_of_several_says_it(manager):
     release_runs.policies()
     by = build.process()
@@ -157,9 +153,8 @@ def test_every_gate_of_several_says_it(manager):
     assert shown.count(second) == 1  # the headline's stands under its ledger
 
 
-@pytest.mark.django_db
-def test_five_of_the_broken_cases_show_both_answers_and_lead_to_where_they_part(manager):
-    made = release_runs.of_kind("no_ship")
+@of_kind("no_ship")
+def test_five_of_the_broken_cases_show_both_answers_and_lead_to_where_they_part(manager, made):
     page = page_of(manager, made)
     gate = release_report(made.pk).gates[0]
     section = part(page, r'<ol class="worst".*?</ol>')
@@ -174,7 +169,6 @@ def test_five_of_the_broken_cases_show_both_answers_and_lead_to_where_they_part(
         assert manager.get(url).status_code == 200
 
 
-@pytest.mark.django_db
 def test_a_few_broken_cases_are_all_shown_and_where_none_broke_the_fixed_ones(manager):
     release_runs.policies()
     of, by = release_runs.suite(), build.process()
@@ -187,7 +181,6 @@ def test_a_few_broken_cases_are_all_shown_and_where_none_broke_the_fixed_ones(ma
     assert "All 2 that were fixed" in fixed
 
 
-@pytest.mark.django_db
 def test_several_gates_share_one_scale_and_an_advisory_one_decides_nothing(manager):
     release_runs.policies()
     by = build.process()
@@ -206,18 +199,17 @@ def test_several_gates_share_one_scale_and_an_advisory_one_decides_nothing(manag
     assert "Advisory rows never change the verdict." in page
 
 
-@pytest.mark.django_db
-def test_a_reader_is_offered_nothing_that_only_others_may_do(client_of):
-    page = page_of(client_of("viewer"), release_runs.of_kind("inconclusive"))
+@of_kind("inconclusive")
+def test_a_reader_is_offered_nothing_that_only_others_may_do(client_of, made):
+    page = page_of(client_of("viewer"), made)
     assert primary(page) == []
     assert 'id="sign"' not in page
     assert "/settle/" not in page
-    engineer = page_of(client_of("engineer"), Release.objects.get())
+    engineer = page_of(client_of("engineer"), made)
     assert "/settle/" in engineer
     assert 'id="sign"' not in engineer
 
 
-@pytest.mark.django_db
 def test_what_people_wrote_is_drawn_and_never_run(manager):
     release_runs.policies()
     of, by = release_runs.suite(), build.process()
@@ -227,9 +219,8 @@ def test_what_people_wrote_is_drawn_and_never_run(manager):
     assert "⟨U+202E⟩" in page
 
 
-@pytest.mark.django_db
-def test_an_open_page_asks_whether_it_is_still_true(manager):
-    made = release_runs.of_kind("inconclusive")
+@of_kind("inconclusive")
+def test_an_open_page_asks_whether_it_is_still_true(manager, made):
     assert "part=stage" not in page_of(manager, made)  # nothing is at work that could change it
     plan = settle_plans(release_id=made.pk).whole
     settle_release(release_id=made.pk, look=plan.look, n_responses=plan.n_responses, user=build.user("mira"))
@@ -243,22 +234,19 @@ def test_an_open_page_asks_whether_it_is_still_true(manager):
     assert manager.get(f"/releases/{made.pk}/?part=stage&stage=other").headers["HX-Refresh"] == "true"
 
 
-@pytest.mark.django_db
-def test_the_page_decides_once(manager):
-    made = release_runs.of_kind("ship")
+@of_kind("ship")
+def test_the_page_decides_once(manager, made):
     page_of(manager, made)
     page_of(manager, made)
     assert made.verdicts.count() == 1
 
 
-@pytest.mark.django_db
 def test_a_release_that_does_not_exist_is_not_found(manager):
     assert manager.get("/releases/999999/").status_code == 404
 
 
-@pytest.mark.django_db
-def test_the_list_shows_verdict_sign_off_and_change_at_a_glance(manager):
-    made = release_runs.of_kind("ship")
+@of_kind("ship")
+def test_the_list_shows_verdict_sign_off_and_change_at_a_glance(manager, made):
     digest = release_report(made.pk).input_digest
     manager.post(f"/releases/{made.pk}/signoffs/", {"decision": "approve", "note": "", "input_digest": digest})
     page = manager.get("/releases/").content.decode()
@@ -273,17 +261,15 @@ def test_the_list_shows_verdict_sign_off_and_change_at_a_glance(manager):
     assert "There is no verdict “maybe”" in words_of(unknown)
 
 
-@pytest.mark.django_db
 def test_an_empty_list_says_why_and_names_the_command(manager):
     page = manager.get("/releases/").content.decode()
     assert "Nothing has been judged yet." in page
     assert "evalboard release" in page
 
 
-@pytest.mark.django_db
-def test_the_list_goes_on_to_older_releases(manager, monkeypatch):
+@of_kind("ship")
+def test_the_list_goes_on_to_older_releases(manager, monkeypatch, made):
     monkeypatch.setattr("frontend.release.views.RELEASES_PER_PAGE", 1)
-    made = release_runs.of_kind("ship")
     gate = release_report(made.pk).gates[0]
     asked = {"suite": "colours", "candidate": gate.candidate.run_id, "baseline": gate.baseline.run_id}
     newer = create_release(gates=[asked], policy="strict")

@@ -89,13 +89,14 @@ def decode(run: Run, index: int, given: Sequence[Answer | None], by: EngineProce
     served = [by] * len(given) if isinstance(by, EngineProcess) else list(by)
     cases = Case.objects.filter(suite_version=run.suite_version).order_by("index")
     seeds = [case_to_decode(case, repeat).seed for case in cases]
+    rows = []
     for case, (answer, process) in enumerate(zip(given, served, strict=True)):
         known: dict[str, Any] = {"repeat": repeat, "case_index": case, "engine_process": process, "attempt": 1}
         known["seed_sent"] = seeds[case]
         if answer is None:
-            Response.objects.create(**known, error_code="timeout", error_detail="It took too long.")
+            rows.append(Response(**known, error_code="timeout", error_detail="It took too long."))
             continue
-        Response.objects.create(
+        row = Response(
             **known,
             text=answer.text,
             finish_reason=answer.finish_reason,
@@ -107,6 +108,8 @@ def decode(run: Run, index: int, given: Sequence[Answer | None], by: EngineProce
             n_prompt_tokens=answer.n_prompt_tokens,
             n_tokens=len(answer.trace),
         )
+        rows.append(row)
+    Response.objects.bulk_create(rows)
     repeat.engine_processes.set(set(served))
     Run.objects.filter(pk=run.pk).update(bucket=served[0].bucket, status=Run.Status.RUNNING)
     Shard.objects.filter(repeat=repeat).update(status=Shard.Status.FINISHED, attempt=1)

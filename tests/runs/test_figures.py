@@ -12,6 +12,7 @@ from runs.run.case_table import FRAME
 from runs.store import bulk
 from runs.suites import rescore_run, suite_report, suite_standing
 from tests import build, judged
+from tests.casts import cast
 
 pytestmark = pytest.mark.django_db
 
@@ -91,11 +92,21 @@ CHANGES: dict[str, Callable[[Run], Any]] = {
 }
 
 
-@pytest.mark.parametrize("what", CHANGES)
-def test_what_is_kept_follows_what_it_rests_on(what: str) -> None:
+@cast
+def run() -> Run:
+    return many(blue, lambda n: "red" if n % 60 == 1 else "blue")
+
+
+@cast
+def twins() -> tuple[Run, Run]:
     by = build.process()
     early = many(blue, lambda n: "red" if n % 9 == 2 else "blue", by=by)
-    run = many(blue, lambda n: "red" if n % 60 == 1 else "blue", by=by)
+    return early, many(blue, lambda n: "red" if n % 60 == 1 else "blue", by=by)
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_is_kept_follows_what_it_rests_on(twins: tuple[Run, Run], what: str) -> None:
+    early, run = twins
     if what == "an earlier twin ends":
         Run.objects.filter(pk=early.pk).update(status=Run.Status.INCOMPLETE)
     shown(run)
@@ -105,8 +116,7 @@ def test_what_is_kept_follows_what_it_rests_on(what: str) -> None:
     assert told == shown(run)
 
 
-def test_what_is_kept_is_read_as_it_stands(n_readings: Count) -> None:
-    run = many(blue, lambda n: "red" if n % 60 == 1 else "blue")
+def test_what_is_kept_is_read_as_it_stands(run: Run, n_readings: Count) -> None:
     assert n_readings(lambda: run_report(run.pk)) == 1
     assert n_readings(lambda: shown(run)) == 0
     rows = case_rows(run.pk, only="unstable")
@@ -142,8 +152,7 @@ def test_other_rules_come_to_figures_of_their_own(monkeypatch: pytest.MonkeyPatc
     assert (n_readings(lambda: run_report(run.pk)), n_readings(lambda: run_report(run.pk))) == (1, 0)
 
 
-def test_lists_go_on_where_somebody_has_just_replaced_the_frames() -> None:
-    run = many(blue, lambda n: "red" if n % 60 == 1 else "blue")
+def test_lists_go_on_where_somebody_has_just_replaced_the_frames(run: Run) -> None:
     told = case_rows(run.pk)
     CaseFrame.objects.filter(first=0).delete()
     assert case_rows(run.pk) == told

@@ -9,14 +9,15 @@ from evalboard.core.stats import make_mark
 from runs.compare import compare, comparison_report
 from runs.models import CaseColumns, EngineProcess, Run, SuiteVersion
 from tests import build
+from tests.casts import cast
 from tests.runs.test_comparisons import Answer, flipped, recorded, stored
 
 pytestmark = pytest.mark.django_db
 N_CASES = 60
 
 
-@pytest.fixture
-def version(db: None) -> SuiteVersion:
+@cast
+def version() -> SuiteVersion:
     return build.suite(case_ids=[f"case-{number:02}" for number in range(N_CASES)])
 
 

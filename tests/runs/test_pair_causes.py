@@ -18,7 +18,7 @@ from tests.runs import logs
 from tests.runs.test_comparisons import Answer, answers, decode, flipped, moved, near, recorded, stored
 
 pytestmark = pytest.mark.django_db
-N = 12
+N = 7
 Said = dict[tuple[str, int, int], tuple[Any, ...]]
 
 
@@ -43,8 +43,8 @@ def mixed(process: EngineProcess) -> tuple[Run, Run]:
     theirs[0], theirs[4] = None, Answer(recorded(4), "blue ")
     theirs[5] = Answer(recorded(5), "a cat")
     run = build.run(version, repeats=2)
-    decode(run, 1, theirs, [process] * 8 + [other] * 4)
-    decode(run, 2, answers(N), [process] * 10 + [other] * 2)
+    decode(run, 1, theirs, [process] * 4 + [other] * 3)
+    decode(run, 2, answers(N), [process] * 6 + [other])
     return stored(version, answers(N), by=process), run
 
 

@@ -18,6 +18,7 @@ from runs.run import add_repeats, cancel_run, delete_run
 from runs.suites import push_suite
 from runs.sweep import reconcile
 from tests import build
+from tests.casts import cast
 from tests.runs import judged
 from tests.runs.judged import ALWAYS, SAMPLE_POLICY, codes
 
@@ -25,12 +26,12 @@ pytestmark = pytest.mark.django_db
 UNSTABLE = {3: (1, 4), 7: (2,), 11: ALWAYS}
 
 
-@pytest.fixture
-def version(db: None) -> Any:
+@cast
+def version() -> Any:
     return judged.suite(policy=SAMPLE_POLICY)
 
 
-@pytest.fixture
+@cast
 def pair(version: Any) -> tuple[Run, Run]:
     process = build.process()
     return judged.run(version, {11: ALWAYS}, by=process), judged.run(version, {11: ALWAYS}, by=process)
@@ -330,10 +331,7 @@ def test_the_sweep_decides_what_was_missed(pair: tuple[Run, Run]) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_end_of_a_run_decides_what_rests_on_it_and_makes_its_ledger() -> None:
-    version = judged.suite(policy=SAMPLE_POLICY)
-    process = build.process()
-    pair = [judged.run(version, by=process) for _ in range(2)]
+def test_the_end_of_a_run_decides_what_rests_on_it_and_makes_its_ledger(pair: tuple[Run, Run]) -> None:
     release = judged.release(*pair)
     assert Comparison.objects.get().status == "finished"
     add_repeats(run_id=pair[1].pk, n=1)
@@ -344,11 +342,8 @@ def test_the_end_of_a_run_decides_what_rests_on_it_and_makes_its_ledger() -> Non
 
 @pytest.mark.django_db(transaction=True)
 def test_a_decision_that_fails_never_fails_the_runs_end(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    pair: tuple[Run, Run], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    version = judged.suite(policy=SAMPLE_POLICY)
-    process = build.process()
-    pair = [judged.run(version, by=process) for _ in range(2)]
     judged.release(*pair)
 
     def broken(found: Any) -> Any:
@@ -364,10 +359,7 @@ def test_a_decision_that_fails_never_fails_the_runs_end(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_who_decide_at_once_make_one_verdict() -> None:
-    version = judged.suite(policy=SAMPLE_POLICY)
-    process = build.process()
-    pair = [judged.run(version, by=process) for _ in range(2)]
+def test_two_who_decide_at_once_make_one_verdict(pair: tuple[Run, Run]) -> None:
     release = judged.release(*pair)
     Response.objects.filter(repeat__run=pair[1], case_index=0).update(is_vouched=False)
     together = threading.Barrier(2)
@@ -391,10 +383,9 @@ def test_two_who_decide_at_once_make_one_verdict() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_inputs_that_move_while_they_are_judged_are_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    version = judged.suite(policy=SAMPLE_POLICY)
-    process = build.process()
-    pair = [judged.run(version, by=process) for _ in range(2)]
+def test_inputs_that_move_while_they_are_judged_are_judged_again(
+    pair: tuple[Run, Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
     release = judged.release(*pair)
     judge = verdicts.judge
     steps = iter([{"case_index": 1}, {}])

@@ -15,6 +15,7 @@ from runs.run import case_rows, response_page, response_rows, show_trace, stored
 from runs.suites import cases_report, push_suite, suite_report
 from runs.suites.read_history import histories
 from tests import build
+from tests.casts import cast
 
 pytestmark = pytest.mark.django_db
 
@@ -25,7 +26,7 @@ def n_queries(read: Any) -> int:
     return len(queries)
 
 
-@pytest.fixture
+@cast
 def mixed_run() -> Run:
     """Five cases: always right, always wrong, unstable, missing once, and wrong with another text each time."""
     version = build.suite(case_ids=["right", "wrong", "unstable", "missing", "wandering"])
@@ -161,10 +162,10 @@ def test_part_of_a_character_is_no_text_but_can_be_drawn() -> None:
     assert (first.token, first.drawn) == (None, "⟨0xE2⟩⟨0x9C⟩")
 
 
-def test_fifty_repeats_of_a_case_cost_as_many_queries_as_one() -> None:
+def test_nine_repeats_of_a_case_cost_as_many_queries_as_one() -> None:
     by = build.process()
     few = build.finished_run(("blue",) * 3, by=by)
-    many = build.finished_run(*[("blue",) * 3] * 50, by=by)
+    many = build.finished_run(*[("blue",) * 3] * 9, by=by)
     read = response_page
     read(few.pk, repeat=1, case_id="sky")  # the vocabulary is kept from here on
     assert n_queries(lambda: read(many.pk, repeat=1, case_id="sky")) == n_queries(
@@ -265,11 +266,11 @@ def test_a_run_of_two_buckets_stands_in_both() -> None:
     ]
 
 
-def test_fifty_runs_in_a_history_cost_as_many_queries_as_one() -> None:
+def test_six_runs_in_a_history_cost_as_many_queries_as_one() -> None:
     version, by = build.suite(), build.process()
     build.finished_run(by=by)
     for_one = n_queries(lambda: histories(version))
-    for _ in range(49):
+    for _ in range(5):
         build.finished_run(by=by)
     assert n_queries(lambda: histories(version)) == for_one
 

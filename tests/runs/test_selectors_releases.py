@@ -19,12 +19,13 @@ from runs.release.read_sign_offs import sign_off_records
 from runs.run.read_judged import judged
 from tests import build
 from tests import release_rows as rows
+from tests.casts import cast
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def pair(db: None) -> tuple[Run, Run]:
+@cast
+def pair() -> tuple[Run, Run]:
     """A baseline and a candidate, both finished in one bucket."""
     served_by = build.process()
     return build.finished_run(by=served_by), build.finished_run(by=served_by)

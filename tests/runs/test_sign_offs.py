@@ -19,6 +19,7 @@ from runs.release import decide_release, release_report, sign_release, verdict_i
 from runs.release.read_sign_offs import sign_off_records
 from runs.run import add_repeats
 from tests import build
+from tests.casts import cast
 from tests.runs import judged
 from tests.runs.judged import ALWAYS
 
@@ -27,24 +28,24 @@ pytestmark = pytest.mark.django_db
 POLICY = {"slug": "quick", "rule": "paired", "tolerance_points": 20.0, "looks": [3, 10, 20]}
 
 
-@pytest.fixture
-def pair(db: None) -> tuple[Run, Run]:
+@cast
+def pair() -> tuple[Run, Run]:
     version, process = judged.suite(n_cases=8, policy=POLICY), build.process()
     return judged.run(version, repeats=3, by=process), judged.run(version, repeats=3, by=process)
 
 
-@pytest.fixture
+@cast
 def ship(pair: tuple[Run, Run]) -> Release:
     return judged.release(*pair)
 
 
-@pytest.fixture
+@cast
 def open_one(pair: tuple[Run, Run]) -> Release:
     return judged.release(*pair, policy="strict")
 
 
-@pytest.fixture
-def person(db: None) -> Any:
+@cast
+def person() -> Any:
     return build.user("mary", "release manager")
 
 

@@ -21,6 +21,7 @@ from runs.work import look_through, work_on_strays
 from runs.work import strays as strays_work
 from tests import build
 from tests.api.conftest import SCOPES, Api
+from tests.casts import cast
 from tests.runs.test_comparisons import Answer, moved, recorded, stored
 from tests.runs.test_pair_causes import drawn_otherwise
 
@@ -29,8 +30,8 @@ N_CASES = 50
 ROUTED = {(3, 1), (9, 4), (17, 2), (17, 5), (30, 1), (41, 3)}  # (case, repeat)
 
 
-@pytest.fixture
-def version(db: None) -> SuiteVersion:
+@cast
+def version() -> SuiteVersion:
     return build.suite(case_ids=[f"case-{number:02}" for number in range(N_CASES)])
 
 

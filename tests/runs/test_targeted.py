@@ -15,6 +15,7 @@ from runs.release import decide_release, release_report, settle_plans, settle_re
 from runs.run import case_rows, run_report, run_rows
 from runs.work import shard_work
 from tests import build
+from tests.casts import cast
 from tests.runs import judged
 
 pytestmark = pytest.mark.django_db
@@ -31,12 +32,12 @@ def sometimes(shift: int) -> dict[int, tuple[int, ...]]:
 SOMETIMES, OTHER_TIMES = sometimes(0), sometimes(1)  # nothing has changed but which repeats these are
 
 
-@pytest.fixture
-def process(db: None) -> EngineProcess:
+@cast
+def process() -> EngineProcess:
     return build.process()
 
 
-@pytest.fixture
+@cast
 def pair(process: EngineProcess) -> tuple[Run, Run]:
     version = judged.suite(n_cases=N_CASES, policy=POLICY)
     sides = (judged.run(version, SOMETIMES, by=process), judged.run(version, OTHER_TIMES, by=process))
@@ -46,7 +47,7 @@ def pair(process: EngineProcess) -> tuple[Run, Run]:
     return sides
 
 
-@pytest.fixture
+@cast
 def open_one(pair: tuple[Run, Run]) -> Release:
     release = judged.release(*pair)
     assert release.verdict is not None

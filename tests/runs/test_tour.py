@@ -14,13 +14,14 @@ from runs.models import Baseline, Comparison, Endpoint, Import, Policy, Release,
 from runs.release import sign_release
 from runs.tour import LABELS, SUITE, end_tour, load_tour, remove_tour, tour_of
 from tests import build
+from tests.casts import cast
 
 pytestmark = pytest.mark.django_db
 TOLD = "no_ship"
 
 
-@pytest.fixture
-def person(db: None) -> Any:
+@cast
+def person() -> Any:
     store_default_profiles()
     store_default_policies()
     user = get_user_model().objects.create(username="mira")
@@ -28,7 +29,7 @@ def person(db: None) -> Any:
     return user
 
 
-@pytest.fixture
+@cast
 def tour(person: Any) -> Any:
     load_tour(user=person)
     found = tour_of(person)
