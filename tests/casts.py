@@ -43,6 +43,11 @@ def cast(store: Store) -> Any:
     return fixture
 
 
+def with_param(cast: str, *params: Any) -> Any:
+    """Return the mark of a test that is one for each of these parameters of a cast."""
+    return pytest.mark.parametrize(cast, params, indirect=True)
+
+
 def casts_of(item: pytest.Item) -> tuple[Cast, ...]:
     """Return the casts that a test names, itself or through fixtures, each after those that it builds on."""
     module, params = vars(getattr(item, "module", sys)), item.callspec.params if hasattr(item, "callspec") else {}

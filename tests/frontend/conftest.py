@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.test import Client
 
@@ -14,9 +15,13 @@ from tests.frontend import release_runs
 from tests.frontend import stage as staged
 
 
-@pytest.fixture
-def stage(db: None, settings: Any) -> Any:
+@cast
+def staged_rows() -> None:
     staged.stage(model_root=settings.MODEL_ROOTS[0])
+
+
+@pytest.fixture
+def stage(staged_rows: None) -> Any:
     return staged
 
 

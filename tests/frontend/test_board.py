@@ -13,6 +13,7 @@ from runs.catalogue import store_default_policies
 from runs.models import Release, Rotation, Run, Worker
 from runs.release import create_release, release_report, sign_release, waiting_releases, with_outcome
 from tests import build, probes
+from tests.casts import cast
 from tests.frontend import history_stage, release_runs
 from tests.frontend.history_stage import SLUG
 
@@ -26,13 +27,12 @@ def words_of(response) -> str:
     return unescape(" ".join(re.sub(r"<[^>]*>", " ", page).split()))
 
 
-@pytest.fixture
-def released(settings, client_of, django_user_model):
+@cast
+def released():
     """A release of the newest run against the current baseline, judged."""
     made = history_stage.make(n_old=1)
     store_default_policies()
-    client_of("release manager")
-    user = django_user_model.objects.get(username="release manager")
+    user = build.user("release manager", "release manager")
     gate = {"suite": SLUG, "candidate": made.candidate.pk, "baseline": "current", "tier": "critical"}
     return create_release(gates=[gate], policy="paired", user=user), user
 

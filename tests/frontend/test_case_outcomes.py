@@ -15,6 +15,7 @@ from runs.compare import outcomes
 from runs.models import Release, Run
 from runs.release import create_release, release_report
 from tests import build, judged
+from tests.casts import cast
 
 pytestmark = pytest.mark.django_db
 
@@ -31,8 +32,8 @@ def run_of(wrong: dict[int, str], n: int) -> Run:
     return build.finished_run(*texts, version=build.suite(case_ids=CASES))
 
 
-@pytest.fixture
-def released(db: None) -> Release:
+@cast
+def released() -> Release:
     """Five repeats against seven. By the first five three break, one of which all seven acquit (case 11); one is fixed.
 
     Case 30 wavers alike on both sides, so that no pair of its responses differs; case 31 wavers after the look.

@@ -6,20 +6,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.conf import settings
 from django.db.models.functions import Now
 
 from evalboard.core.trace import pack_reasons, pack_scores, pack_selection
 from frontend.compare import pair_address
 from runs.compare import case_outcomes, compare
 from runs.models import Repeat, RepeatScore, Replay, Run
+from tests.casts import cast
 from tests.frontend import toolcalls_stage
 
 pytestmark = pytest.mark.django_db
 N_CASES = 36
 
 
-@pytest.fixture
-def pair(settings: Any, transactional_db: None) -> tuple[Run, Run]:
+@cast
+def pair() -> tuple[Run, Run]:
     return toolcalls_stage.pair(model_root=settings.MODEL_ROOTS[0], n_cases=N_CASES)
 
 

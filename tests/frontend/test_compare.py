@@ -16,6 +16,8 @@ from frontend.compare import words as compare_words
 from runs.compare import compare, comparison_report
 from runs.models import Comparison
 from runs.run import delete_run
+from tests.casts import cast
+from tests.frontend import stage as staged
 from tests.frontend import two_runs
 from tests.frontend.stage import HOSTILE, HOSTILE_ID, SLUG
 from tests.frontend.two_runs import said, sure, tie
@@ -38,15 +40,15 @@ def words_of(markup: str) -> str:
     return " ".join(unescape(re.sub("<[^>]+>", " ", markup)).split())
 
 
-@pytest.fixture
-def moved(stage):
+@cast
+def moved(staged_rows):
     """Another stack answered: case 5 lost its point at a near tie, 6 won one, 7 flipped, 8 drifted, 9 is missing."""
     ours = {5: said(5, [tie(1, 10), sure(0)]), 6: said(6, [tie(10, 1), sure(0)])}
     theirs = {5: said(5, [tie(10, 1), sure(0)]), 6: said(6, [tie(1, 10), sure(0)])}
     ours |= {7: said(7, [sure(4), tie(10, 11), sure(0)]), 8: said(8, [sure(1), sure(0)])}
     theirs |= {7: said(7, [sure(4), tie(11, 10), sure(0)]), 8: said(8, [sure(1, -0.2502), sure(0)])}
     theirs |= {9: Failed(9, "timeout", f"late {HOSTILE}"), 10: said(10, [tie(10, 1), sure(0)])}
-    by = stage.engine(stage.worker("other"), dtype="bfloat16")
+    by = staged.engine(staged.worker("other"), dtype="bfloat16")
     return two_runs.make(ours, theirs, by=by)
 
 

@@ -8,6 +8,7 @@ import pytest
 from runs.baselines import set_baseline
 from runs.run import delete_run
 from tests import build
+from tests.casts import cast
 
 pytestmark = pytest.mark.django_db
 
@@ -22,8 +23,8 @@ def chosen(page: str) -> list[int]:
     return [int(run) for run in re.findall(r'<option value="(\d+)" selected>', page)]
 
 
-@pytest.fixture
-def runs(db):
+@cast
+def runs():
     return [build.finished_run(["blue", "blue", "red"]) for _ in range(3)]
 
 

@@ -17,16 +17,18 @@ from runs.importers.files import LogFile
 from runs.imports import import_logs
 from runs.models import ForcedScoring, Response, Run
 from tests import forced, rollouts
+from tests.casts import cast
+from tests.frontend import stage as staged
 from tests.frontend import two_runs
 
 Runs = tuple[Run, Run]
 
 
-@pytest.fixture
-def runs(stage: Any) -> Runs:
+@cast
+def runs(staged_rows: None) -> Runs:
     """Two runs whose case 2 parts at a near tie, of two endpoints with stacks of their own."""
     ours, theirs = two_runs.near_tie(2)
-    by = stage.engine(stage.worker("other"), dtype="bfloat16")
+    by = staged.engine(staged.worker("other"), dtype="bfloat16")
     return two_runs.make({2: ours}, {2: theirs}, by=by)
 
 

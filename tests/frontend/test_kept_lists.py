@@ -5,9 +5,11 @@ from statistics import mean
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from runs.compare import CASE_LISTS, case_lists, case_outcomes, compare, inputs, outcomes, read_outcomes, telling
 from runs.models import Comparison, ListedFrame, Run
+from tests.casts import cast
 from tests.frontend import toolcalls_stage
 from tests.frontend.test_changed_cases import page_of, rows
 
@@ -15,8 +17,8 @@ pytestmark = pytest.mark.django_db
 N_CASES = 36
 
 
-@pytest.fixture
-def pair(settings: Any, transactional_db: None) -> tuple[Run, Run]:
+@cast
+def pair() -> tuple[Run, Run]:
     return toolcalls_stage.pair(model_root=settings.MODEL_ROOTS[0], n_cases=N_CASES)
 
 

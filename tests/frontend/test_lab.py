@@ -3,7 +3,6 @@
 from collections.abc import Container
 from typing import Any
 
-import pytest
 from django.test import Client
 
 from evalboard.contract.lab import LabPoint
@@ -15,13 +14,14 @@ from runs.models import Experiment, Run
 from runs.run import delete_run
 from runs.sweep import reconcile
 from tests import build
+from tests.casts import cast
 
 CONTROL = ("blue", "blue", "red")
 MOVED = ("blue", "red", "red")
 
 
-@pytest.fixture
-def planned(db: None) -> Experiment:
+@cast
+def planned() -> Experiment:
     build.suite()
     build.endpoint()
     build.profile()
@@ -138,8 +138,8 @@ def test_a_thousand_equal_scores_stay_within_their_row(planned: Experiment) -> N
     assert 3 <= min(ys) < max(ys) <= 41
 
 
-@pytest.fixture
-def bisected(db: None) -> Experiment:
+@cast
+def bisected() -> Experiment:
     """A bisect of two runs that differ in their dtype and in one setting of the engine; it is the dtype."""
     build.suite()
     build.endpoint()

@@ -8,12 +8,13 @@ import pytest
 from runs.models import Run
 from runs.release import create_release
 from tests import build
+from tests.casts import cast
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def mixed(db) -> Run:
+@cast
+def mixed() -> Run:
     """Of three cases the first was served by another bucket than the others, in both repeats."""
     one, other = build.process(build.bucket("float32")), build.process(build.bucket("bfloat16"))
     run = build.run(repeats=2)

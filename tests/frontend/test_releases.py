@@ -1,5 +1,6 @@
 """The release page says the verdict in a word and a sentence, hides no warning, and offers one thing to do next."""
 
+import functools
 import re
 from html import unescape
 from typing import Any
@@ -11,15 +12,13 @@ from runs.compare import compare
 from runs.models import Release
 from runs.release import create_release, release_report, settle_plans, settle_release
 from tests import build
+from tests.casts import with_param
 from tests.frontend import release_runs
 
 pytestmark = pytest.mark.django_db
 KINDS = ("ship", "no_ship", "inconclusive", "suite_too_small", "noisy", "too_few_repeats", "not_comparable")
+of_kind = functools.partial(with_param, "made")
 HOSTILE = "<script>alert(1)</script>\u202e"
-
-
-def of_kind(*kinds: str) -> Any:
-    return pytest.mark.parametrize("made", kinds, indirect=True)
 
 
 @pytest.fixture

@@ -5,8 +5,10 @@ from html import unescape
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from runs.models import Run
+from tests.casts import cast
 from tests.frontend import toolcalls_stage
 
 pytestmark = pytest.mark.django_db
@@ -14,8 +16,8 @@ N_CASES = 24
 ACT = re.compile(r'<div class="actions">(.*?)\n    </div>', re.S)
 
 
-@pytest.fixture
-def pair(settings: Any, transactional_db: None) -> tuple[Run, Run]:
+@cast
+def pair() -> tuple[Run, Run]:
     return toolcalls_stage.pair(model_root=settings.MODEL_ROOTS[0], n_cases=N_CASES)
 
 

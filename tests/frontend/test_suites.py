@@ -21,6 +21,7 @@ from runs.suites import reference_suite, suite_report
 from runs.suites.read_standing import suite_standing
 from runs.uploads import read_next_part
 from runs.uploads.uploads import close_upload, open_upload, store_part
+from tests.casts import cast
 from tests.frontend import history_stage
 from tests.frontend.history_stage import SLUG
 
@@ -38,8 +39,8 @@ def words_of(response) -> str:
     return " ".join(re.sub(r"<[^>]*>", "", text).split())
 
 
-@pytest.fixture
-def made(settings):
+@cast
+def made():
     return history_stage.make(n_old=3)
 
 

@@ -10,12 +10,13 @@ from django.contrib.auth import get_user_model
 from runs.catalogue import store_default_policies, store_default_profiles
 from runs.models import Release
 from runs.tour import load_tour, remove_tour
+from tests.casts import cast
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def sample(db: None) -> None:
+@cast
+def sample() -> None:
     store_default_profiles()
     store_default_policies()
     load_tour(user=get_user_model().objects.create(username="local"))

@@ -15,6 +15,7 @@ from frontend.compare.pair_lines import pair_lines
 from frontend.shell.log_scale import scale_of
 from runs.compare import trace_pair
 from runs.models import Response
+from tests.casts import cast
 from tests.frontend import two_runs
 from tests.frontend.stage import HOSTILE, HOSTILE_ID
 from tests.frontend.two_runs import END_ROW, said, sure, tie
@@ -47,8 +48,8 @@ def sides(page: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     return found["baseline"], found["candidate"]
 
 
-@pytest.fixture
-def near_tie(stage):
+@cast
+def near_tie(staged_rows):
     ours, theirs = two_runs.near_tie(5)
     return two_runs.make({5: ours}, {5: theirs})
 
