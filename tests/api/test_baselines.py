@@ -8,12 +8,13 @@ import pytest
 from runs.models import Baseline, Run
 from tests import build
 from tests.api.conftest import Api
+from tests.casts import cast
 
 PATH = "/suites/colours/baselines/"
 
 
-@pytest.fixture
-def run(db: None) -> Run:
+@cast
+def run() -> Run:
     return build.finished_run()
 
 

@@ -7,11 +7,12 @@ import pytest
 from runs.models import Run
 from tests import build
 from tests.api.conftest import Api
+from tests.casts import cast
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
+@cast
 def run() -> Run:
     """Cases sky, sea and "a/b c": right, once wrong, and missing in the first repeat."""
     return build.finished_run(("blue", "red", None), ("blue", "blue", "red"))

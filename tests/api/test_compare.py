@@ -9,6 +9,7 @@ from runs.compare import comparisons
 from runs.models import Run
 from tests import build
 from tests.api.conftest import Api
+from tests.casts import cast
 
 pytestmark = pytest.mark.django_db
 CAUSES = {
@@ -33,8 +34,8 @@ CAUSES = {
 }
 
 
-@pytest.fixture
-def runs(db: None) -> tuple[Run, Run]:
+@cast
+def runs() -> tuple[Run, Run]:
     """The candidate, on another backend, answers "sea" otherwise in both repeats and misses one response."""
     baseline = build.finished_run(("blue", "blue", "red"), ("blue", "blue", "red"))
     other = build.process(build.bucket("bfloat16"))

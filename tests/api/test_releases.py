@@ -8,18 +8,25 @@ from typing import Any
 import pytest
 
 from runs.models import Release, Run, SignOff
+from runs.release import create_release
 from runs.run import add_repeats
 from runs.suites import rescore_run
 from tests import build, judged
 from tests.api.conftest import Api
+from tests.casts import cast
 from tests.judged import N_CASES
 
 LATER = (datetime.now(UTC) + timedelta(days=30)).isoformat()
 
 
-@pytest.fixture
-def baseline(db: None) -> Run:
+@cast
+def baseline() -> Run:
     judged.policy()
+    return judged.run()
+
+
+@cast
+def candidate(baseline: Run) -> Run:
     return judged.run()
 
 
@@ -28,17 +35,32 @@ def create(api: Api, candidate: Run, baseline: Run, **changes: Any) -> Any:
     return api.post("/releases/", body | changes)
 
 
+def judge(baseline: Run, candidate: Run) -> Release:
+    gate = {"suite": "colours", "candidate": candidate.pk, "baseline": baseline.pk}
+    return create_release(gates=[gate], policy="lenient")
+
+
+@cast
+def shipped(baseline: Run, candidate: Run) -> Release:
+    return judge(baseline, candidate)
+
+
 @pytest.fixture
-def ship(api: Api, baseline: Run) -> dict[str, Any]:
-    body: dict[str, Any] = create(api, judged.run(), baseline).json()
+def ship(shipped: Release) -> dict[str, Any]:
+    return read(shipped)
+
+
+def read(release: Release) -> dict[str, Any]:
+    """What its address answers."""
+    reader = Api(build.token(build.user("reader", "viewer")))
+    body: dict[str, Any] = reader.get(f"/releases/{release.pk}/").json()
     return body
 
 
 # Creating one
 
 
-def test_a_release_is_created_with_its_verdict(api: Api, baseline: Run) -> None:
-    candidate = judged.run()
+def test_a_release_is_created_with_its_verdict(api: Api, baseline: Run, candidate: Run) -> None:
     answer = create(api, candidate, baseline, labels={"commit": "1f3a"})
     body = answer.json()
     assert answer.status_code == 201
@@ -73,8 +95,7 @@ def test_a_release_is_created_with_its_verdict(api: Api, baseline: Run) -> None:
     assert json.loads(api.get(answer["Location"]).content) == body
 
 
-def test_a_gate_says_what_its_comparison_says_of_the_computation(api: Api, baseline: Run) -> None:
-    candidate = judged.run()
+def test_a_gate_says_what_its_comparison_says_of_the_computation(api: Api, baseline: Run, candidate: Run) -> None:
     compared = api.get(f"/compare/?baseline={baseline.pk}&candidate={candidate.pk}").json()
     assert compared["computation"]["answer"] == "one"
     [gate] = create(api, candidate, baseline).json()["gates"]
@@ -105,8 +126,7 @@ def test_a_changed_stack_is_judged_where_it_is_the_treatment(api: Api, baseline:
     assert (body["verdict"], body["treatment"]) == ("ship", "stack")
 
 
-def test_the_current_baseline_is_taken_unless_a_run_is_named(api: Api, baseline: Run) -> None:
-    candidate = judged.run()
+def test_the_current_baseline_is_taken_unless_a_run_is_named(api: Api, baseline: Run, candidate: Run) -> None:
     body = {"suite": "colours", "candidate": candidate.pk}
     assert api.post("/releases/", body).status_code == 409
     api.post("/suites/colours/baselines/", {"run": baseline.pk, "reason": "As shipped."})
@@ -115,10 +135,10 @@ def test_the_current_baseline_is_taken_unless_a_run_is_named(api: Api, baseline:
     assert made.json()["policy"]["name"] == "strict"
 
 
-def test_several_suites_are_gates_and_an_advisory_one_decides_nothing(api: Api, baseline: Run) -> None:
+def test_several_suites_are_gates_and_an_advisory_one_decides_nothing(api: Api, baseline: Run, candidate: Run) -> None:
     shapes = judged.suite("shapes")
     gates = [
-        {"suite": "colours", "candidate": str(judged.run().pk), "baseline": str(baseline.pk)},
+        {"suite": "colours", "candidate": str(candidate.pk), "baseline": str(baseline.pk)},
         {
             "suite": "shapes",
             "candidate": str(judged.run(N_CASES // 2, version=shapes).pk),
@@ -181,9 +201,9 @@ def test_a_run_at_work_is_not_judged(api: Api, baseline: Run) -> None:
 # Reading
 
 
-def test_releases_are_listed_newest_first_and_filtered(api: Api, baseline: Run) -> None:
-    good, bad = judged.run(), judged.run(N_CASES // 2)
-    made = [create(api, candidate, baseline).json()["id"] for candidate in (good, bad)]
+def test_releases_are_listed_newest_first_and_filtered(api: Api, baseline: Run, candidate: Run) -> None:
+    good, bad = candidate, judged.run(N_CASES // 2)
+    made = [create(api, run, baseline).json()["id"] for run in (good, bad)]
     rows = api.get("/releases/").json()["results"]
     assert [row["id"] for row in rows] == made[::-1]
     first = rows[1]
@@ -239,8 +259,8 @@ def test_a_ship_is_approved_and_the_sign_off_stays_with_the_release(api: Api, sh
     assert answer.status_code == 201
     assert (line["person"], line["decision"], line["note"], line["void"]) == ("root", "approve", "Good.", None)
     assert line["input_digest"] == ship["input_digest"]
-    read = api.get(f"/releases/{ship['id']}/").json()
-    assert (read["outcome"], read["signoffs"]) == ("approved", [line])
+    found = api.get(f"/releases/{ship['id']}/").json()
+    assert (found["outcome"], found["signoffs"]) == ("approved", [line])
 
 
 def test_a_stale_digest_is_409_and_nothing_is_signed(api: Api, baseline: Run, ship: dict[str, Any]) -> None:
@@ -258,9 +278,9 @@ def test_a_sign_off_is_void_once_what_it_rests_on_changes(api: Api, baseline: Ru
     sign(api, ship)
     add_repeats(run_id=baseline.pk, n=1)
     build.decode(baseline, 6, judged.answers(N_CASES))
-    read = api.get(f"/releases/{ship['id']}/").json()
-    assert read["outcome"] == "void"
-    assert read["signoffs"][0]["void"].startswith("What it was signed on has changed")
+    found = api.get(f"/releases/{ship['id']}/").json()
+    assert found["outcome"] == "void"
+    assert found["signoffs"][0]["void"].startswith("What it was signed on has changed")
 
 
 def test_what_is_no_ship_is_waived_with_a_note_and_an_end(api: Api, baseline: Run) -> None:
@@ -340,10 +360,15 @@ def test_a_release_that_is_not_there_is_not_found(api: Api, db: None) -> None:
 # Settling
 
 
+@cast
+def unsettled(baseline: Run) -> Release:
+    return judge(baseline, judged.open_run())
+
+
 @pytest.fixture
-def open_release(api: Api, baseline: Run) -> dict[str, Any]:
+def open_release(unsettled: Release) -> dict[str, Any]:
     """Inconclusive at 5 repeats, and further ones would settle it."""
-    body: dict[str, Any] = create(api, judged.open_run(), baseline).json()
+    body = read(unsettled)
     assert body["verdict"] == "inconclusive", body["summary"]
     return body
 

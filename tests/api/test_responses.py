@@ -10,6 +10,7 @@ from evalboard.core.trace import read_block
 from runs.models import Run
 from tests import build
 from tests.api.conftest import Api
+from tests.casts import cast
 
 pytestmark = pytest.mark.django_db
 
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.django_db
 CASE_IDS = ["sky", "a/b c", "/", "x/trace", "per%cent", "q?u=e#st", "blå ☁", "trace/", "%2F", "a//b", "responses/1"]
 
 
-@pytest.fixture
+@cast
 def run() -> Run:
     return build.finished_run(("blue", None, "red"), ("blue", "blue", "red"))
 

@@ -9,19 +9,20 @@ from runs.forced import create_forced, verification
 from runs.models import EngineProcess, ForcedScoring, Response, Run
 from tests import build, forced
 from tests.api.conftest import Api
+from tests.casts import cast
 
 N = 12
 SHIFTS = {"control": 0.0, "numerics": 0.01, "planted": 0.02}
 
 
-@pytest.fixture
-def reference(db: None) -> EngineProcess:
+@cast
+def reference() -> EngineProcess:
     build.suite(case_ids=[f"case-{number:02}" for number in range(N)])
     build.endpoint("reference")
     return build.process()
 
 
-@pytest.fixture
+@cast
 def known(reference: EngineProcess) -> dict[str, int]:
     """Finished scorings of known origin: of the reference's own answers none has moved."""
     return {name: scored(reference, shift).pk for name, shift in SHIFTS.items()}
