@@ -1,5 +1,6 @@
 """Every page renders for a run in every state, says the right thing, and escapes what others wrote."""
 
+import functools
 import re
 from html import unescape
 from urllib.parse import unquote, urljoin, urlsplit
@@ -15,6 +16,8 @@ from frontend.shell import addresses
 from runs.models import Profile, Run
 from runs.run import cancel_run
 from runs.work import claim_shard, release_shard
+from tests.casts import cast, with_param
+from tests.frontend import stage as staged
 from tests.frontend.stage import HOSTILE_ID, SLUG, STATES
 
 SUITE_PAGES = ("/suites/", f"/suites/{SLUG}/", f"/suites/{SLUG}/versions/1/")
@@ -25,14 +28,31 @@ def text_of(response) -> str:
     return response.content.decode()
 
 
-@pytest.mark.parametrize("state", STATES)
-def test_every_page_renders_for_a_run_in_every_state(stage, engineer, state):
-    run = stage.run_in(state)
-    assert run.status == state
-    for page in (*PAGES, f"/runs/{run.pk}/", f"/runs/{run.pk}/?part=progress", f"/runs/{run.pk}/?only=missing&q=case"):
+@cast
+def run(staged_rows, param):
+    """A run in the state that a test says with `run_in`."""
+    made = staged.run_in(param)
+    assert made.status == param
+    return made
+
+
+run_in = functools.partial(with_param, "run")
+
+
+@run_in(*STATES)
+def test_every_page_renders_for_a_run_in_every_state_and_escapes_what_others_wrote(run, engineer):
+    own = ("", "?part=progress", "?only=missing&q=case", "?q=%3Cscript%3E&only=failed")
+    pages = [*PAGES, *(f"/runs/{run.pk}/{query}" for query in own)]
+    if run.status == "finished":
+        pages.append(reverse("response", args=[run.pk, 1, HOSTILE_ID]))
+    for page in pages:
         response = engineer.get(page)
         assert response.status_code == 200, page
-    assert f'data-status="{state}"' in text_of(engineer.get(f"/runs/{run.pk}/"))
+        body = text_of(response)
+        assert "<script>alert" not in body, page
+        assert "\u202e" not in body, page
+        assert "\x07" not in body, page
+    assert f'data-status="{run.status}"' in text_of(engineer.get(f"/runs/{run.pk}/"))
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -46,10 +66,11 @@ def test_empty_pages_say_why_and_name_a_next_step(admin, db, page):
 
 
 @pytest.mark.parametrize(
-    ("state", "is_live"), [("queued", True), ("running", True), ("finished", False), ("failed", False)]
+    ("run", "is_live"),
+    [("queued", True), ("running", True), ("finished", False), ("failed", False)],
+    indirect=["run"],
 )
-def test_only_a_run_that_may_still_move_asks_for_its_progress(stage, viewer, state, is_live):
-    run = stage.run_in(state)
+def test_only_a_run_that_may_still_move_asks_for_its_progress(run, viewer, is_live):
     page = viewer.get(f"/runs/{run.pk}/")
     assert ('hx-trigger="every 2s"' in text_of(page)) is is_live
     part = viewer.get(f"/runs/{run.pk}/?part=progress")
@@ -57,8 +78,8 @@ def test_only_a_run_that_may_still_move_asks_for_its_progress(stage, viewer, sta
     assert "<html" not in text_of(part)
 
 
-def test_a_finished_run_says_its_range_and_what_was_unstable(stage, viewer):
-    run = stage.run_in("finished")
+@run_in("finished")
+def test_a_finished_run_says_its_range_and_what_was_unstable(run, viewer):
     page = text_of(viewer.get(f"/runs/{run.pk}/"))
     assert "73.3–76.7 points over 2 repeats." in page
     assert "1 case changed its score between repeats." in page
@@ -67,8 +88,8 @@ def test_a_finished_run_says_its_range_and_what_was_unstable(stage, viewer):
     assert re.search(r'class="cases".*?<tbody>.*?case-002', page, re.S)
 
 
-def test_an_incomplete_run_shows_no_plain_score(stage, viewer):
-    run = stage.run_in("incomplete")
+@run_in("incomplete")
+def test_an_incomplete_run_shows_no_plain_score(run, viewer):
     page = text_of(viewer.get(f"/runs/{run.pk}/"))
     assert "2 responses are missing, so no score is given." in page
     assert "58 of 60 responses were kept." in page
@@ -113,8 +134,8 @@ def test_a_second_attempt_is_a_number_in_its_cell(stage, viewer):
     assert re.search(r'class="cell-attempt[^"]*"[^>]*>2</text>', page)
 
 
-def test_the_response_page_shows_text_tokens_and_the_position_of_the_address(stage, viewer):
-    run = stage.run_in("finished")
+@run_in("finished")
+def test_the_response_page_shows_text_tokens_and_the_position_of_the_address(run, viewer):
     address = reverse("response", args=[run.pk, 1, "case-004"])
     page = text_of(viewer.get(address))
     assert 'data-position="2"' in page
@@ -126,8 +147,8 @@ def test_the_response_page_shows_text_tokens_and_the_position_of_the_address(sta
     assert "At 2" in beyond
 
 
-def test_cases_with_slashes_and_signs_in_their_id_have_an_address(stage, viewer):
-    run = stage.run_in("finished")
+@run_in("finished")
+def test_cases_with_slashes_and_signs_in_their_id_have_an_address(run, viewer):
     page = text_of(viewer.get(f"/runs/{run.pk}/"))
     address = reverse("response", args=[run.pk, 1, HOSTILE_ID])
     assert f'href="{address}"' in page
@@ -142,8 +163,8 @@ def test_no_browser_resolves_dots_in_the_address_of_a_case(case_id):
     assert resolve(unquote(address)).kwargs == {"run_id": 7, "repeat": 1, "case": case_id}
 
 
-def test_copy_as_curl_asks_for_the_very_same_run(stage, viewer):
-    run = stage.run_in("finished")
+@run_in("finished")
+def test_copy_as_curl_asks_for_the_very_same_run(run, viewer):
     Profile.objects.filter(pk=run.profile_id).update(version=2)
     Run.objects.filter(pk=run.pk).update(model_override={"path": "/models/checkpoint-7"})
     page = unescape(text_of(viewer.get(f"/runs/{run.pk}/")))
@@ -152,16 +173,16 @@ def test_copy_as_curl_asks_for_the_very_same_run(stage, viewer):
     assert '"model": {"path": "/models/checkpoint-7"}' in page
 
 
-def test_a_running_run_never_shows_its_score_as_if_it_were_whole(stage, viewer):
-    run = stage.run_in("finished")
+@run_in("finished")
+def test_a_running_run_never_shows_its_score_as_if_it_were_whole(run, viewer):
     Run.objects.filter(pk=run.pk).update(status=Run.Status.RUNNING)
     page = text_of(viewer.get("/runs/"))
     assert "so far" in page
     assert "all equal" not in page
 
 
-def test_a_failure_is_one_sentence_and_the_traceback_is_folded_away(stage, viewer):
-    run = stage.run_in("failed")
+@run_in("failed")
+def test_a_failure_is_one_sentence_and_the_traceback_is_folded_away(run, viewer):
     words = "FileNotFoundError: there is no model\nTraceback (most recent call last):\n  File x"
     Run.objects.filter(pk=run.pk).update(failure=words)
     run.events.filter(code="engine_start_failed").update(text=words)
@@ -171,22 +192,9 @@ def test_a_failure_is_one_sentence_and_the_traceback_is_folded_away(stage, viewe
     assert "In the engine’s own words" in page
 
 
-@pytest.mark.parametrize("state", ["finished", "incomplete", "failed"])
-def test_what_others_wrote_is_escaped_and_drawn_on_every_page(stage, viewer, state):
-    run = stage.run_in(state)
-    pages = [*PAGES, f"/runs/{run.pk}/", f"/runs/{run.pk}/?q=%3Cscript%3E&only=failed"]
-    if state == "finished":
-        pages.append(reverse("response", args=[run.pk, 1, HOSTILE_ID]))
-    for page in pages:
-        body = text_of(viewer.get(page))
-        assert "<script>alert" not in body, page
-        assert "\u202e" not in body, page
-        assert "\x07" not in body, page
-
-
 @pytest.mark.parametrize("page", [*PAGES, "/runs/new/", "/login/", "/no-such-page/"])
-def test_no_page_holds_inline_script_or_style(stage, admin, page):
-    stage.run_in("finished")
+@run_in("finished")
+def test_no_page_holds_inline_script_or_style(run, admin, page):
     response = admin.get(page)
     body = text_of(response)
     assert not re.findall(r"\sstyle=|\son\w+=|<script(?![^>]*(?:src=|application/json))", body)
@@ -249,8 +257,8 @@ def test_a_fault_is_a_page_that_needs_no_database(viewer, db, monkeypatch):
     assert "a fault of ours" not in text_of(response)
 
 
-def test_deleting_is_confirmed_and_final(stage, admin):
-    run = stage.run_in("finished")
+@run_in("finished")
+def test_deleting_is_confirmed_and_final(run, admin):
     asked = text_of(admin.get(f"/runs/{run.pk}/delete/"))
     assert "60 responses" in asked
     assert Run.objects.filter(pk=run.pk).exists()
@@ -259,8 +267,8 @@ def test_deleting_is_confirmed_and_final(stage, admin):
         cancel_run(run_id=run.pk)
 
 
-def test_the_rest_of_a_live_page_is_fetched_anew_once_it_is_no_longer_true(stage, engineer):
-    run = stage.run_in("running")
+@run_in("running")
+def test_the_rest_of_a_live_page_is_fetched_anew_once_it_is_no_longer_true(run, engineer):
     address = f"/runs/{run.pk}/" + unescape(
         re.search(r'hx-get="([^"]+)"', text_of(engineer.get(f"/runs/{run.pk}/")))[1]
     )

@@ -12,6 +12,7 @@ from runs.suites import rescore_run
 from runs.suites.noise import bucket_noises
 from runs.suites.read_history import histories
 from tests import build
+from tests.casts import cast
 from tests.runs import judged
 
 pytestmark = pytest.mark.django_db
@@ -22,18 +23,29 @@ def text_of(page):
     return re.sub(r"\s+", " ", page.content.decode())
 
 
-@pytest.fixture
+@cast
 def sampled():
-    version, process = judged.suite(n_cases=60), build.process()
+    """A run of seed 7, and below one of seed 8 and one of a seed that nobody named."""
+    return judged.run(judged.suite(n_cases=60), SOMETIMES, by=build.process(), under="sampled", seed=7)
 
-    def make(**changes):
-        return judged.run(version, SOMETIMES, by=process, under="sampled", **changes)
 
-    return make
+def like(run, **changes):
+    by = run.bucket.engine_processes.get()
+    return judged.run(run.suite_version, SOMETIMES, by=by, under="sampled", **changes)
+
+
+@cast
+def other(sampled):
+    return like(sampled, seed=8)
+
+
+@cast
+def unnamed():
+    return judged.run(judged.suite(n_cases=60), SOMETIMES, by=build.process(), under="sampled")
 
 
 def test_a_sampled_run_says_how_it_was_drawn_and_raises_no_alarm(sampled, engineer):
-    page = text_of(engineer.get(f"/runs/{sampled(seed=7).pk}/"))
+    page = text_of(engineer.get(f"/runs/{sampled.pk}/"))
     assert re.search(r"<bdi>seed</bdi> <bdi>7</bdi>|seed 7[,<]", page.split("<dt>sampling</dt>")[1][:400])
     assert "Add repeats" in page
     assert "sampled, T = 0.7, seed 7" in page
@@ -42,18 +54,17 @@ def test_a_sampled_run_says_how_it_was_drawn_and_raises_no_alarm(sampled, engine
     assert "changed their score between repeats" not in page
 
 
-def test_a_twin_is_called_byte_identical_and_a_run_of_another_seed_is_not(sampled, viewer):
-    first, again, other = sampled(seed=7), sampled(seed=7), sampled(seed=8)
+def test_a_twin_is_called_byte_identical_and_a_run_of_another_seed_is_not(sampled, other, viewer):
+    again = like(sampled, seed=7)
     page = text_of(viewer.get(f"/runs/{again.pk}/"))
-    assert f'Byte-identical to <a href="/runs/{first.pk}/">' in page
+    assert f'Byte-identical to <a href="/runs/{sampled.pk}/">' in page
     assert "drawn anew from the same seed" in page
     assert "Byte-identical" not in text_of(viewer.get(f"/runs/{other.pk}/"))
 
 
-def test_one_draw_reads_one_draw_and_never_as_no_noise(sampled, engineer):
-    run = sampled()
-    Run.objects.filter(pk=run.pk).update(seed=None, is_one_draw=True)
-    page = text_of(engineer.get(f"/runs/{run.pk}/"))
+def test_one_draw_reads_one_draw_and_never_as_no_noise(unnamed, engineer):
+    Run.objects.filter(pk=unnamed.pk).update(seed=None, is_one_draw=True)
+    page = text_of(engineer.get(f"/runs/{unnamed.pk}/"))
     assert "Add repeats" not in page  # they would be the same draw
     assert "sampled, T = 0.7, one draw" in page
     assert "points in one draw." in page
@@ -64,14 +75,14 @@ def test_one_draw_reads_one_draw_and_never_as_no_noise(sampled, engineer):
     assert "resolves" not in suite
 
 
-def test_a_suites_noise_takes_each_seed_once(sampled):
+def test_a_suites_noise_takes_each_seed_once(unnamed):
     """Two runs of one seed are the same five draws, so that ten repeats would look steadier than they are."""
-    run, _ = sampled(), sampled()
-    assert n_measured(run) == [5]
-    sampled(seed=7)
-    assert n_measured(run) == [10]
-    judged.run(run.suite_version, by=build.process())  # of the same bucket, and nothing was drawn
-    assert n_measured(run) == [5]
+    like(unnamed)
+    assert n_measured(unnamed) == [5]
+    like(unnamed, seed=7)
+    assert n_measured(unnamed) == [10]
+    judged.run(unnamed.suite_version, by=build.process())  # of the same bucket, and nothing was drawn
+    assert n_measured(unnamed) == [5]
 
 
 @pytest.mark.parametrize(("batch_class", "batch_part"), [("alone", "batch 0.0"), ("fixed-8", "together")])
@@ -88,8 +99,8 @@ def n_measured(run):
     return [measured.n_repeats for measured in found.values()]
 
 
-def test_a_release_says_in_one_sentence_why_it_may_be_believed(sampled, engineer):
-    ours, theirs = sampled(), sampled()
+def test_a_release_says_in_one_sentence_why_it_may_be_believed(unnamed, engineer):
+    ours, theirs = unnamed, like(unnamed)
     release = judged.release(ours, theirs)
     page = text_of(engineer.get(f"/releases/{release.pk}/"))
     assert "Both sides were drawn by seed 42, and draws of the same seed are compared." in page
@@ -101,9 +112,8 @@ def test_a_release_says_in_one_sentence_why_it_may_be_believed(sampled, engineer
     assert ">one draw</span>" in page
 
 
-def test_running_a_side_again_takes_the_seed_of_the_other(sampled, engineer):
-    ours, theirs = sampled(seed=7), sampled(seed=8)
-    release = judged.release(ours, theirs)
+def test_running_a_side_again_takes_the_seed_of_the_other(sampled, other, engineer):
+    release = judged.release(sampled, other)
     address = f"/releases/{release.pk}/rerun/?gate=0&side=candidate"
     answer = engineer.post(address, {"what": "suite", "endpoint": "local"})
     assert answer.status_code == 302
@@ -126,8 +136,7 @@ def test_the_form_takes_a_seed_and_says_where_one_can_mean_nothing(engineer, db)
 
 def test_several_draws_of_a_case_stand_on_the_pages_of_run_suite_and_release(sampled, engineer):
     """56 of 60 cases always pass; of the four others 3, 3, 4 and 2 draws of 5 do, as SOMETIMES has them wrong."""
-    run = sampled(seed=7)
-    section = text_of(engineer.get(f"/runs/{run.pk}/")).split('id="draws"')[1].split("</section>")[0]
+    section = text_of(engineer.get(f"/runs/{sampled.pk}/")).split('id="draws"')[1].split("</section>")[0]
     cells = {
         name: [re.sub(r"<[^>]+>", "", cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", rest)]
         for name, rest in re.findall(r'<th scope="row" class="keep">(.*?)</th>(.*?)</tr>', section)
@@ -142,25 +151,24 @@ def test_several_draws_of_a_case_stand_on_the_pages_of_run_suite_and_release(sam
     assert "maj@5: no interval on these cases. A vote of fewer draws is another vote" in section
     assert "at least one is right 100.0 times in 100, and all of them 93.3." in section
     assert "pass^5 93.3" in re.sub(r"<[^>]+>", "", text_of(engineer.get("/suites/sample/")))
-    page = text_of(engineer.get(f"/releases/{judged.release(run, sampled(seed=8)).pk}/"))
+    page = text_of(engineer.get(f"/releases/{judged.release(sampled, like(sampled, seed=8)).pk}/"))
     assert "how often all of 5 draws are right" in page
-    greedy = judged.run(run.suite_version, SOMETIMES, by=build.process())
+    greedy = judged.run(sampled.suite_version, SOMETIMES, by=build.process())
     assert 'id="draws"' not in text_of(engineer.get(f"/runs/{greedy.pk}/"))
 
 
-def test_metrics_that_draws_do_not_have_are_named_with_the_reason(sampled, engineer):
-    run = sampled()
-    RepeatScore.objects.filter(repeat__run=run).update(answers=None)  # as scored by an earlier version
-    page = text_of(engineer.get(f"/runs/{run.pk}/"))
+def test_metrics_that_draws_do_not_have_are_named_with_the_reason(unnamed, engineer):
+    RepeatScore.objects.filter(repeat__run=unnamed).update(answers=None)  # as scored by an earlier version
+    page = text_of(engineer.get(f"/runs/{unnamed.pk}/"))
     assert "scored before their answers were stored, so maj@n is left out" in page
-    rescore_run(run_id=run.pk)
-    assert "maj@5" in text_of(engineer.get(f"/runs/{run.pk}/"))
+    rescore_run(run_id=unnamed.pk)
+    assert "maj@5" in text_of(engineer.get(f"/runs/{unnamed.pk}/"))
     unlike = judged.suite("unlike", n_cases=60, scorer={"kind": "contains"})
     page = text_of(engineer.get(f"/runs/{judged.run(unlike, SOMETIMES, by=build.process(), under='sampled').pk}/"))
     assert ("maj@5" in page, "The scorer reads no single answer out of a response" in page) == (False, True)
 
 
-def test_a_release_is_judged_by_the_metric_that_its_policy_names(sampled, engineer):
+def test_a_release_is_judged_by_the_metric_that_its_policy_names(engineer):
     """Both sides are right equally often; of two draws one is right more often where the draws of a case differ."""
     sure = judged.run(judged.suite(n_cases=60), {n: range(1, 6) for n in range(5)}, by=build.process(), under="sampled")
     unsure = judged.run(sure.suite_version, dict.fromkeys(range(25), (1,)), by=build.process(), under="sampled")
@@ -181,18 +189,17 @@ def test_a_release_is_judged_by_the_metric_that_its_policy_names(sampled, engine
 
 
 def test_what_moves_the_score_between_repeats_stands_in_one_line(sampled, engineer):
-    alone = sampled(seed=7)
     line = re.compile(r"Of (\S+) points between repeats: sampler (\S+), batch (\S+), backend none seen\.")
-    total, sampler, batch = line.search(text_of(engineer.get(f"/runs/{alone.pk}/"))).groups()
+    total, sampler, batch = line.search(text_of(engineer.get(f"/runs/{sampled.pk}/"))).groups()
     assert (sampler, batch) == (total, "0.0")
     assert line.search(text_of(engineer.get("/suites/sample/")))
-    assert line.search(text_of(engineer.get(f"/releases/{judged.release(alone, sampled(seed=8)).pk}/")))
+    assert line.search(text_of(engineer.get(f"/releases/{judged.release(sampled, like(sampled, seed=8)).pk}/")))
     by = build.process(build.bucket(batch_class="mixed"))
-    other = judged.run(alone.suite_version, {0: (1, 2), 1: (2, 5), 7: (3,)}, by=by, under="sampled", seed=9)
-    page = text_of(engineer.get(f"/runs/{other.pk}/"))
+    mixed = judged.run(sampled.suite_version, {0: (1, 2), 1: (2, 5), 7: (3,)}, by=by, under="sampled", seed=9)
+    page = text_of(engineer.get(f"/runs/{mixed.pk}/"))
     assert "sampler and batch together" in page
     assert "The batch alone was not measured: run the same seed under another batch class." in page
-    same = judged.run(alone.suite_version, {0: (1, 2), 1: (2, 5), 7: (3,)}, by=by, under="sampled", seed=7)
+    same = judged.run(sampled.suite_version, {0: (1, 2), 1: (2, 5), 7: (3,)}, by=by, under="sampled", seed=7)
     total, sampler, batch = map(float, line.search(text_of(engineer.get(f"/runs/{same.pk}/"))).groups())
     assert min(sampler, batch) > 0
     assert total == pytest.approx(math.hypot(sampler, batch), abs=0.1)
