@@ -149,7 +149,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @functools.cache
 def _shares_something(file: Path) -> bool:
     """Tell whether a fixture of the file is made once for several of its tests."""
-    return re.search(r'scope="(class|module|session)"|^from tests.casts import', file.read_text(), re.MULTILINE) is not None
+    return re.search(r'(?m)scope="(class|module|session)"|^from tests.casts import', file.read_text()) is not None
 
 
 def _ring(item: pytest.Item) -> str:

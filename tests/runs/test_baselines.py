@@ -12,14 +12,15 @@ from runs.models import Baseline, Case, Event, Run, Suite
 from runs.run import delete_run
 from runs.suites import reference_suite
 from tests import build
+from tests.casts import cast
 from tests.runs import judged
 from tests.runs.judged import SAMPLE_POLICY
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def run(db: None) -> Run:
+@cast
+def run() -> Run:
     return judged.run(judged.suite("small", n_cases=3), repeats=1)
 
 

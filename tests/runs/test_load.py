@@ -9,6 +9,7 @@ from django.utils import timezone
 from runs.models import CaseColumns, Endpoint, Response, Run
 from runs.store import stored_columns
 from tests import build
+from tests.casts import cast
 from tests.runs import judged, logs
 from tests.runs import test_leak as calls
 from tests.runs.judged import SAMPLE_POLICY, codes
@@ -16,7 +17,7 @@ from tests.runs.judged import SAMPLE_POLICY, codes
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
+@cast
 def pair() -> tuple[Run, Run]:
     """Two runs under a profile that batches cases as they come."""
     version, process = judged.suite(policy=SAMPLE_POLICY), build.process(build.bucket(batch_class="mixed"))
@@ -72,7 +73,7 @@ def test_runs_that_took_turns_are_not_told_to_take_turns(pair: tuple[Run, Run]) 
     assert "run_in_turn" not in codes(verdict.document["next"])
 
 
-@pytest.fixture
+@cast
 def called(pair: tuple[Run, Run]) -> tuple[Run, Run]:
     """The same two, each by a server of others of its own, one call after the other."""
     other = Endpoint.objects.get(slug=build.endpoint("other"))

@@ -44,23 +44,26 @@ def flapping(broken: Sequence[int] = ()) -> list[list[Answer | None]]:
     return [answers(*broken, *range(3 * repeat, 3 * repeat + 3)) for repeat in range(5)]
 
 
-def test_what_repeats_scatter_is_noise_and_the_rest_is_not(version: SuiteVersion) -> None:
+@cast
+def noisy(version: SuiteVersion) -> Run:
+    return stored(version, *flapping(), by=batched())
+
+
+def test_what_repeats_scatter_is_noise_and_the_rest_is_not(version: SuiteVersion, noisy: Run) -> None:
     by = batched()
-    baseline, same = (stored(version, *flapping(), by=by) for _ in range(2))
     broken = range(30, 60)
-    worse = share_of(baseline, stored(version, *flapping(broken), by=by))
+    worse = share_of(noisy, stored(version, *flapping(broken), by=by))
     assert worse.up_to is not None
     assert worse.beyond == pytest.approx(-50 + worse.up_to)
     assert worse.text.startswith("Noise alone moves this score by up to ")
     assert worse.text.endswith(f"so of −50.0 points at least −{50 - round(worse.up_to + 0.05, 1):.1f} is not noise.")
-    one_more = share_of(same, stored(version, *flapping([59]), by=by))
+    one_more = share_of(noisy, stored(version, *flapping([59]), by=by))
     assert (one_more.beyond, one_more.text.endswith("so all of −1.7 points may be noise.")) == (0, True)
 
 
-def test_each_cause_has_the_noise_of_its_own_cases(version: SuiteVersion) -> None:
-    by = batched()
-    baseline, worse = (stored(version, *flapping(broken), by=by) for broken in ((), range(30, 60)))
-    report = comparison_report(compare(baseline=baseline.pk, candidate=worse.pk).pk)
+def test_each_cause_has_the_noise_of_its_own_cases(version: SuiteVersion, noisy: Run) -> None:
+    worse = stored(version, *flapping(range(30, 60)), by=batched())
+    report = comparison_report(compare(baseline=noisy.pk, candidate=worse.pk).pk)
     assert report.noise_share is not None
     assert [line.n_cases for line in report.ledger] == [30]  # those that flap move by nothing
     [line] = report.ledger
@@ -72,10 +75,9 @@ def test_each_cause_has_the_noise_of_its_own_cases(version: SuiteVersion) -> Non
     assert [line.noise for line in lines] == [None] * len(lines) != []
 
 
-def test_a_steady_side_is_one_draw_of_what_moves_the_other(version: SuiteVersion) -> None:
+def test_a_steady_side_is_one_draw_of_what_moves_the_other(version: SuiteVersion, noisy: Run) -> None:
     steady = build.process(build.bucket(batch_class="alone"))
     pinned = stored(version, *[answers(40)] * 5, by=steady)
-    noisy = stored(version, *flapping(), by=batched())
     against_noisy = share_of(pinned, noisy).up_to
     between_noisy = share_of(noisy, stored(version, *flapping([50]), by=batched())).up_to
     assert against_noisy is not None

@@ -13,6 +13,7 @@ from runs.models import Event, Release, Repeat, Run, Settling, Shard
 from runs.release import create_release, decide_release, settle_plans, settle_release
 from runs.run import add_repeats, cancel_run
 from tests import build
+from tests.casts import cast
 from tests.runs import judged
 
 pytestmark = pytest.mark.django_db
@@ -22,18 +23,18 @@ POLICY_SETTINGS = {name: value for name, value in POLICY.items() if name != "slu
 SOMETIMES = {0: (1, 2, 3), 1: (2, 5)}
 
 
-@pytest.fixture
-def process(db: None) -> Any:
+@cast
+def process() -> Any:
     return build.process()
 
 
-@pytest.fixture
+@cast
 def pair(process: Any) -> tuple[Run, Run]:
     version = judged.suite(n_cases=7, policy=POLICY)
     return judged.run(version, repeats=3, by=process), judged.run(version, repeats=3, by=process)
 
 
-@pytest.fixture
+@cast
 def open_one(pair: tuple[Run, Run]) -> Release:
     """Nothing moved, and on seven cases three repeats say so only to 21.9 points; ten, to 8.1."""
     release = judged.release(*pair)

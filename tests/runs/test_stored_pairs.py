@@ -12,18 +12,19 @@ from runs.models import Comparison, Divergence, SuiteVersion
 from runs.pairs import PairNoise, TracedText, distance_tables, pair_noise
 from runs.store import stored_columns
 from tests import build
+from tests.casts import cast
 from tests.runs.test_comparisons import Answer, answers, flipped, moved, near, recorded, stored
 
 pytestmark = pytest.mark.django_db
 N_CASES = 12
 
 
-@pytest.fixture
-def version(db: None) -> SuiteVersion:
+@cast
+def version() -> SuiteVersion:
     return build.suite(case_ids=[f"case-{number:02}" for number in range(N_CASES)])
 
 
-@pytest.fixture
+@cast
 def made(version: SuiteVersion) -> Comparison:
     """Of three repeats against three in two buckets: some pairs alike, some not, one missing, one served elsewhere."""
     by, other = (build.process(build.bucket(dtype, batch_class="mixed")) for dtype in ("float32", "bfloat16"))
