@@ -16,10 +16,10 @@ from django.db import transaction
 from django.db.models.fields.json import KeyTransform
 from numpy.typing import NDArray
 
-from evalboard.core.compare import CASE_PARTS, NO_PART
+from evalboard.core.compare import CASE_PARTS, NO_PART, list_scores
 from evalboard.core.stats import SideDraws, average_cases
 from runs.compare import inputs as comparison_inputs
-from runs.compare.outcomes import JudgedCase, find_sides, listed, read_draws
+from runs.compare.outcomes import JudgedCase, find_sides
 from runs.models import Comparison, ListedFrame
 
 ALL_CASES = "all"
@@ -53,7 +53,7 @@ class CaseList(Sequence[JudgedCase]):
     def __getitem__(self, place: int | slice) -> JudgedCase | tuple[JudgedCase, ...]:
         if not isinstance(place, slice):
             return self[place : place + 1 or None][0]
-        columns = self.indexes[place].tolist(), *(listed(scores[place]) for scores in self.scores)
+        columns = self.indexes[place].tolist(), *(list_scores(scores[place]) for scores in self.scores)
         return tuple(
             JudgedCase(index, tuple(ours), tuple(theirs), None, is_beyond_chance=False)
             for index, ours, theirs in zip(*columns, strict=True)
@@ -110,7 +110,7 @@ def _make(comparison_id: int) -> tuple[CaseList, list[int]]:
     ours, theirs, is_current = find_sides(comparison_id)
     inputs = comparison_inputs.load(ours, theirs)
     parts = inputs.matched.case_parts
-    sides = read_draws(inputs.baseline)[0], read_draws(inputs.candidate)[0]
+    sides = inputs.baseline.scored_draws[0], inputs.candidate.scored_draws[0]
     cases = np.flatnonzero(parts != NO_PART)
     moves = _moves(sides, cases)
     places = cases[np.lexsort((cases, -np.abs(moves), moves >= 0, parts[cases]))]

@@ -9,38 +9,23 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from itertools import chain
 from typing import Any
 
-import msgspec
 import numpy as np
 from django.db import IntegrityError, InterfaceError, OperationalError, connection, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from evalboard.core.compare import (
-    TokenBytes,
-    allows_comparing,
-    begin_summary,
-    complete_summary,
-    count_by_digest,
-    find_blocks,
-    find_moved_setup,
-    rank_consequence,
-)
+from evalboard.core.compare import SUMMED_FACTS, AlikePairs, Flip, Indexes
 from evalboard.core.errors import EvalboardError
-from evalboard.core.stats import NumericNoise
 from evalboard.wording.comparability import explain_block
 from runs.compare import inputs as comparison_inputs
-from runs.compare import outcomes, reading
-from runs.compare.computation import judge_computation
-from runs.compare.groups import Groups, find_groups
-from runs.compare.inputs import Inputs, Side, SideKey
-from runs.compare.noise_share import ScoreNoise, find_noise_share
-from runs.compare.reading import Judged
-from runs.compare.stored_pairs import read_pairs
+from runs.compare import outcomes
+from runs.compare.inputs import Inputs, SideKey
 from runs.compare.telling import keep_told
-from runs.models import Comparison, Divergence, EngineProcess, Response
+from runs.models import Comparison, Divergence
 from runs.store import bulk
 
 logger = logging.getLogger(__name__)
@@ -50,25 +35,23 @@ CHUNK = 2000  # distinct pairs that one call of `work_on_comparison` reads
 RETRY_FAILED = timedelta(minutes=1)
 TAGS_KEPT = 40
 AWAY = (OperationalError, InterfaceError)
-COLUMNS = (
-    "comparison_id",
-    "case_index",
-    "repeat_baseline",
-    "repeat_candidate",
-    "cause",
-    "numeric",
-    "consequence",
-    "score_baseline",
-    "score_candidate",
-    "drift_onset",
-    "flip_position",
-    "margin_baseline",
-    "margin_candidate",
-    "gap_at_onset",
-    "token_baseline",
-    "token_candidate",
-    "evidence",
-)
+FLIPS = bulk.RowTable(Divergence, Flip)
+# One parameter a column for all of the pairs, in whose order the rows come. Each is looked up by itself: of rows that
+# were stored just now PostgreSQL knows no numbers yet, and a join it would plan as a scan of every comparison's pairs.
+OF_PAIRS = """
+  FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[])
+       WITH ORDINALITY AS wanted (of_case, of_baseline, of_candidate, place)
+ CROSS JOIN LATERAL (
+       SELECT *
+         FROM runs_divergence
+        WHERE (comparison_id, case_index, repeat_baseline, repeat_candidate)
+            = (%s, wanted.of_case, wanted.of_baseline, wanted.of_candidate)
+       OFFSET 0
+       ) AS pair
+ ORDER BY place
+"""
+# What a summary rests on; the rest of it would take longer to read than all else.
+EVIDENCE = "jsonb_build_object({})".format(", ".join(f"'{fact}', evidence->'{fact}'" for fact in SUMMED_FACTS))
 
 TAGS = """
 SELECT tag
@@ -137,24 +120,25 @@ def work_on_comparison() -> bool:
                 row.delete()
                 return True
             with _without_looking_for_garbage():
-                _advance(row, *_prepared.of(*sides), CHUNK)
+                _advance(row, _prepared.of(*sides), CHUNK)
         if row.status != Comparison.Status.QUEUED:
             _prepared.forget()
     return True
 
 
 class _Prepared:
-    """The inputs and groups of the comparison whose chunk was read last, since the next chunk is most often its too."""
+    """The inputs of the comparison whose chunk was read last, with what was found of them, since the next chunk is most
+    often its too.
+    """
 
     def __init__(self) -> None:
         self._digest = ""
-        self._inputs: tuple[Inputs, Groups] | None = None
+        self._inputs: Inputs | None = None
 
-    def of(self, ours: SideKey, theirs: SideKey, input_digest: str) -> tuple[Inputs, Groups]:
+    def of(self, ours: SideKey, theirs: SideKey, input_digest: str) -> Inputs:
         if self._inputs is None or self._digest != input_digest:
             self.forget()  # before the next one's are made: there is room for one
-            inputs = comparison_inputs.load(ours, theirs)
-            self._digest, self._inputs = input_digest, (inputs, find_groups(inputs))
+            self._digest, self._inputs = input_digest, comparison_inputs.load(ours, theirs)
         return self._inputs
 
     def forget(self) -> None:
@@ -195,175 +179,71 @@ def _failing(row: Comparison) -> Iterator[None]:
 
 def _make(ours: SideKey, theirs: SideKey, repeats: tuple[int, int] | None, input_digest: str) -> Comparison:
     inputs = comparison_inputs.load(ours, theirs)
-    groups = find_groups(inputs)
     row = Comparison.objects.create(
         baseline=ours.run,
         candidate=theirs.run,
         baseline_repeat=repeats and repeats[0],
         candidate_repeat=repeats and repeats[1],
         input_digest=input_digest,
-        n_pairs=len(groups),
+        n_pairs=len(inputs.groups),
     )
     with _failing(row):
-        noise = _main_noise(inputs) if len(groups) else None
-        row.summary = begin_summary(noise, _judged(inputs))
-        row.summary |= {"sides": _sides(inputs), "outcomes": outcomes.keep_outcomes(row, inputs)}
-        row.summary |= {"noise_share": find_noise_share(inputs)}
-        if len(groups) <= INLINE:
-            _advance(row, inputs, groups, INLINE)
+        begun = inputs.begin()
+        blocks = [
+            {"code": block["code"], "text": explain_block(block["code"], block["facts"])}
+            for block in begun.summary["blocks"]
+        ]
+        row.summary, row.outcomes = begun.summary | {"blocks": blocks}, outcomes.keep_all(begun.cases)
+        row.save(update_fields=["outcomes"])
+        if len(inputs.groups) <= INLINE:
+            _advance(row, inputs, INLINE)
         else:
-            row.summary |= count_by_digest(inputs.matched, groups.is_unread)
+            row.summary |= inputs.count()
             row.save(update_fields=["summary"])
     return Comparison.objects.defer("outcomes").get(pk=row.pk)
 
 
-def _main_noise(inputs: Inputs) -> NumericNoise:
-    """Return the noise between the buckets that served most of either side, which is shown for all."""
-    sides = (inputs.baseline, inputs.candidate)
-    return inputs.noise.between(*(side.bucket_ids[0] if side.bucket_ids else None for side in sides))
-
-
-def _judged(inputs: Inputs) -> dict[str, Any]:
-    ours, theirs = inputs.baseline.setup, inputs.candidate.setup
-    blocks = find_blocks(ours, theirs)
-    return {
-        "moved": [
-            {"field": moved.field, "baseline": moved.baseline, "candidate": moved.candidate}
-            for moved in find_moved_setup(ours, theirs)
-        ],
-        "blocks": [{"code": block.code, "text": explain_block(block.code, block.facts)} for block in blocks],
-        "comparable": allows_comparing(blocks),
-    }
-
-
-def _sides(inputs: Inputs) -> dict[str, Any]:
-    """Return what a page says of a side beside its run: repeats, buckets with shares, whose words its tokens are."""
-    return {
-        name: {
-            "repeats": list(side.key.repeats),
-            "buckets": [list(served) for served in side.shares],
-            "vocabulary": _vocabulary_id(side),
-        }
-        for name, side in (("baseline", inputs.baseline), ("candidate", inputs.candidate))
-    }
-
-
-def _vocabulary_id(side: Side) -> int | None:
-    processes = EngineProcess.objects.filter(repeats__in=side.key.repeat_ids, bucket__in=side.bucket_ids[:1])
-    return processes.exclude(vocabulary=None).order_by("id").values_list("vocabulary_id", flat=True).first()
-
-
-def _advance(row: Comparison, inputs: Inputs, groups: Groups, n_groups: int) -> None:
+def _advance(row: Comparison, inputs: Inputs, n_groups: int) -> None:
     """Read the next groups and store their rows; after the last one, the whole summary."""
-    part = slice(row.n_done, min(row.n_done + n_groups, len(groups)))
-    if len(groups):
-        judged = enumerate(reading.judge(inputs, groups, part), start=part.start)
-        rows = (_rows(row.pk, inputs, groups, groups.members_of(group), each) for group, each in judged)
-        bulk.copy_values(Divergence, COLUMNS, chain.from_iterable(rows))
+    part = slice(row.n_done, min(row.n_done + n_groups, len(inputs.groups)))
+    FLIPS.insert(chain.from_iterable(map(_rows, inputs.judge(part))), comparison_id=row.pk)
     row.n_done = part.stop
-    if row.n_done == len(groups):
-        row.summary = _summary(row, inputs, groups)
+    if row.n_done == len(inputs.groups):
+        row.summary = inputs.complete(row.summary, partial(_read_flips, row, inputs))
+        row.summary["tags"] = _tags(row, inputs.differing_cases)
         row.status, row.finished_at = Comparison.Status.FINISHED, Now()
     row.save(update_fields=["n_done", "summary", "status", "finished_at"])
-    if row.n_done == len(groups):
+    if row.n_done == len(inputs.groups):
         keep_told(row.pk)
 
 
-def _rows(
-    comparison_id: int, inputs: Inputs, groups: Groups, members: np.ndarray[Any, Any], judged: Judged
-) -> list[tuple[Any, ...]]:
-    """Return the rows of one group: its pairs differ in nothing but their repeats."""
-    first = members[0]
-    case, at, at_too = groups.cases[first], groups.baseline_repeats[first], groups.candidate_repeats[first]
-    ours, theirs = inputs.baseline, inputs.candidate
-    score, score_too = float(ours.scores[case, at]), float(theirs.scores[case, at_too])
-    is_paired = groups.pair_indexes[first] >= 0
-    move = (score_too - score if inputs.matched.is_scored else 0.0) if is_paired else None
-    parting = judged.divergence
-    kind = _kind(groups, int(first), judged)
-    evidence = judged.cause.evidence | {
-        "n_tokens_baseline": judged.n_baseline,
-        "n_tokens_candidate": judged.n_candidate,
-        "text_position": parting.text_position if parting else None,
-        "buckets": [int(ours.buckets[case, at]), int(theirs.buckets[case, at_too])],
-    }
-    rest = (
-        judged.cause.code,
-        judged.cause.numeric or "",
-        rank_consequence(kind, move),
-        None if np.isnan(score) else score,
-        None if np.isnan(score_too) else score_too,
-        parting and parting.drift_onset,
-        parting and parting.flip,
-        parting and parting.margin_baseline,
-        parting and parting.margin_candidate,
-        parting and parting.gap_at_onset,
-        parting and parting.token_baseline,
-        parting and parting.token_candidate,
-        msgspec.json.encode(evidence).decode(),
+def _rows(alike: AlikePairs) -> Iterator[dict[str, Any]]:
+    values = FLIPS.values(alike.flip)
+    for ours, theirs in alike.repeats:
+        yield values | {"repeat_baseline": ours, "repeat_candidate": theirs}
+
+
+def _read_flips(row: Comparison, inputs: Inputs, groups: Indexes) -> Iterator[Flip]:
+    """Yield the first pair of each of some groups, as it is stored."""
+    pairs = inputs.groups
+    firsts = pairs.members[pairs.starts[groups]]
+    cases, repeats = (
+        inputs.baseline.case_indexes[pairs.cases[firsts]],
+        (pairs.baseline_repeats, pairs.candidate_repeats),
     )
-    case_index = int(ours.case_indexes[case])
-    return [
-        (
-            comparison_id,
-            case_index,
-            ours.key.repeats[groups.baseline_repeats[member]],
-            theirs.key.repeats[groups.candidate_repeats[member]],
-            *rest,
-        )
-        for member in members.tolist()
-    ]
-
-
-def _kind(groups: Groups, pair: int, judged: Judged) -> str:
-    kind = judged.divergence.kind if judged.divergence is not None else "identical"
-    return "text_only" if kind == "identical" and groups.is_texted[pair] else kind
-
-
-def _summary(row: Comparison, inputs: Inputs, groups: Groups) -> dict[str, Any]:
-    """Return the whole summary, from the rows as they are stored."""
-    differing, sample, backends = read_pairs(row, inputs, groups)
-    sides = row.summary["sides"]
-    summary = complete_summary(
-        row.summary,
-        inputs.matched,
-        differing,
-        is_read=_has_logprobs(inputs),
-        words=(_words(sides["baseline"]["vocabulary"]), _words(sides["candidate"]["vocabulary"])),
-        case_indexes=inputs.baseline.case_indexes,
-        noise_of=ScoreNoise(inputs).measure_cases,
+    numbers = (
+        np.array(side.repeats, np.int64)[own[firsts]]
+        for side, own in zip((inputs.baseline, inputs.candidate), repeats, strict=True)
     )
-    differing_cases = inputs.baseline.case_indexes[np.unique(groups.cases)]
-    judged = {"computation": judge_computation(inputs), "tags": _tags(row, differing_cases)}
-    return {**summary, **judged, "sample": sample, "backends": backends}
+    parameters = [*(column.tolist() for column in (cases, *numbers)), row.pk]
+    return FLIPS.stream(OF_PAIRS, parameters, at_once=500, evidence=EVIDENCE)
 
 
-def _has_logprobs(inputs: Inputs) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return bool[m], whether the baseline's response of a pair has a trace; the candidate's, where nothing differs."""
-    side, pairs = inputs.baseline, inputs.matched.pairing
-    has_trace = side.is_there
-    if side.key.run.is_reported:  # what an engine of ours decodes always has one
-        for at, repeat_id in enumerate(side.key.repeat_ids):
-            texts = Response.objects.filter(repeat=repeat_id, trace_block=None)
-            has_trace[np.isin(side.case_indexes, list(texts.values_list("case_index", flat=True))), at] = False
-    return has_trace[pairs.cases, pairs.baseline_repeats]
-
-
-def _tags(row: Comparison, cases: np.ndarray[Any, np.dtype[np.int64]]) -> list[str]:
+def _tags(row: Comparison, cases: Indexes) -> list[str]:
     """Return the tags of these cases of the baseline's suite version, the most frequent first."""
     with connection.cursor() as cursor:
         cursor.execute(TAGS, [row.baseline.suite_version_id, cases.tolist(), TAGS_KEPT])
         return [tag for (tag,) in cursor.fetchall()]
-
-
-def _words(vocabulary_id: int | None) -> TokenBytes:
-    vocabulary = reading.token_words(vocabulary_id)
-
-    def token_bytes(token: int) -> bytes:
-        known = vocabulary.token_bytes(token) if vocabulary else None
-        return f"⟨token {token}⟩".encode() if known is None else known
-
-    return token_bytes
 
 
 def _forget_older(made: Comparison) -> None:

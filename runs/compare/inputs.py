@@ -7,7 +7,6 @@ milliseconds; `load` reads the columns, some megabytes for 100,000 cases.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,15 +17,25 @@ from django.db.models.functions import JSONObject
 from numpy.typing import NDArray
 
 from evalboard.core import digest
-from evalboard.core.compare import COMPARISON_VERSION, MatchedRuns, Pairing, ServedShare, SideSetup, pair_runs
+from evalboard.core.compare import (
+    COMPARISON_VERSION,
+    BucketFacts,
+    Comparing,
+    PairNoise,
+    Reads,
+    ServedShare,
+    ServingFacts,
+    Side,
+    SideSetup,
+)
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.profile import read_sampling, select_compared_sampling, select_stack
-from evalboard.core.stats import Marks
 from evalboard.core.trace import unpack_scores
 from runs.catalogue import OneNames
+from runs.compare.reading import StoredAnswers, StoredResponses
 from runs.models import Bucket, ForcedScoring, Repeat, RepeatScore, Run
-from runs.pairs import PairNoise, pair_facts
-from runs.store import NO_BUCKET, Digests, Indexes, bulk, columns_digest, score_digest, stored_columns
+from runs.pairs import WORDS, measure_pair_noise, pair_facts
+from runs.store import NO_BUCKET, Indexes, bulk, columns_digest, score_digest, stored_columns, stored_traces
 
 # Changed whenever the same inputs would give another answer: a stored comparison is then not found again.
 METHOD = f"comparison {COMPARISON_VERSION}.22"
@@ -65,36 +74,9 @@ class SideKey:
     scored: dict[int, int]
 
 
-@dataclass(frozen=True, eq=False)
-class Side:
-    """One side's columns, in the order of the comparison's cases; a is the number of repeats.
-
-    case_indexes: int64[n], the suite's index of each case. texts, traces: uint64[n, a, 2], digests, zeros where
-    missing. buckets: int64[n, a] of bucket ids, NO_BUCKET where missing. scores: float64[n, a]. marks: uint8[n, a], as
-    core.stats.live_answers has them. shares: (bucket id, number of responses, share of all) of each bucket that served
-    the side, the largest first, in the order of setup.served.
-    """
-
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StoredSide(Side):
     key: SideKey
-    case_indexes: Indexes
-    texts: Digests
-    traces: Digests
-    buckets: Indexes
-    scores: NDArray[np.float64]
-    marks: Marks
-    setup: SideSetup
-    shares: Shares
-
-    @property
-    def bucket_ids(self) -> tuple[int, ...]:
-        """The buckets that served the side, that of the most responses first."""
-        return tuple(bucket for bucket, _, _ in self.shares)
-
-    @property
-    def is_there(self) -> NDArray[np.bool_]:
-        """bool[n, a]: whether there is a response."""
-        has_response: NDArray[np.bool_] = self.buckets != NO_BUCKET
-        return has_response
 
     @property
     def columns(self) -> list[stored_columns.Columns]:
@@ -110,20 +92,12 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False)
-class Inputs:
-    """Both sides on one row of cases, and what is known of the buckets that served them."""
+class Inputs(Comparing):
+    """Both sides on one row of cases, and the buckets that served them."""
 
-    baseline: Side
-    candidate: Side
-    matched: MatchedRuns
-    buckets: dict[int, Bucket]
-    served: dict[int, pair_facts.ServingFacts]
-
-    @cached_property
-    def noise(self) -> PairNoise:
-        """What the pairs are judged by."""
-        ours, theirs = self.baseline, self.candidate
-        return PairNoise(ours.key.run, theirs.key.run, [*ours.columns, *theirs.columns])
+    baseline: StoredSide
+    candidate: StoredSide
+    buckets: Mapping[int, Bucket]
 
 
 def find(*, baseline: int, candidate: int, repeats: tuple[int, int] | None) -> tuple[SideKey, SideKey, str]:
@@ -152,7 +126,7 @@ def find_pairs(
             suites = f"{ours.suite_version.suite.slug} and {theirs.suite_version.suite.slug}"
             text = f"Runs of one suite can be compared, and these are of {suites}."
             raise InvalidInput(text, fields={"candidate": "Must be a run of the baseline's suite."})
-    stored = _Stored([run for pair in pairs for run in pair], repeats)
+    stored = _StoredRepeats([run for pair in pairs for run in pair], repeats)
     return [_keys(pair, repeats, stored) for pair in pairs]
 
 
@@ -162,7 +136,9 @@ def _whole_suite(run: Run) -> int:
     return suite.reference_of.suite_id if suite.reference_of else suite.pk
 
 
-def _keys(pair: tuple[Run, Run], repeats: tuple[int, int] | None, stored: "_Stored") -> tuple[SideKey, SideKey, str]:
+def _keys(
+    pair: tuple[Run, Run], repeats: tuple[int, int] | None, stored: "_StoredRepeats"
+) -> tuple[SideKey, SideKey, str]:
     scorers = {run.suite_version.scorer_id for run in pair}
     ours, theirs = (
         _side_key(run, None if repeats is None else repeats[place], scorers, stored) for place, run in enumerate(pair)
@@ -194,34 +170,19 @@ def load(ours: SideKey, theirs: SideKey) -> Inputs:
     rows = Bucket.objects.filter(pk__in={*ours.bucket_ids, *theirs.bucket_ids}).select_related("model", "fingerprint")
     buckets = {bucket.pk: bucket for bucket in rows}
     served = pair_facts.served_beside(ours.run, theirs.run, buckets.values())
-    baseline = _load_side(ours, case_indexes[0], buckets, served)
-    candidate = _load_side(theirs, case_indexes[1], buckets, served)
-    alike = None
-    if ours.run.suite_version.scorer_id != theirs.run.suite_version.scorer_id:
-        alike = _scores(theirs, ours.run.suite_version.scorer_id, candidate.case_indexes)
-    pairs = pair_runs(*_can_be_paired(baseline, candidate))
-    is_mixed = any(len(side.bucket_ids) > 1 for side in (baseline, candidate))
-    has_other_text = differ_in_pairs(pairs, baseline.texts, candidate.texts)
-    matched = MatchedRuns(pairs, baseline.scores, candidate.scores, alike, is_mixed, has_other_text)
-    return Inputs(baseline, candidate, matched, buckets, served)
+    scored = [scored_on_both(key, ours, theirs) for key in (ours, theirs)]
+    baseline = _load_side(ours, case_indexes[0], buckets, served, scored[0])
+    other = ours.run.suite_version.scorer_id
+    is_rescored = other != theirs.run.suite_version.scorer_id
+    candidate = _load_side(theirs, case_indexes[1], buckets, served, scored[1], scorer=other if is_rescored else None)
+
+    def measure_noise() -> PairNoise:
+        return measure_pair_noise(ours.run, theirs.run, [*baseline.columns, *candidate.columns])
+
+    return Inputs(baseline, candidate, Reads(stored_traces, WORDS, measure_noise), buckets)
 
 
-def differ_in_pairs(pairs: Pairing, ours: Digests, theirs: Digests) -> NDArray[np.bool_]:
-    """Return bool[m], in which pairs the digests of the sides differ: uint64[n, a, 2] and uint64[n, b, 2]."""
-    if pairs.is_straight:  # nothing is copied
-        return stored_columns.differ(ours, theirs).reshape(-1)
-    return stored_columns.differ(pairs.take_baseline(ours), pairs.take_candidate(theirs))
-
-
-def _can_be_paired(baseline: Side, candidate: Side) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return bool[n, a] and bool[n, b], what can be paired: scores, or responses where a side has no score at all."""
-    has_scores = [~np.isnan(side.scores) for side in (baseline, candidate)]
-    if all(has_score.any() for has_score in has_scores):
-        return has_scores[0], has_scores[1]
-    return baseline.is_there, candidate.is_there
-
-
-class _Stored:
+class _StoredRepeats:
     """What is stored of the repeats of several runs, each kind read at once."""
 
     def __init__(self, runs: Sequence[Run], repeats: tuple[int, int] | None) -> None:
@@ -279,7 +240,7 @@ class _Stored:
         return sorted([self._names.of(name), revision] for name, revision in known)
 
 
-def _side_key(run: Run, only: int | None, scorers: set[int], stored: _Stored) -> SideKey:
+def _side_key(run: Run, only: int | None, scorers: set[int], stored: _StoredRepeats) -> SideKey:
     measured = stored.measured(run)
     packed_as = {row.index: stored.columns_digest(row) for row in measured}
     if only is not None and only not in {row.index for row in stored.repeats[run.pk]}:
@@ -329,9 +290,15 @@ def _shared_cases(ours: Run, theirs: Run) -> tuple[Indexes, Indexes]:
 
 
 def _load_side(
-    key: SideKey, case_indexes: Indexes, buckets: dict[int, Bucket], known: dict[int, pair_facts.ServingFacts]
-) -> Side:
-    n_cases = key.run.suite_version.n_cases
+    key: SideKey,
+    case_indexes: Indexes,
+    buckets: Mapping[int, Bucket],
+    served: Mapping[int, ServingFacts],
+    scored: tuple[int, int] | None,
+    scorer: int | None = None,
+) -> StoredSide:
+    """Read one side. scored: its answers' scorings on both sides' buckets. scorer: the other side's, if another one."""
+    run, n_cases = key.run, key.run.suite_version.n_cases
     places = _places(key, {index: key.digests["columns"][str(index)] for index in key.repeats})
     wanted = slice(None) if _is_whole(case_indexes, n_cases) else case_indexes
     by_place = [stored_columns.missing(len(case_indexes))] * len(key.repeats)
@@ -339,19 +306,35 @@ def _load_side(
         taken = columns.take(wanted)
         for at in places[columns.repeat_id]:
             by_place[at] = taken
-    served = _lay([columns.buckets for columns in by_place])
-    own = key.run.suite_version.scorer_id
-    shares = _count_shares(served)
-    return Side(
+    served_by = _lay([columns.buckets for columns in by_place])
+    shares = _count_shares(served_by)
+    ended = tuple(at for at, repeat in enumerate(key.repeat_ids) if repeat not in key.unscored_ids)
+    return StoredSide(
         key=key,
+        repeats=key.repeats,
+        ended=ended,
+        draws=pair_facts.draws_of(run, (key.repeats[at] for at in ended)),
         case_indexes=case_indexes,
         texts=_lay([columns.texts for columns in by_place]),
         traces=_lay([columns.traces for columns in by_place]),
-        buckets=served,
-        scores=_scores(key, own, wanted, len(case_indexes)),
+        buckets=served_by,
+        scores=_scores(key, run.suite_version.scorer_id, wanted, len(case_indexes)),
+        alike=None if scorer is None else _scores(key, scorer, wanted, len(case_indexes)),
         marks=_lay([columns.marks for columns in by_place]),
-        setup=_setup(key, shares, buckets, known),
+        setup=_setup(key, shares, buckets, served),
         shares=shares,
+        known={
+            pk: BucketFacts(buckets[pk].batch_class, pair_facts.logits_of(buckets[pk]), served[pk])
+            for pk in key.bucket_ids
+        },
+        settings=pair_facts.request_settings(run),
+        is_reported=run.is_reported,
+        responses=StoredResponses(
+            key.repeat_ids,
+            case_indexes,
+            shares[0][0] if shares else None,
+            None if scored is None else StoredAnswers(scored),
+        ),
     )
 
 
@@ -359,10 +342,10 @@ def _is_whole(case_indexes: Indexes, n_cases: int) -> bool:
     return len(case_indexes) == n_cases and bool((case_indexes == np.arange(n_cases)).all())
 
 
-def _scores(key: SideKey, scorer_id: int, wanted: Any, n: int | None = None) -> NDArray[np.float64]:
+def _scores(key: SideKey, scorer_id: int, wanted: Any, n: int) -> NDArray[np.float64]:
     """Return float64[n, a] under one scorer, NaN where that has not scored."""
     places = _places(key, {index: key.digests["scores"][f"{index} {scorer_id}"] for index in key.repeats})
-    by_place = [np.full(len(wanted) if n is None else n, np.nan)] * len(key.repeats)
+    by_place = [np.full(n, np.nan)] * len(key.repeats)
     for repeat_id, packed in bulk.stream_binary(SCORES, [list(places), scorer_id]):
         scores = unpack_scores(packed, key.run.suite_version.n_cases)[wanted]
         for at in places[repeat_id]:
@@ -390,9 +373,7 @@ def _places(key: SideKey, digests: Mapping[int, str | None]) -> dict[int, list[i
     return places
 
 
-def _setup(
-    key: SideKey, shares: Shares, buckets: dict[int, Bucket], known: dict[int, pair_facts.ServingFacts]
-) -> SideSetup:
+def _setup(key: SideKey, shares: Shares, buckets: Mapping[int, Bucket], known: Mapping[int, ServingFacts]) -> SideSetup:
     version = key.run.suite_version
     limits = pair_facts.limits_of(key.run)
     sampling = select_compared_sampling(read_sampling(key.run.profile.settings))
@@ -419,7 +400,7 @@ def _count_shares(served: Indexes) -> Shares:
     return [(bucket, n, n / counts.total()) for bucket, n in largest_first]
 
 
-def _served(bucket: Bucket, known: pair_facts.ServingFacts, share: float) -> ServedShare:
+def _served(bucket: Bucket, known: ServingFacts, share: float) -> ServedShare:
     return ServedShare(
         model_name=bucket.model.name,
         weights_digest=known.weights_digest or "",

@@ -4,20 +4,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from django.db import transaction
 from django.db.models import Expression, Func, JSONField, Value
 from django.db.models.fields.json import KeyTransform
-from numpy.typing import NDArray
 
-from evalboard.contract.draws import Draws
+from evalboard.core.compare import judge_outcomes
 from evalboard.core.errors import NotFound
-from evalboard.core.stats import CASE_OUTCOMES, OutcomeIndexes, SideDraws, find_case_outcomes
-from evalboard.core.verdict import read_side_draws
 from runs.compare import inputs as comparison_inputs
-from runs.compare.inputs import Inputs, Side, SideKey
+from runs.compare.inputs import SideKey
 from runs.models import Comparison
-from runs.pairs import pair_facts
 
 CaseScores = tuple[float | None, ...]  # by repeat, None where there is no draw
 
@@ -62,7 +57,7 @@ def case_outcomes(
         if look is not None and look >= max(len(key.repeat_ids) - len(key.unscored_ids) for key in (ours, theirs)):
             return case_outcomes(comparison_id, outcome, None, first, up_to)  # no more are there
         inputs = comparison_inputs.load(ours, theirs)
-        judged = _judge(inputs, _entering(inputs, look))
+        judged = judge_outcomes(inputs.baseline, inputs.candidate, look=look)
         if is_current:
             keep(comparison_id, look, judged)
         stored = judged["counts"], judged["cases"][outcome][first:up_to]
@@ -109,39 +104,9 @@ def kept_at(look: int | None) -> KeyTransform:
     return KeyTransform(_name(look), "outcomes")
 
 
-def keep_outcomes(row: Comparison, inputs: Inputs) -> dict[str, Any] | None:
-    """Judge the cases over all repeats, keep them with their comparison, and return the counts.
-
-    None where several buckets served a side.
-    """
-    judged = _judge(inputs, _entering(inputs, None))
-    row.outcomes = {_name(None): judged}
-    row.save(update_fields=["outcomes"])
-    return judged.get("counts")
-
-
-def _judge(inputs: Inputs, sides: tuple[SideDraws, SideDraws]) -> dict[str, Any]:
-    """Return what `Comparison.outcomes` keeps of a look: {"counts", "cases": {outcome: its cases, in their order}}.
-
-    A case is a list, of the fields of JudgedCase. Counts are None where several buckets served a side. A page reads of
-    it what it shows, and no column: those grow with cases and repeats.
-    """
-    if inputs.matched.is_mixed:
-        return {"counts": None, "cases": dict.fromkeys(CASE_OUTCOMES, ())}
-    has_both = np.flatnonzero(~(np.isnan(sides[0].scores).all(axis=1) | np.isnan(sides[1].scores).all(axis=1)))
-    judged = find_case_outcomes(sides[0].scores[has_both], sides[1].scores[has_both])
-    cases = {}
-    for outcome in CASE_OUTCOMES:
-        chosen = getattr(judged, outcome)
-        places = has_both[chosen]
-        columns = (
-            inputs.baseline.case_indexes[places].tolist(),
-            *(listed(side.scores[places]) for side in sides),
-            listed(judged.chances[chosen]),
-            judged.is_beyond_chance[chosen].tolist(),
-        )
-        cases[outcome] = [list(case) for case in zip(*columns, strict=True)]
-    return {"counts": _counts(judged), "cases": cases}
+def keep_all(judged: dict[str, Any]) -> dict[str, Any]:
+    """Return what `Comparison.outcomes` keeps of cases that were judged over all repeats."""
+    return {_name(None): judged}
 
 
 def keep(comparison_id: int, look: int | None, known: dict[str, Any]) -> None:
@@ -158,30 +123,3 @@ def keep(comparison_id: int, look: int | None, known: dict[str, Any]) -> None:
 
 def _name(look: int | None) -> str:
     return "all" if look is None else f"first {look}"
-
-
-def _counts(outcomes: OutcomeIndexes) -> dict[str, Any]:
-    """Return the fields of contract.OutcomeCounts, as JSON has them."""
-    by_chance = {f"{name}_by_chance": getattr(outcomes, f"{name}_by_chance") for name in ("broken", "fixed")}
-    return {
-        **{outcome: len(getattr(outcomes, outcome)) for outcome in CASE_OUTCOMES},
-        **{name: None if each is None else each.to_stored() for name, each in by_chance.items()},
-    }
-
-
-def read_draws(side: Side) -> tuple[SideDraws, Draws]:
-    """Return the draws of a side's repeats that were scored, and what they are."""
-    places = [at for at, repeat in enumerate(side.key.repeat_ids) if repeat not in side.key.unscored_ids]
-    draws = pair_facts.draws_of(side.key.run, (side.key.repeats[at] for at in places))
-    return read_side_draws(side.scores[:, places], side.marks[:, places], draws)
-
-
-def _entering(inputs: Inputs, look: int | None) -> tuple[SideDraws, SideDraws]:
-    return read_draws(inputs.baseline)[0].first(look), read_draws(inputs.candidate)[0].first(look)
-
-
-def listed(values: NDArray[np.float64]) -> list[Any]:
-    """Return an array as lists, None for NaN."""
-    rows = values.astype(object)
-    rows[np.isnan(values)] = None
-    return list(rows.tolist())

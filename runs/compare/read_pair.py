@@ -8,7 +8,16 @@ from evalboard.contract import pair as contract
 from evalboard.contract.comparison import Moved
 from evalboard.contract.parts import ResponseError
 from evalboard.contract.trace import TokenAtPosition
-from evalboard.core.compare import Cause, Divergence, Pair, find_cause
+from evalboard.core.compare import (
+    UNKNOWN_SERVING,
+    Cause,
+    Divergence,
+    Pair,
+    ResponseFacts,
+    find_cause,
+    find_parting,
+    make_response,
+)
 from evalboard.core.profile import compare_manifests
 from evalboard.core.stats import list_mark_names
 from evalboard.wording.cause import explain_at_flip, explain_cause
@@ -21,7 +30,7 @@ from runs.compare.read_pair_steps import NO_STEPS, Span, Steps, lay_out
 from runs.compare.read_prompts import find_prompt_parts
 from runs.forced import forced_choice, has_forced
 from runs.models import Divergence as StoredDivergence
-from runs.pairs import PairNoise, find_parting, pair_facts, vocabularies
+from runs.pairs import WORDS, measure_pair_noise, pair_facts
 from runs.run import draw, token_at, tokens_at
 
 WINDOW = 150  # positions shown before and after the selected one
@@ -36,10 +45,10 @@ def trace_pair(
     """
     one, other = load_halves((baseline, candidate), case_id, repeats)
     is_missing = bool(one.response.error_code or other.response.error_code)
-    parting = None if is_missing else find_parting(one.traced_text, other.traced_text)
+    parting = None if is_missing else find_parting(one.traced_text, other.traced_text, WORDS)
     steps = NO_STEPS
     if one.trace is not None or other.trace is not None:
-        steps = lay_out(trace_of(one), trace_of(other), vocabularies=vocabularies(one.traced_text, other.traced_text))
+        steps = lay_out(trace_of(one), trace_of(other), vocabularies=WORDS.of(one.traced_text, other.traced_text))
     cause = _find_cause(one, other, parting)
     numbers = StepNumbers.of((one, other), steps)
     parted = parting or Divergence()
@@ -60,7 +69,7 @@ def trace_pair(
         text=explain_cause(cause, replay=_replay(one, other)),
         evidence=cause.evidence,
         drift_onset=parted.drift_onset,
-        flip_position=parted.flip,
+        flip_position=parted.flip_position,
         margin_baseline=parted.margin_baseline,
         margin_candidate=parted.margin_candidate,
         gap_at_onset=parted.gap_at_onset,
@@ -98,13 +107,13 @@ def trace_pair(
 
 def _find_at_flip(one: Half, other: Half, parted: Divergence) -> tuple[contract.ForcedFlip, ...]:
     """What each stack gives there under the same prefix, where it scored the other's answer; steps must be tokens."""
-    if parted.flip is None or parted.is_approximate:
+    if parted.flip_position is None or parted.is_approximate:
         return ()
     named = (("baseline", other, one), ("candidate", one, other))
     choices = (
         (
             stack,
-            forced_choice(of.run.pk, of.repeat, of.case.case_id, other_id=scorer.run.pk, at=parted.flip),
+            forced_choice(of.run.pk, of.repeat, of.case.case_id, other_id=scorer.run.pk, at=parted.flip_position),
         )
         for stack, of, scorer in named
     )
@@ -143,20 +152,23 @@ def _find_cause(one: Half, other: Half, parting: Divergence | None) -> Cause:
     buckets = [half.bucket for half in (one, other) if half.bucket is not None]
     served = pair_facts.served_beside(one.run, other.run, buckets)
     sides = [
-        pair_facts.make_response(
+        make_response(
             pair_facts.request_settings(half.run),
-            pair_facts.UNKNOWN_SERVING if half.bucket_id is None else served[half.bucket_id],
+            UNKNOWN_SERVING if half.bucket_id is None else served[half.bucket_id],
             _response_facts(half),
+            score=half.score,
+            scorer_digest=half.scorer_digest,
         )
         for half in (one, other)
     ]
-    noise = PairNoise(one.run, other.run).between(one.bucket_id, other.bucket_id)
+    noise = measure_pair_noise(one.run, other.run).between(one.bucket_id, other.bucket_id)
     return find_cause(Pair(sides[0], sides[1]), parting, noise)
 
 
-def _response_facts(half: Half) -> pair_facts.ResponseFacts:
+def _response_facts(half: Half) -> ResponseFacts:
     response = half.response
-    return pair_facts.ResponseFacts(
+    return ResponseFacts(
+        place=None,
         text=response.text,
         n_reasoning_tokens=response.n_reasoning_tokens,
         error_code=response.error_code,
@@ -164,8 +176,7 @@ def _response_facts(half: Half) -> pair_facts.ResponseFacts:
         prompt_digest=response.prompt_digest,
         n_prompt_tokens=response.n_prompt_tokens,
         seed_sent=response.seed_sent,
-        score=half.score,
-        scorer_digest=half.scorer_digest,
+        vocabulary_id=half.vocabulary_id,
     )
 
 
@@ -259,7 +270,7 @@ def _prompts(one: Half, other: Half) -> contract.PairPrompts:
     digests = one.response.prompt_digest, other.response.prompt_digest
     are_same = None if None in digests else bytes(digests[0] or b"") == bytes(digests[1] or b"")
     pieces: tuple[contract.PromptPiece, ...] = ()
-    is_one_vocabulary = vocabularies(one.traced_text, other.traced_text) is None
+    is_one_vocabulary = WORDS.of(one.traced_text, other.traced_text) is None
     if ids[0] is not None and ids[1] is not None and are_same is not True and is_one_vocabulary:
         pieces = tuple(
             contract.PromptPiece(side=part.side, tokens=tuple(draw(part.ids, one.words)), n_left_out=part.n_left_out)

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from django.db.models import Q
 
+from evalboard.core.compare import TracedText
 from evalboard.core.errors import NotFound
 from evalboard.core.trace import Trace, Vocabulary, read_traces
 from runs.models import Case, Repeat, Response, Run, TraceBlock
-from runs.pairs import TracedText
 from runs.run import NOT_READ, SERVED_BY, words_of
 from runs.store import ScoredCase, read_scored
 

@@ -1,15 +1,11 @@
-"""One side of a pair as `core.compare.cause` judges it, put together from what is stored of a response.
-
-In three parts, so that a comparison of many responses builds what all of a run's have in common once.
-"""
+"""What all responses of a run, or of a bucket, have in common, as `core.compare.cause` judges a pair by it."""
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any
 
 from evalboard.contract.draws import Draws
-from evalboard.core.compare import CHOOSING, KnownResponse
+from evalboard.core.compare import CHOOSING, UNKNOWN_SERVING, RequestSettings, ServingFacts
 from evalboard.core.digest import canonical_json, digest_json
 from evalboard.core.profile import is_known_by_log, is_serving_known, read_sampling, read_temperature, select_stack
 from evalboard.core.scoring import reads_thinking
@@ -22,55 +18,6 @@ WEIGHTS = re.compile(
     r".*\.(safetensors|bin|pt|pth|gguf|npz)|(.*/)?(adapter_|hf_quant_|quantize_|quantization_)?config\.json|params\.json"
 )
 GREEDY = {"repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0, "min_tokens": 0}
-
-
-@dataclass(frozen=True, slots=True)
-class RequestSettings:
-    """How a run's responses were asked for and scored; what a log does not say is None or empty.
-
-    is_adjusted: more than the logits decided which token is chosen. sampling: those of CHOOSING that are known; what is
-    no number or word stands as JSON. is_thinking_scored: some scorer of the suite reads what was thought.
-    """
-
-    max_tokens: int | None
-    stop: tuple[str, ...]
-    temperature: float | None
-    is_adjusted: bool
-    sampling: Mapping[str, float | str | bool]
-    is_thinking_scored: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ServingFacts:
-    """What a bucket says of its responses; None is not known.
-
-    model_name, model_revision: where the weights are not known, None beside a digest of them.
-    """
-
-    weights_digest: str | None
-    model_name: str | None
-    model_revision: str | None
-    template_digest: str | None
-    fingerprint: str | None
-    bucket: int | None
-
-
-UNKNOWN_SERVING = ServingFacts(None, None, None, None, None, None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResponseFacts:
-    """What one response says of itself, and its score. `prompt_digest` as stored."""
-
-    text: str
-    n_reasoning_tokens: int | None
-    error_code: str
-    finish_reason: str
-    prompt_digest: bytes | memoryview | None
-    n_prompt_tokens: int | None
-    seed_sent: int | None
-    score: float | None
-    scorer_digest: str | None
 
 
 def request_settings(run: Run) -> RequestSettings:
@@ -161,33 +108,3 @@ def logits_of(bucket: Bucket) -> str | None:
     """Return the name of the logits, as a floor of noise has it, None where it is not known. Reads the fingerprint."""
     manifest = bucket.fingerprint.manifest
     return name_logits(manifest.get("engine", {}).get("dtype"), manifest.get("hardware", {}).get("kind"))
-
-
-def make_response(settings: RequestSettings, served: ServingFacts, response: ResponseFacts | None) -> KnownResponse:
-    """Make what is known of one side; `response` is None where there is no response at all."""
-    if response is None:
-        return KnownResponse(has_response=False)
-    return KnownResponse(
-        has_response=not response.error_code,
-        error_code=response.error_code,
-        text=response.text,
-        n_reasoning_tokens=response.n_reasoning_tokens,
-        score=response.score,
-        scorer_digest=response.scorer_digest,
-        is_thinking_scored=settings.is_thinking_scored,
-        weights_digest=served.weights_digest,
-        model_name=served.model_name,
-        model_revision=served.model_revision,
-        template_digest=served.template_digest,
-        prompt_digest=None if response.prompt_digest is None else bytes(response.prompt_digest).hex(),
-        n_prompt_tokens=response.n_prompt_tokens,
-        fingerprint=served.fingerprint,
-        finish_reason=response.finish_reason or None,
-        max_tokens=settings.max_tokens,
-        stop=settings.stop,
-        temperature=settings.temperature,
-        is_adjusted=settings.is_adjusted,
-        sampling=settings.sampling,
-        seed=response.seed_sent,
-        bucket=served.bucket,
-    )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from evalboard.core.suite import parse_policy
-from runs.compare import Inputs, Side
+from runs.compare import Inputs, StoredSide
 from runs.models import Gate, Policy, Release, SignOff, Verdict
 from runs.release.verdict_inputs import GateInputs, ReleaseInputs, SideInputs
 
@@ -59,7 +59,7 @@ def list_history_warnings(release: ReleaseInputs) -> list[list[Warned]]:
     return by_gate
 
 
-def _warn_of_side(side: SideInputs, columns: Side, inputs: Inputs) -> Iterator[Warned]:
+def _warn_of_side(side: SideInputs, columns: StoredSide, inputs: Inputs) -> Iterator[Warned]:
     if side.broken_pins:
         yield "pins_broken", {"pins": list(side.broken_pins)}
     if len(columns.shares) > 1:
@@ -89,7 +89,7 @@ def _warn_of_side(side: SideInputs, columns: Side, inputs: Inputs) -> Iterator[W
         yield "one_process", {"n_repeats": side.n_repeats}
 
 
-def _bucket(bucket_id: int, share: float, columns: Side, inputs: Inputs) -> list[Any]:
+def _bucket(bucket_id: int, share: float, columns: StoredSide, inputs: Inputs) -> list[Any]:
     """Return [share, fingerprint, batch class, points]; points None where it has no score."""
     bucket = inputs.buckets[bucket_id]
     scores = columns.scores[(columns.buckets == bucket_id) & ~np.isnan(columns.scores)]

@@ -1,13 +1,49 @@
 """Many rows, or many bytes, in one statement: for the few places where the ORM takes longer than PostgreSQL."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
 
+import msgspec
 from django.db import connection
 from django.db.models import JSONField, Model
 from django.db.models.expressions import DatabaseDefault
 from psycopg import Cursor
+
+Row = TypeVar("Row")
+
+
+class RowTable(Generic[Row]):
+    """A table whose columns a dataclass names, the keys apart: its fields alone say what is written and read.
+
+    A field that is a JSON column holds plain values.
+    """
+
+    def __init__(self, model: type[Model], row: type[Row]) -> None:
+        self._model, self._row = model, row
+        self.names = [field.name for field in fields(row)]  # type: ignore[arg-type]
+        self._in_json = [isinstance(model._meta.get_field(name), JSONField) for name in self.names]
+        self._get = attrgetter(*self.names)
+
+    def values(self, row: Row) -> dict[str, Any]:
+        """Return a row by column, as `insert` takes it; JSON is written once for all rows that share it."""
+        return {
+            name: msgspec.json.encode(value).decode() if is_json else value
+            for name, value, is_json in zip(self.names, self._get(row), self._in_json, strict=True)
+        }
+
+    def insert(self, rows: Iterable[Mapping[str, Any]], **keys: Any) -> None:
+        """Insert rows of `values`, all with the same keys."""
+        columns = [*keys, *self.names]
+        copy_values(self._model, columns, ([*keys.values(), *row.values()] for row in rows))
+
+    def stream(self, source: str, parameters: Sequence[Any], *, at_once: int, **instead: str) -> Iterator[Row]:
+        """Yield the rows of a FROM clause, over the binary protocol. instead: other SQL for some of the columns."""
+        columns = ", ".join(instead.get(name, name) for name in self.names)
+        for values in stream_binary(f"SELECT {columns} {source}", parameters, at_once=at_once):
+            yield self._row(*values)
 
 
 def copy_rows(rows: Sequence[Model]) -> None:

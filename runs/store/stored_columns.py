@@ -56,14 +56,6 @@ def stream(repeat_ids: Sequence[int]) -> Iterator[Columns]:
         yield Columns(repeat_id, text_digests, unpack_digests(traces, n), buckets, unpack_marks(marked, n))
 
 
-def differ(ours: Digests, theirs: Digests) -> NDArray[np.bool_]:
-    """Tell which digests, uint64[…, 2], differ: half by half, since over a last axis of two it takes many times as
-    long.
-    """
-    differs: NDArray[np.bool_] = (ours[..., 0] != theirs[..., 0]) | (ours[..., 1] != theirs[..., 1])
-    return differs
-
-
 def packed_digest(*, bucket_ids: list[int] | None = None, **packed: bytes) -> str:
     """Return one digest of packed columns by name."""
     parts = {name: digest.short_digest(data).hex() for name, data in packed.items()}

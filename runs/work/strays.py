@@ -20,6 +20,7 @@ from evalboard.core.compare import is_steady_batch, measure_distances
 from evalboard.core.errors import TraceDamaged
 from evalboard.core.profile import is_sampled
 from evalboard.core.stats import FAR_FLOORS, Strays, assume_logit_sd, find_strays, is_left_out, list_strays
+from evalboard.core.trace import differ
 from runs.models import Bucket, Case, Repeat, Response, Run, Stray
 from runs.pairs import pair_facts
 from runs.store import NO_BUCKET, changes, stored_columns, stored_traces
@@ -176,7 +177,7 @@ def _compare_same_seeds(served: ServedRepeats) -> tuple[Bools, Bools]:
         has_both = served.is_ours[:, one] & served.is_ours[:, other]
         is_same_seed = has_both & (seeds[:, one] != NO_SEED) & (seeds[:, one] == seeds[:, other])
         is_compared |= is_same_seed
-        is_apart |= is_same_seed & stored_columns.differ(served.traces[:, one], served.traces[:, other])
+        is_apart |= is_same_seed & differ(served.traces[:, one], served.traces[:, other])
     return is_compared, is_apart
 
 
@@ -372,7 +373,7 @@ def _read(served: ServedRepeats, cases: Indexes) -> _Read:
     is_there[tuple(np.array(list(places), np.intp).reshape(-1, 2).T)] = True
     is_there &= served.is_ours[cases]
     digests = served.traces[cases]
-    are_alike = ~stored_columns.differ(digests[:, :, None], digests[:, None]) & is_there[:, :, None] & is_there[:, None]
+    are_alike = ~differ(digests[:, :, None], digests[:, None]) & is_there[:, :, None] & is_there[:, None]
     firsts = are_alike.argmax(axis=2)  # stands for all that are the same
     is_first = is_there & (firsts == np.arange(len(ids)))
     at = np.nonzero(np.triu(is_first[:, :, None] & is_first[:, None], 1))

@@ -124,7 +124,7 @@ def test_a_token_below_the_top_is_no_fault_where_the_sampler_may_take_it(setting
 
 def moved_further(pairs: Sequence[Divergence], noise: NumericNoise) -> int:
     """How many of the pairs moved further than noise explains, each a case of its own."""
-    found = [named(pair, noise=noise, text="x" if pair.flip is not None else "The cat.") for pair in pairs]
+    found = [named(pair, noise=noise, text="x" if pair.flip_position is not None else "The cat.") for pair in pairs]
     numbers = [(each.evidence.get("ratio"), each.evidence.get("threshold")) for each in found]
     return sum(is_larger(each.code, each.numeric, *read) is True for each, read in zip(found, numbers, strict=True))
 
@@ -385,7 +385,7 @@ def test_the_list_of_causes_is_closed_and_in_the_order_of_the_tests() -> None:
 def test_the_first_test_that_holds_decides(order: str, facts: dict) -> None:
     trace = cut(longest(), 12)
     found = find_divergence(trace, cut(with_choice(longest(), 11, 1), 12))
-    assert found.flip == 11
+    assert found.flip_position == 11
     assert named(found, **facts).code == order
 
 
@@ -607,7 +607,7 @@ def measured() -> NumericNoise:
 
 def causes(measured: NumericNoise, **stack: float) -> dict[str, float]:
     found = stacks.find_partings(stacks.pairs(400, seed=7, **stack))  # type: ignore[arg-type]
-    return shares([named(pair, noise=measured, text="x").code for pair in found if pair.flip is not None])
+    return shares([named(pair, noise=measured, text="x").code for pair in found if pair.flip_position is not None])
 
 
 def test_error_rates_numeric_noise_is_called_a_near_tie(measured: NumericNoise) -> None:

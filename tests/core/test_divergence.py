@@ -155,9 +155,11 @@ def test_swapping_the_sides_keeps_every_position(one: Trace, other: Trace) -> No
 @given(traces(min_size=1), traces(min_size=1), traces(), traces())
 def test_a_change_after_the_flip_changes_nothing(one: Trace, other: Trace, tail: Trace, other_tail: Trace) -> None:
     found = find_divergence(one, other)
-    if found.flip is None:
+    if found.flip_position is None:
         return
-    changed = find_divergence(joined(one, found.flip + 1, tail), joined(other, found.flip + 1, other_tail))
+    changed = find_divergence(
+        joined(one, found.flip_position + 1, tail), joined(other, found.flip_position + 1, other_tail)
+    )
     assert_same(changed, replace(found, n_baseline=changed.n_baseline, n_candidate=changed.n_candidate))
 
 
@@ -212,7 +214,7 @@ def test_an_id_that_stands_for_nothing_equals_nothing_of_another_vocabulary() ->
     )
     trace = make.trace([0, 7])
     found = find_divergence(trace, trace, vocabularies=(one, other))
-    assert (found.flip, found.parts_at_candidate) == (1, 1)
+    assert (found.flip_position, found.parts_at_candidate) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +275,7 @@ def test_recorded_float32_and_bfloat16_part_where_their_ids_first_differ() -> No
     for one, other in zip(*sides, strict=True):
         ids = zip(one.token_ids.tolist(), other.token_ids.tolist(), strict=False)
         first = next((position for position, (left, right) in enumerate(ids) if left != right), None)
-        assert find_divergence(one, other).flip == first
+        assert find_divergence(one, other).flip_position == first
 
 
 def openai_traces(name: str, numbers: dict[str, int]) -> dict[tuple[str, int], Trace]:
@@ -297,7 +299,7 @@ def test_3_of_4_real_chats_flip_and_ties_are_exact_in_bfloat16_only() -> None:
     numbers: dict[str, int] = {}
     baseline, candidate = (openai_traces(f"chat_{name}.jsonl", numbers) for name in ("fp32", "bf16_conc8"))
     found = [find_divergence(baseline[key], candidate[key]) for key in baseline]
-    assert [len(found), sum(pair.flip is not None for pair in found)] == [4, 3]
+    assert [len(found), sum(pair.flip_position is not None for pair in found)] == [4, 3]
     ties = [
         (sum(int((trace.margins() == 0).sum()) for trace in side.values()), sum(map(len, side.values())))
         for side in (baseline, candidate)
@@ -330,7 +332,7 @@ def test_9_of_12_real_responses_flip_at_the_stated_positions_and_repeats_are_equ
         }
         for name in ("fp32_baseline.eval", "bf16_candidate.eval")
     ]
-    flips = {key: find_divergence(sides[0][key], sides[1][key]).flip for key in sides[0]}
+    flips = {key: find_divergence(sides[0][key], sides[1][key]).flip_position for key in sides[0]}
     assert [len(flips), sum(flip is not None for flip in flips.values())] == [12, 9]
     for case, position in (("fact-004", 8), ("fact-005", 26), ("fact-010", 4)):
         assert {flips[case, epoch] for epoch in (1, 2, 3)} == {position}

@@ -77,7 +77,7 @@ def test_chances_are_dealt_once_and_kept_with_the_comparison(
     def deal(*_: object) -> None:
         raise AssertionError("dealt again")
 
-    monkeypatch.setattr(outcomes, "find_case_outcomes", deal)
+    monkeypatch.setattr(outcomes, "judge_outcomes", deal)
     assert rest(viewer, released, "broken", **more) == first
     assert len(rest(viewer, released, "fixed", **more)) == 1
 

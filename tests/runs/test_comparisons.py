@@ -41,7 +41,6 @@ from runs.models import (
     SuiteVersion,
     TraceBlock,
 )
-from runs.pairs import pair_noise
 from runs.suites import push_suite
 from runs.work import case_to_decode, rollup
 from tests import build
@@ -192,7 +191,9 @@ def test_of_a_block_only_the_differing_slots_are_decoded(
 
     runs = [stored(version, each, each, each, by=process) for each in (ours, theirs)]
     monkeypatch.setattr("runs.store.stored_traces.Reading", spy)
-    monkeypatch.setattr(pair_noise, "STEP_TRACES", 1)  # of case 0, to see the step of each side's logits
+    monkeypatch.setattr(
+        "evalboard.core.compare.pair_noise.STEP_TRACES", 1
+    )  # of case 0, to see the step of each side's logits
     found = compare(baseline=runs[0].pk, candidate=runs[1].pk)
     assert found.status == "finished"
     assert set(decoded) == {0, 5}

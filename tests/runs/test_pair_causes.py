@@ -12,7 +12,7 @@ from evalboard.core.trace import Trace
 from runs.compare import compare, divergence_page, trace_pair
 from runs.compare.read_divergences import DivergenceFilter
 from runs.models import Case, Comparison, EngineProcess, Response, Run
-from runs.pairs import PairNoise
+from runs.pairs import measure_pair_noise
 from tests import build
 from tests.runs import logs
 from tests.runs.test_comparisons import Answer, answers, decode, flipped, moved, near, recorded, stored
@@ -171,10 +171,10 @@ def test_within_a_steady_bucket_no_floor_stands_in_for_noise(batch_class: str) -
     unsteady = stored(version, same, other, by=by)
     mixed = stored(version, same, by=build.process(build.bucket(batch_class="mixed")))
     bucket = by.bucket_id
-    assert PairNoise(first, second).between(bucket, bucket).is_zero
-    assert not PairNoise(first, unsteady).between(bucket, bucket).is_zero
-    assert not PairNoise(first, mixed).between(bucket, mixed.bucket_id).is_zero
-    assert not PairNoise(first, second).between(None, None).is_zero
+    assert measure_pair_noise(first, second).between(bucket, bucket).is_zero
+    assert not measure_pair_noise(first, unsteady).between(bucket, bucket).is_zero
+    assert not measure_pair_noise(first, mixed).between(bucket, mixed.bucket_id).is_zero
+    assert not measure_pair_noise(first, second).between(None, None).is_zero
 
 
 def test_fixed_groups_of_another_suite_share_other_batches() -> None:
@@ -184,4 +184,4 @@ def test_fixed_groups_of_another_suite_share_other_batches() -> None:
         stored(build.suite(case_ids=[f"{name}-{number:02}" for number in range(N)]), same, by=by)
         for name in ("case", "other")
     )
-    assert not PairNoise(ours, theirs).between(by.bucket_id, by.bucket_id).is_zero
+    assert not measure_pair_noise(ours, theirs).between(by.bucket_id, by.bucket_id).is_zero

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evalboard.core.compare import TracedText, distance_tables
 from runs.compare import compare
 from runs.models import Comparison, Divergence, SuiteVersion
-from runs.pairs import PairNoise, TracedText, distance_tables, pair_noise
+from runs.pairs import WORDS, measure_pair_noise, pair_noise
 from runs.store import stored_columns
 from tests import build
 from tests.casts import cast
@@ -60,7 +61,7 @@ def test_the_sample_of_flips_are_rows_in_their_order(made: Comparison, monkeypat
         for row in flips
     ]
     assert made.summary["sample"] == wanted
-    monkeypatch.setattr("runs.compare.stored_pairs.FLIPS_KEPT", 4)
+    monkeypatch.setattr("evalboard.core.compare.pipeline.POINTS_KEPT", 4)
     baseline, candidate = made.baseline_id, made.candidate_id
     made.delete()
     again = compare(baseline=baseline, candidate=candidate)
@@ -71,13 +72,13 @@ def test_noise_reads_no_columns_that_are_in_memory(version: SuiteVersion, monkey
     by = build.process(build.bucket(batch_class="mixed"))
     others = [Answer(moved(recorded(case), 0.001)) for case in range(N_CASES)]
     run, other = stored(version, answers(N_CASES), others, by=by), stored(version, answers(N_CASES), by=by)
-    wanted = PairNoise(run, other).between(by.bucket_id, by.bucket_id)
+    wanted = measure_pair_noise(run, other).between(by.bucket_id, by.bucket_id)
     columns = list(stored_columns.stream(list(run.repeats.values_list("pk", flat=True))))
     pair_noise._measure.cache_clear()
     read: list[int] = []
     stream = stored_columns.stream
     monkeypatch.setattr(stored_columns, "stream", lambda ids: (read.extend(ids), stream(ids))[1])
-    assert PairNoise(run, other, columns).between(by.bucket_id, by.bucket_id) == wanted
+    assert measure_pair_noise(run, other, columns).between(by.bucket_id, by.bucket_id) == wanted
     assert read == list(other.repeats.values_list("pk", flat=True))
 
 
@@ -88,9 +89,9 @@ def test_distances_are_the_same_however_many_cases_are_measured_at_once(monkeypa
         for one in traces
     ]
     cases.append([TracedText("", None, 1, is_logged=False), cases[0][0]])
-    alone = [distance_tables([case])[0] for case in cases]
+    alone = [distance_tables([case], WORDS)[0] for case in cases]
     for at_once in (1 << 15, 100, 1):
-        monkeypatch.setattr("runs.pairs.pair_parting.MEASURED_AT_ONCE", at_once)
-        assert all(map(np.array_equal, distance_tables(cases)[:-1], alone))
-    assert np.isnan(distance_tables(cases)[-1][0, 1])
+        monkeypatch.setattr("evalboard.core.compare.traced_text.MEASURED_AT_ONCE", at_once)
+        assert all(map(np.array_equal, distance_tables(cases, WORDS)[:-1], alone))
+    assert np.isnan(distance_tables(cases, WORDS)[-1][0, 1])
     assert all(table[0, 2] == 0 < table[0, 1] == table[2, 1] for table in alone[:-1])

@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 
 from runs.board import board
 from runs.models import EngineProcess, Response, Run, Stray, SuiteVersion, TraceBlock
-from runs.pairs import PairNoise
+from runs.pairs import measure_pair_noise
 from runs.run import run_report
 from runs.run.read_state import run_state
 from runs.work import look_through, work_on_strays
@@ -99,7 +99,7 @@ def test_what_another_computation_gave_is_no_noise(version: SuiteVersion, batch_
     """Apart from the routed answers all repeats are the same: what is left is no noise, or the floor for none seen."""
     process = build.process(build.bucket(batch_class=batch_class))
     run = run_of(version, process, noise=0.0, routed=ROUTED)
-    noise = PairNoise(run, run).between(process.bucket_id, process.bucket_id)
+    noise = measure_pair_noise(run, run).between(process.bucket_id, process.bucket_id)
     assert (noise.is_zero, noise.is_assumed) == (batch_class == "alone", batch_class == "mixed")
 
 

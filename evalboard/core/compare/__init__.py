@@ -1,7 +1,7 @@
 """Find where two runs part and why, whether they may be compared, and what decoding again gave (docs/divergence.md)."""
 
 from evalboard.core.compare.alignment import Alignment, align, align_by_bytes
-from evalboard.core.compare.cause import CAUSE_CODES, CAUSES, Cause, find_cause
+from evalboard.core.compare.cause import CAUSES, Cause, find_cause
 from evalboard.core.compare.comparability import (
     BLOCK_ORDER,
     BLOCK_WARNINGS,
@@ -11,33 +11,30 @@ from evalboard.core.compare.comparability import (
     SideSetup,
     allows_comparing,
     find_blocks,
-    find_moved_setup,
     is_steady_batch,
 )
-from evalboard.core.compare.comparison import (
-    CASE_PARTS,
-    COMPARISON_VERSION,
-    NO_PART,
-    NO_POSITION,
-    SCORE_MISSING,
-    DifferingPairs,
-    MatchedRuns,
-    TokenBytes,
-    begin_summary,
-    complete_summary,
-    count_by_digest,
-    is_larger,
-    kind_by_consequence,
-    rank_consequence,
-)
-from evalboard.core.compare.divergence import Divergence, find_divergence, find_divergences, find_text_divergence
+from evalboard.core.compare.comparison import CASE_PARTS, COMPARISON_VERSION, NO_PART, SCORE_MISSING
+from evalboard.core.compare.divergence import find_divergence, find_divergences, find_text_divergence
 from evalboard.core.compare.drift import measure_distances, measure_drift
 from evalboard.core.compare.excerpt import Excerpt, cut_hit, cut_text, cut_tokens
-from evalboard.core.compare.known_pair import CHOOSING, CauseFacts, KnownResponse, Pair
+from evalboard.core.compare.flip import SUMMED_FACTS, Flip
+from evalboard.core.compare.judging import AlikePairs
+from evalboard.core.compare.known_pair import (
+    CHOOSING,
+    UNKNOWN_SERVING,
+    CauseFacts,
+    KnownResponse,
+    Pair,
+    RequestSettings,
+    ResponseFacts,
+    ServingFacts,
+    make_response,
+)
 from evalboard.core.compare.leak import Beside, Continuation, Ids, find_continuation
-from evalboard.core.compare.ledger import find_look, round_to_tenths
-from evalboard.core.compare.paired_rows import Vocabularies
-from evalboard.core.compare.pairing import PAIR_KINDS, Pairing, pair_runs
+from evalboard.core.compare.ledger import round_to_tenths
+from evalboard.core.compare.pair_noise import EndedRepeats, Measured, PairNoise
+from evalboard.core.compare.partings import Divergence
+from evalboard.core.compare.pipeline import Comparing, Reads, Report, run
 from evalboard.core.compare.replay import (
     REPLAY_OUTCOMES,
     ReplayResult,
@@ -47,68 +44,82 @@ from evalboard.core.compare.replay import (
     make_decoded_result,
     make_failed_result,
 )
+from evalboard.core.compare.scores import judge_outcomes, list_scores
+from evalboard.core.compare.sides import AnswerKey, Bools, BucketFacts, Indexes, ScoredAnswer, Side, read_side_draws
+from evalboard.core.compare.traced_text import TracedText, Words, distance_tables, find_parting
 
 __all__ = [
     "BLOCK_ORDER",
     "BLOCK_WARNINGS",
     "CASE_PARTS",
     "CAUSES",
-    "CAUSE_CODES",
     "CHOOSING",
     "COMPARISON_VERSION",
     "LOADED_BATCHES",
     "NO_PART",
-    "NO_POSITION",
-    "PAIR_KINDS",
     "REPLAY_OUTCOMES",
     "SCORE_MISSING",
+    "SUMMED_FACTS",
+    "UNKNOWN_SERVING",
     "Alignment",
+    "AlikePairs",
+    "AnswerKey",
     "Beside",
     "Block",
+    "Bools",
+    "BucketFacts",
     "Cause",
     "CauseFacts",
+    "Comparing",
     "Continuation",
-    "DifferingPairs",
     "Divergence",
+    "EndedRepeats",
     "Excerpt",
+    "Flip",
     "Ids",
+    "Indexes",
     "KnownResponse",
-    "MatchedRuns",
+    "Measured",
     "Pair",
-    "Pairing",
+    "PairNoise",
+    "Reads",
     "ReplayResult",
+    "Report",
+    "RequestSettings",
+    "ResponseFacts",
+    "ScoredAnswer",
     "ServedShare",
+    "ServingFacts",
+    "Side",
     "SideSetup",
-    "TokenBytes",
-    "Vocabularies",
+    "TracedText",
+    "Words",
     "align",
     "align_by_bytes",
     "allows_comparing",
-    "begin_summary",
     "choose_shifts",
-    "complete_summary",
-    "count_by_digest",
     "cut_hit",
     "cut_text",
     "cut_tokens",
+    "distance_tables",
     "find_blocks",
     "find_cause",
     "find_continuation",
     "find_divergence",
     "find_divergences",
-    "find_look",
-    "find_moved_setup",
+    "find_parting",
     "find_text_divergence",
-    "is_larger",
     "is_steady_batch",
-    "kind_by_consequence",
+    "judge_outcomes",
     "list_neighbours",
     "list_result_traces",
+    "list_scores",
     "make_decoded_result",
     "make_failed_result",
+    "make_response",
     "measure_distances",
     "measure_drift",
-    "pair_runs",
-    "rank_consequence",
+    "read_side_draws",
     "round_to_tenths",
+    "run",
 ]

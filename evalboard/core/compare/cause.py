@@ -8,8 +8,8 @@ import unicodedata
 from dataclasses import dataclass, field, replace
 
 from evalboard.core import digest
-from evalboard.core.compare.divergence import Divergence
 from evalboard.core.compare.known_pair import CauseFacts, Pair, both_sides, differing_facts
+from evalboard.core.compare.partings import EVIDENCE, Divergence
 from evalboard.core.scoring import UnreadableJson, parse_response_json
 from evalboard.core.stats import MIN_POSITIONS, NumericNoise
 
@@ -100,7 +100,9 @@ def _find_alike(pair: Pair, parting: Divergence, code: str) -> Cause | None:
     """Find what texts and limits say of two sides, as if both were served alike. code: what the numbers say."""
     is_same_text = pair.baseline.text == pair.candidate.text
     if not is_same_text and (written := find_same_but_for(pair.baseline.text, pair.candidate.text)):
-        return Cause("whitespace", None, {"same_but_for": written, "flip": parting.flip} | both_sides(pair, "score"))
+        return Cause(
+            "whitespace", None, {"same_but_for": written, "flip": parting.flip_position} | both_sides(pair, "score")
+        )
     if code != "near_tie" and (lengths := _lengths(pair, parting)):
         return Cause("length", None, lengths)
     if fault := _sampler_fault(pair, parting):
@@ -195,7 +197,7 @@ def _estimate_prompts(pair: Pair, parting: Divergence, noise: NumericNoise) -> C
         return {}
     return {
         "is_estimated": True,
-        "flip": parting.flip,
+        "flip": parting.flip_position,
         "start_gap": parting.start_gap,
         "are_start_top_two_equal": parting.are_start_top_two_equal,
     }
@@ -230,12 +232,12 @@ def _other_draw(pair: Pair, parting: Divergence) -> CauseFacts:
     a chance of at most 2x; `moved_by` adds up x over all positions.
     """
     temperature = pair.baseline.temperature
-    if not pair.is_one_draw or not temperature or parting.flip is None or parting.moved_by is None:
+    if not pair.is_one_draw or not temperature or parting.flip_position is None or parting.moved_by is None:
         return {}
     chance = 2 * parting.moved_by / temperature
     if chance >= SEED_CHANCE:
         return {}
-    facts = {"seed": pair.baseline.seed, "temperature": temperature, "flip": parting.flip, "chance": chance}
+    facts = {"seed": pair.baseline.seed, "temperature": temperature, "flip": parting.flip_position, "chance": chance}
     return facts | {"moved_by": parting.moved_by}
 
 
@@ -269,19 +271,15 @@ def _sampler_fault(pair: Pair, parting: Divergence) -> CauseFacts:
         position = getattr(parting, f"not_greedy_{name}")
         if position is not None and side.temperature == 0 and not side.is_adjusted:
             evidence[f"not_greedy_{name}"] = position
-    return evidence and evidence | {"flip": parting.flip}
+    return evidence and evidence | {"flip": parting.flip_position}
 
 
 def _read_numbers(pair: Pair, parting: Divergence, noise: NumericNoise) -> tuple[str, CauseFacts]:
     """Tests 9 to 11: what the logprobs alone say, and every number that it rests on."""
     ratio = noise.ratio(parting.shift_rms, parting.n_usable)
     numbers: CauseFacts = {
-        "drift_onset": parting.drift_onset,
-        "flip": parting.flip,
-        "margin_baseline": parting.margin_baseline,
-        "margin_candidate": parting.margin_candidate,
-        "gap_at_onset": parting.gap_at_onset,
-        "movement": parting.movement,
+        **{name: getattr(parting, name) for name in EVIDENCE},
+        "flip": parting.flip_position,
         "near": noise.near,
         "sd": noise.sd,
         "is_assumed": noise.is_assumed,
@@ -289,14 +287,9 @@ def _read_numbers(pair: Pair, parting: Divergence, noise: NumericNoise) -> tuple
         "capped_from": noise.capped_from,
         "ulp": noise.ulp or None,
         "ulps": parting.movement / noise.ulp if noise.ulp and parting.movement is not None else None,
-        "shift_rms": parting.shift_rms,
-        "shift_max": parting.shift_max,
-        "shift_max_at": parting.shift_max_at,
         "ratio": ratio,
         "threshold": noise.threshold(parting.n_usable) if ratio is not None else None,
-        "n_usable": parting.n_usable,
         "is_low_confidence": parting.n_usable < MIN_POSITIONS,
-        "is_approximate": parting.is_approximate,
     }
     code, reason = _judge(pair, parting, noise)
     return code, numbers | ({"reason": reason, "text_position": parting.text_position} if reason else {})

@@ -1,4 +1,7 @@
-"""What is known of the two responses of a pair, and which of it differs."""
+"""What is known of the two responses of a pair, and which of it differs.
+
+In three parts, so that a comparison of many responses holds what all of a run's have in common once.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,6 +22,58 @@ CHOOSING = (
 )
 
 CauseFacts = dict[str, Any]
+Place = Any  # where a trace is kept, as whoever reads traces knows it
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSettings:
+    """How a run's responses were asked for and scored; what a log does not say is None or empty.
+
+    is_adjusted: more than the logits decided which token is chosen. sampling: those of CHOOSING that are known; what is
+    no number or word stands as JSON. is_thinking_scored: some scorer of the suite reads what was thought.
+    """
+
+    max_tokens: int | None
+    stop: tuple[str, ...]
+    temperature: float | None
+    is_adjusted: bool
+    sampling: Mapping[str, float | str | bool]
+    is_thinking_scored: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ServingFacts:
+    """What a bucket says of its responses; None is not known.
+
+    model_name, model_revision: where the weights are not known, None beside a digest of them.
+    """
+
+    weights_digest: str | None
+    model_name: str | None
+    model_revision: str | None
+    template_digest: str | None
+    fingerprint: str | None
+    bucket: int | None
+
+
+UNKNOWN_SERVING = ServingFacts(None, None, None, None, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseFacts:
+    """What one response says of itself; None is not known. text: "" where nobody needs it. place: of its trace, None
+    where there is none; vocabulary_id: whose words its tokens are.
+    """
+
+    place: Place | None
+    finish_reason: str
+    error_code: str
+    prompt_digest: bytes | memoryview | None
+    n_prompt_tokens: int | None
+    seed_sent: int | None
+    vocabulary_id: int | None
+    n_reasoning_tokens: int | None
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +115,43 @@ class KnownResponse:
     @property
     def is_sampled(self) -> bool:
         return self.temperature is not None and self.temperature > 0
+
+
+def make_response(
+    settings: RequestSettings,
+    served: ServingFacts,
+    response: ResponseFacts | None,
+    *,
+    score: float | None,
+    scorer_digest: str | None,
+) -> KnownResponse:
+    """Make what is known of one side; `response` is None where there is no response at all."""
+    if response is None:
+        return KnownResponse(has_response=False)
+    return KnownResponse(
+        has_response=not response.error_code,
+        error_code=response.error_code,
+        text=response.text,
+        n_reasoning_tokens=response.n_reasoning_tokens,
+        score=score,
+        scorer_digest=scorer_digest,
+        is_thinking_scored=settings.is_thinking_scored,
+        weights_digest=served.weights_digest,
+        model_name=served.model_name,
+        model_revision=served.model_revision,
+        template_digest=served.template_digest,
+        prompt_digest=None if response.prompt_digest is None else bytes(response.prompt_digest).hex(),
+        n_prompt_tokens=response.n_prompt_tokens,
+        fingerprint=served.fingerprint,
+        finish_reason=response.finish_reason or None,
+        max_tokens=settings.max_tokens,
+        stop=settings.stop,
+        temperature=settings.temperature,
+        is_adjusted=settings.is_adjusted,
+        sampling=settings.sampling,
+        seed=response.seed_sent,
+        bucket=served.bucket,
+    )
 
 
 @dataclass(frozen=True, slots=True)

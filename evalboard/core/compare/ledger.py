@@ -1,5 +1,6 @@
 """A score's change broken down by cause, adding up exactly. docs/divergence.md defines it."""
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -54,6 +55,7 @@ class Ledger:
     rows: tuple[Row, ...]
 
 
+@functools.cache  # few differ
 def find_look(cause: str, numeric: str | None, *, is_confounded: bool) -> int:
     """Return what a pair looks like, a place in PARTS. cause, numeric: as `cause.Cause` has them."""
     if is_confounded:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.core.compare.divergence import Kind
+from evalboard.core.compare.partings import Kind
 
 PAIR_KINDS: tuple[Kind, ...] = ("identical", "drift_only", "flipped", "text_only")
 

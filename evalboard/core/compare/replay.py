@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from evalboard.core import digest
-from evalboard.core.compare.divergence import Divergence, find_divergence
+from evalboard.core.compare.divergence import find_divergence
+from evalboard.core.compare.partings import Divergence
 from evalboard.core.trace import Decoded, Trace, encode_block, read_trace
 
 ReplayResult = dict[str, Any]

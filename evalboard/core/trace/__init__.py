@@ -1,6 +1,7 @@
 """Hold what came back: responses, their traces and vocabularies, and all of them as bytes (docs/trace-format.md)."""
 
 from evalboard.core.trace.case_columns import (
+    differ,
     pack_answers,
     pack_buckets,
     pack_chances,
@@ -55,6 +56,7 @@ __all__ = [
     "Vocabulary",
     "VocabularyDamaged",
     "combine_clocks",
+    "differ",
     "directory_size",
     "encode_block",
     "find_reason",

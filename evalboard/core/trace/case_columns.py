@@ -59,6 +59,14 @@ def unpack_digests(packed: bytes, n_cases: int | None = None) -> NDArray[np.uint
     return np.frombuffer(packed, "<u8").reshape(-1, 2).astype(np.uint64, copy=False)
 
 
+def differ(ours: NDArray[np.uint64], theirs: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Tell which digests, uint64[…, 2], differ: half by half, since over a last axis of two it takes many times as
+    long.
+    """
+    differs: NDArray[np.bool_] = (ours[..., 0] != theirs[..., 0]) | (ours[..., 1] != theirs[..., 1])
+    return differs
+
+
 def pack_answers(answers: Sequence[str | None]) -> bytes:
     """Pack into 8 bytes a case, equal where two responses gave one answer; zeros where there is none."""
     keys = [0 if each is None else int.from_bytes(digest.text_digest(each)[:8]) or 1 for each in answers]

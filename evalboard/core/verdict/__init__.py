@@ -2,7 +2,6 @@
 
 from evalboard.core.verdict.gate import GateQuestion, TargetedScores
 from evalboard.core.verdict.gate_verdict import FIRST_VERDICT_RULES, VERDICT_RULES, GateInput
-from evalboard.core.verdict.sides import read_side_draws
 from evalboard.core.verdict.verdict import decide_from_gates, has_enough_cases, judge_gate
 
 __all__ = [
@@ -14,5 +13,4 @@ __all__ = [
     "decide_from_gates",
     "has_enough_cases",
     "judge_gate",
-    "read_side_draws",
 ]

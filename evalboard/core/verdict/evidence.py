@@ -8,7 +8,7 @@ import numpy as np
 
 from evalboard.contract.draws import Draws
 from evalboard.contract.release import CasesChanged, ReachInterval, TargetedRepeats
-from evalboard.core.compare import LOADED_BATCHES, is_steady_batch
+from evalboard.core.compare import LOADED_BATCHES, is_steady_batch, read_side_draws
 from evalboard.core.profile import have_same_seeds
 from evalboard.core.scoring import MEAN, Metric
 from evalboard.core.stats import (
@@ -44,7 +44,7 @@ from evalboard.core.verdict.gate import (
     Scores,
     TargetedScores,
 )
-from evalboard.core.verdict.sides import UNKNOWN_SIDE, choose_common_look, has_score, measure_side, read_side_draws
+from evalboard.core.verdict.sides import UNKNOWN_SIDE, choose_common_look, has_score, measure_side
 from evalboard.core.verdict.targeted import choose_entering, join_targeted, make_strata, moves_as_a_whole
 
 LEAN_ALPHA = 0.05  # of an interval before the first look, which decides nothing

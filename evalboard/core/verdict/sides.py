@@ -6,12 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from evalboard.contract.draws import Draws
 from evalboard.core.scoring import Metric
 from evalboard.core.stats import (
     OVERDISPERSED_BELOW,
     Bools,
-    Marks,
     SideDraws,
     average_points,
     count_unstable,
@@ -22,7 +20,6 @@ from evalboard.core.stats import (
     overdispersion,
     range5_points,
     range_points,
-    read_draws,
     run_points,
     sd_points,
     select_whole_cases,
@@ -42,13 +39,6 @@ UNKNOWN_SIDE = MeasuredSide(
     range5_points=None,
     is_overdispersed=False,
 )
-
-
-def read_side_draws(scores: Scores, marks: Marks | None, drawn: Draws) -> tuple[SideDraws, Draws]:
-    """Return a side's repeats of draws with what they are; where all of them are one draw, that one."""
-    side = read_draws(scores, marks)
-    drawn = replace(drawn, repeats=tuple(drawn.repeats[at] for at in side.places if at < len(drawn.repeats)))
-    return (side.as_one(), replace(drawn, repeats=drawn.repeats[:1])) if drawn.is_one else (side, drawn)
 
 
 def choose_common_look(policy: PolicySettings, both: Sequence[SideDraws]) -> int | None:

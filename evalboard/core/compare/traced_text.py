@@ -1,16 +1,18 @@
-"""Where two stored responses part, and whose words their tokens are: the same for one pair and for a comparison."""
+"""Where two responses part, and whose words their tokens are: the same for one pair and for a comparison."""
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.core.compare import Divergence, find_divergence, find_text_divergence, measure_distances
+from evalboard.core.compare.divergence import find_divergence, find_text_divergence
+from evalboard.core.compare.drift import measure_distances
+from evalboard.core.compare.paired_rows import Vocabularies
+from evalboard.core.compare.partings import Divergence
 from evalboard.core.trace import Trace, Vocabulary, join_traces
-from runs.models import Vocabulary as VocabularyRow
 
 MEASURED_AT_ONCE = 1 << 15  # positions of both sides
 
@@ -28,21 +30,47 @@ class TracedText:
     is_logged: bool
 
 
+class Words:
+    """Vocabularies by the ids that responses give. They never change. read: returns one of them."""
+
+    def __init__(self, read: Callable[[int], Vocabulary]) -> None:
+        self.read = functools.lru_cache(maxsize=4)(read)  # unpacking one takes longer than the rest of a page
+        self._is_continued = functools.lru_cache(maxsize=4)(self._agree)  # asked for every pair
+
+    def beside(self, ours: int | None, theirs: int | None, *, are_logged: bool) -> Vocabularies | None:
+        """Return both sides' words where they differ: then only bytes can be compared. None where ids can be.
+
+        are_logged: words that logs and servers of others have of one model go on from one run to the next, so that ids
+        are the same.
+        """
+        if ours is None or theirs is None or ours == theirs or (are_logged and self._is_continued(ours, theirs)):
+            return None
+        return self.read(ours), self.read(theirs)
+
+    def of(self, baseline: TracedText, candidate: TracedText) -> Vocabularies | None:
+        """Return what `beside` does of two responses."""
+        are_logged = baseline.is_logged and candidate.is_logged
+        return self.beside(baseline.vocabulary_id, candidate.vocabulary_id, are_logged=are_logged)
+
+    def _agree(self, ours: int, theirs: int) -> bool:
+        return self.read(ours).agrees_with(self.read(theirs))
+
+
 _Pair = tuple[TracedText, TracedText]
 
 
-def find_parting(baseline: TracedText, candidate: TracedText) -> Divergence | None:
+def find_parting(baseline: TracedText, candidate: TracedText, words: Words) -> Divergence | None:
     """Find how two responses part, by their texts where a trace is missing; None where traces are equal to the bit."""
     if baseline.trace is None or candidate.trace is None:
         return find_text_divergence(baseline.text, candidate.text)
-    words = vocabularies(baseline, candidate)
-    if words is None and baseline.trace.digest == candidate.trace.digest:
+    both = words.of(baseline, candidate)
+    if both is None and baseline.trace.digest == candidate.trace.digest:
         return None
     is_decimal = baseline.is_logged or candidate.is_logged
-    return find_divergence(baseline.trace, candidate.trace, vocabularies=words, is_decimal=is_decimal)
+    return find_divergence(baseline.trace, candidate.trace, vocabularies=both, is_decimal=is_decimal)
 
 
-def distance_tables(cases: Sequence[Sequence[TracedText]]) -> list[NDArray[np.float64]]:
+def distance_tables(cases: Sequence[Sequence[TracedText]], words: Words) -> list[NDArray[np.float64]]:
     """Return of each case's k responses float64[k, k] in nats²: 0 between equal traces, NaN where a trace or positions
     are missing.
     """
@@ -58,17 +86,17 @@ def distance_tables(cases: Sequence[Sequence[TracedText]]) -> list[NDArray[np.fl
                 known = (case, ours.trace.digest, theirs.trace.digest, ours.vocabulary_id, theirs.vocabulary_id)
                 alike.setdefault(known, []).append((at, other))
     pairs = [(cases[case][at], cases[case][other]) for (case, *_), [(at, other), *_] in alike.items()]
-    for ((case, *_), places), distance in zip(alike.items(), _distances(pairs), strict=True):
+    for ((case, *_), places), distance in zip(alike.items(), _distances(pairs, words), strict=True):
         for at, other in places:
             tables[case][at, other] = tables[case][other, at] = distance
     return tables
 
 
-def _distances(pairs: Sequence[_Pair]) -> Iterator[float]:
+def _distances(pairs: Sequence[_Pair], words: Words) -> Iterator[float]:
     """Yield how far the two responses of each pair lie apart, many pairs measured at once."""
     for part in _parts(pairs):
         sides = (join_traces([side.trace for side in one if side.trace is not None]) for one in zip(*part, strict=True))
-        yield from measure_distances(*sides, vocabularies=[vocabularies(*pair) for pair in part]).tolist()
+        yield from measure_distances(*sides, vocabularies=[words.of(*pair) for pair in part]).tolist()
 
 
 def _parts(pairs: Iterable[_Pair]) -> Iterator[list[_Pair]]:
@@ -84,27 +112,3 @@ def _parts(pairs: Iterable[_Pair]) -> Iterator[list[_Pair]]:
         n_positions += n
     if part:
         yield part
-
-
-def vocabularies(baseline: TracedText, candidate: TracedText) -> tuple[Vocabulary, Vocabulary] | None:
-    """Return both sides' words where they differ: then only bytes can be compared. None where ids can be.
-
-    Words that logs and servers of others have of one model go on from one run to the next, so that ids are the same.
-    """
-    ours, theirs = baseline.vocabulary_id, candidate.vocabulary_id
-    if ours is None or theirs is None or ours == theirs:
-        return None
-    if baseline.is_logged and candidate.is_logged and _is_continued(ours, theirs):
-        return None
-    return stored_words(ours), stored_words(theirs)
-
-
-@functools.lru_cache(maxsize=4)
-def stored_words(pk: int) -> Vocabulary:
-    """Read a vocabulary. It never changes, and unpacking one takes longer than the rest of a page."""
-    return Vocabulary.unpack(bytes(VocabularyRow.objects.values_list("data", flat=True).get(pk=pk)))
-
-
-@functools.lru_cache(maxsize=4)  # asked for every pair
-def _is_continued(vocabulary_id: int, other_id: int) -> bool:
-    return stored_words(vocabulary_id).agrees_with(stored_words(other_id))

@@ -9,14 +9,12 @@ was sent a seed of its own, and only pairs of the same repeats are alike.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evalboard.core.compare.comparison import MatchedRuns
+from evalboard.core.compare.pairing import Pairing, pair_runs
+from evalboard.core.compare.sides import Bools, Digests, Indexes, Side
 from evalboard.core.profile import is_sampled
-from runs.compare.inputs import Inputs, Side, differ_in_pairs
-from runs.store import stored_columns
-
-Indexes = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from evalboard.core.trace import differ
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +50,22 @@ class Groups:
         return self.members[self.starts[:-1][groups]]
 
 
-def find_groups(inputs: Inputs) -> Groups:
+def match_sides(baseline: Side, candidate: Side) -> MatchedRuns:
+    """Pair the repeats of both sides: their scores, or their responses where a side has no score at all."""
+    has_scores = [~np.isnan(side.scores) for side in (baseline, candidate)]
+    if not all(has_score.any() for has_score in has_scores):
+        has_scores = [baseline.is_there, candidate.is_there]
+    pairs = pair_runs(*has_scores)
+    is_mixed = any(len(side.bucket_ids) > 1 for side in (baseline, candidate))
+    has_other_text = _differ_in_pairs(pairs, baseline.texts, candidate.texts)
+    return MatchedRuns(pairs, baseline.scores, candidate.scores, candidate.alike, is_mixed, has_other_text)
+
+
+def find_groups(ours: Side, theirs: Side, matched: MatchedRuns) -> Groups:
     """Find everything that is not the same to the bit with the same score."""
-    pairs, ours, theirs = inputs.matched.pairing, inputs.baseline, inputs.candidate
-    is_unread = differ_in_pairs(pairs, ours.traces, theirs.traces) | inputs.matched.has_other_text
-    wanted = np.flatnonzero(is_unread | (inputs.matched.moves != 0))
+    pairs = matched.pairing
+    is_unread = _differ_in_pairs(pairs, ours.traces, theirs.traces) | matched.has_other_text
+    wanted = np.flatnonzero(is_unread | (matched.moves != 0))
     n_missing = len(pairs.missing_cases)
     cases = np.concatenate([pairs.cases[wanted], pairs.missing_cases])
     repeats = np.concatenate([pairs.baseline_repeats[wanted], pairs.missing_baseline_repeats])
@@ -64,8 +73,8 @@ def find_groups(inputs: Inputs) -> Groups:
     place, place_too = (cases, repeats), (cases, repeats_too)
     # Of a log both may be there though a score is missing.
     is_there = ours.is_there[place] & theirs.is_there[place_too]
-    is_texted = stored_columns.differ(ours.texts[place], theirs.texts[place_too]) & is_there
-    has_other_trace = stored_columns.differ(ours.traces[place], theirs.traces[place_too]) & is_there
+    is_texted = differ(ours.texts[place], theirs.texts[place_too]) & is_there
+    has_other_trace = differ(ours.traces[place], theirs.traces[place_too]) & is_there
     members, starts = _group(_keys(ours, cases, repeats), _keys(theirs, cases, repeats_too), cases)
     return Groups(
         cases=cases,
@@ -79,6 +88,13 @@ def find_groups(inputs: Inputs) -> Groups:
         has_other_trace=has_other_trace,
         is_unread=is_unread,
     )
+
+
+def _differ_in_pairs(pairs: Pairing, ours: Digests, theirs: Digests) -> Bools:
+    """Return bool[m], in which pairs the digests of the sides differ: uint64[n, a, 2] and uint64[n, b, 2]."""
+    if pairs.is_straight:  # nothing is copied
+        return differ(ours, theirs).reshape(-1)
+    return differ(pairs.take_baseline(ours), pairs.take_candidate(theirs))
 
 
 def _keys(side: Side, cases: Indexes, repeats: Indexes) -> Indexes:

@@ -1,0 +1,213 @@
+"""Tell whether the two sides of a comparison are one computation (docs/divergence.md).
+
+By the bucket that served most of each side. Where both sides are that same bucket and of a steady batch class, the
+digests of all cases decide. Where the stacks of both have scored the same answers, these do: both read the same tokens,
+so that no flip ends what can be compared, and what a stack reads is held against what the other one reads and never
+against what was decoded, for a prefill goes through other kernels. Else the traces of some of the cases in which
+anything differs are read.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.core.compare.comparability import is_steady_batch
+from evalboard.core.compare.sides import AnswerKey, Bools, Indexes, ScoredAnswer, ScoredAnswers, Side, Traces
+from evalboard.core.compare.traced_text import TracedText, Words, distance_tables
+from evalboard.core.profile import is_sampled
+from evalboard.core.stats import (
+    OneComputation,
+    assume_logit_sd,
+    is_left_out,
+    judge_distances,
+    judge_steady,
+    mean_within,
+    tell_apart,
+)
+from evalboard.core.trace import Trace, differ
+
+MAX_CASES = 100  # that are read
+MAX_REPEATS = 5  # of each side that are read
+_NONE = np.zeros(2, np.uint64)  # the digest of a response that is missing
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """The repeats of one side that are looked at, case by case: int64[n, r] of their places and bool[n, r] which are
+    there.
+    """
+
+    side: Side
+    repeats: Indexes
+    is_there: Bools
+
+    @property
+    def digests(self) -> NDArray[np.uint64]:
+        """uint64[n, r, 2], of traces; those of a case's first repeat where a repeat is not there."""
+        if self.is_there.all() and self.repeats.shape[1] == self.side.traces.shape[1]:  # nearly always
+            return self.side.traces
+        digests = np.take_along_axis(self.side.traces, self.repeats[:, :, None], axis=1)
+        traces: NDArray[np.uint64] = np.where(self.is_there[:, :, None], digests, digests[:, :1])
+        return traces
+
+    def has_traces(self, cases: Indexes) -> bool:
+        """Return whether the first responses of these cases have logprobs: equal texts say nothing of equal bits."""
+        needs_text = np.zeros(len(cases), np.bool_)
+        responses = self.side.responses.read(cases, self.repeats[cases, 0], needs_text)
+        return bool(responses) and all(each is not None and each.place is not None for each in responses)
+
+    def read(self, cases: Indexes, traces: Traces) -> list[list[TracedText]]:
+        """Return the chosen responses of each case, with their traces."""
+        rows, columns = np.nonzero(self.is_there[cases])
+        repeats = self.repeats[cases][rows, columns]
+        responses = self.side.responses.read(cases[rows], repeats, np.zeros(len(rows), np.bool_))
+        places = [response.place for response in responses if response is not None and response.place is not None]
+        read = iter(traces.read(places))
+        by_case: list[list[TracedText]] = [[] for _ in cases]
+        for row, response in zip(rows.tolist(), responses, strict=True):
+            trace = next(read) if response is not None and response.place is not None else None
+            vocabulary = None if response is None else response.vocabulary_id
+            by_case[row].append(TracedText("", trace, vocabulary, is_logged=self.side.is_reported))
+        return by_case
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRead:
+    """The answers of a case as the baseline's stack and as the candidate's read them, in one order."""
+
+    baseline: list[TracedText] = field(default_factory=list)
+    candidate: list[TracedText] = field(default_factory=list)
+
+    def average(self, table: NDArray[np.float64], *, is_steady: bool) -> tuple[float, float, float]:
+        """Return the mean distance across the stacks and within either, NaN where nobody knows it.
+
+        table: their `distance_tables`, the baseline's answers first. is_steady: both give the same bits for the same
+        tokens. Each answer is then held against itself; else all of a case are held against each other, as far as they
+        begin alike.
+        """
+        n = len(self.baseline)
+        across = table[:n, n:]
+        if is_steady:
+            return _mean(np.diagonal(across)), 0.0, 0.0
+        return _mean(across), mean_within(table[:n, :n]), mean_within(table[n:, n:])
+
+
+def judge_computation(baseline: Side, candidate: Side, traces: Traces, words: Words) -> dict[str, Any]:
+    """Return {"is_one_bucket"} and the fields of OneComputation, as a comparison's summary keeps them."""
+    sides = baseline, candidate
+    mains = [side.known[bucket] for side in sides for bucket in side.bucket_ids[:1]]
+    is_one_bucket = len(mains) == 2 and baseline.bucket_ids[0] == candidate.bucket_ids[0]
+    is_one_suite = baseline.setup.suite_digest == candidate.setup.suite_digest
+    is_steady = (
+        is_one_bucket
+        and is_steady_batch(mains[0].batch_class, are_batches_equal=is_one_suite)
+        and _are_decoded_alike(baseline, candidate)
+    )
+    floor = max((assume_logit_sd(bucket.logits) for bucket in mains), default=0.0)
+
+    def measure(cases: Sequence[CaseRead], *, is_held_alone: bool = False) -> OneComputation:
+        tables = distance_tables([[*each.baseline, *each.candidate] for each in cases], words)
+        numbers = [each.average(table, is_steady=is_held_alone) for each, table in zip(cases, tables, strict=True)]
+        across, within, within_too = np.array(numbers, np.float64).reshape(-1, 3).T
+        return judge_distances(across, (within, within_too), floor=floor)
+
+    judged = _judge_scored(sides, traces, measure)
+    if judged is None:
+        ours, theirs = _choose(baseline), _choose(candidate)
+        n_repeats = np.column_stack([side.is_there.sum(axis=1) for side in (ours, theirs)])
+        has_repeats = np.all(n_repeats >= 2, axis=1)
+        digests = np.concatenate([ours.digests, theirs.digests], axis=1)[has_repeats]
+        is_moved: Bools = np.any(differ(digests, digests[:, :1]), axis=1)
+        halves = np.split(digests, [ours.repeats.shape[1]], axis=1)
+        do_repeats_agree = not any(differ(half, half[:, :1]).any() for half in halves)
+        moved = np.flatnonzero(has_repeats)[is_moved]
+        is_same = is_one_bucket and not is_moved.any()
+        known = choose_cases(np.flatnonzero(has_repeats))
+        if do_repeats_agree and (is_steady or (is_same and ours.has_traces(known))):
+            judged = judge_steady(is_moved)
+        else:
+            cases = choose_cases(moved)
+            read = zip(ours.read(cases, traces), theirs.read(cases, traces), strict=True)
+            judged = measure([CaseRead(*each) for each in read])
+            if is_one_bucket and do_repeats_agree:
+                judged = tell_apart(judged, n_repeats[moved], n_cases=len(is_moved), floor=floor)
+    return {"is_one_bucket": is_one_bucket, **asdict(judged)}
+
+
+def choose_cases(cases: Indexes) -> Indexes:
+    """Return at most MAX_CASES of these, evenly out of all."""
+    return cases[:: max(len(cases) // MAX_CASES, 1)][:MAX_CASES]
+
+
+def _are_decoded_alike(ours: Side, theirs: Side) -> bool:
+    """Whether one stack must give both sides the same bits: greedily, and to the same limits."""
+    limits, other_limits = ((side.setup.max_tokens, side.setup.stop) for side in (ours, theirs))
+    sampling = ours.setup.sampling
+    return limits == other_limits and sampling == theirs.setup.sampling and not is_sampled(sampling)
+
+
+def _choose(side: Side) -> Chosen:
+    """The first draws of the side's main bucket that have a trace."""
+    main = side.bucket_ids[0] if side.bucket_ids else -1
+    is_ours = (side.buckets == main) & ~is_left_out(side.marks) & differ(side.traces, _NONE)
+    repeats = np.argsort(~is_ours, axis=1, kind="stable")[:, :MAX_REPEATS]
+    return Chosen(side, repeats, np.take_along_axis(is_ours, repeats, axis=1))
+
+
+def _judge_scored(
+    sides: tuple[Side, Side], traces: Traces, measure: Callable[..., OneComputation]
+) -> OneComputation | None:
+    """Test by what both stacks have scored; None where that is nothing, or says nothing."""
+    scored = [(side, answers) for side in sides if (answers := side.responses.scored) is not None]
+    if not scored:
+        return None
+    classes = [bucket.batch_class for side in sides for bucket in side.known.values()]
+    is_steady = all(is_steady_batch(each, are_batches_equal=False) for each in classes)
+    has_some = [np.isin(side.case_indexes, answers.cases()) for side, answers in scored]
+    cases = choose_cases(np.flatnonzero(np.any(has_some, axis=0)))
+    by_case = {case: CaseRead() for case in cases.tolist()}
+    for side, answers in scored:
+        for case, ours, theirs in _read_scored(side, answers, cases, traces):
+            by_case[case].baseline.append(ours)
+            by_case[case].candidate.append(theirs)
+    read = [each for each in by_case.values() if each.baseline]
+    judged = measure(read, is_held_alone=is_steady)
+    if judged.answer == "unknown":
+        return None
+    return replace(judged, n_positions=sum(len(answer) for each in read for answer in _traces(each.baseline)))
+
+
+def _read_scored(
+    side: Side, answers: ScoredAnswers, cases: Indexes, traces: Traces
+) -> Iterator[tuple[int, TracedText, TracedText]]:
+    """The side's answers to these cases that both stacks have read, each with the place of its case."""
+    place = dict(zip(side.case_indexes[cases].tolist(), cases.tolist(), strict=True))
+    both = answers.read(list(place))
+    by_case = groupby(sorted(both[0].keys() & both[1].keys()), key=itemgetter(0))
+    keys = [key for _, known in by_case for key in islice(known, MAX_REPEATS)]
+    texts = [_read_traces(known, keys, traces) for known in both]
+    yield from ((place[case], text, text_too) for (case, _), text, text_too in zip(keys, *texts, strict=True))
+
+
+def _read_traces(
+    answers: Mapping[AnswerKey, ScoredAnswer], keys: Sequence[AnswerKey], traces: Traces
+) -> list[TracedText]:
+    read = traces.read([answers[key].place for key in keys])
+    return [
+        TracedText("", trace, answers[key].vocabulary_id, is_logged=False)
+        for key, trace in zip(keys, read, strict=True)
+    ]
+
+
+def _traces(texts: Sequence[TracedText]) -> Iterator[Trace]:
+    return (text.trace for text in texts if text.trace is not None)
+
+
+def _mean(distances: NDArray[np.float64]) -> float:
+    known = distances[~np.isnan(distances)]
+    return float(known.mean()) if len(known) else np.nan

@@ -1,0 +1,257 @@
+"""A comparison from two sides to its report, in stages.
+
+`run` goes through all of them. Where there is much to read, whoever keeps the report calls them one by one: `begin`,
+`judge` part by part, each stored before the next, and `complete`. Both give the same report.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.core.compare.cause import CAUSE_CODES
+from evalboard.core.compare.comparability import allows_comparing, find_blocks, find_moved_setup
+from evalboard.core.compare.comparison import (
+    NO_POSITION,
+    DifferingPairs,
+    MatchedRuns,
+    TokenBytes,
+    begin_summary,
+    complete_summary,
+    count_by_digest,
+    is_larger,
+    kind_by_consequence,
+)
+from evalboard.core.compare.computation import judge_computation
+from evalboard.core.compare.flip import Flip
+from evalboard.core.compare.groups import Groups, find_groups, match_sides
+from evalboard.core.compare.judging import AlikePairs, Judge
+from evalboard.core.compare.ledger import find_look
+from evalboard.core.compare.pair_noise import PairNoise
+from evalboard.core.compare.pairing import PAIR_KINDS
+from evalboard.core.compare.scores import ScoreNoise, find_noise_share, judge_outcomes
+from evalboard.core.compare.sides import Bools, Indexes, Side, Traces
+from evalboard.core.compare.traced_text import Words
+
+POINTS_KEPT = 400  # flips that a chart shows
+AT_ONCE = 5000  # rows as Python's objects
+
+Json = dict[str, Any]
+FindFlips = Callable[[Indexes], Iterable[Flip]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reads:
+    """How traces, vocabularies and the noise of both runs are read. measure_noise: called once, when it is needed."""
+
+    traces: Traces
+    words: Words
+    measure_noise: Callable[[], PairNoise]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What two sides come to. summary: as `comparison` has it, with "sides", "outcomes" (the counts), "noise_share",
+    "computation", "sample" and "backends" beside it. cases: by outcome, as `judge_outcomes` has them. flips: in the
+    order of the groups.
+    """
+
+    summary: Json
+    cases: Json
+    flips: list[AlikePairs] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparing:
+    """Two sides, and what is found of them without reading anything but their columns."""
+
+    baseline: Side
+    candidate: Side
+    reads: Reads
+
+    @cached_property
+    def matched(self) -> MatchedRuns:
+        return match_sides(self.baseline, self.candidate)
+
+    @cached_property
+    def groups(self) -> Groups:
+        """The pairs that must be looked at, each different one once."""
+        return find_groups(self.baseline, self.candidate, self.matched)
+
+    @cached_property
+    def noise(self) -> PairNoise:
+        """What the pairs are judged by."""
+        return self.reads.measure_noise()
+
+    @property
+    def differing_cases(self) -> Indexes:
+        """The suite's indexes of the cases that have a pair in a group."""
+        indexes: Indexes = self.baseline.case_indexes[np.unique(self.groups.cases)]
+        return indexes
+
+    def begin(self) -> Report:
+        """Return what is known before any response is read: what moved, what forbids comparing, the cases' outcomes."""
+        ours, theirs = self.baseline, self.candidate
+        blocks = find_blocks(ours.setup, theirs.setup)
+        judged = {
+            "moved": [
+                {"field": moved.field, "baseline": moved.baseline, "candidate": moved.candidate}
+                for moved in find_moved_setup(ours.setup, theirs.setup)
+            ],
+            "blocks": [{"code": block.code, "facts": dict(block.facts)} for block in blocks],
+            "comparable": allows_comparing(blocks),
+        }
+        outcomes = judge_outcomes(ours, theirs)
+        mains = (side.bucket_ids[0] if side.bucket_ids else None for side in (ours, theirs))
+        # The noise between the buckets that served most of either side is shown for all.
+        summary = begin_summary(self.noise.between(*mains) if len(self.groups) else None, judged)
+        summary |= {
+            "sides": {"baseline": _describe(ours), "candidate": _describe(theirs)},
+            "outcomes": outcomes["counts"],
+            "noise_share": find_noise_share(ours, theirs, self.matched),
+        }
+        return Report(summary, outcomes)
+
+    def count(self) -> Json:
+        """Return the counts and the score that digests give, for a summary that waits for the rest."""
+        return count_by_digest(self.matched, self.groups.is_unread)
+
+    def judge(self, part: slice) -> Iterator[AlikePairs]:
+        """Say how and why the pairs of some groups parted, in their order. Nothing is read once this has returned."""
+        if not len(self.groups):
+            return iter(())
+        judge = Judge((self.baseline, self.candidate), self.matched, self.groups, self.noise)
+        return judge.judge(part, self.reads.traces, self.reads.words)
+
+    def complete(self, begun: Json, find_flips: FindFlips) -> Json:
+        """Return the whole summary. begun: from `begin`. find_flips: returns what was judged of some groups, in their
+        order.
+        """
+        groups, ours, theirs = self.groups, self.baseline, self.candidate
+        # Pairs whose score is missing are not counted; the others of a group are as its first.
+        scored = np.flatnonzero(groups.pair_indexes[groups.firsts(slice(None))] >= 0)
+        sizes = np.diff(groups.starts)
+        members = groups.members[np.repeat(groups.pair_indexes[groups.firsts(slice(None))] >= 0, sizes)]
+        in_order = np.argsort(groups.pair_indexes[members])
+        members = members[in_order]
+        table = np.repeat(_tabulate(find_flips(scored), len(scored)), sizes[scored], axis=0)[in_order]
+        differing = DifferingPairs(
+            pairs=groups.pair_indexes[members],
+            causes=table[:, 0].astype(np.uint8),
+            looks=table[:, 1].astype(np.uint8),
+            kinds=table[:, 2].astype(np.uint8),
+            shifts=table[:, 3],
+            onsets=table[:, 4],
+            flips=table[:, 5],
+            tokens_baseline=table[:, 6],
+            tokens_candidate=table[:, 7],
+        )
+        sides = begun["sides"]
+        summary = complete_summary(
+            begun,
+            self.matched,
+            differing,
+            is_read=self._has_logprobs(),
+            words=(self._spell(sides["baseline"]["vocabulary"]), self._spell(sides["candidate"]["vocabulary"])),
+            case_indexes=ours.case_indexes,
+            noise_of=ScoreNoise(ours, theirs).measure_cases,
+        )
+        flipped = np.repeat(scored, sizes[scored])[in_order][differing.flips != NO_POSITION]
+        return {
+            **summary,
+            "computation": judge_computation(ours, theirs, self.reads.traces, self.reads.words),
+            "sample": self._sample(flipped, members[differing.flips != NO_POSITION], find_flips),
+            "backends": self._backends(members),
+        }
+
+    def _has_logprobs(self) -> Bools:
+        """Return bool[m], whether the baseline's response of a pair has a trace, and the candidate's where nothing
+        differs.
+
+        What an engine of ours decodes always has one.
+        """
+        side, pairs = self.baseline, self.matched.pairing
+        has_trace = side.responses.find_traced(side.is_there) if side.is_reported else side.is_there
+        logprobs: Bools = has_trace[pairs.cases, pairs.baseline_repeats]
+        return logprobs
+
+    def _spell(self, vocabulary_id: int | None) -> TokenBytes:
+        vocabulary = None if vocabulary_id is None else self.reads.words.read(vocabulary_id)
+
+        def token_bytes(token: int) -> bytes:
+            known = vocabulary.token_bytes(token) if vocabulary else None
+            return f"⟨token {token}⟩".encode() if known is None else known
+
+        return token_bytes
+
+    def _sample(self, groups: Indexes, members: Indexes, find_flips: FindFlips) -> list[Json]:
+        """Return an even sample of the flips. groups, members: of all flipped pairs, in the order of the pairing."""
+        step = max(-(-len(members) // POINTS_KEPT), 1)
+        chosen, which = np.unique(groups[::step], return_inverse=True)
+        flips = list(find_flips(chosen))
+        at = members[::step]
+        repeats = [
+            [side.repeats[place] for place in places[at].tolist()]
+            for side, places in (
+                (self.baseline, self.groups.baseline_repeats),
+                (self.candidate, self.groups.candidate_repeats),
+            )
+        ]
+        return [flips[group].point(both) for group, *both in zip(which.tolist(), *repeats, strict=True)]
+
+    def _backends(self, members: Indexes) -> list[list[int]]:
+        groups = self.groups
+        cases = groups.cases[members]
+        ours = self.baseline.buckets[cases, groups.baseline_repeats[members]]
+        theirs = self.candidate.buckets[cases, groups.candidate_repeats[members]]
+        backends: list[list[int]] = np.unique(np.column_stack([ours, theirs]), axis=0).tolist()
+        return backends
+
+
+def run(baseline: Side, candidate: Side, reads: Reads) -> Report:
+    """Compare two sides, whole: the pure function behind every comparison."""
+    comparing = Comparing(baseline, candidate, reads)
+    begun = comparing.begin()
+    flips = list(comparing.judge(slice(0, len(comparing.groups))))
+    summary = comparing.complete(begun.summary, lambda groups: (flips[group].flip for group in groups.tolist()))
+    return Report(summary, begun.cases, flips)
+
+
+def _describe(side: Side) -> Json:
+    """Return what a page says of a side beside its run: repeats, buckets with shares, whose words its tokens are."""
+    return {
+        "repeats": list(side.repeats),
+        "buckets": [list(served) for served in side.shares],
+        "vocabulary": side.responses.find_vocabulary(),
+    }
+
+
+def _tabulate(flips: Iterable[Flip], n: int) -> NDArray[np.int64]:
+    """Return int64[n, 8]: the columns of DifferingPairs but the first; NO_POSITION where something is not known."""
+    table = np.full((n, 8), NO_POSITION, np.int64)
+    rows, n_read = iter(flips), 0
+    while part := [_row(flip) for flip in islice(rows, AT_ONCE)]:
+        table[n_read : n_read + len(part)] = part
+        n_read += len(part)
+    return table
+
+
+_KINDS = {code: PAIR_KINDS.index(kind) for code in range(16) if (kind := kind_by_consequence(code)) is not None}
+
+
+def _row(flip: Flip) -> list[int]:
+    facts = flip.evidence
+    known = (
+        is_larger(flip.cause, flip.numeric, facts.get("ratio"), facts.get("threshold")),
+        flip.drift_onset,
+        flip.flip_position,
+        flip.token_baseline,
+        flip.token_candidate,
+    )
+    look = find_look(flip.cause, flip.numeric, is_confounded=bool(facts.get("also_moved")))
+    numbers = [NO_POSITION if value is None else value for value in known]
+    return [CAUSE_CODES[flip.cause], look, _KINDS[flip.consequence], *numbers]

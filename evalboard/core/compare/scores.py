@@ -1,0 +1,123 @@
+"""What the scores of two sides say: which cases broke, were fixed or are unstable, and how much of it is noise."""
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from evalboard.core.compare.comparability import is_steady_batch
+from evalboard.core.compare.comparison import MatchedRuns
+from evalboard.core.compare.sides import Indexes, Scores, Side
+from evalboard.core.profile import have_same_seeds
+from evalboard.core.stats import (
+    CASE_OUTCOMES,
+    NoiseShare,
+    OutcomeIndexes,
+    find_case_outcomes,
+    is_left_out,
+    measure_noise_share,
+)
+
+
+class ScoreNoise:
+    """What noise alone does to the difference of two runs, and to the part of it that some cases make
+    (docs/divergence.md).
+    """
+
+    def __init__(self, *sides: Side) -> None:
+        (ours, drawn), (theirs, drawn_too) = (side.scored_draws for side in sides)
+        self._scores = (ours.scores, theirs.scores)
+        self._are_one = tuple(
+            draws.is_one or _is_one_draw(side, is_sampled=draws.is_sampled)
+            for side, draws in zip(sides, (drawn, drawn_too), strict=True)
+        )
+        self._share_seeds = have_same_seeds(drawn, drawn_too)
+        self._has_left_out = any((is_left_out(side.marks) & ~np.isnan(side.scores)).any() for side in sides)
+        self._cases = _find_scored(ours.scores, theirs.scores)
+
+    def share(self) -> NoiseShare:
+        """Return how much of the whole difference is noise."""
+        return self._measure(self._cases)
+
+    def measure_cases(self, cases: Indexes) -> float | None:
+        """Return how many points noise alone moves the difference by these cases, either way; None where not known.
+
+        cases: int64, rows of the inputs with a score on both sides.
+        """
+        up_to = self._measure(cases).up_to
+        return None if up_to is None else up_to * len(cases) / len(self._cases)
+
+    def _measure(self, cases: Indexes) -> NoiseShare:
+        if self._has_left_out:
+            return NoiseShare(None, "left_out")
+        ours, theirs = (scores[cases] for scores in self._scores)
+        one, one_too = self._are_one
+        return measure_noise_share(ours, theirs, is_one_draw=(one, one_too), share_seeds=self._share_seeds)
+
+
+def find_noise_share(baseline: Side, candidate: Side, matched: MatchedRuns) -> dict[str, Any] | None:
+    """Return the fields of NoiseShare, as a comparison's summary keeps them; None where there is no difference."""
+    if matched.is_mixed or not matched.is_scored or not matched.pairing.is_paired.any():
+        return None
+    return asdict(ScoreNoise(baseline, candidate).share())
+
+
+def judge_outcomes(baseline: Side, candidate: Side, *, look: int | None = None) -> dict[str, Any]:
+    """Return {"counts", "cases": {outcome: its cases, in their order}} by the rule of a verdict.
+
+    A case is a list: its index in the baseline's suite, both sides' scores by repeat, null where there is no draw, its
+    chance and whether it is beyond chance, as core.stats.OutcomeIndexes has them. look: judged by the first so many
+    repeats of each side. Counts are None where several buckets served a side.
+    """
+    if any(len(side.bucket_ids) > 1 for side in (baseline, candidate)):
+        return {"counts": None, "cases": dict.fromkeys(CASE_OUTCOMES, ())}
+    scores = [side.scored_draws[0].first(look).scores for side in (baseline, candidate)]
+    has_both = _find_scored(*scores)
+    judged = find_case_outcomes(scores[0][has_both], scores[1][has_both])
+    cases = {}
+    for outcome in CASE_OUTCOMES:
+        chosen = getattr(judged, outcome)
+        places = has_both[chosen]
+        columns = (
+            baseline.case_indexes[places].tolist(),
+            *(list_scores(each[places]) for each in scores),
+            list_scores(judged.chances[chosen]),
+            judged.is_beyond_chance[chosen].tolist(),
+        )
+        cases[outcome] = [list(case) for case in zip(*columns, strict=True)]
+    return {"counts": _count(judged), "cases": cases}
+
+
+def list_scores(values: Scores) -> list[Any]:
+    """Return an array as lists, None for NaN."""
+    rows = values.astype(object)
+    rows[np.isnan(values)] = None
+    return list(rows.tolist())
+
+
+def _count(outcomes: OutcomeIndexes) -> dict[str, Any]:
+    """Return the fields of contract.OutcomeCounts, as JSON has them."""
+    by_chance = {f"{name}_by_chance": getattr(outcomes, f"{name}_by_chance") for name in ("broken", "fixed")}
+    return {
+        **{outcome: len(getattr(outcomes, outcome)) for outcome in CASE_OUTCOMES},
+        **{name: None if each is None else each.to_stored() for name, each in by_chance.items()},
+    }
+
+
+def _find_scored(ours: Scores, theirs: Scores) -> Indexes:
+    """Return the places of the cases that have a draw on both sides."""
+    return np.flatnonzero(~(np.isnan(ours).all(axis=1) | np.isnan(theirs).all(axis=1)))
+
+
+def _is_one_draw(side: Side, *, is_sampled: bool) -> bool:
+    """Whether repeats cannot differ, being of a steady batch class, or do not: they are the same to the bit."""
+    if len(side.repeats) < 2:
+        return False
+    batch_classes = [side.known[bucket].batch_class for bucket in side.bucket_ids]
+    if not is_sampled and all(is_steady_batch(each, are_batches_equal=True) for each in batch_classes):
+        return True
+    is_there = side.is_there
+    first = np.argmax(is_there, axis=1)[:, None, None]
+    digests = np.concatenate([side.texts, side.traces], axis=2)
+    is_same = (digests == np.take_along_axis(digests, first, axis=1)).all(axis=2)
+    return bool((is_same | ~is_there).all())

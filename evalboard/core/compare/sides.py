@@ -1,0 +1,140 @@
+"""The two sides of a comparison: their columns on one row of cases, and what is read beside them when it is asked for.
+
+Whoever keeps the runs makes the sides and says how responses and traces are read; where they are kept is not known
+here.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.contract.draws import Draws
+from evalboard.core.compare.comparability import SideSetup
+from evalboard.core.compare.known_pair import Place, RequestSettings, ResponseFacts, ServingFacts
+from evalboard.core.stats import Marks, SideDraws, read_draws
+from evalboard.core.trace import Trace, TraceColumns
+
+Bools = NDArray[np.bool_]
+Digests = NDArray[np.uint64]
+Indexes = NDArray[np.int64]
+Scores = NDArray[np.float64]
+AnswerKey = tuple[int, bytes]  # of an answer: its case, and the digest of the trace that was decoded
+
+
+class BucketFacts(NamedTuple):
+    """What is known of a bucket. logits: their name, as a floor of noise has it, None where it is not known."""
+
+    batch_class: str
+    logits: str | None
+    served: ServingFacts
+
+
+class ScoredAnswer(NamedTuple):
+    """An answer as one stack read it: where its trace is kept, and whose words its tokens are."""
+
+    place: Place
+    vocabulary_id: int | None
+
+
+class Traces(Protocol):
+    """Reads traces by their places."""
+
+    def read(self, places: Iterable[Place], /) -> list[Trace]: ...
+
+    def read_pair_columns(
+        self, pairs: Sequence[tuple[Place, Place]], /
+    ) -> Iterator[tuple[TraceColumns, TraceColumns]]: ...
+
+
+class ScoredAnswers(Protocol):
+    """One side's answers as the stacks of both sides have scored them."""
+
+    def cases(self) -> Sequence[int]:
+        """Return the suite's indexes of the cases that have some."""
+        ...
+
+    def read(
+        self, case_indexes: Sequence[int], /
+    ) -> tuple[Mapping[AnswerKey, ScoredAnswer], Mapping[AnswerKey, ScoredAnswer]]:
+        """Return the answers to these cases as the baseline's stack and as the candidate's read them."""
+        ...
+
+
+class Responses(Protocol):
+    """Reads what is kept of a side's responses beside the columns."""
+
+    def read(self, cases: Indexes, repeats: Indexes, needs_text: Bools, /) -> list[ResponseFacts | None]:
+        """Return the responses at these places of the columns, in order; None for one that never was."""
+        ...
+
+    def find_traced(self, is_there: Bools, /) -> Bools:
+        """Return which of these responses, bool[n, a], have a trace."""
+        ...
+
+    def find_vocabulary(self) -> int | None:
+        """Return whose words the tokens of most responses are."""
+        ...
+
+    @property
+    def scored(self) -> ScoredAnswers | None:
+        """None where the stacks of the two sides have not scored the same answers."""
+        ...
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Side:
+    """One side's columns, in the order of the comparison's cases; a is the number of repeats.
+
+    repeats: their numbers. ended: the places of those that were neither cancelled nor failed; draws: what these are.
+    case_indexes: int64[n], the suite's index of each case. texts, traces: uint64[n, a, 2], digests, zeros where
+    missing. buckets: int64[n, a] of bucket ids, negative where missing. scores: float64[n, a], NaN where missing;
+    alike: the same by the other side's scorer, None where that is no other one. marks: uint8[n, a], as
+    core.stats.live_answers has them. shares: (bucket id, number of responses, share of all) of each bucket that served
+    the side, the largest first, in the order of setup.served. known: of these buckets at least. is_reported: a log or a
+    server of others has it, whose numbers are decimals.
+    """
+
+    repeats: tuple[int, ...]
+    ended: tuple[int, ...]
+    draws: Draws
+    case_indexes: Indexes
+    texts: Digests
+    traces: Digests
+    buckets: Indexes
+    scores: Scores
+    alike: Scores | None
+    marks: Marks
+    setup: SideSetup
+    shares: Sequence[tuple[int, int, float]]
+    known: Mapping[int, BucketFacts]
+    settings: RequestSettings
+    is_reported: bool
+    responses: Responses
+
+    @property
+    def bucket_ids(self) -> tuple[int, ...]:
+        """The buckets that served the side, that of the most responses first."""
+        return tuple(bucket for bucket, _, _ in self.shares)
+
+    @property
+    def is_there(self) -> Bools:
+        """bool[n, a]: whether there is a response."""
+        has_response: Bools = self.buckets >= 0
+        return has_response
+
+    @cached_property
+    def scored_draws(self) -> tuple[SideDraws, Draws]:
+        """The draws of the repeats that were scored, and what they are."""
+        places = list(self.ended)
+        return read_side_draws(self.scores[:, places], self.marks[:, places], self.draws)
+
+
+def read_side_draws(scores: Scores, marks: Marks | None, drawn: Draws) -> tuple[SideDraws, Draws]:
+    """Return a side's repeats of draws with what they are; where all of them are one draw, that one."""
+    side = read_draws(scores, marks)
+    drawn = replace(drawn, repeats=tuple(drawn.repeats[at] for at in side.places if at < len(drawn.repeats)))
+    return (side.as_one(), replace(drawn, repeats=drawn.repeats[:1])) if drawn.is_one else (side, drawn)

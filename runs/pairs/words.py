@@ -1,0 +1,13 @@
+"""The vocabularies that are stored."""
+
+from evalboard.core.compare import Words
+from evalboard.core.trace import Vocabulary
+from runs.models import Vocabulary as VocabularyRow
+
+
+def _read(pk: int) -> Vocabulary:
+    return Vocabulary.unpack(bytes(VocabularyRow.objects.values_list("data", flat=True).get(pk=pk)))
+
+
+WORDS = Words(_read)
+stored_words = WORDS.read
