@@ -5,6 +5,8 @@ Margins, gaps and logprobs are in nats, scores and differences in points.
 
 from typing import Annotated, Any
 
+from pydantic import Field
+
 from evalboard.contract.base import (
     Contract,
     Count,
@@ -255,16 +257,18 @@ class CauseCount(Contract):
 
 
 class FlipPoint(Contract):
-    """One flip of the scatter: the baseline's margin there, how far the logits moved, the gap at the onset."""
+    """One flip of the scatter: the baseline's margin there, how far the logits moved, the gap at the onset; by the
+    names that the comparison keeps them under.
+    """
 
     case_index: int
     repeat_baseline: int
     repeat_candidate: int
     cause: str
-    flip: int
-    margin: float | None
-    movement: float | None
-    gap: float | None
+    flip: int = Field(validation_alias="flip_position")
+    margin: float | None = Field(validation_alias="margin_baseline")
+    movement: float | None = Field(validation_alias="evidence__movement")
+    gap: float | None = Field(validation_alias="gap_at_onset")
 
 
 class Comparison(Contract):
@@ -334,12 +338,12 @@ class Comparison(Contract):
         return tuple(each.as_field for each in self.moved)
 
 
-class ComparedCase(Contract):
-    """A pair that differs."""
+class PartedPair(Contract):
+    """Where and why the two responses of a pair parted. `drift_onset` to `gap_at_onset` are as `core.compare.Flip` has
+    them, and go by their names.
+    """
 
     case: str
-    repeat_baseline: Number
-    repeat_candidate: Number
     cause: str
     numeric: Annotated[str | None, says(description="what the numbers look like beside another model or backend")]
     text: str
@@ -349,6 +353,17 @@ class ComparedCase(Contract):
     margin_baseline: float | None
     margin_candidate: float | None
     gap_at_onset: float | None
+
+    @property
+    def margins(self) -> tuple[float | None, float | None]:
+        return self.margin_baseline, self.margin_candidate
+
+
+class ComparedCase(PartedPair):
+    """A pair that differs."""
+
+    repeat_baseline: Number
+    repeat_candidate: Number
     score_baseline: Points | None
     score_candidate: Points | None
     backend_baseline: Annotated[str | None, says(description="a bucket's letter, as in `sides`")]

@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from evalboard.contract.base import Contract, Count, Digest, Id, Number, PageAddress, Points, page_only, says
-from evalboard.contract.comparison import SIDES, Moved
+from evalboard.contract.comparison import SIDES, Moved, PartedPair
 from evalboard.contract.parts import ResponseError
 from evalboard.contract.trace import Position, TokenAtPosition
 
@@ -40,20 +40,20 @@ class PairSide(Contract):
 
 
 class MarginPoint(Contract):
-    """One position of charts and tables, which end where the sides part; null where not known, "" for no token."""
+    """One position of charts and tables, which end where the sides part; null where not known, "" for no token.
+
+    tokens, margins: the baseline's and the candidate's.
+    """
 
     at: Position
-    token_baseline: str
-    token_candidate: str
-    margin_baseline: float | None
-    margin_candidate: float | None
+    tokens: tuple[str, str]
+    margins: tuple[float | None, float | None]
     gap: float | None
 
     @property
     def margin(self) -> float | None:
         """The smaller of both."""
-        known = (margin for margin in (self.margin_baseline, self.margin_candidate) if margin is not None)
-        return min(known, default=None)
+        return min((margin for margin in self.margins if margin is not None), default=None)
 
 
 class PromptPiece(Contract):
@@ -108,21 +108,11 @@ class ForcedFlip(Contract):
     margin: Annotated[float, says(description="between the two, in nats")]
 
 
-class TracePair(Contract):
+class TracePair(PartedPair):
     """One pair of responses around the position `at`; only that position's tokens come with their alternatives."""
 
-    case: str
     baseline: PairSide
     candidate: PairSide
-    cause: str
-    numeric: str | None
-    text: str
-    evidence: dict[str, Any]
-    drift_onset: Position | None
-    flip_position: Position | None
-    margin_baseline: float | None
-    margin_candidate: float | None
-    gap_at_onset: float | None
     n_positions: Count
     at: Position | None
     positions: tuple[PairPosition, ...]

@@ -216,7 +216,7 @@ def _drift(parting: Result) -> str:
 
 def _tokens(parting: Result) -> str:
     """Return the two tokens, with the margins that say how near the choice was."""
-    margins = [parting["margin_baseline"], parting["margin_candidate"]]
+    margins = [parting[f"margin_{side}"] for side in ("baseline", "candidate")]
     near = "" if None in margins else f" (margins {margins[0]:.2g} and {margins[1]:.2g} nats)"
     return f"‘{parting['drawn_baseline']}’ → ‘{parting['drawn_candidate']}’{near}"
 

@@ -15,7 +15,7 @@ SYMBOLS = {"numeric": "circle-open", "shift": "square-open", "setup": "x-thin", 
 
 
 @dataclass(frozen=True, slots=True)
-class Flip:
+class ChartedFlip:
     """A flip of the chart with its case's id; `url` is the pair's page at the flip."""
 
     point: FlipPoint
@@ -28,12 +28,12 @@ def known_flips(report: Comparison) -> tuple[FlipPoint, ...]:
     return tuple(flip for flip in report.flips if flip.margin is not None and flip.movement is not None)
 
 
-def name_flips(report: Comparison) -> tuple[Flip, ...]:
+def name_flips(report: Comparison) -> tuple[ChartedFlip, ...]:
     """Read the cases of the flips that are known."""
     known = known_flips(report)
     ids = case_ids(int(report.baseline), {point.case_index for point in known})
     return tuple(
-        Flip(
+        ChartedFlip(
             point,
             ids[point.case_index],
             pair_url(
@@ -47,7 +47,7 @@ def name_flips(report: Comparison) -> tuple[Flip, ...]:
     )
 
 
-def figure(report: Comparison, flips: Sequence[Flip]) -> dict[str, Any] | None:
+def figure(report: Comparison, flips: Sequence[ChartedFlip]) -> dict[str, Any] | None:
     """Return `data` and `layout` for Plotly: movement against margin at the flip; None where neither is known."""
     if not flips:
         return None
@@ -66,7 +66,7 @@ def figure(report: Comparison, flips: Sequence[Flip]) -> dict[str, Any] | None:
     }
 
 
-def _points(cause: str, flips: list[Flip], margins: LogScale, moves: LogScale) -> dict[str, Any]:
+def _points(cause: str, flips: list[ChartedFlip], margins: LogScale, moves: LogScale) -> dict[str, Any]:
     mark = MARKS[cause]
     return {
         "type": "scatter",

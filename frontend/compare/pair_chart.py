@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from evalboard.contract.comparison import SIDES
 from evalboard.contract.pair import MarginPoint, TracePair
 from frontend.shell.log_scale import LogScale, scale_of
 from frontend.templatetags.numbers import nats
@@ -17,7 +18,7 @@ MANY = 300  # points; more are drawn smaller
 def figure(pair: TracePair) -> dict[str, Any] | None:
     """Return `data` and `layout`, plain JSON; None where no margin is known."""
     points = pair.points
-    margins = [value for point in points for value in (point.margin_baseline, point.margin_candidate)]
+    margins = [value for point in points for value in point.margins]
     if all(value is None for value in margins):
         return None
     scales = scale_of(margins, least=-2, most=1), scale_of((point.gap for point in points), least=-4, most=-1)
@@ -43,23 +44,18 @@ def near_of(pair: TracePair) -> float | None:
 
 def _margins(points: Sequence[MarginPoint], scale: LogScale) -> list[dict[str, Any]]:
     series = []
-    for side, symbol in (("baseline", "circle-open"), ("candidate", "circle")):
-        shown = [point for point in points if getattr(point, f"margin_{side}") is not None]
-        values = [getattr(point, f"margin_{side}") for point in shown]
-        words = [
-            f"{_named(getattr(point, f'token_{side}'))}<br>margin {nats(value)}"
-            for point, value in zip(shown, values, strict=True)
-        ]
-        series.append(
-            _marks(shown, [scale.y(value) for value in values], words, ink=side, symbol=symbol, hover=f"{side} ")
-        )
+    for place, (side, symbol) in enumerate((("baseline", "circle-open"), ("candidate", "circle"))):
+        known = [(point, value) for point in points if (value := point.margins[place]) is not None]
+        words = [f"{_named(point.tokens[place])}<br>margin {nats(value)}" for point, value in known]
+        heights = [scale.y(value) for _, value in known]
+        series.append(_marks([point for point, _ in known], heights, words, ink=side, symbol=symbol, hover=f"{side} "))
     return series
 
 
 def _gaps(points: Sequence[MarginPoint], scale: LogScale) -> list[dict[str, Any]]:
     shown = [point for point in points if point.gap is not None]
     heights = [scale.y(point.gap or 0.0) for point in shown]
-    words = [f"{_named(point.token_baseline)}<br>gap {point.gap:.3g}" for point in shown]
+    words = [f"{_named(point.tokens[0])}<br>gap {point.gap:.3g}" for point in shown]
     stems: dict[str, list[Any]] = {"x": [], "y": []}
     for point, height in zip(shown, heights, strict=True):
         stems["x"] += [point.at, point.at, None]
@@ -181,7 +177,7 @@ def _flip_words(pair: TracePair, scale: LogScale) -> list[dict[str, Any]]:
     flip = next((point for point in pair.points if point.at == pair.parts_at), None) if pair.has_flip else None
     if flip is None:
         return []
-    known = [("baseline", flip.margin_baseline), ("candidate", flip.margin_candidate)]
+    known = zip(SIDES, flip.margins, strict=True)
     values = sorted(((side, value) for side, value in known if value is not None), key=lambda each: each[1])
     is_close = len(values) == 2 and abs(scale.y(values[0][1]) - scale.y(values[1][1])) < CLOSE_DECADES
     is_right = flip.at > (1 - ROOM) * max(pair.last_at, 1)

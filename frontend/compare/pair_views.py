@@ -163,7 +163,7 @@ def _shown_repeats(pair: TracePair) -> tuple[int, int] | None:
 def _flip_tokens(pair: TracePair) -> tuple[str, str]:
     """Return what each side chose where they part; "" where it had ended."""
     at_flip = next((point for point in reversed(pair.points) if point.at == pair.parts_at), None)
-    return ("", "") if at_flip is None else (at_flip.token_baseline, at_flip.token_candidate)
+    return ("", "") if at_flip is None else at_flip.tokens
 
 
 def _fingerprints_url(pair: TracePair) -> str:

@@ -174,7 +174,7 @@ def _lines(report: Comparison, rows: tuple[ComparedCase, ...], active: dict[str,
 def _shown_parts(row: ComparedCase) -> tuple[Any, ...]:
     """Return all that a line shows of a pair, its repeats apart."""
     places = row.case, row.cause, row.numeric, row.flip_position, row.drift_onset, row.text_position
-    numbers = row.margin_baseline, row.margin_candidate, row.gap_at_onset, row.score_baseline, row.score_candidate
+    numbers = *row.margins, row.gap_at_onset, row.score_baseline, row.score_candidate
     others = row.token_baseline, row.token_candidate, row.backend_baseline, row.backend_candidate
     return (*places, *numbers, *others)
 

@@ -18,7 +18,7 @@ from evalboard.core.compare import CauseFacts
 from evalboard.wording.cause import name_changes
 from evalboard.wording.numbers import fixed
 from frontend.compare.causes import LOOKS, MARKS, PART_MARKS, CauseMark
-from frontend.compare.flip_chart import Flip
+from frontend.compare.flip_chart import ChartedFlip
 from frontend.compare.pair_lines import PairCell
 from frontend.shell import tokens
 from frontend.templatetags.drawing import drawn, drawn_plain, glyph, score_mark, token
@@ -67,11 +67,11 @@ def point_rows(context: Any, points: tuple[MarginPoint, ...]) -> SafeString:
 
 def _row(point: MarginPoint, url: str) -> str:
     gap = "–" if point.gap is None else f"{point.gap:.3g}"
+    drawn_tokens = "".join(f'<td class="mono">{token(each)}</td>' for each in point.tokens)
+    margins = "".join(f'<td class="number">{nats(each)}</td>' for each in point.margins)
     return (
         f'<tr><th scope="row" class="number"><a href="{escape(url)}">{point.at}</a></th>'
-        f'<td class="mono">{token(point.token_baseline)}</td><td class="mono">{token(point.token_candidate)}</td>'
-        f'<td class="number">{nats(point.margin_baseline)}</td><td class="number">{nats(point.margin_candidate)}</td>'
-        f'<td class="number">{gap}</td></tr>'
+        f'{drawn_tokens}{margins}<td class="number">{gap}</td></tr>'
     )
 
 
@@ -175,12 +175,12 @@ def score_move(baseline: float | None, candidate: float | None) -> SafeString:
 
 
 @register.simple_tag
-def flip_rows(flips: tuple[Flip, ...]) -> SafeString:
+def flip_rows(flips: tuple[ChartedFlip, ...]) -> SafeString:
     """Draw the scatter's numbers as rows of a table, each with a link to its flip."""
     return mark_safe("".join(map(_flip_row, flips)))  # noqa: S308 (escaped below)
 
 
-def _flip_row(flip: Flip) -> str:
+def _flip_row(flip: ChartedFlip) -> str:
     point = flip.point
     numbers = "".join(f'<td class="number">{nats(value)}</td>' for value in (point.margin, point.movement, point.gap))
     return (

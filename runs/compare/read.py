@@ -15,7 +15,7 @@ from evalboard.contract.base import Note
 from evalboard.contract.comparison import SIDES, ComparedCounts
 from evalboard.contract.parts import FingerprintNamed, ModelServed, RepeatScored
 from evalboard.contract.run import SuiteNamed
-from evalboard.core.compare import round_to_tenths
+from evalboard.core.compare import PARTED, round_to_tenths
 from evalboard.core.errors import NotFound
 from evalboard.core.stats import NOISE_LEVEL, find_beyond
 from evalboard.wording.cause import count_larger_shifts, explain_noise
@@ -49,7 +49,7 @@ def comparison_report(comparison_id: int) -> contract.Comparison:
 
 def report_of(row: Comparison) -> contract.Comparison:
     """Read of the record that `compare` has just returned what `comparison_report` reads by its id."""
-    stored = _Stored(row)
+    stored = _Summarised(row)
     points = stored.summary.get("score") or {"baseline": None, "candidate": None, "difference": None}
     repeats = None if row.baseline_repeat is None else f"{row.baseline_repeat},{row.candidate_repeat or 0}"
     return contract.Comparison(
@@ -116,24 +116,29 @@ def _pair_page(runs: tuple[int, int], case: str) -> str:
     return reverse("trace_diff", args=[*runs, case])
 
 
+def named(parting: object) -> dict[str, Any]:
+    """Return the fields of PartedPair that a divergence, measured or stored, has by the same names."""
+    return {name: getattr(parting, name) for name in contract.PartedPair.model_fields if name in PARTED}
+
+
 def to_points(score: float | None) -> float | None:
     """Return a score from 0 to 1 in points."""
     return None if score is None else 100 * score
 
 
-def _for_pages(stored: "_Stored") -> dict[str, Any]:
+def _for_pages(stored: "_Summarised") -> dict[str, Any]:
     """Return what the page alone draws: the scatter of flips, and the filters of the case list."""
     backends = stored.summary.get("backends", ())[:FACETS_SHOWN]
     return {
         "causes": tuple(contract.CauseCount(**count) for count in stored.summary.get("causes", ())),
-        "flips": tuple(_flip(flip) for flip in stored.summary.get("sample", ())),
+        "flips": tuple(contract.FlipPoint(**flip) for flip in stored.summary.get("sample", ())),
         "n_flips": stored.summary["flips"]["n"] if "flips" in stored.summary else 0,
         "backends": tuple((stored.letters.get(ours, ""), stored.letters.get(theirs, "")) for ours, theirs in backends),
         "tags": tuple(stored.summary.get("tags", ())[:FACETS_SHOWN]),
     }
 
 
-class _Stored:
+class _Summarised:
     """A stored summary, with what its numbers stand for: buckets as letters, case indexes as ids, tokens as text."""
 
     def __init__(self, row: Comparison) -> None:
@@ -182,7 +187,7 @@ def letters(sides: dict[str, Any]) -> dict[int, str]:
     return {bucket: letter(place) for place, bucket in enumerate(ids)}
 
 
-def _side(run_id: int, stored: _Stored, name: str) -> contract.ComparedSide:
+def _side(run_id: int, stored: _Summarised, name: str) -> contract.ComparedSide:
     run, side = stored.runs[run_id], stored.sides[name]
     points, left_out = stored.points[run_id], stored.left_out[run_id]
     repeats = tuple(side["repeats"])
@@ -211,7 +216,7 @@ def _targeted(selections: list[int]) -> contract.TargetedBeside | None:
     return contract.TargetedBeside(n_repeats=len(selections), n_cases=reduce(or_, selections).bit_count())
 
 
-def _bucket(bucket_id: int, n: int, share: float, stored: _Stored) -> contract.BucketOfSide:
+def _bucket(bucket_id: int, n: int, share: float, stored: _Summarised) -> contract.BucketOfSide:
     bucket = stored.buckets[bucket_id]
     fingerprint = bucket.fingerprint
     return contract.BucketOfSide(
@@ -297,20 +302,7 @@ def _histogram(stored: dict[str, Any] | None) -> contract.PositionHistogram | No
     )
 
 
-def _flip(flip: dict[str, Any]) -> contract.FlipPoint:
-    return contract.FlipPoint(
-        case_index=flip["case_index"],
-        repeat_baseline=flip["repeat_baseline"],
-        repeat_candidate=flip["repeat_candidate"],
-        cause=flip["cause"],
-        flip=flip["flip_position"],
-        margin=flip["margin_baseline"],
-        movement=flip["evidence__movement"],
-        gap=flip["gap_at_onset"],
-    )
-
-
-def _cluster(cluster: dict[str, Any], stored: _Stored) -> contract.Cluster:
+def _cluster(cluster: dict[str, Any], stored: _Summarised) -> contract.Cluster:
     ours, theirs = cluster["tokens"][0]
     return contract.Cluster(
         key=cluster["key"],

@@ -15,7 +15,7 @@ from evalboard.core.errors import NotFound
 from evalboard.wording.cause import explain_cause
 from evalboard.wording.replay import replay_command
 from runs.compare.outcomes import CaseScores, JudgedCase
-from runs.compare.read import NO_SIDES, drawn, letters, pair_path, to_points
+from runs.compare.read import NO_SIDES, drawn, letters, named, pair_path, to_points
 from runs.models import Case, Comparison, Divergence
 from runs.run import prompt_of
 
@@ -180,14 +180,14 @@ def _points(scores: CaseScores) -> CaseScores:
     return tuple(map(to_points, scores))
 
 
-def _gravest_pairs(stored: "_Stored", case_indexes: Sequence[int]) -> QuerySet[Divergence]:
+def _gravest_pairs(stored: "_ListedPairs", case_indexes: Sequence[int]) -> QuerySet[Divergence]:
     """Return the gravest of each case's pairs; a case whose pairs are all the same has none."""
     rows = Divergence.objects.filter(comparison=stored.id, case_index__in=case_indexes)
     return rows.order_by("case_index", *ORDER).distinct("case_index")
 
 
 @dataclass(frozen=True, eq=False)
-class _Stored:
+class _ListedPairs:
     """A comparison with what its rows stand for. repeats: those of its pairs, 1 and 1 where it is of all.
 
     sides, causes: of its summary, of which a list needs no more.
@@ -212,7 +212,7 @@ class _Stored:
         return self.sides["baseline"]["vocabulary"], self.sides["candidate"]["vocabulary"]
 
 
-def _load(comparison_id: int) -> _Stored:
+def _load(comparison_id: int) -> _ListedPairs:
     related = Comparison.objects.select_related("baseline", "candidate").only(*LOADED)
     with_parts = related.annotate(
         own_sides=KeyTransform("sides", "summary"), own_causes=KeyTransform("causes", "summary")
@@ -221,7 +221,7 @@ def _load(comparison_id: int) -> _Stored:
     if row is None:
         raise NotFound(f"There is no comparison {comparison_id} any more; compare the two runs again.")
     sides = row.own_sides or NO_SIDES
-    return _Stored(
+    return _ListedPairs(
         id=row.pk,
         runs=(row.baseline_id, row.candidate_id),
         repeats=(row.baseline_repeat or 1, row.candidate_repeat or 1),
@@ -234,7 +234,7 @@ def _load(comparison_id: int) -> _Stored:
     )
 
 
-def _matching(stored: _Stored, wanted: DivergenceFilter) -> QuerySet[Divergence]:
+def _matching(stored: _ListedPairs, wanted: DivergenceFilter) -> QuerySet[Divergence]:
     matches = Divergence.objects.filter(comparison=stored.id)
     if wanted.cause:
         matches = matches.filter(cause=wanted.cause)
@@ -257,7 +257,7 @@ def _matching(stored: _Stored, wanted: DivergenceFilter) -> QuerySet[Divergence]
     return matches
 
 
-def _in_cluster(matches: QuerySet[Divergence], stored: _Stored, key: str) -> QuerySet[Divergence]:
+def _in_cluster(matches: QuerySet[Divergence], stored: _ListedPairs, key: str) -> QuerySet[Divergence]:
     [clusters] = Comparison.objects.filter(pk=stored.id).values_list(KeyTransform("clusters", "summary"), flat=True)
     for cluster in clusters or ():
         if cluster["key"] == key:
@@ -266,7 +266,7 @@ def _in_cluster(matches: QuerySet[Divergence], stored: _Stored, key: str) -> Que
     return matches.none()
 
 
-def _count(stored: _Stored, wanted: DivergenceFilter, matches: QuerySet[Divergence]) -> tuple[int, int | None]:
+def _count(stored: _ListedPairs, wanted: DivergenceFilter, matches: QuerySet[Divergence]) -> tuple[int, int | None]:
     """Count the pairs that match, and their cases; of more than COUNTED pairs only that, and None."""
     counted_by_cause: dict[str, dict[str, int]] = {count["cause"]: count for count in stored.causes}
     if stored.is_finished and wanted == DivergenceFilter(cause=wanted.cause, is_changed=wanted.is_changed):
@@ -282,7 +282,7 @@ def _count(stored: _Stored, wanted: DivergenceFilter, matches: QuerySet[Divergen
     return counted["n"], None if counted["n"] > COUNTED else counted["n_cases"]
 
 
-def _rows_of_pair(stored: _Stored, case_id: str, repeats: tuple[int, int]) -> QuerySet[Divergence]:
+def _rows_of_pair(stored: _ListedPairs, case_id: str, repeats: tuple[int, int]) -> QuerySet[Divergence]:
     case = stored.cases.filter(case_id=case_id).values("index")[:1]
     return Divergence.objects.filter(
         comparison=stored.id, case_index=Subquery(case), repeat_baseline=repeats[0], repeat_candidate=repeats[1]
@@ -315,7 +315,7 @@ def _unplaced(place: int) -> list[int]:
     return parts[::-1]
 
 
-def _link(stored: _Stored, rows: QuerySet[Divergence]) -> CaseLink | None:
+def _link(stored: _ListedPairs, rows: QuerySet[Divergence]) -> CaseLink | None:
     row = rows.first()
     if row is None:
         return None
@@ -324,12 +324,12 @@ def _link(stored: _Stored, rows: QuerySet[Divergence]) -> CaseLink | None:
     return CaseLink(case_id, row.repeat_baseline, row.repeat_candidate, at)
 
 
-def _rows(stored: _Stored, rows: list[Divergence]) -> tuple[ComparedCase, ...]:
+def _rows(stored: _ListedPairs, rows: list[Divergence]) -> tuple[ComparedCase, ...]:
     cases = {case.index: case for case in stored.cases.filter(index__in={row.case_index for row in rows})}
     return tuple(_row(stored, row, cases[row.case_index]) for row in rows)
 
 
-def _replay(stored: _Stored, case_id: str, repeats: tuple[int, int]) -> str:
+def _replay(stored: _ListedPairs, case_id: str, repeats: tuple[int, int]) -> str:
     """Return the command that decodes the candidate's case again, else the baseline's; "" where both were logged."""
     for run, repeat, is_logged in reversed(list(zip(stored.runs, repeats, stored.are_logged, strict=True))):
         if not is_logged:
@@ -337,7 +337,7 @@ def _replay(stored: _Stored, case_id: str, repeats: tuple[int, int]) -> str:
     return ""
 
 
-def _row(stored: _Stored, row: Divergence, case: Case) -> ComparedCase:
+def _row(stored: _ListedPairs, row: Divergence, case: Case) -> ComparedCase:
     evidence = {name: value for name, value in row.evidence.items() if name not in OWN}
     served = [stored.letters.get(bucket, "") for bucket in row.evidence["buckets"]]
     repeats = row.repeat_baseline, row.repeat_candidate
@@ -353,11 +353,7 @@ def _row(stored: _Stored, row: Divergence, case: Case) -> ComparedCase:
             replay=_replay(stored, case.case_id, (row.repeat_baseline, row.repeat_candidate)),
         ),
         evidence=evidence,
-        drift_onset=row.drift_onset,
-        flip_position=row.flip_position,
-        margin_baseline=row.margin_baseline,
-        margin_candidate=row.margin_candidate,
-        gap_at_onset=row.gap_at_onset,
+        **named(row),
         score_baseline=to_points(row.score_baseline),
         score_candidate=to_points(row.score_candidate),
         backend_baseline=served[0] or None,

@@ -22,7 +22,7 @@ from evalboard.core.profile import compare_manifests
 from evalboard.core.stats import list_mark_names
 from evalboard.wording.cause import explain_at_flip, explain_cause
 from evalboard.wording.replay import replay_command
-from runs.compare.read import pair_path, to_points
+from runs.compare.read import named, pair_path, to_points
 from runs.compare.read_leak import find_leak
 from runs.compare.read_pair_points import StepNumbers
 from runs.compare.read_pair_records import Half, load_halves, trace_of
@@ -68,11 +68,7 @@ def trace_pair(
         numeric=cause.numeric,
         text=explain_cause(cause, replay=_replay(one, other)),
         evidence=cause.evidence,
-        drift_onset=parted.drift_onset,
-        flip_position=parted.flip_position,
-        margin_baseline=parted.margin_baseline,
-        margin_candidate=parted.margin_candidate,
-        gap_at_onset=parted.gap_at_onset,
+        **named(parted),
         n_positions=len(steps),
         at=shown,
         positions=_positions(one, other, steps, window, selected),

@@ -84,10 +84,8 @@ class StepNumbers:
         return tuple(
             contract.MarginPoint(
                 at=key,
-                token_baseline=token,
-                token_candidate=token_too,
-                margin_baseline=finite(margin),
-                margin_candidate=finite(margin_too),
+                tokens=(token, token_too),
+                margins=(finite(margin), finite(margin_too)),
                 gap=finite(gap),
             )
             for key, token, token_too, (margin, margin_too), gap in zip(keys, *drawn, margins, gaps, strict=True)

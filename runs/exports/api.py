@@ -14,7 +14,11 @@ from runs.api.describe import describe
 from runs.compare import api
 from runs.run import api as api_run
 
-PAIR_NAMES = tuple(name for name, field in ComparedCase.model_fields.items() if not field.exclude)
+PAIR_KEY = ("case", "repeat_baseline", "repeat_candidate")
+PAIR_NAMES = (
+    *PAIR_KEY,
+    *(name for name, field in ComparedCase.model_fields.items() if not field.exclude and name not in PAIR_KEY),
+)
 
 
 @resource(GET=READ)

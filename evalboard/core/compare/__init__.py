@@ -17,7 +17,7 @@ from evalboard.core.compare.comparison import CASE_PARTS, COMPARISON_VERSION, NO
 from evalboard.core.compare.divergence import find_divergence, find_divergences, find_text_divergence
 from evalboard.core.compare.drift import measure_distances, measure_drift
 from evalboard.core.compare.excerpt import Excerpt, cut_hit, cut_text, cut_tokens
-from evalboard.core.compare.flip import SUMMED_FACTS, Flip
+from evalboard.core.compare.flip import PARTED, SUMMED_FACTS, Flip
 from evalboard.core.compare.judging import AlikePairs
 from evalboard.core.compare.known_pair import (
     CHOOSING,
@@ -46,7 +46,7 @@ from evalboard.core.compare.replay import (
 )
 from evalboard.core.compare.scores import judge_outcomes, list_scores
 from evalboard.core.compare.sides import AnswerKey, Bools, BucketFacts, Indexes, ScoredAnswer, Side, read_side_draws
-from evalboard.core.compare.traced_text import TracedText, Words, distance_tables, find_parting
+from evalboard.core.compare.traced_text import TracedText, WordsById, distance_tables, find_parting
 
 __all__ = [
     "BLOCK_ORDER",
@@ -57,6 +57,7 @@ __all__ = [
     "COMPARISON_VERSION",
     "LOADED_BATCHES",
     "NO_PART",
+    "PARTED",
     "REPLAY_OUTCOMES",
     "SCORE_MISSING",
     "SUMMED_FACTS",
@@ -93,7 +94,7 @@ __all__ = [
     "Side",
     "SideSetup",
     "TracedText",
-    "Words",
+    "WordsById",
     "align",
     "align_by_bytes",
     "allows_comparing",

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from evalboard.core.compare.comparability import is_steady_batch
 from evalboard.core.compare.sides import AnswerKey, Bools, Indexes, ScoredAnswer, ScoredAnswers, Side, Traces
-from evalboard.core.compare.traced_text import TracedText, Words, distance_tables
+from evalboard.core.compare.traced_text import TracedText, WordsById, distance_tables
 from evalboard.core.profile import is_sampled
 from evalboard.core.stats import (
     OneComputation,
@@ -97,7 +97,7 @@ class CaseRead:
         return _mean(across), mean_within(table[:n, :n]), mean_within(table[n:, n:])
 
 
-def judge_computation(baseline: Side, candidate: Side, traces: Traces, words: Words) -> dict[str, Any]:
+def judge_computation(baseline: Side, candidate: Side, traces: Traces, words: WordsById) -> dict[str, Any]:
     """Return {"is_one_bucket"} and the fields of OneComputation, as a comparison's summary keeps them."""
     sides = baseline, candidate
     mains = [side.known[bucket] for side in sides for bucket in side.bucket_ids[:1]]

@@ -23,7 +23,7 @@ from evalboard.core.compare.pair_noise import PairNoise
 from evalboard.core.compare.paired_rows import Vocabularies
 from evalboard.core.compare.partings import Divergence
 from evalboard.core.compare.sides import Bools, Side, Traces
-from evalboard.core.compare.traced_text import Words
+from evalboard.core.compare.traced_text import WordsById
 
 Read = list[ResponseFacts | None]
 
@@ -43,7 +43,7 @@ class Judge:
     def __init__(self, sides: tuple[Side, Side], matched: MatchedRuns, groups: Groups, noise: PairNoise) -> None:
         self._sides, self._matched, self._groups, self._noise = sides, matched, groups, noise
 
-    def judge(self, part: slice, traces: Traces, words: Words) -> Iterator[AlikePairs]:
+    def judge(self, part: slice, traces: Traces, words: WordsById) -> Iterator[AlikePairs]:
         """Judge some groups, in their order: all is read at once, before this returns, and then they are judged one
         by one, so that what was judged can be stored while the rest still is.
         """
@@ -57,7 +57,7 @@ class Judge:
         return (self._judge(group, (ours, theirs), parted) for group, ours, theirs, parted in rows)
 
     def _find_partings(
-        self, both: tuple[Read, Read], is_traced: Bools, has_other_trace: Bools, traces: Traces, words: Words
+        self, both: tuple[Read, Read], is_traced: Bools, has_other_trace: Bools, traces: Traces, words: WordsById
     ) -> list[Divergence | None]:
         """Find how each pair of responses parts, as `find_parting` does of one: all pairs of traces in a few passes."""
         are_logged = [side.is_reported for side in self._sides]

@@ -35,7 +35,7 @@ from evalboard.core.compare.pair_noise import PairNoise
 from evalboard.core.compare.pairing import PAIR_KINDS
 from evalboard.core.compare.scores import ScoreNoise, find_noise_share, judge_outcomes
 from evalboard.core.compare.sides import Bools, Indexes, Side, Traces
-from evalboard.core.compare.traced_text import Words
+from evalboard.core.compare.traced_text import WordsById
 
 POINTS_KEPT = 400  # flips that a chart shows
 AT_ONCE = 5000  # rows as Python's objects
@@ -49,7 +49,7 @@ class Reads:
     """How traces, vocabularies and the noise of both runs are read. measure_noise: called once, when it is needed."""
 
     traces: Traces
-    words: Words
+    words: WordsById
     measure_noise: Callable[[], PairNoise]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from evalboard.core import digest
 from evalboard.core.compare.divergence import find_divergence
+from evalboard.core.compare.flip import PARTED, parted_columns
 from evalboard.core.compare.partings import Divergence
 from evalboard.core.trace import Decoded, Trace, encode_block, read_trace
 
@@ -18,19 +19,9 @@ Draw = Callable[[Sequence[int]], list[str]]
 
 REPLAY_OUTCOMES = "identical", "drift", "flip", "shorter", "longer"  # of comparing a result with another answer
 TOKENS_BEFORE = 8  # enough to recognise the place
-NOT_HELD: ReplayResult = {
-    "drift_onset": None,
-    "gap_at_onset": None,
-    "flip_position": None,
-    "token_baseline": None,
-    "token_candidate": None,
-    "drawn_before": None,
-    "drawn_baseline": None,
-    "drawn_candidate": None,
-    "margin_baseline": None,
-    "margin_candidate": None,
-    "gap_before_flip": None,
-}
+NOT_HELD: ReplayResult = dict.fromkeys(
+    (*PARTED, "drawn_before", "drawn_baseline", "drawn_candidate", "gap_before_flip")
+)
 
 
 def list_neighbours(case_index: int, *, n_cases: int, batch_size: int, shift: int = 0) -> list[int]:
@@ -68,16 +59,13 @@ def compare_traces(baseline: Trace, candidate: Trace, draw: Draw) -> ReplayResul
     token, token_too = _token(baseline, place), _token(candidate, place)
     return {
         "outcome": _outcome(divergence),
-        "drift_onset": divergence.drift_onset,
-        "gap_at_onset": divergence.gap_at_onset,
+        **parted_columns(divergence),
         "flip_position": place,
         "token_baseline": token,
         "token_candidate": token_too,
         "drawn_before": None if place is None else "".join(draw(_before(baseline, place))),
         "drawn_baseline": None if token is None else draw([token])[0],
         "drawn_candidate": None if token_too is None else draw([token_too])[0],
-        "margin_baseline": divergence.margin_baseline,
-        "margin_candidate": divergence.margin_candidate,
         "gap_before_flip": divergence.gap_before_flip,
     }
 

@@ -30,7 +30,7 @@ class TracedText:
     is_logged: bool
 
 
-class Words:
+class WordsById:
     """Vocabularies by the ids that responses give. They never change. read: returns one of them."""
 
     def __init__(self, read: Callable[[int], Vocabulary]) -> None:
@@ -59,7 +59,7 @@ class Words:
 _Pair = tuple[TracedText, TracedText]
 
 
-def find_parting(baseline: TracedText, candidate: TracedText, words: Words) -> Divergence | None:
+def find_parting(baseline: TracedText, candidate: TracedText, words: WordsById) -> Divergence | None:
     """Find how two responses part, by their texts where a trace is missing; None where traces are equal to the bit."""
     if baseline.trace is None or candidate.trace is None:
         return find_text_divergence(baseline.text, candidate.text)
@@ -70,7 +70,7 @@ def find_parting(baseline: TracedText, candidate: TracedText, words: Words) -> D
     return find_divergence(baseline.trace, candidate.trace, vocabularies=both, is_decimal=is_decimal)
 
 
-def distance_tables(cases: Sequence[Sequence[TracedText]], words: Words) -> list[NDArray[np.float64]]:
+def distance_tables(cases: Sequence[Sequence[TracedText]], words: WordsById) -> list[NDArray[np.float64]]:
     """Return of each case's k responses float64[k, k] in nats²: 0 between equal traces, NaN where a trace or positions
     are missing.
     """
@@ -92,7 +92,7 @@ def distance_tables(cases: Sequence[Sequence[TracedText]], words: Words) -> list
     return tables
 
 
-def _distances(pairs: Sequence[_Pair], words: Words) -> Iterator[float]:
+def _distances(pairs: Sequence[_Pair], words: WordsById) -> Iterator[float]:
     """Yield how far the two responses of each pair lie apart, many pairs measured at once."""
     for part in _parts(pairs):
         sides = (join_traces([side.trace for side in one if side.trace is not None]) for one in zip(*part, strict=True))
