@@ -1,8 +1,9 @@
 """Two runs compared end to end: what is read, what is kept, and that a fault that was put in is named."""
 
+import json
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from evalboard.core import digest
+from evalboard.core.compare import Flip, run
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.trace import Reading, Trace, encode_block, read_block
 from runs.compare import (
@@ -20,6 +22,7 @@ from runs.compare import (
     comparisons,
     divergence_page,
     divergence_rows,
+    inputs,
     neighbours,
     work_on_comparison,
 )
@@ -469,6 +472,38 @@ def test_a_large_comparison_counts_at_once_and_is_read_in_chunks(large: Callable
     assert (report.counts.unread, report.counts.drift_only) == (0, 12)
     assert report.onset_histogram is not None
     assert report.onset_histogram.n == 12
+
+
+def test_in_chunks_and_at_once_it_is_one_comparison(
+    version: SuiteVersion, process: EngineProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows and the summary are those of the pure function, which knows no database and no chunks."""
+    monkeypatch.setattr(comparisons, "INLINE", 3)
+    monkeypatch.setattr(comparisons, "CHUNK", 5)
+    given = [Answer(near(recorded(case), 5)) for case in range(12)]
+    parted = [None, *(Answer(flipped(each.trace, 5), text="red") for each in given[1:])]
+    runs = [stored(version, each, given, by=process) for each in (given, parted)]
+    made = compare(baseline=runs[0].pk, candidate=runs[1].pk)
+    assert made.status == "queued"
+    while work_on_comparison():
+        pass
+    made = Comparison.objects.get(pk=made.pk)
+    ours, theirs, _ = inputs.find(baseline=made.baseline_id, candidate=made.candidate_id, repeats=None)
+    loaded = inputs.load(ours, theirs)
+    report = run(loaded.baseline, loaded.candidate, loaded.reads)
+    wanted = json.loads(json.dumps(report.summary))
+    worded = {name: made.summary.pop(name) for name in ("blocks", "tags")}
+    assert [block["code"] for block in worded["blocks"]] == [block["code"] for block in wanted.pop("blocks")]
+    assert made.summary == wanted
+    assert made.outcomes["all"]["counts"] == report.cases["counts"]
+    rows = Divergence.objects.filter(comparison=made).order_by("case_index", "repeat_baseline", "repeat_candidate")
+    names = [field.name for field in fields(Flip)]
+    flips = sorted(
+        ((pairs.flip, *repeats) for pairs in report.flips for repeats in pairs.repeats),
+        key=lambda each: (each[0].case_index, *each[1:]),
+    )
+    wanted_rows = [asdict(flip) | {"repeat_baseline": ours, "repeat_candidate": theirs} for flip, ours, theirs in flips]
+    assert list(rows.values(*names)) == wanted_rows
 
 
 def test_a_crash_costs_one_chunk(large: Callable[[], Comparison], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -180,10 +180,8 @@ class Comparing:
         return logprobs
 
     def _spell(self, vocabulary_id: int | None) -> TokenBytes:
-        vocabulary = None if vocabulary_id is None else self.reads.words.read(vocabulary_id)
-
         def token_bytes(token: int) -> bytes:
-            known = vocabulary.token_bytes(token) if vocabulary else None
+            known = None if vocabulary_id is None else self.reads.words.read(vocabulary_id).token_bytes(token)
             return f"⟨token {token}⟩".encode() if known is None else known
 
         return token_bytes

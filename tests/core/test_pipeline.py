@@ -1,0 +1,207 @@
+"""Two sides in memory compared: whole and part by part, without anything that keeps them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from evalboard.core import digest
+from evalboard.core.compare import (
+    Bools,
+    BucketFacts,
+    Comparing,
+    EndedRepeats,
+    Indexes,
+    Measured,
+    PairNoise,
+    Reads,
+    Report,
+    RequestSettings,
+    ResponseFacts,
+    ServedShare,
+    ServingFacts,
+    Side,
+    SideSetup,
+    WordsById,
+    run,
+)
+from evalboard.core.profile import Draws
+from evalboard.core.trace import Trace, TraceColumns, Vocabulary, join_traces, pack_vocabulary
+from tests.core import stacks
+
+N_CASES = 24
+Given = Sequence[Sequence[Trace | None]]  # by repeat and case; None where no answer came
+
+
+class Kept:
+    """Reads traces that are places of their own."""
+
+    def read(self, places: Iterable[Trace]) -> list[Trace]:
+        return list(places)
+
+    def read_pair_columns(self, pairs: Sequence[tuple[Trace, Trace]]) -> Iterator[tuple[TraceColumns, TraceColumns]]:
+        for pair in pairs:
+            ours, theirs = (join_traces([trace]) for trace in pair)
+            yield ours, theirs
+
+
+@dataclass
+class Answers:
+    given: Given
+    scored: None = None
+
+    def read(self, cases: Indexes, repeats: Indexes, needs_text: Bools) -> list[ResponseFacts | None]:
+        return [self._facts(case, at) for case, at in zip(cases.tolist(), repeats.tolist(), strict=True)]
+
+    def _facts(self, case: int, repeat: int) -> ResponseFacts | None:
+        trace = self.given[repeat][case]
+        if trace is None:
+            return None
+        return ResponseFacts(trace, "stop", "", b"prompt", 7, None, 1, None, text_of(trace))
+
+    def find_traced(self, is_there: Bools) -> Bools:
+        return is_there
+
+    def find_vocabulary(self) -> int | None:
+        return 1
+
+
+def text_of(trace: Trace) -> str:
+    return " ".join(map(str, trace.token_ids.tolist()))
+
+
+def side(given: Given, *, bucket: int) -> Side:
+    """A side of one bucket, with scores by what the texts happen to be."""
+    shape = len(given[0]), len(given)
+    is_there = np.array([[answer is not None for answer in repeat] for repeat in given]).T
+
+    def digests(of: Any) -> NDArray[np.uint64]:
+        found = np.zeros((*shape, 2), np.uint64)
+        for at, repeat in enumerate(given):
+            for case, trace in enumerate(repeat):
+                if trace is not None:
+                    found[case, at] = np.frombuffer(of(trace), "<u8")
+        return found
+
+    texts = digests(lambda trace: digest.text_digest(text_of(trace)))
+    served = ServingFacts("weights", None, None, None, f"stack {bucket}", bucket)
+    share = ServedShare(
+        model_name="model",
+        weights_digest="weights",
+        template_digest="",
+        fingerprint=f"stack {bucket}",
+        manifest={"engine": {"version": str(bucket)}},
+        batch_class="mixed",
+        share=1.0,
+    )
+    return Side(
+        repeats=tuple(range(1, len(given) + 1)),
+        ended=tuple(range(len(given))),
+        draws=Draws(0.0, 0, is_one=False, repeats=tuple(range(1, len(given) + 1)), is_external=False),
+        case_indexes=np.arange(shape[0]),
+        texts=texts,
+        traces=digests(lambda trace: trace.digest),
+        buckets=np.where(is_there, bucket, -1),
+        scores=np.where(is_there, (texts[:, :, 0] % np.uint64(3) > 0).astype(np.float64), np.nan),
+        alike=None,
+        marks=np.zeros(shape, np.uint8),
+        setup=SideSetup(
+            suite_version="suite v1",
+            suite_digest="suite",
+            scorer_digest="scorer",
+            max_tokens=512,
+            stop=(),
+            sampling={"temperature": 0.0},
+            served=[share],
+        ),
+        shares=[(bucket, int(is_there.sum()), 1.0)],
+        known={bucket: BucketFacts("mixed", "bfloat16", served)},
+        settings=RequestSettings(512, (), 0.0, False, {}, False),
+        is_reported=False,
+        responses=Answers(given),
+    )
+
+
+def measured(one: Side) -> PairNoise:
+    """The noise as the repeats of a side show it, for pairs with whatever bucket."""
+    [bucket] = one.known
+    given = one.responses.given  # type: ignore[attr-defined]
+    ended = EndedRepeats(
+        traces=[one.traces[:, at] for at in range(len(one.repeats))],
+        served=[one.buckets[:, at] for at in range(len(one.repeats))],
+        find_places=lambda repeat, cases: {case: given[repeat][case] for case in cases},
+        kept=Kept(),
+        is_reported=False,
+    )
+    by_bucket: dict[int | None, Measured] = {bucket: ended.measure(bucket, logits="bfloat16", batch_class="mixed")}
+    return PairNoise(by_bucket, by_bucket, are_batches_equal=True)
+
+
+def read_nothing(_: int) -> Vocabulary:
+    raise AssertionError("one vocabulary: no word is needed")
+
+
+@pytest.fixture(scope="module")
+def sides() -> tuple[Side, Side, Reads]:
+    """Two repeats of either side; one answer of the candidate is missing, and one was not chosen greedily."""
+    ours, theirs = (list(each) for each in zip(*stacks.pairs(N_CASES, seed=3), strict=True))
+    again, fault = (list(each) for each in zip(*stacks.pairs(N_CASES, seed=3, noise=0.3), strict=True))
+    gone: list[Trace | None] = [None, *theirs[1:]]
+    second = ours[7].alternative_ids[:, 1].copy(), ours[7].alternative_logprobs[:, 1].copy()
+    gone[7] = replace(ours[7], token_ids=second[0], logprobs=second[1])
+    baseline, candidate = side([ours, again], bucket=1), side([gone, fault], bucket=2)
+    packed = pack_vocabulary([b"%d" % token for token in range(1000)])
+    words = WordsById(lambda _: Vocabulary.unpack(packed))
+    return baseline, candidate, Reads(Kept(), words, lambda: measured(baseline))
+
+
+def in_parts(baseline: Side, candidate: Side, reads: Reads, size: int) -> Report:
+    """What a worker does that forgets all but the rows and the summary between two parts."""
+    begun = Comparing(baseline, candidate, reads).begin()
+    n_groups = len(Comparing(baseline, candidate, reads).groups)
+    flips = []
+    for first in range(0, n_groups, size):
+        part = slice(first, min(first + size, n_groups))
+        flips += list(Comparing(baseline, candidate, reads).judge(part))
+    last = Comparing(baseline, candidate, reads)
+    summary = last.complete(begun.summary | last.count(), lambda groups: (flips[at].flip for at in groups.tolist()))
+    return Report(summary, begun.cases, flips)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_part_by_part_gives_the_same_report(sides: tuple[Side, Side, Reads], size: int) -> None:
+    whole, parts = run(*sides), in_parts(*sides, size)
+    assert len(whole.flips) > N_CASES
+    assert parts == whole
+
+
+def test_a_report_counts_what_its_flips_say(sides: tuple[Side, Side, Reads]) -> None:
+    report = run(*sides)
+    counts = report.summary["counts"]
+    assert counts["missing"] == 1
+    assert counts["n_pairs"] == 2 * N_CASES  # both of the baseline's against the one answer that came
+    by_cause: dict[str, int] = {}
+    for pairs in report.flips:
+        by_cause[pairs.flip.cause] = by_cause.get(pairs.flip.cause, 0) + len(pairs.repeats)
+    assert {row["cause"]: row["n_pairs"] for row in report.summary["causes"]} == by_cause
+    assert by_cause["backend_changed"] == counts["n_pairs"] - counts["identical"]
+    faulty = [pairs.flip for pairs in report.flips if pairs.flip.case_index == 7]
+    assert "sampler_fault" in {flip.numeric for flip in faulty}
+    assert report.summary["score"]["difference"] == pytest.approx(
+        sum(row["points"] for row in report.summary["ledger"])
+    )
+    assert report.summary["flips"]["n"] == len(report.summary["sample"]) > N_CASES
+
+
+def test_a_side_against_itself_asks_for_nothing(sides: tuple[Side, Side, Reads]) -> None:
+    def fail() -> PairNoise:
+        raise AssertionError("nothing differs: no noise is needed")
+
+    baseline = side([[trace for trace, _ in stacks.pairs(N_CASES, seed=3)]], bucket=1)
+    report = run(baseline, baseline, Reads(Kept(), WordsById(read_nothing), fail))
+    assert report.flips == []
+    assert report.summary["counts"]["identical"] == N_CASES
+    assert report.summary["noise"] is None
