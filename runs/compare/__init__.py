@@ -17,9 +17,15 @@ from runs.compare.read_divergences import (
     outcome_rows,
 )
 from runs.compare.read_excerpts import pair_excerpts
-from runs.compare.read_outcomes import OutcomeList, OutcomeRow, outcome_clusters, outcome_neighbours, outcome_page
+from runs.compare.read_outcomes import (
+    OutcomeList,
+    OutcomeRow,
+    outcome_clusters,
+    outcome_neighbours,
+    outcome_page,
+    worst_cases,
+)
 from runs.compare.read_pair import trace_pair
-from runs.compare.read_worst import worst_cases
 from runs.compare.telling import choose_pairs
 
 __all__ = [

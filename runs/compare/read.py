@@ -233,15 +233,8 @@ def _bucket(bucket_id: int, n: int, share: float, stored: _Summarised) -> contra
 def _noise(noise: dict[str, Any] | None) -> contract.NumericNoise | None:
     if not noise:
         return None
-    return contract.NumericNoise(
-        sd=noise["sd"],
-        near=noise["near"],
-        ulp=noise["ulp"] or None,
-        is_assumed=noise["is_assumed"],
-        dtype=noise["dtype"] or None,
-        capped_from=noise.get("capped_from"),  # what an earlier Evalboard stored does not say it
-        text=explain_noise(noise),
-    )
+    known = {**noise, "ulp": noise["ulp"] or None, "dtype": noise["dtype"] or None}
+    return contract.NumericNoise.from_stored(known, text=explain_noise(noise))
 
 
 def _larger_shifts(counts: dict[str, int] | None) -> contract.LargerShifts | None:
@@ -289,17 +282,7 @@ def _lines(rows: Sequence[dict[str, Any]], whole: float) -> Iterator[tuple[dict[
 
 
 def _histogram(stored: dict[str, Any] | None) -> contract.PositionHistogram | None:
-    if stored is None:
-        return None
-    return contract.PositionHistogram(
-        width=stored["width"],
-        starts=tuple(stored["starts"]),
-        series=tuple(
-            contract.CauseBins(cause=line["cause"], counts=tuple(line["counts"])) for line in stored["series"]
-        ),
-        n=stored["n"],
-        n_at_start=stored["n_at_start"],
-    )
+    return None if stored is None else contract.PositionHistogram.from_stored(stored)
 
 
 def _cluster(cluster: dict[str, Any], stored: _Summarised) -> contract.Cluster:

@@ -1,5 +1,6 @@
 """Two responses to one case side by side: where they parted, why, and the evidence. The trace diff page's read."""
 
+from dataclasses import fields
 from typing import Any
 
 from django.db.models import Q
@@ -24,10 +25,8 @@ from evalboard.wording.cause import explain_at_flip, explain_cause
 from evalboard.wording.replay import replay_command
 from runs.compare.read import named, pair_path, to_points
 from runs.compare.read_leak import find_leak
-from runs.compare.read_pair_points import StepNumbers
+from runs.compare.read_pair_layout import NO_STEPS, Span, StepNumbers, Steps, find_prompt_parts, lay_out
 from runs.compare.read_pair_records import Half, load_halves, trace_of
-from runs.compare.read_pair_steps import NO_STEPS, Span, Steps, lay_out
-from runs.compare.read_prompts import find_prompt_parts
 from runs.forced import forced_choice, has_forced
 from runs.models import Divergence as StoredDivergence
 from runs.pairs import WORDS, measure_pair_noise, pair_facts
@@ -162,18 +161,9 @@ def _find_cause(one: Half, other: Half, parting: Divergence | None) -> Cause:
 
 
 def _response_facts(half: Half) -> ResponseFacts:
-    response = half.response
-    return ResponseFacts(
-        place=None,
-        text=response.text,
-        n_reasoning_tokens=response.n_reasoning_tokens,
-        error_code=response.error_code,
-        finish_reason=response.finish_reason,
-        prompt_digest=response.prompt_digest,
-        n_prompt_tokens=response.n_prompt_tokens,
-        seed_sent=response.seed_sent,
-        vocabulary_id=half.vocabulary_id,
-    )
+    own = {field.name for field in fields(ResponseFacts)} - {"place", "vocabulary_id"}
+    facts = {name: getattr(half.response, name) for name in own}
+    return ResponseFacts(place=None, vocabulary_id=half.vocabulary_id, **facts)
 
 
 def _manifest(half: Half) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from evalboard.contract.lab_kinds import STEP, Reach, Shown
 from evalboard.core import digest
+from evalboard.core.compare import TracedText
 from evalboard.core.errors import Conflict
 from evalboard.core.lab import (
     Cost,
@@ -21,7 +22,7 @@ from runs.lab.engine_time import measure_engine_time
 from runs.lab.run_figures import whole_passes
 from runs.lab.score_texts import read_scored_cases, read_texts, score_texts
 from runs.lab.surroundings import read_pace
-from runs.lab.telling import Answer, read_answers
+from runs.lab.telling import read_answers
 from runs.models import Endpoint, Experiment, ExperimentArm, Profile, Response, Run, SuiteVersion
 from runs.run import newest_profile
 
@@ -182,7 +183,7 @@ def measure_step(experiment: Experiment, run: Run) -> StepFigures:
     )
 
 
-def _compare(answer: Answer | None, case: dict[str, Any]) -> Shown:
+def _compare(answer: TracedText | None, case: dict[str, Any]) -> Shown:
     """Tell which side's answer this is, up to where the two part."""
     if answer is None or (case["unit"] == "token" and answer.trace is None):
         return Shown.MISSING

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from evalboard.core.compare import find_divergence
+from evalboard.core.compare import TracedText, find_divergence
 from evalboard.core.lab import digest_head, find_parting
-from evalboard.core.trace import Trace
 from runs.compare import Inputs
 from runs.models import Case, Repeat, Response
 from runs.pairs import stored_words
@@ -56,15 +55,6 @@ class Telling:
         return {"cases": [asdict(each) for each in self.cases], "beside": list(self.beside), "n_flips": self.n_flips}
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A response's text and, where it has one, its trace and the vocabulary of that."""
-
-    text: str
-    trace: Trace | None
-    vocabulary_id: int | None
-
-
 def choose_telling(inputs: Inputs, *, limit: int) -> Telling:
     """Choose the cases of two runs, of which `inputs` has one repeat each, that a bisect decodes.
 
@@ -85,7 +75,7 @@ def choose_telling(inputs: Inputs, *, limit: int) -> Telling:
     return Telling(tuple(_spread(cases)[:limit]), tuple(_read_beside(inputs, chosen.tolist())), n_flips)
 
 
-def read_answers(repeat: Repeat, indexes: Iterable[int]) -> dict[int, Answer]:
+def read_answers(repeat: Repeat, indexes: Iterable[int]) -> dict[int, TracedText]:
     """Return a repeat's answers to these cases, without those that are missing."""
     rows = Response.objects.filter(repeat=repeat, case_index__in=set(indexes), error_code="")
     fields = ("case_index", "text", "trace_block", "trace_slot", "engine_process__vocabulary")
@@ -93,7 +83,8 @@ def read_answers(repeat: Repeat, indexes: Iterable[int]) -> dict[int, Answer]:
     traced = [(block, slot) for _, _, block, slot, _ in stored if block is not None and slot is not None]
     traces = dict(zip(traced, stored_traces.read(traced), strict=True))
     return {
-        index: Answer(text, traces.get((block, slot)), vocabulary) for index, text, block, slot, vocabulary in stored
+        index: TracedText(text, traces.get((block, slot)), vocabulary, is_logged=False)
+        for index, text, block, slot, vocabulary in stored
     }
 
 
@@ -126,7 +117,7 @@ def _read_cases(inputs: Inputs, rows: Sequence[int]) -> list[TellingCase]:
     return cases
 
 
-def _part(ours: Answer, theirs: Answer) -> dict[str, Any] | None:
+def _part(ours: TracedText, theirs: TracedText) -> dict[str, Any] | None:
     """Return where two answers part, and how; None where only logprobs differ."""
     has_tokens = ours.trace is not None and theirs.trace is not None and ours.vocabulary_id == theirs.vocabulary_id
     if has_tokens and ours.trace is not None and theirs.trace is not None:

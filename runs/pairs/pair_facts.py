@@ -1,17 +1,21 @@
-"""What all responses of a run, or of a bucket, have in common, as `core.compare.cause` judges a pair by it."""
+"""What all responses of a run, or of a bucket, have in common, as `core.compare.cause` judges a pair by it; and the
+vocabularies that are stored.
+"""
 
 import re
 from collections.abc import Iterable
 from typing import Any
 
 from evalboard.contract.draws import Draws
-from evalboard.core.compare import CHOOSING, UNKNOWN_SERVING, RequestSettings, ServingFacts
+from evalboard.core.compare import CHOOSING, UNKNOWN_SERVING, RequestSettings, ServingFacts, WordsById
 from evalboard.core.digest import canonical_json, digest_json
 from evalboard.core.profile import is_known_by_log, is_serving_known, read_sampling, read_temperature, select_stack
 from evalboard.core.scoring import reads_thinking
 from evalboard.core.stats import name_logits
+from evalboard.core.trace import Vocabulary
 from runs.catalogue import OneNames, is_all_that_is_known
 from runs.models import Bucket, Model, Run
+from runs.models import Vocabulary as VocabularyRow
 
 # What a model computes with. Tokenizers and chat templates show in the prompt's token ids, which are compared too.
 WEIGHTS = re.compile(
@@ -108,3 +112,11 @@ def logits_of(bucket: Bucket) -> str | None:
     """Return the name of the logits, as a floor of noise has it, None where it is not known. Reads the fingerprint."""
     manifest = bucket.fingerprint.manifest
     return name_logits(manifest.get("engine", {}).get("dtype"), manifest.get("hardware", {}).get("kind"))
+
+
+def _read_vocabulary(pk: int) -> Vocabulary:
+    return Vocabulary.unpack(bytes(VocabularyRow.objects.values_list("data", flat=True).get(pk=pk)))
+
+
+WORDS = WordsById(_read_vocabulary)
+stored_words = WORDS.read

@@ -86,7 +86,7 @@ def _measure(repeats: _Repeats) -> dict[int | None, Measured]:
         traces=[columns[each].traces for each in repeat_ids],
         served=list(served.values()),
         find_places=lambda repeat, cases: _places(repeat_ids[repeat], cases),
-        kept=stored_traces,
+        reader=stored_traces,
         is_reported=repeats.is_logged,
     )
     return {

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from evalboard.core import digest
 from evalboard.core.compare import (
+    COMPARISON_VERSION,
     Bools,
     BucketFacts,
     Comparing,
@@ -133,7 +134,7 @@ def measured(one: Side) -> PairNoise:
         traces=[one.traces[:, at] for at in range(len(one.repeats))],
         served=[one.buckets[:, at] for at in range(len(one.repeats))],
         find_places=lambda repeat, cases: {case: given[repeat][case] for case in cases},
-        kept=Kept(),
+        reader=Kept(),
         is_reported=False,
     )
     by_bucket: dict[int | None, Measured] = {bucket: ended.measure(bucket, logits="bfloat16", batch_class="mixed")}
@@ -204,4 +205,4 @@ def test_a_side_against_itself_asks_for_nothing(sides: tuple[Side, Side, Reads])
     report = run(baseline, baseline, Reads(Kept(), WordsById(read_nothing), fail))
     assert report.flips == []
     assert report.summary["counts"]["identical"] == N_CASES
-    assert report.summary["noise"] is None
+    assert (report.summary["version"], report.summary["noise"]) == (COMPARISON_VERSION, None)

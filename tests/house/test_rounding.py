@@ -57,7 +57,7 @@ ROUNDS = {
     "frontend/suites/history.py": (1, "a place"),
     "frontend/templatetags/numbers.py": (4, "seconds"),
     "runs/compare/case_lists.py": (1, "how far cases moved, to order them"),
-    "runs/compare/read_worst.py": (1, "how far cases moved, to order them"),
+    "runs/compare/read_outcomes.py": (1, "how far cases moved, to order them"),
     "runs/lab/read.py": (4, "minutes, a count of tokens"),
     "runs/store/database_clock.py": (1, "seconds"),
     "runs/store/statements.py": (1, "seconds"),

@@ -14,7 +14,7 @@ from evalboard.core.compare.comparability import (
     is_steady_batch,
 )
 from evalboard.core.compare.comparison import CASE_PARTS, COMPARISON_VERSION, NO_PART, SCORE_MISSING
-from evalboard.core.compare.divergence import find_divergence, find_divergences, find_text_divergence
+from evalboard.core.compare.divergence import Divergence, find_divergence, find_divergences, find_text_divergence
 from evalboard.core.compare.drift import measure_distances, measure_drift
 from evalboard.core.compare.excerpt import Excerpt, cut_hit, cut_text, cut_tokens
 from evalboard.core.compare.flip import PARTED, SUMMED_FACTS, Flip
@@ -33,7 +33,6 @@ from evalboard.core.compare.known_pair import (
 from evalboard.core.compare.leak import Beside, Continuation, Ids, find_continuation
 from evalboard.core.compare.ledger import round_to_tenths
 from evalboard.core.compare.pair_noise import EndedRepeats, Measured, PairNoise
-from evalboard.core.compare.partings import Divergence
 from evalboard.core.compare.pipeline import Comparing, Reads, Report, run
 from evalboard.core.compare.replay import (
     REPLAY_OUTCOMES,

@@ -8,8 +8,8 @@ import unicodedata
 from dataclasses import dataclass, field, replace
 
 from evalboard.core import digest
+from evalboard.core.compare.divergence import EVIDENCE, Divergence
 from evalboard.core.compare.known_pair import CauseFacts, Pair, both_sides, differing_facts
-from evalboard.core.compare.partings import EVIDENCE, Divergence
 from evalboard.core.scoring import UnreadableJson, parse_response_json
 from evalboard.core.stats import MIN_POSITIONS, NumericNoise
 

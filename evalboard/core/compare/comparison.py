@@ -31,7 +31,6 @@ from evalboard.core.compare import ledger, pairing
 from evalboard.core.compare.cause import CAUSE_CODES, CAUSES
 from evalboard.core.compare.clusters import Cluster, Parted, find_clusters, histogram
 from evalboard.core.compare.pairing import PAIR_KINDS, Pairing
-from evalboard.core.stats import NumericNoise
 
 COMPARISON_VERSION = 2
 MAX_CLUSTERS, MAX_CLUSTER_CASES = 200, 5
@@ -108,7 +107,7 @@ class MatchedRuns:
 
 @dataclass(frozen=True, eq=False)
 class DifferingPairs:
-    """The scored pairs that differ, int64 or uint8, all of one length.
+    """The scored pairs that differ, all of one length.
 
     pairs: indexes into the pairing. causes: codes of CAUSE_CODES; looks: places in ledger.PARTS; kinds: indexes into
     PAIR_KINDS. shifts: 1 where the shift is larger than noise, 0 where it is not, NO_POSITION where
@@ -117,9 +116,9 @@ class DifferingPairs:
     """
 
     pairs: Indexes
-    causes: Codes
-    looks: Codes
-    kinds: Codes
+    causes: Indexes
+    looks: Indexes
+    kinds: Indexes
     shifts: Indexes
     onsets: Indexes
     flips: Indexes
@@ -157,26 +156,6 @@ def is_larger(cause: str, numeric: str | None, ratio: float | None, limit: float
     return False if "near_tie" in (cause, numeric) else None
 
 
-def begin_summary(noise: NumericNoise | None, judged: Json) -> Json:
-    """Return what a summary says before any pair is looked at. judged: moved, blocks.
-
-    noise: None where nothing differs that would be judged by it.
-    """
-    return {
-        "version": COMPARISON_VERSION,
-        "noise": noise
-        and {
-            "sd": noise.sd,
-            "near": noise.near,
-            "ulp": noise.ulp,
-            "is_assumed": noise.is_assumed,
-            "dtype": noise.dtype,
-            "capped_from": noise.capped_from,
-        },
-        **judged,
-    }
-
-
 def count_by_digest(matched: MatchedRuns, is_unread: Bools) -> Json:
     """Return the counts and the score of a comparison whose traces have not been read.
 
@@ -200,9 +179,9 @@ def complete_summary(
     case_indexes: Indexes,
     noise_of: ledger.NoiseOfCases,
 ) -> Json:
-    """Return the whole summary. begun: from `begin_summary`. is_read: bool[m], the pairs that do not differ and have
-    logprobs. words: the bytes of each side's tokens. case_indexes: the suite's index of each case of the pairing.
-    noise_of: as in `ledger.make_ledger`.
+    """Return the whole summary. begun: what was said before any pair was looked at. is_read: bool[m], the pairs that do
+    not differ and have logprobs. words: the bytes of each side's tokens. case_indexes: the suite's index of each case
+    of the pairing. noise_of: as in `ledger.make_ledger`.
     """
     kinds = np.full(len(matched.pairing), PAIR_KINDS.index("identical"), np.uint8)
     causes = np.full(len(matched.pairing), CAUSE_CODES["identical"], np.uint8)
@@ -252,7 +231,7 @@ def _counts(matched: MatchedRuns, kinds: Codes, is_flipped: Bools) -> Json:
     counted = pairing.count_pairs(matched.pairing, kinds, is_changed)
     n_by_part = np.bincount(matched.case_parts, minlength=len(CASE_PARTS)).tolist()
     return {
-        **asdict(counted),
+        **counted,
         "n_pairs": len(matched.pairing),
         "unread": 0,
         "flipped_score_changed": int(np.count_nonzero(is_changed & is_flipped)),
@@ -296,7 +275,7 @@ def _causes(differing: DifferingPairs, matched: MatchedRuns) -> list[Json]:
     return ([{"cause": "error", "n_pairs": n_missing, "n_score_changed": 0}] if n_missing else []) + rows
 
 
-def _histogram(positions: Indexes, causes: Codes, reach: int) -> Json:
+def _histogram(positions: Indexes, causes: Indexes, reach: int) -> Json:
     is_there = positions != NO_POSITION
     every = histogram(positions[is_there], reach)
     series = [

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any
 
-from evalboard.core.compare.partings import Divergence
+from evalboard.core.compare.divergence import Divergence
 
 
 @dataclass(slots=True)

@@ -25,7 +25,7 @@ class Groups:
     group; group g has members[starts[g]:starts[g + 1]], the first of them standing for all. pair_indexes: int64[p], a
     pair's place in the pairing, -1 where a side is missing. is_texted: bool[p], whether both are there and their texts
     differ; is_traced: whether their traces or texts do; has_other_trace: whether their traces do.
-    is_unread: bool[m] over the pairing: pairs with other traces or texts.
+    is_unread: bool[m] over the pairing: pairs with other traces or texts. is_scored: whether both sides have scores.
     """
 
     cases: Indexes
@@ -38,6 +38,7 @@ class Groups:
     is_texted: Bools
     has_other_trace: Bools
     is_unread: Bools
+    is_scored: bool
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -87,6 +88,7 @@ def find_groups(ours: Side, theirs: Side, matched: MatchedRuns) -> Groups:
         is_texted=is_texted,
         has_other_trace=has_other_trace,
         is_unread=is_unread,
+        is_scored=matched.is_scored,
     )
 
 

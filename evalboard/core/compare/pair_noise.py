@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from evalboard.core.compare.comparability import is_steady_batch
-from evalboard.core.compare.divergence import find_divergences
+from evalboard.core.compare.divergence import Divergence, find_divergences
 from evalboard.core.compare.known_pair import Place
-from evalboard.core.compare.partings import Divergence
 from evalboard.core.compare.sides import Bools, Digests, Indexes, Traces
 from evalboard.core.stats import (
     MIN_POSITIONS,
@@ -85,7 +84,7 @@ class EndedRepeats:
     traces: Sequence[Digests]
     served: Sequence[Indexes]
     find_places: FindPlaces
-    kept: Traces
+    reader: Traces
     is_reported: bool
 
     def measure(self, bucket: int, *, logits: str | None, batch_class: str) -> Measured:
@@ -112,7 +111,7 @@ class EndedRepeats:
             cases = cases[:: max(len(cases) // per_pair, 1)][:per_pair]
             ours, theirs = (self.find_places(repeat, cases.tolist()) for repeat in (at, at + 1))
             pairs = [(ours[case], theirs[case]) for case in ours if case in theirs]
-            for sides in self.kept.read_pair_columns(pairs):
+            for sides in self.reader.read_pair_columns(pairs):
                 partings += find_divergences(*sides, is_decimal=self.is_reported)
         return partings
 
@@ -121,6 +120,6 @@ class EndedRepeats:
         for repeat, by_this in enumerate(is_served):
             if by_this.any():
                 places = self.find_places(repeat, np.flatnonzero(by_this)[:STEP_TRACES].tolist())
-                margins = [trace.margins() for trace in self.kept.read(places.values())]
+                margins = [trace.margins() for trace in self.reader.read(places.values())]
                 return estimate_ulp(np.concatenate(margins)) if margins else 0.0
         return 0.0

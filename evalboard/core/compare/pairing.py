@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.core.compare.partings import Kind
+from evalboard.core.compare.divergence import Kind
 
 PAIR_KINDS: tuple[Kind, ...] = ("identical", "drift_only", "flipped", "text_only")
 
@@ -63,22 +63,6 @@ class Pairing:
         return len(self.is_paired)
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Numbers of pairs. The four kinds and `missing` are all there are; `score_changed` cuts across them.
-
-    n_cases_missing: cases without a score on one side; they are in no mean and not in the ledger.
-    """
-
-    identical: int
-    drift_only: int
-    flipped: int
-    text_only: int
-    missing: int
-    score_changed: int
-    n_cases_missing: int
-
-
 def pair_runs(baseline: Bools, candidate: Bools) -> Pairing:
     """Pair two runs from which repeats have a score: bool[n_cases, a] and bool[n_cases, b], cases in one order."""
     if len(baseline) != len(candidate):
@@ -109,15 +93,19 @@ def pair_runs(baseline: Bools, candidate: Bools) -> Pairing:
     )
 
 
-def count_pairs(pairing: Pairing, kinds: NDArray[np.uint8], is_score_changed: Bools) -> Counts:
-    """Count the pairs. kinds: uint8[m], indexes into PAIR_KINDS; is_score_changed: bool[m]."""
+def count_pairs(pairing: Pairing, kinds: NDArray[np.uint8], is_score_changed: Bools) -> dict[str, int]:
+    """Count the pairs. kinds: uint8[m], indexes into PAIR_KINDS; is_score_changed: bool[m].
+
+    The four kinds and `missing` are all there are; `score_changed` cuts across them. n_cases_missing: cases without a
+    score on one side; they are in no mean and not in the ledger.
+    """
     numbers = np.bincount(kinds, minlength=len(PAIR_KINDS)).tolist()
-    return Counts(
+    return {
         **dict(zip(PAIR_KINDS, numbers, strict=True)),
-        missing=len(pairing.missing_cases),
-        score_changed=int(np.count_nonzero(is_score_changed)),
-        n_cases_missing=int(np.count_nonzero(~pairing.is_paired)),
-    )
+        "missing": len(pairing.missing_cases),
+        "score_changed": int(np.count_nonzero(is_score_changed)),
+        "n_cases_missing": int(np.count_nonzero(~pairing.is_paired)),
+    }
 
 
 def _overlaps(a: int, b: int) -> list[tuple[int, int, int]]:

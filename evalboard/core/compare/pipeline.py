@@ -5,7 +5,7 @@
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from evalboard.core.compare.cause import CAUSE_CODES
 from evalboard.core.compare.comparability import allows_comparing, find_blocks, find_moved_setup
 from evalboard.core.compare.comparison import (
+    COMPARISON_VERSION,
     NO_POSITION,
     DifferingPairs,
     MatchedRuns,
     TokenBytes,
-    begin_summary,
     complete_summary,
     count_by_digest,
     is_larger,
@@ -29,7 +29,7 @@ from evalboard.core.compare.comparison import (
 from evalboard.core.compare.computation import judge_computation
 from evalboard.core.compare.flip import Flip
 from evalboard.core.compare.groups import Groups, find_groups, match_sides
-from evalboard.core.compare.judging import AlikePairs, Judge
+from evalboard.core.compare.judging import AlikePairs, judge_groups
 from evalboard.core.compare.ledger import find_look
 from evalboard.core.compare.pair_noise import PairNoise
 from evalboard.core.compare.pairing import PAIR_KINDS
@@ -97,24 +97,24 @@ class Comparing:
         """Return what is known before any response is read: what moved, what forbids comparing, the cases' outcomes."""
         ours, theirs = self.baseline, self.candidate
         blocks = find_blocks(ours.setup, theirs.setup)
-        judged = {
-            "moved": [
-                {"field": moved.field, "baseline": moved.baseline, "candidate": moved.candidate}
-                for moved in find_moved_setup(ours.setup, theirs.setup)
-            ],
+        outcomes = judge_outcomes(ours, theirs)
+        summary = {
+            "version": COMPARISON_VERSION,
+            "noise": self._main_noise() if len(self.groups) else None,
+            "moved": [asdict(moved) for moved in find_moved_setup(ours.setup, theirs.setup)],
             "blocks": [{"code": block.code, "facts": dict(block.facts)} for block in blocks],
             "comparable": allows_comparing(blocks),
-        }
-        outcomes = judge_outcomes(ours, theirs)
-        mains = (side.bucket_ids[0] if side.bucket_ids else None for side in (ours, theirs))
-        # The noise between the buckets that served most of either side is shown for all.
-        summary = begin_summary(self.noise.between(*mains) if len(self.groups) else None, judged)
-        summary |= {
             "sides": {"baseline": _describe(ours), "candidate": _describe(theirs)},
             "outcomes": outcomes["counts"],
             "noise_share": find_noise_share(ours, theirs, self.matched),
         }
         return Report(summary, outcomes)
+
+    def _main_noise(self) -> Json:
+        """Return the noise between the buckets that served most of either side, which is shown for all."""
+        ours, theirs = (side.bucket_ids[0] if side.bucket_ids else None for side in (self.baseline, self.candidate))
+        noise = self.noise.between(ours, theirs)
+        return {name: getattr(noise, name) for name in ("sd", "near", "ulp", "is_assumed", "dtype", "capped_from")}
 
     def count(self) -> Json:
         """Return the counts and the score that digests give, for a summary that waits for the rest."""
@@ -124,8 +124,8 @@ class Comparing:
         """Say how and why the pairs of some groups parted, in their order. Nothing is read once this has returned."""
         if not len(self.groups):
             return iter(())
-        judge = Judge((self.baseline, self.candidate), self.matched, self.groups, self.noise)
-        return judge.judge(part, self.reads.traces, self.reads.words)
+        sides, reads = (self.baseline, self.candidate), self.reads
+        return judge_groups(sides, self.groups, part, self.noise, reads.traces, reads.words)
 
     def complete(self, begun: Json, find_flips: FindFlips) -> Json:
         """Return the whole summary. begun: from `begin`. find_flips: returns what was judged of some groups, in their
@@ -133,23 +133,13 @@ class Comparing:
         """
         groups, ours, theirs = self.groups, self.baseline, self.candidate
         # Pairs whose score is missing are not counted; the others of a group are as its first.
-        scored = np.flatnonzero(groups.pair_indexes[groups.firsts(slice(None))] >= 0)
-        sizes = np.diff(groups.starts)
-        members = groups.members[np.repeat(groups.pair_indexes[groups.firsts(slice(None))] >= 0, sizes)]
+        is_scored = groups.pair_indexes[groups.firsts(slice(None))] >= 0
+        scored, sizes = np.flatnonzero(is_scored), np.diff(groups.starts)
+        members = groups.members[np.repeat(is_scored, sizes)]
         in_order = np.argsort(groups.pair_indexes[members])
-        members = members[in_order]
-        table = np.repeat(_tabulate(find_flips(scored), len(scored)), sizes[scored], axis=0)[in_order]
-        differing = DifferingPairs(
-            pairs=groups.pair_indexes[members],
-            causes=table[:, 0].astype(np.uint8),
-            looks=table[:, 1].astype(np.uint8),
-            kinds=table[:, 2].astype(np.uint8),
-            shifts=table[:, 3],
-            onsets=table[:, 4],
-            flips=table[:, 5],
-            tokens_baseline=table[:, 6],
-            tokens_candidate=table[:, 7],
-        )
+        members, of_group = members[in_order], np.repeat(np.arange(len(scored)), sizes[scored])[in_order]
+        table = _tabulate(find_flips(scored), len(scored))[of_group]
+        differing = DifferingPairs(groups.pair_indexes[members], *table.T)
         sides = begun["sides"]
         summary = complete_summary(
             begun,
@@ -160,11 +150,11 @@ class Comparing:
             case_indexes=ours.case_indexes,
             noise_of=ScoreNoise(ours, theirs).measure_cases,
         )
-        flipped = np.repeat(scored, sizes[scored])[in_order][differing.flips != NO_POSITION]
+        is_flipped = differing.flips != NO_POSITION
         return {
             **summary,
             "computation": judge_computation(ours, theirs, self.reads.traces, self.reads.words),
-            "sample": self._sample(flipped, members[differing.flips != NO_POSITION], find_flips),
+            "sample": self._sample(scored[of_group[is_flipped]], members[is_flipped], find_flips),
             "backends": self._backends(members),
         }
 
@@ -229,7 +219,7 @@ def _describe(side: Side) -> Json:
 
 
 def _tabulate(flips: Iterable[Flip], n: int) -> NDArray[np.int64]:
-    """Return int64[n, 8]: the columns of DifferingPairs but the first; NO_POSITION where something is not known."""
+    """Return int64[n, 8]: the columns of DifferingPairs but the first."""
     table = np.full((n, 8), NO_POSITION, np.int64)
     rows, n_read = iter(flips), 0
     while part := [_row(flip) for flip in islice(rows, AT_ONCE)]:

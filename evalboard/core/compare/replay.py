@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from evalboard.core import digest
-from evalboard.core.compare.divergence import find_divergence
+from evalboard.core.compare.divergence import Divergence, find_divergence
 from evalboard.core.compare.flip import PARTED, parted_columns
-from evalboard.core.compare.partings import Divergence
 from evalboard.core.trace import Decoded, Trace, encode_block, read_trace
 
 ReplayResult = dict[str, Any]
@@ -21,6 +20,10 @@ REPLAY_OUTCOMES = "identical", "drift", "flip", "shorter", "longer"  # of compar
 TOKENS_BEFORE = 8  # enough to recognise the place
 NOT_HELD: ReplayResult = dict.fromkeys(
     (*PARTED, "drawn_before", "drawn_baseline", "drawn_candidate", "gap_before_flip")
+)
+OF_ANSWERS = (
+    *("against_first", "against_neighbours", "n_tokens", "finish_reason", "text", "text_digest"),
+    *("trace_digest", "batch_min", "batch_max", "trace"),
 )
 
 
@@ -111,16 +114,7 @@ def make_failed_result(variant: Mapping[str, Any], *, code: str, detail: str) ->
         "outcome": "error",
         "error": {"code": code, "detail": detail},
         **NOT_HELD,
-        "against_first": None,
-        "against_neighbours": None,
-        "n_tokens": None,
-        "finish_reason": None,
-        "text": None,
-        "text_digest": None,
-        "trace_digest": None,
-        "batch_min": None,
-        "batch_max": None,
-        "trace": None,
+        **dict.fromkeys(OF_ANSWERS),
     }
 
 

@@ -8,10 +8,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.core.compare.divergence import find_divergence, find_text_divergence
+from evalboard.core.compare.divergence import Divergence, find_divergence, find_text_divergence
 from evalboard.core.compare.drift import measure_distances
 from evalboard.core.compare.paired_rows import Vocabularies
-from evalboard.core.compare.partings import Divergence
 from evalboard.core.trace import Trace, Vocabulary, join_traces
 
 MEASURED_AT_ONCE = 1 << 15  # positions of both sides

@@ -1,0 +1,259 @@
+"""Two answers as a page lays them side by side: steps of their traces, past the flip too, margins and gaps by step, and
+where their prompts differ.
+"""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.contract import pair as contract
+from evalboard.contract.base import finite
+from evalboard.core.compare import Alignment, align, align_by_bytes, measure_drift
+from evalboard.core.trace import Trace, Vocabulary, lowest_of_stretches
+from runs.compare.read_pair_records import Half
+from runs.run import draw
+
+Places = NDArray[np.intp]
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One step. `key` counts along the baseline, beyond its end too, and is what `?at=` takes.
+
+    baseline, candidate: the positions that stand there. Where both sides have one vocabulary that is one at most;
+    else a step ends at a position that agrees and holds what stands before it since the last one.
+    """
+
+    key: int
+    baseline: range
+    candidate: range
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Steps:
+    """All n steps in order, as columns: a long answer has more of them than a page can take one by one.
+
+    keys: intp[n], ascending. ends: intp[n, 2], the position behind each step on the baseline and on the candidate;
+    a step begins where the one before it ends. gaps: float64[n] in nats, NaN where the sides do not agree or it is not
+    known. parts: the step from which the sides differ, None where they never do.
+    """
+
+    keys: Places
+    ends: Places
+    gaps: Numbers
+    parts: int | None
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def span(self, place: int) -> Span:
+        start, start_too = self.ends[place - 1].tolist() if place else (0, 0)
+        end, end_too = self.ends[place].tolist()
+        return Span(int(self.keys[place]), range(start, end), range(start_too, end_too))
+
+    def find(self, key: int) -> int:
+        """Return the place of the step with this key, or the nearest one before it; 0 where there is none."""
+        place = int(np.searchsorted(self.keys, key, side="right")) - 1
+        return min(max(place, 0), max(len(self) - 1, 0))
+
+    def lasts(self, side: int) -> Places:
+        """Return intp[n]: the last position of each step on the baseline (0) or candidate (1), −1 where it has none."""
+        ends = self.ends[:, side]
+        is_there = np.diff(ends, prepend=0) > 0
+        return np.where(is_there, ends - 1, -1)
+
+
+NO_STEPS = Steps(np.empty(0, np.intp), np.empty((0, 2), np.intp), np.empty(0), None)
+
+
+def lay_out(baseline: Trace, candidate: Trace, *, vocabularies: tuple[Vocabulary, Vocabulary] | None = None) -> Steps:
+    """Lay two traces side by side, step by step."""
+    side_by_side = align_by_bytes(baseline, candidate, *vocabularies) if vocabularies else align(baseline, candidate)
+    gaps: Numbers = measure_drift(side_by_side).gaps.astype(np.float64)
+    ends = len(baseline), len(candidate)
+    reach = side_by_side.parts_at or ends
+    shared = _shared(side_by_side, reach)
+    past = _past(reach, ends)
+    keys, places = (np.concatenate(parts) for parts in zip(shared, past, strict=True))
+    unknown = np.full(len(keys) - len(gaps), np.nan)
+    known = np.where(np.isfinite(gaps), gaps, np.nan)
+    return Steps(keys, places, np.concatenate([known, unknown]), len(shared[0]) if len(past[0]) else None)
+
+
+def _shared(sides: Alignment, reach: tuple[int, int]) -> tuple[Places, Places]:
+    """Return keys and ends of the steps before the sides part; each ends at a position that agrees."""
+    keys: Any = np.asarray(sides.baseline_positions, np.intp)
+    ends = np.column_stack([keys, sides.candidate_positions]).astype(np.intp) + 1
+    last = ends[-1].tolist() if len(ends) else [0, 0]
+    if last[0] < reach[0] or last[1] < reach[1]:  # other tokens for the same bytes, up to where the texts part
+        keys, ends = np.append(keys, reach[0] - 1), np.vstack([ends, np.array(reach, np.intp)])
+    return keys, ends
+
+
+def _past(reach: tuple[int, int], ends: tuple[int, int]) -> tuple[Places, Places]:
+    """Return those from the parting on: the first of the one beside the first of the other, and so on."""
+    numbers = np.arange(max(ends[0] - reach[0], ends[1] - reach[1]), dtype=np.intp)
+    sides = [np.minimum(reach[side] + numbers + 1, ends[side]) for side in (0, 1)]
+    return reach[0] + numbers, np.column_stack(sides).astype(np.intp)
+
+
+CHART_POINTS = 400  # of a chart; of more steps, each stretch shows its narrowest margin and its widest gap
+NARROW = 0.25  # nats; a margin below is a position of interest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepNumbers:
+    """All n steps that agree, and the flip; none where a trace is missing: past the flip no number is compared.
+
+    lasts: intp[n, 2], the last position of each step on both sides, −1 where there is none. margins: float64[n, 2] in
+    nats, there; NaN where not known.
+    """
+
+    halves: tuple[Half, Half]
+    steps: Steps
+    lasts: Places
+    margins: Numbers
+
+    @classmethod
+    def of(cls, halves: tuple[Half, Half], steps: Steps) -> "StepNumbers":
+        n = 0 if any(half.trace is None for half in halves) else len(steps) if steps.parts is None else steps.parts + 1
+        lasts = np.column_stack([steps.lasts(side)[:n] for side in (0, 1)])
+        margins = np.column_stack([_margins(half, lasts[:, side]) for side, half in enumerate(halves)])
+        return cls(halves, steps, lasts, margins)
+
+    def __len__(self) -> int:
+        return len(self.lasts)
+
+    @property
+    def narrower(self) -> Numbers:
+        """The smaller margin of both sides."""
+        narrower: Numbers = np.fmin(self.margins[:, 0], self.margins[:, 1])
+        return narrower
+
+    @property
+    def narrow_keys(self) -> list[int]:
+        keys: list[int] = self.steps.keys[: len(self)][self.narrower < NARROW].tolist()
+        return keys
+
+    def n_within(self, near: float | None) -> int:
+        """Count the steps before the parting whose margin noise explains."""
+        n = len(self) if self.steps.parts is None else min(self.steps.parts, len(self))
+        return 0 if near is None else int(np.count_nonzero(self.narrower[:n] <= near))
+
+    def gap_range(self, onset: int | None) -> tuple[float, float] | None:
+        """Return the smallest and the largest gap above 0 from the onset on; None where there is none."""
+        if onset is None:
+            return None
+        gaps = self.steps.gaps[: len(self)]
+        known = gaps[(self.steps.keys[: len(self)] >= onset) & (gaps > 0)]
+        return (float(known.min()), float(known.max())) if len(known) else None
+
+    def narrowest(self) -> int | None:
+        """Return the step where the baseline's choice was closest."""
+        places = lowest_of_stretches(self.margins[:, 0], 1)
+        return int(places[0]) if len(places) else None
+
+    def standing_for_all(self) -> list[int]:
+        """Return every step, or of a long trace those that a chart shows for all; the parting is one of them."""
+        if len(self) <= CHART_POINTS:
+            return list(range(len(self)))
+        most = CHART_POINTS // 2
+        closest, widest = (lowest_of_stretches(each, most) for each in (self.narrower, -self.steps.gaps[: len(self)]))
+        return sorted({*closest.tolist(), *widest.tolist(), len(self) - 1})
+
+    def points(self, places: Iterable[int]) -> tuple[contract.MarginPoint, ...]:
+        chosen = [place for place in places if place < len(self)]
+        lasts, margins = self.lasts[chosen], self.margins[chosen].tolist()
+        drawn = [_drawn_tokens(half, lasts[:, side].tolist()) for side, half in enumerate(self.halves)]
+        keys, gaps = self.steps.keys[chosen].tolist(), self.steps.gaps[chosen].tolist()
+        return tuple(
+            contract.MarginPoint(
+                at=key,
+                tokens=(token, token_too),
+                margins=(finite(margin), finite(margin_too)),
+                gap=finite(gap),
+            )
+            for key, token, token_too, (margin, margin_too), gap in zip(keys, *drawn, margins, gaps, strict=True)
+        )
+
+
+def _margins(half: Half, lasts: Places) -> Numbers:
+    if half.trace is None:
+        return np.empty(0)
+    padded = np.append(half.trace.margins().astype(np.float64), np.nan)  # what −1 stands for
+    return padded[lasts]
+
+
+def _drawn_tokens(half: Half, positions: list[int]) -> list[str]:
+    """Return drawn tokens, "" where the side has none. Each id is drawn once: a text repeats most of its tokens."""
+    if half.trace is None:
+        return []
+    there = [position for position in positions if position >= 0]
+    ids = dict(zip(there, half.trace.token_ids[there].tolist(), strict=True))
+    used = sorted(set(ids.values()))
+    drawn = dict(zip(used, draw(used, half.words), strict=True))
+    return ["" if position < 0 else drawn[ids[position]] for position in positions]
+
+
+Side = Literal["both", "baseline", "candidate"]
+
+MAX_COMPARED = 1500  # tokens of each side, between the ends that they share: beyond, matching takes seconds
+CONTEXT = 12  # tokens shown on either side of a difference
+
+
+@dataclass(frozen=True, slots=True)
+class PromptPart:
+    """A piece of the prompts: token ids that `side` has. n_left_out: how many of a shared piece are not shown here."""
+
+    side: Side
+    ids: tuple[int, ...]
+    n_left_out: int = 0
+
+
+def find_prompt_parts(baseline: Sequence[int], candidate: Sequence[int]) -> tuple[PromptPart, ...]:
+    """Return the pieces in order, shared ones cut to what stands next to a difference; none where nothing differs."""
+    if list(baseline) == list(candidate):
+        return ()
+    start = _common(baseline, candidate)
+    end = _common(baseline[start:][::-1], candidate[start:][::-1])
+    ours, theirs = list(baseline[start : len(baseline) - end]), list(candidate[start : len(candidate) - end])
+    parts = [*_both(baseline[:start], is_first=True), *_differing(ours, theirs)]
+    return (*parts, *_both(baseline[len(baseline) - end :], is_last=True))
+
+
+def _differing(ours: list[int], theirs: list[int]) -> list[PromptPart]:
+    if max(len(ours), len(theirs)) > MAX_COMPARED:
+        return [*_only("baseline", ours), *_only("candidate", theirs)]
+    parts: list[PromptPart] = []
+    matcher = difflib.SequenceMatcher(None, ours, theirs, autojunk=False)
+    for what, start, end, start_too, end_too in matcher.get_opcodes():
+        if what == "equal":
+            parts += _both(ours[start:end])
+        else:
+            parts += [*_only("baseline", ours[start:end]), *_only("candidate", theirs[start_too:end_too])]
+    return parts
+
+
+def _both(ids: Sequence[int], *, is_first: bool = False, is_last: bool = False) -> list[PromptPart]:
+    """A shared piece: the end of the first one, the beginning of the last one, both ends of one between."""
+    before, after = (0 if is_first else CONTEXT), (0 if is_last else CONTEXT)
+    if len(ids) <= before + after:
+        return [PromptPart("both", tuple(ids))] if len(ids) else []
+    head, tail = tuple(ids[:before]), tuple(ids[len(ids) - after :])
+    parts = [PromptPart("both", head)] if head else []
+    return [*parts, PromptPart("both", tail, len(ids) - before - after)]
+
+
+def _only(side: Side, ids: Sequence[int]) -> list[PromptPart]:
+    return [PromptPart(side, tuple(ids[:MAX_COMPARED]), max(len(ids) - MAX_COMPARED, 0))] if len(ids) else []
+
+
+def _common(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many tokens two prompts share from their beginning."""
+    n = min(len(one), len(other))
+    return next((place for place in range(n) if one[place] != other[place]), n)
