@@ -1,7 +1,7 @@
 """The summary of a comparison."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from evalboard.core.compare.comparison import (
 )
 from evalboard.core.compare.ledger import find_look
 from evalboard.core.compare.pairing import PAIR_KINDS, pair_runs
+from evalboard.core.compare.pipeline import describe_noise
 from evalboard.core.stats.numeric_noise import NumericNoise
 from evalboard.wording.cause import count_larger_shifts, explain_noise
 
@@ -59,7 +60,7 @@ def words(token: int) -> bytes:
 
 
 def summarise(sides: MatchedRuns, rows: DifferingPairs, **changes: Any) -> dict[str, Any]:
-    begun = {"noise": asdict(NOISE), "moved": [], "blocks": []}
+    begun = {"noise": describe_noise(NOISE), "moved": [], "blocks": []}
     known: dict[str, Any] = {"is_read": np.ones(len(sides.pairing), np.bool_), "words": (words, words)}
     indexes = np.arange(sides.pairing.n_cases)
     return comparison.complete_summary(

@@ -36,6 +36,7 @@ from evalboard.core.compare.pairing import PAIR_KINDS
 from evalboard.core.compare.scores import ScoreNoise, find_noise_share, judge_outcomes
 from evalboard.core.compare.sides import Bools, Indexes, Side, Traces
 from evalboard.core.compare.traced_text import WordsById
+from evalboard.core.stats import NumericNoise
 
 POINTS_KEPT = 400  # flips that a chart shows
 AT_ONCE = 5000  # rows as Python's objects
@@ -98,9 +99,11 @@ class Comparing:
         ours, theirs = self.baseline, self.candidate
         blocks = find_blocks(ours.setup, theirs.setup)
         outcomes = judge_outcomes(ours, theirs)
+        # What is shown for all is the noise between the buckets that served most of either side.
+        mains = (side.bucket_ids[0] if side.bucket_ids else None for side in (ours, theirs))
         summary = {
             "version": COMPARISON_VERSION,
-            "noise": self._main_noise() if len(self.groups) else None,
+            "noise": describe_noise(self.noise.between(*mains)) if len(self.groups) else None,
             "moved": [asdict(moved) for moved in find_moved_setup(ours.setup, theirs.setup)],
             "blocks": [{"code": block.code, "facts": dict(block.facts)} for block in blocks],
             "comparable": allows_comparing(blocks),
@@ -109,12 +112,6 @@ class Comparing:
             "noise_share": find_noise_share(ours, theirs, self.matched),
         }
         return Report(summary, outcomes)
-
-    def _main_noise(self) -> Json:
-        """Return the noise between the buckets that served most of either side, which is shown for all."""
-        ours, theirs = (side.bucket_ids[0] if side.bucket_ids else None for side in (self.baseline, self.candidate))
-        noise = self.noise.between(ours, theirs)
-        return {name: getattr(noise, name) for name in ("sd", "near", "ulp", "is_assumed", "dtype", "capped_from")}
 
     def count(self) -> Json:
         """Return the counts and the score that digests give, for a summary that waits for the rest."""
@@ -137,8 +134,8 @@ class Comparing:
         scored, sizes = np.flatnonzero(is_scored), np.diff(groups.starts)
         members = groups.members[np.repeat(is_scored, sizes)]
         in_order = np.argsort(groups.pair_indexes[members])
-        members, of_group = members[in_order], np.repeat(np.arange(len(scored)), sizes[scored])[in_order]
-        table = _tabulate(find_flips(scored), len(scored))[of_group]
+        members, group_at = members[in_order], np.repeat(np.arange(len(scored)), sizes[scored])[in_order]
+        table = _tabulate(find_flips(scored), len(scored))[group_at]
         differing = DifferingPairs(groups.pair_indexes[members], *table.T)
         sides = begun["sides"]
         summary = complete_summary(
@@ -154,7 +151,7 @@ class Comparing:
         return {
             **summary,
             "computation": judge_computation(ours, theirs, self.reads.traces, self.reads.words),
-            "sample": self._sample(scored[of_group[is_flipped]], members[is_flipped], find_flips),
+            "sample": self._sample(scored[group_at[is_flipped]], members[is_flipped], find_flips),
             "backends": self._backends(members),
         }
 
@@ -207,6 +204,11 @@ def run(baseline: Side, candidate: Side, reads: Reads) -> Report:
     flips = list(comparing.judge(slice(0, len(comparing.groups))))
     summary = comparing.complete(begun.summary, lambda groups: (flips[group].flip for group in groups.tolist()))
     return Report(summary, begun.cases, flips)
+
+
+def describe_noise(noise: NumericNoise) -> Json:
+    """Return what a summary says of noise."""
+    return {name: getattr(noise, name) for name in ("sd", "near", "ulp", "is_assumed", "dtype", "capped_from")}
 
 
 def _describe(side: Side) -> Json:
