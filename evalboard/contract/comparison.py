@@ -3,6 +3,7 @@
 Margins, gaps and logprobs are in nats, scores and differences in points.
 """
 
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -338,9 +339,45 @@ class Comparison(Contract):
         return tuple(each.as_field for each in self.moved)
 
 
+@dataclass(slots=True)
+class Flip:
+    """One pair of responses that differ, or of which one is missing, as the row that is stored: its fields are the
+    columns. A comparison has many thousands, so that nothing validates one.
+
+    case_index: in the baseline's suite. numeric: as `cause.Cause` has it, "" for none. consequence: from
+    core.compare. Positions count from 0, margins and gaps are in nats; None is "never" or "not known".
+    token_*: chosen at the flip. evidence: what the cause rests on, with `n_tokens_*` of both traces, `text_position`
+    and the `buckets` of both sides beside it.
+    """
+
+    case_index: int
+    repeat_baseline: int
+    repeat_candidate: int
+    cause: str
+    numeric: str
+    consequence: int
+    score_baseline: float | None
+    score_candidate: float | None
+    drift_onset: int | None = None
+    flip_position: int | None = None
+    margin_baseline: float | None = None
+    margin_candidate: float | None = None
+    gap_at_onset: float | None = None
+    token_baseline: int | None = None
+    token_candidate: int | None = None
+    evidence: dict[str, Any] = field(default_factory=dict)
+
+    def point(self, repeats: tuple[int, int]) -> dict[str, Any]:
+        """Return what a chart of flips shows of the pair of these repeats, as a comparison's summary keeps it."""
+        names = (str(field.validation_alias or name) for name, field in FlipPoint.model_fields.items())
+        own = {name: getattr(self, name, None) for name in names}
+        movement = self.evidence.get("movement")
+        return own | {"repeat_baseline": repeats[0], "repeat_candidate": repeats[1], "evidence__movement": movement}
+
+
 class PartedPair(Contract):
-    """Where and why the two responses of a pair parted. `drift_onset` to `gap_at_onset` are as `core.compare.Flip` has
-    them, and go by their names.
+    """Where and why the two responses of a pair parted. `drift_onset` to `gap_at_onset` are a flip's, and go by its
+    names.
     """
 
     case: str

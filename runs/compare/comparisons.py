@@ -18,7 +18,8 @@ from django.db import IntegrityError, InterfaceError, OperationalError, connecti
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from evalboard.core.compare import SUMMED_FACTS, AlikePairs, Flip, Indexes
+from evalboard.contract.comparison import Flip
+from evalboard.core.compare import SUMMED_FACTS, AlikePairs, Indexes
 from evalboard.core.errors import EvalboardError
 from evalboard.wording.comparability import explain_block
 from runs.compare import inputs as comparison_inputs

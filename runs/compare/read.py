@@ -15,7 +15,7 @@ from evalboard.contract.base import Note
 from evalboard.contract.comparison import SIDES, ComparedCounts
 from evalboard.contract.parts import FingerprintNamed, ModelServed, RepeatScored
 from evalboard.contract.run import SuiteNamed
-from evalboard.core.compare import PARTED, round_to_tenths
+from evalboard.core.compare import round_to_tenths
 from evalboard.core.errors import NotFound
 from evalboard.core.stats import NOISE_LEVEL, find_beyond
 from evalboard.wording.cause import count_larger_shifts, explain_noise
@@ -114,11 +114,6 @@ def pair_path(runs: tuple[int, int], case: str, repeats: tuple[int, int], at: in
 @lru_cache(maxsize=1024)  # a list asks for each case's once for every pair of repeats
 def _pair_page(runs: tuple[int, int], case: str) -> str:
     return reverse("trace_diff", args=[*runs, case])
-
-
-def named(parting: object) -> dict[str, Any]:
-    """Return the fields of PartedPair that a divergence, measured or stored, has by the same names."""
-    return {name: getattr(parting, name) for name in contract.PartedPair.model_fields if name in PARTED}
 
 
 def to_points(score: float | None) -> float | None:

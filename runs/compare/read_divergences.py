@@ -15,7 +15,7 @@ from evalboard.core.errors import NotFound
 from evalboard.wording.cause import explain_cause
 from evalboard.wording.replay import replay_command
 from runs.compare.outcomes import CaseScores, JudgedCase
-from runs.compare.read import NO_SIDES, drawn, letters, named, pair_path, to_points
+from runs.compare.read import NO_SIDES, drawn, letters, pair_path, to_points
 from runs.models import Case, Comparison, Divergence
 from runs.run import prompt_of
 
@@ -342,25 +342,21 @@ def _row(stored: _ListedPairs, row: Divergence, case: Case) -> ComparedCase:
     served = [stored.letters.get(bucket, "") for bucket in row.evidence["buckets"]]
     repeats = row.repeat_baseline, row.repeat_candidate
     at = row.drift_onset if row.flip_position is None else row.flip_position
-    return ComparedCase(
+    return ComparedCase.from_record(
+        row,
         case=case.case_id,
-        repeat_baseline=row.repeat_baseline,
-        repeat_candidate=row.repeat_candidate,
-        cause=row.cause,
         numeric=row.numeric or None,
         text=explain_cause(
             Cause(row.cause, row.numeric or None, row.evidence),
             replay=_replay(stored, case.case_id, (row.repeat_baseline, row.repeat_candidate)),
         ),
         evidence=evidence,
-        **named(row),
         score_baseline=to_points(row.score_baseline),
         score_candidate=to_points(row.score_candidate),
         backend_baseline=served[0] or None,
         backend_candidate=served[1] or None,
         url=pair_path(stored.runs, case.case_id, repeats, at),
         place=_place(row),
-        case_index=case.index,
         tags=tuple(case.tags),
         text_position=row.evidence["text_position"],
         n_tokens_baseline=row.evidence["n_tokens_baseline"],

@@ -7,7 +7,7 @@ import numpy as np
 
 from evalboard.contract.comparison import ComparedCase
 from evalboard.contract.excerpt import AnswerExcerpt, PairExcerpt
-from evalboard.core.compare import Excerpt, cut_hit, cut_text, cut_tokens, find_text_divergence
+from evalboard.core.compare import cut_hit, cut_text, cut_tokens, find_text_divergence
 from evalboard.core.trace import Trace
 from runs.pairs import stored_words
 from runs.run import words_of_query
@@ -34,7 +34,7 @@ class _Answer(NamedTuple):
 
 
 _Pair = tuple[_Answer, _Answer]
-_Cut = tuple[Excerpt, Excerpt]
+_Cut = tuple[AnswerExcerpt, AnswerExcerpt]
 
 
 def pair_excerpts(
@@ -55,15 +55,9 @@ def pair_excerpts(
     if query:
         cuts |= _cut_by_hits(_read_pairs(runs, pairs, only=sorted(cuts)), cuts, words_of_query(query))
     return tuple(
-        PairExcerpt(baseline=_excerpt(cuts[at][0]), candidate=_excerpt(cuts[at][1]), reason=reason)
-        if at in cuts
-        else None
+        PairExcerpt(baseline=cuts[at][0], candidate=cuts[at][1], reason=reason) if at in cuts else None
         for at, reason in enumerate(reasons)
     )
-
-
-def _excerpt(cut: Excerpt) -> AnswerExcerpt:
-    return AnswerExcerpt(before=cut.before, is_cut=cut.is_cut, token=cut.token, after=cut.after, is_hit=cut.is_hit)
 
 
 def _read_pairs(

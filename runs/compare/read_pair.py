@@ -23,7 +23,7 @@ from evalboard.core.profile import compare_manifests
 from evalboard.core.stats import list_mark_names
 from evalboard.wording.cause import explain_at_flip, explain_cause
 from evalboard.wording.replay import replay_command
-from runs.compare.read import named, pair_path, to_points
+from runs.compare.read import pair_path, to_points
 from runs.compare.read_leak import find_leak
 from runs.compare.read_pair_layout import NO_STEPS, Span, StepNumbers, Steps, find_prompt_parts, lay_out
 from runs.compare.read_pair_records import Half, load_halves, trace_of
@@ -59,7 +59,8 @@ def trace_pair(
     settings = compare_manifests(_manifest(one), _manifest(other))
     is_scored = has_forced(one.run.pk, other.run.pk)
     at_flip = _find_at_flip(one, other, parted) if is_scored else ()
-    return contract.TracePair(
+    return contract.TracePair.from_record(
+        parted,
         case=case_id,
         baseline=_side(one),
         candidate=_side(other),
@@ -67,7 +68,6 @@ def trace_pair(
         numeric=cause.numeric,
         text=explain_cause(cause, replay=_replay(one, other)),
         evidence=cause.evidence,
-        **named(parted),
         n_positions=len(steps),
         at=shown,
         positions=_positions(one, other, steps, window, selected),
@@ -85,9 +85,6 @@ def trace_pair(
         target=one.case.content["target"],
         prompts=_prompts(one, other),
         parts_at=parts_at,
-        shorter=parted.shorter,
-        text_position=parted.text_position,
-        is_approximate=parted.is_approximate,
         last_at=int(steps.keys[-1]) if len(steps) else 0,
         earlier=max((mark for mark in marks if shown is None or mark < shown), default=None),
         later=min((mark for mark in marks if shown is not None and mark > shown), default=None),

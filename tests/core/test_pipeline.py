@@ -8,18 +8,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from evalboard.contract.draws import Draws
 from evalboard.core import digest
 from evalboard.core.compare import (
     COMPARISON_VERSION,
     Bools,
     BucketFacts,
     Comparing,
+    ComparisonReport,
     EndedRepeats,
     Indexes,
     Measured,
     PairNoise,
     Reads,
-    Report,
     RequestSettings,
     ResponseFacts,
     ServedShare,
@@ -29,7 +30,6 @@ from evalboard.core.compare import (
     WordsById,
     run,
 )
-from evalboard.core.profile import Draws
 from evalboard.core.trace import Trace, TraceColumns, Vocabulary, join_traces, pack_vocabulary
 from tests.core import stacks
 
@@ -159,7 +159,7 @@ def sides() -> tuple[Side, Side, Reads]:
     return baseline, candidate, Reads(Kept(), words, lambda: measured(baseline))
 
 
-def in_parts(baseline: Side, candidate: Side, reads: Reads, size: int) -> Report:
+def in_parts(baseline: Side, candidate: Side, reads: Reads, size: int) -> ComparisonReport:
     """What a worker does that forgets all but the rows and the summary between two parts."""
     begun = Comparing(baseline, candidate, reads).begin()
     n_groups = len(Comparing(baseline, candidate, reads).groups)
@@ -169,7 +169,7 @@ def in_parts(baseline: Side, candidate: Side, reads: Reads, size: int) -> Report
         flips += list(Comparing(baseline, candidate, reads).judge(part))
     last = Comparing(baseline, candidate, reads)
     summary = last.complete(begun.summary | last.count(), lambda groups: (flips[at].flip for at in groups.tolist()))
-    return Report(summary, begun.cases, flips)
+    return ComparisonReport(summary, begun.cases, flips)
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])

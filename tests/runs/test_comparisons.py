@@ -12,8 +12,9 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
+from evalboard.contract.comparison import Flip
 from evalboard.core import digest
-from evalboard.core.compare import Flip, run
+from evalboard.core.compare import run
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.trace import Reading, Trace, encode_block, read_block
 from runs.compare import (

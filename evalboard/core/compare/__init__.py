@@ -16,8 +16,7 @@ from evalboard.core.compare.comparability import (
 from evalboard.core.compare.comparison import CASE_PARTS, COMPARISON_VERSION, NO_PART, SCORE_MISSING
 from evalboard.core.compare.divergence import Divergence, find_divergence, find_divergences, find_text_divergence
 from evalboard.core.compare.drift import measure_distances, measure_drift
-from evalboard.core.compare.excerpt import Excerpt, cut_hit, cut_text, cut_tokens
-from evalboard.core.compare.flip import PARTED, SUMMED_FACTS, Flip
+from evalboard.core.compare.excerpt import cut_hit, cut_text, cut_tokens
 from evalboard.core.compare.judging import AlikePairs
 from evalboard.core.compare.known_pair import (
     CHOOSING,
@@ -33,7 +32,7 @@ from evalboard.core.compare.known_pair import (
 from evalboard.core.compare.leak import Beside, Continuation, Ids, find_continuation
 from evalboard.core.compare.ledger import round_to_tenths
 from evalboard.core.compare.pair_noise import EndedRepeats, Measured, PairNoise
-from evalboard.core.compare.pipeline import Comparing, Reads, Report, run
+from evalboard.core.compare.pipeline import SUMMED_FACTS, Comparing, ComparisonReport, Reads, run
 from evalboard.core.compare.replay import (
     REPLAY_OUTCOMES,
     ReplayResult,
@@ -56,7 +55,6 @@ __all__ = [
     "COMPARISON_VERSION",
     "LOADED_BATCHES",
     "NO_PART",
-    "PARTED",
     "REPLAY_OUTCOMES",
     "SCORE_MISSING",
     "SUMMED_FACTS",
@@ -71,11 +69,10 @@ __all__ = [
     "Cause",
     "CauseFacts",
     "Comparing",
+    "ComparisonReport",
     "Continuation",
     "Divergence",
     "EndedRepeats",
-    "Excerpt",
-    "Flip",
     "Ids",
     "Indexes",
     "KnownResponse",
@@ -84,7 +81,6 @@ __all__ = [
     "PairNoise",
     "Reads",
     "ReplayResult",
-    "Report",
     "RequestSettings",
     "ResponseFacts",
     "ScoredAnswer",

@@ -8,12 +8,14 @@ stands beside them.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evalboard.contract.comparison import Flip
 from evalboard.core.compare import drift
 from evalboard.core.compare.alignment import NEVER, SIDES, Bools, Ids, Shorter, find_firsts
 from evalboard.core.compare.drift import Drift, Numbers
@@ -28,6 +30,11 @@ MAX_MOVEMENT = -IMPOSSIBLE  # a movement across a forbidden token has no number:
 Columns = dict[str, Sequence[Any]]
 Kind = Literal["identical", "drift_only", "flipped", "text_only"]
 Sides = tuple[TraceColumns, TraceColumns]
+
+
+def _evidence(default: Any) -> Any:
+    """Make a field that evidence has too, under its name."""
+    return field(default=default, metadata={"is_evidence": True})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +55,7 @@ class Divergence:
     text_position: the first character that differs, where there are texts and no tokens.
     """
 
-    drift_onset: int | None = None
+    drift_onset: int | None = _evidence(None)
     drift_onset_candidate: int | None = None
     parts_at: int | None = None
     parts_at_candidate: int | None = None
@@ -57,27 +64,27 @@ class Divergence:
     n_candidate: int = 0
     token_baseline: int | None = None
     token_candidate: int | None = None
-    margin_baseline: float | None = None
-    margin_candidate: float | None = None
-    gap_at_onset: float | None = None
+    margin_baseline: float | None = _evidence(None)
+    margin_candidate: float | None = _evidence(None)
+    gap_at_onset: float | None = _evidence(None)
     gap_before_flip: float | None = None
     n_shared: int = 0
-    n_usable: int = 0
-    shift_rms: float | None = None
-    shift_max: float | None = None
-    shift_max_at: int | None = None
+    n_usable: int = _evidence(0)
+    shift_rms: float | None = _evidence(None)
+    shift_max: float | None = _evidence(None)
+    shift_max_at: int | None = _evidence(None)
     are_top_two_equal: bool | None = None
     are_both_listed: bool = False
     are_both_top: bool = False
     are_disjoint: bool = False
-    movement: float | None = None
+    movement: float | None = _evidence(None)
     moved_by: float | None = None
     not_greedy_baseline: int | None = None
     not_greedy_candidate: int | None = None
     start_gap: float | None = None
     are_start_top_two_equal: bool | None = None
     has_logprobs: bool = False
-    is_approximate: bool = False
+    is_approximate: bool = _evidence(False)
     text_position: int | None = None
 
     @property
@@ -96,18 +103,15 @@ class Divergence:
 
 
 # What of it a cause by numbers rests on, as its evidence has it.
-EVIDENCE = (
-    "drift_onset",
-    "margin_baseline",
-    "margin_candidate",
-    "gap_at_onset",
-    "movement",
-    "shift_rms",
-    "shift_max",
-    "shift_max_at",
-    "n_usable",
-    "is_approximate",
-)
+EVIDENCE = tuple(each.name for each in fields(Divergence) if each.metadata)
+# What of it a flip keeps by the same names.
+PARTED = tuple(each.name for each in fields(Flip) if hasattr(Divergence, each.name))
+_parted = attrgetter(*PARTED)
+
+
+def parted_columns(parting: Divergence | None) -> dict[str, Any]:
+    """Return the fields of Flip that say how two traces part."""
+    return {} if parting is None else dict(zip(PARTED, _parted(parting), strict=True))
 
 
 def find_divergence(

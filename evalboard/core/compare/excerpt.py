@@ -1,8 +1,8 @@
 """Cut a window out of an answer, around the token or the character where it parts from another."""
 
 import re
-from dataclasses import dataclass
 
+from evalboard.contract.excerpt import AnswerExcerpt
 from evalboard.core.trace import END, Trace, Vocabulary
 
 BEFORE = 30  # characters: so much of what both answers say
@@ -14,21 +14,7 @@ WORD = 16  # characters outlined where there are texts and no tokens
 LINE_END = "⏎"
 
 
-@dataclass(frozen=True, slots=True)
-class Excerpt:
-    """before, after: text with ⏎ for a line's end. token: as Vocabulary.draw draws it; "" where nothing parts.
-
-    is_hit: `token` is what was looked for in the answer, and not where it parts.
-    """
-
-    before: str
-    is_cut: bool
-    token: str
-    after: str
-    is_hit: bool = False
-
-
-def cut_tokens(trace: Trace, words: Vocabulary, at: int) -> Excerpt:
+def cut_tokens(trace: Trace, words: Vocabulary, at: int) -> AnswerExcerpt:
     """Cut around the token at a position; a position past the last one is the answer's end."""
     first, last = max(at - TOKENS_AROUND, 0), at + 1 + TOKENS_AROUND
     end = min(at, len(trace))
@@ -39,29 +25,29 @@ def cut_tokens(trace: Trace, words: Vocabulary, at: int) -> Excerpt:
     after = _join(trace, words, range(at + 1, min(at + 1 + TOKENS_AFTER, len(trace))))
     if len(after) <= AFTER:
         after = _join(trace, words, range(at + 1, min(last, len(trace))))
-    return Excerpt(_line(before[-BEFORE:]), first > 0 or len(before) > BEFORE, token, _line(after[:AFTER]))
+    return _excerpt(_line(before[-BEFORE:]), first > 0 or len(before) > BEFORE, token, _line(after[:AFTER]))
 
 
-def cut_text(text: str, at: int | None) -> Excerpt:
+def cut_text(text: str, at: int | None) -> AnswerExcerpt:
     """Cut around the word that starts at a character; None: nothing parts, and the end of the text is shown."""
     if at is None:
-        return Excerpt(_line(text[-AFTER:]), len(text) > AFTER, "", "")
+        return _excerpt(_line(text[-AFTER:]), len(text) > AFTER, "", "")
     before, rest = text[max(at - BEFORE, 0) : at], text[at:]
     n = 1 + next((place for place, char in enumerate(rest[1:WORD]) if not char.isalnum()), min(len(rest), WORD) - 1)
     if rest and not (rest[0].isalnum() or rest[0] == " "):
         n = 1  # a quote or a bracket by itself
     token = _line(rest[:n]).replace(" ", "·") if rest else END
-    return Excerpt(_line(before), at > BEFORE, token, _line(rest[n : n + AFTER]))
+    return _excerpt(_line(before), at > BEFORE, token, _line(rest[n : n + AFTER]))
 
 
-def cut_hit(text: str, words: str, at: int | None) -> Excerpt | None:
+def cut_hit(text: str, words: str, at: int | None) -> AnswerExcerpt | None:
     """Cut around the place that holds these words, in capitals or not, nearest to a character; None where none does."""
     hits = [match.span() for match in re.finditer(re.escape(words), text, re.IGNORECASE)] if words else []
     if not hits:
         return None
     start, end = min(hits, key=lambda span: abs(span[0] - (at or 0)))
     before, after = text[max(start - BEFORE, 0) : start], text[end : end + AFTER]
-    return Excerpt(_line(before), start > BEFORE, _line(text[start:end]), _line(after), is_hit=True)
+    return _excerpt(_line(before), start > BEFORE, _line(text[start:end]), _line(after), is_hit=True)
 
 
 def _join(trace: Trace, words: Vocabulary, places: range) -> str:
@@ -74,3 +60,7 @@ def _join(trace: Trace, words: Vocabulary, places: range) -> str:
 
 def _line(text: str) -> str:
     return text.replace("\r\n", LINE_END).replace("\n", LINE_END).replace("\t", " ")
+
+
+def _excerpt(before: str, is_cut: bool, token: str, after: str, *, is_hit: bool = False) -> AnswerExcerpt:
+    return AnswerExcerpt(before=before, is_cut=is_cut, token=token, after=after, is_hit=is_hit)

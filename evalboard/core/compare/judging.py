@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from evalboard.contract.comparison import Flip
 from evalboard.core.compare.cause import find_cause
 from evalboard.core.compare.comparison import rank_consequence
-from evalboard.core.compare.divergence import Divergence, find_divergences, find_text_divergence
-from evalboard.core.compare.flip import Flip, parted_columns
+from evalboard.core.compare.divergence import Divergence, find_divergences, find_text_divergence, parted_columns
 from evalboard.core.compare.groups import Groups
 from evalboard.core.compare.known_pair import (
     UNKNOWN_SERVING,

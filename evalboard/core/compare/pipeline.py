@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evalboard.contract.comparison import Flip
 from evalboard.core.compare.cause import CAUSE_CODES
 from evalboard.core.compare.comparability import allows_comparing, find_blocks, find_moved_setup
 from evalboard.core.compare.comparison import (
@@ -27,7 +28,6 @@ from evalboard.core.compare.comparison import (
     kind_by_consequence,
 )
 from evalboard.core.compare.computation import judge_computation
-from evalboard.core.compare.flip import Flip
 from evalboard.core.compare.groups import Groups, find_groups, match_sides
 from evalboard.core.compare.judging import AlikePairs, judge_groups
 from evalboard.core.compare.ledger import find_look
@@ -39,6 +39,8 @@ from evalboard.core.compare.traced_text import WordsById
 from evalboard.core.stats import NumericNoise
 
 POINTS_KEPT = 400  # flips that a chart shows
+# What of a flip's evidence a summary rests on.
+SUMMED_FACTS = ("ratio", "threshold", "movement", "also_moved")
 AT_ONCE = 5000  # rows as Python's objects
 
 Json = dict[str, Any]
@@ -55,7 +57,7 @@ class Reads:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ComparisonReport:
     """What two sides come to. summary: as `comparison` has it, with "sides", "outcomes" (the counts), "noise_share",
     "computation", "sample" and "backends" beside it. cases: by outcome, as `judge_outcomes` has them. flips: in the
     order of the groups.
@@ -94,7 +96,7 @@ class Comparing:
         indexes: Indexes = self.baseline.case_indexes[np.unique(self.groups.cases)]
         return indexes
 
-    def begin(self) -> Report:
+    def begin(self) -> ComparisonReport:
         """Return what is known before any response is read: what moved, what forbids comparing, the cases' outcomes."""
         ours, theirs = self.baseline, self.candidate
         blocks = find_blocks(ours.setup, theirs.setup)
@@ -111,7 +113,7 @@ class Comparing:
             "outcomes": outcomes["counts"],
             "noise_share": find_noise_share(ours, theirs, self.matched),
         }
-        return Report(summary, outcomes)
+        return ComparisonReport(summary, outcomes)
 
     def count(self) -> Json:
         """Return the counts and the score that digests give, for a summary that waits for the rest."""
@@ -197,13 +199,13 @@ class Comparing:
         return backends
 
 
-def run(baseline: Side, candidate: Side, reads: Reads) -> Report:
+def run(baseline: Side, candidate: Side, reads: Reads) -> ComparisonReport:
     """Compare two sides, whole: the pure function behind every comparison."""
     comparing = Comparing(baseline, candidate, reads)
     begun = comparing.begin()
     flips = list(comparing.judge(slice(0, len(comparing.groups))))
     summary = comparing.complete(begun.summary, lambda groups: (flips[group].flip for group in groups.tolist()))
-    return Report(summary, begun.cases, flips)
+    return ComparisonReport(summary, begun.cases, flips)
 
 
 def describe_noise(noise: NumericNoise) -> Json:

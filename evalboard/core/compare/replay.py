@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from evalboard.core import digest
-from evalboard.core.compare.divergence import Divergence, find_divergence
-from evalboard.core.compare.flip import PARTED, parted_columns
+from evalboard.core.compare.divergence import PARTED, Divergence, find_divergence, parted_columns
 from evalboard.core.trace import Decoded, Trace, encode_block, read_trace
 
 ReplayResult = dict[str, Any]
