@@ -1,5 +1,7 @@
 """The fields in docs/api.md are those of the contracts, or this fails; with --write they are written anew.
 
+So is the table of a run's warnings, between `<!-- warnings of runs -->` and the same end.
+
 A place in the page names its contract, by its module in evalboard/contract and its class:
 
     <!-- fields of probe.Probe -->
@@ -23,9 +25,11 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from evalboard.contract.base import Contract, Instant, Range  # noqa: E402 - found by the path above
+from evalboard.wording.run_warnings import WARNINGS  # noqa: E402
 
 PAGE = ROOT / "docs" / "api.md"
 PLACE = re.compile(r"(<!-- fields of (\w+)\.(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+WARNINGS_PLACE = re.compile(r"(<!-- warnings of runs -->\n).*?(<!-- end -->)", re.DOTALL)
 MAX_CHARS = 120
 MAX_FIELD_CHARS = 90  # of a field that stands on one line
 BETWEEN = r"(?<=,)(?=[\"{])"  # where a field that is longer may be broken
@@ -46,9 +50,17 @@ def describe_fields(contract: type[Contract]) -> str:
     return "\n".join([*about, "```", *_broken(_shape(contract)), "```", *table, ""])
 
 
+def describe_warnings() -> str:
+    """Return the table of a run's warnings: what their rows say."""
+    cells = ((f"`{row.code}`", row.severity, row.must_act, _linked(row.means)) for row in WARNINGS)
+    head = ("warning", "severity", "who must act", "means")
+    return "".join(f"| {' | '.join(line)} |\n" for line in (head, ["---"] * len(head), *cells))
+
+
 def _linked(text: str) -> str:
     """Return words of a contract as Markdown on one line; what they call docs/runs.md is beside the page."""
-    return re.sub(r"docs/([\w-]+\.md)(#[\w-]+)?", r"[\1](\1\2)", " ".join(text.split()))
+    linked = re.sub(r"(?<!\]\()docs/([\w-]+\.md)(#[\w-]+)?", r"[\1](\1\2)", " ".join(text.split()))
+    return linked.replace("](docs/", "](")
 
 
 def _fields(contract: type[Contract]) -> dict[str, Any]:
@@ -154,10 +166,11 @@ def main() -> int:
         return f"{place[1]}{describe_fields(contract)}{place[4]}"
 
     now = PLACE.sub(fill, stored)
+    now = WARNINGS_PLACE.sub(lambda place: f"{place[1]}{describe_warnings()}{place[2]}", now)
     if "--write" in sys.argv[1:]:
         PAGE.write_text(now)
     elif now != stored:
-        print("docs/api.md is not what the contracts say; `python tools/api_fields.py --write` writes it anew.")
+        print("docs/api.md is not what contracts and warnings say; run `python tools/api_fields.py --write`.")
         return 1
     return 0
 

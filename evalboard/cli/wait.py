@@ -95,6 +95,6 @@ def conclude(client: "RestClient", run: "Run", files: ReportFiles, *, as_json: J
             if line:
                 typer.echo(line)
         for warning in run.warnings:
-            typer.echo(f"warning: {warning.text}", err=True)
+            typer.echo(f"{warning.severity}: {warning.text}", err=True)
     code = 0 if run.status == "finished" else FAILED
     raise typer.Exit(write_run_reports(files, client, run, code=code, note=note))

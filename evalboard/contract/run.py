@@ -27,7 +27,8 @@ from evalboard.contract.parts import Done, Pause, RepeatScored, Seats, name_vers
 PRIORITIES = ("release", "normal", "bulk")  # the first goes first
 TERMINAL = ("finished", "incomplete", "failed", "cancelled")
 
-
+Severity = Annotated[str, says(enum=("warning", "info"))]
+Actor = Annotated[str, says(enum=("author", "operator", "nobody"))]
 RanAt = Annotated[Instant, says(description="where it stands in time: when it was asked for, or when a log says")]
 
 
@@ -117,10 +118,23 @@ class RunHead(Contract):
         return self.status in TERMINAL
 
 
+class RunWarning(Note):
+    """Something that nobody may miss about a run: `code` is stable, `text` is one sentence."""
+
+    # An older server answers neither.
+    severity: Annotated[
+        Severity, says(description="`warning`: the numbers may mislead or be missing; `info`: what they mean")
+    ] = "warning"
+    must_act: Annotated[
+        Actor | None,
+        says(description="`author`: who asked for the run; `operator`: who runs workers, engines and endpoints"),
+    ] = optional
+
+
 class RunRow(RunHead):
     """A run in a list: the same names as in `Run`, fewer of them."""
 
-    warnings: tuple[Note, ...]
+    warnings: tuple[RunWarning, ...]
     pins: PinsHeld
     labels: Labels
     created_at: Instant
@@ -299,7 +313,7 @@ class Run(RunHead):
     noise: Noise
     pins: Pins
     seats: tuple[SeatsOfProcess, ...]
-    warnings: tuple[Note, ...]
+    warnings: tuple[RunWarning, ...]
     errors: Errors
     scores: tuple[ScoresUnderScorer, ...]
     twin: Twin | None

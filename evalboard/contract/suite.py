@@ -9,7 +9,6 @@ from evalboard.contract.base import (
     Digest,
     Id,
     Instant,
-    Note,
     Number,
     PageAddress,
     Points,
@@ -19,7 +18,7 @@ from evalboard.contract.base import (
 )
 from evalboard.contract.draws import Draws
 from evalboard.contract.parts import FingerprintNamed, name_version
-from evalboard.contract.run import TERMINAL, RunRow
+from evalboard.contract.run import TERMINAL, RunRow, RunWarning
 
 
 class SuiteRow(Contract):
@@ -92,7 +91,7 @@ class HistoryRow(Contract):
     bucket: BucketOfHistory
     repeats: tuple[Points, ...]
     n_buckets: Count
-    warnings: tuple[Note, ...]
+    warnings: tuple[RunWarning, ...]
     range: Range | None
     url: PageAddress
     range_so_far: Range | None = page_only  # of a run at work too; none where several buckets served it

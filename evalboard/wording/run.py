@@ -1,10 +1,13 @@
-"""The sentences about a run: what nobody may miss about it, why nobody works at it, and what a worker leaves alone."""
+"""The sentences about a run: why nobody works at it, what a worker leaves alone, what its draws say.
+
+Its warnings are in run_warnings.py.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from evalboard.wording.numbers import capital, counted, listed, nats_rounded, percent_at_least, percent_rounded, points
+from evalboard.wording.numbers import capital, counted, listed, points
 
 if TYPE_CHECKING:
     from evalboard.contract.bucket import Metric, VarianceParts
@@ -12,17 +15,11 @@ if TYPE_CHECKING:
 
 Facts = Mapping[str, Any]
 
-PINS_NAMED = 3
 MARKED = {
     "cached": "came out of a cache",
     "fallback": "came from another model or backend than asked for",
     "retried": "came after a failed try",
 }
-
-
-def warning(code: str, facts: Facts) -> str:
-    """Say what nobody may miss about a run."""
-    return _fill(WARNINGS[code], facts)
 
 
 def waiting(code: str, facts: Facts) -> str:
@@ -132,32 +129,6 @@ def _fill(sentence: str | Callable[[Facts], str], facts: Facts) -> str:
     return sentence.format(**facts) if isinstance(sentence, str) else sentence(facts)
 
 
-def _pins_broken(facts: Facts) -> str:
-    pins = facts["pins"]
-    named = ", ".join(f"{name} (should be {due}, is {actual})" for name, due, actual in pins[:PINS_NAMED])
-    more = f" and {len(pins) - PINS_NAMED} more" if len(pins) > PINS_NAMED else ""
-    what = f"{counted(len(pins), 'pin')} {'is' if len(pins) == 1 else 'are'}"
-    return f"{what} broken: {named}{more}. The run was not decoded as its profile says."
-
-
-def _failed(facts: Facts) -> str:
-    first_line = next(iter(facts["failure"].strip().splitlines()), "")  # a traceback may follow; history keeps it
-    return f"The run failed, so it has no score. {first_line}".strip()
-
-
-def _incomplete(facts: Facts) -> str:
-    why = [*facts["by_code"].items(), ("not in the log" if facts["is_log"] else "never decoded", facts["n_never"])]
-    parts = ", ".join(f"{n:,} {code}" for code, n in sorted(why, key=lambda part: -part[1]) if n)
-    n_missing, total = sum(n for _, n in why), counted(facts["n_total"], "response")
-    return f"{n_missing:,} of {total} {'is' if n_missing == 1 else 'are'} missing ({parts}); no score is given."
-
-
-def _unvouched(facts: Facts) -> str:
-    n = facts["n"]
-    text = f"{counted(n, 'response')} {'is' if n == 1 else 'are'} not vouched for"
-    return f"{text}: the engine's self-check no longer gave the same bits."
-
-
 def _left_alone(facts: Facts) -> str:
     return f"Every worker of pool {facts['pool']} leaves this run alone. {_reasons(facts)}"
 
@@ -183,52 +154,6 @@ def _queued(facts: Facts) -> str:
 def _reasons(facts: Facts) -> str:
     """Say why workers leave a run alone: "It keeps to another serving stack. 2 workers: no GPU is there."."""
     return " ".join(f"{n} workers: {why}" if n > 1 else capital(why) for why, n in facts["reasons"])
-
-
-def _truncated(facts: Facts) -> str:
-    """Say how many answers ended in thinking; of a log, whose own scores may stand, not what they score."""
-    was, score = ("was cut inside its", "scores") if facts["n"] == 1 else ("were cut inside their", "score")
-    what = "" if facts["is_log"] else f" and {score} 0"
-    return f"{counted(facts['n'], 'answer')} {was} thinking{what}: raise max_tokens."
-
-
-def _two_computations(facts: Facts) -> str:
-    """Say that some responses of a bucket lie far from the others of their case."""
-    n_strays, noise = facts["n_strays"], facts["noise"]
-    agree = f"within {nats_rounded(noise)}" if noise else "to the bit"
-    lie = f"lie {nats_rounded(facts['distance'])} from"
-    where = f"{counted(n_strays, 'response')} in {counted(facts['n_stray_cases'], 'case')}"
-    must = "Repeats must be the same to the bit here; look" if facts["is_steady"] else "Look"
-    look = f"{must} for requests that were routed to another build."
-    if facts.get("n_responses") is None:  # an earlier Evalboard did not count them
-        return f"Two computations answered: {where} {lie} the others of their case, which agree {agree}. {look}"
-    agreeing = percent_at_least(facts["n_agreeing"] / facts["n_responses"])
-    share = percent_rounded(n_strays / facts["n_responses"])
-    n_identical = facts.get("n_identical")  # likewise
-    if noise and n_identical:
-        agree = f"{agree}, {percent_at_least(n_identical / facts['n_responses'])} of all to the bit"
-    return (
-        f"Two computations answered: {agreeing} of the responses agree with most others of their case, and {share} "
-        f"({where}) {lie} those others, which agree {agree}. {look}"
-    )
-
-
-def _uncertified(facts: Facts) -> str:
-    """Say where `invariant` was decoded without what shows that it holds there, and how to get it."""
-    command = f"evalboard probe {facts['endpoint']} --kind determinism --profile {facts['profile']}"
-    where = f"No determinism certificate speaks of {listed(facts['hosts'])} with this model, engine and driver"
-    return f"{where}: that batching moves no bit here is the profile's promise, and was not measured. Ask: {command}"
-
-
-def _unsteady(facts: Facts) -> str:
-    """Say that repeats differ where they should be the same to the bit."""
-    n, cases, total = facts["n_apart"], facts["cases"], counted(facts["n_cases"], "case")
-    more = f" and {n - len(cases):,} more" if n > len(cases) else ""
-    return (
-        f"Repeats are not the same to the bit in {n:,} of {total} ({', '.join(cases)}{more}), and "
-        f"under batch class {facts['batch_class']} they must be: something moves bits that no fingerprint shows. "
-        "Replay one of them to see whether it comes again."
-    )
 
 
 METRICS = {
@@ -263,38 +188,4 @@ WAITING: Table = {
     "endpoint_rests": _endpoint_rests,
     "paused": lambda facts: f"The engine did not start; it is tried again at {clock(facts['until'])}.",
     "queued": _queued,
-}
-
-WARNINGS: Table = {
-    "pins_broken": _pins_broken,
-    "failed": _failed,
-    "cancelled": "The run was cancelled with {n_done:,} of {n_total:,} responses; it has no score.",
-    "incomplete": _incomplete,
-    "several_buckets": "{n} buckets served this run; it is scored per bucket and never as a whole.",
-    "unvouched": _unvouched,
-    "truncated": _truncated,
-    "two_computations": _two_computations,
-    "unsteady": _unsteady,
-    "uncertified": _uncertified,
-    "self_check_differs": "Engine processes of one bucket gave different self-checks: something moves bits that no "
-    "fingerprint shows.",
-    "unknown_stack": lambda facts: (
-        f"{'The server' if facts.get('is_remote') else 'The log'} does not say what served some responses, so they are "
-        "comparable with no other run."
-    ),
-    "text_only": "{text}",  # as its import said
-    "unclean_responses": "{text}",
-    "imported": "Read from a log of {tool}, which does not say how the responses were batched.",
-    "reported": "A server of others answered: who served is what it says itself, and it does not say how the responses "
-    "were batched.",
-    "endpoint_rests": _endpoint_rests,
-    "few_draws": lambda facts: (
-        f"{counted(facts['n'], 'answer')} of {facts['n_total']:,} came out of a cache or from a fallback, which are no "
-        "draws of this model; no score is given."
-    ),
-    "no_matching_worker": lambda facts: waiting(facts["why"], facts),
-    "queue_delayed": "The queue is delayed. {why}",
-    "rough_profile": "Profile {profile} batches cases as they come: a rough signal, as repeats may differ.",
-    "one_process": "All {n} repeats shared one engine process, so the range does not show what a fresh start changes.",
-    "coarse_suite": lambda facts: f"One of {(n := facts['n_cases']):,} cases is worth {points(100 / n)} points.",
 }

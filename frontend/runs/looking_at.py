@@ -15,8 +15,6 @@ from frontend.runs.result import BackendPart
 from frontend.templatetags.numbers import share
 
 SAID_ELSEWHERE = frozenset({"coarse_suite", "several_buckets"})  # in the result; in the banner of several buckets
-# What limits what the numbers mean and voids none of them.
-GOOD_TO_KNOW = frozenset({"rough_profile", "one_process", "imported", "reported", "text_only"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +35,18 @@ def list_items(
 
     n_differ: cases that backends scored differently. trainer: what the trainer of rollouts gave their tokens.
     """
-    warnings = [warning for warning in run.warnings if warning.code not in SAID_ELSEWHERE]
-    grave = [warning for warning in warnings if warning.code not in GOOD_TO_KNOW]
-    minor = [warning for warning in warnings if warning.code in GOOD_TO_KNOW]
+    warnings = [note for note in run.warnings if note.code not in SAID_ELSEWHERE]
+    grave = [note for note in warnings if note.severity != "info"]
     return (
         *_list_trainer(trainer),
-        *(Item("warning", note.text, code=note.code, link=_link(run, note.code)) for note in grave),
+        *(
+            Item("warning", note.text, code=note.code, link=_link(run, note.code))
+            for note in warnings
+            if note.severity == "warning"
+        ),
         *_list_backends(run, backends, n_differ),
         *_list_cases(run),
-        *(Item("info", "", note.text, code=note.code) for note in minor),
+        *(Item("info", "", note.text, code=note.code) for note in warnings if note not in grave),
         *_list_what_holds(run),
     )
 

@@ -44,7 +44,7 @@ from runs.run.read_response import (
     words_of,
 )
 from runs.run.read_responses import response_rows
-from runs.run.read_scores import Range, case_buckets, drawn_points, points_in_bucket, several_buckets, span
+from runs.run.read_scores import Range, case_buckets, drawn_points, points_in_bucket, span
 from runs.run.read_strays import stray_page
 from runs.run.runs import (
     MAX_LABELS,
@@ -119,7 +119,6 @@ __all__ = [
     "same_seeds_run",
     "search_case_indexes",
     "search_cases",
-    "several_buckets",
     "show_trace",
     "span",
     "store_in_turn",

@@ -11,9 +11,10 @@ from django.urls import reverse
 from evalboard.contract.draws import Draws
 from evalboard.contract.parts import Done
 from evalboard.contract.run import PinsHeld, RepeatOfRow, RunRow, Sampled, SuiteNamed
+from evalboard.wording.run_warnings import WarnedRun, list_warnings
 from runs.models import Bucket, Repeat, RepeatScore, Response, Run, Shard
 from runs.pairs import pair_facts
-from runs.run.read_scores import drawn_points, run_range, several_buckets, two_computations, unsteady
+from runs.run.read_scores import drawn_points, run_range
 from runs.store import NOT_IN_LOG
 
 # What a row reads of the records that a run points at. Its bucket comes apart (`with_buckets`): PostgreSQL plans two
@@ -205,7 +206,7 @@ def row_of(
         range=span if run.status == Run.Status.FINISHED else None,
         bucket=None if run.bucket_id is None else str(run.bucket_id),
         n_buckets=n_buckets,
-        warnings=several_buckets(n_buckets) + two_computations(run.strays) + unsteady(run.unsteady),
+        warnings=list_warnings(WarnedRun(n_buckets=n_buckets, strays=run.strays or (), unsteady=run.unsteady or ())),
         pins=PinsHeld(held=pins_held),
         url=reverse("run", args=[run.pk]),
         range_so_far=span,

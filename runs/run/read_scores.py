@@ -1,16 +1,13 @@
 """Points and ranges of repeats, out of their packed columns."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.contract.base import Note
 from evalboard.core import digest
 from evalboard.core.stats import run_points
 from evalboard.core.trace import unpack_buckets, unpack_scores
-from evalboard.wording.run import warning
 
 Range = tuple[float, float]
 Buffer = bytes | memoryview  # what the database driver gives for packed bytes
@@ -40,23 +37,6 @@ def run_range(*, status: str, points: Sequence[float | None], n_buckets: int) ->
     if status != "finished" or None in points:
         return None
     return span(points)
-
-
-def several_buckets(n: int) -> tuple[Note, ...]:
-    """Return what is said wherever the score of a run would stand that more than one bucket served."""
-    if n < 2:
-        return ()
-    return (Note(code="several_buckets", text=warning("several_buckets", {"n": n})),)
-
-
-def two_computations(strays: Iterable[Mapping[str, Any]] | None) -> tuple[Note, ...]:
-    """Return what is said of `Run.strays`, one note for each bucket that has some."""
-    return tuple(Note(code="two_computations", text=warning("two_computations", known)) for known in strays or ())
-
-
-def unsteady(buckets: Iterable[Mapping[str, Any]] | None) -> tuple[Note, ...]:
-    """Return what is said of `Run.unsteady`, one note for each bucket."""
-    return tuple(Note(code="unsteady", text=warning("unsteady", known)) for known in buckets or ())
 
 
 def case_buckets(packed: Buffer, bucket_ids: Sequence[int]) -> NDArray[np.int64]:

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from evalboard.contract.base import Note
 from evalboard.contract.bucket import StrayResponse
+from evalboard.contract.run import RunWarning
 from evalboard.core.errors import NotFound
+from evalboard.wording.run_warnings import WarnedRun, list_warnings
 from runs.models import Bucket, Case, Run, Stray
-from runs.run.read_scores import two_computations
 
 STRAYS_SHOWN = 100  # of a bucket, with the run
 
@@ -18,7 +18,7 @@ FirstStrays = Mapping[tuple[int, int], tuple[StrayResponse, ...]]  # by run and 
 class StrayPage:
     """Some strays of a run. n_strays: of all. fingerprints: bucket id → digest, of the buckets that have some."""
 
-    warnings: tuple[Note, ...]
+    warnings: tuple[RunWarning, ...]
     n_strays: int
     rows: tuple[StrayResponse, ...]
     fingerprints: Mapping[str, str]
@@ -63,7 +63,7 @@ def stray_page(run_id: int, *, offset: int, limit: int) -> StrayPage:
     ids = [strays["bucket"] for strays in run.strays or ()]
     served = Bucket.objects.filter(pk__in=ids).values_list("pk", "fingerprint__digest")
     return StrayPage(
-        warnings=two_computations(run.strays),
+        warnings=list_warnings(WarnedRun(strays=run.strays or ())),
         n_strays=sum(strays["n_strays"] for strays in run.strays or ()),
         rows=_named(run.suite_version_id, Stray.objects.filter(run=run).listed()[offset : offset + limit]),
         fingerprints={str(bucket): digest for bucket, digest in served},

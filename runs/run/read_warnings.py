@@ -1,96 +1,60 @@
-"""What nobody may miss about a run: codes and facts. evalboard/wording/run.py has their sentences."""
+"""What the warnings of a run are made of, and why nobody works at it."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from evalboard.contract.base import Note
-from evalboard.contract.run import Pin
+from evalboard.contract.run import Pin, RunWarning
 from evalboard.core.profile import is_serving_known
 from evalboard.wording import run as wording
+from evalboard.wording.run_warnings import WarnedRun, list_warnings
 from runs.models import Run
 from runs.run.read_facts import RunFacts, is_waiting
-from runs.store import imported
 from runs.work import run_left_alone
-
-# Below this a single case moves the score by less than what people round away.
-POINTS_WORTH_A_WARNING = 1.0
 
 Facts = dict[str, Any]
 
 
-def warnings_of(facts: RunFacts, broken: tuple[Pin, ...]) -> tuple[Note, ...]:
-    """Return the warnings, worst first: what makes the numbers void, then what limits what they mean."""
-    return tuple(Note(code=code, text=wording.warning(code, known)) for code, known in _warnings(facts, broken))
+def warnings_of(facts: RunFacts, broken: tuple[Pin, ...]) -> tuple[RunWarning, ...]:
+    """Return the warnings of a run, worst first."""
+    run, source, why = facts.run, facts.run.source, _waiting(facts)
+    known = (is_serving_known(bucket.fingerprint.manifest) for bucket in facts.buckets.values())
+    warned = WarnedRun(
+        broken=[(pin.name, pin.wanted, pin.found) for pin in broken],
+        status=run.status,
+        failure=run.failure,
+        endpoint=run.endpoint.slug,
+        profile=run.profile.slug,
+        is_mixed=run.profile.settings.get("batch_class") == "mixed",
+        is_reported=run.is_reported,
+        is_logged=source is not None,
+        tool=source.tool if source is not None and run.is_log else "",
+        n_cases=facts.n_cases,
+        n_total=facts.n_total,
+        n_decoded=facts.n_decoded,
+        n_left_out=sum(repeat.n_left_out for repeat in facts.every),
+        n_unvouched=facts.n_unvouched,
+        n_truncated=facts.n_truncated,
+        n_buckets=len(facts.buckets),
+        n_of_one_process=len(facts.repeats) if _shares_one_process(facts) else 0,
+        errors=facts.all_errors,
+        strays=run.strays or (),
+        unsteady=run.unsteady or (),
+        uncertified=facts.uncertified,
+        has_unlike_self_checks=_self_checks_differ(facts),
+        is_stack_unknown=run.is_reported and not all(known),
+        notes={event.code: event.text for event in facts.events} if run.is_reported else {},
+        pause=None if run.is_terminal else find_pause(facts),
+        deserted=why if why is not None and _is_deserted(facts) else None,
+        doorbell_problem=facts.doorbell_problem,
+    )
+    return list_warnings(warned)
 
 
 def waiting(facts: RunFacts) -> str:
     """Return why nobody works at a run that is neither ended nor being decoded; "" where nothing needs saying."""
     why = _waiting(facts)
     return "" if why is None else wording.waiting(*why)
-
-
-def _warnings(facts: RunFacts, broken: tuple[Pin, ...]) -> Iterator[tuple[str, Facts]]:
-    run, source = facts.run, facts.run.source
-    if broken:
-        yield "pins_broken", {"pins": [(pin.name, pin.wanted, pin.found) for pin in broken]}
-    yield from _ended_badly(facts)
-    if len(facts.buckets) > 1:
-        yield "several_buckets", {"n": len(facts.buckets)}
-    if facts.n_unvouched:
-        yield "unvouched", {"n": facts.n_unvouched}
-    if facts.n_truncated:
-        yield "truncated", {"n": facts.n_truncated, "is_log": source is not None}
-    for strays in run.strays or ():
-        yield "two_computations", strays
-    for bucket in run.unsteady or ():
-        yield "unsteady", bucket
-    if facts.uncertified:
-        yield "uncertified", _uncertified(facts)
-    if _self_checks_differ(facts):
-        yield "self_check_differs", {}
-    if run.is_reported:
-        if any(not is_serving_known(bucket.fingerprint.manifest) for bucket in facts.buckets.values()):
-            yield "unknown_stack", {"is_remote": source is None}
-        if source is None:
-            yield "reported", {}
-        newest = {event.code: event.text for event in facts.events if event.code in imported.WARNED_OF}
-        yield from ((code, {"text": text}) for code, text in newest.items())
-    if source is not None and run.is_log:
-        yield "imported", {"tool": source.tool}
-    if not run.is_terminal and (rest := find_pause(facts)) is not None:
-        yield "endpoint_rests", rest
-    why = _waiting(facts)
-    if why is not None and _is_deserted(facts):
-        yield "no_matching_worker", {"why": why[0], **why[1]}
-    if facts.doorbell_problem:
-        yield "queue_delayed", {"why": facts.doorbell_problem}
-    if run.profile.settings.get("batch_class") == "mixed" and not run.is_reported:  # of others it is said above
-        yield "rough_profile", {"profile": run.profile.slug}
-    if _shares_one_process(facts):
-        yield "one_process", {"n": len(facts.repeats)}
-    if 100 / facts.n_cases > POINTS_WORTH_A_WARNING:
-        yield "coarse_suite", {"n_cases": facts.n_cases}
-
-
-def _ended_badly(facts: RunFacts) -> Iterator[tuple[str, Facts]]:
-    run, errors = facts.run, facts.all_errors
-    if run.status == Run.Status.FAILED:
-        yield "failed", {"failure": run.failure}
-    elif run.status == Run.Status.CANCELLED:
-        yield "cancelled", {"n_done": facts.n_decoded - errors.total(), "n_total": facts.n_total}
-    elif run.status == Run.Status.INCOMPLETE:
-        n_never, is_log = facts.n_total - facts.n_decoded, run.source_id is not None
-        if n_never or errors.total():
-            yield "incomplete", {"by_code": errors, "n_never": n_never, "n_total": facts.n_total, "is_log": is_log}
-        else:
-            n_no_draws = sum(repeat.n_left_out for repeat in facts.every)
-            yield "few_draws", {"n": n_no_draws, "n_total": facts.n_total}
-
-
-def _uncertified(facts: RunFacts) -> Facts:
-    return {"hosts": facts.uncertified, "endpoint": facts.run.endpoint.slug, "profile": facts.run.profile.slug}
 
 
 def _self_checks_differ(facts: RunFacts) -> bool:
@@ -140,11 +104,10 @@ def find_pause(facts: RunFacts) -> Facts | None:
 
 
 def _is_deserted(facts: RunFacts) -> bool:
-    """Nobody is there who would take the run if it were told of it."""
+    """Nobody is there who would take a run that waits if it were told of it."""
     if not (facts.run.endpoint.is_remote or any(worker.has_engine for worker in facts.alive)):
-        return is_waiting(facts.run, facts.every)
-    free = len(facts.alive) - _reasons(facts).total() - len(_resting(facts))
-    return is_waiting(facts.run, facts.every) and free == 0
+        return True
+    return len(facts.alive) == _reasons(facts).total() + len(_resting(facts))
 
 
 def _reasons(facts: RunFacts) -> Counter[str]:

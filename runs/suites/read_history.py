@@ -10,8 +10,9 @@ from django.urls import reverse
 from evalboard.contract.parts import FingerprintNamed
 from evalboard.contract.run import RunRow
 from evalboard.contract.suite import BucketHistory, BucketOfHistory, HistoryRow
+from evalboard.wording.run_warnings import WarnedRun, list_warnings
 from runs.models import Bucket, RepeatScore, Run, SuiteVersion
-from runs.run import NEWEST_FIRST, case_buckets, points_in_bucket, rows_of, several_buckets
+from runs.run import NEWEST_FIRST, case_buckets, points_in_bucket, rows_of
 
 RUNS_CHARTED = 500  # more bars than a chart has pixels for; older runs stay in the list of runs
 
@@ -84,7 +85,7 @@ def _row(
         date=row.ran_at,
         bucket=bucket,
         repeats=tuple(values),
-        warnings=several_buckets(row.n_buckets),
+        warnings=list_warnings(WarnedRun(n_buckets=row.n_buckets)),
         range=span if row.status == Run.Status.FINISHED else None,
         url=reverse("run", args=[row.id]),
         range_so_far=span,

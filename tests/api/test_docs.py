@@ -62,10 +62,3 @@ def test_every_problem_code_is_documented() -> None:
     known = [found for found in errors.EvalboardError.__subclasses__() if found.__module__.startswith("evalboard.core")]
     raised = {found.code for found in known if found not in NEVER_ANSWERED}
     assert not {code for code in answered | raised if f"`{code}`" not in PAGE}
-
-
-def test_every_warning_code_is_documented() -> None:
-    source = (Path(problems.__file__).parents[1] / "run" / "read_warnings.py").read_text()
-    codes = set(re.findall(r'yield\s+"(\w+)"', source))
-    assert len(codes) >= 9
-    assert not {code for code in codes if f"`{code}`" not in PAGE}

@@ -25,7 +25,7 @@ def test_a_finished_run_is_0_and_prints_its_range(evalboard: Call) -> None:
     done = evalboard("wait", str(run.pk))
     assert done.returncode == 0
     assert done.stdout.startswith(f"Run {run.pk} finished: 33.3 to 66.7 points over 2 repeats. http://")
-    assert "warning: One of 3 cases is worth 33.3 points." in done.stderr.splitlines()
+    assert "info: One of 3 cases is worth 33.3 points." in done.stderr.splitlines()
 
 
 @pytest.mark.parametrize("status", ["incomplete", "failed", "cancelled"])

@@ -8,7 +8,7 @@ import numpy as np
 from bench.simulated_shifts import FLOOR, SEED, Stack, tables
 from evalboard.core.stats import FAR_FLOORS, OneComputation, find_strays, judge_distances, judge_steady, tell_apart
 from evalboard.wording.computation import write_computation
-from tests.core.golden.readers import Sentence, Situations, read_run_warning
+from tests.core.golden.readers import Sentence, Situations, read_run_warnings
 from tests.core.test_one_computation import compare
 from tests.core.test_strays import table
 
@@ -48,17 +48,17 @@ def read_strays(
     strays = find_strays(np.array(cases), far=far_nats)
     assert strays is not None
     n_responses = n_same + sum(map(len, cases))
-    return read_run_warning(
-        "two_computations",
-        n_strays=len(strays.places),
-        n_stray_cases=len({case for case, _ in strays.places}),
-        noise=strays.noise,
-        distance=strays.distance,
-        is_steady=is_steady,
-        n_responses=n_responses,
-        n_agreeing=n_same + strays.n_agreeing,
-        n_identical=n_identical,
-    )
+    facts = {
+        "n_strays": len(strays.places),
+        "n_stray_cases": len({case for case, _ in strays.places}),
+        "noise": strays.noise,
+        "distance": strays.distance,
+        "is_steady": is_steady,
+        "n_responses": n_responses,
+        "n_agreeing": n_same + strays.n_agreeing,
+        "n_identical": n_identical,
+    }
+    return read_run_warnings(strays=[facts])
 
 
 SITUATIONS: Situations = {
@@ -105,18 +105,13 @@ SITUATIONS: Situations = {
     "Three responses of 4,000 of a pinned run differ": lambda: read_strays(
         [table(1e-7)] * 3, far_nats=0.0, is_steady=True, n_same=3985
     ),
-    "Three responses differ, and an earlier Evalboard counted no others": lambda: read_run_warning(
-        "two_computations",
-        n_strays=3,
-        n_stray_cases=3,
-        noise=0.0,
-        distance=0.331,
-        is_steady=False,
+    "Three responses differ, and an earlier Evalboard counted no others": lambda: read_run_warnings(
+        strays=[{"n_strays": 3, "n_stray_cases": 3, "noise": 0.0, "distance": 0.331, "is_steady": False}]
     ),
-    "Repeats of a pinned run differ in one case": lambda: read_run_warning(
-        "unsteady", batch_class="alone", n_cases=200, n_apart=1, cases=["sky"]
+    "Repeats of a pinned run differ in one case": lambda: read_run_warnings(
+        unsteady=[{"batch_class": "alone", "n_cases": 200, "n_apart": 1, "cases": ["sky"]}]
     ),
-    "Repeats in fixed groups differ in twelve cases": lambda: read_run_warning(
-        "unsteady", batch_class="fixed-8", n_cases=200, n_apart=12, cases=["sky", "sea", "sun"]
+    "Repeats in fixed groups differ in twelve cases": lambda: read_run_warnings(
+        unsteady=[{"batch_class": "fixed-8", "n_cases": 200, "n_apart": 12, "cases": ["sky", "sea", "sun"]}]
     ),
 }

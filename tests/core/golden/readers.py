@@ -19,6 +19,7 @@ from evalboard.wording.cause import explain_cause
 from evalboard.wording.next_steps import next_step
 from evalboard.wording.release import write_verdict
 from evalboard.wording.replay import replay_command
+from evalboard.wording.run_warnings import WarnedRun, list_warnings
 from tests.core.questions import STRICT
 from tests.core.test_cause import ASSUMED, SIDE
 
@@ -83,8 +84,9 @@ def read_batch_comparison(finding: ProbeFinding) -> list[Sentence]:
     return [Sentence("two batch probes", finding.state, text)]
 
 
-def read_run_warning(code: str, **facts: Any) -> list[Sentence]:
-    return [Sentence("run warning", code, run.warning(code, facts))]
+def read_run_warnings(**facts: Any) -> list[Sentence]:
+    """Return the warnings of a run of which these facts are known. facts: as in `WarnedRun`."""
+    return [Sentence(f"run {line.severity}", line.code, line.text) for line in list_warnings(WarnedRun(**facts))]
 
 
 def read_waiting(code: str, **facts: Any) -> list[Sentence]:

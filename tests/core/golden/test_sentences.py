@@ -8,6 +8,7 @@ import pytest
 from evalboard.core.compare import CAUSES
 from evalboard.core.stats.one_computation import Answer
 from evalboard.wording import cause, comparability, lab, next_steps, noise_share, probe, run, verdict, warnings
+from evalboard.wording.run_warnings import WARNINGS
 from tests.core.golden.corpus import PAGE, read_all, render
 from tests.core.golden.readers import Sentence
 
@@ -43,7 +44,7 @@ def test_every_code_has_a_situation(corpus: Corpus) -> None:
         "two batch probes": probe.COMPARISONS,
         "noise share": noise_share.REASONS,
         "computation": get_args(Answer),
-        "run warning": run.WARNINGS,
+        **{f"run {level}": [row.code for row in WARNINGS if row.severity == level] for level in ("warning", "info")},
         "waiting": run.WAITING,
         "experiment finding": lab.FINDINGS,
         "left out": lab.REASONS,
