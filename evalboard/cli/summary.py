@@ -22,7 +22,6 @@ from evalboard.wording.results import (
 )
 
 if TYPE_CHECKING:
-    from evalboard.contract.base import Note
     from evalboard.contract.release import Gate, Release
     from evalboard.contract.run import Run
 
@@ -60,7 +59,8 @@ def build_run_page(run: "Run", result: SuiteResult, *, sentence: str, note: str 
     head += [escape(line) for line in (describe_draws(run), note) if line]
     scores = [(str(repeat.index), escape(_render_points(repeat.score))) for repeat in run.repeats[:MAX_LINES]]
     head.append(table(("repeat", "score"), scores))
-    return Page((run.suite.slug,), (*head, *_render_warnings(run.warnings)), (result,), run.url)
+    head += _render_warnings([(each.severity, each.text) for each in run.warnings])
+    return Page((run.suite.slug,), tuple(head), (result,), run.url)
 
 
 def build_release_page(release: "Release", results: Sequence[SuiteResult], *, lean: str | None = None) -> Page:
@@ -80,7 +80,8 @@ def build_release_page(release: "Release", results: Sequence[SuiteResult], *, le
     head += [escape(shorten(text, MAX_SENTENCE_CHARS)) for text in release.computations[:MAX_LINES]]
     if release.next:
         head.append("\n".join(f"- next: {escape(step.text)}" for step in release.next[:MAX_LINES]))
-    return Page(suites, (*head, *_render_warnings(release.warnings)), tuple(results), release.url)
+    head += _render_warnings([("warning", each.text) for each in release.warnings])
+    return Page(suites, tuple(head), tuple(results), release.url)
 
 
 def render_summary(page: Page) -> str:
@@ -158,9 +159,10 @@ def _render_gate(gate: "Gate", *, is_lean: bool) -> tuple[str, ...]:
     return tuple(map(escape, (gate.suite, gate.tier, verdict, *scores, render_change(gate), repeats)))
 
 
-def _render_warnings(warnings: Sequence["Note"]) -> list[str]:
-    texts = [escape(shorten(warning.text, MAX_SENTENCE_CHARS)) for warning in warnings[:MAX_LINES]]
-    return ["\n".join(f"- warning: {text}" for text in texts)] if texts else []
+def _render_warnings(warnings: Sequence[tuple[str, str]]) -> list[str]:
+    """Return a part with the warnings, each (severity, text); no part where there are none."""
+    lines = [f"- {severity}: {escape(shorten(text, MAX_SENTENCE_CHARS))}" for severity, text in warnings[:MAX_LINES]]
+    return ["\n".join(lines)] if lines else []
 
 
 def _render_points(value: float | None) -> str:

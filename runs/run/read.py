@@ -1,5 +1,6 @@
 """One run in full, out of its facts."""
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -8,18 +9,20 @@ from evalboard.contract import run as contract
 from evalboard.contract.bucket import Bucket, BucketRepeat, Noise, Strays
 from evalboard.contract.figures import BucketFigures
 from evalboard.contract.parts import FingerprintNamed, ModelServed, Pause
-from evalboard.core.profile import read_seats
+from evalboard.core.profile import is_serving_known, read_seats
+from evalboard.wording import run as wording
+from evalboard.wording.run_warnings import WarnedRun, list_warnings
 from runs import models
 from runs.models import EngineProcess, Event, Priority, Run
 from runs.pairs import pair_facts
 from runs.run import read_facts
 from runs.run.read_cases import CaseLists, Pick, case_lists
-from runs.run.read_facts import RepeatFacts, RunFacts, ServedFacts
+from runs.run.read_facts import RepeatFacts, RunFacts, ServedFacts, is_waiting
 from runs.run.read_list import row_of
 from runs.run.read_scores import drawn_points, run_range
 from runs.run.read_shards import ShardLines, read_lines
 from runs.run.read_state import RunState
-from runs.run.read_warnings import find_pause, waiting, warnings_of
+from runs.run.read_waiting import explain_waiting, is_deserted
 
 
 def run_report(run_id: int, *, state: RunState | None = None) -> contract.Run:
@@ -46,6 +49,7 @@ def _read_lines(facts: RunFacts) -> Mapping[int, ShardLines]:
 def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
     run = facts.run
     pins = _pins(facts)
+    why = explain_waiting(facts) if is_waiting(run, facts.every) else None
     row = row_of(
         run,
         n_done=facts.n_in,
@@ -64,7 +68,7 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         "repeats": tuple(_repeat(facts, repeat, lines.get(repeat.id, ShardLines())) for repeat in facts.repeats),
         "targeted": tuple(_targeted(facts, repeat, lines.get(repeat.id, ShardLines())) for repeat in facts.targeted),
         "pins": pins,
-        "warnings": warnings_of(facts, pins.broken),
+        "warnings": _warnings(facts, pins.broken, why),
     }
     return contract.Run(
         **dict(row) | own,
@@ -74,7 +78,7 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         errors=_errors(facts),
         scores=_scores(facts, n_buckets=row.n_buckets),
         ahead=facts.ahead,
-        pause=None if row.is_terminal or (pause := find_pause(facts)) is None else Pause(**pause),
+        pause=None if row.is_terminal or facts.pause is None else Pause(**facts.pause),
         twin=facts.twin,
         stored_bytes=facts.stored_bytes,
         created_by=run.created_by.get_username() if run.created_by else None,
@@ -85,12 +89,65 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         sampling=_sampling(run),
         manifest=facts.processes[-1].manifest if facts.processes else {},
         request_body=_request_body(run, n_repeats=len(facts.repeats)),
-        waiting=waiting(facts),
+        waiting="" if why is None else wording.waiting(*why),
         is_cancel_wanted=run.is_cancel_wanted,
         source=_source(run),
         is_shuffled=run.is_shuffled,
         is_restarted=run.is_restarted,
     )
+
+
+def _warnings(
+    facts: RunFacts, broken: tuple[contract.Pin, ...], why: tuple[str, dict[str, Any]] | None
+) -> tuple[contract.RunWarning, ...]:
+    """Return the warnings of a run, worst first. why: nobody works at it, where it waits."""
+    run, source = facts.run, facts.run.source
+    known = (is_serving_known(bucket.fingerprint.manifest) for bucket in facts.buckets.values())
+    warned = WarnedRun(
+        broken=[(pin.name, pin.wanted, pin.found) for pin in broken],
+        status=run.status,
+        failure=run.failure,
+        endpoint=run.endpoint.slug,
+        profile=run.profile.slug,
+        is_mixed=run.profile.settings.get("batch_class") == "mixed",
+        is_reported=run.is_reported,
+        is_logged=source is not None,
+        tool=source.tool if source is not None and run.is_log else "",
+        n_cases=facts.n_cases,
+        n_total=facts.n_total,
+        n_decoded=facts.n_decoded,
+        n_left_out=sum(repeat.n_left_out for repeat in facts.every),
+        n_unvouched=facts.n_unvouched,
+        n_truncated=facts.n_truncated,
+        n_buckets=len(facts.buckets),
+        n_of_one_process=len(facts.repeats) if _shares_one_process(facts) else 0,
+        errors=facts.all_errors,
+        strays=run.strays or (),
+        unsteady=run.unsteady or (),
+        uncertified=facts.uncertified,
+        has_unlike_self_checks=_self_checks_differ(facts),
+        is_stack_unknown=run.is_reported and not all(known),
+        notes={event.code: event.text for event in facts.events} if run.is_reported else {},
+        pause=None if run.is_terminal else facts.pause,
+        deserted=why if why is not None and is_deserted(facts) else None,
+        doorbell_problem=facts.doorbell_problem,
+    )
+    return list_warnings(warned)
+
+
+def _self_checks_differ(facts: RunFacts) -> bool:
+    """Whether two engine processes of one bucket began with other bits."""
+    digests: dict[int, set[str]] = defaultdict(set)
+    for process in facts.processes:
+        digests[process.bucket_id].update(check["digest"] for check in process.self_checks[:1])
+    return any(len(different) > 1 for different in digests.values())
+
+
+def _shares_one_process(facts: RunFacts) -> bool:
+    """A start is part of what repeats measure, so repeats of one process say less. Of other servers nobody knows."""
+    decoded = {process for repeat in facts.repeats for process in repeat.process_ids}
+    is_finished = facts.run.status == Run.Status.FINISHED and not facts.run.is_reported
+    return is_finished and len(facts.repeats) > 1 and len(decoded) == 1
 
 
 def bucket_reports(run_ids: Collection[int]) -> dict[int, tuple[Bucket, ...]]:

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.contrib.postgres.expressions import ArraySubquery
@@ -148,6 +149,14 @@ class RunFacts(Settled):
     def n_in(self) -> int:
         """While the run is at work, the responses that are done; once it has ended, those that came to no error."""
         return self.n_decoded - self.all_errors.total() if self.run.is_terminal else self.n_decoded
+
+    @property
+    def pause(self) -> dict[str, Any] | None:
+        """Return why its endpoint is not called, and until when, as `contract.parts.Pause` has it."""
+        endpoint = self.run.endpoint
+        if endpoint.rests_until is None or endpoint.rests_until <= self.now:
+            return None
+        return {"until": endpoint.rests_until, "reason": endpoint.rest_reason, "n_failures": endpoint.n_failures}
 
     @property
     def n_targeted(self) -> int:

@@ -13,13 +13,13 @@ MAX_FILES = 3  # by hand
 NEEDED = (
     "evalboard",
     "bench",
-    "runs/run/read_warnings.py",
+    "runs/run/read.py",
     "tests/core",
     "tests/capability.py",
     "tools/api_fields.py",
     "docs/api.md",
 )
-ROWS, READ = "evalboard/wording/run_warnings.py", "runs/run/read_warnings.py"
+ROWS, READ = "evalboard/wording/run_warnings.py", "runs/run/read.py"
 GOLDEN = "tests/core/golden/run_warnings.py"
 # A warning of a new fact: by file, what is put before what.
 WARNING = {

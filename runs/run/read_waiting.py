@@ -1,0 +1,59 @@
+"""Why nobody works at a run that waits, out of its facts."""
+
+from collections import Counter
+from datetime import datetime
+from typing import Any
+
+from runs.run.read_facts import RunFacts
+from runs.work import run_left_alone
+
+Facts = dict[str, Any]
+
+
+def explain_waiting(facts: RunFacts) -> tuple[str, Facts]:
+    """Return the code of why nobody works at a run that waits, and its facts."""
+    pool, alive = facts.run.endpoint.pool, facts.alive
+    if not alive:
+        return "nobody", {"pool": pool}
+    if not (facts.run.endpoint.is_remote or any(worker.has_engine for worker in alive)):
+        return "no_engine", {"pool": pool}
+    reasons, resting = _reasons(facts), _resting(facts)
+    known = {"pool": pool, "reasons": reasons.most_common()}
+    if reasons.total() == len(alive):
+        return "left_alone", known
+    if reasons.total() + len(resting) == len(alive):
+        return "resting", {**known, "n_resting": len(resting), "until": min(resting)}
+    if (rest := facts.pause) is not None:
+        return "endpoint_rests", rest
+    if (first := _paused_until(facts)) is not None:
+        return "paused", {"until": first}
+    are_busy = all(each.pk in facts.busy_ids for each in alive)
+    return "queued", {"pool": pool, "n_alive": len(alive), "are_busy": are_busy, "ahead": facts.ahead}
+
+
+def is_deserted(facts: RunFacts) -> bool:
+    """Nobody is there who would take a run that waits if it were told of it."""
+    if not (facts.run.endpoint.is_remote or any(worker.has_engine for worker in facts.alive)):
+        return True
+    return len(facts.alive) == _reasons(facts).total() + len(_resting(facts))
+
+
+def _reasons(facts: RunFacts) -> Counter[str]:
+    """Why workers leave this very run alone, and how many of them."""
+    left = (run_left_alone(worker) for worker in facts.alive)
+    return Counter(alone.why for alone in left if alone and alone.run == str(facts.run.pk))
+
+
+def _resting(facts: RunFacts) -> list[datetime]:
+    """When each worker that rests looks again; one that says why it leaves the run alone is not counted twice."""
+    return [
+        worker.rests_until
+        for worker in facts.alive
+        if worker.rests_until and worker.rests_until > facts.now and not run_left_alone(worker)
+    ]
+
+
+def _paused_until(facts: RunFacts) -> datetime | None:
+    """Until when the whole run pauses after an engine did not start."""
+    first = min(repeat.work.next_at for repeat in facts.every if repeat.work.next_at is not None)
+    return first if first > facts.now else None
