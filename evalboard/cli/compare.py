@@ -10,7 +10,8 @@ from evalboard.cli.errors import FAILED
 from evalboard.cli.output import decide
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
-from evalboard.client.waiting import GIVE_UP_SECONDS, comparison_progress
+from evalboard.client.progress import comparison_progress
+from evalboard.client.waiting import GIVE_UP_SECONDS
 from evalboard.wording.numbers import counted, scores_beside, signed
 from evalboard.wording.outcomes import count_changes, count_targeted
 

@@ -12,7 +12,8 @@ from evalboard.cli.output import decide
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
 from evalboard.client.program import as_typed
-from evalboard.client.waiting import GIVE_UP_SECONDS, probe_progress
+from evalboard.client.progress import probe_progress
+from evalboard.client.waiting import GIVE_UP_SECONDS
 from evalboard.core.document import read_strict_json
 from evalboard.core.secret_names import variable_problem
 from evalboard.wording.run import clock

@@ -12,7 +12,8 @@ from evalboard.cli.output import decide
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
 from evalboard.client.program import as_typed
-from evalboard.client.waiting import GIVE_UP_SECONDS, experiment_progress
+from evalboard.client.progress import experiment_progress
+from evalboard.client.waiting import GIVE_UP_SECONDS
 
 if TYPE_CHECKING:
     from evalboard.client.answers import Answer

@@ -17,7 +17,8 @@ from evalboard.cli.arguments import parse_id, parse_pair
 from evalboard.cli.errors import CommandError
 from evalboard.client.access import connect
 from evalboard.client.errors import WrongUse
-from evalboard.client.waiting import follow_transfer, render_size
+from evalboard.client.progress import render_size
+from evalboard.client.waiting import follow_transfer
 from evalboard.core import table
 from evalboard.core.errors import EvalboardError
 from evalboard.wording.numbers import counted

@@ -15,7 +15,8 @@ from evalboard.cli.output import decide
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
 from evalboard.client.errors import WrongUse
-from evalboard.client.waiting import GIVE_UP_SECONDS, follow_transfer, forced_progress
+from evalboard.client.progress import forced_progress
+from evalboard.client.waiting import GIVE_UP_SECONDS, follow_transfer
 from evalboard.core.errors import InvalidInput
 from evalboard.wording.on_policy import describe_figures, describe_on_policy, describe_worst, explain_no_kl
 

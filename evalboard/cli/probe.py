@@ -10,7 +10,8 @@ from evalboard.cli.errors import FAILED, INCONCLUSIVE, NO_SHIP
 from evalboard.cli.output import decide
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
-from evalboard.client.waiting import GIVE_UP_SECONDS, probe_progress
+from evalboard.client.progress import probe_progress
+from evalboard.client.waiting import GIVE_UP_SECONDS
 from evalboard.core.document import read_strict_json
 from evalboard.wording import probe_states
 from evalboard.wording.capability import LABELS, describe_row

@@ -12,7 +12,8 @@ from evalboard.cli.output import decide
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
 from evalboard.client.errors import WrongUse
-from evalboard.client.waiting import GIVE_UP_SECONDS, replay_progress
+from evalboard.client.progress import replay_progress
+from evalboard.client.waiting import GIVE_UP_SECONDS
 from evalboard.core.document import read_strict_json
 
 if TYPE_CHECKING:

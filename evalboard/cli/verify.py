@@ -11,7 +11,8 @@ from evalboard.cli.errors import FAILED, INCONCLUSIVE, NO_SHIP
 from evalboard.cli.output import decide
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
-from evalboard.client.waiting import GIVE_UP_SECONDS, forced_progress
+from evalboard.client.progress import forced_progress
+from evalboard.client.waiting import GIVE_UP_SECONDS
 from evalboard.wording.verification import describe_numbers
 
 if TYPE_CHECKING:

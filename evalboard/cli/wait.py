@@ -19,7 +19,8 @@ from evalboard.cli.reports import (
 )
 from evalboard.client.access import connect
 from evalboard.client.program import as_typed
-from evalboard.client.waiting import GIVE_UP_SECONDS, Progress, follow, make_follower, run_progress
+from evalboard.client.progress import Progress, run_progress
+from evalboard.client.waiting import GIVE_UP_SECONDS, follow, make_follower
 from evalboard.wording.results import describe_draws, describe_end
 
 if TYPE_CHECKING:

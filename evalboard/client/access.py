@@ -51,7 +51,7 @@ def connect() -> "RestClient":
     # Here, and httpx and pydantic with it, so that nothing waits for them that asks no server: help, a wrong option.
     from evalboard.client.rest import RestClient
 
-    return RestClient(access)
+    return RestClient(access.url, access.token)
 
 
 def read_running(folder: Path) -> tuple[str, bool]:

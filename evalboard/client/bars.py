@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TransferSpeedColumn
 from rich.progress import Progress as Display
 
-from evalboard.client.waiting import Progress, render_size, render_time_left
+from evalboard.client.progress import Progress, render_size, render_time_left
 
 
 class Bar:

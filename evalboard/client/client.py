@@ -10,8 +10,9 @@ from typing import Any, Self
 from evalboard.client.access import find_access
 from evalboard.client.answers import Json
 from evalboard.client.notebook import Comparison, Release, Rows, Run, read_run_id
+from evalboard.client.progress import comparison_progress, run_progress
 from evalboard.client.rest import RestClient
-from evalboard.client.waiting import GIVE_UP_SECONDS, comparison_progress, follow, make_follower, run_progress
+from evalboard.client.waiting import GIVE_UP_SECONDS, follow, make_follower
 
 Named = Run | int | str  # a run, by itself or by its id
 
@@ -26,7 +27,8 @@ class Client:
     def __init__(self, url: str = "", token: str = "") -> None:
         arguments = {"EVALBOARD_URL": url, "EVALBOARD_TOKEN": token}
         environment = {**os.environ, **{name: value for name, value in arguments.items() if value}}
-        self._rest = RestClient(find_access(environment))
+        access = find_access(environment)
+        self._rest = RestClient(access.url, access.token)
 
     def __enter__(self) -> Self:
         return self

@@ -10,7 +10,6 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 import httpx
 
-from evalboard.client.access import Access
 from evalboard.client.answers import Answer, Download, Json, Kind, parse
 from evalboard.client.transport import Transport
 from evalboard.contract.base import Page
@@ -40,9 +39,9 @@ def _by_key(key: str) -> dict[str, str]:
 class RestClient:
     """One server, one token. Each call raises Unreachable where asking again may help, else WrongUse."""
 
-    def __init__(self, access: Access) -> None:
-        self._url = access.url
-        self._transport = Transport(access)
+    def __init__(self, url: str, token: str) -> None:
+        self._url = url
+        self._transport = Transport(url, token)
         self._polled: dict[str, tuple[str, Answer[Any]]] = {}  # the last answer by its address, with its tag
 
     def __enter__(self) -> Self:

@@ -9,8 +9,9 @@ import zstandard
 
 from evalboard.client.answers import Answer
 from evalboard.client.errors import WrongUse
+from evalboard.client.progress import Progress
 from evalboard.client.rest import RestClient
-from evalboard.client.waiting import Follower, Progress, ask_until_answered, follow, make_follower
+from evalboard.client.waiting import Follower, ask_until_answered, follow, make_follower
 from evalboard.contract.suite import SuiteVersion
 from evalboard.contract.upload import Upload
 

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 import httpx
 from pydantic import ValidationError
 
-from evalboard.client.access import Access
 from evalboard.client.answers import Download
 from evalboard.client.errors import Unreachable, WrongUse
 from evalboard.contract.base import Problem
@@ -25,14 +24,14 @@ PASSING = ("request_in_flight", "too_many_requests")
 class Transport:
     """One server, one token. Each call raises Unreachable where asking again may help, else WrongUse."""
 
-    def __init__(self, access: Access) -> None:
-        self._url = access.url
+    def __init__(self, url: str, token: str) -> None:
+        self._url = url
         self._http = httpx.Client(
-            base_url=f"{access.url}/api/v1",
-            headers={"Authorization": f"Bearer {access.token}", "Accept": "application/json"},
+            base_url=f"{url}/api/v1",
+            headers={"Authorization": f"Bearer {token}", "Accept": "application/json"},
             timeout=TIMEOUT_SECONDS,
             # A proxy of the environment must not stand between a machine and itself.
-            trust_env=urlsplit(access.url).hostname not in LOOPBACK,
+            trust_env=urlsplit(url).hostname not in LOOPBACK,
         )
 
     def close(self) -> None:

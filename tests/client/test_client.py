@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from evalboard.client import Client, EvalboardError, Rows, Unreachable, WrongUse
-from evalboard.client.access import Access
 from evalboard.client.answers import Answer
 from evalboard.client.notebook import Comparison, Release, Run
 from evalboard.client.rest import RestClient
@@ -129,7 +128,7 @@ def test_the_same_key_makes_no_second_run(client: Client, pair: tuple[models.Run
 def test_what_is_as_it_was_is_not_sent_again(live_server: Any, token: str, transactional_db: None) -> None:
     """A client that waits keeps the answer that it has until the server has another one."""
     run = build.finished_run()
-    with RestClient(Access(live_server.url, token)) as rest:
+    with RestClient(live_server.url, token) as rest:
         assert rest.run(str(run.pk)) is rest.run(str(run.pk))
         replay = str(rest.create_replay(str(run.pk), {"case": "sky", "repeat": 1}).value.id)
         waiting = rest.replay(replay)

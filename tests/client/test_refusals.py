@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from evalboard.client.access import Access
 from evalboard.client.errors import Unreachable, WrongUse
 from evalboard.client.rest import RestClient
 
@@ -66,6 +65,6 @@ def test_a_refusal_is_one_sentence(
     url: str, monkeypatch: pytest.MonkeyPatch, answer: tuple[int, str, str], kind: type[Exception], sentence: str
 ) -> None:
     monkeypatch.setattr(Refusing, "answer", answer, raising=False)
-    with RestClient(Access(url, "evb_x")) as client, pytest.raises(kind) as raised:
+    with RestClient(url, "evb_x") as client, pytest.raises(kind) as raised:
         client.run("1")
     assert str(raised.value) == sentence.format(url=url)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from evalboard.client.waiting import Lines, Progress, choose_pause
+from evalboard.client.progress import Progress
+from evalboard.client.waiting import Lines, choose_pause
 
 
 @pytest.mark.parametrize(

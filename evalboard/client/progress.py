@@ -1,0 +1,101 @@
+"""Read how far something is from each kind of answer, and write the time left and a size in words."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalboard.wording.numbers import fixed
+from evalboard.wording.run import describe_ahead, describe_pause
+
+if TYPE_CHECKING:
+    from evalboard.client.answers import Answer
+    from evalboard.contract.comparison import Comparison
+    from evalboard.contract.forced import ForcedScoring
+    from evalboard.contract.lab import Experiment
+    from evalboard.contract.parts import Pause
+    from evalboard.contract.probe import Probe
+    from evalboard.contract.replay import Replay
+    from evalboard.contract.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far something is that is waited for: `name` is "run 3", `unit` what it consists of, "responses"."""
+
+    name: str
+    unit: str
+    status: str
+    n_done: int
+    n_total: int
+    is_terminal: bool
+    eta_seconds: float | None = None
+    note: str = ""  # what keeps it waiting
+    pause: str = ""  # why its endpoint is not called, and until when
+
+
+def run_progress(answer: "Answer[Run]") -> Progress:
+    run, progress = answer.value, answer.value.progress
+    n_done, n_total = progress.n_done, progress.n_total
+    return Progress(
+        f"run {run.id}",
+        "responses",
+        run.status,
+        n_done,
+        n_total,
+        run.is_terminal,
+        eta_seconds=progress.eta_seconds,
+        note=describe_ahead(run.ahead) if run.ahead and run.ahead.n_shards else "",
+        pause=_pause(run.pause),
+    )
+
+
+def comparison_progress(answer: "Answer[Comparison]") -> Progress:
+    comparison, progress = answer.value, answer.value.progress
+    name = f"comparison of {comparison.baseline} and {comparison.candidate}"
+    is_terminal = progress.status in ("finished", "failed")
+    return Progress(name, "pairs of traces", progress.status, progress.n_done, progress.n_total, is_terminal)
+
+
+def probe_progress(answer: "Answer[Probe]") -> Progress:
+    probe, calls = answer.value, answer.value.progress
+    unit = "runs and scorings" if probe.sets else "calls"
+    name, pause = f"probe {probe.id}", _pause(probe.pause)
+    return Progress(name, unit, probe.status, calls.n_done, calls.n_total, probe.is_terminal, pause=pause)
+
+
+def experiment_progress(answer: "Answer[Experiment]") -> Progress:
+    experiment = answer.value
+    n_done, n_total = experiment.n_done, experiment.cost.n_runs
+    name, pause = f"experiment {experiment.id}", _pause(experiment.pause)
+    return Progress(name, "runs", experiment.status, n_done, n_total, experiment.is_terminal, pause=pause)
+
+
+def replay_progress(answer: "Answer[Replay]") -> Progress:
+    replay = answer.value
+    n_done, n_total = len(replay.results), len(replay.variants)
+    return Progress(f"replay {replay.id}", "variants", replay.status, n_done, n_total, replay.is_terminal)
+
+
+def forced_progress(answer: "Answer[ForcedScoring]") -> Progress:
+    scoring = answer.value
+    name, unit = f"forced scoring {scoring.id}", "answers"
+    return Progress(name, unit, scoring.status, scoring.n_done, scoring.n_answers, scoring.is_terminal)
+
+
+def _pause(pause: "Pause | None") -> str:
+    """Say it with the time of this machine's zone."""
+    return "" if pause is None else describe_pause(**dict(pause), zone=None)
+
+
+def render_time_left(progress: Progress) -> str:
+    if progress.eta_seconds is None:
+        return ""
+    if progress.eta_seconds < 90:
+        return f"about {progress.eta_seconds:.0f} s left"
+    return f"about {progress.eta_seconds / 60:.0f} min left"
+
+
+def render_size(n_bytes: int) -> str:
+    """Return a size as pages write it: "6.4 MB", of a million bytes each."""
+    if n_bytes < 1_000_000:
+        return f"{fixed(n_bytes / 1000, 1)} kB"
+    return f"{fixed(n_bytes / 1_000_000, 1)} MB"
