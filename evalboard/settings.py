@@ -307,7 +307,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["runs.api.authentication.RoleOrScope"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["runs.api.parsers.StrictJson"],
-    "DEFAULT_THROTTLE_CLASSES": ["runs.api.throttling.ByCallerAndScope"],
+    "DEFAULT_THROTTLE_CLASSES": ["runs.health.throttling.ByCallerAndScope"],
     "DEFAULT_METADATA_CLASS": None,
     "DEFAULT_SCHEMA_CLASS": "runs.api.schema.Described",
     "EXCEPTION_HANDLER": "runs.api.problems.answer",

@@ -6,7 +6,7 @@ from runs.api.schema import schema
 from runs.health.api import metrics
 
 urlpatterns = [
-    path("api/v1/", include("runs.api.urls")),
+    path("api/v1/", include("runs.routes")),
     path("api/schema/", schema, name="api_schema"),
     re_path(r"^metrics/?$", metrics, name="metrics"),
     path("", include("frontend.urls")),

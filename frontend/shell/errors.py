@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 
 from evalboard.core.errors import EvalboardError
-from runs.health import Outage, notice
+from runs.store import Outage, notice
 
 API = "/api/"
 

@@ -12,7 +12,7 @@ from django.middleware.gzip import GZipMiddleware
 
 from evalboard.core.errors import EvalboardError
 from frontend.shell import errors
-from runs.health import notice
+from runs.store import notice
 
 BEGAN, SEEN = "began_at", "seen_at"  # in a session, in seconds since 1970
 SEEN_EVERY_SECONDS = 300  # a write for each request would cost more than the page

@@ -12,7 +12,7 @@ from django.http.multipartparser import MultiPartParserError
 from rest_framework import exceptions
 
 from evalboard.core.errors import EvalboardError
-from runs.health import Outage, notice
+from runs.store import Outage, notice
 
 logger = logging.getLogger(__name__)
 

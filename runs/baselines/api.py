@@ -14,8 +14,7 @@ from runs.api.access import resource
 from runs.api.describe import describe
 from runs.api.serializers import Id, Strict, Text, read_body
 from runs.baselines.baselines import set_baseline
-from runs.baselines.read import baseline_row, baseline_rows
-from runs.suites import read as suite_reads
+from runs.baselines.read import baseline_row, baseline_rows, require_suite
 
 
 class BaselineIn(Strict):
@@ -39,8 +38,7 @@ def baseline_list(request: Request, slug: str) -> Response:
     if request.method == "POST":
         return _set(request, slug)
     query.read(request)
-    suite_reads.suite_version(slug)
-
+    require_suite(slug)
     return pages.answer(request, partial(baseline_rows, slug))
 
 

@@ -8,11 +8,17 @@ from evalboard.contract import baseline as contract
 from evalboard.contract.run import RunRow
 from evalboard.core.errors import NotFound
 from runs.baselines.read_rotations import rotations_by_id
-from runs.models import Baseline, Endpoint, Run
+from runs.models import Baseline, Endpoint, Run, SuiteVersion
 from runs.run import rows_of
 from runs.store import newest_page
 
 KEY = ("suite_id", "line", "profile_slug")  # one current baseline for each
+
+
+def require_suite(slug: str) -> None:
+    """Raise NotFound where no version of a suite is stored."""
+    if not SuiteVersion.objects.filter(suite__slug=slug).exists():
+        raise NotFound(f"There is no suite {slug}.")
 
 
 def baseline_rows(

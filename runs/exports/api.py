@@ -2,7 +2,9 @@
 
 from django.http import StreamingHttpResponse
 from rest_framework.decorators import renderer_classes
+from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
+from rest_framework.response import Response
 
 from evalboard.contract.comparison import ComparedCase
 from evalboard.core import table
@@ -10,9 +12,22 @@ from runs import exports
 from runs.access import READ
 from runs.api import query, streams, wire
 from runs.api.access import resource
-from runs.api.describe import describe
+from runs.api.describe import TEXT, describe
+from runs.api.parsers import JsonLines
 from runs.compare import api
 from runs.run import api as api_run
+
+
+class Lines(BaseRenderer):
+    """One JSON object a line, as it is."""
+
+    media_type = JsonLines.media_type
+    format = "jsonl"
+    charset = "utf-8"
+
+    def render(self, data: str, accepted_media_type: str | None = None, renderer_context: object = None) -> str:
+        return data
+
 
 PAIR_KEY = ("case", "repeat_baseline", "repeat_candidate")
 PAIR_NAMES = (
@@ -96,6 +111,15 @@ def pairs_csv(request: Request) -> StreamingHttpResponse:
 @renderer_classes([streams.Jsonl])
 def pairs_jsonl(request: Request) -> StreamingHttpResponse:
     return _pairs(request, streams.Jsonl)
+
+
+@resource(GET=READ)
+@describe("GET", "Every sign-off, oldest first", name="signoffs", answer={Lines.media_type: TEXT})
+@renderer_classes([Lines])
+def sign_offs(request: Request) -> Response:
+    """Every sign-off, oldest first, each with whether it still follows from the one before."""
+    query.read(request, is_paged=False)
+    return Response("".join(exports.sign_off_lines()))
 
 
 def _cases(request: Request, run_id: int, kind: type[streams.Csv | streams.Jsonl]) -> StreamingHttpResponse:

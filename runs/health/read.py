@@ -11,8 +11,8 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.models.functions import Now
 
-from runs.health import outage
 from runs.models import Worker
+from runs.store import outage
 from runs.work import dispatch
 
 MIN_FREE_BYTES = 256 * 1024**2  # PostgreSQL's log alone grows in steps of 16 MiB

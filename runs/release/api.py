@@ -5,20 +5,16 @@ from typing import Any
 
 from django.urls import reverse
 from rest_framework import serializers
-from rest_framework.decorators import renderer_classes
-from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from evalboard.contract.base import Page
 from evalboard.contract.release import ALL_CASES, CASES, OUTCOMES, Release, ReleaseRow, Settle, SignOff
 from evalboard.contract.treatments import MODEL_TREATMENT, TREATMENTS
-from runs import exports
 from runs.access import READ, RUN, SIGN, credential
 from runs.api import pages, query, wire
 from runs.api.access import resource
-from runs.api.describe import TEXT, describe, one_of, text
-from runs.api.parsers import JsonLines
+from runs.api.describe import describe, one_of, text
 from runs.api.serializers import Id, IdOrCurrent, Instant, Object, Strict, Text, Whole, read_body
 from runs.models import Verdict
 from runs.release.read import release_report
@@ -30,17 +26,6 @@ from runs.release.verdicts import decide_release
 
 MAX_GATES = 50
 FILTERS = {"suite": text("its slug"), "verdict": one_of(Verdict.Word.values), "outcome": one_of(OUTCOMES)}
-
-
-class Lines(BaseRenderer):
-    """One JSON object a line, as it is."""
-
-    media_type = JsonLines.media_type
-    format = "jsonl"
-    charset = "utf-8"
-
-    def render(self, data: str, accepted_media_type: str | None = None, renderer_context: object = None) -> str:
-        return data
 
 
 class GateIn(Strict):
@@ -173,15 +158,6 @@ def settle(request: Request, release_id: int) -> Response:
     if request.method == "POST":
         return wire.answer(report, request)
     return wire.answer(Settle(plan=report.settle, targeted=report.settle_targeted, settling=report.settling), request)
-
-
-@resource(GET=READ)
-@describe("GET", "Every sign-off, oldest first", name="signoffs", answer={Lines.media_type: TEXT})
-@renderer_classes([Lines])
-def sign_off_export(request: Request) -> Response:
-    """Every sign-off, oldest first, each with whether it still follows from the one before."""
-    query.read(request, is_paged=False)
-    return Response("".join(exports.sign_off_lines()))
 
 
 def _report(release_id: int) -> Release:

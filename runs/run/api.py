@@ -1,4 +1,4 @@
-"""Runs: asked for, followed, extended, cancelled, scored again, deleted."""
+"""Runs: asked for, followed, extended, cancelled, deleted."""
 
 from functools import partial
 
@@ -10,8 +10,7 @@ from rest_framework.response import Response
 from evalboard.contract import response as contract
 from evalboard.contract.base import Page
 from evalboard.contract.bucket import StrayResponse
-from evalboard.contract.run import Rescored, Run, RunPair, RunRow, ScorerNamed
-from evalboard.core.errors import InvalidInput
+from evalboard.contract.run import Run, RunPair, RunRow
 from evalboard.core.profile import MAX_SEED
 from runs import models
 from runs import run as run_slice
@@ -30,7 +29,6 @@ from runs.run.read_responses import response_rows
 from runs.run.read_state import run_state
 from runs.run.read_strays import stray_rows
 from runs.run.runs import cancel_run, create_run, delete_run
-from runs.suites import rescore_run
 
 DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 FILTERS = {
@@ -68,11 +66,6 @@ class RunPairIn(Strict):
 
 class RepeatsIn(Strict):
     n = Whole()
-
-
-class RescoreIn(Strict):
-    scorer = Object(required=False)
-    cases = Object(required=False)
 
 
 @resource(GET=READ, POST=RUN)
@@ -176,18 +169,6 @@ def cancel(request: Request, run_id: int) -> Response:
 def add_repeats(request: Request, run_id: int) -> Response:
     run_slice.add_repeats(run_id=run_id, **read_body(RepeatsIn, request))
     return wire.answer(run_report(run_id), request)
-
-
-@resource(POST=RUN)
-@describe("POST", "Score stored responses again", name="rescore", body=RescoreIn, answer=Rescored, refuses=[409])
-def rescore(request: Request, run_id: int) -> Response:
-    """Score stored responses with another scorer; `scores` of the answer has both."""
-    body = read_body(RescoreIn, request)
-    if not body:
-        raise InvalidInput("There is nothing to score with.", fields={"scorer": "Give a scorer, or cases with theirs."})
-    scorer = rescore_run(run_id=run_id, **body)
-    named = ScorerNamed(id=str(scorer.pk), digest=scorer.digest)
-    return wire.answer(Rescored(scorer=named, run=run_report(run_id)), request)
 
 
 ONLY = ("unstable", "likely", "failed", "failed_alike", "passed", "incomplete", "missing", "left_out")

@@ -1,9 +1,10 @@
-"""What every slice stands on: statements to the database, packed columns, trace blocks, a run's history, and which
-addresses its machines may be sent to."""
+"""What every slice stands on: statements to the database, packed columns, trace blocks, a run's history, which
+addresses its machines may be sent to, and what is said while the database is away."""
 
 from runs.store import bulk, changes, history, imported, own_process, stored_columns, stored_traces, traces
 from runs.store.database_clock import DatabaseClock, database_now
 from runs.store.imported import NOT_IN_LOG
+from runs.store.outage import Outage, notice
 from runs.store.own_process import own_place
 from runs.store.scored_cases import ScoredCase, read_scored
 from runs.store.statements import limit_statements, newest_page, storable, take_as_long_as_it_takes
@@ -21,6 +22,7 @@ __all__ = [
     "Digests",
     "Indexes",
     "Key",
+    "Outage",
     "Place",
     "ScoredCase",
     "TracePair",
@@ -35,6 +37,7 @@ __all__ = [
     "is_public",
     "limit_statements",
     "newest_page",
+    "notice",
     "own_place",
     "own_process",
     "packed_digest",

@@ -1,4 +1,4 @@
-"""Suites: uploaded, listed, their versions and how their scores moved."""
+"""Suites: uploaded, listed, their versions and how their scores moved; a run scored again."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from evalboard.contract.base import Page
+from evalboard.contract.run import Rescored, ScorerNamed
 from evalboard.contract.suite import HistoryRow, SuiteRow, SuiteVersion, SuiteVersionRow
 from evalboard.contract.suite_document import SuiteIn
 from evalboard.core.errors import InvalidInput
@@ -17,9 +18,12 @@ from runs.api import pages, query, wire
 from runs.api.access import resource
 from runs.api.describe import JSON, TEXT, Answer, describe, text, whole
 from runs.api.parsers import JsonLines, PlainText, StrictJson
+from runs.api.serializers import Object, Strict, read_body
+from runs.run import run_report
 from runs.suites import read as suite_reads
 from runs.suites.read import suite_rows
 from runs.suites.read_history import history_rows
+from runs.suites.rescoring import rescore_run
 from runs.suites.suites import push_suite
 
 JSONL = {"slug": text("of the suite; needed with JSONL"), "title": text("of the suite, with JSONL")}
@@ -104,3 +108,20 @@ def history(request: Request, slug: str) -> Response:
     sent = query.read(request, VERSION)
     version = suite_reads.suite_version(slug, version=query.number(sent, "version"))
     return pages.answer_with(request, history_rows(version))
+
+
+class RescoreIn(Strict):
+    scorer = Object(required=False)
+    cases = Object(required=False)
+
+
+@resource(POST=RUN)
+@describe("POST", "Score stored responses again", name="rescore", body=RescoreIn, answer=Rescored, refuses=[409])
+def rescore(request: Request, run_id: int) -> Response:
+    """Score stored responses with another scorer; `scores` of the answer has both."""
+    body = read_body(RescoreIn, request)
+    if not body:
+        raise InvalidInput("There is nothing to score with.", fields={"scorer": "Give a scorer, or cases with theirs."})
+    scorer = rescore_run(run_id=run_id, **body)
+    named = ScorerNamed(id=str(scorer.pk), digest=scorer.digest)
+    return wire.answer(Rescored(scorer=named, run=run_report(run_id)), request)

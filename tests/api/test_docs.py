@@ -8,11 +8,12 @@ import pytest
 from evalboard.contract.release import OUTCOMES
 from evalboard.core import errors
 from evalboard.core.archive.run_archive_reader import ArchiveDamaged
-from runs.api import problems, urls
-from runs.health import outage
+from runs import routes
+from runs.api import problems
 from runs.release.api import FILTERS as RELEASE_FILTERS
 from runs.run import idempotency
 from runs.run.api import FILTERS
+from runs.store import outage
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "api.md").read_text()
 ROW = re.compile(r"^\| `(GET|POST|DELETE) (\S+)` \| (\w+) \|", re.MULTILINE)
@@ -26,7 +27,7 @@ NAMES |= {"schedule_id": "id", "experiment_id": "id", "upload_id": "id", "endpoi
 def stated() -> set[tuple[str, str, str]]:
     """(method, address, scope) of every route, by the views themselves."""
     found = set()
-    for route in urls.urlpatterns:
+    for route in routes.urlpatterns:
         if route.name == "unknown":
             continue
         plain = str(route.pattern).removeprefix("^").removesuffix("/?$")

@@ -4,7 +4,8 @@ import pytest
 from django.conf import LazySettings
 from django.db import OperationalError, connection
 
-from runs.health import outage, read
+from runs.health import read
+from runs.store import outage
 from tests import build
 from tests.api.conftest import Api
 

@@ -7,7 +7,7 @@ from django.db import OperationalError, connection
 from django.test import Client
 from psycopg import errors
 
-from runs.health import outage
+from runs.store import outage
 
 pytestmark = pytest.mark.django_db
 
