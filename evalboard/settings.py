@@ -232,6 +232,11 @@ TEMPLATES = [
                 "csp.context_processors.nonce",
                 "frontend.shell.context.page_context",
             ],
+            # `{% load runs %}`: the tags of one feature alone; those of several stand in frontend/templatetags.
+            "libraries": {
+                path.parent.name: f"frontend.{path.parent.name}.tags"
+                for path in sorted((BASE_DIR / "frontend").glob("*/tags.py"))
+            },
         },
     }
 ]

@@ -101,12 +101,6 @@ def mean(values: Sequence[float | None]) -> float | None:
 
 
 @register.filter
-def first_scored(values: Sequence[float | None]) -> int:
-    """Format the first repeat with a score, from 1; the first of all where none has one."""
-    return next((repeat for repeat, value in enumerate(values, start=1) if value is not None), 1)
-
-
-@register.filter
 def share(value: float | None) -> str:
     """Format a part of one as a whole percent; never 100 % or 0 % for what is not quite."""
     if value is None:
