@@ -61,7 +61,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Store the rows of a test's casts, and roll back those of others."""
+    """Store the rows of a test's casts, and roll back those of other casts."""
     CASTS.turn_to(item)
 
 
@@ -270,7 +270,7 @@ def django_db_setup(
 
 @pytest.fixture(scope="session")
 def casts(django_db_setup: None, django_db_blocker: Any) -> Iterator[Casts]:
-    """The rows of tests/casts.py: of the first test that names some; pytest_runtest_setup sees to those of others."""
+    """The rows of tests/casts.py for the first test that names some; pytest_runtest_setup turns to the next."""
     CASTS.open(django_db_blocker)
     yield CASTS
     CASTS.close()

@@ -52,7 +52,7 @@ def describe_fields(contract: type[Contract]) -> str:
 
 def describe_warnings() -> str:
     """Return the table of a run's warnings: what their rows say."""
-    cells = ((f"`{row.code}`", row.severity, row.must_act, _linked(row.means)) for row in WARNINGS)
+    cells = ((f"`{row.code}`", row.severity, row.must_act or "–", _linked(row.means)) for row in WARNINGS)
     head = ("warning", "severity", "who must act", "means")
     return "".join(f"| {' | '.join(line)} |\n" for line in (head, ["---"] * len(head), *cells))
 

@@ -79,7 +79,8 @@ def _modules(path: str) -> Iterator[str]:
 
 @cache
 def _graph_with_addresses() -> grimp.ImportGraph:
-    graph = grimp.build_graph(*PACKAGES, cache_dir=str(ROOT / ".import_linter_cache"))
+    # Not import-linter's folder: grimp dates its cache once for all sets of packages, so another grows stale.
+    graph = grimp.build_graph(*PACKAGES, cache_dir=str(ROOT / ".grimp_cache"))
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalboard.settings")
     django.setup()
     for name in [name for name in graph.modules if name.startswith("tests.")]:

@@ -115,7 +115,7 @@ class Page(Contract, Generic[Row]):
 
 
 class Note(Contract):
-    """Something that nobody may miss: `code` is stable, `text` is one sentence."""
+    """A warning: `code` is stable, `text` is one sentence."""
 
     code: str
     text: str

@@ -28,7 +28,7 @@ PRIORITIES = ("release", "normal", "bulk")  # the first goes first
 TERMINAL = ("finished", "incomplete", "failed", "cancelled")
 
 Severity = Annotated[str, says(enum=("warning", "info"))]
-Actor = Annotated[str, says(enum=("author", "operator", "nobody"))]
+Actor = Annotated[str, says(enum=("author", "operator"))]
 RanAt = Annotated[Instant, says(description="where it stands in time: when it was asked for, or when a log says")]
 
 
@@ -119,16 +119,18 @@ class RunHead(Contract):
 
 
 class RunWarning(Note):
-    """Something that nobody may miss about a run: `code` is stable, `text` is one sentence."""
+    """A warning of a run: `code` is stable, `text` is one sentence."""
 
-    # An older server answers neither.
     severity: Annotated[
         Severity, says(description="`warning`: the numbers may mislead or be missing; `info`: what they mean")
-    ] = "warning"
+    ]
     must_act: Annotated[
         Actor | None,
-        says(description="`author`: who asked for the run; `operator`: who runs workers, engines and endpoints"),
-    ] = optional
+        says(
+            description="`author`: who asked for the run or made its suite; `operator`: who runs workers, engines and"
+            " endpoints; null: nothing is to be done"
+        ),
+    ]
 
 
 class RunRow(RunHead):

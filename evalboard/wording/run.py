@@ -1,4 +1,4 @@
-"""The sentences about a run: why nobody works at it, what a worker leaves alone, what its draws say.
+"""The sentences about a run: why it waits, which runs a worker skips, what its draws say.
 
 Its warnings are in run_warnings.py.
 """

@@ -27,7 +27,7 @@ class WarnedRun:
     broken: (pin, wanted, found) of each. is_reported: who served it is what others say; is_logged: it was imported;
     tool: of another tool's log, "" of none. strays, unsteady: as the run has them. uncertified: the hosts. notes: the
     newest line of its history by code. n_decoded: responses that are done, with those that came to an error.
-    pause: of its endpoint. deserted: the code and the facts of why nobody takes it. doorbell_problem: in words.
+    pause: of its endpoint. deserted: the code and the facts of why no worker takes it. doorbell_problem: in words.
     """
 
     broken: Sequence[tuple[str, Any, Any]] = ()
@@ -62,6 +62,10 @@ class WarnedRun:
     def n_never(self) -> int:
         return self.n_total - self.n_decoded
 
+    @property
+    def lacks_responses(self) -> bool:
+        return self.status == "incomplete" and bool(self.n_never or self.errors.total())
+
 
 Sentences = Callable[[WarnedRun], Iterator[str]]
 
@@ -72,7 +76,7 @@ class WarningRow:
 
     code: str
     severity: Severity
-    must_act: Actor
+    must_act: Actor | None
     sentences: Sentences
 
     @property
@@ -83,10 +87,10 @@ class WarningRow:
 WARNINGS: list[WarningRow] = []
 
 
-def warns(severity: Severity, *, must_act: Actor) -> Callable[[Sentences], Sentences]:
+def warns(severity: Severity, *, must_act: Actor | None) -> Callable[[Sentences], Sentences]:
     """Make a row of the function below.
 
-    must_act: "author" who asked for the run or made its suite, "operator" of workers, engines and endpoint, "nobody".
+    must_act: as `RunWarning` has it.
     """
 
     def add(sentences: Sentences) -> Sentences:
@@ -97,7 +101,7 @@ def warns(severity: Severity, *, must_act: Actor) -> Callable[[Sentences], Sente
 
 
 def list_warnings(run: WarnedRun) -> tuple[RunWarning, ...]:
-    """Return what nobody may miss about a run, worst first: what voids the numbers, then what limits their meaning."""
+    """Return the warnings of a run, worst first: what voids the numbers, then what limits their meaning."""
     return tuple(
         RunWarning(code=row.code, text=text, severity=row.severity, must_act=row.must_act)
         for row in WARNINGS
@@ -127,7 +131,7 @@ def failed(run: WarnedRun) -> Iterator[str]:
 
 @warns("warning", must_act="author")
 def cancelled(run: WarnedRun) -> Iterator[str]:
-    """somebody cancelled it; how many responses came before"""
+    """the run was cancelled; how many responses came before"""
     if run.status == "cancelled":
         n_done = run.n_decoded - run.errors.total()
         yield f"The run was cancelled with {n_done:,} of {run.n_total:,} responses; it has no score."
@@ -136,7 +140,7 @@ def cancelled(run: WarnedRun) -> Iterator[str]:
 @warns("warning", must_act="author")
 def incomplete(run: WarnedRun) -> Iterator[str]:
     """responses are missing: how many, by what they came to"""
-    if run.status != "incomplete" or not (run.n_never or run.errors.total()):
+    if not run.lacks_responses:
         return
     why = [*run.errors.items(), ("not in the log" if run.is_logged else "never decoded", run.n_never)]
     parts = ", ".join(f"{n:,} {code}" for code, n in sorted(why, key=lambda part: -part[1]) if n)
@@ -147,7 +151,7 @@ def incomplete(run: WarnedRun) -> Iterator[str]:
 @warns("warning", must_act="operator")
 def few_draws(run: WarnedRun) -> Iterator[str]:
     """too many answers came out of a cache or from a fallback: no draws of the model, and no score is given"""
-    if run.status == "incomplete" and not (run.n_never or run.errors.total()):
+    if run.status == "incomplete" and not run.lacks_responses:
         yield (
             f"{counted(run.n_left_out, 'answer')} of {run.n_total:,} came out of a cache or from a fallback, which are "
             "no draws of this model; no score is given."
@@ -231,9 +235,9 @@ def unknown_stack(run: WarnedRun) -> Iterator[str]:
         yield f"{who} does not say what served some responses, so they are comparable with no other run."
 
 
-@warns("info", must_act="nobody")
+@warns("info", must_act=None)
 def reported(run: WarnedRun) -> Iterator[str]:
-    """a server of others answered: who served is what it says itself, and nothing of it is attested"""
+    """an external server answered: what it says of itself is not attested"""
     if run.is_reported and not run.is_logged:
         yield (
             "A server of others answered: who served is what it says itself, and it does not say how the responses "
@@ -241,7 +245,7 @@ def reported(run: WarnedRun) -> Iterator[str]:
         )
 
 
-@warns("info", must_act="nobody")
+@warns("info", must_act=None)
 def text_only(run: WarnedRun) -> Iterator[str]:
     """there are no tokens of some responses"""
     if text := run.notes.get("text_only"):
@@ -257,7 +261,7 @@ def unclean_responses(run: WarnedRun) -> Iterator[str]:
         yield text
 
 
-@warns("info", must_act="nobody")
+@warns("info", must_act=None)
 def imported(run: WarnedRun) -> Iterator[str]:
     """it was read from a log (docs/imports.md), which does not say how the responses were batched"""
     if run.tool:
@@ -266,8 +270,8 @@ def imported(run: WarnedRun) -> Iterator[str]:
 
 @warns("warning", must_act="operator")
 def endpoint_rests(run: WarnedRun) -> Iterator[str]:
-    """the endpoint is paused: it failed too often in a row, or asked to be left alone. The text says why and when the
-    next try is; it then goes on without anybody
+    """the endpoint is paused: it failed too often in a row, or asked for a pause. The text says why and when the next
+    try is; the run then goes on by itself
     """
     if run.pause:
         yield describe_pause(**run.pause)
@@ -275,33 +279,33 @@ def endpoint_rests(run: WarnedRun) -> Iterator[str]:
 
 @warns("warning", must_act="operator")
 def no_matching_worker(run: WarnedRun) -> Iterator[str]:
-    """nobody is there who could work on it, and why"""
+    """no worker can take it, and why"""
     if run.deserted:
         yield waiting(*run.deserted)
 
 
 @warns("warning", must_act="operator")
 def queue_delayed(run: WarnedRun) -> Iterator[str]:
-    """it waits, and the doorbell does not ring: workers find it by looking"""
+    """it waits, and Redis cannot tell workers of it: they find it when they next look"""
     if run.doorbell_problem:
         yield f"The queue is delayed. {run.doorbell_problem}"
 
 
-@warns("info", must_act="nobody")
+@warns("info", must_act=None)
 def rough_profile(run: WarnedRun) -> Iterator[str]:
     """the profile batches cases as they come"""
-    if run.is_mixed and not run.is_reported:  # of others it is said above
+    if run.is_mixed and not run.is_reported:  # `reported` and `imported` say it
         yield f"Profile {run.profile} batches cases as they come: a rough signal, as repeats may differ."
 
 
-@warns("info", must_act="nobody")
+@warns("info", must_act=None)
 def one_process(run: WarnedRun) -> Iterator[str]:
     """all repeats shared one engine process"""
     if n := run.n_of_one_process:
         yield f"All {n} repeats shared one engine process, so the range does not show what a fresh start changes."
 
 
-@warns("info", must_act="nobody")
+@warns("info", must_act=None)
 def coarse_suite(run: WarnedRun) -> Iterator[str]:
     """one case is worth more than a point"""
     if run.n_cases and (worth := 100 / run.n_cases) > POINTS_WORTH_A_WARNING:
@@ -316,13 +320,10 @@ def _describe_strays(strays: Facts) -> str:
     where = f"{counted(n_strays, 'response')} in {counted(strays['n_stray_cases'], 'case')}"
     must = "Repeats must be the same to the bit here; look" if strays["is_steady"] else "Look"
     look = f"{must} for requests that were routed to another build."
-    if strays.get("n_responses") is None:  # an earlier Evalboard did not count them
-        return f"Two computations answered: {where} {lie} the others of their case, which agree {agree}. {look}"
     agreeing = percent_at_least(strays["n_agreeing"] / strays["n_responses"])
     share = percent_rounded(n_strays / strays["n_responses"])
-    n_identical = strays.get("n_identical")  # likewise
-    if noise and n_identical:
-        agree = f"{agree}, {percent_at_least(n_identical / strays['n_responses'])} of all to the bit"
+    if noise and strays["n_identical"]:
+        agree = f"{agree}, {percent_at_least(strays['n_identical'] / strays['n_responses'])} of all to the bit"
     return (
         f"Two computations answered: {agreeing} of the responses agree with most others of their case, and {share} "
         f"({where}) {lie} those others, which agree {agree}. {look}"

@@ -36,7 +36,6 @@ def list_items(
     n_differ: cases that backends scored differently. trainer: what the trainer of rollouts gave their tokens.
     """
     warnings = [note for note in run.warnings if note.code not in SAID_ELSEWHERE]
-    grave = [note for note in warnings if note.severity != "info"]
     return (
         *_list_trainer(trainer),
         *(
@@ -46,7 +45,7 @@ def list_items(
         ),
         *_list_backends(run, backends, n_differ),
         *_list_cases(run),
-        *(Item("info", "", note.text, code=note.code) for note in warnings if note not in grave),
+        *(Item("info", "", note.text, code=note.code) for note in warnings if note.severity == "info"),
         *_list_what_holds(run),
     )
 

@@ -100,7 +100,7 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
 def _warnings(
     facts: RunFacts, broken: tuple[contract.Pin, ...], why: tuple[str, dict[str, Any]] | None
 ) -> tuple[contract.RunWarning, ...]:
-    """Return the warnings of a run, worst first. why: nobody works at it, where it waits."""
+    """Return the warnings of a run, worst first. why: it waits, where it does."""
     run, source = facts.run, facts.run.source
     known = (is_serving_known(bucket.fingerprint.manifest) for bucket in facts.buckets.values())
     warned = WarnedRun(
@@ -144,7 +144,7 @@ def _self_checks_differ(facts: RunFacts) -> bool:
 
 
 def _shares_one_process(facts: RunFacts) -> bool:
-    """A start is part of what repeats measure, so repeats of one process say less. Of other servers nobody knows."""
+    """Return whether one engine process served all repeats. Of an external server that is not known."""
     decoded = {process for repeat in facts.repeats for process in repeat.process_ids}
     is_finished = facts.run.status == Run.Status.FINISHED and not facts.run.is_reported
     return is_finished and len(facts.repeats) > 1 and len(decoded) == 1

@@ -1,4 +1,4 @@
-"""Why nobody works at a run that waits, out of its facts."""
+"""Why a run waits, out of its facts."""
 
 from collections import Counter
 from datetime import datetime
@@ -11,7 +11,7 @@ Facts = dict[str, Any]
 
 
 def explain_waiting(facts: RunFacts) -> tuple[str, Facts]:
-    """Return the code of why nobody works at a run that waits, and its facts."""
+    """Return the code of why a run waits, and the facts of its sentence."""
     pool, alive = facts.run.endpoint.pool, facts.alive
     if not alive:
         return "nobody", {"pool": pool}
@@ -32,7 +32,7 @@ def explain_waiting(facts: RunFacts) -> tuple[str, Facts]:
 
 
 def is_deserted(facts: RunFacts) -> bool:
-    """Nobody is there who would take a run that waits if it were told of it."""
+    """Return whether no worker would take a waiting run if it were told of it."""
     if not (facts.run.endpoint.is_remote or any(worker.has_engine for worker in facts.alive)):
         return True
     return len(facts.alive) == _reasons(facts).total() + len(_resting(facts))

@@ -25,7 +25,7 @@ GOLDEN = "tests/core/golden/run_warnings.py"
 WARNING = {
     ROWS: {
         "    n_total: int": "    n_throttled: int = 0\n",
-        '@warns("info", must_act="nobody")\ndef coarse_suite': (
+        '@warns("info", must_act=None)\ndef coarse_suite': (
             '@warns("warning", must_act="operator")\n'
             "def throttled(run: WarnedRun) -> Iterator[str]:\n"
             '    """the GPU was too hot to run at full speed"""\n'

@@ -84,7 +84,7 @@ class CaseRead:
     candidate: list[TracedText] = field(default_factory=list)
 
     def average(self, table: NDArray[np.float64], *, is_steady: bool) -> tuple[float, float, float]:
-        """Return the mean distance across the stacks and within either, NaN where nobody knows it.
+        """Return the mean distance across the stacks and within either, NaN where it is not known.
 
         table: their `distance_tables`, the baseline's answers first. is_steady: both give the same bits for the same
         tokens. Each answer is then held against itself; else all of a case are held against each other, as far as they

@@ -1,6 +1,6 @@
-"""What is known of the two responses of a pair, and which of it differs.
+"""The facts of both responses of a pair, and which of them differ.
 
-In three parts, so that a comparison of many responses holds what all of a run's have in common once.
+They come in three parts, so that a comparison holds what all responses of a run share only once.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ CHOOSING = (
 )
 
 CauseFacts = dict[str, Any]
-Place = Any  # where a trace is kept, as whoever reads traces knows it
+Place = Any  # where a trace is kept; only `Traces` reads it
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ UNKNOWN_SERVING = ServingFacts(None, None, None, None, None, None)
 
 @dataclass(frozen=True, slots=True)
 class ResponseFacts:
-    """What one response says of itself; None is not known. text: "" where nobody needs it. place: of its trace, None
+    """What one response says of itself; None is not known. text: "" where it is not needed. place: of its trace, None
     where there is none; vocabulary_id: whose words its tokens are.
     """
 
@@ -125,7 +125,7 @@ def make_response(
     score: float | None,
     scorer_digest: str | None,
 ) -> KnownResponse:
-    """Make what is known of one side; `response` is None where there is no response at all."""
+    """Return the facts of one side; `response` is None where there is no response at all."""
     if response is None:
         return KnownResponse(has_response=False)
     return KnownResponse(

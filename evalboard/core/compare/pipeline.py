@@ -1,7 +1,7 @@
 """A comparison from two sides to its report, in stages.
 
-`run` goes through all of them. Where there is much to read, whoever keeps the report calls them one by one: `begin`,
-`judge` part by part, each stored before the next, and `complete`. Both give the same report.
+`run` calls all of them. Where there is much to read, the caller takes them one by one: `begin`, `judge` part by part,
+each stored before the next, and `complete`. Both give the same report.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -97,7 +97,7 @@ class Comparing:
         return indexes
 
     def begin(self) -> ComparisonReport:
-        """Return what is known before any response is read: what moved, what forbids comparing, the cases' outcomes."""
+        """Return what needs no response: what moved, what forbids comparing, the cases' outcomes."""
         ours, theirs = self.baseline, self.candidate
         blocks = find_blocks(ours.setup, theirs.setup)
         outcomes = judge_outcomes(ours, theirs)

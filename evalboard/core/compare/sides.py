@@ -1,7 +1,6 @@
 """The two sides of a comparison: their columns on one row of cases, and what is read beside them when it is asked for.
 
-Whoever keeps the runs makes the sides and says how responses and traces are read; where they are kept is not known
-here.
+The caller makes the sides and says how responses and traces are read. This module does not know where they are kept.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ AnswerKey = tuple[int, bytes]  # of an answer: its case, and the digest of the t
 
 
 class BucketFacts(NamedTuple):
-    """What is known of a bucket. logits: their name, as a floor of noise has it, None where it is not known."""
+    """A bucket. logits: their name, as a floor of noise has it; None where not known."""
 
     batch_class: str
     logits: str | None
@@ -94,8 +93,8 @@ class Side:
     missing. buckets: int64[n, a] of bucket ids, negative where missing. scores: float64[n, a], NaN where missing;
     alike: the same by the other side's scorer, None where that is no other one. marks: uint8[n, a], as
     core.stats.live_answers has them. shares: (bucket id, number of responses, share of all) of each bucket that served
-    the side, the largest first, in the order of setup.served. known: of these buckets at least. is_reported: a log or a
-    server of others has it, whose numbers are decimals.
+    the side, the largest first, in the order of setup.served. known: of these buckets at least. is_reported: it comes
+    from a log or an external server, whose numbers are decimals.
     """
 
     repeats: tuple[int, ...]

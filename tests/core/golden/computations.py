@@ -105,9 +105,6 @@ SITUATIONS: Situations = {
     "Three responses of 4,000 of a pinned run differ": lambda: read_strays(
         [table(1e-7)] * 3, far_nats=0.0, is_steady=True, n_same=3985
     ),
-    "Three responses differ, and an earlier Evalboard counted no others": lambda: read_run_warnings(
-        strays=[{"n_strays": 3, "n_stray_cases": 3, "noise": 0.0, "distance": 0.331, "is_steady": False}]
-    ),
     "Repeats of a pinned run differ in one case": lambda: read_run_warnings(
         unsteady=[{"batch_class": "alone", "n_cases": 200, "n_apart": 1, "cases": ["sky"]}]
     ),
