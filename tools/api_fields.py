@@ -1,6 +1,7 @@
-"""The fields in docs/api.md are those of the contracts, or this fails; with --write they are written anew.
+"""The fields in docs/api.md are those of the contracts, or this fails; with --write they are written again.
 
-So is the table of a run's warnings, between `<!-- warnings of runs -->` and the same end.
+So are the tables of warnings, between `<!-- warnings of runs -->` in docs/api.md or `<!-- warnings of releases -->` in
+docs/releases.md and the same end.
 
 A place in the page names its contract, by its module in evalboard/contract and its class:
 
@@ -25,11 +26,11 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from evalboard.contract.base import Contract, Instant, Range  # noqa: E402 - found by the path above
-from evalboard.wording.run_warnings import WARNINGS  # noqa: E402
+from evalboard.wording import run_warnings, warnings  # noqa: E402
 
-PAGE = ROOT / "docs" / "api.md"
+PAGES = ROOT / "docs" / "api.md", ROOT / "docs" / "releases.md"
 PLACE = re.compile(r"(<!-- fields of (\w+)\.(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
-WARNINGS_PLACE = re.compile(r"(<!-- warnings of runs -->\n).*?(<!-- end -->)", re.DOTALL)
+WARNINGS_PLACE = re.compile(r"(<!-- warnings of (runs|releases) -->\n).*?(<!-- end -->)", re.DOTALL)
 MAX_CHARS = 120
 MAX_FIELD_CHARS = 90  # of a field that stands on one line
 BETWEEN = r"(?<=,)(?=[\"{])"  # where a field that is longer may be broken
@@ -50,9 +51,15 @@ def describe_fields(contract: type[Contract]) -> str:
     return "\n".join([*about, "```", *_broken(_shape(contract)), "```", *table, ""])
 
 
-def describe_warnings() -> str:
-    """Return the table of a run's warnings: what their rows say."""
-    cells = ((f"`{row.code}`", row.severity, row.must_act or "–", _linked(row.means)) for row in WARNINGS)
+def describe_warnings(whose: str) -> str:
+    """Return the table of the warnings of runs or releases: what their rows say."""
+    rows = {
+        "runs": [(row.code, row.severity, row.must_act, row.means) for row in run_warnings.WARNINGS],
+        "releases": [
+            (row.code, warnings.SEVERITIES[row.about], row.must_act, row.means) for row in warnings.WARNINGS.values()
+        ],
+    }
+    cells = ((f"`{code}`", severity, act or "–", _linked(means)) for code, severity, act, means in rows[whose])
     head = ("warning", "severity", "who must act", "means")
     return "".join(f"| {' | '.join(line)} |\n" for line in (head, ["---"] * len(head), *cells))
 
@@ -158,21 +165,23 @@ def _parts(shape: str) -> Iterator[str]:
 
 
 def main() -> int:
-    """Compare the page with the contracts, or write it; return the exit status."""
-    stored = PAGE.read_text()
+    """Compare the pages with contracts and warnings, or write them; return the exit status."""
 
     def fill(place: re.Match[str]) -> str:
         contract = getattr(importlib.import_module(f"evalboard.contract.{place[2]}"), place[3])
         return f"{place[1]}{describe_fields(contract)}{place[4]}"
 
-    now = PLACE.sub(fill, stored)
-    now = WARNINGS_PLACE.sub(lambda place: f"{place[1]}{describe_warnings()}{place[2]}", now)
-    if "--write" in sys.argv[1:]:
-        PAGE.write_text(now)
-    elif now != stored:
-        print("docs/api.md is not what contracts and warnings say; run `python tools/api_fields.py --write`.")
-        return 1
-    return 0
+    status = 0
+    for page in PAGES:
+        stored = page.read_text()
+        now = PLACE.sub(fill, stored)
+        now = WARNINGS_PLACE.sub(lambda place: f"{place[1]}{describe_warnings(place[2])}{place[3]}", now)
+        if "--write" in sys.argv[1:]:
+            page.write_text(now)
+        elif now != stored:
+            print(f"docs/{page.name} is not what contracts and warnings say; run `python tools/api_fields.py --write`.")
+            status = 1
+    return status
 
 
 if __name__ == "__main__":

@@ -138,7 +138,7 @@ def print_release(release: "Release", *, lean: str | None = None) -> None:
     for step in release.next:
         typer.echo(f"next: {step.text}")
     for warning in release.warnings:
-        typer.echo(f"warning: {warning.text}", err=True)
+        typer.echo(f"{warning.severity}: {warning.text}", err=True)
 
 
 def _render_table(gates: Sequence["Gate"]) -> list[str]:

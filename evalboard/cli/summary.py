@@ -22,8 +22,8 @@ from evalboard.wording.results import (
 )
 
 if TYPE_CHECKING:
-    from evalboard.contract.release import Gate, Release
-    from evalboard.contract.run import Run
+    from evalboard.contract.release import Gate, Release, ReleaseWarning
+    from evalboard.contract.run import Run, RunWarning
 
 # GitHub takes 1 MiB of summary for a step and 65,536 characters of comment; nobody reads as much.
 MAX_SUMMARY_BYTES = 64_000
@@ -59,7 +59,7 @@ def build_run_page(run: "Run", result: SuiteResult, *, sentence: str, note: str 
     head += [escape(line) for line in (describe_draws(run), note) if line]
     scores = [(str(repeat.index), escape(_render_points(repeat.score))) for repeat in run.repeats[:MAX_LINES]]
     head.append(table(("repeat", "score"), scores))
-    head += _render_warnings([(each.severity, each.text) for each in run.warnings])
+    head += _render_warnings(run.warnings)
     return Page((run.suite.slug,), tuple(head), (result,), run.url)
 
 
@@ -80,7 +80,7 @@ def build_release_page(release: "Release", results: Sequence[SuiteResult], *, le
     head += [escape(shorten(text, MAX_SENTENCE_CHARS)) for text in release.computations[:MAX_LINES]]
     if release.next:
         head.append("\n".join(f"- next: {escape(step.text)}" for step in release.next[:MAX_LINES]))
-    head += _render_warnings([("warning", each.text) for each in release.warnings])
+    head += _render_warnings(release.warnings)
     return Page(suites, tuple(head), tuple(results), release.url)
 
 
@@ -159,9 +159,9 @@ def _render_gate(gate: "Gate", *, is_lean: bool) -> tuple[str, ...]:
     return tuple(map(escape, (gate.suite, gate.tier, verdict, *scores, render_change(gate), repeats)))
 
 
-def _render_warnings(warnings: Sequence[tuple[str, str]]) -> list[str]:
-    """Return a part with the warnings, each (severity, text); no part where there are none."""
-    lines = [f"- {severity}: {escape(shorten(text, MAX_SENTENCE_CHARS))}" for severity, text in warnings[:MAX_LINES]]
+def _render_warnings(warnings: "Sequence[RunWarning | ReleaseWarning]") -> list[str]:
+    """Return a part with the warnings; no part where there are none."""
+    lines = [f"- {each.severity}: {escape(shorten(each.text, MAX_SENTENCE_CHARS))}" for each in warnings[:MAX_LINES]]
     return ["\n".join(lines)] if lines else []
 
 

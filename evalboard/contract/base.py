@@ -101,6 +101,7 @@ ServerClock = Annotated[
 ]
 Range = Annotated[tuple[float, float], says(minItems=2, maxItems=2, description="lowest and highest, in points")]
 Labels = dict[str, str]
+Severity = Annotated[str, says(enum=("warning", "info"))]
 RunStatus = Annotated[str, says(enum=("queued", "running", "finished", "incomplete", "failed", "cancelled"))]
 
 Row = TypeVar("Row")

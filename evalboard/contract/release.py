@@ -1,5 +1,6 @@
 """Releases: a candidate judged on one or more suites, settled, and signed."""
 
+import math
 from typing import Annotated
 
 from evalboard.contract.base import (
@@ -15,6 +16,7 @@ from evalboard.contract.base import (
     Points,
     Range,
     RunStatus,
+    Severity,
     Share,
     optional,
     page_only,
@@ -36,6 +38,10 @@ Outcome = Annotated[str, says(enum=OUTCOMES)]
 Treatment = Annotated[str, says(enum=TREATMENTS)]
 Side = Annotated[str, says(enum=("baseline", "candidate"))]
 Tier = Annotated[str, says(enum=("critical", "advisory"))]
+ReleaseActor = Annotated[str, says(enum=("author", "operator", "signer"))]
+GateNamed = Annotated[int | None, says(minimum=0, description="position of the gate that it is about; null for all")]
+
+NOISE_Z = 1.96  # standard deviations: 95 % of what noise does
 
 
 class SideNamed(Contract):
@@ -87,11 +93,33 @@ class SignOff(Contract):
 
 
 class Finding(Note):
-    """A reason, a step or a warning: `code` is stable, `text` is one sentence."""
+    """A reason or a step: `code` is stable, `text` is one sentence."""
 
-    gate: Annotated[int | None, says(minimum=0, description="position of the gate that it is about; null for all")]
+    gate: GateNamed
+
+
+class GateWarning(Note):
+    """A warning of a release: `code` is stable, `text` is one sentence."""
+
+    severity: Annotated[
+        Severity,
+        says(description="`warning`: the verdict could be another one without its cause; `info`: it could not"),
+    ]
+    must_act: Annotated[
+        ReleaseActor | None,
+        says(
+            description="`author`: who asked for the release or its runs, or made the suite; `operator`: who runs"
+            " workers, engines and endpoints; `signer`: who signs, and has to weigh it; null: nothing is to be done"
+        ),
+    ]
+
+
+class ReleaseWarning(GateWarning):
+    """A warning of a release: `code` is stable, `text` is one sentence."""
+
+    gate: GateNamed
     run: Id | None = page_only  # that it is about, where it is about one
-    alike: str = page_only  # the same text for findings that say the same of other runs or suites
+    alike: str = page_only  # the same text for warnings that say the same of other runs or suites
 
 
 class PolicyOfRelease(Contract):
@@ -208,7 +236,7 @@ class Gate(Contract):
     tier: Tier
     verdict: Word | None
     reasons: tuple[Note, ...]
-    warnings: tuple[Note, ...]
+    warnings: tuple[GateWarning, ...]
     difference: float | None
     low: float | None
     high: float | None
@@ -256,6 +284,22 @@ class Gate(Contract):
     def interval(self) -> Span | None:
         """Return the interval of the change in points."""
         return None if self.low is None or self.high is None else (self.low, self.high)
+
+    @property
+    def points_to_spare(self) -> float | None:
+        """Return how far the interval lies beyond the limit, 0 where it crosses it; None if no change was measured."""
+        if self.low is None or self.high is None:
+            return None
+        limit = -self.tolerance_points
+        return max(self.low - limit, limit - self.high, 0.0)
+
+    @property
+    def points_of_noise(self) -> float | None:
+        """Return by how much noise alone moves the change, 95 % of the time; None where a side's is not measured."""
+        parts = [(side.noise.sd_points, side.n_repeats) for side in (self.baseline, self.candidate)]
+        if any(sd is None or not n for sd, n in parts):
+            return None
+        return NOISE_Z * math.sqrt(math.fsum((sd or 0.0) ** 2 / n for sd, n in parts))
 
     @property
     def computation_text(self) -> str:
@@ -346,7 +390,7 @@ class Release(Contract):
     ]
     settling: Annotated[str | None, says(description="what is under way")]
     signoffs: tuple[SignOff, ...]
-    warnings: tuple[Finding, ...]
+    warnings: tuple[ReleaseWarning, ...]
     labels: Labels
     created_by: str | None
     created_at: Instant

@@ -15,6 +15,7 @@ from evalboard.contract.base import (
     Points,
     Range,
     RunStatus,
+    Severity,
     optional,
     page_only,
     says,
@@ -27,7 +28,6 @@ from evalboard.contract.parts import Done, Pause, RepeatScored, Seats, name_vers
 PRIORITIES = ("release", "normal", "bulk")  # the first goes first
 TERMINAL = ("finished", "incomplete", "failed", "cancelled")
 
-Severity = Annotated[str, says(enum=("warning", "info"))]
 Actor = Annotated[str, says(enum=("author", "operator"))]
 RanAt = Annotated[Instant, says(description="where it stands in time: when it was asked for, or when a log says")]
 

@@ -1,4 +1,7 @@
-"""Why two sides may not be compared as one change: a sentence for each code of `core.compare.BLOCK_ORDER`."""
+"""Why two sides may not be compared as one change: a sentence for each code of `core.compare.BLOCK_ORDER`.
+
+The docstring of a block that only warns is what the table in docs/releases.md says of it.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -87,28 +90,36 @@ def _unknown_stack(facts: Facts) -> str:
 
 
 def _template_changed(facts: Facts) -> str:
+    """the chat template came with other weights"""
     return f"{_template_differs(facts)}, as the weights do."
 
 
 def _stack_judged(facts: Facts) -> str:
+    """the release judges what serves the model: what moved"""
     return f"What is judged is what serves the model, not the model: {_moved(facts)}."
 
 
 def _stack_unchanged(_: Facts) -> str:
+    """the release judges what serves the model, and nothing moved"""
     return "The release judges what serves the model, and both sides were served alike: any change is noise."
 
 
 def _service_judged(facts: Facts) -> str:
+    """the release judges model and stack together: what differs"""
     text = f"What is judged is what answers under each name, model and stack together: {_moved(facts)}."
     return f"{text} Which of them makes a difference nobody can say."
 
 
 def _service_unchanged(_: Facts) -> str:
+    """the release judges model and stack together, and nothing differs"""
     return "The release judges what answers under each name, and both sides are one service: any change is noise."
 
 
 def _identity_assumed(facts: Facts) -> str:
-    """Say what is assumed, and the word of the canaries: {"endpoint", "state"} each."""
+    """what served is not known; both sides took turns within the window, and it is assumed that nothing changed. What
+    the canaries found
+    """
+    # canaries: {"endpoint", "state"} each.
     who = " and the ".join(facts["sides"])
     text = f"What served the {who} is not known. Both sides took turns within {_hours(facts['hours'])}"
     text = f"{text}, and it is assumed that nothing changed meanwhile."
@@ -126,6 +137,7 @@ def _hours(hours: float) -> str:
 
 
 def _stack_reported(facts: Facts) -> str:
+    """that both sides were served alike is known only as it was reported, and by which name"""
     text = f"What served is known only as it was reported ({' and '.join(facts['stacks'])})"
     return f"{text}: a change that does not show in it would not be seen."
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evalboard.contract.run import Actor, RunWarning, Severity
+from evalboard.contract.base import Severity
+from evalboard.contract.run import Actor, RunWarning
 from evalboard.wording.numbers import counted, listed, nats_rounded, percent_at_least, percent_rounded, points
 from evalboard.wording.run import describe_pause, waiting
 

@@ -38,12 +38,7 @@ MARK_WORDS = {"cached": "out of a cache", "fallback": "after a fallback"}  # by 
 
 def reason(code: str, facts: Facts) -> str:
     """Say why a gate's verdict is what it is."""
-    return line(REASONS, code, facts)
-
-
-def line(sentences: Mapping[str, Callable[[Facts], str]], code: str, facts: Facts) -> str:
-    """Return a line's sentence; what has none here is a block of `core.compare`."""
-    return sentences[code](facts) if code in sentences else explain_block(code, facts)
+    return REASONS[code](facts) if code in REASONS else explain_block(code, facts)
 
 
 def accepted(facts: Facts) -> str:

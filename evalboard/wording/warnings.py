@@ -1,12 +1,17 @@
-"""The sentences of what stays on the page beside any verdict.
+"""The warnings of a release: each a row, which says what it could change, who must act, and its sentence.
 
-What the verdict itself warns of takes the facts of `core.verdict.gate_facts`; how the runs were served, and
-what was judged before, those of `runs.release.verdict_warnings`.
+A row is a function under `@warns`. Its name is the code, and its docstring is what the table in docs/releases.md says
+of it. The facts come from `core.verdict.verdict`, or from `runs.release.verdict_warnings` where only stored rows have
+them.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
+from evalboard.contract.release import Gate, ReleaseActor
+from evalboard.core.compare import BLOCK_WARNINGS
+from evalboard.wording.comparability import BLOCKS
 from evalboard.wording.numbers import capital, counted, fixed, interval, listed, nats_rounded, percent, points, signed
 from evalboard.wording.verdict import (
     accepted,
@@ -18,24 +23,96 @@ from evalboard.wording.verdict import (
     have,
     left_out_is_one,
     limit_points,
-    line,
     range5,
     temperature,
 )
 from evalboard.wording.verdict_names import verdict_name
 
-Facts = Mapping[str, Any]
-
 PINS_NAMED = 3
+
+Facts = Mapping[str, Any]
+Sentence = Callable[[Facts], str]
+About = Literal["answers", "noise", "luck", "how"]
+# When a warning of each kind is a "warning"; else it is "info". docs/releases.md has these words.
+SEVERITIES: dict[About, str] = {
+    "answers": "warning",
+    "noise": "warning where noise could change the verdict",
+    "luck": "warning where the verdict is `ship`",
+    "how": "info",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseWarningRow:
+    """about: what its cause changes.
+
+    "answers": which answers are judged, or by what limit. "noise": how far a score moves by itself. "luck": whether a
+    `ship` says what it seems to. "how": nothing; it says how the release was judged.
+    """
+
+    code: str
+    about: About
+    must_act: ReleaseActor | None
+    sentence: Sentence
+    means: str
+
+
+WARNINGS: dict[str, ReleaseWarningRow] = {}
+
+
+def warns(about: About, *, must_act: ReleaseActor | None) -> Callable[[Sentence], Sentence]:
+    """Make a row of the function below. must_act: as `ReleaseWarning` has it."""
+
+    def add(sentence: Sentence) -> Sentence:
+        code = sentence.__name__
+        WARNINGS[code] = ReleaseWarningRow(code, about, must_act, sentence, sentence.__doc__ or "")
+        return sentence
+
+    return add
 
 
 def warning(code: str, facts: Facts) -> str:
-    """Say what stays on the page beside any verdict."""
-    return line(WARNINGS, code, facts)
+    """Return the sentence of a warning."""
+    return WARNINGS[code].sentence(facts)
 
 
-def _sampled(facts: Facts) -> str:
-    """Say why a verdict over draws may be believed, and how sharp it is."""
+def weigh(code: str, gate: Gate, verdict: str | None) -> dict[str, str | None]:
+    """Return `severity` and `must_act` of a gate's warning in a release with this verdict.
+
+    A code that only an earlier version of the rules had is about the answers, and nobody can act on it.
+    """
+    row = WARNINGS.get(code)
+    could_change = _could_change("answers" if row is None else row.about, gate, verdict)
+    return {"severity": "warning" if could_change else "info", "must_act": None if row is None else row.must_act}
+
+
+def _could_change(about: About, gate: Gate, verdict: str | None) -> bool:
+    """Tell whether the release's verdict could be another one without the cause of a warning."""
+    if about == "how" or gate.tier != "critical":
+        return False
+    if about == "luck":
+        return verdict == "ship"
+    if gate.verdict != verdict:
+        return False  # another gate has decided it
+    spare, noise = gate.points_to_spare, gate.points_of_noise
+    return about != "noise" or spare is None or noise is None or noise >= spare
+
+
+# Blocks of a comparison that only warn have their sentence there.
+for _code in sorted(BLOCK_WARNINGS):
+    WARNINGS[_code] = ReleaseWarningRow(_code, "answers", "signer", BLOCKS[_code], BLOCKS[_code].__doc__ or "")
+
+
+@warns("answers", must_act="author")
+def earlier_rules(_: Facts) -> str:
+    """it was signed under an earlier version of the rules, and is [kept as it was signed](docs/releases.md#releases)"""
+    text = "Taken and signed under an earlier version of the rules, and kept as it was signed."
+    return f"{text} To have it judged by today's, ask for the release again."
+
+
+@warns("how", must_act=None)
+def sampled(facts: Facts) -> str:
+    """repeats are draws, and whether both sides share their seeds"""
     text = f"Sampled at T = {temperature(facts)}: each repeat is a draw, so a wide range is no alarm."
     ours, theirs = facts["draws"]["baseline"]["seed"], facts["draws"]["candidate"]["seed"]
     if facts["share_seeds"]:
@@ -46,8 +123,10 @@ def _sampled(facts: Facts) -> str:
     return f"{text} The draws of the two sides are independent ({why}), so the interval covers the chance of both."
 
 
-def _missing(facts: Facts) -> str:
-    """Say what is missing; is_decided: and could not change the verdict."""
+@warns("answers", must_act="author")
+def missing(facts: Facts) -> str:
+    """responses are missing, and the verdict holds all the same"""
+    # is_decided: what is missing could not change the verdict.
     missing = facts["missing"]
     text = capital(count_missing(facts))
     if not facts["is_decided"] or missing["low"] is None or missing["high"] is None:
@@ -57,27 +136,43 @@ def _missing(facts: Facts) -> str:
     return f"{text}; the verdict holds however {turned_out}: the change lies in {span} points."
 
 
-def _left_out(facts: Facts) -> str:
-    """Say what is left out where answers are no draws, and enough others are."""
-    them = "it" if left_out_is_one(facts) else "them"
-    text = f"{count_left_out(facts)}; the verdict leaves {them} out"
-    n = facts["left_out"]["n_cases"]
-    return f"{text}, and with {them} {counted(n, 'case')} that {has(n)} no other answer." if n else f"{text}."
+@warns("answers", must_act="operator")
+def cached(facts: Facts) -> str:
+    """answers out of a cache are no draws and are left out, and enough others are there: how many, and with how many
+    cases
+    """
+    return _left_out(facts)
 
 
-def _noisy_bucket(facts: Facts) -> str:
+@warns("answers", must_act="operator")
+def fallback(facts: Facts) -> str:
+    """the same of answers that came from a fallback"""
+    return _left_out(facts)
+
+
+@warns("noise", must_act="author")
+def noisy_bucket(facts: Facts) -> str:
+    """under `paired`: a range is over the guard"""
     parts = [f"the {name}'s range is {range5(facts, name)}" for name in facts["noisy"]]
     return f"Noisy bucket: {listed(parts)}, wider than the guard of {limit_points(facts['guard'])}."
 
 
-def _overdispersed(facts: Facts) -> str:
+@warns("noise", must_act="operator")
+def overdispersed(facts: Facts) -> str:
+    """repeats differ by more than flips of single cases explain (χ², below 0.005): look for routing, load, a changed
+    backend
+    """
     sides = " and of the ".join(facts["moved"])
     text = f"Repeats of the {sides} differ by more than flips of single cases explain"
     return f"{text}: look for routing, load, or a changed backend."
 
 
-def _load_differs(facts: Facts) -> str:
-    """Say by how much the batches, or our calls in flight, differ. baseline, candidate: as core.stats.SideLoad."""
+@warns("answers", must_act="author")
+def load_differs(facts: Facts) -> str:
+    """both sides were decoded under different [load](docs/verdict.md#load): their batch sizes, or the calls in flight
+    to external servers. Run both in turn, unless they did
+    """
+    # baseline, candidate: as core.stats.SideLoad.
     smaller, larger = sorted(("baseline", "candidate"), key=lambda name: facts[name]["mean"])
     factor = facts[larger]["mean"] / facts[smaller]["mean"]
     if facts["counted"] == "calls":
@@ -97,61 +192,74 @@ def _load_differs(facts: Facts) -> str:
     )
 
 
-def _load_of(name: str, side: Facts) -> str:
-    """Say how one side was batched or called; 80 % of its responses lie from the 10th to the 90th percentile."""
-    spread = f", 80 % of responses within {side['low']}–{side['high']}" if side["low"] != side["high"] else ""
-    alone = f", {percent(side['alone'], 0)} alone" if side["alone"] else ""
-    return f"{name}: median {side['median']}{spread}{alone}"
-
-
-def _repeats_kept(facts: Facts) -> str:
+@warns("how", must_act=None)
+def repeats_kept(facts: Facts) -> str:
+    """repeats beyond the look wait for the next"""
     later = facts["later_looks"]
     rest = f"the others count once each side has {later[0]}" if later else "the policy looks at no more"
     return f"{capital(have(facts))}; the first {facts['look']} of each decide, and {rest}."
 
 
-def _targeted(facts: Facts) -> str:
+@warns("how", must_act=None)
+def targeted(facts: Facts) -> str:
+    """repeats of the cases most likely to flip count beside those of all cases"""
     targeted = facts["targeted"]
     more = f"{targeted['repeats']} more repeats of the {counted(targeted['n_cases'], 'case')} most likely to flip"
     text = f"Beside {facts['look']} repeats of all cases, {more} count on each side"
     return f"{text}; each case weighs what it always does."
 
 
-def _reach_wide(facts: Facts) -> str:
+@warns("luck", must_act="author")
+def reach_wide(facts: Facts) -> str:
+    """on other cases a drop of more than twice the tolerance cannot be ruled out"""
     return f"For other cases like these, a drop of {points(-facts['reach_low'])} points cannot be ruled out."
 
 
-def _concentrated(facts: Facts) -> str:
+@warns("luck", must_act="author")
+def concentrated(facts: Facts) -> str:
+    """fewer than ten groups changed: it says nothing about other cases"""
     groups = counted(facts["n_groups_changed"], "group")
     return f"The change is concentrated in {groups} of cases, so it says nothing about other cases."
 
 
-def _few_cases(facts: Facts) -> str:
+@warns("noise", must_act="author")
+def few_cases(facts: Facts) -> str:
+    """below 200 cases: what one is worth"""
     return f"One case is worth {points(100 / facts['n_judged'])} points here."
 
 
-def _coarse(facts: Facts) -> str:
+@warns("noise", must_act="author")
+def coarse(facts: Facts) -> str:
+    """the resolution is above the tolerance, so that a candidate that is no worse often ends inconclusive"""
     change = points(facts["change"]["resolution"])
     resolved = f"{facts['look']} repeats on these cases resolve a change of {change} points"
     return f"{resolved}, more than the {accepted(facts)}: a candidate that is no worse often ends inconclusive."
 
 
-def _worth_a_look(facts: Facts) -> str:
+@warns("how", must_act="signer")
+def worth_a_look(facts: Facts) -> str:
+    """an advisory suite changed by more than its noise explains"""
     return f"Worth a look: the score changed by {signed(facts['difference'])} points, more than its noise explains."
 
 
-def _who(facts: Facts) -> str:
-    return f"Run {facts['run']}, the {facts['side']},"
+@warns("answers", must_act="signer")
+def baseline_expired(facts: Facts) -> str:
+    """the stack is judged, and its rotation is why the baseline expired"""
+    return expired_baseline(facts)
 
 
-def _pins_broken(facts: Facts) -> str:
+@warns("answers", must_act="operator")
+def pins_broken(facts: Facts) -> str:
+    """a run was not decoded as its profile says"""
     pins = facts["pins"]
     more = f" and {len(pins) - PINS_NAMED} more" if len(pins) > PINS_NAMED else ""
     return f"{_who(facts)} was not decoded as its profile says; broken pins: {', '.join(pins[:PINS_NAMED])}{more}."
 
 
-def _several_buckets(facts: Facts) -> str:
-    """Say who served. buckets: [share, fingerprint, batch class, points or None] of each, the largest share first."""
+@warns("answers", must_act="operator")
+def several_buckets(facts: Facts) -> str:
+    """a run was served by several buckets: the share and the score of each"""
+    # buckets: [share, fingerprint, batch class, points or None] of each, the largest share first.
     parts = [
         f"{100 * share:.0f} % by {fingerprint} ({batch_class}{'' if score is None else f', {points(score)} points'})"
         for share, fingerprint, batch_class, score in facts["buckets"]
@@ -159,66 +267,96 @@ def _several_buckets(facts: Facts) -> str:
     return f"{_who(facts)} was served by {len(parts)} buckets, which are never pooled: {', '.join(parts)}."
 
 
-def _unvouched(facts: Facts) -> str:
+@warns("answers", must_act="operator")
+def unvouched(facts: Facts) -> str:
+    """responses whose engine's self-check no longer gave the same bits"""
     n = facts["n"]
     text = f"{_who(facts)} has {counted(n, 'response')} that {'is' if n == 1 else 'are'} not vouched for"
     return f"{text}: the engine's self-check no longer gave the same bits."
 
 
-def _truncated(facts: Facts) -> str:
+@warns("answers", must_act="author")
+def truncated(facts: Facts) -> str:
+    """responses that were cut inside their thinking, and so score 0"""
     n = counted(facts["n"], "response")
     which = "" if facts["is_log"] else ", which scores 0" if facts["n"] == 1 else ", which score 0"
     return f"{_who(facts)} was cut inside its thinking in {n}{which}: raise max_tokens."
 
 
-def _two_computations(facts: Facts) -> str:
+@warns("answers", must_act="operator")
+def two_computations(facts: Facts) -> str:
+    """some responses of a run lie far from the others of their case: another computation gave them
+    (docs/divergence.md#strays)
+    """
     n, distance = facts["n"], facts["distance"]
     text = f"{_who(facts)} was answered by two computations: {counted(n, 'response')} {'lies' if n == 1 else 'lie'}"
     return f"{text} {nats_rounded(distance)} from the others of their case; its page lists them."
 
 
-def _unsteady(facts: Facts) -> str:
+@warns("noise", must_act="operator")
+def unsteady(facts: Facts) -> str:
+    """repeats of a run are not the same to the bit, though its batch class gives the same bits each time
+    (docs/divergence.md#strays)
+    """
     cases = f"{facts['n_apart']:,} of {counted(facts['n_cases'], 'case')}"
     text = f"{_who(facts)} has repeats that are not the same to the bit in {cases}, and in batch class"
     return f"{text} `{facts['batch_class']}` they must be: something moves bits that no fingerprint shows."
 
 
-def _uncertified(facts: Facts) -> str:
+@warns("noise", must_act="operator")
+def uncertified(facts: Facts) -> str:
+    """a run was decoded under `invariant` on a node without a [determinism certificate](docs/probes.md#determinism);
+    judged again when one comes or is revoked. Where it would `ship` otherwise, this is the
+    [reason](docs/verdict.md#the-rules-in-order) why it does not
+    """
     return f"{_who(facts)} was decoded under `invariant` on {listed(facts['hosts'])} without a determinism certificate."
 
 
-def _imported(facts: Facts) -> str:
+@warns("how", must_act=None)
+def imported(facts: Facts) -> str:
+    """a run was read from another tool's log"""
     return f"{_who(facts)} was read from another tool's log, which does not say how it was batched."
 
 
-def _reported(facts: Facts) -> str:
+@warns("how", must_act=None)
+def reported(facts: Facts) -> str:
+    """a run was answered by an external server: what it says of itself is not attested"""
     return f"{_who(facts)} was served by others: who answered is what their server says, and not how it was batched."
 
 
-def _rough_profile(facts: Facts) -> str:
+@warns("noise", must_act="author")
+def rough_profile(facts: Facts) -> str:
+    """a run was batched as cases came"""
     return f"{_who(facts)} was batched as cases came: a rough signal, as repeats may differ."
 
 
-def _repeats_left_out(facts: Facts) -> str:
+@warns("how", must_act=None)
+def repeats_left_out(facts: Facts) -> str:
+    """repeats that were cancelled or failed"""
     if facts["n"] == 1:
         return f"{_who(facts)} has 1 repeat that was cancelled or failed; the verdict leaves it out."
     return f"{_who(facts)} has {facts['n']} repeats that were cancelled or failed; the verdict leaves them out."
 
 
-def _noise_unmeasured(facts: Facts) -> str:
+@warns("noise", must_act="author")
+def noise_unmeasured(facts: Facts) -> str:
+    """a single repeat measures no noise"""
     return f"{_who(facts)} has a single repeat, so its own noise is not measured."
 
 
-def _one_process(facts: Facts) -> str:
+@warns("noise", must_act="author")
+def one_process(facts: Facts) -> str:
+    """all repeats by one engine process: the noise does not show what a fresh start changes"""
     text = f"{_who(facts)} has {facts['n_repeats']} repeats by one engine process"
     return f"{text}, so its noise does not show what a fresh start changes."
 
 
-def _candidates_tried(facts: Facts) -> str:
-    """Say how many were tried.
-
-    n: how many runs were judged against the baseline, `run`, so far. candidates: the last of them, in order.
+@warns("luck", must_act="signer")
+def candidates_tried(facts: Facts) -> str:
+    """how many candidates were judged against this baseline so far. Of twenty that are no better, one looks so by
+    chance
     """
+    # n: how many runs were judged against the baseline, `run`, so far; candidates: the last of them, in order.
     candidates = facts["candidates"]
     named = ", ".join(f"run {run}" for run in candidates)
     more = f"the last {len(candidates)}: " if facts["n"] > len(candidates) else ""
@@ -226,8 +364,10 @@ def _candidates_tried(facts: Facts) -> str:
     return f"{text}. Where many are tried that are no better, one of them may look so by chance."
 
 
-def _policy_changed(facts: Facts) -> str:
-    """Say what was said under other thresholds. before: [release, policy, tolerance, verdict] of each, oldest first."""
+@warns("answers", must_act="signer")
+def policy_changed(facts: Facts) -> str:
+    """the same two runs were judged before under other settings: both tolerances, and what was said"""
+    # before: [release, policy, tolerance, verdict] of each, oldest first.
     before = "; ".join(
         f"release {release} under {policy}, tolerance {limit_points(tolerance)}: {verdict_name(verdict)}"
         for release, policy, tolerance, verdict in facts["before"]
@@ -236,41 +376,27 @@ def _policy_changed(facts: Facts) -> str:
     return f"{text} This release's tolerance is {limit_points(facts['tolerance'])}."
 
 
-def _waived_baseline(facts: Facts) -> str:
+@warns("answers", must_act="signer")
+def waived_baseline(facts: Facts) -> str:
+    """the baseline was itself let through by a waiver, and until when"""
     text = f"Run {facts['run']}, the baseline, was itself let through by a waiver of {facts['person']}"
     return f"{text} until {facts['until']} (release {facts['release']})."
 
 
-WARNINGS: dict[str, Callable[[Facts], str]] = {
-    "sampled": _sampled,
-    "missing": _missing,
-    "cached": _left_out,
-    "fallback": _left_out,
-    "noisy_bucket": _noisy_bucket,
-    "overdispersed": _overdispersed,
-    "load_differs": _load_differs,
-    "repeats_kept": _repeats_kept,
-    "targeted": _targeted,
-    "reach_wide": _reach_wide,
-    "concentrated": _concentrated,
-    "few_cases": _few_cases,
-    "coarse": _coarse,
-    "worth_a_look": _worth_a_look,
-    "baseline_expired": expired_baseline,
-    "pins_broken": _pins_broken,
-    "several_buckets": _several_buckets,
-    "unvouched": _unvouched,
-    "truncated": _truncated,
-    "two_computations": _two_computations,
-    "unsteady": _unsteady,
-    "uncertified": _uncertified,
-    "imported": _imported,
-    "reported": _reported,
-    "rough_profile": _rough_profile,
-    "repeats_left_out": _repeats_left_out,
-    "noise_unmeasured": _noise_unmeasured,
-    "one_process": _one_process,
-    "candidates_tried": _candidates_tried,
-    "policy_changed": _policy_changed,
-    "waived_baseline": _waived_baseline,
-}
+def _left_out(facts: Facts) -> str:
+    """Say what is left out where answers are no draws, and enough others are."""
+    them = "it" if left_out_is_one(facts) else "them"
+    text = f"{count_left_out(facts)}; the verdict leaves {them} out"
+    n = facts["left_out"]["n_cases"]
+    return f"{text}, and with {them} {counted(n, 'case')} that {has(n)} no other answer." if n else f"{text}."
+
+
+def _load_of(name: str, side: Facts) -> str:
+    """Say how one side was batched or called; 80 % of its responses lie from the 10th to the 90th percentile."""
+    spread = f", 80 % of responses within {side['low']}–{side['high']}" if side["low"] != side["high"] else ""
+    alone = f", {percent(side['alone'], 0)} alone" if side["alone"] else ""
+    return f"{name}: median {side['median']}{spread}{alone}"
+
+
+def _who(facts: Facts) -> str:
+    return f"Run {facts['run']}, the {facts['side']},"

@@ -1,42 +1,23 @@
-"""What to read before deciding, in two weights: what could change the word, and what is good to know.
+"""What to read before deciding: warnings that could change the verdict, and what is good to know.
 
-No warning is left out or folded. One could change the word only where removing its cause could: a warning of noise does
-not, as long as the verdict has more points to spare than noise moves, nor does one of a gate that does not decide.
+No warning is left out or folded. Its severity is that of its row (`evalboard.wording.warnings`).
 """
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.urls import reverse
 
-from evalboard.contract import release as contract
-from evalboard.contract.release import Gate, GateSide, Release
+from evalboard.contract.release import Gate, GateSide, Release, ReleaseWarning
 from evalboard.wording.numbers import listed, percent
+from evalboard.wording.warnings import WARNINGS
 from frontend.release.words import describe_outcome
 from frontend.shell.findings import Finding
 from frontend.templatetags.numbers import points, signed_points
 
 LEAD = re.compile(r"^(.{16,}?(?:[.!?:;]|,(?= so )))\s+(.+)$", re.S)  # up to the first stop, for bold type alone
 COARSE_POINTS = 0.5  # a case that is worth more than this is said
-WIDE_REACH = 2  # tolerances; a reach that goes lower is said of a ship with a triangle
-NOISE_Z = 1.96  # standard deviations: 95 % of what noise does
-
-# Of warnings by what removing their cause would do. All others change which answers are judged, or by what limit.
-NOISE = {
-    "coarse",
-    "few_cases",
-    "noise_unmeasured",
-    "noisy_bucket",
-    "one_process",
-    "overdispersed",
-    "rough_profile",
-    "uncertified",
-    "unsteady",
-}
-LUCK = {"candidates_tried", "concentrated", "reach_wide", "worth_a_look"}  # what may be wrong with a good word alone
-FACTS = {"imported", "repeats_kept", "repeats_left_out", "reported", "sampled", "targeted"}  # how it was done
 RUN_LINKS = {
     "pins_broken",
     "several_buckets",
@@ -72,55 +53,27 @@ def notes(report: Release) -> Notes:
     gate = report.headline
     warnings = [line for line in report.warnings if line.code != "reach_wide"]  # said below, with both its ends
     codes = {line.code for line in warnings}
-    weighty = [line for line in warnings if could_change(line, report)]
-    light = [line for line in warnings if line not in weighty]
-    reach = _note_reach(gate)
-    is_wide = report.verdict == "ship" and reach is not None and _is_wide(gate)
+    weighty = [line for line in warnings if line.severity == "warning"]
+    light = [line for line in warnings if line.severity == "info"]
+    wide = [line for line in report.warnings if line.code == "reach_wide" and line.gate == report.headline_gate]
+    reach = _note_reach(gate, is_wide=bool(wide))
+    is_weighty = any(line.severity == "warning" for line in wide)
     own = (
         None if "candidates_tried" in codes else _note_candidates(report.candidates_tried),
         _note_unstable(gate),
-        None if is_wide else reach,
+        None if is_weighty else reach,
         None if "noise_unmeasured" in codes else _note_noise(gate),
         _note_resolution(gate),
         None if "few_cases" in codes else _note_cases(gate),
     )
     heavy = [_remark(lines, report, has_size=True) for lines in group_alike(weighty)]
     return Notes(
-        could_change=(*heavy, *([reach] if is_wide and reach else ())),
+        could_change=(*heavy, *([reach] if is_weighty and reach else ())),
         good_to_know=(
             *(note for note in own if note is not None),
             *(_remark(lines, report, has_size=False) for lines in group_alike(light)),
         ),
     )
-
-
-def could_change(line: contract.Finding, report: Release) -> bool:
-    """Tell whether the word could be another one without the cause of a warning."""
-    gate = report.headline if line.gate is None else report.gates[line.gate]
-    if line.code in FACTS or gate.tier != "critical":
-        return False
-    if line.code in LUCK:
-        return report.verdict == "ship"
-    if gate.verdict != report.verdict:
-        return False  # another gate has decided it
-    spare, noise = points_to_spare(gate), points_of_noise(gate)
-    return line.code not in NOISE or spare is None or noise is None or noise >= spare
-
-
-def points_to_spare(gate: Gate) -> float | None:
-    """Return how far the interval lies beyond the limit, 0 where it crosses it; None where no change was measured."""
-    if gate.low is None or gate.high is None:
-        return None
-    limit = -gate.tolerance_points
-    return max(gate.low - limit, limit - gate.high, 0.0)
-
-
-def points_of_noise(gate: Gate) -> float | None:
-    """Return by how much noise alone moves the change, 95 % of the time; None where a side's is not measured."""
-    parts = [(side.noise.sd_points, side.n_repeats) for side in (gate.baseline, gate.candidate)]
-    if any(sd is None or not n for sd, n in parts):
-        return None
-    return NOISE_Z * math.sqrt(math.fsum((sd or 0.0) ** 2 / n for sd, n in parts))
 
 
 def set_lead(text: str) -> Finding:
@@ -129,15 +82,15 @@ def set_lead(text: str) -> Finding:
     return Finding(*match.groups()) if match else Finding(text)
 
 
-def group_alike(warnings: Sequence[contract.Finding]) -> tuple[tuple[contract.Finding, ...], ...]:
+def group_alike(warnings: Sequence[ReleaseWarning]) -> tuple[tuple[ReleaseWarning, ...], ...]:
     """Return warnings that say the very same of other runs or suites together."""
-    alike: dict[str, list[contract.Finding]] = {}
+    alike: dict[str, list[ReleaseWarning]] = {}
     for warning in warnings:
         alike.setdefault(warning.alike, []).append(warning)
     return tuple(map(tuple, alike.values()))
 
 
-def same_holds(rest: Sequence[contract.Finding], report: Release) -> str:
+def same_holds(rest: Sequence[ReleaseWarning], report: Release) -> str:
     """Say of which other runs or suites a warning holds too; "" of none."""
     if not rest:
         return ""
@@ -147,7 +100,7 @@ def same_holds(rest: Sequence[contract.Finding], report: Release) -> str:
     return f" The same holds for {listed([report.gates[warning.gate or 0].suite for warning in rest])}."
 
 
-def _remark(lines: Sequence[contract.Finding], report: Release, *, has_size: bool) -> Remark:
+def _remark(lines: Sequence[ReleaseWarning], report: Release, *, has_size: bool) -> Remark:
     first, *rest = lines
     lead = set_lead(f"{first.text}{same_holds(rest, report)}")
     gate = report.headline if first.gate is None else report.gates[first.gate]
@@ -155,17 +108,18 @@ def _remark(lines: Sequence[contract.Finding], report: Release, *, has_size: boo
     return Remark(lead.claim, lead.rest, _size(first, gate) if has_size else "", url, link)
 
 
-def _size(line: contract.Finding, gate: Gate) -> str:
+def _size(line: ReleaseWarning, gate: Gate) -> str:
     """Say what it would take to change the word, and what noise does."""
-    spare, noise = points_to_spare(gate), points_of_noise(gate)
+    spare, noise = gate.points_to_spare, gate.points_of_noise
     if spare is None or gate.verdict == "inconclusive":
         return ""
     takes = f"It would take {points(spare)} to change the word"
-    moves = line.code in NOISE and noise is not None
+    row = WARNINGS.get(line.code)
+    moves = row is not None and row.about == "noise" and noise is not None
     return f"{takes}; noise moves {gate.suite} by up to {points(noise)}." if moves else f"{takes}."
 
 
-def _link(line: contract.Finding, gate: Gate) -> tuple[str, str]:
+def _link(line: ReleaseWarning, gate: Gate) -> tuple[str, str]:
     if line.run is not None and line.code in RUN_LINKS:
         return reverse("run", args=[line.run]), f"Run {line.run}"
     if line.code == "missing":
@@ -193,19 +147,15 @@ def _note_unstable(gate: Gate) -> Remark | None:
     return Remark(f"{cases} of {gate.suite}", rest, "", describe_outcome(gate, "unstable"), "List")
 
 
-def _note_reach(gate: Gate) -> Remark | None:
+def _note_reach(gate: Gate, *, is_wide: bool) -> Remark | None:
     if gate.reach is None:
         return None
     low, high = gate.reach.interval
     level = "" if gate.reach.level is None else f" ({percent(gate.reach.level)} interval)"
     claim = f"For other cases like these: [{signed_points(low)}, {signed_points(high)}]{level}."
-    if _is_wide(gate):
+    if is_wide:
         return Remark(claim, f"This suite cannot rule out a drop of {points(-low)} there.")
     return Remark(claim, "The verdict holds for the cases of the suite alone.")
-
-
-def _is_wide(gate: Gate) -> bool:
-    return gate.reach is not None and gate.reach.low < -WIDE_REACH * gate.tolerance_points
 
 
 def _note_noise(gate: Gate) -> Remark:

@@ -20,6 +20,7 @@ from evalboard.core.errors import NotFound
 from evalboard.core.verdict import FIRST_VERDICT_RULES, VERDICT_RULES
 from evalboard.wording.numbers import counted
 from evalboard.wording.verdict_names import verdict_name
+from evalboard.wording.warnings import warning, weigh
 from runs.catalogue import expiry
 from runs.compare import read_computations
 from runs.models import Gate, Policy, Release, Run, Settling, SignOff, Verdict
@@ -54,18 +55,20 @@ def release_report(
     headline = document.get("headline_gate", 0)
     stored = verdict_inputs.read_release_gates(release) if decided is None else decided.gates
     policy = verdict.policy if verdict else release.policy
+    word = verdict.word if verdict else None
     gates = read_gates(
         stored,
         _expired(stored, decided),
         document.get("gates", ()),
         read_computations([(gate.baseline_run_id, gate.candidate_run_id) for gate in stored]),
         tolerance=policy.settings["tolerance_points"],
+        word=word,
     )
     sign_offs = list(SignOff.objects.filter(release=release).order_by("id"))
     settlings = list(Settling.objects.filter(release=release).select_related("asked_by").order_by("id"))
     return contract.Release(
         id=str(release.pk),
-        verdict=verdict.word if verdict else None,
+        verdict=word,
         outcome=release.outcome,
         reasons=_findings(document.get("reasons", ())),
         summary=document.get("summary") or "",
@@ -80,7 +83,7 @@ def release_report(
         settle_targeted=plans.targeted,
         settling=_settling_words(settlings, _run_statuses(stored)),
         signoffs=tuple(_sign_off(each, verdict, release.now) for each in sign_offs),
-        warnings=(*_rules_warning(document), *_warnings(document)),
+        warnings=tuple(_warnings(document, gates, word)),
         labels=release.labels,
         created_by=release.created_by.get_username() if release.created_by else None,
         created_at=release.created_at,
@@ -101,9 +104,15 @@ def _findings(lines: Sequence[Mapping[str, Any]]) -> tuple[contract.Finding, ...
     return tuple(contract.Finding.from_stored(line) for line in lines)
 
 
-def _warnings(document: Mapping[str, Any]) -> Iterator[contract.Finding]:
+def _warnings(
+    document: Mapping[str, Any], gates: Sequence[contract.Gate], word: str | None
+) -> Iterator[contract.ReleaseWarning]:
     """Yield the warnings; those are alike that have the same facts but for the run, or the same sentence of a gate."""
     sentences = defaultdict(list)  # of each gate by code: its own lines do not name its suite
+    if document and document.get("rules", FIRST_VERDICT_RULES) != VERDICT_RULES:
+        code = "earlier_rules"  # any verdict that is not kept as it was signed is by today's
+        weight = weigh(code, gates[document["headline_gate"]], word)
+        yield contract.ReleaseWarning.from_stored({"code": code, "text": warning(code, {})}, **weight)
     for place, gate in enumerate(document.get("gates", ())):
         for line in gate["warnings"]:
             sentences[place, line["code"]].append(line["text"])
@@ -114,16 +123,8 @@ def _warnings(document: Mapping[str, Any]) -> Iterator[contract.Finding]:
         run = None if facts is None else str(facts["run"])
         shared = facts and {name: value for name, value in facts.items() if name not in RUN_FACTS}
         alike = canonical_json([line["code"], sentence if facts is None else shared]).decode()
-        yield contract.Finding.from_stored(line, run=run, alike=alike)
-
-
-def _rules_warning(document: Mapping[str, Any]) -> tuple[contract.Finding, ...]:
-    """Return the warning of a verdict that is kept as it was signed; every other one is by today's rules."""
-    if not document or document.get("rules", FIRST_VERDICT_RULES) == VERDICT_RULES:
-        return ()
-    text = "Taken and signed under an earlier version of the rules, and kept as it was signed."
-    text = f"{text} To have it judged by today's, ask for the release again."
-    return (contract.Finding(code="earlier_rules", text=text, gate=None),)
+        weight = weigh(line["code"], gates[line["gate"]], word)
+        yield contract.ReleaseWarning.from_stored(line, run=run, alike=alike, **weight)
 
 
 def _policy(policy: Policy) -> contract.PolicyOfRelease:

@@ -8,6 +8,7 @@ from typing import Any
 from evalboard.contract import release as contract
 from evalboard.contract.comparison import Computation
 from evalboard.core.stats import is_in_turn, order_by_end
+from evalboard.wording.warnings import weigh
 from runs.models import Gate, Repeat, Run
 from runs.pairs import draws_of
 from runs.run import model_name
@@ -16,7 +17,6 @@ Document = Mapping[str, Any]  # of one gate, as core.verdict.gate_verdict writes
 # What stands of a gate where no verdict says it: the document has null, or is still to be written.
 UNKNOWN: Document = {
     "reasons": (),
-    "warnings": (),
     "cases_needed": {},
     "n_cases_judged": 0,
     "changed": {"n_fixed": 0, "n_broken": 0, "n_unstable": 0, "fixed": (), "broken": ()},
@@ -40,11 +40,13 @@ def read_gates(
     computations: Mapping[tuple[int, int], Computation],
     *,
     tolerance: float,
+    word: str | None,
 ) -> tuple[contract.Gate, ...]:
     """Return the gates in the order asked for.
 
     expired: the ids of those whose baseline has. documents: of the verdict, by position; of a gate that it has none of
-    there is who stands in it, and the policy's tolerance. computations: by the ids of both runs, where known.
+    there is who stands in it, and the policy's tolerance. computations: by the ids of both runs, where known. word: the
+    release's verdict.
     """
     repeats = _count_repeats(gates)
     return tuple(
@@ -54,6 +56,7 @@ def read_gates(
             repeats,
             computations.get((gate.baseline_run_id, gate.candidate_run_id)),
             is_expired=gate.pk in expired,
+            word=word,
         )
         for place, gate in enumerate(gates)
     )
@@ -92,9 +95,10 @@ def _gate(
     computation: Computation | None,
     *,
     is_expired: bool,
+    word: str | None,
 ) -> contract.Gate:
     version, order = gate.candidate_run.suite_version, _find_order(gate, repeats)
-    return contract.Gate.from_stored(
+    made = contract.Gate.from_stored(
         {**UNKNOWN, "n_cases": version.n_cases, **document},
         suite=gate.suite.slug,
         suite_version=version.number,
@@ -106,7 +110,13 @@ def _gate(
         computation=computation,
         baseline=_side(gate.baseline_run, repeats[gate.baseline_run_id], "baseline", document, is_expired=is_expired),
         candidate=_side(gate.candidate_run, repeats[gate.candidate_run_id], "candidate", document, is_expired=False),
+        warnings=(),
     )
+    warnings = tuple(
+        contract.GateWarning.from_stored(line, **weigh(line["code"], made, word))
+        for line in document.get("warnings", ())
+    )
+    return made.model_copy(update={"warnings": warnings})
 
 
 def _side(run: Run, repeats: _Repeats, side: str, document: Document, *, is_expired: bool) -> contract.GateSide:

@@ -71,7 +71,7 @@ def release(*gates: Json, **changes: Any) -> Answer[Release]:
         "summary": "colours scored 50.0 against 100.0.",
         "gates": list(gates) or [gate()],
         "next": [note("Look at the 4 cases that broke.")],
-        "warnings": [note("Below 200 cases one is worth 12.5 points.")],
+        "warnings": [warning("Below 200 cases one is worth 12.5 points.")],
         "url": f"{URL}/releases/9/",
     }
     return changed(Release, body, **{**base, **changes})
@@ -79,6 +79,10 @@ def release(*gates: Json, **changes: Any) -> Answer[Release]:
 
 def note(text: str) -> Json:
     return {"code": "some", "gate": None, "text": text}
+
+
+def warning(text: str, severity: str = "warning") -> Json:
+    return {**note(text), "severity": severity, "must_act": None}
 
 
 def case(name: str, *scores: float | None, errors: tuple[str, ...] = ()) -> Answer[CaseOfRun]:

@@ -119,7 +119,7 @@ def test_whatever_a_case_says_the_page_is_built_as_it_is(text: str) -> None:
 
 def test_a_summary_has_room_for_so_much_and_counts_the_rest() -> None:
     worst = [case("|" * 200 + str(number), reason="<" * 5_000) for number in range(9_000)]
-    warnings = [answers.note("&" * 5_000)] * 50
+    warnings = [answers.warning("&" * 5_000)] * 50
     page = summary.render_summary(release_page(*worst, summary="*" * 50_000, warnings=warnings))
     assert len(page.encode()) <= summary.MAX_SUMMARY_BYTES
     page = summary.render_summary(release_page(*worst))
@@ -137,7 +137,7 @@ def test_of_ordinary_cases_fifty_are_shown() -> None:
 
 def test_a_comment_begins_with_its_suites_marker_and_fits() -> None:
     worst = [case("|" * 200 + str(number), reason="<" * 5_000) for number in range(500)]
-    warnings = [answers.note("@" * 5_000)] * 50
+    warnings = [answers.warning("@" * 5_000)] * 50
     body = summary.render_comment(release_page(*worst, summary="@" * 50_000, warnings=warnings))
     assert body.splitlines()[0] == "<!-- evalboard: colours -->"
     assert len(body.encode()) <= summary.MAX_COMMENT_BYTES + 200

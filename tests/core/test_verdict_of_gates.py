@@ -177,8 +177,9 @@ def test_an_end_that_is_not_on_the_tolerance_does_not_read_as_if_it_were() -> No
 
 
 def test_the_codes_are_those_of_the_page() -> None:
-    codes = {*comparability.BLOCK_ORDER}
+    """Warnings have their table in docs/releases.md, which is written from their rows."""
+    codes = {*comparability.BLOCK_ORDER} - comparability.BLOCK_WARNINGS
     for asked, settings in EVERY.values():
         found = verdict.judge_gate(asked, settings)
-        codes |= {line.code for line in (*found.reasons, *found.warnings, *found.next)}
+        codes |= {line.code for line in (*found.reasons, *found.next)}
     assert [code for code in sorted(codes) if f"`{code}`" not in PAGE] == []

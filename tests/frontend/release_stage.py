@@ -18,6 +18,7 @@ from evalboard.contract.release import (
     PolicyOfRelease,
     Reach,
     Release,
+    ReleaseWarning,
     RepeatsToAdd,
     SettlePlan,
     SignOff,
@@ -39,6 +40,12 @@ def note(code: str, text: str) -> Note:
 
 def finding(code: str, text: str, gate: int | None = None) -> Finding:
     return Finding(code=code, text=text, gate=gate)
+
+
+def warning(code: str, text: str, gate: int | None = 0, **changes: Any) -> ReleaseWarning:
+    """A warning that could change the verdict."""
+    known = {"alike": f"{code} {text}", "severity": "warning", "must_act": "author"}
+    return ReleaseWarning(code=code, text=text, gate=gate, **{**known, **changes})
 
 
 def noise(sd_points: float | None) -> NoiseOfSide:
@@ -205,7 +212,7 @@ SETTLE = Finding(
     gate=0,
 )
 SIGN = finding("sign", "A person with the right to sign may approve it.")
-CANDIDATES = finding("candidates_tried", "3 candidates were judged against this baseline.")
+CANDIDATES = warning("candidates_tried", "3 candidates were judged against this baseline.", severity="info")
 
 
 def report(*gates: Gate, **changes: Any) -> Release:
@@ -382,13 +389,13 @@ def _not_comparable() -> Release:
     step = Finding(
         code="rebaseline", text="Run the baseline again on today’s stack, then accept it as the new baseline.", gate=0
     )
-    warning = finding("rotation", "Rotation seen on this endpoint on 2026-04-13 at 14:52.", 0)
+    rotation = warning("rotation", "Rotation seen on this endpoint on 2026-04-13 at 14:52.")
     return report(
         mixed,
         shipping(),
         id="19",
         summary=words,
-        warnings=(warning,),
+        warnings=(rotation,),
         next=(step,),
         settle=None,
         signoffs=(),

@@ -18,6 +18,7 @@ NEEDED = (
     "tests/capability.py",
     "tools/api_fields.py",
     "docs/api.md",
+    "docs/releases.md",
 )
 ROWS, READ = "evalboard/wording/run_warnings.py", "runs/run/read.py"
 GOLDEN = "tests/core/golden/run_warnings.py"

@@ -57,6 +57,7 @@ SITUATIONS: Situations = {
     "The policy changed": lambda: read_warning(
         "policy_changed", tolerance=2.0, before=[[4, "strict", 1.0, "no_ship"], [5, "paired", 1.5, "inconclusive"]]
     ),
+    "It was signed under earlier rules": lambda: read_warning("earlier_rules"),
     "The baseline was let through": lambda: read_warning(
         "waived_baseline", run=7, person="Ada", until="2026-12-01", release=3
     ),

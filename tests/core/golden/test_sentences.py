@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from evalboard.core.compare import CAUSES
+from evalboard.core.compare import BLOCK_WARNINGS, CAUSES
 from evalboard.core.stats.one_computation import Answer
 from evalboard.wording import cause, comparability, lab, next_steps, noise_share, probe, run, verdict, warnings
 from evalboard.wording.run_warnings import WARNINGS
@@ -28,16 +28,15 @@ def test_every_sentence_is_as_it_was_read(corpus: Corpus) -> None:
 
 
 def test_every_code_has_a_situation(corpus: Corpus) -> None:
-    """A block is a reason, or stays beside a verdict as a warning; `unknown` has a reason of its own."""
+    """A block is a reason or a warning; `unknown` has a reason of its own."""
     read = {
         (sentence.table, sentence.code)
         for situations in corpus.values()
         for sentences in situations.values()
         for sentence in sentences
     }
-    beside = {code for code in comparability.BLOCKS if ("warning", code) in read}
     coded: dict[str, Iterable[str]] = {
-        "reason": {*verdict.REASONS, *comparability.BLOCKS} - beside,
+        "reason": {*verdict.REASONS, *comparability.BLOCKS} - BLOCK_WARNINGS,
         "warning": warnings.WARNINGS,
         "step": next_steps.STEPS,
         "cause": [*(code for code in CAUSES if code != "unknown"), *(f"unknown: {why}" for why in cause.REASONS)],
