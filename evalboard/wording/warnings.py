@@ -13,6 +13,7 @@ from evalboard.contract.release import Gate, ReleaseActor
 from evalboard.core.compare import BLOCK_WARNINGS
 from evalboard.wording.comparability import BLOCKS
 from evalboard.wording.numbers import capital, counted, fixed, interval, listed, nats_rounded, percent, points, signed
+from evalboard.wording.run_warnings import PINS_NAMED
 from evalboard.wording.verdict import (
     accepted,
     count_all_missing,
@@ -27,8 +28,6 @@ from evalboard.wording.verdict import (
     temperature,
 )
 from evalboard.wording.verdict_names import verdict_name
-
-PINS_NAMED = 3
 
 Facts = Mapping[str, Any]
 Sentence = Callable[[Facts], str]

@@ -208,14 +208,15 @@ def _rows_of(check: ProbeAnswer | None) -> Sequence[Mapping[str, Any]]:
 def _check_row(row: Mapping[str, Any], other: Mapping[str, Any] | None, seed_probe: str | None) -> CheckRow:
     return CheckRow(
         label=LABELS.get(row["parameter"], row["parameter"]),
-        state=_parameter_state(row),
-        direct=_parameter_state(other) if other else None,
+        state=mark_parameter(row),
+        direct=mark_parameter(other) if other else None,
         differs=other is not None and other["state"] != row["state"],
         detail=describe_parameter(row),
         seed_probe=seed_probe if row["parameter"] == "seed" else None,
     )
 
 
-def _parameter_state(row: Mapping[str, Any]) -> ParameterState:
+def mark_parameter(row: Mapping[str, Any]) -> ParameterState:
+    """Return what a row of a capability check shows. What is refused is told, so it is no fault; ignored is."""
     state = row["state"]
     return ParameterState(describe_state_of_parameter(row), GLYPHS[state], INKS.get(state, "quiet-ink"))

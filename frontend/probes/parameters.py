@@ -4,28 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evalboard.wording.capability import LABELS, describe_parameter, describe_state_of_parameter
+from evalboard.wording.capability import LABELS, describe_parameter
+from frontend.endpoints.words import ParameterState, mark_parameter
 
 
 @dataclass(frozen=True, slots=True)
 class ParameterRow:
-    """One parameter of a capability check. ink: a class; the glyph says the state without its colour."""
+    """One parameter of a capability check."""
 
     name: str
     wanted: str
-    word: str
-    glyph: str
-    ink: str
+    state: ParameterState
     seen: str
-
-
-MARKS = {
-    "honoured": ("pass", "pass"),
-    "refused": ("error", "fail"),
-    "ignored": ("warning", "partly"),
-    "not_asked": ("idle", "quiet-ink"),
-    "unclear": ("inconclusive", "quiet-ink"),
-}
 
 
 def parameter_rows(numbers: Mapping[str, Any]) -> tuple[ParameterRow, ...]:
@@ -34,8 +24,7 @@ def parameter_rows(numbers: Mapping[str, Any]) -> tuple[ParameterRow, ...]:
         ParameterRow(
             LABELS[row["parameter"]],
             "" if row["asked"] is None else str(row["asked"]).lower(),
-            describe_state_of_parameter(row),
-            *MARKS[row["state"]],
+            mark_parameter(row),
             describe_parameter(row),
         )
         for row in numbers.get("rows", ())

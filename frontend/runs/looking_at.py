@@ -9,6 +9,7 @@ from evalboard.contract.forced import ForcedScoring
 from evalboard.contract.run import Run
 from evalboard.wording.forced import judge_trainer
 from evalboard.wording.numbers import counted, listed, nats
+from evalboard.wording.on_policy import KINDS
 from evalboard.wording.run import without_odd_ones
 from frontend.runs import words
 from frontend.runs.result import BackendPart
@@ -65,8 +66,7 @@ def _list_trainer(trainer: ForcedScoring | None) -> Iterator[Item]:
     """Yield whether training is on-policy, and where it is least so."""
     if trainer is None or trainer.figures is None:
         return
-    kinds = {"off_policy": "warning", "bit_identical": "fine", "on_policy": "fine"}
-    kind = kinds.get(judge_trainer(trainer) or "", "info")
+    kind = KINDS.get(judge_trainer(trainer) or "", "info")
     worst = trainer.figures.worst
     if worst is None or not worst.log_ratio:
         yield Item(kind, trainer.reading[0], link=("The numbers", f"{trainer.url}#numbers"))
