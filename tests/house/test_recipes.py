@@ -1,4 +1,4 @@
-"""A recipe of CONTRIBUTING.md, followed in a copy: a few files by hand, then the generators, and the tests pass."""
+"""The recipes of CONTRIBUTING.md, followed in a copy: a few files by hand, then the generators, and the tests pass."""
 
 import ast
 import os
@@ -7,23 +7,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import ROOT
 
 MAX_FILES = 3  # by hand
-NEEDED = (
-    "evalboard",
-    "bench",
-    "runs/run/read.py",
-    "tests/core",
-    "tests/capability.py",
-    "tools/api_fields.py",
-    "docs/api.md",
-    "docs/releases.md",
-)
+NEEDED = ("evalboard", "bench", "frontend", "runs", "worker", "tests", "tools", "docs", "manage.py", "pyproject.toml")
+NOT_COPIED = shutil.ignore_patterns("__pycache__", "node_modules")
+Patch = dict[str, dict[str, str]]  # by file, what is put before what
+
 ROWS, READ = "evalboard/wording/run_warnings.py", "runs/run/read.py"
 GOLDEN = "tests/core/golden/run_warnings.py"
-# A warning of a new fact: by file, what is put before what.
-WARNING = {
+RUN_WARNING: Patch = {  # of a new fact
     ROWS: {
         "    n_total: int": "    n_throttled: int = 0\n",
         '@warns("info", must_act=None)\ndef coarse_suite': (
@@ -37,6 +32,66 @@ WARNING = {
     READ: {"        n_total=": "        n_throttled=facts.n_throttled,\n"},
     GOLDEN: {'    "A suite of 40 cases"': '    "A hot GPU": lambda: read_run_warnings(n_throttled=3),\n'},
 }
+RELEASE_WARNING: Patch = {
+    "evalboard/wording/warnings.py": {
+        '@warns("answers", must_act="operator")\ndef pins_broken': (
+            '@warns("noise", must_act="author")\n'
+            "def uneven_repeats(facts: Facts) -> str:\n"
+            '    """one side has more repeats than the other"""\n'
+            "    return f\"{facts['n_baseline']} repeats against {facts['n_candidate']}.\"\n\n\n"
+        ),
+    },
+    "evalboard/core/verdict/verdict.py": {
+        "    if evidence.load is not None:\n": (
+            "    if evidence.k_baseline != evidence.k_candidate:\n"
+            '        facts = {"n_baseline": evidence.k_baseline, "n_candidate": evidence.k_candidate}\n'
+            '        warnings.append(VerdictLine("uneven_repeats", facts))\n'
+        ),
+    },
+    "tests/core/golden/releases.py": {
+        '    "A pin is broken"': (
+            '    "More repeats on one side": lambda: read_release(\n'
+            '        ("critical", "colours", question(runs(*[9] * 5, n_cases=9), runs(*[9] * 6, n_cases=9)))\n'
+            "    ),\n"
+        ),
+    },
+}
+FLIP: Patch = {
+    "evalboard/core/compare/divergence.py": {
+        "    shift_max: float | None = _evidence(None)\n": "    shift_squares: float | None = _evidence(None)\n",
+        '        "shift_max": _spread(': (
+            '        "shift_squares": _spread(known.squares[pairs].tolist(), pairs, laid),\n'
+        ),
+    },
+    "frontend/compare/pair_words.py": {
+        "def _margins(": (
+            "def _squares(facts: CauseFacts) -> str:\n"
+            '    squares = facts.get("shift_squares")\n'
+            '    return "" if squares is None else f"{numbers.fixed(squares, 2)} in all"\n\n\n'
+        ),
+        '    "margins at the flip": _margins': '    "squares of the shift": _squares,\n',
+        '    "near",\n    "ulp",': '    "shift_squares",\n',
+    },
+    "runs/compare/inputs.py": {'"\nRELATED = ': "0"},  # METHOD, raised
+}
+GATE: Patch = {
+    "evalboard/core/verdict/gate_verdict.py": {
+        '"p_no_ship", "is_worth_a_look"}]}': '"width", ',
+        "    p_change: float | None = None\n": "    width: float | None = None\n",
+        '            "alpha": change.alpha,\n': '            "width": change.high - change.low,\n',
+        '"\nFIRST_VERDICT_RULES': "0",  # VERDICT_RULES, raised
+    },
+    "evalboard/contract/release.py": {
+        "    look: Number | None\n    targeted:": (
+            '    width: Annotated[float | None, says(description="of the interval, in points")] = optional\n'
+        ),
+    },
+    "frontend/release/templates/release/_gates.html": {
+        '</td>\n          <td class="number resolves">': (
+            '{% if gate.width is not None %} <span class="quiet">{{ gate.width|points }} wide</span>{% endif %}'
+        ),
+    },
+}
 # What `python -m tests.core.golden --write` does, and the tests of its page.
 WRITE_AND_TEST = """
 from tests.core.golden import corpus, test_sentences
@@ -45,13 +100,59 @@ corpus.PAGE.write_text(corpus.render(read))
 for test in [each for name, each in vars(test_sentences).items() if name.startswith("test_")]:
     test(read)
 """
+SHOW_FLIP = """
+import django
+django.setup()
+from dataclasses import replace
+from evalboard.core.compare.cause import find_cause
+from evalboard.core.compare.known_pair import Pair
+from frontend.compare.pair_words import list_evidence
+from tests.core.test_cause import ASSUMED, SIDE
+from tests.core.test_divergence import CORPUS, as_written
+[pair] = [pair for pair in CORPUS if pair.wanted.get("shift_max") == 0.11]
+parting = as_written(pair)
+assert parting.shift_squares == parting.n_usable * parting.shift_rms**2, parting
+cause = find_cause(Pair(SIDE, replace(SIDE, text="another")), parting, ASSUMED)
+assert cause.evidence["shift_squares"] == parting.shift_squares, cause
+assert ("squares of the shift", "0.01 in all") in list_evidence(cause.evidence), list_evidence(cause.evidence)
+"""
+SHOW_GATE = """
+import django
+django.setup()
+from django.template.loader import render_to_string
+from evalboard.contract.release import Gate
+from evalboard.core.verdict import verdict
+from evalboard.core.verdict.gate_verdict import GateInput
+from evalboard.wording.release import write_verdict
+from frontend.release import page
+from tests.core import test_verdict_of_gates
+from tests.core.questions import STRICT, pinned
+from tests.frontend import release_stage
+test_verdict_of_gates.test_the_document_has_the_shape_that_is_kept()
+judged = verdict.judge_gate(pinned(n_broken=8), STRICT)
+[document] = write_verdict(verdict.decide_from_gates([GateInput("critical", "colours", judged)]))["gates"]
+gate = Gate.from_stored(release_stage.gate().to_stored() | {"width": document["width"]})
+assert gate.to_json()["width"] == judged.high - judged.low, gate
+shown = page.context(release_stage.report(gate), buckets={}, changes={}, comparison=None, between=None)
+html = render_to_string("release/_gates.html", shown)
+assert f"{gate.width:.1f} wide" in html, html
+"""
 
 
-def follow(root: Path, patch: dict[str, dict[str, str]]) -> None:
-    """Copy what a warning is made of to a folder, and change it."""
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """A folder with the product and its tests."""
     for name in NEEDED:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(ROOT / name, root / name) if (ROOT / name).is_dir() else shutil.copy2(ROOT / name, root / name)
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, tmp_path / name, ignore=NOT_COPIED)
+        else:
+            shutil.copy2(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def follow(root: Path, patch: Patch) -> None:
+    """Change a few files of a copy by hand."""
+    assert len(patch) <= MAX_FILES
     for name, parts in patch.items():
         text = (root / name).read_text()
         for place, new in parts.items():
@@ -62,10 +163,15 @@ def follow(root: Path, patch: dict[str, dict[str, str]]) -> None:
 
 def run(root: Path, *words: str) -> str:
     """Run Python there; return what it printed, "" where it passed."""
-    ended = subprocess.run(
-        [sys.executable, *words], cwd=root, env=os.environ | {"PYTHONPATH": str(root)}, capture_output=True, text=True
-    )
+    own = {"PYTHONPATH": str(root), "DJANGO_SETTINGS_MODULE": "evalboard.settings"}
+    ended = subprocess.run([sys.executable, *words], cwd=root, env=os.environ | own, capture_output=True, text=True)
     return "" if ended.returncode == 0 else ended.stdout + ended.stderr
+
+
+def write(root: Path, tool: str) -> None:
+    """Run a generator, which says first that it has to write."""
+    assert "--write" in run(root, tool)
+    assert run(root, tool, "--write") == ""
 
 
 def list_filled(source: Path) -> set[str]:
@@ -82,13 +188,36 @@ def list_facts(source: Path) -> set[str]:
     return {node.target.id for node in of.body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)}
 
 
-def test_a_warning_is_added_in_three_files(tmp_path: Path) -> None:
-    assert len(WARNING) <= MAX_FILES
-    follow(tmp_path, WARNING)
-    assert list_filled(tmp_path / READ) == list_facts(tmp_path / ROWS)
-    assert "--write" in run(tmp_path, "tools/api_fields.py")
-    assert run(tmp_path, "tools/api_fields.py", "--write") == ""
-    assert run(tmp_path, "-c", WRITE_AND_TEST) == ""
-    assert "| `throttled` | warning | operator | the GPU was too hot" in (tmp_path / "docs/api.md").read_text()
-    said = (tmp_path / "tests/core/golden/sentences.md").read_text()
+def test_a_warning_is_added_to_a_run(copied: Path) -> None:
+    follow(copied, RUN_WARNING)
+    assert list_filled(copied / READ) == list_facts(copied / ROWS)
+    write(copied, "tools/api_fields.py")
+    assert run(copied, "-c", WRITE_AND_TEST) == ""
+    assert "| `throttled` | warning | operator | the GPU was too hot" in (copied / "docs/api.md").read_text()
+    said = (copied / "tests/core/golden/sentences.md").read_text()
     assert "**A hot GPU**\n\n- run warning `throttled`: 3 responses came slowly: cool the GPU.\n" in said
+
+
+def test_a_warning_is_added_to_a_release(copied: Path) -> None:
+    follow(copied, RELEASE_WARNING)
+    write(copied, "tools/api_fields.py")
+    assert run(copied, "-c", WRITE_AND_TEST) == ""
+    row = "| `uneven_repeats` | warning where noise could change the verdict | author | one side has more repeats"
+    assert row in (copied / "docs/releases.md").read_text()
+    said = (copied / "tests/core/golden/sentences.md").read_text()
+    assert "- warning `uneven_repeats`: 5 repeats against 6.\n" in said
+
+
+def test_a_number_is_added_to_a_flip(copied: Path) -> None:
+    follow(copied, FLIP)
+    assert run(copied, "-c", SHOW_FLIP) == ""
+    assert run(copied, "tools/api_fields.py") == ""  # REST has any number in `evidence`
+
+
+def test_a_number_is_added_to_a_gate(copied: Path) -> None:
+    follow(copied, GATE)
+    write(copied, "tools/api_fields.py")
+    assert run(copied, "tools/openapi.py", "--write") == ""
+    assert "description: of the interval, in points" in (copied / "docs/openapi.yaml").read_text()
+    assert run(copied, "-c", SHOW_GATE) == ""
+    assert "| `gates.width` | of the interval, in points |" in (copied / "docs/api.md").read_text()
