@@ -26,7 +26,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from evalboard.contract.base import Contract, Instant, Range  # noqa: E402 - found by the path above
-from evalboard.wording import run_warnings, warnings  # noqa: E402
+from evalboard.wording.release_warnings import SEVERITIES  # noqa: E402
+from evalboard.wording.release_warnings import WARNINGS as RELEASES  # noqa: E402
+from evalboard.wording.run_warnings import WARNINGS as RUNS  # noqa: E402
 
 PAGES = ROOT / "docs" / "api.md", ROOT / "docs" / "releases.md"
 PLACE = re.compile(r"(<!-- fields of (\w+)\.(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -54,10 +56,8 @@ def describe_fields(contract: type[Contract]) -> str:
 def describe_warnings(whose: str) -> str:
     """Return the table of the warnings of runs or releases: what their rows say."""
     rows = {
-        "runs": [(row.code, row.severity, row.must_act, row.means) for row in run_warnings.WARNINGS],
-        "releases": [
-            (row.code, warnings.SEVERITIES[row.about], row.must_act, row.means) for row in warnings.WARNINGS.values()
-        ],
+        "runs": [(row.code, row.severity, row.must_act, row.means) for row in RUNS],
+        "releases": [(row.code, SEVERITIES[row.about], row.must_act, row.means) for row in RELEASES.values()],
     }
     cells = ((f"`{code}`", severity, act or "–", _linked(means)) for code, severity, act, means in rows[whose])
     head = ("warning", "severity", "who must act", "means")

@@ -6,8 +6,8 @@ from typing import Any
 from evalboard.wording import verdict
 from evalboard.wording.next_steps import next_step
 from evalboard.wording.numbers import ShownScores, interval_digits, points, scores_beside
+from evalboard.wording.release_warnings import warning
 from evalboard.wording.verdict_names import verdict_name
-from evalboard.wording.warnings import warning
 
 Json = dict[str, Any]
 Sentence = Callable[[str, Mapping[str, Any]], str]

@@ -1,6 +1,6 @@
 """What to read before deciding: warnings that could change the verdict, and what is good to know.
 
-No warning is left out or folded. Its severity is that of its row (`evalboard.wording.warnings`).
+No warning is left out or folded. Its severity is that of its row (`evalboard.wording.release_warnings`).
 """
 
 import re
@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from evalboard.contract.release import Gate, GateSide, Release, ReleaseWarning
 from evalboard.wording.numbers import listed, percent
-from evalboard.wording.warnings import WARNINGS
+from evalboard.wording.release_warnings import WARNINGS
 from frontend.release.words import describe_outcome
 from frontend.shell.findings import Finding
 from frontend.templatetags.numbers import points, signed_points

@@ -19,8 +19,8 @@ from evalboard.core.digest import canonical_json, digest_json
 from evalboard.core.errors import NotFound
 from evalboard.core.verdict import FIRST_VERDICT_RULES, VERDICT_RULES
 from evalboard.wording.numbers import counted
+from evalboard.wording.release_warnings import warning, weigh
 from evalboard.wording.verdict_names import verdict_name
-from evalboard.wording.warnings import warning, weigh
 from runs.catalogue import expiry
 from runs.compare import read_computations
 from runs.models import Gate, Policy, Release, Run, Settling, SignOff, Verdict

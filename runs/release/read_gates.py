@@ -8,7 +8,7 @@ from typing import Any
 from evalboard.contract import release as contract
 from evalboard.contract.comparison import Computation
 from evalboard.core.stats import is_in_turn, order_by_end
-from evalboard.wording.warnings import weigh
+from evalboard.wording.release_warnings import weigh
 from runs.models import Gate, Repeat, Run
 from runs.pairs import draws_of
 from runs.run import model_name

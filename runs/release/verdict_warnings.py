@@ -1,7 +1,6 @@
 """What a verdict warns of that only stored rows can say: how the runs were served, and what was tried before.
 
-Codes are listed in docs/releases.md, and `evalboard.wording.warnings` has their sentences. Nothing here changes a
-verdict.
+`evalboard.wording.release_warnings` has the row of each code. Nothing here changes a verdict.
 """
 
 from collections import defaultdict

@@ -12,7 +12,7 @@ from evalboard.core.verdict.gate import GateQuestion
 from evalboard.core.verdict.gate_verdict import GateVerdict
 from evalboard.wording import verdict as words
 from evalboard.wording.next_steps import next_step
-from evalboard.wording.warnings import warning
+from evalboard.wording.release_warnings import warning
 
 STRICT, PAIRED = (policy.parse_policy(policy.DEFAULT_POLICIES[slug]["settings"]) for slug in ("strict", "paired"))
 SERVED = ServedShare(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evalboard.wording.warnings import weigh
+from evalboard.wording.release_warnings import weigh
 from frontend.release.notes import notes
 from tests.frontend import release_stage as staged
 

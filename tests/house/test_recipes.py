@@ -33,7 +33,7 @@ RUN_WARNING: Patch = {  # of a new fact
     GOLDEN: {'    "A suite of 40 cases"': '    "A hot GPU": lambda: read_run_warnings(n_throttled=3),\n'},
 }
 RELEASE_WARNING: Patch = {
-    "evalboard/wording/warnings.py": {
+    "evalboard/wording/release_warnings.py": {
         '@warns("answers", must_act="operator")\ndef pins_broken': (
             '@warns("noise", must_act="author")\n'
             "def uneven_repeats(facts: Facts) -> str:\n"

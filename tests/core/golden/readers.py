@@ -13,7 +13,7 @@ from evalboard.core.suite import PolicySettings
 from evalboard.core.verdict import verdict
 from evalboard.core.verdict.gate import GateQuestion, VerdictLine
 from evalboard.core.verdict.gate_verdict import GateInput
-from evalboard.wording import probe, run, warnings
+from evalboard.wording import probe, release_warnings, run
 from evalboard.wording import verdict as words
 from evalboard.wording.cause import explain_cause
 from evalboard.wording.next_steps import next_step
@@ -43,7 +43,7 @@ def read_gate(question: GateQuestion, policy: PolicySettings = STRICT) -> list[S
     judged = verdict.judge_gate(question, policy)
     return [
         *_read_lines("reason", judged.reasons, words.reason),
-        *_read_lines("warning", judged.warnings, warnings.warning),
+        *_read_lines("warning", judged.warnings, release_warnings.warning),
         *_read_lines("step", judged.next, next_step),
     ]
 
@@ -95,7 +95,7 @@ def read_waiting(code: str, **facts: Any) -> list[Sentence]:
 
 def read_warning(code: str, **facts: Any) -> list[Sentence]:
     """Return a release's warning that the core knows nothing of: how its runs were served, what was judged before."""
-    return [Sentence("warning", code, warnings.warning(code, facts))]
+    return [Sentence("warning", code, release_warnings.warning(code, facts))]
 
 
 def _read_lines(
