@@ -1,6 +1,7 @@
 """The documents know every record, no word stands twice for one thing, and names are words of the field."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,32 @@ from tools.words import banned_names
 
 ROOT = Path(__file__).resolve().parents[2]
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
+MODELS = list(apps.get_app_config("runs").get_models())
 
 
-@pytest.mark.parametrize("model", [model.__name__ for model in apps.get_app_config("runs").get_models()])
+@pytest.mark.parametrize("model", [model.__name__ for model in MODELS])
 def test_every_record_is_a_word_of_the_glossary(model: str) -> None:
     word = re.sub(r"(?<!^)(?=[A-Z])", "[ -]", model).lower()
     assert re.search(rf"\*\*{word}\*\*", GLOSSARY)
+
+
+def test_the_page_of_the_architecture_has_every_record_with_its_module() -> None:
+    _, records = ARCHITECTURE.split("\n## Records\n")
+    listed = re.findall(r"`(\w+)`: ((?:`\w+`(?:, )?)+)", records.partition("\n## ")[0])
+    found = {(module, name) for module, names in listed for name in re.findall(r"\w+", names)}
+    assert found == {(model.__module__.rpartition(".")[2], model.__name__) for model in MODELS}
+
+
+def test_the_page_of_the_architecture_has_the_order_of_the_slices() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    [contract] = [
+        each for each in project["tool"]["importlinter"]["contracts"] if each["name"] == "Slices stand on lower ones"
+    ]
+    layers = contract["layers"]
+    slices = layers[layers.index("release") : layers.index("store") + 1]
+    [drawn] = re.findall(r"^runs\.<slice> +((?:.+\n)(?: .+\n)*)", ARCHITECTURE, re.M)
+    assert " ".join(drawn.split()) == " > ".join(slices)
 
 
 def test_every_decision_is_numbered_once() -> None:
