@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from evalboard.cli import results, summary
+from evalboard.cli.release import print_release
 from evalboard.cli.results import FAILED, MISSING, CaseResult, SuiteResult
 from evalboard.client.answers import Answer
 from evalboard.contract.response import CaseOfRun
@@ -48,6 +49,16 @@ def test_a_release_is_verdict_sentence_suites_steps_warnings_and_cases() -> None
     assert "warning: Below 200 cases" in page
     assert f"]({answers.URL}/runs/3/repeats/1/cases/sea/)" in page
     assert f"]({answers.URL}/releases/9/)" in page
+
+
+def test_a_warning_that_could_not_change_the_verdict_is_info_in_summary_and_on_stderr(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    warnings = [answers.warning("Read from a log.", "info"), answers.warning("A pin is broken.")]
+    page = summary.render_summary(release_page(warnings=warnings))
+    assert "- info: Read from a log&#46;\n- warning: A pin is broken&#46;" in page
+    print_release(answers.release(warnings=warnings).value)
+    assert capsys.readouterr().err == "info: Read from a log.\nwarning: A pin is broken.\n"
 
 
 def test_what_is_known_of_each_computation_is_said_with_its_suite_where_there_are_several() -> None:
