@@ -7,9 +7,10 @@ from dataclasses import dataclass
 class Draws:
     """What the repeats of a run are.
 
-    temperature: None where a log does not say it. seed: the run's, from which every call's follows; None where it does
-    not. is_one: repeats of a case share a seed, so that all of them are one draw. repeats: their indexes. is_external:
-    an external server answered, whose seeds are shorter than those of our own engine.
+    temperature: in effect; None where nobody knows it, as a log does not say it, or a server refused or dropped it.
+    seed: the run's, from which every call's follows; None where it does not. is_one: repeats of a case share a seed, so
+    that all of them are one draw. repeats: their indexes. is_external: an external server answered, whose seeds are
+    shorter than those of our own engine.
     """
 
     temperature: float | None = 0.0
@@ -23,13 +24,20 @@ class Draws:
         return self.temperature is not None and self.temperature > 0
 
     @property
+    def may_sample(self) -> bool:
+        """Whether repeats are to be judged as draws: tokens are drawn, or nobody knows that they are not."""
+        return self.temperature is None or self.is_sampled
+
+    @property
     def has_call_seeds(self) -> bool:
         """Whether each call was sent a seed of its own, which follows from the run's."""
         return self.seed is not None and (self.is_external or self.is_sampled)
 
     @property
     def words(self) -> str:
-        """ "sampled, T = 0.7, seed 42"; "" where nothing is drawn."""
+        """ "sampled, T = 0.7, seed 42", or "temperature not known"; "" where nothing is drawn."""
+        if self.temperature is None:
+            return "temperature not known"
         if not self.is_sampled:
             return ""
         if self.is_one:

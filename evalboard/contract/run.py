@@ -22,6 +22,7 @@ from evalboard.contract.base import (
 )
 from evalboard.contract.bucket import Bucket, Noise
 from evalboard.contract.draws import Draws
+from evalboard.contract.facts import SettingFact
 from evalboard.contract.manifest import EngineSeats
 from evalboard.contract.parts import Done, Pause, RepeatScored, Seats, name_version
 
@@ -313,6 +314,9 @@ class Run(RunHead):
     is_restarted: Annotated[bool, says(description="each repeat has an engine process of its own")] = False
     buckets: tuple[Bucket, ...]
     noise: Noise
+    settings: Annotated[
+        tuple[SettingFact, ...], says(description="what is known of each setting; of a running run, what was asked for")
+    ] = ()
     pins: Pins
     seats: tuple[SeatsOfProcess, ...]
     warnings: tuple[RunWarning, ...]
@@ -332,6 +336,7 @@ class Run(RunHead):
     processes: tuple[ProcessOfRun, ...] = page_only
     events: tuple[EventOfRun, ...] = page_only
     sampling: dict[str, Any] = page_only
+    asked_model: str = page_only  # by the name that its endpoint asks for
     manifest: dict[str, Any] = page_only  # of the newest engine process, host part included
     request_body: dict[str, Any] = page_only  # of the `POST /runs/` that asks for the same again
     waiting: str = page_only  # why nobody works at it, "" where nothing needs saying

@@ -19,13 +19,13 @@ from evalboard.wording.verdict import (
     count_all_missing,
     count_left_out,
     count_missing,
+    describe_draws,
     expired_baseline,
     has,
     have,
     left_out_is_one,
     limit_points,
     range5,
-    temperature,
 )
 from evalboard.wording.verdict_names import verdict_name
 
@@ -111,13 +111,15 @@ def earlier_rules(_: Facts) -> str:
 
 @warns("how", must_act=None)
 def sampled(facts: Facts) -> str:
-    """repeats are draws, and whether both sides share their seeds"""
-    text = f"Sampled at T = {temperature(facts)}: each repeat is a draw, so a wide range is no alarm."
+    """repeats are draws, or nobody knows that they are not, and whether both sides share their seeds"""
+    text = f"{describe_draws(facts)}, so a wide range is no alarm."
     ours, theirs = facts["draws"]["baseline"]["seed"], facts["draws"]["candidate"]["seed"]
     if facts["share_seeds"]:
         return f"{text} Both sides were drawn by seed {ours}, and draws of the same seed are compared."
     why = "they share no seeds"
-    if ours is not None and theirs is not None:
+    if None in (facts["draws"]["baseline"]["temperature"], facts["draws"]["candidate"]["temperature"]):
+        why = "what a seed does is not known either"
+    elif ours is not None and theirs is not None:
         why = f"seed {ours} against {theirs}" if ours != theirs else "their repeats are not the same ones"
     return f"{text} The draws of the two sides are independent ({why}), so the interval covers the chance of both."
 

@@ -3,15 +3,17 @@
 Its warnings are in run_warnings.py.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
+from evalboard.contract.facts import FactSource
 from evalboard.wording.numbers import capital, counted, listed, points
 
 if TYPE_CHECKING:
     from evalboard.contract.bucket import Metric, VarianceParts
-    from evalboard.contract.run import Ahead
+    from evalboard.contract.run import Ahead, Run
 
 Facts = Mapping[str, Any]
 
@@ -76,10 +78,15 @@ def describe_metric(name: str) -> str:
     return METRICS[kind].format(k=k) if kind in METRICS else METRICS[name[:4]].format(k=name[4:])
 
 
-def describe_split(parts: "VarianceParts", *, n_buckets: int) -> str:
+def describe_split(parts: "VarianceParts", *, n_buckets: int, is_external: bool) -> str:
     """Say what moves a score: "Of 1.2 points between repeats: sampler 1.1, batch 0.4, backend none seen."."""
     total, sampler, batch = parts.total, parts.sampler, parts.batch
     backend = "backend none seen" if n_buckets == 1 else "backends scored apart"
+    if is_external and batch is None:
+        return (
+            f"Of {points(total)} points between repeats: all of it the server's own, sampling or batching, which no "
+            f"answer tells apart; {backend}."
+        )
     if sampler is None or batch is None:
         text = f"Of {points(total)} points between repeats: sampler and batch together {points(total)}, {backend}."
         return f"{text} The batch alone was not measured: run the same seed under another batch class."
@@ -123,6 +130,48 @@ def unclean_responses(n_marked: Mapping[str, int], n_there: int) -> str:
     parts = ", ".join(f"{n:,} {MARKED[mark]}" for mark, n in sorted(n_marked.items()))
     rule = "Noise, ranges and verdicts leave out what a cache or a fallback answered."
     return f"Of {n_there:,} responses, {parts}. {rule}"
+
+
+def describe_course(run: "Run") -> tuple[tuple[str, str], ...]:
+    """Say in three lines, each with its head, what a run asked for, what was sent, and what answered."""
+    return ("Asked", f"{_describe_asked(run)}."), ("Sent", _describe_sent(run)), ("Answered", _describe_answered(run))
+
+
+def _describe_asked(run: "Run") -> str:
+    """ "gpt-4o, temperature 0, top_p 1, max_tokens 64, a seed for each call from 42"."""
+    seed = "a seed for each call from {}" if run.draws.has_call_seeds else "seed {}"
+    given = {name: run.sampling.get(name) for name in ("temperature", "top_p", "max_tokens", "seed")}
+    numbers = {name: f"{value:g}" for name, value in given.items() if isinstance(value, int | float)}
+    words = [seed.format(number) if name == "seed" else f"{name} {number}" for name, number in numbers.items()]
+    return ", ".join([run.asked_model, *words])
+
+
+def _describe_sent(run: "Run") -> str:
+    """Say which settings calls went without, and which a check found dropped."""
+    if not run.is_reported:
+        return "The same, to an engine of our own that reads its settings back."
+    if run.source is not None:
+        is_said = run.draws.temperature is not None
+        return "What the log says." if is_said else "What the log says; it names no temperature."
+    left_out = [fact.name for fact in run.settings if fact.source == FactSource.REFUSAL]
+    ignored = [fact for fact in run.settings if fact.source == FactSource.CHECK]
+    text = "The same with each call."
+    if left_out:
+        text = f"The same but {listed(left_out)}: the server refused {'it' if len(left_out) == 1 else 'them'}."
+    if not ignored:
+        return text
+    return f"{text} Probe {ignored[0].probe} found that the server ignores {listed([fact.name for fact in ignored])}."
+
+
+def _describe_answered(run: "Run") -> str:
+    """Name the models that answered, by what they say of themselves, and how many answers each gave."""
+    given: Counter[str] = Counter()
+    for bucket in run.buckets:
+        given[bucket.model.name] += bucket.n_responses
+    if not given:
+        return "Nothing yet."
+    models = listed([f"{name} ({n:,} of {counted(given.total(), 'answer')})" for name, n in given.items()])
+    return f"{models}, as {'the log' if run.source else 'the server'} says." if run.is_reported else f"{models}."
 
 
 def _fill(sentence: str | Callable[[Facts], str], facts: Facts) -> str:

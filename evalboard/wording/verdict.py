@@ -259,6 +259,18 @@ def have(facts: Facts) -> str:
     return f"the candidate has {counted(n_candidate, 'repeat')} and the baseline {n_baseline}"
 
 
+def describe_draws(facts: Facts) -> str:
+    """Say why repeats are draws, without the full stop: they were sampled, or nobody knows that they were not."""
+    unknown = [name for name in ("baseline", "candidate") if facts["draws"][name]["temperature"] is None]
+    if not unknown:
+        return f"Sampled at T = {temperature(facts)}: each repeat is a draw"
+    whose = "either side" if len(unknown) == 2 else f"the {unknown[0]}"
+    return (
+        f"The temperature of {whose} is not known (a server refused or dropped it, or a log does not say it): each "
+        "repeat is judged as a draw"
+    )
+
+
 def temperature(facts: Facts) -> str:
     temperatures = [facts["draws"][name]["temperature"] for name in ("baseline", "candidate")]
     return listed(list(dict.fromkeys(f"{value:g}" for value in temperatures if value)))

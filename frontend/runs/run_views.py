@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 from evalboard.contract.forced import ForcedScoring
 from evalboard.contract.run import Run
 from evalboard.core.verdict import has_enough_cases
+from evalboard.wording import run as wording
 from frontend.compare import comparing
 from frontend.runs import case_list, folds, looking_at, noise_table, progress, result, words
 from frontend.runs.charts import shard_row
@@ -94,6 +95,7 @@ def _rest(request: HttpRequest, run: Run, lists: CaseLists) -> dict[str, object]
         "axis": result.draw_axis(backends, run),
         "banner": looking_at.describe_banner(backends) if backends else "",
         "items": looking_at.list_items(run, backends, lists.counts.get("differ", 0), trainer=_trainer(run)),
+        "fact_lines": wording.describe_course(run),
         "folds": folds.summarise(run, backends, len(noise_rows)),
         "noise_finding": words.describe_noise(run),
         "draws_finding": words.describe_draws(run),

@@ -29,7 +29,7 @@ from evalboard.core.compare import (
     SideSetup,
 )
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
-from evalboard.core.profile import read_sampling, select_compared_sampling, select_stack
+from evalboard.core.profile import select_stack
 from evalboard.core.trace import unpack_scores
 from runs.catalogue import OneNames
 from runs.compare.reading import StoredAnswers, StoredResponses
@@ -376,7 +376,7 @@ def _places(key: SideKey, digests: Mapping[int, str | None]) -> dict[int, list[i
 def _setup(key: SideKey, shares: Shares, buckets: Mapping[int, Bucket], known: Mapping[int, ServingFacts]) -> SideSetup:
     version = key.run.suite_version
     limits = pair_facts.limits_of(key.run)
-    sampling = select_compared_sampling(read_sampling(key.run.profile.settings))
+    sampling = pair_facts.compared_settings(key.run)
     return SideSetup(
         suite_version=f"{version.suite.slug} v{version.number}",
         suite_digest=version.digest,

@@ -77,6 +77,11 @@ class Run(models.Model):
     unsteady = models.JSONField(
         null=True, help_text="buckets whose repeats should be the same to the bit and are not; null: nobody has looked"
     )
+    settings_seen = models.JSONField(
+        null=True,
+        help_text="what its calls and the newest check of its endpoint showed of each setting "
+        "(contract.facts.SettingsSeen); null: no server of others has ended it",
+    )
     failure = models.TextField(blank=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True)
     created_at = models.DateTimeField(db_default=Now())

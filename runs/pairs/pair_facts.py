@@ -7,9 +7,17 @@ from collections.abc import Iterable
 from typing import Any
 
 from evalboard.contract.draws import Draws
+from evalboard.contract.facts import SettingFact, SettingsSeen
 from evalboard.core.compare import CHOOSING, UNKNOWN_SERVING, RequestSettings, ServingFacts, WordsById
 from evalboard.core.digest import canonical_json, digest_json
-from evalboard.core.profile import is_known_by_log, is_serving_known, read_sampling, read_temperature, select_stack
+from evalboard.core.profile import (
+    find_temperature,
+    is_known_by_log,
+    is_serving_known,
+    list_setting_facts,
+    select_compared,
+    select_stack,
+)
 from evalboard.core.scoring import reads_thinking
 from evalboard.core.stats import name_logits
 from evalboard.core.trace import Vocabulary
@@ -28,11 +36,11 @@ def request_settings(run: Run) -> RequestSettings:
     """Return how a run's responses were asked for and scored. Reads its suite version, scorer and profile."""
     sampling = run.profile.settings.get("sampling", {})
     adjusted = any(sampling.get(name, default) != default for name, default in GREEDY.items())
-    limits, known = limits_of(run), read_sampling(run.profile.settings)
+    limits, known = limits_of(run), compared_settings(run)
     return RequestSettings(
         max_tokens=limits["max_tokens"],
         stop=tuple(limits["stop"]),
-        temperature=sampling.get("temperature"),
+        temperature=draws_of(run).temperature,
         is_adjusted=adjusted or bool(sampling.get("ignore_eos")),
         sampling={name: _plain(known[name]) for name in CHOOSING if name in known},
         is_thinking_scored=reads_thinking(run.suite_version.scorer.spec),
@@ -45,8 +53,20 @@ def _plain(value: Any) -> float | str | bool:
 
 def draws_of(run: Run, repeats: Iterable[int] = ()) -> Draws:
     """Return what the run's repeats are, those of these indexes. Reads the run's profile."""
-    temperature = read_temperature(run.profile.settings["sampling"])
+    temperature = find_temperature(setting_facts(run))
     return Draws(temperature, run.seed, is_one=run.is_one_draw, repeats=tuple(repeats), is_external=run.is_reported)
+
+
+def setting_facts(run: Run) -> tuple[SettingFact, ...]:
+    """Return what is known of the settings that decide the run's tokens. Reads its profile."""
+    seen = None if run.settings_seen is None else SettingsSeen.from_stored(run.settings_seen)
+    wanted = run.profile.settings["sampling"]
+    return list_setting_facts(wanted, is_external=run.is_reported, is_logged=run.is_log, seen=seen)
+
+
+def compared_settings(run: Run) -> dict[str, Any]:
+    """Return the settings that a run must share with another to be compared, those that are not known left out."""
+    return select_compared(setting_facts(run))
 
 
 def limits_of(run: Run) -> dict[str, Any]:

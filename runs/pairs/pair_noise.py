@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evalboard.core.compare import EndedRepeats, Measured, PairNoise
-from evalboard.core.profile import is_sampled
 from evalboard.core.stats import is_left_out
 from runs.models import Bucket, CaseColumns, Response, Run, Stray
 from runs.pairs import pair_facts
@@ -45,7 +44,7 @@ def measure_pair_noise(baseline: Run, candidate: Run, columns: Iterable[stored_c
         _measure(_Repeats(ended[run.pk], _strays(run), run.is_reported, dict(loaded))) for run in (baseline, candidate)
     )
     are_batches_equal = baseline.suite_version_id == candidate.suite_version_id and not any(
-        is_sampled(run.profile.settings["sampling"]) for run in (baseline, candidate)
+        pair_facts.draws_of(run).may_sample for run in (baseline, candidate)
     )
     return PairNoise(ours, theirs, are_batches_equal=are_batches_equal)
 

@@ -170,4 +170,4 @@ def _policy(slug: str | None, gates: Sequence[NewGate]) -> Policy:
     own = first.candidate.suite_version.suite.policy
     if own is not None:
         return newest_policy(own.slug)
-    return newest_policy(default_policy(is_sampled=draws_of(first.candidate).is_sampled))
+    return newest_policy(default_policy(is_sampled=draws_of(first.candidate).may_sample))

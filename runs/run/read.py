@@ -87,6 +87,8 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         processes=processes,
         events=tuple(_event(event) for event in facts.events),
         sampling=_sampling(run),
+        settings=pair_facts.setting_facts(run),
+        asked_model=(run.endpoint.is_remote and run.endpoint.model_repo) or run.endpoint.model_name,
         manifest=facts.processes[-1].manifest if facts.processes else {},
         request_body=_request_body(run, n_repeats=len(facts.repeats)),
         waiting="" if why is None else wording.waiting(*why),

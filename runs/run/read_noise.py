@@ -1,7 +1,6 @@
 """How much a run's score moves with nothing changed, bucket by bucket, out of its columns."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +9,6 @@ from evalboard.contract.base import Note
 from evalboard.contract.bucket import Metric, Noise, Resolution, VarianceSplit
 from evalboard.core import scoring
 from evalboard.core.compare import is_steady_batch
-from evalboard.core.profile import select_compared_sampling
 from evalboard.core.stats import (
     ASSUMED_CHURN,
     CONFIDENCE_LEVEL,
@@ -36,6 +34,7 @@ from evalboard.core.suite import DEFAULT_POLICIES, PolicySettings, default_polic
 from evalboard.wording.run import describe_split, explain_no_interval, left_out_metric
 from runs.models import Bucket, Run
 from runs.pairs import draws_of
+from runs.pairs.pair_facts import compared_settings
 from runs.run.read_columns import RepeatColumns, RunColumns, read_scores
 
 OTHERS_READ = 20  # runs of one seed that are looked through for one that was drawn alike
@@ -86,11 +85,12 @@ def _split(
     run: Run, bucket: Bucket, scores: NDArray[np.float64], same_seeds: NDArray[np.float64] | None, n_buckets: int
 ) -> VarianceSplit | None:
     drawn = draws_of(run)
-    is_steady = is_steady_batch(bucket.batch_class, are_batches_equal=not drawn.is_sampled)
-    split = split_variance(scores, is_sampled=drawn.is_sampled, is_steady=is_steady, same_seeds=same_seeds)
-    if split is None or drawn.temperature is None:
+    is_steady = is_steady_batch(bucket.batch_class, are_batches_equal=not drawn.may_sample)
+    split = split_variance(scores, drawn, is_steady=is_steady, same_seeds=same_seeds)
+    if split is None:
         return None
-    return VarianceSplit(**dict(split), text=describe_split(split, n_buckets=n_buckets))
+    text = describe_split(split, n_buckets=n_buckets, is_external=drawn.is_external)
+    return VarianceSplit(**dict(split), text=text)
 
 
 def _same_seeds(
@@ -125,11 +125,7 @@ def same_seeds_run(run: Run, bucket_ids: Sequence[int]) -> Run | None:
         bucket__model=bucket.model_id,
     ).exclude(bucket__batch_class=bucket.batch_class)
     newest_first = others.select_related("profile", "suite_version").order_by("-pk")[:OTHERS_READ]
-    return next((each for each in newest_first if _sampling(each) == _sampling(run)), None)
-
-
-def _sampling(run: Run) -> dict[str, Any]:
-    return select_compared_sampling(run.profile.settings["sampling"])
+    return next((each for each in newest_first if compared_settings(each) == compared_settings(run)), None)
 
 
 def metrics_of(columns: RunColumns, bucket: Bucket) -> tuple[tuple[Metric, ...] | None, tuple[Note, ...] | None]:
@@ -198,5 +194,5 @@ def _resolution(run: Run, matrix: NDArray[np.float64]) -> Resolution | None:
 def policy_of(run: Run) -> PolicySettings:
     """Return the suite's own policy, else the default one."""
     own = run.suite_version.suite.policy
-    default = default_policy(is_sampled=draws_of(run).is_sampled)
+    default = default_policy(is_sampled=draws_of(run).may_sample)
     return parse_policy(DEFAULT_POLICIES[default]["settings"] if own is None else own.settings)

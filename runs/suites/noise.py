@@ -55,7 +55,7 @@ def bucket_noises(buckets: Sequence[BucketHistory], *, version_id: int, n_cases:
     noises: dict[int, BucketNoise | None] = {}
     for bucket_id, own in scores.items():
         is_sampled = drawn[bucket_id].is_sampled
-        is_steady = is_steady_batch(batch_classes[bucket_id], are_batches_equal=not is_sampled)
+        is_steady = is_steady_batch(batch_classes[bucket_id], are_batches_equal=not drawn[bucket_id].may_sample)
         same_seeds = _same_seeds(own, bucket_id) if is_sampled and not is_steady else []
         digest = _digest([*own, *same_seeds], drawn[bucket_id], is_steady=is_steady)
         row = rows.get(bucket_id)
@@ -125,7 +125,7 @@ def _same_seeds(own: Sequence[_Score], bucket_id: int) -> list[_Score]:
 def _digest(scores: Sequence[_Score], drawn: Draws, *, is_steady: bool) -> str:
     """Return the digest of all that a bucket's noise rests on."""
     known = [score.digest or score_digest(RepeatScore.objects.get(pk=score.id)) for score in scores]
-    return digest_json([NOISE_RULES, _SHAPE, known, drawn.is_sampled, drawn.temperature, is_steady])
+    return digest_json([NOISE_RULES, _SHAPE, known, drawn.temperature, drawn.is_external, is_steady])
 
 
 def _read(scores: Sequence[_Score]) -> dict[tuple[int, int], NDArray[np.float64]]:
@@ -149,10 +149,10 @@ def _measured(
     others = {(own[0].run, index): each for (_, index), each in _read(same_seeds).items()}
     unknown = np.full(len(scores), np.nan)
     beside = np.column_stack([others.get(key, unknown) for key in repeats]) if others else None
-    split = split_variance(scores, is_sampled=drawn.is_sampled, is_steady=is_steady, same_seeds=beside)
+    split = split_variance(scores, drawn, is_steady=is_steady, same_seeds=beside)
     words = ""
-    if split is not None and split.total and drawn.temperature is not None:
-        words = describe_split(split, n_buckets=1)
+    if split is not None and split.total:
+        words = describe_split(split, n_buckets=1, is_external=drawn.is_external)
     return BucketNoise(
         n_repeats=len(repeats),
         noise_points=sd,

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 from django.db import transaction
-from django.db.models import Count, Sum
+from django.db.models import Count, F, Func, Sum, TextField
 from django.db.models.functions import Now
 from numpy.typing import NDArray
 
+from evalboard.contract.facts import SettingCheck, SettingsSeen
 from evalboard.core import scoring
 from evalboard.core.stats import has_enough_draws, is_left_out, list_mark_names, run_points
 from evalboard.core.trace import (
@@ -23,7 +24,7 @@ from evalboard.core.trace import (
 )
 from evalboard.wording import run as wording
 from runs.catalogue import rotations
-from runs.models import Bucket, Case, CaseColumns, Event, Repeat, RepeatScore, Response, Run, Scorer, Shard
+from runs.models import Bucket, Case, CaseColumns, Event, Probe, Repeat, RepeatScore, Response, Run, Scorer, Shard
 from runs.store import changes, history, imported, packed_digest
 from runs.webhooks import news
 from runs.work import flip_chances
@@ -210,6 +211,22 @@ def _note_what_was_served(run: Run) -> None:
         history.note_once(run.pk, imported.UNCLEAN, text, level=Event.Level.WARNING)
 
 
+def _see_settings(run: Run) -> SettingsSeen:
+    """Return what the calls of a run showed of each setting, with the newest check of its endpoint."""
+    there = Response.objects.filter(repeat__run=run, error_code="").order_by()
+    names = Func(F("call__left_out"), function="jsonb_array_elements_text", output_field=TextField())
+    left_out = there.filter(call__left_out__isnull=False).annotate(setting=names).values_list("setting")
+    checks = Probe.objects.filter(endpoint=run.endpoint_id, kind=Probe.Kind.CAPABILITY, status=Probe.Status.FINISHED)
+    checked = {}
+    check = checks.order_by("-id").first()
+    if check is not None and check.finding is not None and check.finished_at is not None:
+        checked = {
+            row["parameter"]: SettingCheck(state=row["state"], probe=str(check.pk), at=check.finished_at)
+            for row in check.finding["numbers"].get("rows", ())
+        }
+    return SettingsSeen(n_answers=there.count(), n_left_out=dict(left_out.annotate(n=Count("pk"))), checked=checked)
+
+
 def largest_bucket(run: Run) -> Bucket | None:
     """Return the bucket that served most of a run's responses; None where none has any."""
     by_bucket = Response.objects.filter(repeat__run=run, engine_process__isnull=False, error_code="")
@@ -236,8 +253,9 @@ def _finish_run(run_id: int) -> None:
     if run.is_reported:
         _bind_largest(run)
         _note_what_was_served(run)
+        run.settings_seen = _see_settings(run).to_stored()
     look_through(run)
-    run.save(update_fields=["status", "finished_at", "strays", "strays_so_far", "unsteady"])
+    run.save(update_fields=["status", "finished_at", "settings_seen", "strays", "strays_so_far", "unsteady"])
     level = Event.Level.INFO if run.status == Run.Status.FINISHED else Event.Level.WARNING
     history.note(run.pk, run.status, f"The run ended: {run.status}.", level=level)
     news.tell_of_end(run.pk)

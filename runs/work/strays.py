@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from evalboard.core.compare import is_steady_batch, measure_distances
 from evalboard.core.errors import TraceDamaged
-from evalboard.core.profile import is_sampled
 from evalboard.core.stats import FAR_FLOORS, Strays, assume_logit_sd, find_strays, is_left_out, list_strays
 from evalboard.core.trace import differ
 from runs.models import Bucket, Case, Repeat, Response, Run, Stray
@@ -205,7 +204,7 @@ def _served_repeats(run: Run) -> Iterator[ServedRepeats]:
     served, traces = np.column_stack(draws), np.stack([each.traces for each in columns], axis=1)
     repeats = {each.repeat_id: indexes[each.repeat_id] for each in columns}
     ids = np.unique(served[served != NO_BUCKET]).tolist()
-    are_greedy = not is_sampled(run.profile.settings["sampling"])
+    are_greedy = not pair_facts.draws_of(run).may_sample
     for bucket in Bucket.objects.filter(pk__in=ids).select_related("fingerprint").order_by("pk"):
         is_ours = (served == bucket.pk) & traces.any(axis=2)
         is_steady = is_steady_batch(bucket.batch_class, are_batches_equal=are_greedy)

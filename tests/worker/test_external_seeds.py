@@ -5,12 +5,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.test import Client
 
+from evalboard.contract.facts import SettingFact
 from evalboard.core.profile import DEFAULT_PROFILES
+from evalboard.wording import run as wording
 from runs.catalogue import create_profile
 from runs.models import Endpoint, Response, Run
+from runs.release import create_release, release_report
 from runs.run import create_run, run_report
 from runs.suites import push_suite
+from tests import build
 from tests.scripted import Received, Reply, ScriptedServer, ok, status, unknown_parameter
 from tests.worker.test_remote_runs import no_engine, worked
 from worker.runner import Runner
@@ -108,10 +113,57 @@ def test_repeats_of_a_server_that_refuses_the_temperature_are_samples(runner: Ru
     assert report.noise.n_unstable > N_CASES / 2
 
 
+def temperature_of(run: Run) -> SettingFact:
+    return next(fact for fact in run_report(run.pk).settings if fact.name == "temperature")
+
+
+def test_a_refused_temperature_is_not_known_and_the_run_says_what_was_sent(runner: Runner, client: Client) -> None:
+    run = ran(runner)
+    fact = temperature_of(run)
+    assert (fact.wanted, fact.sent, fact.value, fact.state, fact.source) == (0.0, None, None, "unknown", "refusal")
+    report = run_report(run.pk)
+    asked, sent, answered = (line for _, line in wording.describe_course(report))
+    assert asked.startswith("lab/paint-1b, temperature 0")
+    assert sent == "The same but temperature: the server refused it."
+    assert f"({N_CASES * N_REPEATS} of {N_CASES * N_REPEATS} answers)" in answered
+    assert report.noise.split is not None
+    assert (report.noise.split.sampler, report.noise.split.batch) == (None, None)
+    assert "the server's own, sampling or batching" in report.noise.split.text
+    client.force_login(build.user("reader", "viewer"))
+    assert sent in client.get(f"/runs/{run.pk}/").content.decode()
+
+
+def test_two_runs_of_one_coin_are_judged_as_draws(runner: Runner) -> None:
+    runs = [ran(runner, seed=seed) for seed in (1, 2)]
+    gate = {"suite": "words", "baseline": runs[0].pk, "candidate": runs[1].pk}
+    report = release_report(create_release(gates=[gate]).pk)
+    assert report.policy.name == "paired"
+    [shown] = report.gates
+    assert report.verdict == "inconclusive"
+    assert shown.high - shown.low > 10  # a fair coin, 20 cases and 5 draws a side
+    assert "temperature of either side is not known" in " ".join(note.text for note in report.warnings)
+
+
+def test_a_known_temperature_beside_an_unknown_one_is_another_setting_but_not_another_service(
+    server: ScriptedServer, runner: Runner
+) -> None:
+    server.script = lambda _: ok()
+    known = ran(runner, seed=7)
+    server.script = refuses_temperature
+    unknown = ran(runner)
+    assert temperature_of(known).value == 0.0
+    gate = {"suite": "words", "baseline": known.pk, "candidate": unknown.pk}
+    judged = release_report(create_release(gates=[gate]).pk)
+    assert (judged.verdict, [reason.code for reason in judged.reasons]) == ("not_comparable", ["params_changed"])
+    bought = release_report(create_release(gates=[gate], treatment="service").pk)
+    assert bought.verdict != "not_comparable"
+    assert "temperature of the candidate is not known" in " ".join(note.text for note in bought.warnings)
+
+
 def test_the_request_is_shown_with_the_seed_that_those_of_its_calls_follow_from(runner: Runner) -> None:
     report = run_report(ran(runner, repeats=1, seed=7).pk)
     assert (report.sampling["seed"], report.request_body["seed"], report.draws.has_call_seeds) == (7, 7, True)
-    assert report.draws.words == ""  # the profile samples nothing
+    assert report.draws.words == "temperature not known"
 
 
 def test_a_server_that_refuses_the_value_of_a_seed_is_called_without_one(

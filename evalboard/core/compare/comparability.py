@@ -81,7 +81,9 @@ class ServedShare:
 class SideSetup:
     """How a side was asked and scored, and by what it was served, the largest share first.
 
-    max_tokens: None where a log does not say it. is_logged: read from a log, so that nothing of it can be decoded here.
+    max_tokens: None where a log does not say it. sampling: the settings that are known (core.profile.facts), each with
+    its value; unknown beside unknown is no difference. is_logged: read from a log, so that nothing of it can be decoded
+    here.
     """
 
     suite_version: str
@@ -128,7 +130,7 @@ def find_blocks(
     window: where both sides took turns in a time that is short enough to assume that what serves stayed what it was,
     the facts of that time for the sentence; None elsewhere.
     """
-    blocks = [*_find_question_blocks(baseline, candidate), *_find_side_blocks(baseline, candidate)]
+    blocks = [*_find_question_blocks(baseline, candidate, treatment), *_find_side_blocks(baseline, candidate)]
     if baseline.served and candidate.served:
         blocks += _find_serving_blocks(baseline.served[0], candidate.served[0], treatment, window)
         blocks += _find_report_blocks(baseline.served[0], candidate.served[0]) if allows_comparing(blocks) else []
@@ -147,7 +149,10 @@ def is_steady_batch(batch_class: str, *, are_batches_equal: bool) -> bool:
     return batch_class in STEADY_BATCHES or (are_batches_equal and batch_class.startswith(FIXED_GROUPS))
 
 
-def _find_question_blocks(baseline: SideSetup, candidate: SideSetup) -> list[Block]:
+def _find_question_blocks(baseline: SideSetup, candidate: SideSetup, treatment: str) -> list[Block]:
+    """Find what was asked otherwise of the two. What a service makes of a setting is part of the service, so that a
+    known setting may stand beside one that is not known, as where one of two hosted models refuses a temperature.
+    """
     blocks = []
     moved = find_moved_setup(baseline, candidate)
     if baseline.suite_digest != candidate.suite_digest:
@@ -155,7 +160,10 @@ def _find_question_blocks(baseline: SideSetup, candidate: SideSetup) -> list[Blo
         blocks.append(_moved_block("suite_changed", (versions,)))
     if scorer := _select_fields(moved, "scorer"):
         blocks.append(_moved_block("scorer_changed", scorer))
-    if sampled := _select_fields(moved, "sampling", "max_tokens", "stop"):
+    sampled = _select_fields(moved, "sampling", "max_tokens", "stop")
+    if treatment == SERVICE_TREATMENT:
+        sampled = tuple(each for each in sampled if None not in (each.baseline, each.candidate))
+    if sampled:
         blocks.append(_moved_block("params_changed", sampled))
     return blocks
 

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from evalboard.core.compare.comparability import is_steady_batch
 from evalboard.core.compare.sides import AnswerKey, Bools, Indexes, ScoredAnswer, ScoredAnswers, Side, Traces
 from evalboard.core.compare.traced_text import TracedText, WordsById, distance_tables
-from evalboard.core.profile import is_sampled
 from evalboard.core.stats import (
     OneComputation,
     assume_logit_sd,
@@ -148,7 +147,7 @@ def _are_decoded_alike(ours: Side, theirs: Side) -> bool:
     """Whether one stack must give both sides the same bits: greedily, and to the same limits."""
     limits, other_limits = ((side.setup.max_tokens, side.setup.stop) for side in (ours, theirs))
     sampling = ours.setup.sampling
-    return limits == other_limits and sampling == theirs.setup.sampling and not is_sampled(sampling)
+    return limits == other_limits and sampling == theirs.setup.sampling and not ours.draws.may_sample
 
 
 def _choose(side: Side) -> Chosen:

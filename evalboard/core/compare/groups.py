@@ -13,7 +13,6 @@ import numpy as np
 from evalboard.core.compare.comparison import MatchedRuns
 from evalboard.core.compare.pairing import Pairing, pair_runs
 from evalboard.core.compare.sides import Bools, Digests, Indexes, Side
-from evalboard.core.profile import is_sampled
 from evalboard.core.trace import differ
 
 
@@ -109,7 +108,7 @@ def _keys(side: Side, cases: Indexes, repeats: Indexes) -> Indexes:
             side.texts[place].view(np.int64),
             side.buckets[place],
             scores.view(np.int64),
-            repeats if is_sampled(side.setup.sampling) else np.zeros_like(repeats),
+            repeats if side.draws.may_sample else np.zeros_like(repeats),
         ]
     )
     is_missing = ~side.is_there[place]

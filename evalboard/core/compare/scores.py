@@ -28,7 +28,7 @@ class ScoreNoise:
         (ours, drawn), (theirs, drawn_too) = (side.scored_draws for side in sides)
         self._scores = (ours.scores, theirs.scores)
         self._are_one = tuple(
-            draws.is_one or _is_one_draw(side, is_sampled=draws.is_sampled)
+            draws.is_one or _is_one_draw(side, may_sample=draws.may_sample)
             for side, draws in zip(sides, (drawn, drawn_too), strict=True)
         )
         self._share_seeds = have_same_seeds(drawn, drawn_too)
@@ -109,12 +109,12 @@ def _find_scored(ours: Scores, theirs: Scores) -> Indexes:
     return np.flatnonzero(~(np.isnan(ours).all(axis=1) | np.isnan(theirs).all(axis=1)))
 
 
-def _is_one_draw(side: Side, *, is_sampled: bool) -> bool:
+def _is_one_draw(side: Side, *, may_sample: bool) -> bool:
     """Whether repeats cannot differ, being of a steady batch class, or do not: they are the same to the bit."""
     if len(side.repeats) < 2:
         return False
     batch_classes = [side.known[bucket].batch_class for bucket in side.bucket_ids]
-    if not is_sampled and all(is_steady_batch(each, are_batches_equal=True) for each in batch_classes):
+    if not may_sample and all(is_steady_batch(each, are_batches_equal=True) for each in batch_classes):
         return True
     is_there = side.is_there
     first = np.argmax(is_there, axis=1)[:, None, None]

@@ -10,8 +10,8 @@ from evalboard.core.profile.draws import (
     is_sampled,
     list_reshaping,
     read_temperature,
-    select_compared_sampling,
 )
+from evalboard.core.profile.facts import find_temperature, list_setting_facts, select_compared
 from evalboard.core.profile.fingerprint import (
     NAMELESS,
     compare_manifests,
@@ -77,6 +77,7 @@ __all__ = [
     "digest_node",
     "find_moved_fields",
     "find_profile_refusal",
+    "find_temperature",
     "has_call_seeds",
     "have_same_seeds",
     "identify_log",
@@ -89,6 +90,7 @@ __all__ = [
     "list_fields",
     "list_operation_findings",
     "list_reshaping",
+    "list_setting_facts",
     "name_stack",
     "order_key",
     "parse_profile",
@@ -96,7 +98,7 @@ __all__ = [
     "read_sampling",
     "read_seats",
     "read_temperature",
-    "select_compared_sampling",
+    "select_compared",
     "select_stack",
     "set_batch_size",
     "split_sampling",

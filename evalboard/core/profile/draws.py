@@ -95,8 +95,3 @@ def have_same_seeds(ours: Draws, theirs: Draws) -> bool:
     are_sampled = ours.is_sampled and theirs.is_sampled and not (ours.is_one or theirs.is_one)
     sent, sent_too = ((each.seed, each.is_external, each.repeats) for each in (ours, theirs))
     return are_sampled and ours.seed is not None and sent == sent_too
-
-
-def select_compared_sampling(sampling: Mapping[str, Any]) -> dict[str, Any]:
-    """Select the sampling that must be the same on two sides: all but the seed, which makes no other distribution."""
-    return {name: value for name, value in sampling.items() if name != "seed"}

@@ -8,23 +8,27 @@ import math
 import numpy as np
 
 from evalboard.contract.bucket import VarianceParts
+from evalboard.contract.draws import Draws
 from evalboard.core.stats import noise
 from evalboard.core.stats.noise import Scores
 
 
 def split_variance(
-    scores: Scores, *, is_sampled: bool, is_steady: bool, same_seeds: Scores | None = None
+    scores: Scores, draws: Draws, *, is_steady: bool, same_seeds: Scores | None = None
 ) -> VarianceParts | None:
     """Split how far the repeats scatter; None where no case has two scores.
 
-    Where nothing is drawn they scatter by the batch alone; draws that are decoded in a class that no neighbour disturbs
-    (is_steady) by the sampler alone; others by both. Then same_seeds, the scores of the same draws in the same columns
-    under another batch class, NaN where there is none, tells the batch's part.
+    An external server may draw what it was asked to decode greedily, and says nothing of its batches, so that the parts
+    are not known. On our own engine: where nothing is drawn they scatter by the batch alone; draws that are decoded in
+    a class that no neighbour disturbs (is_steady) by the sampler alone; others by both. Then same_seeds, the scores of
+    the same draws in the same columns under another batch class, NaN where there is none, tells the batch's part.
     """
     own = noise.sd_points(scores)
     if own is None:
         return None
-    if not is_sampled:
+    if draws.is_external and not is_steady:
+        return VarianceParts(total=own, sampler=None, batch=None)
+    if not draws.is_sampled:
         return VarianceParts(total=own, sampler=0.0, batch=own)
     if is_steady:
         return VarianceParts(total=own, sampler=own, batch=0.0)

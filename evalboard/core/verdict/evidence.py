@@ -135,7 +135,7 @@ class Evidence:
 
     @property
     def is_sampled(self) -> bool:
-        return self.draws_baseline.is_sampled or self.draws_candidate.is_sampled
+        return self.draws_baseline.may_sample or self.draws_candidate.may_sample
 
     @property
     def one_draw(self) -> tuple[str, ...]:
@@ -169,7 +169,7 @@ def find_evidence(question: GateQuestion, policy: PolicySettings, *, is_comparab
     side, drawn = read_side_draws(question.baseline, question.marks_baseline, question.draws_baseline)
     side_too, drawn_too = read_side_draws(question.candidate, question.marks_candidate, question.draws_candidate)
     both = (side, side_too)
-    is_sampled = drawn.is_sampled or drawn_too.is_sampled
+    is_sampled = drawn.may_sample or drawn_too.may_sample
     if is_sampled:
         policy = policy.without_guard()
     look, targeted = choose_entering(choose_common_look(policy, both), question.targeted, policy, is_sampled=is_sampled)

@@ -128,6 +128,7 @@ def logged(asked: GateQuestion, *, both: bool = True) -> GateQuestion:
 
 
 SEED_42, SEED_43 = Draws(0.7, 42, repeats=FIVE), Draws(0.7, 43, repeats=FIVE)
+UNKNOWN_TEMPERATURE = Draws(None, 42, repeats=FIVE, is_external=True)
 ONE_DRAW = Draws(0.7, None, is_one=True, repeats=FIVE)
 
 SITUATIONS: Situations = {
@@ -206,6 +207,12 @@ SITUATIONS: Situations = {
     "Drawn without seeds": lambda: read_gate(drawn(SEED_42, replace(SEED_42, seed=None), n_parted=200), PAIRED),
     "Drawn by one seed, but in other repeats": lambda: read_gate(
         drawn(SEED_42, replace(SEED_42, repeats=(1, 2, 3, 4, 6))), PAIRED
+    ),
+    "Drawn on a server that refuses the temperature, against a known one": lambda: read_gate(
+        drawn(Draws(0.0, 42, repeats=FIVE, is_external=True), UNKNOWN_TEMPERATURE, n_parted=200), PAIRED
+    ),
+    "Both at an unknown temperature": lambda: read_gate(
+        drawn(UNKNOWN_TEMPERATURE, UNKNOWN_TEMPERATURE, n_parted=200), PAIRED
     ),
     "Five repeats that are one draw": lambda: read_gate(drawn(ONE_DRAW, SEED_42), PAIRED),
     "Two sides whose repeats are one draw": lambda: read_gate(drawn(ONE_DRAW, ONE_DRAW), PAIRED),

@@ -1,0 +1,56 @@
+"""What is known of each setting that a run's answers were decoded by: asked for, sent, and in effect.
+
+A value that was asked for is not yet one that held: a server may refuse a setting or drop it. Only a fact that is known
+has a value that may be compared.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+from evalboard.contract.base import Contract, Count, Id, Instant, says
+
+
+class FactState(StrEnum):
+    KNOWN = "known"
+    UNKNOWN = "unknown"  # the setting was left out, or no source says it
+    CONTRADICTED = "contradicted"  # what was seen is not what was asked for
+
+
+class FactSource(StrEnum):
+    ENGINE = "engine"  # ours, which reads its settings back
+    REQUEST = "request"  # sent with each call, and not refused
+    REFUSAL = "refusal"  # the server refused it, so that calls went without it
+    CHECK = "check"  # a capability check of the endpoint
+    LOG = "log"
+
+
+class SettingFact(Contract):
+    """What is known of one setting of a run's answers."""
+
+    name: str
+    wanted: Annotated[Any, says(description="by the profile, or as a log says it; null: nobody said")]
+    sent: Annotated[Any, says(description="null: left out of calls, or not known")]
+    state: Annotated[str, says(enum=tuple(FactState))]
+    value: Annotated[Any, says(description="in effect; null unless the state is known")]
+    source: Annotated[str, says(enum=tuple(FactSource))]
+    probe: Annotated[Id | None, says(description="the capability check that the fact rests on")] = None
+    at: Annotated[Instant | None, says(description="when that check ended")] = None
+
+
+class SettingCheck(Contract):
+    """What the newest capability check of an endpoint says of one setting. state: as docs/probes.md lists them."""
+
+    state: str
+    probe: Id
+    at: Instant
+
+
+class SettingsSeen(Contract):
+    """What was seen of the settings of a run on a server of others, stored when the run ends.
+
+    n_left_out: of the answers, by setting, how many came from calls without it.
+    """
+
+    n_answers: Count
+    n_left_out: dict[str, int]
+    checked: dict[str, SettingCheck]

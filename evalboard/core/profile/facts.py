@@ -1,0 +1,87 @@
+"""Tell which settings of a run's answers are known: the one place that reads what a profile asked for as a fact."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from evalboard.contract.facts import FactSource, FactState, SettingCheck, SettingFact, SettingsSeen
+from evalboard.core.profile.draws import UNSHAPED, read_temperature
+
+# Settings by which the next token is chosen; where nobody says one of them, that is a fact too.
+DECIDING = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "repetition_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+)
+# What makes no other distribution, or only says how much is reported.
+NEVER_COMPARED = frozenset({"seed", "logprobs"})
+
+
+def list_setting_facts(
+    wanted: Mapping[str, Any], *, is_external: bool, is_logged: bool, seen: SettingsSeen | None
+) -> tuple[SettingFact, ...]:
+    """Return a fact for each of DECIDING, in that order, then for every other setting that was asked for, by name.
+
+    wanted: of the profile, or what a log says. is_external: an external server or a log gave the answers; is_logged: a
+    log did. seen: what the calls and checks of an external server showed, None before the run has ended.
+    """
+    names = (*DECIDING, *sorted({*wanted} - {*DECIDING}))
+    if is_logged:
+        return tuple(_logged(name, wanted) for name in names)
+    if not is_external:
+        return tuple(_fact(name, wanted, FactSource.ENGINE) for name in names)
+    return tuple(_served(name, wanted, seen) for name in names)
+
+
+def select_compared(facts: tuple[SettingFact, ...]) -> dict[str, Any]:
+    """Return the settings that two sides must share, as far as they are known."""
+    return {fact.name: fact.value for fact in facts if fact.value is not None and fact.name not in NEVER_COMPARED}
+
+
+def find_temperature(facts: tuple[SettingFact, ...]) -> float | None:
+    """Return the temperature in effect, None where nobody knows it."""
+    return next((read_temperature({fact.name: fact.value}) for fact in facts if fact.name == "temperature"), None)
+
+
+def _logged(name: str, wanted: Mapping[str, Any]) -> SettingFact:
+    if wanted.get(name) is None:
+        return _fact(name, wanted, FactSource.LOG, state=FactState.UNKNOWN)
+    return _fact(name, wanted, FactSource.LOG)
+
+
+def _served(name: str, wanted: Mapping[str, Any], seen: SettingsSeen | None) -> SettingFact:
+    """A neutral value asks for nothing, so that a call without it gives the same."""
+    is_neutral = name != "temperature" and wanted.get(name) in (None, *UNSHAPED.get(name, ()))
+    if seen is None or is_neutral:
+        return _fact(name, wanted, FactSource.REQUEST)
+    if seen.n_left_out.get(name):
+        return _fact(name, wanted, FactSource.REFUSAL, state=FactState.UNKNOWN, is_sent=False)
+    check = seen.checked.get(name)
+    if check is not None and check.state == "ignored":
+        return _fact(name, wanted, FactSource.CHECK, state=FactState.CONTRADICTED, check=check)
+    return _fact(name, wanted, FactSource.REQUEST)
+
+
+def _fact(
+    name: str,
+    wanted: Mapping[str, Any],
+    source: FactSource,
+    *,
+    state: FactState = FactState.KNOWN,
+    is_sent: bool = True,
+    check: SettingCheck | None = None,
+) -> SettingFact:
+    value = wanted.get(name)
+    return SettingFact(
+        name=name,
+        wanted=value,
+        sent=value if is_sent else None,
+        state=state,
+        value=value if state == FactState.KNOWN else None,
+        source=source,
+        probe=None if check is None else check.probe,
+        at=None if check is None else check.at,
+    )

@@ -1,0 +1,70 @@
+"""What is known of a setting: from our own engine, a log, and a server that refuses, drops or takes it."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from evalboard.contract.draws import Draws
+from evalboard.contract.facts import FactSource, FactState, SettingCheck, SettingsSeen
+from evalboard.core.profile import find_temperature, list_setting_facts, select_compared
+
+GREEDY = {"temperature": 0.0, "top_p": 1.0, "seed": 42, "logprobs": 2}
+TAKEN = SettingsSeen(n_answers=40, n_left_out={}, checked={})
+REFUSED = SettingsSeen(n_answers=40, n_left_out={"temperature": 39, "top_p": 40, "logprobs": 40}, checked={})
+
+
+def check(state: str) -> SettingsSeen:
+    found = SettingCheck(state=state, probe="7", at=datetime(2026, 3, 1, tzinfo=UTC))
+    return SettingsSeen(n_answers=40, n_left_out={}, checked={"temperature": found})
+
+
+def temperature_fact(**known: Any) -> tuple[FactState, FactSource, float | None]:
+    given = {"is_external": True, "is_logged": False, "seen": TAKEN, "wanted": GREEDY} | known
+    [fact] = [fact for fact in list_setting_facts(given.pop("wanted"), **given) if fact.name == "temperature"]
+    return fact.state, fact.source, fact.value
+
+
+@pytest.mark.parametrize(
+    ("known", "fact"),
+    [
+        ({"is_external": False, "seen": None}, (FactState.KNOWN, FactSource.ENGINE, 0.0)),
+        ({}, (FactState.KNOWN, FactSource.REQUEST, 0.0)),
+        ({"seen": None}, (FactState.KNOWN, FactSource.REQUEST, 0.0)),
+        ({"seen": REFUSED}, (FactState.UNKNOWN, FactSource.REFUSAL, None)),
+        ({"seen": check("ignored")}, (FactState.CONTRADICTED, FactSource.CHECK, None)),
+        ({"seen": check("honoured")}, (FactState.KNOWN, FactSource.REQUEST, 0.0)),
+        ({"seen": check("unclear")}, (FactState.KNOWN, FactSource.REQUEST, 0.0)),
+        ({"is_logged": True, "seen": None}, (FactState.KNOWN, FactSource.LOG, 0.0)),
+        ({"is_logged": True, "seen": None, "wanted": {}}, (FactState.UNKNOWN, FactSource.LOG, None)),
+    ],
+)
+def test_a_temperature_is_known_where_something_says_that_it_held(known: dict[str, Any], fact: Any) -> None:
+    assert temperature_fact(**known) == fact
+
+
+def test_a_check_is_named_by_what_rests_on_it() -> None:
+    facts = list_setting_facts(GREEDY, is_external=True, is_logged=False, seen=check("ignored"))
+    assert [(fact.name, fact.probe) for fact in facts if fact.probe] == [("temperature", "7")]
+
+
+def test_what_is_not_known_is_not_compared_and_a_neutral_value_asks_for_nothing() -> None:
+    facts = list_setting_facts(GREEDY, is_external=True, is_logged=False, seen=REFUSED)
+    assert select_compared(facts) == {"top_p": 1.0}
+    assert find_temperature(facts) is None
+    narrowed = list_setting_facts({**GREEDY, "top_p": 0.5}, is_external=True, is_logged=False, seen=REFUSED)
+    assert select_compared(narrowed) == {}
+
+
+def test_seeds_and_logprobs_make_no_other_distribution() -> None:
+    ours, theirs = (
+        select_compared(list_setting_facts({**GREEDY, **other}, is_external=False, is_logged=False, seen=None))
+        for other in ({}, {"seed": 7, "logprobs": 5})
+    )
+    assert ours == theirs == {"temperature": 0.0, "top_p": 1.0}
+
+
+def test_repeats_at_an_unknown_temperature_are_judged_as_draws_and_no_token_is_called_drawn() -> None:
+    unknown = Draws(None, 42, is_external=True)
+    assert (unknown.may_sample, unknown.is_sampled, unknown.words) == (True, False, "temperature not known")
+    assert (Draws(0.0).may_sample, Draws(0.7).may_sample) == (False, True)
