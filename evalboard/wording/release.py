@@ -16,7 +16,7 @@ KINDS: dict[str, Sentence] = {"reasons": verdict.reason, "warnings": warning, "n
 
 
 def write_verdict(document: Mapping[str, Any]) -> Json:
-    """Return the document of `core.verdict.decide_from_gates` with its summary, and a text in place of a line's facts.
+    """Return the document of `core.verdict.judge_release` with its summary, and a text in place of a line's facts.
 
     A line of the release names its suite where there are several. One that is about a single run, `run` in its facts,
     has its facts beside its text, so that pages know of which other runs the same holds.

@@ -6,17 +6,18 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import Any
 
+import numpy as np
 from django.db.models import Count, Q
 
 from evalboard.contract.draws import Draws
 from evalboard.core import digest
-from evalboard.core.verdict import VERDICT_RULES, GateQuestion
+from evalboard.core.verdict import VERDICT_RULES, GateEvidence, GateQuestion, DecodedSide, VerdictLine
 from runs.catalogue import expiry
-from runs.compare import Inputs, SideKey
+from runs.compare import Inputs, SideKey, StoredSide
 from runs.compare import inputs as comparison_inputs
 from runs.models import Case, Gate, Release, Repeat, Response, Rotation, Run
 from runs.pairs import pair_facts
@@ -30,26 +31,16 @@ RUN = ("suite_version__suite", "suite_version__scorer", "endpoint", "profile", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideInputs:
-    """One side of a gate. `places`: of the repeats that are judged, in the order of `key`; `n_left_out` of the others.
+    """One side of a gate. `places`: of the repeats that are judged, in the order of `key`.
 
-    n_processes: engine processes that decoded them. broken_pins: names, each once. n_unvouched, n_truncated: responses.
-    certified, uncertified: hosts that decoded under batch-invariant kernels, by whether a certificate speaks of each.
+    certified: hosts that decoded under batch-invariant kernels and have a certificate. served: without its buckets.
     """
 
     run: Run
     key: SideKey
     places: tuple[int, ...]
-    n_left_out: int
-    n_unvouched: int
-    n_truncated: int
-    n_processes: int
-    broken_pins: tuple[str, ...]
     certified: tuple[str, ...]
-    uncertified: tuple[str, ...]
-
-    @property
-    def n_repeats(self) -> int:
-        return len(self.places)
+    served: DecodedSide
 
     @property
     def judged_ids(self) -> list[int]:
@@ -146,8 +137,8 @@ def find(release: Release, gates: Sequence[Gate]) -> ReleaseInputs:
     return ReleaseInputs(release, inputs)
 
 
-def load(gate: GateInputs, treatment: str) -> tuple[GateQuestion, Inputs]:
-    """Return the question to judge and the columns that it was read from. Raises InvalidInput if no case is shared."""
+def load(gate: GateInputs, treatment: str, history: tuple[VerdictLine, ...]) -> GateEvidence:
+    """Return what a gate is judged by, its columns read. Raises InvalidInput if no case is shared."""
     inputs = comparison_inputs.load(gate.baseline.key, gate.candidate.key)
     version = gate.baseline.run.suite_version_id
     loads = read_loads(gate.gate, gate.baseline.judged_ids, gate.candidate.judged_ids)
@@ -177,7 +168,25 @@ def load(gate: GateInputs, treatment: str) -> tuple[GateQuestion, Inputs]:
         targeted=None if gate.targeted is None else gate.targeted.load(len(shared)),
         uncertified=_uncertified(gate),
     )
-    return question, inputs
+    return GateEvidence(
+        tier=gate.gate.tier,
+        suite_name=gate.gate.suite.slug,
+        question=question,
+        baseline=replace(gate.baseline.served, buckets=_buckets(inputs.baseline, inputs)),
+        candidate=replace(gate.candidate.served, buckets=_buckets(inputs.candidate, inputs)),
+        history=history,
+    )
+
+
+def _buckets(side: StoredSide, inputs: Inputs) -> list[list[Any]]:
+    """Return the buckets that served a side as DecodedSide has them."""
+    rows = []
+    for bucket_id, _, share in side.shares:
+        bucket = inputs.buckets[bucket_id]
+        scores = side.scores[(side.buckets == bucket_id) & ~np.isnan(side.scores)]
+        points = 100 * float(scores.mean()) if len(scores) else None
+        rows.append([float(share), str(bucket.fingerprint), bucket.batch_class, points])
+    return rows
 
 
 class _Facts:
@@ -216,13 +225,22 @@ class _Facts:
             run=run,
             key=key,
             places=places,
-            n_left_out=len(key.repeat_ids) - len(places),
-            n_unvouched=sum(self._n_unvouched[repeat] for repeat in judged),
-            n_truncated=sum(self._n_truncated[repeat] for repeat in judged),
-            n_processes=len(processes),
-            broken_pins=tuple(sorted(broken)),
             certified=tuple(sorted({host for host, _ in served} - uncertified)),
-            uncertified=tuple(sorted(uncertified)),
+            served=DecodedSide(
+                run=run.pk,
+                n_repeats=len(places),
+                n_left_out=len(key.repeat_ids) - len(places),
+                n_unvouched=sum(self._n_unvouched[repeat] for repeat in judged),
+                n_truncated=sum(self._n_truncated[repeat] for repeat in judged),
+                n_processes=len(processes),
+                broken_pins=tuple(sorted(broken)),
+                uncertified=tuple(sorted(uncertified)),
+                strays=run.strays or (),
+                unsteady=run.unsteady or (),
+                is_log=run.is_log,
+                is_reported=run.is_reported,
+                is_read=run.source_id is not None,
+            ),
         )
 
 
@@ -230,12 +248,12 @@ def _uncertified(gate: GateInputs) -> list[dict[str, Any]]:
     return [
         {
             "side": name,
-            "hosts": list(side.uncertified),
+            "hosts": list(side.served.uncertified),
             "endpoint": side.run.endpoint.slug,
             "profile": side.run.profile.slug,
         }
         for name, side in (("baseline", gate.baseline), ("candidate", gate.candidate))
-        if side.uncertified
+        if side.served.uncertified
     ]
 
 
@@ -249,7 +267,7 @@ def _side_digests(side: SideInputs) -> dict[str, Any]:
     judged = {side.key.repeats[at] for at in side.places}
     columns = {index: value for index, value in known["columns"].items() if int(index) in judged}
     scores = {name: value for name, value in known["scores"].items() if int(name.partition(" ")[0]) in judged}
-    evidence = {"n_unvouched": side.n_unvouched, "broken_pins": side.broken_pins, "n_processes": side.n_processes}
+    evidence = {name: getattr(side.served, name) for name in ("n_unvouched", "broken_pins", "n_processes")}
     # Certificates and not their lack, so that verdicts from before there were any still rest on what they rested on.
     certified = {"certified": side.certified} if side.certified else {}
     return {**known, "columns": columns, "scores": scores, **evidence, **certified}

@@ -17,11 +17,12 @@ from django.db.models.functions import Now
 
 from evalboard.core.errors import Conflict, EvalboardError, NotFound
 from evalboard.core.suite import parse_policy
-from evalboard.core.verdict import FIRST_VERDICT_RULES, GateInput, decide_from_gates, judge_gate
+from evalboard.core.verdict import FIRST_VERDICT_RULES, judge_release
 from evalboard.wording.release import write_verdict
 from runs.compare import comparisons
 from runs.models import Comparison, Gate, Release, Run, SignOff, Verdict
-from runs.release import verdict_inputs, verdict_warnings
+from runs.release import verdict_inputs
+from runs.release.verdict_history import list_history_warnings
 from runs.release.verdict_inputs import ReleaseInputs
 from runs.webhooks import news
 
@@ -79,23 +80,11 @@ def decide(*, release_id: int) -> Decided:
 
 
 def judge(inputs: ReleaseInputs) -> dict[str, Any]:
-    """Return the document of docs/verdict.md on these inputs, with the warnings that only stored rows can give."""
+    """Return the document of docs/verdict.md on these inputs. One gate's columns are in memory at a time."""
     release = inputs.release
-    settings = parse_policy(release.policy.settings)
-    judged, serving = [], []
-    for each in inputs.gates:  # one gate's columns in memory at a time
-        question, columns = verdict_inputs.load(each, release.treatment)
-        judged.append(GateInput(each.gate.tier, each.gate.suite.slug, judge_gate(question, settings)))
-        serving.append(verdict_warnings.list_serving_warnings(each, columns))
-    document = decide_from_gates(judged)
-    for by_gate in (serving, verdict_warnings.list_history_warnings(inputs)):
-        for place, warnings in enumerate(by_gate):
-            gate = document["gates"][place]
-            reasons = {line["code"] for line in gate["reasons"]}  # what is the reason is not warned of beside it
-            lines = [{"code": code, "facts": facts} for code, facts in warnings if code not in reasons]
-            gate["warnings"] += lines
-            document["warnings"] += [{**line, "gate": place} for line in lines]
-    return write_verdict(document)
+    gates = zip(inputs.gates, list_history_warnings(inputs), strict=True)
+    evidence = (verdict_inputs.load(gate, release.treatment, history) for gate, history in gates)
+    return write_verdict(judge_release(evidence, parse_policy(release.policy.settings)))
 
 
 def undecided() -> list[int]:

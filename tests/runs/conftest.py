@@ -1,14 +1,22 @@
 """A suite, an endpoint, a worker and a run: the cast of the service tests."""
 
-from collections.abc import Callable
+import io
+import pickle
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.db.models import Model, QuerySet
 
+from evalboard.core.digest import canonical_json
 from evalboard.core.profile import DEFAULT_PROFILES
+from evalboard.core.suite import PolicySettings
 from evalboard.core.trace import Outcome
+from evalboard.core.verdict import GateEvidence
 from runs.catalogue import create_endpoint, create_profile
 from runs.models import EngineProcess, Run, Shard, Worker
+from runs.release import verdicts
 from runs.run import create_run
 from runs.suites import push_suite
 from runs.work import bind_bucket, claim_shard, finish_shard, open_engine_process, record_outcomes, register_worker
@@ -95,3 +103,27 @@ def serve(worker: Worker, engine_process: EngineProcess) -> Callable[..., None]:
             finish_shard(lease=lease)
 
     return work
+
+
+@pytest.fixture(autouse=True)
+def verdicts_need_evidence_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Judge every release of these tests a second time: from its evidence as bytes, where any query fails."""
+    judge = verdicts.judge_release
+
+    def judge_twice(gates: Iterable[GateEvidence], policy: PolicySettings) -> dict[str, Any]:
+        Evidence(evidence := io.BytesIO()).dump((list(gates), policy))
+        with connection.execute_wrapper(no_query):
+            first, second = (judge(*pickle.loads(evidence.getvalue())) for _ in range(2))  # noqa: S301
+        assert canonical_json(first) == canonical_json(second)
+        return first
+
+    monkeypatch.setattr(verdicts, "judge_release", judge_twice)
+
+
+class Evidence(pickle.Pickler):
+    def persistent_id(self, obj: Any) -> None:
+        assert not isinstance(obj, Model | QuerySet), f"{obj!r} is no evidence"
+
+
+def no_query(execute: Any, sql: str, *_: Any) -> Any:
+    raise AssertionError(f"a verdict was taken by a query: {sql}")

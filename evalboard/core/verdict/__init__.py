@@ -1,16 +1,19 @@
 """Judge a release from the runs of its gates (docs/verdict.md)."""
 
-from evalboard.core.verdict.gate import GateQuestion, TargetedScores
-from evalboard.core.verdict.gate_verdict import FIRST_VERDICT_RULES, VERDICT_RULES, GateInput
-from evalboard.core.verdict.verdict import decide_from_gates, has_enough_cases, judge_gate
+from evalboard.core.verdict.gate import GateQuestion, TargetedScores, VerdictLine
+from evalboard.core.verdict.gate_verdict import FIRST_VERDICT_RULES, VERDICT_RULES
+from evalboard.core.verdict.serving import DecodedSide
+from evalboard.core.verdict.verdict import GateEvidence, has_enough_cases, judge_gate, judge_release
 
 __all__ = [
     "FIRST_VERDICT_RULES",
     "VERDICT_RULES",
-    "GateInput",
+    "GateEvidence",
     "GateQuestion",
+    "DecodedSide",
     "TargetedScores",
-    "decide_from_gates",
+    "VerdictLine",
     "has_enough_cases",
     "judge_gate",
+    "judge_release",
 ]

@@ -30,6 +30,7 @@ high].
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from itertools import chain
 from typing import Any
 
 from evalboard.contract.base import Contract
@@ -122,11 +123,15 @@ class GateVerdict:
 
 @dataclass(frozen=True, slots=True)
 class GateInput:
-    """A gate of a release as `decide_from_gates` takes it: only `critical` ones decide."""
+    """A gate of a release as `decide_from_gates` takes it: only `critical` ones decide.
+
+    noted: warnings of how its runs were served, and of what was judged before on them.
+    """
 
     tier: str
     suite_name: str
     verdict: GateVerdict
+    noted: tuple[tuple[VerdictLine, ...], tuple[VerdictLine, ...]] = ((), ())
 
 
 def make_verdict(
@@ -190,6 +195,7 @@ def gate_document(gate: GateInput, *, is_worth_a_look: bool) -> Json:
         del document[name]
     return {
         **document,
+        "warnings": _plain((*verdict.warnings, *chain(*gate.noted))),
         "tier": gate.tier,
         "suite": gate.suite_name,
         "points_per_case": 100 / verdict.n_cases if verdict.n_cases else None,

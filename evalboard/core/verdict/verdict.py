@@ -3,8 +3,8 @@
 Same inputs, same verdict, to the bit; the order of cases, and of the repeats that enter, changes nothing.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from evalboard.contract.treatments import MODEL_TREATMENT
@@ -33,11 +33,46 @@ from evalboard.core.verdict.gate_verdict import (
     gate_document,
     make_verdict,
 )
+from evalboard.core.verdict.serving import DecodedSide, list_serving_warnings
 
 MAX_MISSING_PERCENT = 1  # of the cases; beyond it nothing is decided
 FEW_CASES = 200  # below it one case is worth more than half a point
 WIDE_REACH = 2.0  # times the tolerance, as a drop that other cases might show
 VERDICT_ORDER = (NO_SHIP, NOT_COMPARABLE, INCONCLUSIVE, SHIP)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GateEvidence:
+    """All that one gate of a release is judged by. tier: `critical`, or `advisory`, which never changes the verdict.
+
+    history: warnings of what was judged before on the same runs.
+    """
+
+    tier: str
+    suite_name: str
+    question: GateQuestion
+    baseline: DecodedSide
+    candidate: DecodedSide
+    history: tuple[VerdictLine, ...] = ()
+
+
+def judge_release(gates: Iterable[GateEvidence], policy: PolicySettings) -> Json:
+    """Judge a release by its evidence alone; no two gates' evidence need be in memory at once.
+
+    Return the document of gate_document, whose sentences `wording.release` writes. Raises ValueError where no gate is
+    critical: nothing then decides.
+    """
+    return decide_from_gates([_judge(gate, policy) for gate in gates])
+
+
+def _judge(gate: GateEvidence, policy: PolicySettings) -> GateInput:
+    verdict = judge_gate(gate.question, policy)
+    reasons = {line.code for line in verdict.reasons}  # what is a reason is no warning as well
+    served, history = (
+        tuple(line for line in lines if line.code not in reasons)
+        for lines in (list_serving_warnings(gate.baseline, gate.candidate), gate.history)
+    )
+    return GateInput(gate.tier, gate.suite_name, verdict, (served, history))
 
 
 def judge_gate(question: GateQuestion, policy: PolicySettings) -> GateVerdict:
@@ -69,10 +104,7 @@ def has_enough_cases(n_cases_missing: int, n_cases: int) -> bool:
 
 
 def decide_from_gates(gates: Sequence[GateInput]) -> Json:
-    """Decide a release from its gates: the document of gate_document, whose sentences `wording.release` writes.
-
-    Raises ValueError where no gate is critical: nothing then decides.
-    """
+    """Do the same where the gates have been judged."""
     critical = [index for index, gate in enumerate(gates) if gate.tier == "critical"]
     if not critical:
         raise ValueError("a release needs a critical gate")
@@ -80,13 +112,15 @@ def decide_from_gates(gates: Sequence[GateInput]) -> Json:
     verdict = min((gates[index].verdict.verdict for index in critical), key=VERDICT_ORDER.index)
     deciding = [index for index in critical if gates[index].verdict.verdict == verdict]
     to_look_at = _worth_a_look(gates)
+    own = [_all_warnings(gate, index in to_look_at) for index, gate in enumerate(gates)]
+    warnings = (own, *zip(*(gate.noted for gate in gates), strict=True))  # kind by kind, each gate by gate
     return {
         "version": DOCUMENT_VERSION,
         "rules": VERDICT_RULES,
         "verdict": verdict,
         "headline_gate": deciding[0],
         "reasons": _lines({index: gates[index].verdict.reasons for index in deciding}),
-        "warnings": _lines({index: _all_warnings(gate, index in to_look_at) for index, gate in enumerate(gates)}),
+        "warnings": [line for kind in warnings for line in _lines(dict(enumerate(kind)))],
         "next": _lines({index: gates[index].verdict.next for index in deciding}),
         "gates": [gate_document(gate, is_worth_a_look=index in to_look_at) for index, gate in enumerate(gates)],
     }

@@ -1,0 +1,74 @@
+"""Warn of how the two runs of a gate were decoded. docs/releases.md lists the codes; none of them changes a verdict."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evalboard.core.verdict.gate import VerdictLine
+
+MIXED = "mixed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodedSide:
+    """How the repeats of one run that are judged were decoded. n_left_out: the other repeats.
+
+    n_unvouched, n_truncated: responses. n_processes: engine processes. broken_pins: names, each once.
+    uncertified: hosts that decoded under batch-invariant kernels without a certificate.
+    strays, unsteady: as `Run` has them. is_log: another tool's log. is_reported: a log or an external server said who
+    answered. is_read: read from a log, also from an export of ours.
+    buckets: [share, fingerprint, batch class, points] of each, points None where it has no score.
+    """
+
+    run: int
+    n_repeats: int
+    n_left_out: int
+    n_unvouched: int
+    n_truncated: int
+    n_processes: int
+    broken_pins: tuple[str, ...]
+    uncertified: tuple[str, ...]
+    strays: Sequence[Mapping[str, Any]]
+    unsteady: Sequence[Mapping[str, Any]]
+    is_log: bool
+    is_reported: bool
+    is_read: bool
+    buckets: Sequence[Sequence[Any]] = ()
+
+
+def list_serving_warnings(baseline: DecodedSide, candidate: DecodedSide) -> tuple[VerdictLine, ...]:
+    """Return the warnings of both sides, the gravest first; each names its `run` and `side`."""
+    return tuple(
+        VerdictLine(code, {"run": side.run, "side": name, **facts})
+        for name, side in (("baseline", baseline), ("candidate", candidate))
+        for code, facts in _warn_of_side(side)
+    )
+
+
+def _warn_of_side(side: DecodedSide) -> Iterator[tuple[str, dict[str, Any]]]:
+    if side.broken_pins:
+        yield "pins_broken", {"pins": list(side.broken_pins)}
+    if len(side.buckets) > 1:
+        yield "several_buckets", {"buckets": list(side.buckets)}
+    if side.n_unvouched:
+        yield "unvouched", {"n": side.n_unvouched}
+    if side.n_truncated:
+        yield "truncated", {"n": side.n_truncated, "is_log": side.is_read}
+    for strays in side.strays:
+        yield "two_computations", {"n": strays["n_strays"], "distance": strays["distance"]}
+    for bucket in side.unsteady:
+        yield "unsteady", {name: bucket[name] for name in ("batch_class", "n_cases", "n_apart")}
+    if side.uncertified:
+        yield "uncertified", {"hosts": list(side.uncertified)}
+    if side.is_log:
+        yield "imported", {}
+    elif side.is_reported:
+        yield "reported", {}
+    if any(batch_class == MIXED for _, _, batch_class, _ in side.buckets):
+        yield "rough_profile", {}
+    if side.n_left_out:
+        yield "repeats_left_out", {"n": side.n_left_out}
+    if side.n_repeats < 2:
+        yield "noise_unmeasured", {}
+    elif side.n_processes == 1 and not side.is_reported:
+        yield "one_process", {"n_repeats": side.n_repeats}
