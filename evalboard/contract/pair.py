@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from evalboard.contract.base import Contract, Count, Digest, Id, Number, PageAddress, Points, page_only, says
 from evalboard.contract.comparison import SIDES, Moved, PartedPair
-from evalboard.contract.parts import ResponseError
+from evalboard.contract.response import ResponseContent
 from evalboard.contract.trace import Position, TokenAtPosition
 
 
@@ -16,19 +16,10 @@ class PairPosition(Contract):
     candidate: tuple[TokenAtPosition, ...]
 
 
-class PairSide(Contract):
+class PairSide(ResponseContent):
     run: Id
-    repeat: Number
-    text: str
-    reasoning: str | None
-    n_reasoning_tokens: Count | None
-    is_truncated: bool | None
-    finish_reason: str | None
-    error: ResponseError | None
     score: Points | None
-    reason: str | None
     n_tokens: Count | None
-    trace_digest: Digest | None
     fingerprint: Digest | None
     batch_class: str | None
     n_repeats: int = page_only

@@ -192,6 +192,13 @@ class NoiseOfSide(Contract):
     n_unstable: Count | None
 
 
+class MeasuredNoise(NoiseOfSide):
+    """The same with all that a verdict's document has of it."""
+
+    range5_points: float | None
+    is_overdispersed: bool
+
+
 class GateSide(Contract):
     run: Id
     model: str
@@ -228,7 +235,19 @@ class CasesChanged(Contract):
     fixed_by_chance: ByChance | None = optional
 
 
-class Gate(Contract):
+class Outlook(Contract):
+    """What further repeats would do; null where they would not settle it."""
+
+    repeats_needed: Number | None
+    settling_chance: Annotated[Share | None, says(description="that so many repeats settle it")]
+    targeted_settling: Annotated[
+        TargetedSettling | None, says(description="null where repeats of chosen cases alone would hardly settle it")
+    ]
+    expected: Expected | None
+    leaning: str | None
+
+
+class Gate(Outlook):
     """One suite of a release: the change in points, with its interval `low` to `high` of its own `level`."""
 
     suite: str
@@ -255,14 +274,7 @@ class Gate(Contract):
     targeted: Annotated[
         TargetedRepeats | None, says(description="repeats of chosen cases that count beside those of the look")
     ]
-    repeats_needed: Number | None
-    settling_chance: Annotated[Share | None, says(description="that so many repeats settle it")]
-    targeted_settling: Annotated[
-        TargetedSettling | None, says(description="null where repeats of chosen cases alone would hardly settle it")
-    ]
-    expected: Expected | None
     cases_needed: dict[str, int]
-    leaning: str | None
     n_cases: Count
     n_cases_judged: Count
     changed: CasesChanged

@@ -15,11 +15,9 @@ FlipChance = Annotated[
 ]
 
 
-class Response(Contract):
-    """One response."""
+class ResponseContent(Contract):
+    """What came back for a case in one repeat."""
 
-    case: str
-    case_index: Count
     repeat: Number
     text: Annotated[str, says(description="the answer; words and tool calls together are JSON (docs/suites.md)")]
     reasoning: Annotated[str | None, says(description="what the model thought before it; null where nothing is apart")]
@@ -27,12 +25,19 @@ class Response(Contract):
     is_truncated: Annotated[bool | None, says(description="cut while it thought: no answer; null as `reasoning` is")]
     finish_reason: str | None
     error: ResponseError | None
-    score: Annotated[Score | None, says(description="the suite's own scorer's")]
     reason: str | None
+    trace_digest: Digest | None
+
+
+class Response(ResponseContent):
+    """One response."""
+
+    case: str
+    case_index: Count
+    score: Annotated[Score | None, says(description="the suite's own scorer's")]
     flip_chance: FlipChance
     is_vouched: Annotated[bool, says(description="by the engine's self-checks")]
     marks: Annotated[tuple[Mark, ...], says(description="what a log says of it (docs/imports.md)")]
-    trace_digest: Digest | None
     provenance: dict[str, Any]
     recorded_at: Instant
     place: int = page_only  # in lists: by repeat, then by case

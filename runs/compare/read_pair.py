@@ -7,7 +7,6 @@ from django.db.models import Q
 
 from evalboard.contract import pair as contract
 from evalboard.contract.comparison import Moved
-from evalboard.contract.parts import ResponseError
 from evalboard.contract.trace import TokenAtPosition
 from evalboard.core.compare import (
     UNKNOWN_SERVING,
@@ -30,7 +29,7 @@ from runs.compare.read_pair_records import Half, load_halves, trace_of
 from runs.forced import forced_choice, has_forced
 from runs.models import Divergence as StoredDivergence
 from runs.pairs import WORDS, measure_pair_noise, pair_facts
-from runs.run import draw, token_at, tokens_at
+from runs.run import draw, response_content, token_at, tokens_at
 
 WINDOW = 150  # positions shown before and after the selected one
 
@@ -148,7 +147,7 @@ def _find_cause(one: Half, other: Half, parting: Divergence | None) -> Cause:
             pair_facts.request_settings(half.run),
             UNKNOWN_SERVING if half.bucket_id is None else served[half.bucket_id],
             _response_facts(half),
-            score=half.score,
+            score=half.scored.score,
             scorer_digest=half.scorer_digest,
         )
         for half in (one, other)
@@ -171,27 +170,18 @@ def _manifest(half: Half) -> dict[str, Any]:
 
 def _side(half: Half) -> contract.PairSide:
     response, bucket = half.response, half.bucket
-    code, detail = response.error_code, response.error_detail
-    return contract.PairSide(
+    return contract.PairSide.from_record(
+        response,
+        **response_content(response, half.scored.reason),
         run=str(half.run.pk),
-        repeat=half.repeat,
-        text=response.text,
-        reasoning=response.reasoning,
-        n_reasoning_tokens=response.n_reasoning_tokens,
-        is_truncated=response.is_truncated,
-        finish_reason=response.finish_reason or None,
-        error=ResponseError(code=code, detail=detail) if code else None,
-        score=to_points(half.score),
-        reason=half.reason or None,
+        score=to_points(half.scored.score),
         n_tokens=None if half.trace is None else len(half.trace),
-        trace_digest=bytes(response.trace_digest).hex() if response.trace_digest else None,
         fingerprint=bucket.fingerprint.digest if bucket else None,
         batch_class=bucket.batch_class if bucket else None,
         n_repeats=half.n_repeats,
         model=bucket.model.name if bucket else half.run.endpoint.model_name,
         fingerprint_id=bucket.fingerprint_id if bucket else None,
         scorer_digest=half.scorer_digest,
-        is_vouched=response.is_vouched,
         is_logged=half.run.is_of_elsewhere,
     )
 

@@ -13,13 +13,14 @@ from runs.models import Case, Repeat, Response, Run, TraceBlock
 from runs.run import NOT_READ, SERVED_BY, words_of
 from runs.store import ScoredCase, read_scored
 
+NOT_SCORED = ScoredCase(scorer_id=0, scorer_digest="", score=None, reason="")
 RUN_PARTS = ("suite_version__suite", "suite_version__scorer", "profile", "endpoint")
 
 
 class Half(NamedTuple):
     """One side. `trace` is None where there is none, `words` where nobody stored the vocabulary.
 
-    score, reason: under the run's own scorer; None and "" where it has not scored the response.
+    scored: under the run's own scorer; NOT_SCORED where it has not scored the response.
     """
 
     run: Run
@@ -27,8 +28,7 @@ class Half(NamedTuple):
     response: Response
     trace: Trace | None
     words: Vocabulary | None
-    score: float | None
-    reason: str
+    scored: ScoredCase
     n_repeats: int
 
     @property
@@ -82,7 +82,6 @@ def load_halves(runs: tuple[int, int], case_id: str, repeats: tuple[int, int]) -
     halves = []
     for run, case, repeat in sides:
         response = responses[run.pk, repeat]
-        scored = scores.get((run.pk, repeat))
         halves.append(
             Half(
                 run=run,
@@ -90,8 +89,7 @@ def load_halves(runs: tuple[int, int], case_id: str, repeats: tuple[int, int]) -
                 response=response,
                 trace=traces.get(response.pk),
                 words=words_of(response),
-                score=scored.score if scored else None,
-                reason=scored.reason if scored else "",
+                scored=scores.get((run.pk, repeat), NOT_SCORED),
                 n_repeats=n_repeats[run.pk],
             )
         )

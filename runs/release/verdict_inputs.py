@@ -15,7 +15,7 @@ from django.db.models import Count, Q
 
 from evalboard.contract.draws import Draws
 from evalboard.core import digest
-from evalboard.core.verdict import VERDICT_RULES, GateEvidence, GateQuestion, DecodedSide, VerdictLine
+from evalboard.core.verdict import VERDICT_RULES, DecodedSide, GateEvidence, GateQuestion, VerdictLine
 from runs.catalogue import expiry
 from runs.compare import Inputs, SideKey, StoredSide
 from runs.compare import inputs as comparison_inputs

@@ -149,21 +149,28 @@ def response_row(
     response: Response, *, case_id: str, scored: tuple[float | None, str], flip_chance: float | None, n_cases: int
 ) -> contract.Response:
     """Return a response that came with its repeat, engine process, bucket and worker; scored: score and reason."""
-    error = ResponseError(code=response.error_code, detail=response.error_detail) if response.error_code else None
     return contract.Response.from_record(
         response,
+        **response_content(response, scored[1]),
         case=case_id,
-        repeat=response.repeat.index,
-        finish_reason=response.finish_reason or None,
-        error=error,
         score=scored[0],
-        reason=scored[1] or None,
         flip_chance=flip_chance,
         marks=list_mark_names(response.marks),
-        trace_digest=bytes(response.trace_digest).hex() if response.trace_digest else None,
         provenance=provenance_of(response),
         place=response.repeat.index * n_cases + response.case_index,
     )
+
+
+def response_content(response: Response, reason: str) -> dict[str, Any]:
+    """Return the fields of `ResponseContent` that are no columns of a response; reason: what its scorer said."""
+    error = ResponseError(code=response.error_code, detail=response.error_detail) if response.error_code else None
+    return {
+        "repeat": response.repeat.index,
+        "finish_reason": response.finish_reason or None,
+        "error": error,
+        "reason": reason or None,
+        "trace_digest": bytes(response.trace_digest).hex() if response.trace_digest else None,
+    }
 
 
 def _flip_chance(stored: _Stored) -> float | None:

@@ -75,7 +75,7 @@ def test_one_draw_and_four_cached_answers_ship_nothing(policy: Any) -> None:
     )
     assert [line.code for line in found.next] == ["run_uncached"]
     assert (found.k_baseline, found.k_candidate, found.look) == (5, 1, None)
-    assert (found.candidate.sd_points, found.candidate.disagreement_rate) == (None, None)
+    assert (found.candidate.noise.sd_points, found.candidate.noise.disagreement_rate) == (None, None)
     assert (found.missing.n_candidate, found.missing.low) == (0, None)
 
 

@@ -50,8 +50,8 @@ def test_81_4_against_79_6_with_one_run_each_is_a_lean_at_most() -> None:
         candidate[:n_churned], candidate[800 - n_churned :] = 0, 1
         word, code, found = judged(question(runs(651, n_cases=800), candidate))
         assert (word, code, found.look) == ("inconclusive", "too_few_repeats", None)
-        assert found.leaning == "none"
-        assert found.repeats_needed == 4
+        assert found.outlook.leaning == "none"
+        assert found.outlook.repeats_needed == 4
 
 
 def test_a_run_of_two_fingerprints_is_not_compared_and_its_buckets_are_not_pooled() -> None:
@@ -216,7 +216,7 @@ def test_a_repeat_that_never_ran_is_none() -> None:
     asked = pinned()
     asked.candidate[:, 2] = NAN
     word, code, found = judged(asked)
-    assert (word, code, found.k_candidate, found.repeats_needed) == ("inconclusive", "too_few_repeats", 4, 1)
+    assert (word, code, found.k_candidate, found.outlook.repeats_needed) == ("inconclusive", "too_few_repeats", 4, 1)
 
 
 @pytest.mark.parametrize("lost", ["all", "nobody"])
@@ -224,7 +224,7 @@ def test_without_a_score_on_both_sides_nothing_is_compared(lost: str) -> None:
     asked = pinned(n_cases=10) if lost == "all" else question(np.zeros((0, 5)), np.zeros((0, 5)))
     asked.candidate[:] = NAN
     word, code, found = judged(asked)
-    assert (word, code, found.difference, found.leaning) == ("inconclusive", "incomplete", None, None)
+    assert (word, code, found.difference, found.outlook.leaning) == ("inconclusive", "incomplete", None, None)
     json.dumps(verdict.decide_from_gates([GateInput("critical", "colours", found)]), allow_nan=False)
 
 
@@ -233,10 +233,10 @@ def test_one_candidate_run_against_five_leans_with_borrowed_noise(n_broken: int,
     """Nothing seen to flip in 5 runs: SE = 100 · sqrt(0.6 / 5 + 1.25 · 0.6) / 800 = 0.117 points."""
     asked = pinned(n_broken=n_broken)
     word, code, found = judged(replace(asked, candidate=asked.candidate[:, :1]))
-    assert (word, code, found.leaning) == ("inconclusive", "too_few_repeats", lean)
+    assert (word, code, found.outlook.leaning) == ("inconclusive", "too_few_repeats", lean)
     half = normal_quantile(0.95) * 100 * math.sqrt(0.6 / 5 + 1.25 * 0.6) / 800
     assert found.low == pytest.approx(-100 * n_broken / 800 - half)
-    assert (found.level, found.repeats_needed) == (0.9, 4)
+    assert (found.level, found.outlook.repeats_needed) == (0.9, 4)
     assert codes(found.next) == ["add_repeats"]
 
 
@@ -277,14 +277,14 @@ def test_a_range_over_one_point_is_noisy_and_at_one_point_it_is_not(counts: list
         assert steps_if_batched(noisy, guarded) == ["pin_batch", "use_paired"]
         asked = question(steady, runs(*counts, n_cases=800))
         assert steps_if_batched(asked, guarded) == ["pin_batch", "use_paired"]
-        assert found.repeats_needed is None
+        assert found.outlook.repeats_needed is None
         assert "1.1 points over 5 repeats" in reasons(found)[0]
 
 
 def test_a_noisy_bucket_is_no_regression_however_low_it_is() -> None:
     worse = question(runs(*FIVE, n_cases=800), runs(500, 510, 520, 530, 540, n_cases=800))
     word, code, found = judged(worse)
-    assert (word, code, found.leaning) == ("inconclusive", "noisy", "no_ship")
+    assert (word, code, found.outlook.leaning) == ("inconclusive", "noisy", "no_ship")
     word, code, found = judged(worse, PAIRED)
     assert (word, code) == ("no_ship", "regression")
     assert "noisy_bucket" in codes(found.warnings)
@@ -295,7 +295,7 @@ def test_the_guard_of_more_repeats_is_that_of_five_of_them() -> None:
     counts = [645] * 19 + [629]
     found = verdict.judge_gate(question(runs(*[645] * 20, n_cases=800), runs(*counts, n_cases=800)), STRICT)
     assert found.candidate.range == (pytest.approx(78.625), pytest.approx(80.625))
-    assert found.candidate.range5_points == pytest.approx(2.0 * 5 / 20)
+    assert found.candidate.noise.range5_points == pytest.approx(2.0 * 5 / 20)
     assert found.reasons[0].code != "noisy"
 
 
@@ -303,7 +303,7 @@ def test_a_missing_response_fakes_no_range() -> None:
     asked = question(runs(*[645] * 5, n_cases=800), runs(*[645] * 5, n_cases=800))
     asked.candidate[0, 0] = asked.candidate[1, 1] = NAN
     found = verdict.judge_gate(asked, STRICT)
-    assert found.candidate.range5_points == 0.0
+    assert found.candidate.noise.range5_points == 0.0
 
 
 # Rows 9 to 11: the interval and the tolerance
@@ -355,7 +355,7 @@ def test_thirty_cases_are_too_few_for_one_point_and_do_for_five() -> None:
     for number in ("93 cases at 5 repeats or 52 at 10.", "±3.1 points"):
         assert number in reasons(found)[0]
     assert "26 at 20" not in reasons(found)[0]  # for 20 repeats these cases are enough
-    assert (found.repeats_needed, found.expected.repeats) == (15, 20)
+    assert (found.outlook.repeats_needed, found.outlook.expected.repeats) == (15, 20)
     assert codes(found.next) == ["settle", "larger_suite"]
     word, code, found = judged(question(same, same), SAMPLE)
     assert (word, code) == ("ship", "within_tolerance")
@@ -365,7 +365,7 @@ def test_thirty_cases_are_too_few_for_one_point_and_do_for_five() -> None:
 def test_a_suite_too_small_for_every_look_needs_more_cases() -> None:
     same = runs(*[20] * 5, n_cases=25)
     found = verdict.judge_gate(question(same, same), STRICT)
-    assert (found.reasons[0].code, found.repeats_needed) == ("suite_too_small", None)
+    assert (found.reasons[0].code, found.outlook.repeats_needed) == ("suite_too_small", None)
     assert codes(found.next) == ["larger_suite", "decide_by_hand"]
 
 
@@ -385,8 +385,8 @@ def test_not_settled_says_how_many_repeats_would() -> None:
     assert (word, code) == ("ship", "within_tolerance")
     candidate[203:205] = 0
     word, code, found = judged(question(baseline, candidate), PAIRED)
-    assert (word, code, found.leaning) == ("inconclusive", "not_settled", "none")
-    assert (found.repeats_needed, found.expected.repeats) == (15, 20)
+    assert (word, code, found.outlook.leaning) == ("inconclusive", "not_settled", "none")
+    assert (found.outlook.repeats_needed, found.outlook.expected.repeats) == (15, 20)
     assert "20 repeats on each side would settle it about 6 times in 10." in reasons(found)[0]
     assert codes(found.next) == ["settle", "larger_suite", "decide_by_hand"]
     in_batches = steps_if_batched(question(baseline, candidate), PAIRED)
@@ -394,21 +394,26 @@ def test_not_settled_says_how_many_repeats_would() -> None:
     candidate[300:302] = np.array([[1], [1]])
     candidate[204] = 1
     word, code, found = judged(question(baseline, candidate), PAIRED)
-    assert (code, found.repeats_needed, found.expected.repeats) == ("not_settled", 15, 20)
+    assert (code, found.outlook.repeats_needed, found.outlook.expected.repeats) == ("not_settled", 15, 20)
     assert "20 repeats on each side would settle it about 8 times in 10." in reasons(found)[0]
 
 
 def test_what_repeats_are_likely_to_settle_is_left_to_them() -> None:
     """-0.91 in ±0.12: at 10 repeats ±0.07 are left, and nothing was seen to move."""
     word, code, found = judged(pinned(n_broken=7, n_cases=770))
-    assert (word, code, found.repeats_needed) == ("inconclusive", "not_settled", 5)
+    assert (word, code, found.outlook.repeats_needed) == ("inconclusive", "not_settled", 5)
     assert "10 repeats on each side would settle it more than 9 times in 10." in reasons(found)[0]
     assert codes(found.next) == ["settle"]
 
 
 def test_on_the_tolerance_nobody_is_sent_to_run_more_repeats() -> None:
     word, code, found = judged(pinned(n_broken=8))
-    assert (word, code, found.repeats_needed, found.expected) == ("inconclusive", "not_settled", None, None)
+    assert (word, code, found.outlook.repeats_needed, found.outlook.expected) == (
+        "inconclusive",
+        "not_settled",
+        None,
+        None,
+    )
     assert "More repeats would hardly settle it: 20 on each side do so less than once in 10." in reasons(found)[0]
     assert codes(found.next) == ["larger_suite", "decide_by_hand"]
     last = verdict.judge_gate(pinned(n_broken=8, k=20), STRICT)
@@ -420,7 +425,11 @@ def test_both_sides_are_described_over_the_cases_judged() -> None:
     assert (found.baseline.score, found.candidate.score) == (50.0, 49.5)
     assert found.candidate.points == (49.5,) * 5
     assert found.candidate.score - found.baseline.score == pytest.approx(found.difference)
-    assert (found.candidate.range, found.candidate.sd_points, found.candidate.n_unstable) == ((49.5, 49.5), 0.0, 0)
+    assert (found.candidate.range, found.candidate.noise.sd_points, found.candidate.noise.n_unstable) == (
+        (49.5, 49.5),
+        0.0,
+        0,
+    )
     low, high = found.candidate.interval
     assert low < 49.5 < high
 

@@ -105,11 +105,11 @@ def test_repeats_that_are_one_draw_take_no_verdict(ours: Draws, theirs: Draws) -
     asked = drawn(ours, theirs)
     found = verdict.judge_gate(asked, PAIRED)
     assert (found.verdict, codes(found.reasons), codes(found.next)) == ("inconclusive", ["one_draw"], ["draw_again"])
-    assert found.repeats_needed is None
+    assert found.outlook.repeats_needed is None
     assert "sent one seed at T = 0.7" in reasons(found)[0]
     for draws, side, k in ((ours, found.baseline, found.k_baseline), (theirs, found.candidate, found.k_candidate)):
         if draws.is_one:
-            assert (k, side.sd_points, side.interval, side.disagreement_rate) == (1, None, None, None)
+            assert (k, side.noise.sd_points, side.interval, side.noise.disagreement_rate) == (1, None, None, None)
             assert len(side.points) == 1
     assert width(found) > width(verdict.judge_gate(asked_as(asked, SEED_42), PAIRED))
 
@@ -204,7 +204,11 @@ def test_before_the_first_look_there_is_a_lean_as_soon_as_a_draw_can_be_left_out
             draws_candidate=asked.draws_candidate,
         )
         found = verdict.judge_gate(few, policy)
-        assert (codes(found.reasons), found.repeats_needed, found.leaning) == (["too_few_repeats"], 5 - k, leaning)
+        assert (codes(found.reasons), found.outlook.repeats_needed, found.outlook.leaning) == (
+            ["too_few_repeats"],
+            5 - k,
+            leaning,
+        )
 
 
 def test_a_missing_draw_is_counted_both_ways_under_a_metric_too() -> None:

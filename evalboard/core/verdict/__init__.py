@@ -8,9 +8,9 @@ from evalboard.core.verdict.verdict import GateEvidence, has_enough_cases, judge
 __all__ = [
     "FIRST_VERDICT_RULES",
     "VERDICT_RULES",
+    "DecodedSide",
     "GateEvidence",
     "GateQuestion",
-    "DecodedSide",
     "TargetedScores",
     "VerdictLine",
     "has_enough_cases",

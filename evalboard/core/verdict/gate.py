@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.contract.draws import Draws
+from evalboard.contract.release import MeasuredNoise
 from evalboard.core.compare import SideSetup
 from evalboard.core.stats import BATCHES, Bools, Marks, SizeCounts
 
@@ -83,18 +84,14 @@ class MeasuredSide:
     """One side by itself, over the repeats of the look; points, None where not known.
 
     points: by repeat, over the cases that every repeat has. range: their lowest and highest. interval: where the
-    score would lie if the same cases were run for ever. sd_points: of one run's score, from flips within cases.
+    score would lie if the same cases were run for ever. noise.sd_points: of one run's score, from flips within cases.
     """
 
     score: float | None
     points: tuple[float, ...]
     range: Span | None
     interval: Span | None
-    sd_points: float | None
-    disagreement_rate: float | None
-    n_unstable: int
-    range5_points: float | None
-    is_overdispersed: bool
+    noise: MeasuredNoise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,4 +64,4 @@ def _change_facts(change: Change) -> Facts:
 
 
 def _side_facts(side: MeasuredSide) -> Facts:
-    return {"range5": side.range5_points or 0.0, "n_repeats": len(side.points)}
+    return {"range5": side.noise.range5_points or 0.0, "n_repeats": len(side.points)}

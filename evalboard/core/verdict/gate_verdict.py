@@ -34,7 +34,7 @@ from itertools import chain
 from typing import Any
 
 from evalboard.contract.base import Contract
-from evalboard.contract.release import CasesChanged, Expected, ReachInterval, TargetedRepeats, TargetedSettling
+from evalboard.contract.release import CasesChanged, Outlook, ReachInterval, TargetedRepeats
 from evalboard.core.verdict import settle
 from evalboard.core.verdict.evidence import Evidence
 from evalboard.core.verdict.gate import (
@@ -49,29 +49,23 @@ VERDICT_RULES = f"verdict {DOCUMENT_VERSION}.14"
 FIRST_VERDICT_RULES = "verdict 1.1"  # of documents that do not name theirs
 Json = dict[str, Any]
 UNSTORED = ("p_change", "logged", "later_looks")  # fields of a verdict that no document has
+NO_OUTLOOK = Outlook.from_stored({})
 SIDE_FIELDS = ("score", "points", "range", "interval")  # fields of a side that a document has by name and side
 SIDES = ("baseline", "candidate")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
-    """What the rules say; repeats_needed, expected and settling_chance only where more repeats would settle it.
-
-    targeted_settling: what repeats of the noisiest cases alone would do in their place.
-    """
+    """What the rules say; the outlook only where more repeats would settle it, but for its leaning."""
 
     verdict: str
     reasons: tuple[VerdictLine, ...]
     next: tuple[VerdictLine, ...]
-    leaning: str | None = None
-    repeats_needed: int | None = None
-    expected: Expected | None = None
-    settling_chance: float | None = None
-    targeted_settling: TargetedSettling | None = None
+    outlook: Outlook = NO_OUTLOOK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GateVerdict:
+class GateVerdict(Ruling):
     """What the rules say of one suite. Everything in points; None where the data cannot say.
 
     difference: candidate minus baseline over the cases judged, in [low, high] at `level`. look: the repeats that
@@ -83,10 +77,7 @@ class GateVerdict:
     targeted: the repeats of the noisiest cases that entered beside those of the look. later_looks: that are left.
     """
 
-    verdict: str
-    reasons: tuple[VerdictLine, ...]
     warnings: tuple[VerdictLine, ...]
-    next: tuple[VerdictLine, ...]
     n_cases: int
     n_cases_judged: int
     baseline: MeasuredSide
@@ -108,12 +99,7 @@ class GateVerdict:
     look: int | None = None
     alpha: float | None = None
     method: str | None = None
-    repeats_needed: int | None = None
-    expected: Expected | None = None
-    leaning: str | None = None
     targeted: TargetedRepeats | None = None
-    settling_chance: float | None = None
-    targeted_settling: TargetedSettling | None = None
     changed: CasesChanged | None = None
     p_no_ship: float | None = None
     p_change: float | None = None
@@ -174,12 +160,8 @@ def make_verdict(
         missing=evidence.missing,
         cases_needed=settle.count_cases_needed(policy, share_seeds=evidence.share_seeds),
         look=evidence.look,
-        leaning=ruling.leaning,
-        repeats_needed=ruling.repeats_needed,
-        expected=ruling.expected,
+        outlook=ruling.outlook,
         targeted=evidence.targeted_repeats,
-        settling_chance=ruling.settling_chance,
-        targeted_settling=ruling.targeted_settling,
         logged=logged,
         later_looks=policy.later_looks(evidence.look or 0, is_targeted=evidence.is_targeted_look),
         **measured,
@@ -190,17 +172,18 @@ def gate_document(gate: GateInput, *, is_worth_a_look: bool) -> Json:
     """Return a gate's part of the document: every field of its verdict, those of its sides by name and side."""
     verdict = gate.verdict
     document: Json = _plain(verdict)
-    sides = {side: document.pop(side) for side in SIDES}
+    sides, outlook = {side: document.pop(side) for side in SIDES}, document.pop("outlook")
     for name in UNSTORED:
         del document[name]
     return {
         **document,
+        **outlook,
         "warnings": _plain((*verdict.warnings, *chain(*gate.noted))),
         "tier": gate.tier,
         "suite": gate.suite_name,
         "points_per_case": 100 / verdict.n_cases if verdict.n_cases else None,
-        **{f"{name}_{side}": own.pop(name) for side, own in sides.items() for name in SIDE_FIELDS},
-        "noise": sides,
+        **{f"{name}_{side}": own[name] for side, own in sides.items() for name in SIDE_FIELDS},
+        "noise": {side: own["noise"] for side, own in sides.items()},
         "is_worth_a_look": is_worth_a_look,
     }
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from evalboard.contract.release import MeasuredNoise
 from evalboard.core.scoring import Metric
 from evalboard.core.stats import (
     OVERDISPERSED_BELOW,
@@ -33,11 +34,9 @@ UNKNOWN_SIDE = MeasuredSide(
     points=(),
     range=None,
     interval=None,
-    sd_points=None,
-    disagreement_rate=None,
-    n_unstable=0,
-    range5_points=None,
-    is_overdispersed=False,
+    noise=MeasuredNoise(
+        sd_points=None, disagreement_rate=None, n_unstable=0, range5_points=None, is_overdispersed=False
+    ),
 )
 
 
@@ -66,11 +65,13 @@ def measure_side(scores: Scores, metric: Metric) -> MeasuredSide:
         points=tuple(each for each in points if each is not None),
         range=range_points(complete),
         interval=measurement_interval(complete),
-        sd_points=sd_points(scores),
-        disagreement_rate=disagreement_rate(scores),
-        n_unstable=count_unstable(scores),
-        range5_points=range5_points(complete),
-        is_overdispersed=dispersion is not None and dispersion < OVERDISPERSED_BELOW,
+        noise=MeasuredNoise(
+            sd_points=sd_points(scores),
+            disagreement_rate=disagreement_rate(scores),
+            n_unstable=count_unstable(scores),
+            range5_points=range5_points(complete),
+            is_overdispersed=dispersion is not None and dispersion < OVERDISPERSED_BELOW,
+        ),
     )
     if metric.is_mean:
         return side

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from evalboard.contract.release import Outlook
 from evalboard.contract.treatments import MODEL_TREATMENT
 from evalboard.core.compare import BLOCK_ORDER, BLOCK_WARNINGS, Block, allows_comparing, find_blocks
 from evalboard.core.profile import OBSERVED
@@ -88,7 +89,8 @@ def judge_gate(question: GateQuestion, policy: PolicySettings) -> GateVerdict:
     ruling = _rule(evidence) if is_comparable else _not_comparable(blocks, expired)
     sides = (("baseline", question.setup_baseline), ("candidate", question.setup_candidate))
     logged = tuple(name for name, setup in sides if setup.is_logged)
-    wanted = None if ruling.repeats_needed is None else evidence.k + ruling.repeats_needed
+    needed = ruling.outlook.repeats_needed
+    wanted = None if needed is None else evidence.k + needed
     are_called = any(served.batch_class == OBSERVED for _, setup in sides for served in setup.served) and not logged
     steps = next_steps.with_others(next_steps.with_load(ruling.next, evidence), are_called=are_called)
     ruling = replace(ruling, next=next_steps.with_logs(steps, logged, wanted))
@@ -162,13 +164,13 @@ def _rule(evidence: Evidence) -> Ruling:
         return _too_few_repeats(evidence, change)
     if evidence.policy.is_guarded and evidence.noisy:
         reason = VerdictLine("noisy", gate_facts(evidence, scatter=_scatter(evidence)))
-        return _open(evidence, change, reason, next_steps.list_noise_steps(evidence))
+        return _open(evidence, reason, next_steps.list_noise_steps(evidence))
     verdict = _word(change.low, change.high, tolerance)
     if _hangs_on_the_missing(evidence, verdict):
         return _incomplete(evidence)
     if verdict == SHIP and evidence.uncertified:
         reason = VerdictLine("uncertified", gate_facts(evidence))
-        return _open(evidence, change, reason, next_steps.list_uncertified_steps(evidence))
+        return _open(evidence, reason, next_steps.list_uncertified_steps(evidence))
     if verdict == SHIP:
         return _ship(evidence, change)
     if verdict == NO_SHIP:
@@ -180,7 +182,7 @@ def _rule(evidence: Evidence) -> Ruling:
 def _scatter(evidence: Evidence) -> float:
     """Return over how many points five repeats of a noisy side spread with nothing changed."""
     sides = {"baseline": evidence.baseline, "candidate": evidence.candidate}
-    return expected_range_points(max(sides[name].sd_points or 0.0 for name in evidence.noisy))
+    return expected_range_points(max(sides[name].noise.sd_points or 0.0 for name in evidence.noisy))
 
 
 def _word(low: float, high: float, tolerance: float) -> str:
@@ -219,27 +221,29 @@ def _too_few_draws(evidence: Evidence) -> Ruling:
         verdict=INCONCLUSIVE,
         reasons=(VerdictLine(code, gate_facts(evidence)),),
         next=next_steps.list_few_draws_steps(code),
-        leaning=_lean(evidence),
+        outlook=_lean(evidence),
     )
 
 
 def _incomplete(evidence: Evidence) -> Ruling:
     reason = VerdictLine("incomplete", gate_facts(evidence))
     return Ruling(
-        verdict=INCONCLUSIVE, reasons=(reason,), next=next_steps.list_missing_steps(evidence), leaning=_lean(evidence)
+        verdict=INCONCLUSIVE, reasons=(reason,), next=next_steps.list_missing_steps(evidence), outlook=_lean(evidence)
     )
 
 
-def _lean(evidence: Evidence) -> str | None:
-    change = evidence.change
-    return settle.name_leaning(change.estimate.difference, evidence.policy.tolerance_points) if change else None
+def _lean(evidence: Evidence, **outlook: Any) -> Outlook:
+    """Return which way an open difference leans, beside what more repeats would do."""
+    change, tolerance = evidence.change, evidence.policy.tolerance_points
+    leaning = settle.name_leaning(change.estimate.difference, tolerance) if change else None
+    return Outlook.from_stored({"leaning": leaning, **outlook})
 
 
 def _one_draw(evidence: Evidence) -> Ruling:
     change, tolerance = evidence.change, evidence.policy.tolerance_points
     lean = None if change is None else settle.estimate_leaning(change.estimate, change.alpha, tolerance)
-    reason = VerdictLine("one_draw", gate_facts(evidence))
-    return Ruling(verdict=INCONCLUSIVE, reasons=(reason,), next=next_steps.list_one_draw_steps(), leaning=lean)
+    reason, outlook = VerdictLine("one_draw", gate_facts(evidence)), Outlook.from_stored({"leaning": lean})
+    return Ruling(verdict=INCONCLUSIVE, reasons=(reason,), next=next_steps.list_one_draw_steps(), outlook=outlook)
 
 
 def _no_metric(evidence: Evidence) -> Ruling:
@@ -251,18 +255,15 @@ def _too_few_repeats(evidence: Evidence, change: Change | None) -> Ruling:
     """Rule before the first look. Of no more draws than a metric is about, nothing leans."""
     policy = evidence.policy
     look = policy.looks[0]
-    ruling = Ruling(
+    outlook: Json = {"repeats_needed": look - evidence.k}
+    if change is not None:
+        outlook["leaning"] = settle.estimate_leaning(change.estimate, change.alpha, policy.tolerance_points)
+        outlook["expected"] = settle.expect_interval(change.estimate.difference, change.measured, look, policy)
+    return Ruling(
         verdict=INCONCLUSIVE,
         reasons=(VerdictLine("too_few_repeats", gate_facts(evidence)),),
         next=next_steps.list_few_repeats_steps(evidence, look - evidence.k),
-        repeats_needed=look - evidence.k,
-    )
-    if change is None:
-        return ruling
-    return replace(
-        ruling,
-        leaning=settle.estimate_leaning(change.estimate, change.alpha, policy.tolerance_points),
-        expected=settle.expect_interval(change.estimate.difference, change.measured, look, policy),
+        outlook=Outlook.from_stored(outlook),
     )
 
 
@@ -286,26 +287,19 @@ def _not_settled(evidence: Evidence, change: Change, look: int) -> Ruling:
     if settling.look is not None:
         expected = settle.expect_interval(estimate.difference, change.measured, settling.look, policy)
     steps = next_steps.list_open_steps(evidence, settling, expected, needed, targeted)
-    chance = None if expected is None else settling.chance
-    needed_repeats = None if settling.look is None else settling.look - evidence.k
-    ruling = _open(evidence, change, reason, steps)
-    return replace(
-        ruling, repeats_needed=needed_repeats, expected=expected, settling_chance=chance, targeted_settling=targeted
+    return _open(
+        evidence,
+        reason,
+        steps,
+        repeats_needed=None if settling.look is None else settling.look - evidence.k,
+        expected=expected,
+        settling_chance=None if expected is None else settling.chance,
+        targeted_settling=targeted,
     )
 
 
-def _open(
-    evidence: Evidence,
-    change: Change,
-    reason: VerdictLine,
-    steps: tuple[VerdictLine, ...],
-) -> Ruling:
-    return Ruling(
-        verdict=INCONCLUSIVE,
-        reasons=(reason,),
-        next=steps,
-        leaning=settle.name_leaning(change.estimate.difference, evidence.policy.tolerance_points),
-    )
+def _open(evidence: Evidence, reason: VerdictLine, steps: tuple[VerdictLine, ...], **outlook: Any) -> Ruling:
+    return Ruling(verdict=INCONCLUSIVE, reasons=(reason,), next=steps, outlook=_lean(evidence, **outlook))
 
 
 def _warnings(evidence: Evidence, ruling: Ruling) -> list[VerdictLine]:
@@ -324,7 +318,7 @@ def _warnings(evidence: Evidence, ruling: Ruling) -> list[VerdictLine]:
     if evidence.noisy and "noisy" not in codes:
         warnings.append(VerdictLine("noisy_bucket", gate_facts(evidence)))
     sides = (("baseline", evidence.baseline), ("candidate", evidence.candidate))
-    if moved := [name for name, side in sides if side.is_overdispersed]:
+    if moved := [name for name, side in sides if side.noise.is_overdispersed]:
         warnings.append(VerdictLine("overdispersed", {"moved": moved}))
     if evidence.load is not None:
         warnings.append(VerdictLine("load_differs", {**asdict(evidence.load), "is_in_turn": evidence.is_in_turn}))
@@ -366,14 +360,14 @@ def _apply_holm(gates: Sequence[GateInput], critical: Sequence[int]) -> list[Gat
 def _left_open(gate: GateVerdict, n_gates: int) -> GateVerdict:
     reason = VerdictLine("not_settled", {"alone": asdict(gate.reasons[0]), "n_gates": n_gates})
     later = next(iter(gate.later_looks), None)
+    needed = None if later is None else later - min(gate.k_baseline, gate.k_candidate)
     in_turn = [step for step in gate.next if step.code == next_steps.RUN_IN_TURN]
     return replace(
         gate,
         verdict=INCONCLUSIVE,
         reasons=(reason,),
         next=next_steps.with_logs((*in_turn, *next_steps.list_several_steps(later)), gate.logged, later),
-        leaning="no_ship",
-        repeats_needed=None if later is None else later - min(gate.k_baseline, gate.k_candidate),
+        outlook=gate.outlook.model_copy(update={"leaning": "no_ship", "repeats_needed": needed}),
     )
 
 
