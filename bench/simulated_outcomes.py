@@ -64,7 +64,7 @@ def measure(situation: Broken, n_pairs: int, *, seed: int = SEED) -> Marked:
         n_marked += np.count_nonzero(is_marked & is_for_good)
         n_counted += np.count_nonzero(is_for_good)
         n_by_chance += np.count_nonzero(~is_for_good)
-        n_expected += found.broken_by_chance.n_expected if found.broken_by_chance else 0.0
+        n_expected += found.counts.broken_by_chance.n_expected if found.counts.broken_by_chance else 0.0
     return Marked(
         float(np.mean(false_shares)), n_marked / max(n_counted, 1), n_by_chance / n_pairs, n_expected / n_pairs
     )

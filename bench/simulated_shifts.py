@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evalboard.contract.comparison import OneComputation
 from evalboard.core.stats import (
     NumericNoise,
-    OneComputation,
     choose_larger_noise,
     judge_distances,
     mean_within,

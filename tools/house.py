@@ -34,6 +34,8 @@ FORMS = {
     "case score": "case repeat score reason",
     "verdict": "verdict gates reasons next warnings difference",
 }
+GENERIC = {"baseline", "candidate", "slug", "title"}  # fields by which no two classes are alike
+WITHOUT_CONTRACTS = "runs/importers/"  # may not import pydantic
 MIN_FIELDS, ALIKE = 3, 0.85  # two classes are alike where the smaller has so many fields and shares so much of them
 OFTEN = 8  # more modules of one name say little
 DIALECT = re.compile(
@@ -108,8 +110,10 @@ def _names(nodes: Iterable[ast.AST | None], attribute: str = "id") -> set[str]:
 
 def list_twins(sources: list[Source]) -> list[str]:
     """Return the pairs of classes with alike fields: a contract, and a class of the core or of `runs`."""
-    classes = [(f"{each.path} {name}", has) for each in sources for name, has in each.classes if len(has) >= MIN_FIELDS]
-    pairs = product(*([each for each in classes if each[0].startswith(at)] for at in (CONTRACT, (CORE, "runs/"))))
+    able = [each for each in sources if not each.path.startswith(WITHOUT_CONTRACTS)]
+    classes = [(f"{each.path} {name}", has - GENERIC) for each in able for name, has in each.classes]
+    known = [each for each in classes if len(each[1]) >= MIN_FIELDS]
+    pairs = product(*([each for each in known if each[0].startswith(at)] for at in (CONTRACT, (CORE, "runs/"))))
     return [f"{a} = {b}" for (a, one), (b, two) in pairs if len(one & two) >= ALIKE * min(len(one), len(two))]
 
 

@@ -103,21 +103,26 @@ class OutcomeCounts(Contract):
     fixed_by_chance: ByChance | None = optional
 
 
-class LedgerPart(Contract):
-    """What pairs look like whose cause says who answered and no more; the parts add up to their line.
-
-    `confounded` are those whose sides are known to differ in more than the cause.
-    """
+class CausePoints(Contract):
+    """What one cause did to the score: `points` is `gained` plus `lost`, which is at most 0."""
 
     cause: str
     n_cases: Annotated[int, says(minimum=0, description="whose score the cause changed in some repeat")]
     points: float
     gained: float
     lost: float
-    shown: Annotated[float | None, says(description="to one decimal, so that what is shown adds up as well")]
     noise: Annotated[
         Points | None, says(description="noise alone moves the score by these cases by no more, as in `noise_share`")
     ] = optional
+
+
+class LedgerPart(CausePoints):
+    """What pairs look like whose cause says who answered and no more; the parts add up to their line.
+
+    `confounded` are those whose sides are known to differ in more than the cause.
+    """
+
+    shown: Annotated[float | None, says(description="to one decimal, so that what is shown adds up as well")]
 
 
 class LedgerLine(LedgerPart):
@@ -141,8 +146,8 @@ class NoiseShare(Contract):
     text: str
 
 
-class Computation(Contract):
-    """Whether both sides are one computation, by the bucket that served most of each. `is_one_bucket`: it is the same.
+class OneComputation(Contract):
+    """Whether two sides are one computation.
 
     `apart`: repeats never differ and the sides do, by no more than rounding may do elsewhere. `chance` is that of lying
     so far apart where it is one computation, null where no test was needed or possible. `shift` is what the sides lie
@@ -152,8 +157,7 @@ class Computation(Contract):
     """
 
     answer: Annotated[str, says(enum=("one", "two", "apart", "unknown"))]
-    is_one_bucket: bool
-    is_steady: bool
+    is_steady: Annotated[bool, says(description="repeats of either side are the same to the bit, so one bit decides")]
     n_cases: Count
     n_apart: Count
     chance: float | None
@@ -161,6 +165,12 @@ class Computation(Contract):
     noise: float | None
     floor: float | None = None
     n_positions: int | None = None
+
+
+class Computation(OneComputation):
+    """The same by the bucket that served most of each side. `is_one_bucket`: it is the same one."""
+
+    is_one_bucket: bool
     text: str
 
 

@@ -27,11 +27,18 @@ SourceName = Annotated[str, says(enum=tuple(map(str, SOURCES)))]
 Interval = Annotated[tuple[float, float], says(minItems=2, maxItems=2, description="95 %, in points")]
 
 
-class LabCost(Contract):
-    """What arms take. Null: no earlier run says it."""
+class ArmCost(Contract):
+    """What arms take, as it was estimated. Null: no earlier run says it."""
 
     n_runs: Annotated[int, says(minimum=0, description="passes over the suite")]
     n_starts: Annotated[int, says(minimum=0, description="of engines")]
+    tokens: float | None
+    minutes: float | None
+
+
+class LabCost(ArmCost):
+    """What arms take. Null: no earlier run says it."""
+
     tokens: Count | None
     minutes: Annotated[float | None, says(minimum=0, description="of engines at work, starts included")]
 
@@ -102,19 +109,24 @@ class NotMeasured(Contract):
     reason: str
 
 
-class BisectField(Contract):
-    """One thing that differs between the two runs, and what it made alone. Null: it was not, or not yet, tried so."""
+class FieldFinding(Contract):
+    """One field: which flips it makes alone, and which go when it alone is undone. Null: that was not tried."""
 
     name: str
+    state: Annotated[str, says(enum=tuple(map(str, FieldState)))]
+    n_made: Annotated[Count | None, says(description="flips that come where it alone is the candidate's")]
+    n_undone: Annotated[Count | None, says(description="flips that go where it alone is the baseline's")]
+
+
+class BisectField(FieldFinding):
+    """One thing that differs between the two runs, and what it made alone. Null: it was not, or not yet, tried so."""
+
     label: Annotated[str, says(description="the field, for people")]
     baseline: str
     candidate: str
     reach: Annotated[str, says(enum=tuple(map(str, Reach)), description="whether it can be set, and where")]
-    state: Annotated[str, says(enum=tuple(map(str, FieldState)))]
     finding: Annotated[str, says(description="the state, for people")]
     note: Annotated[str, says(description="what else is to be known of it, for people; may be empty")]
-    n_made: Annotated[Count | None, says(description="flips that come where it alone is the candidate's")]
-    n_undone: Annotated[Count | None, says(description="flips that go where it alone is the baseline's")]
     points: Annotated[float | None, says(description="by how many it alone moves the telling cases' score")]
     n_steps: Annotated[int, says(minimum=0, description="that tried it alone and have ended")]
 

@@ -77,8 +77,8 @@ class ReleaseRow(Contract):
         return None if self.low is None or self.high is None else (self.low, self.high)
 
 
-class SignOff(Contract):
-    """A person's decision on a verdict, as the release has it."""
+class SignedOff(Contract):
+    """A person's decision on a verdict."""
 
     id: Id
     person: str
@@ -89,7 +89,30 @@ class SignOff(Contract):
     input_digest: Digest
     made_with: Annotated[str | None, says(description="names the token or session")]
     digest: Digest
+
+
+class SignOff(SignedOff):
+    """A person's decision on a verdict, as the release has it."""
+
     void: Annotated[str | None, says(description="why it no longer holds; null while it does")]
+
+
+class PolicyNamed(Contract):
+    name: str
+    version: Number
+
+
+class SignOffLine(SignedOff):
+    """One sign-off of the export. `problem`: why the chain, or its verdict, does not hold; null where it does."""
+
+    release: Id
+    verdict: Word
+    policy: PolicyNamed
+    version: Number
+    verdict_digest: Digest | None
+    previous_digest: Digest
+    is_intact: bool
+    problem: str | None
 
 
 class Finding(Note):

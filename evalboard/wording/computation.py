@@ -10,7 +10,7 @@ UNLIKELY = 0.05  # of a chance: below it, "no sign" would say too much
 
 
 def write_computation(facts: Facts) -> str:
-    """Write what a comparison's `computation` says: {"is_one_bucket"} and the fields of `core.stats.OneComputation`."""
+    """Write what a comparison's `computation` says: {"is_one_bucket"} and the fields of `OneComputation`."""
     if facts["answer"] == "unknown":
         return _unknown(facts)
     if facts["answer"] == "apart":

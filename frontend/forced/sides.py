@@ -136,10 +136,10 @@ def offer(comparison: Comparison) -> Offer | None:
         return None
     sides = forced_sides(comparison.baseline, comparison.candidate)
     named = (
-        ("baseline", "the candidate’s", sides.baseline),
-        ("baseline", "its own", sides.baseline_own),
-        ("candidate", "the baseline’s", sides.candidate),
-        ("candidate", "its own", sides.candidate_own),
+        ("baseline", "the candidate’s", sides.scored.baseline),
+        ("baseline", "its own", sides.scored.baseline_own),
+        ("candidate", "the baseline’s", sides.scored.candidate),
+        ("candidate", "its own", sides.scored.candidate_own),
     )
     scored = tuple(
         Scored(side, stack, scoring, describe_distance(scoring))

@@ -102,19 +102,10 @@ def _find_at_flip(one: Half, other: Half, parted: Divergence) -> tuple[contract.
         return ()
     named = (("baseline", other, one), ("candidate", one, other))
     choices = (
-        (
-            stack,
-            forced_choice(of.run.pk, of.repeat, of.case.case_id, other_id=scorer.run.pk, at=parted.flip_position),
-        )
+        forced_choice(stack, of.run.pk, of.repeat, of.case.case_id, other_id=scorer.run.pk, at=parted.flip_position)
         for stack, of, scorer in named
     )
-    return tuple(
-        contract.ForcedFlip(
-            stack=stack, scoring=choice.scoring, first=choice.first, second=choice.second, margin=choice.margin
-        )
-        for stack, choice in choices
-        if choice is not None
-    )
+    return tuple(choice for choice in choices if choice is not None)
 
 
 def _replay(one: Half, other: Half) -> str:

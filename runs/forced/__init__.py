@@ -4,7 +4,7 @@ from runs.forced.answers import AnswerToForce, GivenTokens, give_tokens, next_an
 from runs.forced.marks import ForcedMark
 from runs.forced.read import ForcedWork, forced_work, reported_scoring
 from runs.forced.read_answer import AnswerElsewhere, answers_elsewhere
-from runs.forced.read_pair import ForcedChoice, ForcedStrip, forced_choice, forced_sides, forced_strip, has_forced
+from runs.forced.read_pair import ForcedStrip, forced_choice, forced_sides, forced_strip, has_forced
 from runs.forced.reported import ReportedAnswer, store_reported
 from runs.forced.scorings import (
     FORCED,
@@ -23,7 +23,6 @@ __all__ = [
     "MAX_VERIFIED",
     "AnswerElsewhere",
     "AnswerToForce",
-    "ForcedChoice",
     "ForcedMark",
     "ForcedOutcome",
     "ForcedStrip",

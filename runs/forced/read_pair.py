@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from evalboard.contract import forced as contract
+from evalboard.contract.pair import ForcedFlip
 from runs.forced.answers import answers_of, cost_of
 from runs.forced.marks import ForcedMark, list_marks
 from runs.forced.read import forced_row
@@ -25,12 +26,9 @@ class ForcedSides:
     count.
     """
 
-    baseline: contract.ForcedScoring | None = None
-    candidate: contract.ForcedScoring | None = None
-    baseline_own: contract.ForcedScoring | None = None
-    candidate_own: contract.ForcedScoring | None = None
-    is_askable: bool = False
-    cost: contract.ForcedCost | None = None
+    scored: contract.ForcedPair
+    is_askable: bool
+    cost: contract.ForcedCost | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +40,6 @@ class ForcedStrip:
     other_run: str
     n_tokens: int
     marks: tuple[ForcedMark, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ForcedChoice:
-    """The two tokens that the other stack holds likeliest at a position, under the prefix of the response that was
-    scored there. margin: nats between them.
-    """
-
-    scoring: str
-    first: str
-    second: str
-    margin: float
 
 
 def forced_sides(baseline: Run, candidate: Run) -> ForcedSides:
@@ -68,8 +54,8 @@ def forced_sides(baseline: Run, candidate: Run) -> ForcedSides:
     missing = [(run, other) for run, other in able if _name(run, other, baseline) not in known]
     # Of two runs of one stack what served one of them may be gone, so that one scoring is all that can be had.
     is_askable = bool(missing) and (not known or stack_of(baseline) != stack_of(candidate))
-    scored = {name: forced_row(row.pk) for name, row in known.items()}
-    return ForcedSides(**scored, is_askable=is_askable, cost=_cost([run for run, _ in missing]) if is_askable else None)
+    scored = contract.ForcedPair.from_stored({name: forced_row(row.pk) for name, row in known.items()})
+    return ForcedSides(scored, is_askable, _cost([run for run, _ in missing]) if is_askable else None)
 
 
 def _name(run: Run, other: Run, baseline: Run) -> str:
@@ -86,8 +72,11 @@ def forced_strip(run_id: int, repeat: int, case_id: str, *, other_id: int) -> Fo
     return ForcedStrip(str(answer.scoring_id), str(run_id), str(other_id), len(trace), list_marks(trace, words))
 
 
-def forced_choice(run_id: int, repeat: int, case_id: str, *, other_id: int, at: int) -> ForcedChoice | None:
-    """Return what the stack of another run would have chosen at a position of a response; None where none scored it."""
+def forced_choice(stack: str, run_id: int, repeat: int, case_id: str, *, other_id: int, at: int) -> ForcedFlip | None:
+    """Return what the stack of another run would have chosen at a position of a response; None where none scored it.
+
+    stack: the side whose it is.
+    """
     answer = _newest_answer(run_id, repeat, case_id, other_id)
     if answer is None:
         return None
@@ -99,7 +88,13 @@ def forced_choice(run_id: int, repeat: int, case_id: str, *, other_id: int, at: 
     if not math.isfinite(first.logprob - second.logprob):
         return None
     drawn = draw([first.token_id, second.token_id], words)
-    return ForcedChoice(str(answer.scoring_id), drawn[0], drawn[1], first.logprob - second.logprob)
+    return ForcedFlip(
+        stack=stack,
+        scoring=str(answer.scoring_id),
+        first=drawn[0],
+        second=drawn[1],
+        margin=first.logprob - second.logprob,
+    )
 
 
 def _newest_answer(run_id: int, repeat: int, case_id: str, other_id: int) -> ForcedAnswer | None:

@@ -10,9 +10,9 @@ from evalboard.contract.lab_kinds import Reach
 from evalboard.core import scoring
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.lab import (
+    NO_COST,
     SCORER,
     WORKER,
-    Cost,
     Field,
     Setup,
     add_costs,
@@ -100,7 +100,7 @@ def plan_bisect(
                 "scorer_points": _score_again(ours, theirs),
                 **telling.to_json(),
             },
-            budget_minutes=budget_minutes or default_budget(add_costs(costs) if costs else Cost()),
+            budget_minutes=budget_minutes or default_budget(add_costs(costs) if costs else NO_COST),
             created_by=user,
         )
         store_steps(experiment, planner, steps, costs)

@@ -8,11 +8,12 @@ from typing import Any
 from django.db import transaction
 from django.db.models.functions import Now
 
+from evalboard.contract.lab import ArmCost
 from evalboard.contract.lab_kinds import SOURCES, Source
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.lab import (
     MIN_RUNS,
-    Cost,
+    NO_COST,
     PlannedArm,
     Surroundings,
     add_costs,
@@ -91,7 +92,7 @@ def plan_experiment(
                 n_runs=arm.n_runs,
                 is_shuffled=arm.is_shuffled,
                 is_restarted=arm.is_restarted,
-                cost=asdict(cost),
+                cost=cost.to_stored(),
             )
             for position, (arm, cost) in enumerate(zip(arms, costs, strict=True))
         )
@@ -114,7 +115,7 @@ def refuse_if_too_many_plans() -> None:
         raise Conflict(f"{MAX_PLANNED} plans wait to be confirmed already; delete some.")
 
 
-def default_budget(cost: Cost) -> float:
+def default_budget(cost: ArmCost) -> float:
     """Return the minutes that an experiment may take where nobody says."""
     if cost.minutes is None:
         return UNKNOWN_BUDGET
@@ -212,9 +213,9 @@ def budget_problem(minutes: float | None) -> str | None:
     return f"Must be a number of minutes above 0, at most {MAX_BUDGET:,.0f}."
 
 
-def _estimate(version: SuiteVersion, around: Surroundings, arm: PlannedArm) -> Cost:
+def _estimate(version: SuiteVersion, around: Surroundings, arm: PlannedArm) -> ArmCost:
     if not arm.n_runs:
-        return Cost()
+        return NO_COST
     endpoint = Endpoint.objects.get(slug=arm.endpoint)
     settings = around.settings if arm.settings is None else arm.settings
     pace = read_pace(version, endpoint, batch_class=settings["batch_class"])

@@ -12,7 +12,7 @@ from evalboard.contract.lab_kinds import CHOICES, Finding, Source, State
 from evalboard.contract.parts import name_version
 from evalboard.contract.run import SuiteNamed
 from evalboard.core.errors import NotFound
-from evalboard.core.lab import ArmFigures, Cost, Figures, add_costs, combine_arms, judge_rows
+from evalboard.core.lab import ArmFigures, Figures, add_costs, combine_arms, judge_rows
 from evalboard.wording import lab as wording
 from evalboard.wording.bisect import describe_bisect
 from evalboard.wording.numbers import listed
@@ -68,7 +68,7 @@ def experiment_detail(experiment_id: int) -> contract.Experiment:
         problem=experiment.problem or None,
         settings=experiment.profile.settings,
         temperature=next((_temperature(arm) for arm in arms if arm.source == Source.SAMPLER), None),
-        cost=_cost(add_costs(Cost(**arm.cost) for arm in arms)),
+        cost=_cost(add_costs(contract.ArmCost(**arm.cost) for arm in arms)),
         spent_minutes=round(sum(arm.spent_minutes for arm in shown), 3),
         arms=shown,
         rows=tuple(_row(experiment, row, rows) for row in rows),
@@ -219,7 +219,7 @@ def _arm(experiment: Experiment, arm: ExperimentArm, n_ended: int) -> contract.L
         status=arm.status,
         run=None if arm.run_id is None else str(arm.run_id),
         n_done=n_ended,
-        cost=_cost(Cost(**arm.cost)),
+        cost=_cost(contract.ArmCost(**arm.cost)),
         spent_minutes=round(spent, 3),
         problem=arm.problem or None,
         profile=None if arm.run is None else name_version(arm.run.profile.slug, arm.run.profile.version),
@@ -227,7 +227,7 @@ def _arm(experiment: Experiment, arm: ExperimentArm, n_ended: int) -> contract.L
     )
 
 
-def _cost(cost: Cost) -> contract.LabCost:
+def _cost(cost: contract.ArmCost) -> contract.LabCost:
     return contract.LabCost.from_record(
         cost,
         tokens=None if cost.tokens is None else round(cost.tokens),

@@ -8,7 +8,7 @@ from django.urls import reverse
 from evalboard.contract import lab as contract
 from evalboard.contract.lab_kinds import FieldState, Reach, Shown
 from evalboard.contract.parts import BucketNamed, FingerprintNamed, ModelServed, name_version
-from evalboard.core.lab import Bisected, FieldFinding, StepFigures, judge_steps
+from evalboard.core.lab import Bisected, StepFigures, judge_steps
 from evalboard.wording import bisect as wording
 from runs.lab.bisect import answers
 from runs.lab.steps import settable_fields
@@ -139,8 +139,9 @@ def _field(
     n_of = (len(own.cases) if own else 0, len(bisected.reproduced or ()))
     reason = wording.describe_reach(planned["code"], planned["facts"])
     is_open = state is FieldState.NOT_TRIED and status in (Experiment.Status.PLANNED, Experiment.Status.RUNNING)
-    return contract.BisectField(
-        name=name,
+    found = {} if finding is None else finding.to_stored()
+    return contract.BisectField.from_stored(
+        {"name": name, **found},
         label=wording.describe_field(name),
         baseline=wording.describe_value(planned["baseline"]),
         candidate=wording.describe_value(planned["candidate"]),
@@ -148,17 +149,15 @@ def _field(
         state=state,
         finding="not tried yet" if is_open else wording.FINDINGS[state],
         note=wording.describe_state(state, others=others, n_of=n_of, reason=reason),
-        n_made=finding.n_made if finding else None,
-        n_undone=finding.n_undone if finding else None,
         points=points,
-        n_steps=sum(each is not None for each in (finding.n_made, finding.n_undone)) if finding else 0,
+        n_steps=sum(found.get(each) is not None for each in ("n_made", "n_undone")),
     )
 
 
-def _state(reach: Reach, finding: FieldFinding | None) -> FieldState:
+def _state(reach: Reach, finding: contract.FieldFinding | None) -> FieldState:
     if reach is Reach.SCORER:
         return FieldState.SCORER_ONLY
-    return FieldState.NOT_REACHABLE if finding is None else finding.state
+    return FieldState.NOT_REACHABLE if finding is None else FieldState(finding.state)
 
 
 def _case(at: int, case: Mapping[str, Any], bisected: Bisected, plan: Mapping[str, Any]) -> contract.BisectCase:

@@ -1,15 +1,14 @@
 """Steps of a bisect: which setup each has, what it costs, its run, and what that gave."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
+from evalboard.contract.lab import ArmCost
 from evalboard.contract.lab_kinds import STEP, Reach, Shown
 from evalboard.core import digest
 from evalboard.core.compare import TracedText
 from evalboard.core.errors import Conflict
 from evalboard.core.lab import (
-    Cost,
     Setup,
     StepFigures,
     combine_setups,
@@ -66,12 +65,12 @@ class StepPlanner:
         )
         return [first, last, *rest]
 
-    def estimate(self, step: Step, before: Step | None) -> Cost:
+    def estimate(self, step: Step, before: Step | None) -> ArmCost:
         """Estimate a step from what the nearer run took; before: the step whose engine may still be warm."""
         is_candidate = len(_engine(step)) * 2 > len(_engine(self._every)) and bool(_engine(step))
         seconds, tokens, start = self._pace(int(is_candidate), is_whole=not self.is_case_alone(step))
         n_starts = int(before is None or _engine(step) != _engine(before))
-        return Cost(1, n_starts, tokens, (seconds + n_starts * start) / 60)
+        return ArmCost(n_runs=1, n_starts=n_starts, tokens=tokens, minutes=(seconds + n_starts * start) / 60)
 
     def is_case_alone(self, step: Step) -> bool:
         """Tell whether the telling cases may be decoded without the others."""
@@ -98,7 +97,7 @@ def _engine(step: Step) -> Step:
     return frozenset(name for name in step if needs_engine(name))
 
 
-def store_steps(experiment: Experiment, planner: StepPlanner, steps: Sequence[Step], costs: Sequence[Cost]) -> None:
+def store_steps(experiment: Experiment, planner: StepPlanner, steps: Sequence[Step], costs: Sequence[ArmCost]) -> None:
     """Store steps as arms that wait, behind those that are there."""
     n_arms = experiment.arms.count()
     ExperimentArm.objects.bulk_create(
@@ -112,7 +111,7 @@ def store_steps(experiment: Experiment, planner: StepPlanner, steps: Sequence[St
             serving=dict(planner.setup(step).serving),
             suite_version_id=planner.setup(step).limits["version"],
             n_runs=1,
-            cost=asdict(cost),
+            cost=cost.to_stored(),
         )
         for at, (step, cost) in enumerate(zip(steps, costs, strict=True))
     )

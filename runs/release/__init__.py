@@ -3,7 +3,7 @@
 from runs.release import verdicts
 from runs.release.read import ReleaseStage, release_report, release_stage, shown_stage
 from runs.release.read_list import ReleaseFilter, SuiteBadge, release_rows, rows_of, suite_badge, with_outcome
-from runs.release.read_sign_offs import SignOffRecord, sign_off_records
+from runs.release.read_sign_offs import sign_off_lines
 from runs.release.read_waiting import WaitingRelease, waiting_releases
 from runs.release.releases import create_release
 from runs.release.settling import settle_plans, settle_release
@@ -15,7 +15,6 @@ __all__ = [
     "Decided",
     "ReleaseFilter",
     "ReleaseStage",
-    "SignOffRecord",
     "SuiteBadge",
     "WaitingRelease",
     "compare_gate",
@@ -29,7 +28,7 @@ __all__ = [
     "settle_plans",
     "settle_release",
     "shown_stage",
-    "sign_off_records",
+    "sign_off_lines",
     "sign_release",
     "suite_badge",
     "verdict_change",

@@ -1,9 +1,8 @@
 """Sign-offs, everyone's, oldest first: whether each still follows from the one before and covers its verdict."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Iterator
 
+from evalboard.contract.release import PolicyNamed, SignOffLine
 from runs import sign_off_chain
 from runs.models import SignOff
 
@@ -13,36 +12,25 @@ VERDICT_CHANGED = "The verdict that was signed, or its policy, was changed in th
 PARTED = "It does not follow the sign-off before it: that one was changed, or one between was taken out."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignOffRecord:
-    """One sign-off as it was written. `problem`: why the chain does not hold here, "" where it does."""
-
-    id: int
-    release_id: int
-    verdict_id: int
-    verdict: str
-    policy: str
-    policy_version: int
-    person: str
-    decision: str
-    note: str
-    expires_at: datetime | None
-    input_digest: str
-    created_at: datetime
-    made_with: str
-    version: int
-    verdict_digest: str
-    previous_digest: str
-    digest: str
-    problem: str
-
-
-def sign_off_records() -> Iterator[SignOffRecord]:
-    """Yield every sign-off, oldest first, read in pieces."""
+def sign_off_lines(change: Callable[[int], str]) -> Iterator[SignOffLine]:
+    """Yield every sign-off, oldest first, read in pieces. change: says how a verdict, by its id, was changed since."""
     before = ""
     rows = SignOff.objects.select_related("verdict__policy").order_by("id")
     for row in rows.iterator(chunk_size=CHUNK):
-        yield _record(row, _problem(row, before))
+        problem = _problem(row, before) or change(row.verdict_id)
+        policy = row.verdict.policy
+        yield SignOffLine.from_record(
+            row,
+            id=str(row.pk),
+            release=str(row.release_id),
+            verdict=row.verdict.word,
+            policy=PolicyNamed(name=policy.slug, version=policy.version),
+            person=row.person_name,
+            made_with=row.made_with or None,
+            verdict_digest=row.verdict_digest or None,
+            is_intact=not problem,
+            problem=problem or None,
+        )
         before = row.digest
 
 
@@ -54,26 +42,3 @@ def _problem(row: SignOff, before: str) -> str:
     if row.version >= 2 and sign_off_chain.verdict_digest(row.verdict) != row.verdict_digest:
         return VERDICT_CHANGED
     return ""
-
-
-def _record(row: SignOff, problem: str) -> SignOffRecord:
-    return SignOffRecord(
-        id=row.pk,
-        release_id=row.release_id,
-        verdict_id=row.verdict_id,
-        verdict=row.verdict.word,
-        policy=row.verdict.policy.slug,
-        policy_version=row.verdict.policy.version,
-        person=row.person_name,
-        decision=row.decision,
-        note=row.note,
-        expires_at=row.expires_at,
-        input_digest=row.input_digest,
-        created_at=row.created_at,
-        made_with=row.made_with,
-        version=row.version,
-        verdict_digest=row.verdict_digest,
-        previous_digest=row.previous_digest,
-        digest=row.digest,
-        problem=problem,
-    )

@@ -35,7 +35,11 @@ def test_of_one_repeat_no_case_is_unstable_and_no_chance_is_known() -> None:
     found = find_case_outcomes(np.array([[1.0], [0.0]]), np.array([[0.0], [1.0]]))
     assert (found.broken.tolist(), found.fixed.tolist(), found.unstable.tolist()) == ([0], [1], [])
     assert np.isnan(found.chances).all()
-    assert (found.broken_by_chance, found.fixed_by_chance, found.is_beyond_chance.any()) == (None, None, False)
+    assert (found.counts.broken_by_chance, found.counts.fixed_by_chance, found.is_beyond_chance.any()) == (
+        None,
+        None,
+        False,
+    )
 
 
 def test_the_chance_is_counted_from_all_ways_to_deal_the_answers() -> None:
@@ -45,15 +49,15 @@ def test_the_chance_is_counted_from_all_ways_to_deal_the_answers() -> None:
     right = [sum(at < 7 for at in deal) for deal in combinations(range(10), 5)]
     assert right.count(2) == 21
     assert chance == pytest.approx(21 / 252 / 3)
-    assert found.broken_by_chance is not None
-    assert (found.broken_by_chance.n_beyond, found.broken_by_chance.n_expected) == (1, 0.0)
+    assert found.counts.broken_by_chance is not None
+    assert (found.counts.broken_by_chance.n_beyond, found.counts.broken_by_chance.n_expected) == (1, 0.0)
 
 
 def test_a_case_among_many_that_waver_may_be_chance() -> None:
     found = passes((5, 1), *[(3, 2), (2, 3)] * 20, *[(5, 5)] * 60)
-    assert found.broken_by_chance is not None
-    assert (found.broken_by_chance.n_beyond, found.is_beyond_chance.any()) == (0, False)
-    assert found.broken_by_chance.n_expected == pytest.approx((40 * 26 + 50) / 252, rel=0.05)
+    assert found.counts.broken_by_chance is not None
+    assert (found.counts.broken_by_chance.n_beyond, found.is_beyond_chance.any()) == (0, False)
+    assert found.counts.broken_by_chance.n_expected == pytest.approx((40 * 26 + 50) / 252, rel=0.05)
 
 
 @pytest.mark.parametrize("k", [(5, 5), (5, 3)], ids=["as-many", "fewer"])
@@ -68,7 +72,7 @@ def test_sides_mirror_and_no_order_changes_a_digit(k: tuple[int, int], graded: b
     found, order = find_case_outcomes(ours, theirs), rng.permutation(200)
     again = find_case_outcomes(ours[order][:, ::-1], theirs[order])
     mirrored = find_case_outcomes(theirs, ours)
-    assert found.broken_by_chance == again.broken_by_chance == mirrored.fixed_by_chance
+    assert found.counts.broken_by_chance == again.counts.broken_by_chance == mirrored.counts.fixed_by_chance
     np.testing.assert_array_equal(again.chances, found.chances[order])
     np.testing.assert_array_equal(mirrored.chances, found.chances)
 
@@ -78,9 +82,9 @@ def test_graded_scores_have_the_chances_of_pass_and_fail() -> None:
     chances = rng.random((400, 1))
     ours, theirs = ((rng.random((400, 3)) < chances).astype(float) for _ in range(2))
     exact, drawn = find_case_outcomes(ours, theirs), find_case_outcomes(0.95 * ours, 0.95 * theirs)
-    assert exact.broken_by_chance is not None
-    assert drawn.broken_by_chance is not None
-    assert drawn.broken_by_chance.n_expected == pytest.approx(exact.broken_by_chance.n_expected)
+    assert exact.counts.broken_by_chance is not None
+    assert drawn.counts.broken_by_chance is not None
+    assert drawn.counts.broken_by_chance.n_expected == pytest.approx(exact.counts.broken_by_chance.n_expected)
 
 
 @pytest.mark.drawn

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from evalboard.core.compare.cause import CAUSE_CODES, CAUSES
-from evalboard.core.compare.ledger import PARTS, SPLIT_CAUSES, Ledger, find_look, make_ledger, round_to_tenths
+from evalboard.core.compare.ledger import (
+    NO_LEDGER,
+    PARTS,
+    SPLIT_CAUSES,
+    Ledger,
+    find_look,
+    make_ledger,
+    round_to_tenths,
+)
 from evalboard.core.compare.pairing import pair_runs
 from evalboard.core.stats import difference_points
 from evalboard.wording.numbers import signed
@@ -41,7 +49,7 @@ def test_five_repeats_against_three() -> None:
     )
     points = {row.cause: row.points for row in found.rows}
     assert points == pytest.approx({"backend_changed": -100 / 3, "near_tie": -400 / 90, "whitespace": 200 / 9})
-    assert found.difference == pytest.approx(400 / 9 - 60)
+    assert found.score.difference == pytest.approx(400 / 9 - 60)
 
 
 def test_the_change_is_the_one_that_a_verdict_judges() -> None:
@@ -49,7 +57,9 @@ def test_the_change_is_the_one_that_a_verdict_judges() -> None:
     rng = np.random.default_rng(7)
     for _ in range(50):
         ours, theirs = rng.integers(0, 2, (60, 5)).astype(float), rng.integers(0, 2, (60, 3)).astype(float)
-        assert ledger(ours.tolist(), theirs.tolist(), ["near_tie"] * 60).difference == difference_points(ours, theirs)
+        assert ledger(ours.tolist(), theirs.tolist(), ["near_tie"] * 60).score.difference == difference_points(
+            ours, theirs
+        )
 
 
 def test_a_row_and_its_parts_know_the_noise_of_the_cases_that_they_count() -> None:
@@ -95,10 +105,10 @@ def test_the_rows_sum_to_the_difference_of_the_means_whatever_is_missing(
         found = make_ledger(baseline, candidate, pairing, codes, looks, other_scorer)
         means = exact_means(baseline, candidate)
         if means is None:
-            assert found == Ledger(0, None, None, None, ())
+            assert found == NO_LEDGER
             continue
-        assert found.difference == pytest.approx(float(means[1] - means[0]), abs=1e-9)
-        assert sum(row.points for row in found.rows) == pytest.approx(found.difference, abs=1e-9)
+        assert found.score.difference == pytest.approx(float(means[1] - means[0]), abs=1e-9)
+        assert sum(row.points for row in found.rows) == pytest.approx(found.score.difference, abs=1e-9)
         assert all(row.points == pytest.approx(row.gained + row.lost, abs=1e-9) for row in found.rows)
         assert all(row.lost <= 0 <= row.gained for row in found.rows)
         assert all(row.parts for row in found.rows if row.cause in SPLIT_CAUSES)
@@ -169,12 +179,12 @@ def test_what_another_scorer_moved_goes_to_the_scorer_and_the_rest_to_the_cause(
     found = ledger([[0.0], [1.0]], [[1.0], [0.5]], ["near_tie", "larger_shift"], [[0.25], [NAN]])
     points = {row.cause: row.points for row in found.rows}
     assert points == pytest.approx({"near_tie": 12.5, "larger_shift": -25, "scorer": 37.5})
-    assert found.difference == pytest.approx(25)
+    assert found.score.difference == pytest.approx(25)
 
 
 def test_a_case_missing_on_one_side_is_in_no_mean() -> None:
     found = ledger([[1, 1], [1, NAN]], [[NAN, NAN], [0, 1]], ["error", "near_tie"])
-    assert (found.n_cases, found.baseline, found.candidate) == (1, 100, 50)
+    assert (found.score.baseline, found.score.candidate) == (100, 50)
     assert [row.cause for row in found.rows] == ["near_tie"]
 
 

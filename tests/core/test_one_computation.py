@@ -10,7 +10,8 @@ from scipy import stats
 
 from bench.bench_truth import ONE
 from bench.simulated_shifts import share_called_two
-from evalboard.core.stats import OneComputation, judge_distances, judge_steady, mean_within, tell_apart
+from evalboard.contract.comparison import OneComputation
+from evalboard.core.stats import judge_distances, judge_steady, mean_within, tell_apart
 from evalboard.core.stats.one_computation import MAX_CHANCE, MAX_EXACT, _signed_rank_chance
 from evalboard.core.trace import Trace
 from tests.core import stacks
@@ -20,6 +21,11 @@ N_CASES, REPEATS = 40, 3
 
 
 @cache
+def computation(answer: str, n_cases: int, n_apart: int, *, is_steady: bool = False) -> OneComputation:
+    known = {"answer": answer, "n_cases": n_cases, "n_apart": n_apart, "is_steady": is_steady}
+    return OneComputation.from_stored(known)
+
+
 def compare(*, noise: tuple[float, float], shift: float = 0.0, seed: int = 0) -> OneComputation:
     """N_CASES cases of two simulated stacks, REPEATS repeats each."""
     cases = [
@@ -63,7 +69,7 @@ def test_one_bit_tells_steady_sides_apart() -> None:
     is_apart = np.zeros(50, np.bool_)
     assert judge_steady(is_apart).answer == "one"
     is_apart[7] = True
-    assert judge_steady(is_apart) == OneComputation("two", 50, 1, is_steady=True)
+    assert judge_steady(is_apart) == computation("two", 50, 1, is_steady=True)
     assert judge_steady(is_apart[:0]).answer == "unknown"
 
 
@@ -76,7 +82,7 @@ def test_nine_cases_are_too_few_whatever_they_say() -> None:
 
 def test_what_nobody_measured_is_no_case() -> None:
     unknown = np.full(30, np.nan)
-    assert judge_distances(np.ones(30), (unknown, np.ones(30)), floor=FLOOR) == OneComputation("unknown", 0, 0)
+    assert judge_distances(np.ones(30), (unknown, np.ones(30)), floor=FLOOR) == computation("unknown", 0, 0)
 
 
 def test_sides_that_are_alike_on_the_whole_may_be_unlike_in_a_case() -> None:

@@ -89,6 +89,19 @@ def test_a_class_with_the_fields_of_a_contract_is_its_twin(tmp_path: Path, field
     assert len(house.list_twins(sources)) == n_pairs
 
 
+def test_labels_and_sides_make_no_twins_and_importers_have_none(tmp_path: Path) -> None:
+    labelled = "class {}:\n    slug: str\n    title: str\n    baseline: int\n    candidate: int\n    {}: int\n"
+    sources = plant(
+        tmp_path,
+        {
+            "evalboard/contract/flip.py": labelled.format("Labelled", "a") + CONTRACT,
+            "runs/row.py": labelled.format("Row", "a"),
+            "runs/importers/row.py": CONTRACT,
+        },
+    )
+    assert house.list_twins(sources) == []
+
+
 FORMS = """
 class Model:
     cause = object()

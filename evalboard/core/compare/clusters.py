@@ -22,15 +22,14 @@ class Parted:
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
-    """Pairs of one cause that parted on the same two tokens.
+class TokenCluster:
+    """Pairs of one cause that parted on the same two tokens, the baseline's and the candidate's.
 
     cases: case indexes in order. n_of_cause: how many cases parted for this cause at all, as in "37 of 41".
     """
 
     cause: str
-    baseline_token: bytes | None
-    candidate_token: bytes | None
+    tokens: tuple[bytes | None, bytes | None]
     cases: tuple[int, ...]
     n_of_cause: int
 
@@ -52,14 +51,14 @@ class Histogram:
     n_at_start: int
 
 
-def find_clusters(parted: Iterable[Parted]) -> list[Cluster]:
+def find_clusters(parted: Iterable[Parted]) -> list[TokenCluster]:
     """Group pairs by cause and tokens: the largest first, then in the order of causes and bytes."""
-    groups: dict[tuple[str, bytes | None, bytes | None], set[int]] = {}
+    groups: dict[tuple[str, tuple[bytes | None, bytes | None]], set[int]] = {}
     cases_by_cause: dict[str, set[int]] = {}
     for pair in parted:
-        groups.setdefault((pair.cause, pair.baseline_token, pair.candidate_token), set()).add(pair.case)
+        groups.setdefault((pair.cause, (pair.baseline_token, pair.candidate_token)), set()).add(pair.case)
         cases_by_cause.setdefault(pair.cause, set()).add(pair.case)
-    clusters = [Cluster(*key, tuple(sorted(cases)), len(cases_by_cause[key[0]])) for key, cases in groups.items()]
+    clusters = [TokenCluster(*key, tuple(sorted(cases)), len(cases_by_cause[key[0]])) for key, cases in groups.items()]
     return sorted(clusters, key=_place)
 
 
@@ -76,8 +75,9 @@ def histogram(positions: Sequence[int] | NDArray[np.int64], longest: int) -> His
     return Histogram(width, starts, tuple(counts), int(np.count_nonzero(places == 0)))
 
 
-def _place(cluster: Cluster) -> tuple[int, int, bytes, bytes]:
-    return (-cluster.n_cases, CAUSE_CODES[cluster.cause], cluster.baseline_token or b"", cluster.candidate_token or b"")
+def _place(cluster: TokenCluster) -> tuple[int, int, bytes, bytes]:
+    one, other = cluster.tokens
+    return -cluster.n_cases, CAUSE_CODES[cluster.cause], one or b"", other or b""
 
 
 def _round_width(reach: int) -> int:

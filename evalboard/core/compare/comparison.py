@@ -19,7 +19,7 @@ A comparison whose traces have not all been read has the first six alone, `unrea
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from evalboard.core import digest
 from evalboard.core.compare import ledger, pairing
 from evalboard.core.compare.cause import CAUSE_CODES, CAUSES
-from evalboard.core.compare.clusters import Cluster, Parted, find_clusters, histogram
+from evalboard.core.compare.clusters import Parted, TokenCluster, find_clusters, histogram
 from evalboard.core.compare.pairing import PAIR_KINDS, Pairing
 
 COMPARISON_VERSION = 2
@@ -166,7 +166,7 @@ def count_by_digest(matched: MatchedRuns, is_unread: Bools) -> Json:
     counts["identical"] -= int(np.count_nonzero(is_unread))
     counts["unread"] = int(np.count_nonzero(is_unread))
     # Causes are not known yet; the means are, and no row is kept.
-    return {"counts": counts, "score": _points(_ledger(matched, kinds, kinds))}
+    return {"counts": counts, "score": _ledger(matched, kinds, kinds).score.to_stored()}
 
 
 def complete_summary(
@@ -195,8 +195,8 @@ def complete_summary(
     return {
         **begun,
         "counts": _counts(matched, kinds, is_flipped),
-        "score": _points(breakdown),
-        "ledger": [_row(row) for row in breakdown.rows],
+        "score": breakdown.score.to_stored(),
+        "ledger": [row.to_stored() for row in breakdown.rows],
         "causes": _causes(differing, matched),
         "onsets": _histogram(differing.onsets, differing.causes, reach),
         "flips": _histogram(differing.flips, differing.causes, reach),
@@ -250,16 +250,8 @@ def _ledger(
     noise_of: ledger.NoiseOfCases | None = None,
 ) -> ledger.Ledger:
     if matched.is_mixed or not matched.is_scored:
-        return ledger.Ledger(0, None, None, None, ())
+        return ledger.NO_LEDGER
     return ledger.make_ledger(matched.baseline, matched.candidate, matched.pairing, causes, looks, alike, noise_of)
-
-
-def _row(row: ledger.Row) -> Json:
-    return asdict(row) | {"parts": [_row(part) for part in row.parts]}
-
-
-def _points(breakdown: ledger.Ledger) -> Json:
-    return {"baseline": breakdown.baseline, "candidate": breakdown.candidate, "difference": breakdown.difference}
 
 
 def _causes(differing: DifferingPairs, matched: MatchedRuns) -> list[Json]:
@@ -320,7 +312,7 @@ def _clusters(
         {
             "key": _key(cluster),
             "cause": cluster.cause,
-            "tokens": ids[cluster.cause, cluster.baseline_token, cluster.candidate_token],
+            "tokens": ids[cluster.cause, *cluster.tokens],
             "n_cases": cluster.n_cases,
             "n_of_cause": cluster.n_of_cause,
             "cases": list(cluster.cases[:MAX_CLUSTER_CASES]),
@@ -330,7 +322,7 @@ def _clusters(
     return largest, len(clusters)
 
 
-def _key(cluster: Cluster) -> str:
+def _key(cluster: TokenCluster) -> str:
     """Return a cluster's name in addresses: the same for like divergences of any comparison."""
-    tokens = [token.hex() for token in (cluster.baseline_token or b"", cluster.candidate_token or b"")]
+    tokens = [(token or b"").hex() for token in cluster.tokens]
     return f"{cluster.cause}-{digest.digest_json(tokens)[:8]}"

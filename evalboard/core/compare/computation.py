@@ -8,7 +8,7 @@ anything differs are read.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evalboard.contract.comparison import OneComputation
 from evalboard.core.compare.comparability import is_steady_batch
 from evalboard.core.compare.sides import AnswerKey, Bools, Indexes, ScoredAnswer, ScoredAnswers, Side, Traces
 from evalboard.core.compare.traced_text import TracedText, WordsById, distance_tables
 from evalboard.core.stats import (
-    OneComputation,
     assume_logit_sd,
     is_left_out,
     judge_distances,
@@ -135,7 +135,7 @@ def judge_computation(baseline: Side, candidate: Side, traces: Traces, words: Wo
             judged = measure([CaseRead(*each) for each in read])
             if is_one_bucket and do_repeats_agree:
                 judged = tell_apart(judged, n_repeats[moved], n_cases=len(is_moved), floor=floor)
-    return {"is_one_bucket": is_one_bucket, **asdict(judged)}
+    return {"is_one_bucket": is_one_bucket, **judged.to_stored()}
 
 
 def choose_cases(cases: Indexes) -> Indexes:
@@ -178,7 +178,8 @@ def _judge_scored(
     judged = measure(read, is_held_alone=is_steady)
     if judged.answer == "unknown":
         return None
-    return replace(judged, n_positions=sum(len(answer) for each in read for answer in _traces(each.baseline)))
+    n_positions = sum(len(answer) for each in read for answer in _traces(each.baseline))
+    return judged.model_copy(update={"n_positions": n_positions})
 
 
 def _read_scored(

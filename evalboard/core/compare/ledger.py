@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evalboard.contract.comparison import CausePoints, ScoreCompared
 from evalboard.core.compare.cause import CAUSE_CODES, CAUSES
 from evalboard.core.compare.pairing import Pairing
 from evalboard.core.rounding import shown
@@ -23,36 +24,28 @@ Scores = NDArray[np.float64]
 NoiseOfCases = Callable[[NDArray[np.int64]], float | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What one cause did: points = gained + lost, `lost` being at most 0.
+class LedgerRow(CausePoints):
+    """What one cause did, as a comparison's summary keeps it.
 
-    n_cases: cases with a pair of this cause whose scores differ. parts: its pairs by what they look like, of PARTS and
-    in that order, where it is one of SPLIT_CAUSES or some are confounded; their points sum to the row's. noise: how
-    many points noise alone moves the score by these cases, either way; None where that is not known.
+    parts: its pairs by what they look like, of PARTS and in that order, where it is one of SPLIT_CAUSES or some are
+    confounded; their points sum to the row's.
     """
 
-    cause: str
-    n_cases: int
-    points: float
-    gained: float
-    lost: float
-    parts: tuple["Row", ...] = ()
-    noise: float | None = None
+    parts: tuple["LedgerRow", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """Points of both sides over the cases that have a score on both (n_cases), None where there is none.
+    """Points of both sides over the cases that have a score on both, None where there is none.
 
-    rows: in the order of the tests, only causes that moved a score; their points sum to `difference`.
+    rows: in the order of the tests, only causes that moved a score; their points sum to the difference.
     """
 
-    n_cases: int
-    baseline: float | None
-    candidate: float | None
-    difference: float | None
-    rows: tuple[Row, ...]
+    score: ScoreCompared
+    rows: tuple[LedgerRow, ...]
+
+
+NO_LEDGER = Ledger(ScoreCompared(baseline=None, candidate=None, difference=None), ())
 
 
 @functools.cache  # few differ
@@ -77,13 +70,13 @@ def make_ledger(
     baseline: float64[n_cases, a], candidate: float64[n_cases, b], scores in [0, 1], NaN where missing. causes, looks:
     uint8, one for each pair, codes of CAUSE_CODES and places in PARTS. candidate_by_baseline_scorer: like candidate,
     the same texts under the baseline's scorer, NaN where not known: what the scorers moved then goes to `scorer`.
-    noise_of: gives `Row.noise` for places of cases.
+    noise_of: gives `LedgerRow.noise` for places of cases.
     """
     if not len(causes) == len(looks) == len(pairing):
         raise ValueError("there must be one cause and one look for each pair")
     n = int(np.count_nonzero(pairing.is_paired))
     if not n:
-        return Ledger(0, None, None, None, ())
+        return NO_LEDGER
     ours, theirs = pairing.take_baseline(baseline), pairing.take_candidate(candidate)
     codes, moves = causes, theirs - ours
     if candidate_by_baseline_scorer is not None:
@@ -99,7 +92,10 @@ def make_ledger(
     points = 100 * (pairing.numerators[pairs] / (pairing.denominators[pairs] * n)) * moves[moved]
     rows = _rows(pairing.cases[pairs], points, codes[moved], looks[moved], noise_of=noise_of)
     one, other = baseline[pairing.is_paired], candidate[pairing.is_paired]
-    return Ledger(n, average_points(one), average_points(other), difference_points(one, other), rows)
+    score = ScoreCompared(
+        baseline=average_points(one), candidate=average_points(other), difference=difference_points(one, other)
+    )
+    return Ledger(score, rows)
 
 
 def round_to_tenths(points: Sequence[float], difference: float) -> list[float]:
@@ -120,17 +116,27 @@ def _rows(
     looks: Codes | None = None,
     *,
     noise_of: NoiseOfCases | None,
-) -> tuple[Row, ...]:
+) -> tuple[LedgerRow, ...]:
     rows = []
     for code in np.unique(codes).tolist():
         is_so = codes == code
         cause, own, moved = PARTS[code], cases[is_so], points[is_so]
-        parts: tuple[Row, ...] = ()
+        parts: tuple[LedgerRow, ...] = ()
         if looks is not None and (cause in SPLIT_CAUSES or (looks[is_so] == PARTS.index("confounded")).any()):
             parts = _rows(own, moved, looks[is_so], noise_of=noise_of)
         # Exactly rounded sums: the order of cases changes no digit.
         gained, lost = math.fsum(moved[moved > 0].tolist()), math.fsum(moved[moved < 0].tolist())
         counted = np.unique(own)
         noise = noise_of(counted) if noise_of is not None else None
-        rows.append(Row(cause, len(counted), math.fsum(moved.tolist()), gained, lost, parts, noise))
+        rows.append(
+            LedgerRow(
+                cause=cause,
+                n_cases=len(counted),
+                points=math.fsum(moved.tolist()),
+                gained=gained,
+                lost=lost,
+                parts=parts,
+                noise=noise,
+            )
+        )
     return tuple(rows)

@@ -12,7 +12,6 @@ from evalboard.core.profile import have_same_seeds
 from evalboard.core.stats import (
     CASE_OUTCOMES,
     NoiseShare,
-    OutcomeIndexes,
     find_case_outcomes,
     is_left_out,
     measure_noise_share,
@@ -85,7 +84,7 @@ def judge_outcomes(baseline: Side, candidate: Side, *, look: int | None = None) 
             judged.is_beyond_chance[chosen].tolist(),
         )
         cases[outcome] = [list(case) for case in zip(*columns, strict=True)]
-    return {"counts": _count(judged), "cases": cases}
+    return {"counts": judged.counts.to_stored(), "cases": cases}
 
 
 def list_scores(values: Scores) -> list[Any]:
@@ -93,15 +92,6 @@ def list_scores(values: Scores) -> list[Any]:
     rows = values.astype(object)
     rows[np.isnan(values)] = None
     return list(rows.tolist())
-
-
-def _count(outcomes: OutcomeIndexes) -> dict[str, Any]:
-    """Return the fields of contract.OutcomeCounts, as JSON has them."""
-    by_chance = {f"{name}_by_chance": getattr(outcomes, f"{name}_by_chance") for name in ("broken", "fixed")}
-    return {
-        **{outcome: len(getattr(outcomes, outcome)) for outcome in CASE_OUTCOMES},
-        **{name: None if each is None else each.to_stored() for name, each in by_chance.items()},
-    }
 
 
 def _find_scored(ours: Scores, theirs: Scores) -> Indexes:

@@ -1,7 +1,7 @@
 """The lab: what is let go of, one thing at a time, and how far a score moves when it is (docs/lab.md)."""
 
-from evalboard.core.lab.bisect import Bisected, Blamed, FieldFinding, judge_steps, plan_more_steps, plan_steps
-from evalboard.core.lab.cost import Cost, Pace, add_costs, estimate_cost
+from evalboard.core.lab.bisect import Bisected, Blamed, judge_steps, plan_more_steps, plan_steps
+from evalboard.core.lab.cost import NO_COST, Pace, add_costs, estimate_cost
 from evalboard.core.lab.figures import ArmFigures, Figures, combine_arms
 from evalboard.core.lab.findings import judge_rows
 from evalboard.core.lab.plan import MIN_RUNS, Choice, LeftOut, PlannedArm, Surroundings, plan_variance
@@ -22,6 +22,7 @@ from evalboard.core.lab.steps import StepFigures, digest_head, find_parting
 
 __all__ = [
     "MIN_RUNS",
+    "NO_COST",
     "SCORER",
     "SPACINGS",
     "WORKER",
@@ -29,9 +30,7 @@ __all__ = [
     "Bisected",
     "Blamed",
     "Choice",
-    "Cost",
     "Field",
-    "FieldFinding",
     "Figures",
     "LeftOut",
     "Pace",

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
+from evalboard.contract.lab import FieldFinding
 from evalboard.contract.lab_kinds import FieldState, Shown
 
 MAX_PAIRS = 15  # tried where no smaller evidence points to one: all of six fields
@@ -25,19 +26,6 @@ class Blamed:
     fields: Step
     cases: tuple[int, ...]
     is_either: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldFinding:
-    """One field: how many of the reproduced flips it makes alone, and how many go when it alone is undone.
-
-    None where that step was not decoded.
-    """
-
-    name: str
-    state: FieldState
-    n_made: int | None
-    n_undone: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

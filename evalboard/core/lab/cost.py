@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from evalboard.contract.lab import ArmCost
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -16,27 +18,21 @@ class Pace:
     start_seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Of arms that decode: passes over the suite, engine starts, tokens and minutes; None where it is not known."""
-
-    n_runs: int = 0
-    n_starts: int = 0
-    tokens: float | None = 0.0
-    minutes: float | None = 0.0
+NO_COST = ArmCost(n_runs=0, n_starts=0, tokens=0.0, minutes=0.0)
 
 
-def estimate_cost(n_runs: int, *, pace: Pace, is_restarted: bool, has_engine: bool) -> Cost:
+def estimate_cost(n_runs: int, *, pace: Pace, is_restarted: bool, has_engine: bool) -> ArmCost:
     """Estimate what n passes take. Without an engine of ours a pass starts none, and its minutes are those of calls."""
     n_starts = 0 if not (has_engine and n_runs) else n_runs if is_restarted else min(n_runs, 2)
     seconds: float | None = None
     if pace.pass_seconds is not None and (pace.start_seconds is not None or not n_starts):
         seconds = n_runs * pace.pass_seconds + n_starts * (pace.start_seconds or 0.0)
     tokens = None if pace.pass_tokens is None else n_runs * pace.pass_tokens
-    return Cost(n_runs, n_starts, tokens, None if seconds is None else seconds / 60)
+    minutes = None if seconds is None else seconds / 60
+    return ArmCost(n_runs=n_runs, n_starts=n_starts, tokens=tokens, minutes=minutes)
 
 
-def add_costs(costs: Iterable[Cost]) -> Cost:
+def add_costs(costs: Iterable[ArmCost]) -> ArmCost:
     """Return what several arms cost together; a number that one of them lacks is not known."""
     n_runs = n_starts = 0
     tokens: float | None = 0.0
@@ -45,4 +41,4 @@ def add_costs(costs: Iterable[Cost]) -> Cost:
         n_runs, n_starts = n_runs + cost.n_runs, n_starts + cost.n_starts
         tokens = None if tokens is None or cost.tokens is None else tokens + cost.tokens
         minutes = None if minutes is None or cost.minutes is None else minutes + cost.minutes
-    return Cost(n_runs, n_starts, tokens, minutes)
+    return ArmCost(n_runs=n_runs, n_starts=n_starts, tokens=tokens, minutes=minutes)

@@ -78,7 +78,6 @@ from evalboard.core.stats.numeric_noise import (
     ratio_threshold,
 )
 from evalboard.core.stats.one_computation import (
-    OneComputation,
     judge_distances,
     judge_steady,
     mean_within,
@@ -146,7 +145,6 @@ __all__ = [
     "Marks",
     "NoiseShare",
     "NumericNoise",
-    "OneComputation",
     "OutcomeIndexes",
     "PairedNoise",
     "SideDraws",

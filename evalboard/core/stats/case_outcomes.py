@@ -15,6 +15,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from evalboard.contract.comparison import OutcomeCounts
 from evalboard.contract.parts import ByChance
 from evalboard.core.stats import noise
 from evalboard.core.stats.significance import benjamini_hochberg, deal_labels
@@ -36,7 +37,7 @@ Deals = tuple[Cases, Scores, Scores]  # by deal that changes a case: the case, h
 class OutcomeIndexes:
     """Indexes of cases, int64: broken and fixed, the furthest moved first; unstable on either side, the most first.
 
-    A case may be broken, or fixed, and unstable too. This is the one rule for how many there are.
+    A case may be broken, or fixed, and unstable too. counts: how many there are, by this one rule.
     chances: float64[n_cases], of each that broke or was fixed: the chance that a case moves as far that way where
     nothing changed; else NaN. is_beyond_chance: bool[n_cases], marks those of `ByChance.n_beyond`. With one repeat on
     a side chance is not known: NaN, no mark, None.
@@ -47,14 +48,14 @@ class OutcomeIndexes:
     unstable: Cases
     chances: Scores
     is_beyond_chance: Bools
-    broken_by_chance: ByChance | None
-    fixed_by_chance: ByChance | None
+    counts: OutcomeCounts
 
 
 def find_case_outcomes(baseline: Scores, candidate: Scores) -> OutcomeIndexes:
     moves = noise.average_cases(candidate) - noise.average_cases(baseline)
     spread = np.fmax(noise.within_case_variances(baseline), noise.within_case_variances(candidate))
     broken, fixed = (np.flatnonzero(sign * moves >= CHANGED - ROUNDING) for sign in (-1, 1))
+    unstable = np.flatnonzero(spread > 0)
     chances, is_beyond = np.full(len(moves), np.nan), np.zeros(len(moves), dtype=np.bool_)
     by_chance: list[ByChance] = []
     if len(moves) and min(baseline.shape[1], candidate.shape[1]) > 1:
@@ -71,11 +72,16 @@ def find_case_outcomes(baseline: Scores, candidate: Scores) -> OutcomeIndexes:
     return OutcomeIndexes(
         broken=_largest_first(broken, np.abs(moves)),
         fixed=_largest_first(fixed, np.abs(moves)),
-        unstable=_largest_first(np.flatnonzero(spread > 0), spread),
+        unstable=_largest_first(unstable, spread),
         chances=chances,
         is_beyond_chance=is_beyond,
-        broken_by_chance=by_chance[0] if by_chance else None,
-        fixed_by_chance=by_chance[1] if by_chance else None,
+        counts=OutcomeCounts(
+            broken=len(broken),
+            fixed=len(fixed),
+            unstable=len(unstable),
+            broken_by_chance=by_chance[0] if by_chance else None,
+            fixed_by_chance=by_chance[1] if by_chance else None,
+        ),
     )
 
 

@@ -7,12 +7,12 @@ noise; the distance across is then at most that within the noisier side. The cas
 """
 
 import math
-from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evalboard.contract.comparison import OneComputation
 from evalboard.core.stats.quantiles import normal_cdf
 
 Distances = NDArray[np.float64]
@@ -26,35 +26,11 @@ MIN_CASES = 10  # with fewer, no order of the cases is rarer than MAX_CHANCE, an
 MAX_EXACT = 30  # cases: up to here the chance is counted out; beyond, its normal limit is near and no smaller
 
 
-@dataclass(frozen=True, slots=True)
-class OneComputation:
-    """The answer with its numbers.
-
-    answer: `apart` where repeats never differ and the sides do, by no more than rounding may do elsewhere.
-    n_cases: that could be judged; n_apart: those whose sides differ. is_steady: the repeats of either side are the same
-    to the bit, so that one bit decides and no chance is needed. chance: of so much or more where it is one
-    computation. shift: root mean square, in nats, of what the sides lie apart beyond noise; noise: of the noise itself.
-    All three None where nothing was measured. floor: what rounding is assumed to do, None where it decides nothing.
-    n_positions: of the answers that both stacks have scored, where these were compared; None where what was decoded
-    was.
-    """
-
-    answer: Answer
-    n_cases: int
-    n_apart: int
-    is_steady: bool = False
-    chance: float | None = None
-    shift: float | None = None
-    noise: float | None = None
-    floor: float | None = None
-    n_positions: int | None = None
-
-
 def judge_steady(is_apart: NDArray[np.bool_]) -> OneComputation:
     """Judge two sides whose repeats are the same to the bit. is_apart: bool[n] over cases, whether any bit differs."""
     n_apart = int(np.count_nonzero(is_apart))
     answer: Answer = "unknown" if not len(is_apart) else "two" if n_apart else "one"
-    return OneComputation(answer, len(is_apart), n_apart, is_steady=True)
+    return _judged(answer, len(is_apart), n_apart, is_steady=True)
 
 
 def judge_distances(across: Distances, within: tuple[Distances, Distances], *, floor: float) -> OneComputation:
@@ -67,12 +43,12 @@ def judge_distances(across: Distances, within: tuple[Distances, Distances], *, f
     far, noise = across[is_known], _noise(within[0][is_known], within[1][is_known])
     n_cases, n_apart = len(far), int(np.count_nonzero(far))
     if not n_cases:
-        return OneComputation("unknown", 0, 0)
+        return _judged("unknown", 0, 0)
     chance = _signed_rank_chance(_log_ratios(far, np.where(noise > 0, noise, _unseen(noise, floor * floor))))
-    return OneComputation(
-        answer="unknown" if n_cases < MIN_CASES else "two" if chance < MAX_CHANCE else "one",
-        n_cases=n_cases,
-        n_apart=n_apart,
+    return _judged(
+        "unknown" if n_cases < MIN_CASES else "two" if chance < MAX_CHANCE else "one",
+        n_cases,
+        n_apart,
         chance=chance,
         shift=math.sqrt(max(float(np.mean(far - noise)), 0.0)),
         noise=math.sqrt(float(np.mean(noise))),
@@ -89,7 +65,8 @@ def tell_apart(judged: OneComputation, n_repeats: NDArray[np.int64], *, n_cases:
     chance = math.prod(2 / math.comb(ours + theirs, ours) for ours, theirs in n_repeats.tolist())
     if judged.answer == "two" or not judged.shift or chance >= MAX_CHANCE:
         return judged
-    return replace(judged, answer="apart", n_cases=n_cases, n_apart=len(n_repeats), chance=chance, floor=floor)
+    apart = {"answer": "apart", "n_cases": n_cases, "n_apart": len(n_repeats), "chance": chance, "floor": floor}
+    return judged.model_copy(update=apart)
 
 
 def mean_within(distances: Distances) -> float:
@@ -102,6 +79,14 @@ def mean_within(distances: Distances) -> float:
     if not len(pairs) or (len(distances) < MIN_REPEATS and pairs.any()):
         return math.nan
     return float(pairs.mean())
+
+
+def _judged(
+    answer: Answer, n_cases: int, n_apart: int, *, is_steady: bool = False, **measured: float
+) -> OneComputation:
+    """Return an answer with what was measured: `shift` and `noise` in nats, and the `chance`."""
+    counted = {"answer": answer, "n_cases": n_cases, "n_apart": n_apart, "is_steady": is_steady}
+    return OneComputation.from_stored(counted | measured)
 
 
 def _noise(ours: Distances, theirs: Distances) -> Distances:

@@ -316,15 +316,16 @@ def _alpha(policy: PolicySettings, look: int | None, targeted: TargetedScores | 
 
 def _changed(ids: list[str], ours: Scores, theirs: Scores) -> CasesChanged:
     outcomes = find_case_outcomes(ours, theirs)
+    counts = outcomes.counts
     fixed, broken = (sorted(ids[case] for case in cases.tolist()) for cases in (outcomes.fixed, outcomes.broken))
     return CasesChanged(
-        n_fixed=len(fixed),
-        n_broken=len(broken),
-        n_unstable=len(outcomes.unstable),
+        n_fixed=counts.fixed,
+        n_broken=counts.broken,
+        n_unstable=counts.unstable,
         fixed=tuple(fixed[:MAX_LISTED]),
         broken=tuple(broken[:MAX_LISTED]),
-        broken_by_chance=outcomes.broken_by_chance,
-        fixed_by_chance=outcomes.fixed_by_chance,
+        broken_by_chance=counts.broken_by_chance,
+        fixed_by_chance=counts.fixed_by_chance,
     )
 
 

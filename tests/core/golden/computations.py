@@ -1,12 +1,12 @@
 """Whether both sides are one computation, and responses of a run that another computation gave."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
 
 import numpy as np
 
 from bench.simulated_shifts import FLOOR, SEED, Stack, tables
-from evalboard.core.stats import FAR_FLOORS, OneComputation, find_strays, judge_distances, judge_steady, tell_apart
+from evalboard.contract.comparison import OneComputation
+from evalboard.core.stats import FAR_FLOORS, find_strays, judge_distances, judge_steady, tell_apart
 from evalboard.wording.computation import write_computation
 from tests.core.golden.readers import Sentence, Situations, read_run_warnings
 from tests.core.test_one_computation import compare
@@ -14,7 +14,7 @@ from tests.core.test_strays import table
 
 
 def read_computation(judged: OneComputation, *, is_one_bucket: bool = True) -> list[Sentence]:
-    text = write_computation({"is_one_bucket": is_one_bucket, **asdict(judged)})
+    text = write_computation({"is_one_bucket": is_one_bucket, **judged.to_stored()})
     steady = "steady " if judged.is_steady else ""
     return [Sentence("computation", f"{steady}{judged.answer}", text)]
 
@@ -31,7 +31,7 @@ def apart(n_cases: int, nats: float) -> OneComputation:
 
 def scored(judged: OneComputation) -> list[Sentence]:
     """The same of answers that both stacks have scored, each of 60 positions."""
-    return read_computation(replace(judged, n_positions=60 * judged.n_cases), is_one_bucket=False)
+    return read_computation(judged.model_copy(update={"n_positions": 60 * judged.n_cases}), is_one_bucket=False)
 
 
 def read_strays(
