@@ -76,6 +76,7 @@ class Metric(Contract):
     no_interval: Annotated[str | None, says(description="why there is none, in words")]
     reach: Annotated[Range | None, says(description="on other cases like these")]
     level: Annotated[float, says(description="of both intervals, 0.9")]
+    no_interval_code: str | None = page_only  # `no_interval` says it in words
 
 
 class BucketRepeat(RepeatScored):

@@ -66,10 +66,10 @@ def left_out_metric(code: str) -> str:
 
 
 def explain_no_interval(metric: "Metric") -> "Metric":
-    """Say why a metric has no interval on these cases, of which it has the code until then."""
-    if metric.no_interval is None:
+    """Return the metric with the sentence that says why it has no interval on these cases."""
+    if metric.no_interval_code is None:
         return metric
-    return metric.model_copy(update={"no_interval": f"{NO_INTERVAL[metric.no_interval]} {REACH_HOLDS}"})
+    return metric.model_copy(update={"no_interval": f"{NO_INTERVAL[metric.no_interval_code]} {REACH_HOLDS}"})
 
 
 def describe_metric(name: str) -> str:

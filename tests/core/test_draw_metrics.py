@@ -83,12 +83,12 @@ def test_every_metric_is_there_with_its_interval_as_far_as_draws_measure_one() -
     for metric in metrics:
         assert metric.reach is not None
         assert metric.reach[0] < metric.points < metric.reach[1]
-    assert {name: metric.no_interval for name, metric in by_name.items() if metric.interval is None} == {
+    assert {name: metric.no_interval_code for name, metric in by_name.items() if metric.interval is None} == {
         "pass@5": "every_draw",
         "pass^5": "every_draw",
         "maj@5": "vote",
     }
-    assert all(metric.no_interval is None for metric in metrics if metric.interval is not None)
+    assert all(metric.no_interval_code is None for metric in metrics if metric.interval is not None)
     assert draw_metrics.measure_metrics(scores, None) == metrics[:-1]
 
 

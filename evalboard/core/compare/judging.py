@@ -9,20 +9,18 @@ import numpy as np
 from evalboard.contract.comparison import Flip
 from evalboard.core.compare.cause import find_cause
 from evalboard.core.compare.comparison import rank_consequence
-from evalboard.core.compare.divergence import Divergence, find_divergences, find_text_divergence, parted_columns
+from evalboard.core.compare.divergence import Divergence, parted_columns
 from evalboard.core.compare.groups import Groups
 from evalboard.core.compare.known_pair import (
     UNKNOWN_SERVING,
     KnownResponse,
     Pair,
-    Place,
     ResponseFacts,
     make_response,
 )
 from evalboard.core.compare.pair_noise import PairNoise
-from evalboard.core.compare.paired_rows import Vocabularies
 from evalboard.core.compare.sides import Side, Traces
-from evalboard.core.compare.traced_text import WordsById
+from evalboard.core.compare.traced_text import PairedTexts, WordsById, find_partings
 
 
 class AlikePairs(NamedTuple):
@@ -44,27 +42,22 @@ def judge_groups(
     cases, is_texted = groups.cases[firsts], groups.is_texted[firsts]
     repeats = groups.baseline_repeats[firsts], groups.candidate_repeats[firsts]
     ours, theirs = (side.responses.read(cases, own, is_texted) for side, own in zip(sides, repeats, strict=True))
-    are_logged = [side.is_reported for side in sides]
+    traced = np.flatnonzero(groups.is_traced[firsts]).tolist()
+    pairs = [_pair(ours[at], theirs[at], is_same=not groups.has_other_trace[firsts[at]]) for at in traced]
     partings: list[Divergence | None] = [None] * len(firsts)
-    traced: list[tuple[int, tuple[Place, Place], Vocabularies | None]] = []
-    for at in np.flatnonzero(groups.is_traced[firsts]).tolist():
-        one, other = ours[at], theirs[at]
-        if one is None or other is None or one.place is None or other.place is None:
-            partings[at] = find_text_divergence(one.text if one else "", other.text if other else "")
-            continue
-        own = words.beside(one.vocabulary_id, other.vocabulary_id, are_logged=all(are_logged))
-        if own is not None or groups.has_other_trace[firsts[at]]:
-            traced.append((at, (one.place, other.place), own))
-    n_read = 0
-    for columns in traces.read_pair_columns([places for _, places, _ in traced]):  # as find_parting, many in a pass
-        stretch = traced[n_read : n_read + len(columns[0])]
-        words_of = [own for _, _, own in stretch]
-        divergences = find_divergences(*columns, vocabularies=words_of, is_decimal=any(are_logged))
-        for (at, _, _), parted in zip(stretch, divergences, strict=True):
-            partings[at] = parted
-        n_read += len(stretch)
+    are_logged = sides[0].is_reported, sides[1].is_reported
+    for at, parted in zip(
+        traced, find_partings(pairs, words, traces.read_pair_columns, are_logged=are_logged), strict=True
+    ):
+        partings[at] = parted
     rows = zip(range(part.start, part.stop), ours, theirs, partings, strict=True)
     return (_judge(sides, groups, group, noise, both, parted) for group, *both, parted in rows)
+
+
+def _pair(one: ResponseFacts | None, other: ResponseFacts | None, *, is_same: bool) -> PairedTexts:
+    texts, places = (one.text if one else "", other.text if other else ""), (one and one.place, other and other.place)
+    ids = (one.vocabulary_id if one else None, other.vocabulary_id if other else None)
+    return PairedTexts(texts, places, ids, is_same)
 
 
 def _judge(

@@ -4,14 +4,16 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.core.compare.divergence import Divergence, find_divergence, find_text_divergence
+from evalboard.core.compare.divergence import Divergence, find_divergences, find_text_divergence
 from evalboard.core.compare.drift import measure_distances
+from evalboard.core.compare.known_pair import Place
 from evalboard.core.compare.paired_rows import Vocabularies
-from evalboard.core.trace import Trace, Vocabulary, join_traces
+from evalboard.core.trace import Trace, TraceColumns, Vocabulary, join_traces
 
 MEASURED_AT_ONCE = 1 << 15  # positions of both sides
 
@@ -58,15 +60,59 @@ class WordsById:
 _Pair = tuple[TracedText, TracedText]
 
 
+class PairedTexts(NamedTuple):
+    """Two responses. places: where their traces are read, None for one without. is_same_trace: to the bit."""
+
+    texts: tuple[str, str]
+    places: tuple[Place | None, Place | None]
+    vocabulary_ids: tuple[int | None, int | None]
+    is_same_trace: bool
+
+
+def find_partings(
+    pairs: Sequence[PairedTexts],
+    words: WordsById,
+    read: Callable[[list[tuple[Place, Place]]], Iterable[tuple[TraceColumns, TraceColumns]]],
+    *,
+    are_logged: tuple[bool, bool],
+) -> list[Divergence | None]:
+    """Find how pairs part, by their texts where a trace is missing; None where traces are equal to the bit.
+
+    read: gives the traces of these places in order, as many pairs at a time as it likes. are_logged: as `is_logged`
+    of both sides.
+    """
+    partings: list[Divergence | None] = [None] * len(pairs)
+    traced: list[tuple[int, tuple[Place, Place], Vocabularies | None]] = []
+    for at, pair in enumerate(pairs):
+        one, other = pair.places
+        if one is None or other is None:
+            partings[at] = find_text_divergence(*pair.texts)
+            continue
+        own = words.beside(*pair.vocabulary_ids, are_logged=all(are_logged))
+        if own is not None or not pair.is_same_trace:
+            traced.append((at, (one, other), own))
+    n_read = 0
+    for columns in read([places for _, places, _ in traced]):
+        stretch = traced[n_read : n_read + len(columns[0])]
+        words_of = [own for _, _, own in stretch]
+        divergences = find_divergences(*columns, vocabularies=words_of, is_decimal=any(are_logged))
+        for (at, _, _), parted in zip(stretch, divergences, strict=True):
+            partings[at] = parted
+        n_read += len(stretch)
+    return partings
+
+
 def find_parting(baseline: TracedText, candidate: TracedText, words: WordsById) -> Divergence | None:
-    """Find how two responses part, by their texts where a trace is missing; None where traces are equal to the bit."""
-    if baseline.trace is None or candidate.trace is None:
-        return find_text_divergence(baseline.text, candidate.text)
-    both = words.of(baseline, candidate)
-    if both is None and baseline.trace.digest == candidate.trace.digest:
-        return None
-    is_decimal = baseline.is_logged or candidate.is_logged
-    return find_divergence(baseline.trace, candidate.trace, vocabularies=both, is_decimal=is_decimal)
+    """Find the same of one pair."""
+    one, other = baseline.trace, candidate.trace
+    is_same = one is not None and other is not None and one.digest == other.digest
+    ids = baseline.vocabulary_id, candidate.vocabulary_id
+    pair = PairedTexts((baseline.text, candidate.text), (one, other), ids, is_same)
+    return find_partings([pair], words, _join_each, are_logged=(baseline.is_logged, candidate.is_logged))[0]
+
+
+def _join_each(pairs: list[tuple[Trace, Trace]]) -> Iterator[tuple[TraceColumns, TraceColumns]]:
+    return ((join_traces([one]), join_traces([other])) for one, other in pairs)
 
 
 def distance_tables(cases: Sequence[Sequence[TracedText]], words: WordsById) -> list[NDArray[np.float64]]:

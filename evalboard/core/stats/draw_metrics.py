@@ -32,8 +32,8 @@ Answers = NDArray[np.uint64]
 def measure_metrics(scores: Scores, answers: Answers | None, groups: Sequence[str] = ()) -> tuple[contract.Metric, ...]:
     """Return every metric of two draws or more; of graded scores the mean alone, first of all.
 
-    Where one has no interval, `no_interval` is why: EVERY_DRAW of a case is taken, VOTE, or DRAWS_MISSING; its reach
-    covers these cases as well, for how a case's value scatters by itself is part of how the values of cases scatter.
+    Where one has no interval, `no_interval_code` is why: EVERY_DRAW of a case is taken, VOTE, or DRAWS_MISSING. Its
+    reach covers these cases as well: how a case's value scatters by itself is part of how the values of cases scatter.
 
     answers: uint64[n_cases, n_draws], equal where two draws gave one answer, NO_ANSWER where none can be read; None
     where answers cannot be compared, and there is no maj@n. groups: as noise.reach_interval has them. Nothing where a
@@ -119,7 +119,8 @@ def _measured(
         points=100 * math.fsum(values.tolist()) / len(values),
         interval=interval,
         reach=noise.reach_of_cases(values, groups),
-        no_interval=why_none if interval is None else None,
+        no_interval=None,
+        no_interval_code=why_none if interval is None else None,
         level=noise.CONFIDENCE_LEVEL,
     )
 
