@@ -14,6 +14,7 @@ from django.db.models.fields.json import KeyTransform
 from numpy.typing import NDArray
 
 from evalboard.contract.excerpt import ShownCase
+from evalboard.core.compare import ChosenPair, count_looks
 from evalboard.core.stats import CASE_OUTCOMES
 from evalboard.core.trace import unpack_scores
 from runs.compare.case_lists import CaseList, read_list
@@ -21,7 +22,7 @@ from runs.compare.outcomes import CaseOutcomes, CaseScores, JudgedCase, case_out
 from runs.compare.read import drawn
 from runs.compare.read_divergences import CaseLink, Neighbours, outcome_rows
 from runs.compare.read_excerpts import pair_excerpts
-from runs.compare.telling import MAX_TOLD, ChosenPair, Told, choose_pairs, count_looks, list_cases, tell_cases
+from runs.compare.telling import MAX_TOLD, Told, choose_pairs, list_cases, tell_cases
 from runs.models import Case, Comparison, RepeatScore, Run
 from runs.run import search_case_indexes
 

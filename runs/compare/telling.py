@@ -4,16 +4,23 @@ Found once, when a comparison is made or a list by fewer repeats is first read, 
 read the pairs alone that they show.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db.models import Count, Expression, FloatField, Max, Min
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Cast
 
+from evalboard.core.compare import (
+    PARTED_ALIKE,
+    AlikeRows,
+    ChosenPair,
+    ToldCluster,
+    choose_gravest,
+    cluster_pairs,
+    count_looks,
+)
 from evalboard.core.stats import CASE_OUTCOMES
 from evalboard.core.trace import unpack_reasons
 from runs.compare.outcomes import CaseOutcomes, JsonPart, case_outcomes, keep, kept_at, kept_cases, unpack_cases
@@ -23,9 +30,7 @@ from runs.store import bulk
 MAX_TOLD = 2_000  # cases; of longer lists no look or cluster is counted, and the pairs of later cases are not kept
 CLUSTERS_SHOWN = 5
 MIN_CLUSTER = 2  # cases
-SAMPLED = 4  # cases of a cluster whose reasons are held against each other
 
-PARTED_ALIKE = ("case_index", "consequence", "cause", "numeric", "flip_position", "token_baseline", "token_candidate")
 REASONS = """
 SELECT repeat.index, score.reasons
   FROM runs_repeat AS repeat
@@ -34,36 +39,6 @@ SELECT repeat.index, score.reasons
   JOIN runs_repeatscore AS score ON score.repeat_id = repeat.id AND score.scorer_id = version.scorer_id
  WHERE repeat.run_id = %s AND repeat.index = ANY(%s::bigint[])
 """
-
-
-class ChosenPair(NamedTuple):
-    """The pair that stands for a case, by the key of its row, and how many of the case's pairs part alike, of how many
-    that differ.
-
-    look: what its numbers look like, or its cause where they say nothing. tokens: those chosen at the flip, None where
-    there is none. movement: how far the logits moved there, in nats; 0 where that is not known. reason: the
-    candidate's scorer's, "" where it said nothing.
-    """
-
-    row: int
-    n_alike: int
-    n_pairs: int
-    cause: str
-    look: str
-    token_baseline: int | None
-    token_candidate: int | None
-    movement: float
-    reason: str
-
-
-class ToldCluster(NamedTuple):
-    """Cases whose pairs look alike and part at the same two tokens. reason: what the first SAMPLED have, else ""."""
-
-    token_baseline: int
-    token_candidate: int
-    look: str
-    n_cases: int
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,34 +111,11 @@ def choose_pairs(comparison_id: int, case_indexes: Sequence[int]) -> dict[int, C
     A case whose pairs are all the same is not there. As many statements for one case as for all.
     """
     rows = Divergence.objects.filter(comparison=comparison_id, case_index__in=list(case_indexes)).order_by()
-    groups: dict[int, list[dict[str, Any]]] = {}
     moved = Max(Cast(KeyTextTransform("movement", "evidence"), FloatField()))
-    for group in rows.values(*PARTED_ALIKE).annotate(n=Count("pk"), first=Min("pk"), moved=moved):
-        groups.setdefault(group["case_index"], []).append(group)
-    gravest = {
-        case: min(alike, key=lambda group: (group["consequence"], -group["n"], group["first"]))
-        for case, alike in groups.items()
-    }
-    reasons = _read_reasons([one["first"] for one in gravest.values()])
-    return {
-        case: ChosenPair(
-            row=one["first"],
-            n_alike=one["n"],
-            n_pairs=sum(group["n"] for group in groups[case]),
-            cause=one["cause"],
-            look=one["numeric"] or one["cause"],
-            token_baseline=one["token_baseline"],
-            token_candidate=one["token_candidate"],
-            movement=one["moved"] or 0.0,
-            reason=reasons.get(one["first"], ""),
-        )
-        for case, one in gravest.items()
-    }
-
-
-def count_looks(pairs: Iterable[ChosenPair]) -> list[tuple[str, int]]:
-    """Return how many pairs have each look, the most first; equal counts in the order of their names."""
-    return sorted(Counter(pair.look for pair in pairs).items(), key=lambda each: (-each[1], each[0]))
+    alike = rows.values(*PARTED_ALIKE).annotate(n=Count("pk"), first=Min("pk"), movement=moved)
+    chosen = choose_gravest(AlikeRows(**each) for each in alike)
+    reasons = _read_reasons([pair.row for pair in chosen.values()])
+    return {case: pair._replace(reason=reasons.get(pair.row, "")) for case, pair in chosen.items()}
 
 
 def _tell(comparison_id: int, look: int | None) -> dict[str, dict[str, Any]]:
@@ -178,26 +130,13 @@ def _tell(comparison_id: int, look: int | None) -> dict[str, dict[str, Any]]:
 def _tell_list(listed: CaseOutcomes, chosen: dict[int, ChosenPair]) -> dict[str, Any]:
     pairs = [chosen.get(case.case_index) for case in listed.cases]
     is_whole = listed.n <= MAX_TOLD
-    clusters = _find_clusters(pairs) if is_whole else []
+    clusters = cluster_pairs(pairs) if is_whole else []
     return {
         "pairs": pairs,
         "looks": count_looks(pair for pair in pairs if pair is not None) if is_whole else [],
         "clusters": [each for each in clusters if each.n_cases >= MIN_CLUSTER][:CLUSTERS_SHOWN],
         "n_clusters": len(clusters),
     }
-
-
-def _find_clusters(pairs: Iterable[ChosenPair | None]) -> list[ToldCluster]:
-    """Group cases by the two tokens at which their pairs part; the largest first."""
-    groups: dict[tuple[int, int, str], list[ChosenPair]] = {}
-    for pair in pairs:
-        if pair is not None and pair.token_baseline is not None and pair.token_candidate is not None:
-            groups.setdefault((pair.token_baseline, pair.token_candidate, pair.look), []).append(pair)
-    clusters = []
-    for key, alike in sorted(groups.items(), key=lambda group: -len(group[1])):
-        reasons = {pair.reason for pair in islice(alike, SAMPLED)}
-        clusters.append(ToldCluster(*key, len(alike), reasons.pop() if len(reasons) == 1 else ""))
-    return clusters
 
 
 def _read_reasons(rows: Sequence[int]) -> dict[int, str]:
