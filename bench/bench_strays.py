@@ -20,7 +20,7 @@ from bench.row import Row
 from evalboard.core import digest
 from evalboard.core.trace import pack_buckets, pack_digests
 from runs.models import CaseColumns, Endpoint, EngineProcess, Profile, Repeat, Response, Run, SuiteVersion, TraceBlock
-from runs.store import bulk
+from runs.store import bulk, packed_digest
 from runs.store.traces import TRACES_PER_BLOCK
 
 SHARES = (0.02, 0.6)  # of the cases, that differ
@@ -84,13 +84,13 @@ def _make_run(version: SuiteVersion, number: int, share: float) -> Run:
 def _store(repeat: Repeat, process: EngineProcess, places: list[tuple[int, int, bytes]]) -> None:
     bulk.copy_values(Response, FIELDS, _responses(repeat, process, places))
     repeat.engine_processes.add(process)
-    CaseColumns.objects.create(
-        repeat=repeat,
-        bucket_ids=[process.bucket_id],
-        text_digests=pack_digests([digest.text_digest("answer")] * N_CASES),
-        trace_digests=pack_digests([each for _, _, each in places]),
-        buckets=pack_buckets([0] * N_CASES),
-    )
+    packed = {
+        "text_digests": pack_digests([digest.text_digest("answer")] * N_CASES),
+        "trace_digests": pack_digests([each for _, _, each in places]),
+        "buckets": pack_buckets([0] * N_CASES),
+    }
+    ids = [process.bucket_id]
+    CaseColumns.objects.create(repeat=repeat, bucket_ids=ids, digest=packed_digest(**packed, bucket_ids=ids), **packed)
 
 
 def _responses(

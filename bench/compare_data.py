@@ -44,7 +44,7 @@ from runs.models import (
     Vocabulary,
 )
 from runs.run import create_run
-from runs.store import bulk, columns_digest, score_digest
+from runs.store import bulk, packed_digest
 from runs.store.traces import TRACES_PER_BLOCK
 from runs.suites import push_suite
 from runs.suites.suites import store_scorer
@@ -208,17 +208,18 @@ class _Run:
             if repeat is not self._repeats[0]:
                 with connection.cursor() as cursor:
                     cursor.execute(MORE_REPEATS, [repeat.pk, self._repeats[0].pk])
-            CaseColumns.objects.create(repeat=repeat, bucket_ids=[self._process.bucket_id], **packed)
-            columns_digest(repeat.pk)
-            score_digest(
-                RepeatScore.objects.create(
-                    repeat=repeat,
-                    scorer=self.run.suite_version.scorer,
-                    n_scored=n_cases,
-                    n_missing=0,
-                    points=run_points(scores),
-                    **scored,
-                )
+            ids = [self._process.bucket_id]
+            CaseColumns.objects.create(
+                repeat=repeat, bucket_ids=ids, digest=packed_digest(**packed, bucket_ids=ids), **packed
+            )
+            RepeatScore.objects.create(
+                repeat=repeat,
+                scorer=self.run.suite_version.scorer,
+                n_scored=n_cases,
+                n_missing=0,
+                points=run_points(scores),
+                digest=packed_digest(**scored),
+                **scored,
             )
 
     def _responses(self, texts: list[str]) -> Iterator[tuple[Any, ...]]:

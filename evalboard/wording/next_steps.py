@@ -88,7 +88,7 @@ def _larger_suite(facts: Facts) -> str:
 def _share_seeds(facts: Facts) -> str:
     """Say how both sides come to draw by the same seeds. is_one_seed: they have one, and their repeats differ."""
     what = "Run the candidate again with the baseline's seed"
-    if facts.get("is_one_seed"):  # not in what an earlier Evalboard stored
+    if facts["is_one_seed"]:
         what = "Compare the same repeats: run those that one side lacks"
     return f"{what}. What both sides draw alike then cancels out."
 

@@ -35,7 +35,7 @@ from runs.catalogue import OneNames
 from runs.compare.reading import StoredAnswers, StoredResponses
 from runs.models import Bucket, ForcedScoring, Repeat, RepeatScore, Run
 from runs.pairs import WORDS, measure_pair_noise, pair_facts
-from runs.store import NO_BUCKET, Indexes, bulk, columns_digest, score_digest, stored_columns, stored_traces
+from runs.store import NO_BUCKET, Indexes, bulk, stored_columns, stored_traces
 
 # Changed whenever the same inputs would give another answer: a stored comparison is then not found again.
 METHOD = f"comparison {COMPARISON_VERSION}.22"
@@ -205,7 +205,6 @@ class _StoredRepeats:
         scored = RepeatScore.objects.filter(repeat__in=self._columns, scorer__in=scorers)
         if repeats is not None:
             scored = scored.filter(repeat__index__in=repeats)
-        # Without what is packed, unless it must be read for its digest.
         light = scored.defer("scores", "reasons", "answers").order_by("pk")
         self._scores = {(row.repeat_id, row.scorer_id): row for row in light}
         self._names = OneNames()
@@ -224,15 +223,11 @@ class _StoredRepeats:
         return [row for row in self.repeats[run.pk] if row.pk in self._columns]
 
     def columns_digest(self, repeat: Repeat) -> str:
-        self._columns[repeat.pk] = self._columns[repeat.pk] or columns_digest(repeat.pk)
         return self._columns[repeat.pk]
 
     def score_digest(self, repeat: Repeat, scorer: int) -> str | None:
         row = self._scores.get((repeat.pk, scorer))
-        if row is None:
-            return None
-        row.digest = row.digest or score_digest(row)
-        return row.digest
+        return None if row is None else row.digest
 
     def models(self, bucket_ids: Iterable[int]) -> list[list[str]]:
         """Return what counts as one model, of each bucket; each once."""

@@ -162,7 +162,7 @@ def _state(reach: Reach, finding: contract.FieldFinding | None) -> FieldState:
 
 def _case(at: int, case: Mapping[str, Any], bisected: Bisected, plan: Mapping[str, Any]) -> contract.BisectCase:
     scores = [case["score_baseline"], case["score_candidate"]]
-    tokens = case.get("tokens", (None, None))  # of plans that an earlier version stored
+    tokens = case["tokens"]
     return contract.BisectCase(
         case=case["case"],
         unit=case["unit"],

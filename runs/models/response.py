@@ -115,11 +115,10 @@ class CaseColumns(models.Model):
     digest = models.CharField(max_length=64, blank=True, help_text="of the columns above and the bucket ids")
     marks = models.BinaryField(null=True, help_text="null where no response carries one")
     n_left_out = models.PositiveIntegerField(default=0, help_text="responses that are no draws")
-    batch_sizes = models.JSONField(
-        null=True, help_text="the largest batch of each response: size → responses; null where nobody has counted"
-    )
+    batch_sizes = models.JSONField(default=dict, help_text="the largest batch of each response: size → responses")
     calls_in_flight = models.JSONField(
-        null=True, help_text="the most of our calls at once during that of each response: calls → responses; likewise"
+        null=True,
+        help_text="the most of our calls at once during each response: calls → responses; null where not counted",
     )
     flip_chances = models.BinaryField(
         null=True, help_text="a little-endian float32 a case, NaN where unknown; see core.fragility"

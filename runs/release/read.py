@@ -119,7 +119,7 @@ def _warnings(
     for line in document.get("warnings", ()):
         own = sentences[line.get("gate"), line["code"]]
         sentence = own.pop(0) if own else line["text"]
-        facts = line.get("facts")  # of one that is about a single run; older documents have none
+        facts = line.get("facts")  # of one that is about a single run
         run = None if facts is None else str(facts["run"])
         shared = facts and {name: value for name, value in facts.items() if name not in RUN_FACTS}
         alike = canonical_json([line["code"], sentence if facts is None else shared]).decode()

@@ -16,7 +16,6 @@ from evalboard.core.stats import choose_noisiest
 from evalboard.core.trace import unpack_chances, unpack_scores, unpack_selection
 from evalboard.core.verdict import TargetedScores
 from runs.models import CaseColumns, Gate, Repeat, RepeatScore, Run
-from runs.store import score_digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class TargetedInputs:
     def digests(self) -> dict[str, list[str]]:
         """Return the digests of the scores by side."""
         return {
-            name: [score.digest or score_digest(score) for score in scores]
+            name: [score.digest for score in scores]
             for name, scores in (("baseline", self.baseline), ("candidate", self.candidate))
         }
 

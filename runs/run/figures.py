@@ -1,7 +1,7 @@
 """What a run's columns come to: computed when a repeat ends, kept, and read by everybody else as it stands.
 
-Kept figures have the digest of all that they were computed from. Whoever finds another one, or none as of runs that an
-earlier version ended, computes them anew and keeps them: nobody is shown what was.
+Kept figures have the digest of all that they were computed from. Whoever finds another one, as after an upgrade,
+computes them again and keeps them: nobody is shown what was.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ from runs.run.case_table import CaseTable, make_table
 from runs.run.read_columns import RepeatColumns, RunColumns, read_columns, read_traces
 from runs.run.read_noise import metrics_of, noise_of, same_seeds_run
 from runs.run.read_scores import drawn_points, run_range
-from runs.store import NO_BUCKET, columns_digest, score_digest
+from runs.store import NO_BUCKET
 
 FIGURES_RULES = 1  # more, whenever the same columns come to other figures
 _SHAPE = digest_json(RunFigures.model_json_schema())  # figures that lack what a later version has are no longer used
@@ -32,10 +32,7 @@ _SHAPE = digest_json(RunFigures.model_json_schema())  # figures that lack what a
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """How one repeat's columns and its scores under the suite's own scorer are known: by their digests, None without.
-
-    A digest is "" where an earlier version stored none.
-    """
+    """The digests of one repeat's columns and of its scores under the suite's own scorer, None where it has none."""
 
     repeat_id: int
     index: int
@@ -92,11 +89,11 @@ def read_twin(run: Run, row: models.RunFigures) -> Twin | None:
         earlier = earlier.filter(seed=run.seed)
     newest = earlier.order_by("-id").values("id")[:1]
     packed = CaseColumns.objects.filter(repeat__run=Subquery(newest), repeat__cases=None).order_by("repeat__index")
-    theirs = list(packed.values_list("repeat__run", "repeat", "digest"))
+    theirs = list(packed.values_list("repeat__run", "digest"))
     if not theirs:
         return None
     twin_id = theirs[0][0]
-    of = digest_json([row.digest, twin_id, [_columns_digest(repeat, known) for _, repeat, known in theirs]])
+    of = digest_json([row.digest, twin_id, [known for _, known in theirs]])
     if row.twin_digest != of:
         row.twin, row.twin_digest = _compared(run, twin_id), of
         models.RunFigures.objects.filter(run=run, digest=row.digest).update(twin=row.twin, twin_digest=of)
@@ -128,9 +125,7 @@ def _digest(run: Run, repeats: Sequence[Packed]) -> str:
         "policy": run.suite_version.suite.policy_id,
         "same_seeds": None if other is None else other.pk,
         "answers": _read_answered(run),
-        "repeats": [
-            [each.index, _columns_digest(each.repeat_id, each.columns), _score_digest(run, each)] for each in repeats
-        ],
+        "repeats": [[each.index, each.columns, each.score] for each in repeats],
     }
     return digest_json(rests_on)
 
@@ -142,16 +137,6 @@ def _read_answered(run: Run) -> list[int]:
     whole = RepeatScore.objects.filter(repeat__run=run, repeat__cases=None)
     own = whole.filter(scorer=run.suite_version.scorer_id, answers__isnull=False)
     return list(own.order_by("repeat__index").values_list("repeat__index", flat=True))
-
-
-def _columns_digest(repeat_id: int, stored: str | None) -> str | None:
-    return columns_digest(repeat_id) if stored == "" else stored
-
-
-def _score_digest(run: Run, of: Packed) -> str | None:
-    if of.score != "":
-        return of.score
-    return score_digest(RepeatScore.objects.get(repeat=of.repeat_id, scorer=run.suite_version.scorer_id))
 
 
 def _keep(run: Run, digest: str) -> models.RunFigures:

@@ -346,19 +346,7 @@ def _bucket_repeats(facts: ServedFacts, bucket: models.Bucket, known: BucketFigu
 def _strays(facts: ServedFacts, bucket: models.Bucket) -> Strays | None:
     for known in facts.run.strays or ():
         if known["bucket"] == bucket.pk:
-            return Strays(
-                n_cases=known["n_cases"],
-                n_unread=known.get("n_unread"),  # an earlier Evalboard did not count them
-                distance=known["distance"],
-                noise=known["noise"],
-                is_steady=known["is_steady"],
-                n_strays=known["n_strays"],
-                n_stray_cases=known["n_stray_cases"],
-                responses=facts.strays[facts.run.pk, bucket.pk],
-                n_responses=known.get("n_responses"),  # likewise
-                n_agreeing=known.get("n_agreeing"),
-                n_identical=known.get("n_identical"),
-            )
+            return Strays.from_stored(known, responses=facts.strays[facts.run.pk, bucket.pk])
     return None
 
 

@@ -8,7 +8,7 @@ from runs.store.outage import Outage, notice
 from runs.store.own_process import own_place
 from runs.store.scored_cases import ScoredCase, read_scored
 from runs.store.statements import limit_statements, newest_page, storable, take_as_long_as_it_takes
-from runs.store.stored_columns import NO_BUCKET, Digests, Indexes, columns_digest, packed_digest, score_digest
+from runs.store.stored_columns import NO_BUCKET, Digests, Indexes, packed_digest
 from runs.store.stored_traces import BLOCKS, TracePair, TracePlace
 from runs.store.traces import Key, Place
 from runs.store.web_addresses import Address, endpoint_host_problem, is_public, plain_http_problem
@@ -29,7 +29,6 @@ __all__ = [
     "TracePlace",
     "bulk",
     "changes",
-    "columns_digest",
     "database_now",
     "endpoint_host_problem",
     "history",
@@ -43,7 +42,6 @@ __all__ = [
     "packed_digest",
     "plain_http_problem",
     "read_scored",
-    "score_digest",
     "storable",
     "stored_columns",
     "stored_traces",

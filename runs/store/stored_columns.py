@@ -1,16 +1,15 @@
 """The packed case columns of repeats, as arrays, and their digests, by which comparisons and verdicts know them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from django.db.models import Count
 from numpy.typing import NDArray
 
 from evalboard.core import digest
 from evalboard.core.stats import Marks, SizeCounts
 from evalboard.core.trace import unpack_buckets, unpack_digests, unpack_marks
-from runs.models import CaseColumns, RepeatScore, Response
+from runs.models import CaseColumns
 from runs.store import bulk
 
 NO_BUCKET = -1
@@ -62,36 +61,7 @@ def packed_digest(*, bucket_ids: list[int] | None = None, **packed: bytes) -> st
     return digest.digest_json({**parts, "bucket_ids": bucket_ids})
 
 
-def columns_digest(repeat_id: int) -> str:
-    """Return the digest of a repeat's columns, stored now where an earlier version packed them without one."""
-    row = CaseColumns.objects.get(repeat=repeat_id)
-    packed: dict[str, Any] = {name: bytes(getattr(row, name)) for name in ("text_digests", "trace_digests", "buckets")}
-    packed |= {} if row.marks is None else {"marks": bytes(row.marks)}
-    row.digest = row.digest or packed_digest(**packed, bucket_ids=row.bucket_ids)
-    row.save(update_fields=["digest"])
-    return row.digest
-
-
 def batch_sizes(repeat_ids: Sequence[int]) -> Mapping[int, SizeCounts]:
-    """Return by repeat how many responses had which largest batch; {} where no batch is known.
-
-    They are counted now, and stored, where an earlier version packed the columns without them.
-    """
+    """Return by repeat how many responses had which largest batch; {} where no batch is known."""
     rows = CaseColumns.objects.filter(repeat__in=repeat_ids).only("repeat_id", "batch_sizes")
-    return {row.repeat_id: {int(size): n for size, n in (row.batch_sizes or _count_sizes(row)).items()} for row in rows}
-
-
-def _count_sizes(row: CaseColumns) -> dict[str, int]:
-    if row.batch_sizes is None:
-        known = Response.objects.filter(repeat=row.repeat_id, error_code="", batch_max__isnull=False)
-        counts = known.values_list("batch_max").annotate(n=Count("pk")).order_by()
-        row.batch_sizes = {str(size): n for size, n in counts}
-        row.save(update_fields=["batch_sizes"])
-    return row.batch_sizes
-
-
-def score_digest(row: RepeatScore) -> str:
-    """Return the digest of a repeat's scores, stored now where an earlier version kept them without one."""
-    row.digest = row.digest or packed_digest(scores=bytes(row.scores), reasons=bytes(row.reasons))
-    row.save(update_fields=["digest"])
-    return row.digest
+    return {row.repeat_id: {int(size): n for size, n in row.batch_sizes.items()} for row in rows}

@@ -25,7 +25,6 @@ from evalboard.core.trace import unpack_scores
 from evalboard.wording.run import describe_split, explain_no_interval
 from runs.models import RepeatScore, Run, SuiteNoise
 from runs.run import same_seeds_run
-from runs.store import score_digest
 
 REPEATS = LOOKS[0][0]  # a side: the first look of a policy
 REPEATS_READ = 20  # of each bucket, the newest; more would not move what is shown
@@ -35,7 +34,7 @@ _SHAPE = digest_json(BucketNoise.model_json_schema())
 
 
 class _Score(NamedTuple):
-    """The scores of one repeat, what is packed left in the database; digest: empty where none was stored."""
+    """The scores of one repeat, what is packed left in the database."""
 
     id: int
     run: int
@@ -124,7 +123,7 @@ def _same_seeds(own: Sequence[_Score], bucket_id: int) -> list[_Score]:
 
 def _digest(scores: Sequence[_Score], drawn: Draws, *, is_steady: bool) -> str:
     """Return the digest of all that a bucket's noise rests on."""
-    known = [score.digest or score_digest(RepeatScore.objects.get(pk=score.id)) for score in scores]
+    known = [score.digest for score in scores]
     return digest_json([NOISE_RULES, _SHAPE, known, drawn.temperature, drawn.is_external, is_steady])
 
 

@@ -31,7 +31,6 @@ from runs.compare.read_divergences import DivergenceFilter
 from runs.models import (
     Bucket,
     Case,
-    CaseColumns,
     Comparison,
     Divergence,
     EngineProcess,
@@ -373,17 +372,6 @@ def test_a_stored_comparison_is_found_and_a_further_repeat_makes_a_new_one(
     assert [each.index for each in comparison_report(second.pk).sides.candidate.repeats] == [1, 2]
     pairs = Divergence.objects.filter(comparison=second).values_list("repeat_baseline", "repeat_candidate")
     assert list(pairs) == [(1, 1)]
-
-
-def test_columns_packed_without_a_digest_get_one(version: SuiteVersion, process: EngineProcess) -> None:
-    runs = [stored(version, answers(12), by=process) for _ in range(2)]
-    known = compare(baseline=runs[0].pk, candidate=runs[1].pk)
-    before = set(CaseColumns.objects.values_list("digest", flat=True))
-    CaseColumns.objects.update(digest="")
-    RepeatScore.objects.update(digest="")
-    assert compare(baseline=runs[0].pk, candidate=runs[1].pk).pk == known.pk
-    assert set(CaseColumns.objects.values_list("digest", flat=True)) == before
-    assert not RepeatScore.objects.filter(digest="").exists()
 
 
 def test_numbers_of_repeats_may_differ(version: SuiteVersion, process: EngineProcess) -> None:

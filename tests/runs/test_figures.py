@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from runs.catalogue import create_policy
-from runs.models import CaseColumns, CaseFrame, RepeatScore, Run, RunFigures, Suite, SuiteNoise
+from runs.models import CaseFrame, Run, RunFigures, Suite, SuiteNoise
 from runs.run import Pick, add_repeats, case_page, case_rows, delete_run, figures, run_page, run_report
 from runs.run.case_table import FRAME
 from runs.store import bulk
@@ -134,13 +134,10 @@ def test_a_repeat_that_ends_leaves_its_figures(django_capture_on_commit_callback
         assert n_readings(lambda: run_report(run.pk)) == 0
 
 
-def test_runs_of_an_earlier_version_are_computed_once(n_readings: Count) -> None:
-    """Those whose columns and scores have no digest yet, and those whose figures came to something else."""
+def test_figures_that_are_gone_are_computed_once(n_readings: Count) -> None:
     run = build.finished_run()
     told = shown(run)
     forget()
-    CaseColumns.objects.update(digest="")
-    RepeatScore.objects.update(digest="")
     assert (n_readings(lambda: run_report(run.pk)), n_readings(lambda: run_report(run.pk))) == (1, 0)
     assert shown(run) == told
 

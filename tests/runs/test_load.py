@@ -1,7 +1,6 @@
 """How the repeats of both sides were batched, from their responses to the release's warning."""
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -25,22 +24,14 @@ def pair() -> tuple[Run, Run]:
 
 
 def set_batches(run: Run, batch_max: int | None) -> None:
-    """As if an earlier version had stored the run, whose columns say nothing of batches."""
-    Response.objects.filter(repeat__run=run).update(batch_max=batch_max)
-    CaseColumns.objects.filter(repeat__run=run).update(batch_sizes=None)
+    """As if every response had been decoded in so large a batch; None: nothing says how large."""
+    sizes = {} if batch_max is None else {str(batch_max): judged.N_CASES}
+    CaseColumns.objects.filter(repeat__run=run).update(batch_sizes=sizes)
 
 
 def test_a_repeat_that_ends_counts_its_batches(pair: tuple[Run, Run]) -> None:
     stored = CaseColumns.objects.filter(repeat__run=pair[0]).values_list("batch_sizes", flat=True)
     assert list(stored) == [{"1": judged.N_CASES}] * 5
-
-
-def test_runs_of_an_earlier_version_are_counted_once(pair: tuple[Run, Run], django_assert_num_queries: Any) -> None:
-    set_batches(pair[0], 12)
-    ids = list(pair[0].repeats.values_list("pk", flat=True))
-    assert stored_columns.batch_sizes(ids) == {repeat: {12: judged.N_CASES} for repeat in ids}
-    with django_assert_num_queries(1):
-        assert stored_columns.batch_sizes(ids) == {repeat: {12: judged.N_CASES} for repeat in ids}
 
 
 def test_a_log_carries_no_batch() -> None:
