@@ -139,9 +139,9 @@ def _field(
     n_of = (len(own.cases) if own else 0, len(bisected.reproduced or ()))
     reason = wording.describe_reach(planned["code"], planned["facts"])
     is_open = state is FieldState.NOT_TRIED and status in (Experiment.Status.PLANNED, Experiment.Status.RUNNING)
-    found = {} if finding is None else finding.to_stored()
+    turned = {} if finding is None else finding.to_stored()
     return contract.BisectField.from_stored(
-        {"name": name, **found},
+        {"name": name, **turned},
         label=wording.describe_field(name),
         baseline=wording.describe_value(planned["baseline"]),
         candidate=wording.describe_value(planned["candidate"]),
@@ -150,7 +150,7 @@ def _field(
         finding="not tried yet" if is_open else wording.FINDINGS[state],
         note=wording.describe_state(state, others=others, n_of=n_of, reason=reason),
         points=points,
-        n_steps=sum(found.get(each) is not None for each in ("n_made", "n_undone")),
+        n_steps=sum(turned.get(each) is not None for each in ("n_made", "n_undone")),
     )
 
 
