@@ -1,8 +1,8 @@
 """The warnings of a release: each a row, which says what it could change, who must act, and its sentence.
 
 A row is a function under `@warns`. Its name is the code, and its docstring is what the table in docs/releases.md says
-of it. The facts come from `core.verdict.verdict`, or from `runs.release.verdict_warnings` where only stored rows have
-them.
+of it. The facts come from `core.verdict.verdict`, from `core.verdict.serving`, or from
+`runs.release.verdict_history` where only stored rows have them.
 """
 
 from collections.abc import Callable, Mapping
