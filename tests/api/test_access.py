@@ -84,7 +84,7 @@ def test_every_route_states_the_scope_it_needs() -> None:
 def test_roles_decide_what_the_api_does(role: str, as_role: Callable[[str], Api]) -> None:
     granted = ROLES.get(role, frozenset())
     problems = []
-    for route, method, needed, status in api_answers(as_role(role)):
+    for route, method, needed, status in api_answers(as_role(role), is_whole=role in ("anonymous", "admin")):
         if needed is None:
             is_right = status == 405
         elif needed == ANYONE or needed in granted:
@@ -118,10 +118,16 @@ def test_a_token_does_not_lift_its_person(scope: str) -> None:
     assert problems == []
 
 
-def api_answers(caller: Api) -> Iterator[tuple[Route, str, str | None, int]]:
-    """Every method on every route of the API: the scope that it needs, and the status of the answer."""
+def api_answers(caller: Api, *, is_whole: bool = False) -> Iterator[tuple[Route, str, str | None, int]]:
+    """Every method that a route of the API answers: the scope that it needs, and the status of the answer.
+
+    is_whole: HEAD and the methods that it does not answer too. The frame refuses those before anybody's rights are
+    looked at, so one caller is enough.
+    """
     for route in API_ROUTES:
         for method in METHODS:
+            if not is_whole and (method == "HEAD" or route.scope_for(method) is None):
+                continue
             answer = caller.send(method, route.path, "{}" if method != "GET" else None)
             yield route, method, route.scope_for(method), answer.status_code
 

@@ -97,7 +97,7 @@ def data_dir(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-@pytest.fixture(params=["scripted", pytest.param("vLLM", marks=[pytest.mark.engine, pytest.mark.nightly])])
+@pytest.fixture(params=["scripted", pytest.param("vLLM", marks=pytest.mark.engine)])
 def engine_python(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """The interpreter that runs the engine."""
     if request.param == "vLLM":
@@ -139,6 +139,7 @@ def assert_connections_are_kept(machine: Machine) -> None:
     connection.close()
 
 
+@pytest.mark.nightly
 def test_a_kill_of_everything_loses_nothing_and_ctrl_c_leaves_nothing(start):
     first = start()
     link = first.wait_for(lambda said: "url" in said)["url"]

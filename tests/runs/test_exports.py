@@ -302,6 +302,7 @@ print(most() - before, n_bytes, largest)
 """
 
 
+@pytest.mark.nightly
 def test_a_run_of_20_000_responses_takes_the_memory_of_a_few(database_url: str) -> None:
     """In a process of its own, the driver's memory included. Read at once, the rows alone would take 60 MB."""
     run = large_run(n_cases=2000, repeats=10, text="blue sky " * 60)
