@@ -7,7 +7,7 @@ from evalboard.contract.base import Contract, Count, Digest, Instant, Number, Pa
 from evalboard.contract.parts import ResponseError
 
 Mark = Annotated[str, says(enum=("cached", "fallback", "retried"))]  # core.stats.MARKS, which would bring numpy
-
+ENDINGS = ("complete", "cut", "filtered", "refused", "empty", "unknown")  # core.trace.Ending, of answers that are there
 
 FlipChance = Annotated[
     float | None,
@@ -24,6 +24,9 @@ class ResponseContent(Contract):
     n_reasoning_tokens: Annotated[Count | None, says(description="of the trace's first tokens, tags included")]
     is_truncated: Annotated[bool | None, says(description="cut while it thought: no answer; null as `reasoning` is")]
     finish_reason: str | None
+    ending: Annotated[
+        str | None, says(enum=ENDINGS, description="null where it is missing, and where nothing says how it ended")
+    ] = None  # an older server does not answer it
     error: ResponseError | None
     reason: str | None
     trace_digest: Digest | None

@@ -321,6 +321,12 @@ class Run(RunHead):
     seats: tuple[SeatsOfProcess, ...]
     warnings: tuple[RunWarning, ...]
     errors: Errors
+    endings: Annotated[
+        dict[str, int],
+        says(
+            description="answers by how they ended: `cut`, `filtered`, `refused`, `empty`, `unknown`; none is complete"
+        ),
+    ] = {}  # an older server does not answer it
     scores: tuple[ScoresUnderScorer, ...]
     twin: Twin | None
     stored_bytes: Annotated[int, says(minimum=0, description="traces and packed columns, without texts")]

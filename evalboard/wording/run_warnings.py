@@ -28,7 +28,8 @@ class WarnedRun:
     broken: (pin, wanted, found) of each. is_reported: who served it is what others say; is_logged: it was imported;
     tool: of another tool's log, "" of none. strays, unsteady: as the run has them. uncertified: the hosts. notes: the
     newest line of its history by code. n_decoded: responses that are done, with those that came to an error.
-    pause: of its endpoint. deserted: the code and the facts of why no worker takes it. doorbell_problem: in words.
+    endings: how many answers ended notably, by ending. pause: of its endpoint. deserted: the code and the facts of why
+    no worker takes it. doorbell_problem: in words.
     """
 
     broken: Sequence[tuple[str, Any, Any]] = ()
@@ -46,6 +47,7 @@ class WarnedRun:
     n_left_out: int = 0
     n_unvouched: int = 0
     n_truncated: int = 0
+    endings: Mapping[str, int] = field(default_factory=dict)
     n_buckets: int = 1
     n_of_one_process: int = 0
     errors: Counter[str] = field(default_factory=Counter)
@@ -183,6 +185,17 @@ def truncated(run: WarnedRun) -> Iterator[str]:
         was, score = ("was cut inside its", "scores") if n == 1 else ("were cut inside their", "score")
         what = "" if run.is_logged else f" and {score} 0"  # a log's own scores may stand
         yield f"{counted(n, 'answer')} {was} thinking{what}: raise max_tokens."
+
+
+@warns("warning", must_act="author")
+def ended_otherwise(run: WarnedRun) -> Iterator[str]:
+    """answers that are not complete: `cut` at a limit, `filtered` by the provider, `refused` by the model, or `empty`.
+    They are scored like any other; `endings` counts them, and the list of cases filters by them
+    """
+    parts = [(ending, n) for ending, n in run.endings.items() if ending != "unknown"]
+    if parts:
+        counts = listed([f"{n:,} {'was' if n == 1 else 'were'} {ending}" for ending, n in parts])
+        yield f"Of {counted(run.n_decoded - run.errors.total(), 'answer')}, {counts}. They are scored as they are."
 
 
 @warns("warning", must_act="operator")

@@ -17,6 +17,7 @@ CASES_PER_PAGE = 25
 # Each case is one of the first, so that their counts add up; what a case may be beside that comes after the hairline.
 KINDS = {"unstable": "unstable", "failed_alike": "failed", "passed": "passed", "incomplete": "incomplete"}
 OTHERS = {"likely": "likely to flip", "missing": "missing", "left_out": "cached or rerouted", "failed": "failed at all"}
+OTHERS |= {"cut": "cut", "filtered": "filtered", "refused": "refused", "empty": "empty", "unknown": "unknown ending"}
 FILTERS = {"": "all", **KINDS, **OTHERS, "differ": "differ by backend"}
 SAMPLED = {**FILTERS, "unstable": "differ between draws"}
 

@@ -127,6 +127,7 @@ class _Archive:
             "n_reasoning_tokens": row["n_reasoning_tokens"],
             "is_truncated": row["is_truncated"],
             "finish_reason": row["finish_reason"] or None,
+            "ending": row["ending"] or None,
             "error": {"code": row["error_code"], "detail": row["error_detail"]} if row["error_code"] else None,
             "score": score,
             "reason": reason,

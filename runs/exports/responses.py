@@ -38,6 +38,7 @@ FIELDS = (
     "n_reasoning_tokens",
     "is_truncated",
     "finish_reason",
+    "ending",
     "error_code",
     "error_detail",
     "trace_block_id",

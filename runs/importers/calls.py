@@ -98,6 +98,7 @@ def read_call(
             reasoning=answer.reasoning,
             error=answer.error,
             finish_reason=answer.finish_reason,
+            is_refusal=answer.is_refusal,
             positions=answer.positions,
             prompt_token_ids=answer.prompt_token_ids,
             n_tokens=answer.n_tokens,

@@ -25,6 +25,7 @@ class Answer:
     reasoning: str | None = None
     error: str = ""
     finish_reason: str = ""
+    is_refusal: bool = False
     positions: LoggedPositions | None = None
     prompt_token_ids: tuple[int, ...] | None = None
     n_tokens: int | None = None
@@ -132,11 +133,12 @@ def _answer(choice: Mapping[str, Any], prompt_ids: tuple[int, ...] | None, n_tok
     ids = tokens.read_ids(choice.get("token_ids") or moved.get("token_ids"))
     positions = tokens.positions(choice.get("logprobs"), ids)
     own_prompt_ids = tokens.read_ids(choice.get("prompt_token_ids"), "prompt_token_ids")
-    message = choice.get("message")
+    message = choice["message"] if isinstance(choice.get("message"), Mapping) else {}
     return Answer(
         text=_answer_text(choice),
-        reasoning=read_reasoning(message) if isinstance(message, Mapping) else None,
+        reasoning=read_reasoning(message),
         finish_reason=text(choice.get("finish_reason")),
+        is_refusal=bool(text(message.get("refusal")).strip()),
         positions=positions,
         prompt_token_ids=prompt_ids or own_prompt_ids,
         n_tokens=n_tokens if positions is None else len(positions),

@@ -163,8 +163,8 @@ class LoggedResponse:
     """What a log holds of (case, repeat); repeats count from 1. With an `error` it is missing.
 
     `text` is the answer; `reasoning` what the model thought before it, None where the log keeps nothing apart.
-    `positions` is None where the log gives no tokens, `trainer` where no trainer gave them logprobs. `flags` say why it
-    is no clean sample: "cached", "fallback", "retried".
+    `is_refusal`: it has a refusal of its own. `positions` is None where the log gives no tokens, `trainer` where no
+    trainer gave them logprobs. `flags` say why it is no clean sample: "cached", "fallback", "retried".
     """
 
     case_id: str
@@ -173,6 +173,7 @@ class LoggedResponse:
     reasoning: str | None = None
     error: str = ""
     finish_reason: str = ""
+    is_refusal: bool = False
     positions: LoggedPositions | None = None
     prompt_token_ids: tuple[int, ...] | None = None
     n_tokens: int | None = None

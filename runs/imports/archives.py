@@ -144,6 +144,7 @@ def _response(
         n_reasoning_tokens=whole["n_reasoning_tokens"],
         is_truncated=whole["is_truncated"],
         finish_reason=whole["finish_reason"] or "",
+        ending=whole.get("ending") or "",
         error_code=error["code"],
         error_detail=error["detail"],
         trace_block_id=place and place.block_id,

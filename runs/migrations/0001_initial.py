@@ -908,7 +908,8 @@ class Migration(migrations.Migration):
                 ('reasoning', models.TextField(help_text='what the model thought; null where nothing is apart', null=True)),
                 ('n_reasoning_tokens', models.PositiveIntegerField(null=True)),
                 ('is_truncated', models.BooleanField(help_text='cut while it thought; null where nothing is apart', null=True)),
-                ('finish_reason', models.CharField(blank=True, max_length=20)),
+                ('finish_reason', models.CharField(blank=True, max_length=40)),
+                ('ending', models.CharField(blank=True, help_text='core.trace.Ending; empty where nothing says it', max_length=12)),
                 ('error_code', models.CharField(blank=True, max_length=40)),
                 ('error_detail', models.TextField(blank=True)),
                 ('trace_slot', models.PositiveIntegerField(null=True)),
@@ -939,6 +940,7 @@ class Migration(migrations.Migration):
                     models.Index(condition=models.Q(('error_code', ''), _negated=True), fields=['repeat'], name='response_missing'),
                     models.Index(condition=models.Q(('is_vouched', False)), fields=['repeat'], name='response_unvouched'),
                     models.Index(condition=models.Q(('is_truncated', True)), fields=['repeat'], name='response_truncated'),
+                    models.Index(condition=models.Q(('ending__in', ['cut', 'filtered', 'refused', 'empty', 'unknown'])), fields=['repeat'], name='response_by_ending'),
                     models.Index(condition=models.Q(models.Q(('request_id', ''), _negated=True), models.Q(('request_id__regex', '^[0-9]+(-[0-9a-f]{8})?$'), _negated=True)), fields=['request_id'], name='response_by_request', opclasses=['varchar_pattern_ops']),
                 ],
                 'constraints': [

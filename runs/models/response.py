@@ -3,6 +3,8 @@
 from django.db import models
 from django.db.models.functions import Now
 
+from evalboard.core.trace import NOTABLE
+
 # Our own engine calls a request by its case and eight digits ("17-0a41b7e2"): it is found by its case, and needs no
 # index of a million rows.
 OWN_REQUEST = "^[0-9]+(-[0-9a-f]{8})?$"
@@ -44,7 +46,8 @@ class Response(models.Model):
     reasoning = models.TextField(null=True, help_text="what the model thought; null where nothing is apart")
     n_reasoning_tokens = models.PositiveIntegerField(null=True)
     is_truncated = models.BooleanField(null=True, help_text="cut while it thought; null where nothing is apart")
-    finish_reason = models.CharField(max_length=20, blank=True)
+    finish_reason = models.CharField(max_length=40, blank=True)
+    ending = models.CharField(max_length=12, blank=True, help_text="core.trace.Ending; empty where nothing says it")
     error_code = models.CharField(max_length=40, blank=True)
     error_detail = models.TextField(blank=True)
     trace_block = models.ForeignKey(TraceBlock, on_delete=models.CASCADE, null=True, related_name="responses")
@@ -87,6 +90,7 @@ class Response(models.Model):
             models.Index(fields=["repeat"], condition=~models.Q(error_code=""), name="response_missing"),
             models.Index(fields=["repeat"], condition=models.Q(is_vouched=False), name="response_unvouched"),
             models.Index(fields=["repeat"], condition=models.Q(is_truncated=True), name="response_truncated"),
+            models.Index(fields=["repeat"], condition=models.Q(ending__in=NOTABLE), name="response_by_ending"),
             models.Index(
                 fields=["request_id"],
                 opclasses=["varchar_pattern_ops"],
@@ -162,7 +166,7 @@ class RunFigures(models.Model):
     """What the columns of a run's repeats come to, kept so that nobody who reads the run reads them again.
 
     `digest` stands for all that `figures` (`contract.figures.RunFigures`) and `cases` were computed from, `twin_digest`
-    for what `twin` was: what no longer has the digest of today is computed anew. `cases` is zstd over a byte a case,
+    for what `twin` was: what no longer has the digest of today is computed anew. `cases` is zstd over two bytes a case,
     its bits as `run.case_table` has them.
     """
 

@@ -12,6 +12,7 @@ from evalboard.contract.base import Page
 from evalboard.contract.bucket import StrayResponse
 from evalboard.contract.run import Run, RunPair, RunRow
 from evalboard.core.profile import MAX_SEED
+from evalboard.core.trace import NOTABLE
 from runs import models
 from runs import run as run_slice
 from runs.access import ADMIN, READ, RUN
@@ -171,7 +172,7 @@ def add_repeats(request: Request, run_id: int) -> Response:
     return wire.answer(run_report(run_id), request)
 
 
-ONLY = ("unstable", "likely", "failed", "failed_alike", "passed", "incomplete", "missing", "left_out")
+ONLY = ("unstable", "likely", "failed", "failed_alike", "passed", "incomplete", "missing", "left_out", *NOTABLE)
 CASE_FILTERS = {"only": one_of(ONLY), "query": text("part of a case's id, prompt or tags, or of an answer to it")}
 
 

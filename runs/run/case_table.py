@@ -1,4 +1,4 @@
-"""The cases of a run over its repeats as lists show them, packed: a byte a case to choose by, frames to show."""
+"""The cases of a run over its repeats as lists show them, packed: two bytes a case to choose by, frames to show."""
 
 import json
 from collections import defaultdict
@@ -11,17 +11,18 @@ import zstandard
 from numpy.typing import NDArray
 
 from evalboard.core.stats import UNKNOWN_CHANCE, is_left_out, is_likely_flip, select_draws
-from evalboard.core.trace import unpack_reasons
-from runs.models import RepeatScore
+from evalboard.core.trace import NOTABLE, unpack_reasons
+from runs.models import RepeatScore, Response
 from runs.run.read_columns import RunColumns
 from runs.store import Digests
 
 FRAME = 256  # cases; a page of a hundred that lie apart reads a hundred of them
 # The bits of a case. Mixed: its repeats came from several buckets. Passed: scored 1 in some repeat.
 UNSTABLE, MISSING, FAILED, PASSED, LEFT_OUT, LIKELY, MIXED = (1 << bit for bit in range(7))
+BY_ENDING = {str(ending): 1 << bit for bit, ending in enumerate(NOTABLE, start=7)}  # one of its answers ended so
 MAX_FRAME_BYTES = 1 << 28
 
-Bits = NDArray[np.uint8]
+Bits = NDArray[np.uint16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,8 @@ class Frame:
 
 
 def unpack_bits(packed: bytes) -> Bits:
-    """Return uint8[n_cases]."""
-    return np.frombuffer(zstandard.decompress(packed), np.uint8)
+    """Return uint16[n_cases]."""
+    return np.frombuffer(zstandard.decompress(packed), "<u2")
 
 
 def unpack_frame(packed: bytes, *, n_repeats: int) -> Frame:
@@ -65,13 +66,13 @@ def unpack_frame(packed: bytes, *, n_repeats: int) -> Frame:
 
 @dataclass(frozen=True, slots=True)
 class CaseTable:
-    """All cases of a run, as `Frame` has them but for the reasons; bits: uint8[n_cases]."""
+    """All cases of a run, as `Frame` has them but for the reasons; bits: uint16[n_cases]."""
 
     bits: Bits
     cases: Frame
 
     def pack_bits(self) -> bytes:
-        return zstandard.compress(self.bits.tobytes())
+        return zstandard.compress(self.bits.astype("<u2").tobytes())
 
     def pack_frames(self) -> Iterator[tuple[int, bytes]]:
         """Yield (index of its first case, packed frame)."""
@@ -108,9 +109,12 @@ def make_table(columns: RunColumns) -> CaseTable:
         LIKELY: is_likely_flip(chances),
         MIXED: _is_mixed([repeat.served_by for repeat in repeats if repeat.served_by is not None], n_cases),
     }
-    bits = np.zeros(n_cases, np.uint8)
+    bits = np.zeros(n_cases, np.uint16)
     for bit, is_so in flags.items():
-        bits |= np.where(is_so, np.uint8(bit), np.uint8(0))
+        bits[is_so] |= bit
+    ended = Response.objects.filter(repeat__run=columns.run, repeat__cases=None, ending__in=NOTABLE).order_by()
+    for index, ending in ended.values_list("case_index", "ending").distinct():
+        bits[index] |= BY_ENDING[ending]
     texts = [repeat.texts for repeat in repeats if repeat.texts is not None]
     traces = [repeat.traces for repeat in repeats if repeat.traces is not None]
     reasons = _reasons(columns, scores)

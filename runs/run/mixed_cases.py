@@ -35,16 +35,16 @@ class MixedCases:
         return np.asarray((self.served_by == bucket).any(axis=1))
 
     def read_bits(self, bucket: int) -> Bits:
-        """Return uint8[n], the bits of each case by one bucket's responses alone; none of a case it did not answer."""
+        """Return uint16[n], the bits of each case by one bucket's responses alone; none of a case it did not answer."""
         own = np.where(self.served_by == bucket, self.scores, np.nan)
         flags = {
             UNSTABLE: find_unstable(own, self.marks),
             FAILED: (own < 1).any(axis=1),
             PASSED: (own == 1).any(axis=1),
         }
-        bits = np.zeros(len(own), np.uint8)
+        bits = np.zeros(len(own), np.uint16)
         for bit, is_so in flags.items():
-            bits |= np.where(is_so, np.uint8(bit), np.uint8(0))
+            bits[is_so] |= bit
         return bits
 
     def find_differing(self) -> NDArray[np.bool_]:

@@ -69,6 +69,7 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         "targeted": tuple(_targeted(facts, repeat, lines.get(repeat.id, ShardLines())) for repeat in facts.targeted),
         "pins": pins,
         "warnings": _warnings(facts, pins.broken, why),
+        "endings": dict(facts.endings),
     }
     return contract.Run(
         **dict(row) | own,
@@ -121,6 +122,7 @@ def _warnings(
         n_left_out=sum(repeat.n_left_out for repeat in facts.every),
         n_unvouched=facts.n_unvouched,
         n_truncated=facts.n_truncated,
+        endings=facts.endings,
         n_buckets=len(facts.buckets),
         n_of_one_process=len(facts.repeats) if _shares_one_process(facts) else 0,
         errors=facts.all_errors,

@@ -18,6 +18,7 @@ from runs.models import Case, CaseColumns, CaseFrame, Response, Run, RunFigures
 from runs.run import figures
 from runs.run.case_answers import is_searched, read_answers, search_answers
 from runs.run.case_table import (
+    BY_ENDING,
     FAILED,
     FRAME,
     LEFT_OUT,
@@ -37,7 +38,7 @@ from runs.run.read_columns import read_columns
 from runs.run.read_facts import RunFacts
 
 PROMPT_SHOWN = 400  # characters; the case's own page has the whole
-ONLY = {"likely": LIKELY, "failed": FAILED, "missing": MISSING, "left_out": LEFT_OUT}
+ONLY = {"likely": LIKELY, "failed": FAILED, "missing": MISSING, "left_out": LEFT_OUT, **BY_ENDING}
 # Each case is one of these: the first that it is. Failed alike is below 1 without being unstable; what is incomplete
 # lacks a response or a score.
 KINDS = ("unstable", "failed_alike", "passed", "incomplete")
@@ -49,10 +50,10 @@ class Pick:
     buckets served the run, those first that they scored differently.
 
     `query` is looked for in case ids, prompts and tags, and in the answers of runs that are not too large
-    (case_answers.MAX_SEARCHED). `only` is "", one of KINDS, "likely", "failed", "left_out" or, of a run that several
-    buckets served, "differ" by them. Failed is scored below 1 in some repeat, passed is 1 in every repeat; left out has
-    answers that are no draws; those likely to flip come the likeliest first. `bucket`: those cases alone that one
-    bucket answered, by its responses alone.
+    (case_answers.MAX_SEARCHED). `only` is "", one of KINDS, "likely", "failed", "left_out", an ending
+    of core.trace.NOTABLE or, of a run that several buckets served, "differ" by them. Failed is scored below 1 in some
+    repeat, passed is 1 in every repeat; left out has answers that are no draws; those likely to flip come the likeliest
+    first. `bucket`: those cases alone that one bucket answered, by its responses alone.
     """
 
     query: str = ""

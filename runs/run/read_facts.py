@@ -1,6 +1,7 @@
 """Everything stored about one run that its page shows, read in a fixed number of queries, few where it is polled."""
 
 import functools
+import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -16,6 +17,7 @@ from django.db.models.functions import Now
 from evalboard.contract.figures import RunFigures
 from evalboard.contract.run import Ahead, Twin
 from evalboard.core.errors import NotFound
+from evalboard.core.trace import NOTABLE
 from runs import models
 from runs.health import doorbell_problem
 from runs.models import (
@@ -111,6 +113,7 @@ class Settled(ServedFacts):
     events: tuple[Event, ...]
     n_unvouched: int
     n_truncated: int
+    endings: Mapping[str, int]
     stored_bytes: int
     twin: Twin | None
     stored_figures: models.RunFigures
@@ -248,7 +251,7 @@ def _read_settled(run_id: int) -> Settled:
     buckets = {bucket.pk: bucket for bucket in served}
     run.bucket = buckets[run.bucket_id] if run.bucket_id is not None else None
     events = list(Event.objects.filter(run=run).order_by("-id")[:EVENTS_SHOWN])
-    n_unvouched, n_truncated, stored_bytes = _sums(run)
+    n_unvouched, n_truncated, endings, stored_bytes = _sums(run)
     scores = _scores([run_id])[run_id]
     stored_figures = figures.kept_rows({run: _packed(run, repeats, scores)}, with_cases=True)[run_id]
     return Settled(
@@ -265,6 +268,7 @@ def _read_settled(run_id: int) -> Settled:
         events=tuple(reversed(events)),
         n_unvouched=n_unvouched,
         n_truncated=n_truncated,
+        endings=endings,
         stored_bytes=stored_bytes,
         twin=figures.read_twin(run, stored_figures),
     )
@@ -346,6 +350,10 @@ SELECT (SELECT count(*) FROM runs_response response JOIN runs_repeat repeat ON r
         WHERE repeat.run_id = %(run)s AND NOT response.is_vouched),
        (SELECT count(*) FROM runs_response response JOIN runs_repeat repeat ON repeat.id = response.repeat_id
         WHERE repeat.run_id = %(run)s AND response.is_truncated),
+       (SELECT coalesce(json_object_agg(ending, n), '{}')::text
+        FROM (SELECT ending, count(*) AS n FROM runs_response response JOIN runs_repeat repeat
+              ON repeat.id = response.repeat_id
+              WHERE repeat.run_id = %(run)s AND response.ending = ANY(%(endings)s) GROUP BY ending) AS ended),
        (SELECT coalesce(sum(octet_length(data)), 0) FROM runs_traceblock WHERE run_id = %(run)s)
      + (SELECT coalesce(sum(octet_length(text_digests) + octet_length(trace_digests) + octet_length(buckets)
                             + coalesce(octet_length(flip_chances), 0)), 0)
@@ -357,12 +365,14 @@ SELECT (SELECT count(*) FROM runs_response response JOIN runs_repeat repeat ON r
 """
 
 
-def _sums(run: Run) -> tuple[int, int, int]:
-    """How many responses are not vouched for or truncated, and how many bytes traces and columns take."""
+def _sums(run: Run) -> tuple[int, int, dict[str, int], int]:
+    """How many responses are not vouched for, truncated, or ended notably; how many bytes traces and columns take."""
     with connection.cursor() as cursor:
-        cursor.execute(_SUMS, {"run": run.pk})
-        n_unvouched, n_truncated, stored_bytes = cursor.fetchone()
-    return int(n_unvouched), int(n_truncated), int(stored_bytes)
+        cursor.execute(_SUMS, {"run": run.pk, "endings": list(NOTABLE)})
+        n_unvouched, n_truncated, ended, stored_bytes = cursor.fetchone()
+    by_ending = json.loads(ended)
+    endings = {str(ending): by_ending[ending] for ending in NOTABLE if ending in by_ending}
+    return int(n_unvouched), int(n_truncated), endings, int(stored_bytes)
 
 
 def _alive(run: Run) -> tuple[Worker, ...]:

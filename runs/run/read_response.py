@@ -167,6 +167,7 @@ def response_content(response: Response, reason: str) -> dict[str, Any]:
     return {
         "repeat": response.repeat.index,
         "finish_reason": response.finish_reason or None,
+        "ending": response.ending or None,
         "error": error,
         "reason": reason or None,
         "trace_digest": bytes(response.trace_digest).hex() if response.trace_digest else None,

@@ -7,7 +7,7 @@ import numpy as np
 
 from evalboard.core import digest
 from evalboard.core.stats import make_mark
-from evalboard.core.trace import Ending, Trace, is_truncated, read_ending
+from evalboard.core.trace import Ending, Trace, find_ending, is_truncated
 from runs.importers.records import LoggedResponse
 from runs.store import Place, storable
 
@@ -20,12 +20,13 @@ def answer_fields(response: LoggedResponse, trace: Trace | None, place: Place | 
     """
     text_digest = digest.text_digest(response.text)
     reasoning = None if response.reasoning is None else storable(response.reasoning)
-    finish_reason = "length" if read_ending(response.finish_reason) == Ending.CUT else response.finish_reason
+    ending = find_ending(response.finish_reason, text=response.text, is_refusal=response.is_refusal)
     return {
         "text": storable(response.text),
         "reasoning": reasoning,
-        "is_truncated": is_truncated(text=response.text, reasoning=reasoning, finish_reason=finish_reason),
-        "finish_reason": storable(response.finish_reason)[:20],
+        "is_truncated": is_truncated(text=response.text, reasoning=reasoning, is_cut=ending is Ending.CUT),
+        "finish_reason": storable(response.finish_reason)[:40],
+        "ending": ending or "",
         "trace_block_id": place and place.block_id,
         "trace_slot": place and place.slot,
         "text_digest": text_digest,

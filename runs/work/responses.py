@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.db.models import F
 
 from evalboard.core import digest
-from evalboard.core.trace import Decoded, Failed, Trace, is_truncated
+from evalboard.core.trace import Decoded, Ending, Failed, Trace, find_ending, is_truncated
 from runs.models import Case, EngineProcess, Event, Repeat, Response, Shard
 from runs.served import LiveServing, answer_fields
 from runs.store import Key, Place, bulk, history, storable, traces
@@ -152,6 +152,7 @@ def _called_row(shard: Shard, placed: Placed, place: Place | None) -> Response:
 
 
 def _decoded_row(shard: Shard, process: EngineProcess | None, outcome: Decoded, place: Place) -> Response:
+    ending = find_ending(outcome.finish_reason, text=outcome.text)
     return Response(
         repeat_id=shard.repeat_id,
         case_index=outcome.case_index,
@@ -160,8 +161,9 @@ def _decoded_row(shard: Shard, process: EngineProcess | None, outcome: Decoded, 
         text=storable(outcome.text),  # the trace and the text's digest keep the exact bytes
         reasoning=None if outcome.reasoning is None else storable(outcome.reasoning),
         n_reasoning_tokens=outcome.n_reasoning_tokens,
-        is_truncated=is_truncated(text=outcome.text, reasoning=outcome.reasoning, finish_reason=outcome.finish_reason),
+        is_truncated=is_truncated(text=outcome.text, reasoning=outcome.reasoning, is_cut=ending is Ending.CUT),
         finish_reason=outcome.finish_reason,
+        ending=ending or "",
         trace_block_id=place.block_id,
         trace_slot=place.slot,
         text_digest=digest.text_digest(outcome.text),

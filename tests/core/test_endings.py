@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from evalboard.core.trace import ENDINGS, Ending, read_ending
+from evalboard.contract import response
+from evalboard.core.trace import ENDINGS, NOTABLE, Ending, find_ending, read_ending
 
 
 @pytest.mark.parametrize(
@@ -15,6 +16,7 @@ from evalboard.core.trace import ENDINGS, Ending, read_ending
         (["stop", "EOS", "end_turn", "STOP_SEQUENCE", "tool-calls", "toolUse"], Ending.COMPLETE),
         (["length", "MAX_TOKENS", "model_length"], Ending.CUT),
         (["content-filter", "SAFETY", "recitation"], Ending.FILTERED),
+        (["refusal", "Refused"], Ending.REFUSED),
         (["error", "ERROR", "network_error", "networkError", "abort", "insufficient-system-resource"], Ending.FAILED),
         (["", "unknown", "other", "quota"], None),
     ],
@@ -31,7 +33,33 @@ def test_the_page_names_words_that_break_off_an_answer() -> None:
     assert {word: read_ending(word) for word in words} == dict.fromkeys(words, Ending.FAILED)
 
 
+@pytest.mark.parametrize(
+    ("word", "text", "is_refusal", "ending"),
+    [
+        ("stop", "Green.", False, Ending.COMPLETE),
+        ("length", "Gre", False, Ending.CUT),
+        ("MAX-TOKENS", "", False, Ending.CUT),  # the budget went into thinking
+        ("content_filter", "", False, Ending.FILTERED),
+        ("safety", "I would rather not.", True, Ending.FILTERED),  # the provider spoke last
+        ("stop", "I would rather not.", True, Ending.REFUSED),
+        ("refusal", "", False, Ending.REFUSED),
+        ("stop", " \n", False, Ending.EMPTY),
+        ("", "", False, Ending.EMPTY),
+        ("", "Green.", False, None),
+        ("wrapped_up", "Green.", False, Ending.UNKNOWN),
+        ("wrapped_up", "", False, Ending.EMPTY),
+    ],
+)
+def test_an_answer_that_is_there_has_one_ending(word: str, text: str, is_refusal: bool, ending: Ending | None) -> None:
+    assert find_ending(word, text=text, is_refusal=is_refusal) is ending
+
+
+def test_the_contract_names_the_endings_of_answers() -> None:
+    assert set(response.ENDINGS) == set(Ending) - {Ending.FAILED}
+    assert set(NOTABLE) == set(Ending) - {Ending.FAILED, Ending.COMPLETE}
+
+
 def test_each_word_has_one_ending() -> None:
-    assert set(ENDINGS) == set(Ending)
+    assert set(ENDINGS) == set(Ending) - {Ending.EMPTY, Ending.UNKNOWN}  # which no word says
     assert all(read_ending(word) is ending for ending, words in ENDINGS.items() for word in words)
     assert not any(set(one) & set(other) for one, other in combinations(ENDINGS.values(), 2))

@@ -20,7 +20,7 @@ from evalboard.core.trace.case_columns import (
 from evalboard.core.trace.clocks import ClockAhead, combine_clocks, measure_clock
 from evalboard.core.trace.codec import BLOCK_VERSION, encode_block, read_block, read_trace, read_traces
 from evalboard.core.trace.directory import start_size
-from evalboard.core.trace.endings import ENDINGS, Ending, read_ending
+from evalboard.core.trace.endings import ENDINGS, NOTABLE, Ending, find_ending, read_ending
 from evalboard.core.trace.provenance import ERROR_CODES, Decoded, Failed, Forced, Outcome, Timings, is_truncated
 from evalboard.core.trace.reading import Piece, Reading
 from evalboard.core.trace.reasons import (
@@ -41,6 +41,7 @@ __all__ = [
     "ENDINGS",
     "ERROR_CODES",
     "IMPOSSIBLE",
+    "NOTABLE",
     "NO_TOKEN",
     "ClockAhead",
     "Decoded",
@@ -59,6 +60,7 @@ __all__ = [
     "differ",
     "directory_size",
     "encode_block",
+    "find_ending",
     "find_reason",
     "is_truncated",
     "join_traces",

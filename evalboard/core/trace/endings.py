@@ -5,12 +5,19 @@ from enum import StrEnum
 
 
 class Ending(StrEnum):
-    """What an answer is, by the word that ended it. FAILED: the server broke off, so the answer is missing."""
+    """What an answer is, by how it ended.
+
+    REFUSED: the model refused. EMPTY: there is neither text nor a tool call. FAILED: the server broke off, so the
+    answer is missing. UNKNOWN: it ended with a word of no list, so nothing says whether it is whole.
+    """
 
     COMPLETE = "complete"
     CUT = "cut"
     FILTERED = "filtered"
+    REFUSED = "refused"
+    EMPTY = "empty"
     FAILED = "failed"
+    UNKNOWN = "unknown"
 
 
 ENDINGS: Mapping[Ending, tuple[str, ...]] = {
@@ -26,6 +33,7 @@ ENDINGS: Mapping[Ending, tuple[str, ...]] = {
         *("content_filter", "content_filtered", "safety", "image_safety", "recitation", "blocklist", "spii"),
         *("prohibited_content", "guardrail_intervened", "sensitive", "error_toxic"),
     ),
+    Ending.REFUSED: ("refusal", "refused"),
     Ending.FAILED: (
         *("error", "failed", "failure", "abort", "aborted", "cancel", "cancelled", "canceled", "user_cancel"),
         *("network_error", "connection_error", "stream_error", "upstream_error", "provider_error", "engine_error"),
@@ -33,11 +41,30 @@ ENDINGS: Mapping[Ending, tuple[str, ...]] = {
         *("insufficient_system_resource", "overloaded", "overloaded_error", "unavailable", "service_unavailable"),
     ),
 }
+# Of answers that are there: those of which a person is told. Nothing is to be said of a complete one.
+NOTABLE = (Ending.CUT, Ending.FILTERED, Ending.REFUSED, Ending.EMPTY, Ending.UNKNOWN)
 
 
 def read_ending(word: str) -> Ending | None:
     """Return how an answer ended by its finish reason, compared without case, `-` and `_`; None for other words."""
     return _BY_WORD.get(_plain(word))
+
+
+def find_ending(word: str, *, text: str, is_refusal: bool = False) -> Ending | None:
+    """Return how an answer that is there ended; None where nothing says so, as in a log without endings.
+
+    word: its finish reason, "" for none. text: all its parts but the thinking. is_refusal: it has a refusal of its own.
+    """
+    by_word = read_ending(word)
+    if by_word is Ending.FILTERED:
+        return by_word
+    if is_refusal:
+        return Ending.REFUSED
+    if by_word in (Ending.CUT, Ending.REFUSED):
+        return by_word
+    if not text.strip():
+        return Ending.EMPTY
+    return by_word or (Ending.UNKNOWN if word else None)
 
 
 def _plain(word: str) -> str:

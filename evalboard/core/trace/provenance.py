@@ -65,9 +65,9 @@ class Decoded:
     n_reasoning_tokens: int | None = None
 
 
-def is_truncated(*, text: str, reasoning: str | None, finish_reason: str) -> bool | None:
+def is_truncated(*, text: str, reasoning: str | None, is_cut: bool) -> bool | None:
     """Tell whether a response was cut while the model thought, so that it has no answer; None: nothing is apart."""
-    return None if reasoning is None else finish_reason == "length" and not text.strip()
+    return None if reasoning is None else is_cut and not text.strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,9 @@ SITUATIONS: Situations = {
     "Answers cut inside their thinking": lambda: read_run_warnings(n_truncated=31),
     "One answer cut inside its thinking": lambda: read_run_warnings(n_truncated=1),
     "Answers of a log cut inside their thinking": lambda: read_run_warnings(n_truncated=31, is_logged=True),
+    "Answers that ended in several ways": lambda: read_run_warnings(
+        endings={"cut": 7, "filtered": 1, "empty": 12}, n_decoded=800
+    ),
     "A run under invariant without a certificate": lambda: read_run_warnings(
         uncertified=["gpu-1", "gpu-2"], endpoint="llama-8b", profile="invariant"
     ),
