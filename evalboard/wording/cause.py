@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from evalboard.core.compare import CHOOSING, Cause
+from evalboard.core.compare import CHOOSING, ENDED, Cause
 from evalboard.wording.numbers import counted, fixed, listed, nats
 
 if TYPE_CHECKING:
@@ -234,6 +234,11 @@ def _length(cause: Cause) -> str:
     return f"The {facts['shorter']}'s answer is the beginning of the {longer}'s: {counts}{why}."
 
 
+def _ended(cause: Cause) -> str:
+    sides = _sides(cause.evidence, "ending", "{} on the baseline's side, {} on the candidate's")
+    return f"The answers ended differently: {sides}."
+
+
 def _sampler_fault(cause: Cause) -> str:
     at = [
         f"the {side} did not take the most likely token at position {cause.evidence[f'not_greedy_{side}']}"
@@ -362,6 +367,7 @@ _WORDS = {
     "seed_ignored": _seed_ignored,
     "whitespace": _whitespace,
     "length": _length,
+    **dict.fromkeys(ENDED, _ended),
     "sampler_fault": _sampler_fault,
     "drift_only": _drift_only,
     "near_tie": lambda cause: _tie(cause.evidence),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from evalboard.core.compare import CAUSES
+from evalboard.core.compare import CAUSES, ENDED
 
 FAMILIES = {
     "numeric": ("identical", "drift_only", "near_tie"),
@@ -18,13 +18,14 @@ FAMILIES = {
         "sampler_fault",
         "prompt_mismatch",
     ),
-    "reading": ("length", "whitespace", "scorer"),
+    "reading": ("length", *ENDED, "whitespace", "scorer"),
     "absent": ("error", "unknown"),
 }
 # How a pair looks beside another model or backend, in words.
 LOOKS = {
     "whitespace": "differs in white space alone",
     "length": "one answer ends where the other goes on",
+    **{ending: f"one answer is {ending}" for ending in ENDED},
     "sampler_fault": "looks like a sampler fault",
     "near_tie": "looks like a near tie",
     "larger_shift": "looks like a larger shift",

@@ -11,8 +11,8 @@ from runs.store import bulk
 
 # Over the binary protocol and with one parameter for all cases: the ORM takes several times as long over thousands.
 RESPONSES = """
-SELECT case_index, trace_block_id, trace_slot, finish_reason, error_code, prompt_digest, n_prompt_tokens, seed_sent,
-       process.vocabulary_id, n_reasoning_tokens, CASE WHEN %s THEN text ELSE '' END
+SELECT case_index, trace_block_id, trace_slot, finish_reason, ending, error_code, prompt_digest, n_prompt_tokens,
+       seed_sent, process.vocabulary_id, n_reasoning_tokens, CASE WHEN %s THEN text ELSE '' END
   FROM runs_response
   LEFT JOIN runs_engineprocess AS process ON process.id = engine_process_id
  WHERE repeat_id = %s AND case_index = ANY(%s::bigint[])

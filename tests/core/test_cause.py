@@ -36,6 +36,7 @@ SIDE = KnownResponse(
     fingerprint="f1" * 32,
     backend="node-1",
     finish_reason="stop",
+    ending="complete",
     max_tokens=256,
     stop=(),
     temperature=0.0,
@@ -86,6 +87,8 @@ def test_a_planted_near_tie_is_named_with_its_margins() -> None:
     moved[position] = moved[position, ::-1]
     cause = named(find_divergence(trace, decoded(trace, moved, moved.argmax(axis=1))), text="The dog.", score=0.0)
     assert cause.code == "near_tie"
+    cut_later = named(find_divergence(trace, decoded(trace, moved, moved.argmax(axis=1))), text="x", ending="cut")
+    assert cut_later.code == "near_tie"
     margin = float(trace.margins()[position])
     assert cause.evidence["flip"] == position
     assert cause.evidence["movement"] == pytest.approx(2 * margin)
@@ -359,13 +362,19 @@ def test_same_tokens_with_another_text_are_not_called_identical() -> None:
     assert named(None, text="The cat sat. And", stop=(" And",)).code == "length"
 
 
+def test_an_ending_that_one_log_does_not_tell_is_no_cause() -> None:
+    assert named(None, text="x", ending=None).code == "unknown"
+    assert named(None, text="x", ending="refused").code == "refused"
+
+
 def test_the_list_of_causes_is_closed_and_in_the_order_of_the_tests() -> None:
     listed = (
         "error identical scorer model_changed prompt_mismatch sampling_changed backend_changed model_name_changed leak "
-        "silent_change seed_ignored whitespace length sampler_fault drift_only near_tie larger_shift unknown"
+        "silent_change seed_ignored whitespace length filtered refused empty cut sampler_fault drift_only near_tie "
+        "larger_shift unknown"
     )
     assert " ".join(CAUSES) == listed
-    assert [CAUSE_CODES[cause] for cause in CAUSES] == list(range(18))
+    assert [CAUSE_CODES[cause] for cause in CAUSES] == list(range(22))
 
 
 @pytest.mark.parametrize(
@@ -379,6 +388,8 @@ def test_the_list_of_causes_is_closed_and_in_the_order_of_the_tests() -> None:
         ("model_name_changed", {"model_name": "b", "text": "The  cat sat."}),
         ("whitespace", {"text": "The  cat sat.", "finish_reason": "length"}),
         ("length", {"text": "The cat sat. And", "finish_reason": "length"}),
+        ("filtered", {"text": "x", "ending": "filtered", "finish_reason": "safety"}),
+        ("cut", {"text": "x", "ending": "cut", "finish_reason": "max_tokens"}),
         ("sampler_fault", {"text": "x"}),
     ],
 )

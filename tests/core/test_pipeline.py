@@ -61,7 +61,7 @@ class Answers:
         trace = self.given[repeat][case]
         if trace is None:
             return None
-        return ResponseFacts(trace, "stop", "", b"prompt", 7, None, 1, None, text_of(trace))
+        return ResponseFacts(trace, "stop", "complete", "", b"prompt", 7, None, 1, None, text_of(trace))
 
     def find_traced(self, is_there: Bools) -> Bools:
         return is_there

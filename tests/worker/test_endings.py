@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from runs.compare import compare, comparison_report
 from runs.models import Response, Run
 from runs.run import case_rows, run_report
 from tests.scripted import Reply, ScriptedServer, ok
@@ -22,7 +23,7 @@ def saying(finish_reason: str, content: str | None, **message: Any) -> Reply:
 
 ANSWERS = [
     saying("stop", "blue"),
-    saying("length", "blu"),
+    saying("length", "re"),
     saying("content-filter", None),
     saying("stop", None, refusal="I will not name colours."),
     saying("stop", "", reasoning="The sky, so blue."),
@@ -47,3 +48,18 @@ def test_answers_are_counted_by_how_they_ended_and_listed(
         assert [row.case for row in case_rows(run.pk, only=ending)] == [name]
     assert not case_rows(run.pk, only="unknown")
     assert Response.objects.get(repeat__run=run, case_index=4).reasoning == "The sky, so blue."
+
+
+def test_a_comparison_has_a_ledger_line_for_each_ending(
+    server: ScriptedServer,  # noqa: F811
+    new_run: Callable[..., Run],  # noqa: F811
+    runner: Runner,  # noqa: F811
+) -> None:
+    right = saying("stop", "blue")
+    server.script = lambda received: right
+    whole = worked(runner, new_run(len(ANSWERS)))
+    server.script = lambda received: ANSWERS[number(received)]
+    ended = worked(runner, new_run(len(ANSWERS)))
+    report = comparison_report(compare(baseline=whole.pk, candidate=ended.pk).pk)
+    lines = {line.cause: line.points for line in report.ledger}
+    assert lines == pytest.approx(dict.fromkeys(("cut", "filtered", "refused", "empty"), -100 / 6))

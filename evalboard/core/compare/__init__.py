@@ -1,7 +1,7 @@
 """Find where two runs part and why, whether they may be compared, and what decoding again gave (docs/divergence.md)."""
 
 from evalboard.core.compare.alignment import Alignment, align, align_by_bytes
-from evalboard.core.compare.cause import CAUSES, Cause, find_cause
+from evalboard.core.compare.cause import CAUSES, ENDED, Cause, find_cause
 from evalboard.core.compare.chosen_pairs import (
     PARTED_ALIKE,
     AlikeRows,
@@ -62,6 +62,7 @@ __all__ = [
     "CAUSES",
     "CHOOSING",
     "COMPARISON_VERSION",
+    "ENDED",
     "LOADED_BATCHES",
     "NO_PART",
     "PARTED_ALIKE",

@@ -12,6 +12,7 @@ from evalboard.core.compare.divergence import EVIDENCE, Divergence
 from evalboard.core.compare.known_pair import CauseFacts, Pair, both_sides, differing_facts
 from evalboard.core.scoring import UnreadableJson, parse_response_json
 from evalboard.core.stats import MIN_POSITIONS, NumericNoise
+from evalboard.core.trace import Ending, read_ending
 
 # In the order of the tests. A cause's place here is its code in arrays; what is stored is its name.
 CAUSES = (
@@ -28,6 +29,10 @@ CAUSES = (
     "seed_ignored",
     "whitespace",
     "length",
+    "filtered",
+    "refused",
+    "empty",
+    "cut",
     "sampler_fault",
     "drift_only",
     "near_tie",
@@ -35,8 +40,9 @@ CAUSES = (
     "unknown",
 )
 CAUSE_CODES = {cause: code for code, cause in enumerate(CAUSES)}
+ENDED = ("filtered", "refused", "empty", "cut")  # one side alone ended so; the first that holds
 # What a pair may look like where another model or backend is known to have answered.
-LOOKS = ("whitespace", "length", "sampler_fault", "near_tie", "larger_shift")
+LOOKS = ("whitespace", "length", *ENDED, "sampler_fault", "near_tie", "larger_shift")
 
 EARLY = 6  # positions within which another prompt shows, where prompts cannot be compared themselves
 START_GAP = 1.0  # nats between the two top-1 logprobs at position 0
@@ -105,6 +111,8 @@ def _find_alike(pair: Pair, parting: Divergence, code: str) -> Cause | None:
         )
     if code != "near_tie" and (lengths := _lengths(pair, parting)):
         return Cause("length", None, lengths)
+    if code != "near_tie" and (ended := _ended_otherwise(pair)):
+        return Cause(ended, None, both_sides(pair, "ending") | both_sides(pair, "finish_reason"))
     if fault := _sampler_fault(pair, parting):
         return Cause("sampler_fault", None, fault)
     return None
@@ -245,11 +253,18 @@ def _lengths(pair: Pair, parting: Divergence) -> CauseFacts:
     """Find evidence that a limit made one answer the other's beginning, or nothing."""
     shorter = parting.shorter or _beginning(pair, parting)
     limits = differing_facts(pair, "max_tokens", "stop")
-    is_cut = {pair.baseline.finish_reason, pair.candidate.finish_reason} == {"length", "stop"}
+    reasons = (pair.baseline.finish_reason, pair.candidate.finish_reason)
+    is_cut = {read_ending(reason or "") for reason in reasons} == {Ending.CUT, Ending.COMPLETE}
     if shorter is None or not (limits or is_cut):
         return {}
     counts = {"n_tokens_baseline": parting.n_baseline, "n_tokens_candidate": parting.n_candidate}
     return {"shorter": shorter, **both_sides(pair, "finish_reason"), **counts, **limits}
+
+
+def _ended_otherwise(pair: Pair) -> str | None:
+    """Return how one side ended and the other did not, one of ENDED; None where nothing says so of one of them."""
+    endings = {pair.baseline.ending, pair.candidate.ending}
+    return None if len(endings) < 2 or None in endings else next((each for each in ENDED if each in endings), None)
 
 
 def _beginning(pair: Pair, parting: Divergence) -> str | None:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from evalboard.core import digest
 from evalboard.core.compare import ledger, pairing
-from evalboard.core.compare.cause import CAUSE_CODES, CAUSES
+from evalboard.core.compare.cause import CAUSE_CODES, CAUSES, ENDED
 from evalboard.core.compare.clusters import Parted, TokenCluster, find_clusters, histogram
 from evalboard.core.compare.pairing import PAIR_KINDS, Pairing
 
@@ -53,6 +53,7 @@ ESTABLISHED = frozenset(
         "seed_ignored",
         "whitespace",
         "length",
+        *ENDED,
         "sampler_fault",
     }
 )

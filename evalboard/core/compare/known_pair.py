@@ -67,6 +67,7 @@ class ResponseFacts:
 
     place: Place | None
     finish_reason: str
+    ending: str
     error_code: str
     prompt_digest: bytes | memoryview | None
     n_prompt_tokens: int | None
@@ -104,6 +105,7 @@ class KnownResponse:
     fingerprint: str | None = None
     backend: str | None = None
     finish_reason: str | None = None
+    ending: str | None = None
     max_tokens: int | None = None
     stop: tuple[str, ...] | None = None
     temperature: float | None = None
@@ -144,6 +146,7 @@ def make_response(
         n_prompt_tokens=response.n_prompt_tokens,
         fingerprint=served.fingerprint,
         finish_reason=response.finish_reason or None,
+        ending=response.ending or None,
         max_tokens=settings.max_tokens,
         stop=settings.stop,
         temperature=settings.temperature,

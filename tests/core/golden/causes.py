@@ -188,6 +188,14 @@ SITUATIONS: Situations = {
         ended(), base=LONG, text="A long", finish_reason="length", max_tokens=40
     ),
     "Cut by a stop text": lambda: read_cause(ended(), base=LONG, text="A long", stop=("\n",)),
+    "The provider filtered one side's answer": lambda: read_cause(
+        drawn_once(), text="", ending="filtered", finish_reason="content_filter"
+    ),
+    "The model refused on one side": lambda: read_cause(drawn_once(), text="I will not.", ending="refused"),
+    "One side's answer is empty": lambda: read_cause(drawn_once(), text="", ending="empty"),
+    "One side was cut after the texts had parted": lambda: read_cause(
+        drawn_once(), text="The dog", ending="cut", finish_reason="length"
+    ),
     "A token that was not the most likely": lambda: read_cause(drawn_once(), text="The dog."),
     "Logprobs moved a little": lambda: read_cause(nudged(0.01)),
     "Logprobs moved further than noise": lambda: read_cause(nudged(0.9)),
