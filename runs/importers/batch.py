@@ -15,7 +15,7 @@ from runs.importers.calls import Call
 from runs.importers.completions import error_words
 from runs.importers.field_values import mapping, moment, number, objects, text, whole
 from runs.importers.files import LogFile
-from runs.importers.json_files import naming, read_rows
+from runs.importers.json_files import OddRows, naming, read_rows
 from runs.importers.records import LoggedRun
 
 _REPEAT = re.compile(r"(?P<stem>.+)(?P<mark>[#:])(?P<n>\d{1,4})\Z", re.ASCII)
@@ -45,21 +45,27 @@ def read(files: Sequence[LogFile]) -> list[LoggedRun]:
     Repeats are told by the end of their ids, as in `case-7#2` and `case-7:2`. Raises InvalidInput naming file and line.
     """
     asking = [file for file in files if _is_request(file.first_object)]
-    requests = _read_requests(asking)
+    odd = [OddRows(file) for file in files]
+    requests = _read_requests([each for each in odd if each.file in asking])
     answered: list[Call] = []
     is_vllm = False
-    for file in files:
-        for place, row in () if file in asking else read_rows(file):
-            with naming(file, place):
-                answered.append(_call(row, place, requests))
+    for each in odd:
+        for place, row in () if each.file in asking else read_rows(each.file, each):
+            call = each.read(place, _call, row, place, requests)
+            if call is None:
+                asked = requests.get(text(row.get("custom_id")))
+                request = None if asked is None else asked.body
+                call = calls.unreadable(place, each.problems[-1], case_id=row.get("custom_id"), request=request)
+            answered += [] if call is None else [call]
             is_vllm = is_vllm or text(row.get("id")).startswith("vllm-")
+    odd_notes = [note for each in odd for note in each.settle()]
     if asking and len(asking) == len(files):
-        return [_requests_alone(asking, requests)]
+        return [_requests_alone(asking, requests, odd_notes)]
     with naming(files[0]):
         answered_calls, notes = _joined(requests, answered)
         title = calls.title([file.name for file in files if file not in asking])
         tool = "vllm run-batch" if is_vllm else "OpenAI Batch API"
-        return calls.logged_runs(answered_calls, tool=tool, title=title, notes=notes)
+        return calls.logged_runs(answered_calls, tool=tool, title=title, notes=[*odd_notes, *notes])
 
 
 def _is_request(line: Mapping[str, Any]) -> bool:
@@ -75,18 +81,21 @@ def _is_result(line: Mapping[str, Any]) -> bool:
     return response is None and "error" in line
 
 
-def _read_requests(files: Sequence[LogFile]) -> dict[str, _Request]:
+def _read_requests(odd: Sequence[OddRows]) -> dict[str, _Request]:
     requests: dict[str, _Request] = {}
-    for file in files:
-        for place, row in read_rows(file):
-            with naming(file, place):
-                if not _is_request(row):
-                    raise InvalidInput("is no request of a batch")
-                custom_id = _custom_id(row)
-                if custom_id in requests:
-                    raise InvalidInput(f"custom_id {custom_id!r} is that of {requests[custom_id].place} too")
-                requests[custom_id] = _Request(f"{file.name}, {place}", row["body"])
+    for each in odd:
+        for place, row in read_rows(each.file, each):
+            each.read(place, _add_request, requests, row, f"{each.file.name}, {place}")
     return requests
+
+
+def _add_request(requests: dict[str, _Request], row: Mapping[str, Any], place: str) -> None:
+    if not _is_request(row):
+        raise InvalidInput("is no request of a batch")
+    custom_id = _custom_id(row)
+    if custom_id in requests:
+        raise InvalidInput(f"custom_id {custom_id!r} is that of {requests[custom_id].place} too")
+    requests[custom_id] = _Request(place, row["body"])
 
 
 def _joined(requests: Mapping[str, _Request], answered: Sequence[Call]) -> tuple[list[Call], list[str]]:
@@ -150,7 +159,7 @@ def _unanswered(custom_id: str, request: _Request) -> Call:
     )
 
 
-def _requests_alone(files: Sequence[LogFile], requests: Mapping[str, _Request]) -> LoggedRun:
+def _requests_alone(files: Sequence[LogFile], requests: Mapping[str, _Request], notes: Sequence[str]) -> LoggedRun:
     """Return requests as cases, by the ids that their results have when they are read alone."""
     with naming(files[0]):
         if not requests:
@@ -160,7 +169,9 @@ def _requests_alone(files: Sequence[LogFile], requests: Mapping[str, _Request]) 
         stems = {call.case_id for call in numbered}
         if any(f"{stem}:" in call.case_id for stem in stems for call in asked_calls if stem not in requests):
             numbered = asked_calls
-        [run] = calls.logged_runs(numbered, tool="OpenAI Batch API", title=calls.title([file.name for file in files]))
+        [run] = calls.logged_runs(
+            numbered, tool="OpenAI Batch API", title=calls.title([file.name for file in files]), notes=notes
+        )
         return replace(run, status="incomplete")
 
 

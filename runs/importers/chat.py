@@ -15,7 +15,7 @@ from runs.importers.completions import error_words
 from runs.importers.event_streams import is_chunk, is_event_stream, joined, read_events
 from runs.importers.field_values import mapping, moment, number, whole
 from runs.importers.files import LogFile
-from runs.importers.json_files import naming, read_rows
+from runs.importers.json_files import OddRows, naming, read_rows
 from runs.importers.litellm_payload import is_payload
 from runs.importers.records import LoggedRun
 
@@ -59,26 +59,31 @@ def _is_wrapped(line: Mapping[str, Any]) -> bool:
 
 
 def _runs(files: Sequence[LogFile]) -> list[LoggedRun]:
-    logged = [call for file in files for call in _calls(file)]
+    odd = [OddRows(file) for file in files]
+    logged = [call for file, theirs in zip(files, odd, strict=True) for call in _calls(file, theirs)]
+    notes = [note for theirs in odd for note in theirs.settle()]
     with naming(files[0]):
         if not logged:
             raise InvalidInput("holds no answer")
         title = calls.title([file.name for file in files])
-        return calls.logged_runs(logged, tool="chat completions", title=title)
+        return calls.logged_runs(logged, tool="chat completions", title=title, notes=notes)
 
 
-def _calls(file: LogFile) -> Iterator[Call]:
+def _calls(file: LogFile, odd: OddRows) -> Iterator[Call]:
     if is_event_stream(file.start):
         yield from _streamed(file, read_events(file))
         return
     chunks: list[tuple[int, Mapping[str, Any]]] = []
-    for number_of_row, (place, row) in enumerate(read_rows(file), start=1):
+    for number_of_row, (place, row) in enumerate(read_rows(file, odd), start=1):
         if is_chunk(row):
             chunks.append((number_of_row, row))
             continue
-        with naming(file, place):
-            call = _wrapped(row, place) if _is_wrapped(row) else _bare(row, place)
-        yield call
+        call = odd.read(place, _wrapped if _is_wrapped(row) else _bare, row, place)
+        if call is None:
+            own = next((row[name] for name in (*_OWN_IDS, "id") if name in row), "") if _is_wrapped(row) else ""
+            call = calls.unreadable(place, odd.problems[-1], case_id=own, request=row.get("request"))
+        if call is not None:
+            yield call
     yield from _streamed(file, chunks)
 
 

@@ -1,16 +1,17 @@
 """Logs of Inspect AI: `.eval`, a zip with a member for each sample, and `.json`, the same in one object."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from evalboard.core.errors import InvalidInput
 from runs.importers import backends, inspect_shape
 from runs.importers.calls import detail, slug
-from runs.importers.field_values import label, mapping, moment, objects, rows, shortened, text, whole
+from runs.importers.field_values import label, mapping, moment, rows, shortened, text, whole
 from runs.importers.files import LogFile
 from runs.importers.inspect_samples import ReadSample, in_order, read_sample, read_sampling
-from runs.importers.json_files import MAX_DOCUMENT_BYTES, naming, parse, read_object
+from runs.importers.json_files import MAX_DOCUMENT_BYTES, OddRows, naming, parse, read_object
 from runs.importers.records import LoggedCase, LoggedResponse, LoggedRun, Status
 from runs.importers.zip_members import Members, is_zip
 
@@ -48,9 +49,11 @@ def _read_zip(file: LogFile) -> LoggedRun:
         raise InvalidInput("holds neither header.json nor _journal/start.json, so it is no log of Inspect's")
     header = parse(members.read(top), where=top)
     wanted = [name for name in names if name.startswith("samples/") and name.endswith(".json")]
-    return _read_log(
-        header, ((name, parse(members.read(name), where=name, shape=inspect_shape.SAMPLE)) for name in wanted)
-    )
+    return _read_log(header, [(name, partial(_member, members, name)) for name in wanted], OddRows(file))
+
+
+def _member(members: Members, name: str) -> dict[str, Any]:
+    return parse(members.read(name), where="", shape=inspect_shape.SAMPLE)
 
 
 def _read_json(file: LogFile) -> LoggedRun:
@@ -58,19 +61,26 @@ def _read_json(file: LogFile) -> LoggedRun:
         most = f"{MAX_DOCUMENT_BYTES >> 20} MiB"
         raise InvalidInput(f"is one JSON text of more than {most}; `inspect log convert --to eval` makes a .eval of it")
     log = read_object(file, inspect_shape.LOG)
-    samples = objects(log.pop("samples", None), "samples")
-    return _read_log(log, ((f"samples[{index}]", sample) for index, sample in enumerate(samples)))
+    samples = rows(log.pop("samples", None), "samples")
+    places = [(f"samples[{index}]", partial(mapping, sample, "it")) for index, sample in enumerate(samples)]
+    return _read_log(log, places, OddRows(file))
 
 
-def _read_log(header: Mapping[str, Any], samples: Iterable[tuple[str, Mapping[str, Any]]]) -> LoggedRun:
-    """Return the run that a log holds, given all but its samples, and those with the place of each."""
+def _read_log(
+    header: Mapping[str, Any], samples: Sequence[tuple[str, Callable[[], Mapping[str, Any]]]], odd: OddRows
+) -> LoggedRun:
+    """Return the run that a log holds, given all but its samples, and for the place of each what opens it."""
     about = mapping(header.get("eval"), "eval")
     if not text(about.get("task")):
         raise InvalidInput("eval.task is missing, so it is no log of Inspect's")
     if header.get("shards") or about.get("shards"):
         raise InvalidInput("holds no samples of its own and points at other logs; import those")
     base_url, sampling = _base_url(about), read_sampling(about.get("model_generate_config"))
-    samples_read = list(_read_samples(samples, base_url=base_url, sampling=sampling))
+    seen: set[tuple[str, int]] = set()
+    read_one = partial(_read_sample, seen=seen, base_url=base_url, sampling=sampling)
+    read_all = [odd.read(place, read_one, opened) for place, opened in samples]
+    samples_read = [sample for sample in read_all if sample is not None]
+    odd_notes = odd.settle(n_rows=len(samples))
     if not samples_read:
         raise InvalidInput("holds no samples: it was written with --no-log-samples, or ended before the first one")
     responses = tuple(sample.response for sample in samples_read)
@@ -96,6 +106,7 @@ def _read_log(header: Mapping[str, Any], samples: Iterable[tuple[str, Mapping[st
         started_at=moment(stats.get("started_at")) or moment(about.get("created")),
         finished_at=moment(stats.get("completed_at")),
         notes=(
+            *odd_notes,
             *_status_notes(header, results, n=len(samples_read)),
             *case_notes,
             *sampling_notes,
@@ -104,20 +115,19 @@ def _read_log(header: Mapping[str, Any], samples: Iterable[tuple[str, Mapping[st
     )
 
 
-def _read_samples(
-    samples: Iterable[tuple[str, Mapping[str, Any]]], *, base_url: str, sampling: Mapping[str, Any]
-) -> Iterator[ReadSample]:
-    seen: set[tuple[str, int]] = set()
-    for place, sample in samples:
-        try:
-            sample_read = read_sample(sample, base_url=base_url, sampling=sampling)
-        except InvalidInput as error:
-            raise InvalidInput(f"{place}: {error.detail}") from error
-        key = (sample_read.case.id, sample_read.response.repeat)
-        if key in seen:
-            raise InvalidInput(f"{place}: sample {key[0]!r} of epoch {key[1]} stands in the log twice")
-        seen.add(key)
-        yield sample_read
+def _read_sample(
+    opened: Callable[[], Mapping[str, Any]],
+    *,
+    seen: set[tuple[str, int]],
+    base_url: str,
+    sampling: Mapping[str, Any],
+) -> ReadSample:
+    sample_read = read_sample(opened(), base_url=base_url, sampling=sampling)
+    key = (sample_read.case.id, sample_read.response.repeat)
+    if key in seen:
+        raise InvalidInput(f"sample {key[0]!r} of epoch {key[1]} stands in the log twice")
+    seen.add(key)
+    return sample_read
 
 
 def _base_url(about: Mapping[str, Any]) -> str:

@@ -6,9 +6,10 @@ that is not finite or that no float64 holds becomes None, and of a key given twi
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -21,7 +22,44 @@ MAX_BYTES = 512 << 20  # of one file, and of what one file unpacks to
 MAX_DOCUMENT_BYTES = 128 << 20  # of one JSON text: a line, a member of a zip, or a whole .json; it is held in memory
 MAX_INTEGER_DIGITS = quick_json.DIGITS_AT_MOST  # beyond it neither float64 nor other JSON readers follow
 
+Row = TypeVar("Row")
+ODD_ROWS_SHOWN = 10
+
 Shape = msgspec.json.Decoder[Any]
+
+
+class OddRows:
+    """The rows of a file that cannot be read: each is missing, with its place and the reason.
+
+    One never refuses the file. More than a hundredth of all rows do.
+    """
+
+    def __init__(self, file: LogFile) -> None:
+        self.file = file
+        self.n_rows = 0
+        self.problems: list[str] = []
+
+    def read(self, place: str, reader: Callable[..., Row], *given: Any) -> Row | None:
+        """Return what a reader makes of a row; None where it raises InvalidInput, which is noted with the place."""
+        try:
+            return reader(*given)
+        except InvalidInput as problem:
+            self.problems.append(f"{place}: {problem.detail}" if place else problem.detail)
+            return None
+
+    def settle(self, *, n_rows: int | None = None) -> list[str]:
+        """Return what is to be said of them once all were read. Raises InvalidInput, which names the file.
+
+        n_rows: how many there are, where `read_rows` has not counted them.
+        """
+        n, n_rows = len(self.problems), self.n_rows if n_rows is None else n_rows
+        if not n:
+            return []
+        first = "; ".join(self.problems[:ODD_ROWS_SHOWN]) + (f"; and {n - ODD_ROWS_SHOWN} more" * (n > ODD_ROWS_SHOWN))
+        if n == n_rows or n > max(1, n_rows // 100):
+            with naming(self.file):
+                raise InvalidInput(first if n == 1 else f"{first}. Of {n_rows:,} rows {n:,} cannot be read")
+        return [f"Of {self.file.name} {n:,} of {n_rows:,} rows cannot be read and are missing: {first}"]
 
 
 def read_object(file: LogFile, shape: Shape | None = None) -> dict[str, Any]:
@@ -32,8 +70,11 @@ def read_object(file: LogFile, shape: Shape | None = None) -> dict[str, Any]:
         return parse(file.path.read_bytes(), where="", shape=shape)
 
 
-def read_lines(file: LogFile) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number from 1, object) for each line that is not blank. Raises InvalidInput naming file and line."""
+def read_lines(file: LogFile, odd: OddRows | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (line number from 1, object) for each line that is not blank. Raises InvalidInput naming file and line.
+
+    odd: counts the lines, and takes those that hold no object.
+    """
     if file.size > MAX_BYTES:
         with naming(file):
             raise InvalidInput(_too_large("is a file", MAX_BYTES))
@@ -44,35 +85,43 @@ def read_lines(file: LogFile) -> Iterator[tuple[int, dict[str, Any]]]:
             with naming(file):
                 if len(line) > MAX_DOCUMENT_BYTES:
                     raise InvalidInput(_too_large(f"line {number} is one", MAX_DOCUMENT_BYTES))
-                row = parse(line, where=f"line {number}") if line.strip() else None
+                row = None
+                if line.strip() and odd is not None:
+                    odd.n_rows += 1
+                    row = odd.read("", partial(parse, line, where=f"line {number}"))
+                elif line.strip():
+                    row = parse(line, where=f"line {number}")
             if row is not None:
                 yield number, row
 
 
-def read_rows(file: LogFile) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (place such as "line 3", object). Raises InvalidInput naming file and place."""
+def read_rows(file: LogFile, odd: OddRows | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (place such as "line 3", object). Raises InvalidInput naming file and place; `odd` as of `read_lines`."""
     head = file.start
     if head.startswith("["):
-        yield from _list_items(file)
+        yield from _list_items(file, odd or OddRows(file))
     elif head.partition("\n")[0].strip() == "{":
+        if odd is not None:
+            odd.n_rows = 1
         yield "line 1", read_object(file)
     else:
-        for number, row in read_lines(file):
+        for number, row in read_lines(file, odd):
             yield f"line {number}", row
 
 
-def _list_items(file: LogFile) -> Iterator[tuple[str, dict[str, Any]]]:
+def _list_items(file: LogFile, odd: OddRows) -> Iterator[tuple[str, dict[str, Any]]]:
     with naming(file):
         if file.size > MAX_DOCUMENT_BYTES:
             raise InvalidInput(
                 f"is one list of more than {MAX_DOCUMENT_BYTES >> 20} MiB; one object a line can be more"
             )
         values = parse_value(file.path.read_bytes(), where="")
-        for n, value in enumerate(values, start=1):
-            if not isinstance(value, dict):
-                raise InvalidInput(f"item {n} must be a JSON object")
+        odd.n_rows = len(values)
     for n, value in enumerate(values, start=1):
-        yield f"item {n}", value
+        if isinstance(value, dict):
+            yield f"item {n}", value
+        else:
+            odd.problems.append(f"item {n} must be a JSON object")
 
 
 def parse(text: bytes | str, *, where: str, shape: Shape | None = None) -> dict[str, Any]:

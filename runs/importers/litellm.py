@@ -10,7 +10,7 @@ from runs.importers.backends import read_headers
 from runs.importers.calls import Call
 from runs.importers.field_values import text
 from runs.importers.files import LogFile
-from runs.importers.json_files import naming, read_rows
+from runs.importers.json_files import OddRows, naming, read_rows
 from runs.importers.litellm_payload import is_payload, payload_of, read_payload
 from runs.importers.records import LoggedRun
 
@@ -45,20 +45,27 @@ def _is_litellm(line: Mapping[str, Any]) -> bool:
 def _read_request_logs(files: Sequence[LogFile]) -> list[LoggedRun]:
     logged: list[tuple[str, Call]] = []
     n_others = 0
-    for file in files:
-        for place, row in read_rows(file):
-            with naming(file, place):
-                payload = payload_of(row)
-                if text(payload.get("call_type")) in _COMPLETIONS:
-                    logged.append((text(payload.get("trace_id")), read_payload(payload, place)))
-                else:
-                    n_others += 1  # embeddings, moderation and so on
+    odd = [OddRows(file) for file in files]
+    for each in odd:
+        for place, row in read_rows(each.file, each):
+            payload = each.read(place, payload_of, row)
+            if payload is None:
+                continue
+            if text(payload.get("call_type")) not in _COMPLETIONS:
+                n_others += 1  # embeddings, moderation and so on
+                continue
+            call = each.read(place, read_payload, payload, place)
+            if call is None:
+                call = calls.unreadable(place, each.problems[-1], request={"messages": payload.get("messages")})
+            if call is not None:
+                logged.append((text(payload.get("trace_id")), call))
+    notes = [note for each in odd for note in each.settle()]
     newest, n_superseded = _without_superseded(logged)
     with naming(files[0]):
         if not newest:
             raise InvalidInput("holds no completion")
         title = calls.title([file.name for file in files])
-        return calls.logged_runs(newest, tool=TOOL, title=title, notes=_notes(n_others, n_superseded))
+        return calls.logged_runs(newest, tool=TOOL, title=title, notes=[*notes, *_notes(n_others, n_superseded)])
 
 
 def _tool(run: LoggedRun) -> str:

@@ -11,7 +11,7 @@ from runs.importers import backends
 from runs.importers.calls import read_sampling, slug
 from runs.importers.field_values import label, mapping, moment, number, shortened, text, whole
 from runs.importers.files import LogFile
-from runs.importers.json_files import naming, read_lines, read_object
+from runs.importers.json_files import OddRows, naming, read_lines, read_object
 from runs.importers.lm_eval_samples import Document, read_documents
 from runs.importers.records import LoggedResponse, LoggedRun
 
@@ -136,7 +136,9 @@ def _time_of(samples: _Samples, by_time: Mapping[str, Mapping[str, Any]]) -> str
 
 
 def _read_run(samples: _Samples, results: Mapping[str, Any]) -> LoggedRun:
-    documents = read_documents(read_lines(samples.file))
+    odd = OddRows(samples.file)
+    documents = read_documents(read_lines(samples.file, odd), odd)
+    odd_notes = odd.settle()
     if not documents:
         raise InvalidInput("holds no samples")
     scored = mapping(results.get("results"), "results")
@@ -164,7 +166,7 @@ def _read_run(samples: _Samples, results: Mapping[str, Any]) -> LoggedRun:
         labels=_labels(results, task, model),
         started_at=started_at,
         finished_at=_end(started_at, results.get("total_evaluation_time_seconds")),
-        notes=tuple(_notes(documents, results, n_missing=n_missing)),
+        notes=(*odd_notes, *_notes(documents, results, n_missing=n_missing)),
     )
 
 

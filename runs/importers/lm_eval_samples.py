@@ -8,7 +8,7 @@ from typing import Any
 from evalboard.core.errors import InvalidInput
 from runs.importers import calls
 from runs.importers.field_values import label, mapping, number, objects, rows, shortened, text, whole
-from runs.importers.json_files import parse_value
+from runs.importers.json_files import OddRows, parse_value
 from runs.importers.records import LoggedCase, LoggedScore
 
 NO_FILTER = "none"
@@ -51,27 +51,28 @@ class Document:
         return self.scores if answer == self.answers[0] else dict.fromkeys(self.scores, _NOT_SCORED)
 
 
-def read_documents(lines: Iterable[tuple[int, Mapping[str, Any]]]) -> list[Document]:
+def read_documents(lines: Iterable[tuple[int, Mapping[str, Any]]], odd: OddRows) -> list[Document]:
     """Return the documents of a samples file, each once: further lines are the same answers through other filters.
 
-    Raises InvalidInput, without the file's name.
+    odd: takes the lines that cannot be read.
     """
     documents: dict[str, Document] = {}
     seen: set[tuple[str, str]] = set()
     for line_number, line in lines:
-        try:
-            index, through = label(line.get("doc_id")), text(line.get("filter")) or NO_FILTER
-            if not index:
-                raise InvalidInput("doc_id is missing, so it is no sample of lm-evaluation-harness's")
-            if (index, through) in seen:
-                raise InvalidInput(f"document {index[:80]} stands twice in the file with the filter {through[:80]}")
-            seen.add((index, through))
-            if index not in documents:
-                documents[index] = _document(index, line)
-            documents[index].scores.update(_scores(line, through))
-        except InvalidInput as error:
-            raise InvalidInput(f"line {line_number}: {error.detail}") from error
+        odd.read(f"line {line_number}", _add, documents, seen, line)
     return list(documents.values())
+
+
+def _add(documents: dict[str, Document], seen: set[tuple[str, str]], line: Mapping[str, Any]) -> None:
+    index, through = label(line.get("doc_id")), text(line.get("filter")) or NO_FILTER
+    if not index:
+        raise InvalidInput("doc_id is missing, so it is no sample of lm-evaluation-harness's")
+    if (index, through) in seen:
+        raise InvalidInput(f"document {index[:80]} stands twice in the file with the filter {through[:80]}")
+    seen.add((index, through))
+    if index not in documents:
+        documents[index] = _document(index, line)
+    documents[index].scores.update(_scores(line, through))
 
 
 def _document(index: str, line: Mapping[str, Any]) -> Document:

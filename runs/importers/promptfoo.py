@@ -10,9 +10,9 @@ from evalboard.core.errors import InvalidInput
 from runs.importers import backends, calls
 from runs.importers.calls import Call
 from runs.importers.completions import MAX_ERROR_CHARS, count, ending_problem, message_text
-from runs.importers.field_values import http_date, label, mapping, moment, number, objects, text, whole
+from runs.importers.field_values import SideFields, http_date, label, mapping, moment, number, objects, text, whole
 from runs.importers.files import LogFile
-from runs.importers.json_files import naming, parse_value, read_rows
+from runs.importers.json_files import OddRows, naming, parse_value, read_rows
 from runs.importers.records import LoggedResponse, LoggedRun, LoggedScore
 
 PASS, SCORE = "pass", "score"  # our names of promptfoo's own two judgements; the others are named by its users
@@ -47,14 +47,18 @@ def read(files: Sequence[LogFile]) -> list[LoggedRun]:
     runs = []
     for file in files:
         with naming(file):
-            evaluation = _read_eval(file)
+            odd = OddRows(file)
+            evaluation = _read_eval(file, odd)
             groups: dict[tuple[str, int], list[tuple[str, Mapping[str, Any]]]] = {}
             for n, result in enumerate(evaluation.results):
-                groups.setdefault(_group(result), []).append((f"results[{n}]", result))
-            if not groups:
+                if (group := odd.read(f"results[{n}]", _group, result)) is not None:
+                    groups.setdefault(group, []).append((f"results[{n}]", result))
+            if not groups and not odd.problems:
                 raise InvalidInput("holds no results")
             n_prompts = len({prompt for _, prompt in groups})
-            runs += [_run(evaluation, provider, results, n_prompts) for (provider, _), results in groups.items()]
+            made = [_run(evaluation, provider, results, n_prompts, odd) for (provider, _), results in groups.items()]
+            notes = odd.settle(n_rows=max(len(evaluation.results), odd.n_rows))
+            runs += [replace(run, notes=(*run.notes, *notes)) for run in made if run is not None]
     return runs
 
 
@@ -68,8 +72,8 @@ def _is_result(row: Mapping[str, Any]) -> bool:
     return "testIdx" in row and "promptIdx" in row
 
 
-def _read_eval(file: LogFile) -> _Eval:
-    rows = [row for _, row in read_rows(file)]
+def _read_eval(file: LogFile, odd: OddRows) -> _Eval:
+    rows = [row for _, row in read_rows(file, odd)]
     if rows and _is_result(rows[0]):
         return _Eval(file, "", rows, {}, {}, "promptfoo", None, None)
     document = rows[0] if len(rows) == 1 else {}
@@ -106,11 +110,16 @@ def _provider(result: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _run(
-    evaluation: _Eval, provider: str, results: Sequence[tuple[str, Mapping[str, Any]]], n_prompts: int
-) -> LoggedRun:
+    evaluation: _Eval, provider: str, results: Sequence[tuple[str, Mapping[str, Any]]], n_prompts: int, odd: OddRows
+) -> LoggedRun | None:
+    """Return the run of a group; None where nothing of it can be read."""
     provider_id, provider_label = _provider(results[0][1])
     config = _provider_config(evaluation.config, provider_id, provider_label)
-    made = [_call(place, result, config, evaluation) for place, result in results]
+    calls_read = [odd.read(place, _call, place, result, config, evaluation) for place, result in results]
+    made = [call for call in calls_read if call is not None]
+    results = [result for result, call in zip(results, calls_read, strict=True) if call is not None]
+    if not made:
+        return None
     scorers = list(dict.fromkeys(name for call in made for one in call.responses for name in one.scores))
     prompt_name = text(mapping(results[0][1].get("prompt"), "prompt").get("label")) if n_prompts > 1 else ""
     name = text(mapping(evaluation.config.get("tags"), "config.tags").get("suite"))
@@ -132,19 +141,18 @@ def _run(
 
 
 def _call(place: str, result: Mapping[str, Any], config: Mapping[str, Any], evaluation: _Eval) -> Call:
-    with naming(evaluation.file, place):
-        response = mapping(result.get("response"), "response")
-        base_url = backends.address(config.get("apiBaseUrl") or config.get("apiHost"))
-        messages = calls.prompt({"messages": _messages(result)})
-        return Call(
-            place=place,
-            responses=(_response(result, response, config, base_url),),
-            case_id=_case_id(result),
-            repeat=_repeat(result, evaluation.options),
-            messages=messages,
-            sampling=calls.read_sampling({**config, **mapping(config.get("passthrough"), "passthrough")}),
-            base_url=base_url,
-        )
+    response = mapping(result.get("response"), "response")
+    base_url = backends.address(config.get("apiBaseUrl") or config.get("apiHost"))
+    messages = calls.prompt({"messages": _messages(result)})
+    return Call(
+        place=place,
+        responses=(_response(result, response, config, base_url),),
+        case_id=_case_id(result),
+        repeat=_repeat(result, evaluation.options),
+        messages=messages,
+        sampling=calls.read_sampling({**config, **mapping(config.get("passthrough"), "passthrough")}),
+        base_url=base_url,
+    )
 
 
 def _response(
@@ -152,7 +160,8 @@ def _response(
 ) -> LoggedResponse:
     headers = _headers(result, response)
     is_cached = response.get("cached") is True
-    usage = mapping(response.get("tokenUsage"), "tokenUsage")
+    beside = SideFields()
+    usage = beside.read("usage", mapping, response.get("tokenUsage"), "tokenUsage") or {}
     error = _error(result, response)
     milliseconds = number(result.get("latencyMs"))
     flags = dict.fromkeys(("cached",) if is_cached else ()) | dict.fromkeys(backends.flags(headers, {}))
@@ -162,6 +171,7 @@ def _response(
         text="" if error else _output(response),
         error=error,
         finish_reason=text(response.get("finishReason")),
+        dropped=tuple(beside.dropped),
         # A cached answer's usage is that of no call: promptfoo counts its tokens as cached.
         n_tokens=None if is_cached else count(usage.get("completion")),
         n_prompt_tokens=None if is_cached else count(usage.get("prompt")),

@@ -15,6 +15,7 @@ from evalboard.core.errors import InvalidInput
 from runs.importers import batch, chat, litellm
 from runs.importers.files import LogFile
 from runs.importers.records import LoggedRun
+from tests.importers.odd_rows import told_of
 from tests.importers.openai_logs import (
     RAIN,
     body,
@@ -380,12 +381,19 @@ def test_what_cannot_be_read_is_named_by_file_and_line(tmp_path: Path, content: 
     if not words:
         assert len(chat.read([log])[0].cases) == 1  # a line without its prompt takes nothing from the case
         return
-    with pytest.raises(InvalidInput) as refused:
-        chat.read([log])
-    (problem,) = refused.value.fields.values()
-    assert list(refused.value.fields) == ["odd.jsonl"]
+    ((name, problem),) = told_of(chat.read, [log]).items()
+    assert name == "odd.jsonl"
     assert place in problem
     assert words in problem
+
+
+def test_an_odd_line_is_missing_under_its_own_case_and_the_others_are_read(tmp_path: Path) -> None:
+    odd = saved("b", response={"choices": [{"index": 0, "message": 7}]})
+    log = written(tmp_path, "odd.jsonl", "\n".join(json.dumps(row) for row in (saved("a"), odd, saved("c"))))
+    (run,) = chat.read([log])
+    assert [(each.case_id, bool(each.error)) for each in run.responses] == [("a", False), ("b", True), ("c", False)]
+    assert run.responses[1].error == "It cannot be read (line 2: a choice must have a message or a text)."
+    assert run.status == "incomplete"
 
 
 SMALL = [

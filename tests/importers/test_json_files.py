@@ -66,3 +66,33 @@ def test_more_than_the_caps_is_not_read(written: Written, monkeypatch: pytest.Mo
     monkeypatch.setattr(json_files, "MAX_BYTES", 20)
     with pytest.raises(InvalidInput, match=r"log\.jsonl: is a file of more than"):
         next(json_files.read_lines(log))
+
+
+def rows_of(written: Written, n: int, odd: set[int]) -> json_files.OddRows:
+    """The rows of a file of n lines of which some are no JSON, read to the end."""
+    lines = b"".join(b"{nonsense\n" if number in odd else b'{"a": 1}\n' for number in range(1, n + 1))
+    rows = json_files.OddRows(written("log.jsonl", lines))
+    assert len(list(json_files.read_rows(rows.file, rows))) == n - len(odd)
+    return rows
+
+
+@pytest.mark.parametrize(("n", "odd"), [(2, {1}), (3, {3}), (100, {7}), (399, {1, 200, 399})])
+def test_a_hundredth_of_the_lines_may_be_odd_and_one_always(written: Written, n: int, odd: set[int]) -> None:
+    (note,) = rows_of(written, n, odd).settle()
+    assert note.startswith(f"Of log.jsonl {len(odd)} of {n} rows cannot be read and are missing: line {min(odd)}: ")
+    assert all(f"line {number}: is not JSON" in note for number in odd)
+
+
+def test_of_too_many_odd_lines_the_first_ten_are_named(written: Written) -> None:
+    rows = rows_of(written, 1000, set(range(2, 14)))
+    with pytest.raises(InvalidInput) as refused:
+        rows.settle()
+    problem = refused.value.fields["log.jsonl"]
+    assert "line 11: " in problem
+    assert "line 12: " not in problem
+    assert problem.endswith("; and 2 more. Of 1,000 rows 12 cannot be read")
+
+
+def test_a_file_whose_only_row_is_odd_is_refused(written: Written) -> None:
+    with pytest.raises(InvalidInput, match="line 1: is not JSON"):
+        rows_of(written, 1, {1}).settle()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from evalboard.core.errors import InvalidInput
 from runs.importers import lm_eval
 from runs.importers.files import LogFile
+from tests.importers.odd_rows import told_of
 
 Real = Callable[[str], LogFile]
 Written = Callable[[str, bytes], LogFile]
@@ -218,9 +219,7 @@ def test_results_without_samples_say_what_to_do(files: Files) -> None:
 )
 def test_what_cannot_be_read_is_named(written: Written, content: bytes, problem: str) -> None:
     name = f"samples_capitals_{TIME}.jsonl"
-    with pytest.raises(InvalidInput) as refused:
-        lm_eval.read([written(name, content)])
-    assert refused.value.fields[name].startswith(problem)
+    assert problem in told_of(lm_eval.read, [written(name, content)])[name]
 
 
 @pytest.mark.parametrize(
