@@ -24,10 +24,13 @@ class Client(Protocol):
     def open(self) -> None:
         """Read the secret and check the address. Raises EndpointRefused."""
 
-    def decode(self, requests: Iterable[DecodeRequest]) -> Generator[CallOutcome, None, None]:
+    def decode(
+        self, requests: Iterable[DecodeRequest], *, is_answered: bool = False
+    ) -> Generator[CallOutcome, None, None]:
         """Yield what each request came to as it ends; after `abort` it ends early.
 
-        Raises EndpointRefused or EndpointRests; what was yielded before stands.
+        is_answered: what these requests belong to has answers already. Raises EndpointRefused or EndpointRests; what
+        was yielded before stands.
         """
 
     def abort(self) -> None:

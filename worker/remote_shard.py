@@ -15,6 +15,7 @@ from runs.work import (
     end_rest,
     fail_refused,
     finish_shard,
+    has_answer,
     record_outcomes,
     record_pace,
     rest_endpoint,
@@ -40,7 +41,7 @@ class RemoteShards:
         requests = _requests(work)
         began = time.monotonic()
         try:
-            has_answer = self._call(work, requests, heartbeat)
+            is_answered = self._call(work, requests, heartbeat)
         except EndpointRefused as refusal:
             if not end_if_cancelled(self._station, lease, heartbeat):
                 heartbeat.persist(partial(fail_refused, lease=lease, reason=refusal.detail))
@@ -51,7 +52,7 @@ class RemoteShards:
             return
         if not end_if_cancelled(self._station, lease, heartbeat):
             heartbeat.persist(partial(finish_shard, lease=lease))
-            if has_answer:
+            if is_answered:
                 end_rest(endpoint_id=work.serving.endpoint.pk)
             record_pace(worker=self._station.worker, n_responses=len(requests), seconds=time.monotonic() - began)
 
@@ -76,12 +77,12 @@ class RemoteShards:
         serving = self._serving_of(work.run_id)
         recorder = Recorder(heartbeat=heartbeat, serving=serving)
         client = calls.open_for(endpoint, is_alone=is_alone)
-        has_answer = False
+        is_answered = False
         try:
-            with closing(client.decode(requests)) as outcomes:
+            with closing(client.decode(requests, is_answered=has_answer(run_id=work.run_id))) as outcomes:
                 for outcome in outcomes:
                     recorder.add(outcome)
-                    has_answer = has_answer or isinstance(outcome, Answered)
+                    is_answered = is_answered or isinstance(outcome, Answered)
                     if self._station.must_end(heartbeat):
                         break  # where the abort came before the calls had begun
         except EndpointRefused:
@@ -90,7 +91,7 @@ class RemoteShards:
         finally:
             recorder.flush()
             serving.close()
-        return has_answer
+        return is_answered
 
     def _serving_of(self, run_id: int) -> LiveServing:
         if self._serving is None or self._serving.run_id != run_id:

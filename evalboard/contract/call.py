@@ -25,6 +25,7 @@ class CallFacts(Contract):
     n_tokens: Annotated[Count | None, says(description="of the answer, by the server's own count")]
     n_prompt_tokens: Count | None
     left_out: Annotated[tuple[str, ...], says(description="settings of the profile that were not sent")]
+    dropped: Annotated[tuple[str, ...], says(description="fields of the answer that could not be read")] = ()
     clock_ahead: ServerClock = None
     worker_ahead: Annotated[
         float | None, says(description="seconds by which the worker's own clock was ahead of the database's")

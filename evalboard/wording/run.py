@@ -125,6 +125,12 @@ def without_odd_ones(score: float | None, odd: Sequence[tuple[str, str]]) -> str
     return f"{points(score)} without {listed([f'the {part} that {name} answered' for part, name in odd])}."
 
 
+def dropped_fields(n_by_name: Mapping[str, int]) -> str:
+    """Say which fields of how many answers could not be read."""
+    parts = [f"{name} of {counted(n, 'answer')}" for name, n in sorted(n_by_name.items())]
+    return f"Could not be read and is left out: {listed(parts)}. The answers are kept."
+
+
 def unclean_responses(n_marked: Mapping[str, int], n_there: int) -> str:
     """Say how many responses carry each mark of `core.stats.live_answers`."""
     parts = ", ".join(f"{n:,} {MARKED[mark]}" for mark, n in sorted(n_marked.items()))

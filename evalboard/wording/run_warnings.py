@@ -267,6 +267,15 @@ def text_only(run: WarnedRun) -> Iterator[str]:
 
 
 @warns("warning", must_act="operator")
+def dropped_fields(run: WarnedRun) -> Iterator[str]:
+    """fields beside some answers could not be read, such as logprobs or token counts: which, and of how many answers.
+    The answers are kept
+    """
+    if text := run.notes.get("dropped_fields"):
+        yield text
+
+
+@warns("warning", must_act="operator")
 def unclean_responses(run: WarnedRun) -> Iterator[str]:
     """some were answered from a cache, by a fallback or after a failed try; those of a cache or fallback are in no
     range (`n_left_out` of a repeat)

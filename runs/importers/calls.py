@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import PurePath
@@ -14,8 +15,8 @@ from evalboard.core.digest import digest_json
 from evalboard.core.document import storage_problems
 from evalboard.core.errors import InvalidInput
 from runs.importers import backends, responses_api
-from runs.importers.completions import answers, content_text, count
-from runs.importers.field_values import mapping, objects, text, whole
+from runs.importers.completions import answers, content_text, count, read_usage
+from runs.importers.field_values import objects, text, whole
 from runs.importers.records import Detail, LoggedCase, LoggedResponse, LoggedRun, Status
 
 # Of a request, what decides how it is decoded. Another name that means the same stands behind it.
@@ -88,7 +89,7 @@ def read_call(
         body = responses_api.as_completion(body)
     messages, tools = prompt(request), tuple(objects(request.get("tools"), "tools"))
     served_by = backends.served_by(headers=headers, body=body, base_url=base_url)
-    usage = mapping(body.get("usage"), "usage")
+    usage = read_usage(body)
     found_flags = tuple(dict.fromkeys((*flags, *backends.flags(headers, body))))
     responses = tuple(
         LoggedResponse(
@@ -109,6 +110,7 @@ def read_call(
             answered_at=finished_at or started_at,
             served_by=served_by,
             flags=found_flags,
+            dropped=answer.dropped,
         )
         for answer in answers(body, error)
     )
@@ -126,6 +128,20 @@ def read_call(
         finished_at=finished_at,
         is_completion=request.get("messages") is None and isinstance(request.get("prompt"), str | list),
     )
+
+
+def unreadable(place: str, problem: str, *, case_id: Any = "", request: Any = None) -> Call | None:
+    """Return the call of a row that cannot be read, which is missing; None where nothing says of which case it is."""
+    messages: tuple[Mapping[str, Any], ...] = ()
+    with suppress(InvalidInput):
+        messages = prompt(request) if isinstance(request, Mapping) else ()
+    with suppress(InvalidInput):
+        case_id = own_id({"id": case_id}, ("id",)) or (prompt_id(messages) if messages else "")
+        missing = LoggedResponse(case_id="", repeat=1, error=f"It cannot be read ({problem}).")
+        model = text(request.get("model")) if isinstance(request, Mapping) else ""
+        if case_id:
+            return Call(place=place, responses=(missing,), case_id=case_id, messages=messages, model=model)
+    return None
 
 
 def prompt(request: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:

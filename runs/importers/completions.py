@@ -1,6 +1,7 @@
 """One answer of an OpenAI-compatible server: the body of a chat completion, or of an old `/v1/completions`."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,18 +9,21 @@ from evalboard.core.answer import AnswerParts, as_function, join_parts
 from evalboard.core.errors import InvalidInput
 from evalboard.core.trace import Ending, read_ending
 from runs.importers import tokens
-from runs.importers.field_values import label, mapping, objects, rows, text, whole
+from runs.importers.field_values import SideFields, label, mapping, objects, rows, text, whole
 from runs.importers.records import LoggedPositions
 
 MAX_ERROR_CHARS = 2000
 MAX_COUNT = 2**31 - 1
 REASONING_FIELDS = ("reasoning_content", "reasoning")  # of vLLM, DeepSeek, LiteLLM; of OpenRouter and newer vLLM
+MEDIA = ("audio", "image", "images", "video")  # fields of a message whose answer is no text
+MOVED = "provider_specific_fields"
+HALF_CHARACTER = re.compile(r"[\ud800-\udfff]")
 REASONING_PARTS = ("reasoning", "thinking")  # types of content parts, which hold the thinking under their own name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """One choice. With an `error` there is no answer."""
+    """One choice. With an `error` there is no answer. dropped: names of fields beside it that could not be read."""
 
     text: str = ""
     reasoning: str | None = None
@@ -29,6 +33,7 @@ class Answer:
     positions: LoggedPositions | None = None
     prompt_token_ids: tuple[int, ...] | None = None
     n_tokens: int | None = None
+    dropped: tuple[str, ...] = ()
 
 
 def answers(body: Mapping[str, Any], error: str = "") -> list[Answer]:
@@ -41,11 +46,18 @@ def answers(body: Mapping[str, Any], error: str = "") -> list[Answer]:
     failure = error or error_words(body)
     if failure or not choices:
         return [Answer(error=failure or "The log holds no answer to this request.")]
-    usage = mapping(body.get("usage"), "usage")
+    beside = SideFields()
+    usage = beside.read("usage", mapping, body.get("usage"), "usage") or {}
     n_tokens = count(usage.get("completion_tokens")) if len(choices) == 1 else None
-    prompt_ids = tokens.read_ids(body.get("prompt_token_ids"), "prompt_token_ids")
+    prompt_ids = beside.read("prompt_token_ids", tokens.read_ids, body.get("prompt_token_ids"), "prompt_token_ids")
     ordered = sorted(choices, key=lambda choice: whole(choice.get("index")) or 0)
-    return [_answer(choice, prompt_ids, n_tokens) for choice in ordered]
+    return [_answer(choice, prompt_ids, n_tokens, beside.dropped) for choice in ordered]
+
+
+def read_usage(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a body says of its tokens, {} where it says nothing that can be read: `answers` names that."""
+    usage = body.get("usage")
+    return usage if isinstance(usage, Mapping) else {}
 
 
 def error_words(body: Mapping[str, Any]) -> str:
@@ -75,9 +87,41 @@ def content_text(content: Any) -> str:
     return "".join(text(part.get("text")) for part in parts)
 
 
-def message_text(message: Mapping[str, Any]) -> str:
-    """Return what a message holds beside thinking as one text: its content, its refusal and its calls."""
-    calls = [call for call in rows(message.get("tool_calls"), "tool_calls") if isinstance(call, Mapping)]
+def content_problem(message: Mapping[str, Any]) -> str:
+    """Return why a message's content is no answer, by its type; "" where it can be read, or there is none at all."""
+    content = message.get("content")
+    if content is None or isinstance(content, str):
+        kinds = [name for name in MEDIA if message.get(name)] if not content else []
+    elif isinstance(content, list):
+        kinds = sorted({_kind(part) for part in content if not isinstance(part, Mapping)})
+        if not kinds and not content_text(content):
+            kinds = sorted({_kind(part) for part in content if part.get("type") not in (*REASONING_PARTS, "text")})
+    else:
+        kinds = [_kind(content)]
+    has_other_part = bool(message.get("tool_calls") or message.get("function_call") or message.get("refusal"))
+    what = "a list of " if isinstance(content, list) else ""
+    return f"The answer's content is {what}{' and '.join(kinds)}, not text." if kinds and not has_other_part else ""
+
+
+def _kind(part: Any) -> str:
+    """Name what a part of a content is: its own type, else that of JSON."""
+    if isinstance(part, Mapping):
+        return text(part.get("type"))[:40] or "objects"
+    return {str: "texts", bool: "booleans", list: "lists", type(None): "nulls"}.get(type(part), "numbers")
+
+
+def message_text(message: Mapping[str, Any], *, dropped: list[str] | None = None) -> str:
+    """Return what a message holds beside thinking as one text: its content, its refusal and its calls.
+
+    dropped: takes the name of calls that cannot be read.
+    """
+    listed = message.get("tool_calls")
+    if isinstance(listed, Mapping):  # one call that is in no list
+        listed = [listed] if listed else []
+    if listed is not None and not isinstance(listed, list) and dropped is not None:
+        dropped.append("tool_calls")
+        listed = []
+    calls = [call for call in rows(listed, "tool_calls") if isinstance(call, Mapping)]
     old = message.get("function_call")  # what `tool_calls` were before
     if not calls and isinstance(old, Mapping) and old:
         calls = [old]
@@ -124,31 +168,38 @@ def _thought(part: Mapping[str, Any]) -> str:
     return content_text(part.get("text") if given is None else given)
 
 
-def _answer(choice: Mapping[str, Any], prompt_ids: tuple[int, ...] | None, n_tokens: int | None) -> Answer:
-    failure = broken_off(choice) or (error_words(choice) if choice.get("error") else "")
+def _answer(
+    choice: Mapping[str, Any], prompt_ids: tuple[int, ...] | None, n_tokens: int | None, dropped: Sequence[str]
+) -> Answer:
+    message = choice["message"] if isinstance(choice.get("message"), Mapping) else {}
+    failure = broken_off(choice) or (error_words(choice) if choice.get("error") else "") or content_problem(message)
     if failure:
         return Answer(error=failure, finish_reason=text(choice.get("finish_reason")))
+    beside = SideFields()
     # A LiteLLM gateway moves what it does not know to the side.
-    moved = mapping(choice.get("provider_specific_fields"), "provider_specific_fields")
-    ids = tokens.read_ids(choice.get("token_ids") or moved.get("token_ids"))
-    positions = tokens.positions(choice.get("logprobs"), ids)
-    own_prompt_ids = tokens.read_ids(choice.get("prompt_token_ids"), "prompt_token_ids")
-    message = choice["message"] if isinstance(choice.get("message"), Mapping) else {}
+    moved = beside.read(MOVED, mapping, choice.get(MOVED), MOVED) or {}
+    ids = beside.read("token_ids", tokens.read_ids, choice.get("token_ids") or moved.get("token_ids"))
+    positions = beside.read("logprobs", tokens.positions, choice.get("logprobs"), ids)
+    own_prompt_ids = beside.read("prompt_token_ids", tokens.read_ids, choice.get("prompt_token_ids"))
+    words = _answer_text(choice, beside.dropped)
+    if HALF_CHARACTER.search(words):
+        beside.dropped.append("half a character")
     return Answer(
-        text=_answer_text(choice),
+        text=words,
         reasoning=read_reasoning(message),
         finish_reason=text(choice.get("finish_reason")),
         is_refusal=bool(text(message.get("refusal")).strip()),
         positions=positions,
         prompt_token_ids=prompt_ids or own_prompt_ids,
         n_tokens=n_tokens if positions is None else len(positions),
+        dropped=tuple(dict.fromkeys([*dropped, *beside.dropped])),
     )
 
 
-def _answer_text(choice: Mapping[str, Any]) -> str:
+def _answer_text(choice: Mapping[str, Any], dropped: list[str]) -> str:
     """Return a choice's text, or its message with every part of it."""
     if "text" in choice:
         return text(choice["text"])
     if not isinstance(choice.get("message"), Mapping):
         raise InvalidInput("a choice must have a message or a text")
-    return message_text(choice["message"])
+    return message_text(choice["message"], dropped=dropped)

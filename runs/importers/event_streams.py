@@ -1,15 +1,17 @@
 """Answers that were streamed: chunks of completions, as server-sent events or one a line, put together again."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from evalboard.core.errors import InvalidInput
-from runs.importers.completions import REASONING_FIELDS
-from runs.importers.field_values import label, mapping, objects, rows, text, whole
+from runs.importers.completions import REASONING_FIELDS, content_text, error_words, read_reasoning
+from runs.importers.field_values import label, mapping, objects, text, whole
 from runs.importers.files import LogFile
 from runs.importers.json_files import MAX_BYTES, MAX_DOCUMENT_BYTES, naming, parse, parse_value
 
+DONE = b"[DONE]"
 BROKEN_OFF = "The stream breaks off before the answer ends."
 
 # What a chunk says of the whole answer. Servers send these on the first chunk, the last, or all: the last one counts.
@@ -46,20 +48,36 @@ def read_events(file: LogFile) -> Iterator[tuple[int, dict[str, Any] | None]]:
     if file.size > MAX_BYTES:
         with naming(file):
             raise InvalidInput(f"is a file of more than {MAX_BYTES >> 20} MiB, the most that is read")
-    with file.path.open("rb") as stream:
-        number = 0
-        while line := stream.readline(MAX_DOCUMENT_BYTES):
-            number += 1
-            name, _, value = line.removeprefix(b"\xef\xbb\xbf").partition(b":")
-            value = value.strip()
-            if name != b"data" or not value:
-                continue
-            if value == b"[DONE]":
-                yield number, None
-                continue
-            with naming(file):
-                chunk = parse(value, where=f"line {number}")
-            yield number, chunk
+    with file.path.open("rb") as stream, naming(file):
+        for number, value in _data(iter(partial(stream.readline, MAX_DOCUMENT_BYTES), b"")):
+            yield number, None if value == DONE else parse(value, where=f"line {number}")
+
+
+def read_stream(content: bytes, read: Callable[[bytes], Any]) -> dict[str, Any] | None:
+    """Return the one answer that a stream of events holds, whatever ids its chunks have; None where it holds none.
+
+    read: makes a chunk of its JSON. An answer without an end has the error BROKEN_OFF. Raises InvalidInput.
+    """
+    chunks: list[tuple[int, Mapping[str, Any]]] = []
+    for number, value in _data(content.splitlines()):
+        chunk = None if value == DONE else read(value)
+        if not isinstance(chunk, Mapping):
+            continue
+        if isinstance(chunk.get("response"), Mapping) and "choices" not in chunk:  # of the Responses API: all so far
+            chunks = [(number, chunk["response"])]
+        elif is_chunk(chunk) or error_words(chunk):
+            chunks.append((number, chunk))
+    if len(chunks) == 1 and not is_chunk(chunks[0][1]):
+        return dict(chunks[0][1])
+    return _body(chunks) if chunks else None
+
+
+def _data(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield (line number from 1, value) of each `data:` that has one."""
+    for number, line in enumerate(lines, start=1):
+        name, _, value = line.removeprefix(b"\xef\xbb\xbf").partition(b":")
+        if name == b"data" and (value := value.strip()):
+            yield number, value
 
 
 def joined(chunks: Iterable[tuple[int, Mapping[str, Any] | None]]) -> list[tuple[int, dict[str, Any]]]:
@@ -102,17 +120,30 @@ def _add(choice: dict[str, Any], part: Mapping[str, Any], place: str) -> None:
         choice["text"] = choice.get("text", "") + text(part["text"])
     else:
         _add_delta(choice.setdefault("message", {}), mapping(part.get("delta"), f"{place}delta"), place)
-    for name, values in mapping(part.get("logprobs"), f"{place}logprobs").items():
-        if isinstance(values, list):
-            choice.setdefault("logprobs", {}).setdefault(name, []).extend(values)
-    if part.get("token_ids") is not None:
-        choice.setdefault("token_ids", []).extend(rows(part["token_ids"], f"{place}token_ids"))
+    _add_logprobs(choice, part.get("logprobs"))
+    known, ids = choice.get("token_ids", []), part.get("token_ids")
+    if ids is not None and isinstance(known, list):
+        choice["token_ids"] = [*known, *ids] if isinstance(ids, list) else ids  # another kind is named by its reader
     for name in ("finish_reason", "native_finish_reason", "error", "prompt_token_ids"):
         if part.get(name) is not None:
             choice[name] = part[name]
 
 
+def _add_logprobs(choice: dict[str, Any], given: Any) -> None:
+    """Append a chunk's logprobs. Those of another kind take the place of all, for whoever reads them to name it."""
+    if given is None or not isinstance(choice.get("logprobs", {}), dict):
+        return
+    if not isinstance(given, Mapping):
+        choice["logprobs"] = given
+        return
+    for name, values in given.items():
+        if isinstance(values, list):
+            choice.setdefault("logprobs", {}).setdefault(name, []).extend(values)
+
+
 def _add_delta(message: dict[str, Any], delta: Mapping[str, Any], place: str) -> None:
+    if isinstance(delta.get("content"), list):  # of parts
+        delta = {**delta, "content": content_text(delta["content"]), REASONING_FIELDS[0]: read_reasoning(delta)}
     for name in ("content", "refusal", *REASONING_FIELDS):
         if isinstance(delta.get(name), str):
             message[name] = message.get(name, "") + delta[name]

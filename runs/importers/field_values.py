@@ -1,12 +1,14 @@
 """Single fields of a parsed log. A field may be absent or null; what is of another kind is a problem or is not read."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from evalboard.core.errors import InvalidInput
+
+Read = TypeVar("Read")
 
 
 def mapping(value: Any, what: str) -> Mapping[str, Any]:
@@ -30,6 +32,21 @@ def rows(value: Any, what: str) -> list[Any]:
 def objects(value: Any, what: str) -> list[Mapping[str, Any]]:
     """Return a list of objects. Raises InvalidInput, without the file's name, for anything else."""
     return [mapping(row, f"{what}[{index}]") for index, row in enumerate(rows(value, what))]
+
+
+class SideFields:
+    """Reads what stands beside an answer. What cannot be read is left out, and `dropped` has its name."""
+
+    def __init__(self) -> None:
+        self.dropped: list[str] = []
+
+    def read(self, name: str, reader: Callable[..., Read], *given: Any) -> Read | None:
+        """Return what a reader makes of a field; None where it raises InvalidInput."""
+        try:
+            return reader(*given)
+        except InvalidInput:
+            self.dropped.append(name)
+            return None
 
 
 def text(value: Any) -> str:

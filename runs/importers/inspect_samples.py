@@ -12,7 +12,7 @@ from evalboard.core.errors import InvalidInput
 from runs.importers import backends, tokens
 from runs.importers import calls as openai_calls
 from runs.importers.completions import ending_problem, read_reasoning
-from runs.importers.field_values import mapping, moment, number, objects, rows, shortened, text, whole
+from runs.importers.field_values import SideFields, mapping, moment, number, objects, rows, shortened, text, whole
 from runs.importers.inspect_events import (
     Attachments,
     Calls,
@@ -107,11 +107,13 @@ def _response(one: _Opened, case_id: str, *, base_url: str, seed: Any) -> Logged
     repeat, error = whole(one.sample.get("epoch")), _error(one)
     if repeat is None or not 1 <= repeat <= MAX_EPOCHS:
         raise InvalidInput(f"sample {case_id}: epoch must be a whole number from 1 to {MAX_EPOCHS:,}")
-    usage = mapping(one.output.get("usage"), "output.usage")
+    beside = SideFields()
+    usage = beside.read("usage", mapping, one.output.get("usage"), "output.usage") or {}
     # A raw answer is of any shape, whatever API the server has.
     raw_usage = one.raw["usage"] if isinstance(one.raw.get("usage"), Mapping) else {}
     body = one.raw or {"model": one.output.get("model")}
-    token_ids = tokens.read_ids(_token_ids(first_choice(one.raw)), "call.response.choices[0].token_ids")
+    token_ids = beside.read("token_ids", tokens.read_ids, _token_ids(first_choice(one.raw)))
+    positions = None if error else beside.read("logprobs", tokens.positions, one.choice.get("logprobs"), token_ids)
     return LoggedResponse(
         case_id=case_id,
         repeat=repeat,
@@ -119,8 +121,8 @@ def _response(one: _Opened, case_id: str, *, base_url: str, seed: Any) -> Logged
         reasoning=None if error else _reasoning(one),
         error=error,
         finish_reason=text(one.choice.get("stop_reason")),
-        positions=None if error else tokens.positions(one.choice.get("logprobs"), token_ids),
-        prompt_token_ids=tokens.read_ids(one.raw.get("prompt_token_ids"), "call.response.prompt_token_ids"),
+        positions=positions,
+        prompt_token_ids=beside.read("prompt_token_ids", tokens.read_ids, one.raw.get("prompt_token_ids")),
         n_tokens=_first(raw_usage.get("completion_tokens"), usage.get("output_tokens")),
         n_prompt_tokens=_first(raw_usage.get("prompt_tokens"), usage.get("input_tokens")),
         seed=whole(seed),
@@ -130,6 +132,7 @@ def _response(one: _Opened, case_id: str, *, base_url: str, seed: Any) -> Logged
         served_by=backends.served_by(headers={}, body=body, base_url=base_url),
         scores={} if error else read_scores(one.sample),
         flags=tuple(sorted({*backends.flags({}, body), *_flags(one)})),
+        dropped=tuple(beside.dropped),
     )
 
 

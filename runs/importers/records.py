@@ -164,7 +164,8 @@ class LoggedResponse:
 
     `text` is the answer; `reasoning` what the model thought before it, None where the log keeps nothing apart.
     `is_refusal`: it has a refusal of its own. `positions` is None where the log gives no tokens, `trainer` where no
-    trainer gave them logprobs. `flags` say why it is no clean sample: "cached", "fallback", "retried".
+    trainer gave them logprobs. `flags` say why it is no clean sample: "cached", "fallback", "retried". `dropped` names
+    fields beside the answer that could not be read.
     """
 
     case_id: str
@@ -185,6 +186,7 @@ class LoggedResponse:
     served_by: ServedBy = field(default_factory=ServedBy)
     scores: Mapping[str, LoggedScore] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
     trainer: LoggedTrainer | None = None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from evalboard.core.trace import Ending, read_ending
-from runs.importers.field_values import mapping, objects, rows, text
+from runs.importers.field_values import objects, text
 
 # Why an answer ended before its time, by the words of chat completions.
 _REASONS = {"max_output_tokens": "length", "max_tokens": "length"}
@@ -22,13 +22,12 @@ def as_completion(body: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises InvalidInput, without the file's name, for what is no such body.
     """
-    usage = mapping(body.get("usage"), "usage")
+    usage = body.get("usage")
     completion = {name: body[name] for name in _AS_THEY_ARE if name in body}
     completion["created"] = body.get("created_at")
-    completion["usage"] = {
-        "prompt_tokens": usage.get("input_tokens"),
-        "completion_tokens": usage.get("output_tokens"),
-    }
+    is_read = isinstance(usage, Mapping)  # else it is passed on, for whoever reads it to name it
+    counts = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
+    completion["usage"] = {name: usage.get(theirs) for name, theirs in counts.items()} if is_read else usage
     status = text(body.get("status"))
     if body.get("error"):
         return completion | {"error": body["error"]}
@@ -56,7 +55,8 @@ def _content(value: Any) -> Any:
 
 def _finish_reason(body: Mapping[str, Any], status: str, output: list[Mapping[str, Any]]) -> str | None:
     if status == "incomplete":
-        reason = text(mapping(body.get("incomplete_details"), "incomplete_details").get("reason"))
+        details = body.get("incomplete_details")
+        reason = text(details.get("reason")) if isinstance(details, Mapping) else ""
         return _REASONS.get(reason, reason) or None
     if read_ending(status) is Ending.FAILED:
         return status
@@ -86,8 +86,10 @@ def _choice(output: list[Mapping[str, Any]], finish_reason: str | None) -> dict[
     thought = [words for item in output if item.get("type") == "reasoning" for words in _thoughts(item)]
     if thought:
         message["reasoning"] = "\n".join(thought)
-    entries = [_entry(entry) for part in parts for entry in rows(part.get("logprobs"), "output.content.logprobs")]
-    logprobs = {"content": entries} if entries else None
+    given = [part["logprobs"] for part in parts if part.get("logprobs") is not None]
+    entries = [_entry(entry) for each in given if isinstance(each, list) for entry in each]
+    odd = next((each for each in given if not isinstance(each, list)), None)  # for whoever reads it to name it
+    logprobs = odd if odd is not None else {"content": entries} if entries else None
     return {"index": 0, "finish_reason": finish_reason, "message": message, "logprobs": logprobs}
 
 

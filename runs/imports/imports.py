@@ -247,6 +247,8 @@ def _unclean(logged: LoggedRun) -> Iterator[tuple[str, str]]:
     n_without = sum(not each.positions for each in there)
     if n_without:
         yield imported.TEXT_ONLY, wording.without_tokens("The log", n_without, len(there))
+    if dropped := Counter(name for each in there for name in each.dropped):
+        yield imported.DROPPED, wording.dropped_fields(dropped)
     marked = Counter(mark for each in there for mark in each.flags)
     if marked:
         yield imported.UNCLEAN, wording.unclean_responses(marked, len(there))

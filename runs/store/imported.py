@@ -8,7 +8,7 @@ ROLLOUTS = "rollouts"  # the format of what was drawn to train on
 EXPORT, EXPORT_TOOL = "evalboard", "Evalboard"  # format and tool of an export that was read back
 NOT_IN_LOG = "not_in_log"  # the code of a response that the log lacks: missing, and no error of anybody
 # Codes of lines in a run's history of which it warns.
-UNCLEAN, TEXT_ONLY = "unclean_responses", "text_only"
+UNCLEAN, TEXT_ONLY, DROPPED = "unclean_responses", "text_only", "dropped_fields"
 
 
 def model_digest(name: str, revision: str = "") -> str:

@@ -1,5 +1,6 @@
 """Statements to PostgreSQL: what they may hold, how long they may take, and one page of a list."""
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -8,11 +9,12 @@ from django.db import connection, connections
 from django.db.models import QuerySet
 
 Row = TypeVar("Row")
+_UNSTORABLE = re.compile(r"[\0\ud800-\udfff]")
 
 
 def storable(text: str) -> str:
     """Return the text with a mark in place of each NUL and lone surrogate; engines and models may say anything."""
-    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+    return _UNSTORABLE.sub("\ufffd", text)
 
 
 def limit_statements() -> None:

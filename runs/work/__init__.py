@@ -11,7 +11,7 @@ from runs.work.read_queue import shards_ahead
 from runs.work.read_workers import PoolRow, pool_rows, run_left_alone, self_test_result, worker_rows
 from runs.work.replies import Reply, read_replies
 from runs.work.requests import Requests
-from runs.work.responses import record_outcomes
+from runs.work.responses import has_answer, record_outcomes
 from runs.work.rests import (
     RESTS_BEFORE_GIVING_UP,
     end_rest,
@@ -87,6 +87,7 @@ __all__ = [
     "find_uncertified",
     "finish_shard",
     "forget_engine_failures",
+    "has_answer",
     "lease_end",
     "leave_alone",
     "let_go",

@@ -68,6 +68,11 @@ def record_outcomes(
     return len(fresh)
 
 
+def has_answer(*, run_id: int) -> bool:
+    """Tell whether any call of a run was answered."""
+    return Response.objects.filter(repeat__run=run_id, error_code="").exists()
+
+
 def record_crash(*, shard: Shard, failed: Failed) -> None:
     """Store that a case killed its worker; for the reconciler, which holds the shard's row and no lease."""
     if Response.objects.filter(repeat=shard.repeat_id, case_index=failed.case_index).exists():

@@ -206,6 +206,9 @@ def _note_what_was_served(run: Run) -> None:
     if n_without:
         text = wording.without_tokens("The server", n_without, n_there)
         history.note_once(run.pk, imported.TEXT_ONLY, text, level=Event.Level.WARNING)
+    with_odd = there.filter(call__dropped__0__isnull=False).values_list("call__dropped", flat=True)
+    if dropped := Counter(name for names in with_odd for name in names):
+        history.note_once(run.pk, imported.DROPPED, wording.dropped_fields(dropped), level=Event.Level.WARNING)
     if marked:
         text = wording.unclean_responses(marked, n_there)
         history.note_once(run.pk, imported.UNCLEAN, text, level=Event.Level.WARNING)

@@ -112,8 +112,8 @@ FAULTS: dict[str, tuple[Script, Ends]] = {
     "a hit of a cache": (at(by("a", **{"x-litellm-cache-key": "k"})), Ends("incomplete", tries=1, marks=("cached",))),
     "a refused seed": (refusing("seed"), Ends()),
     "a 400 that is about one case": (at(status(400, words="Bad case.")), lost("call_refused", "Bad case.")),
-    "401 in the middle": (at(status(401, words="The key has expired.")), Ends("failed", words="The key has expired.")),
-    "404 in the middle": (at(status(404, words="No such model.")), Ends("failed", words="No such model.")),
+    "401 in the middle": (at(status(401, words="The key has expired.")), lost("call_refused", "The key has expired.")),
+    "404 in the middle": (at(status(404, words="No such model.")), lost("call_refused", "No such model.")),
     "a redirect": (at(redirect("http://127.0.0.1:1/v1")), Ends("failed", words="redirects are not followed")),
 }
 

@@ -172,9 +172,7 @@ ECHOES = {
         id=KEY, system_fingerprint=KEY, model=KEY, headers={"x-request-id": KEY, "x-evalboard-backend": KEY}
     ),
     "an error within an answer": ok(choices=[{"error": {"message": KEY}}]),
-    "tokens that cannot be read": ok(
-        choices=[{"text": "a", "logprobs": {"tokens": ["a"], "token_logprobs": [0], "top_logprobs": [{KEY: "x"}]}}]
-    ),
+    "a content that cannot be read": ok(choices=[{"message": {"content": [{"type": KEY}]}}]),
     "a head that is none": Reply({}, headers={f"{KEY} {KEY}": "x"}),
     "a place in a long page": Reply(b"<p>" + b"x" * (980 - 20) + KEY.encode()),
 }

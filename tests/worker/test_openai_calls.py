@@ -1,8 +1,9 @@
 """Calls to a server of others over real sockets: what comes back of answers, and what of everything that breaks."""
 
+import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from evalboard.core.answer import split_parts
+from evalboard.core.answer import AnswerParts, split_parts
 from evalboard.core.trace import Failed
 from runs.work.answered import CallOutcome, FailedCall
 from tests.scripted import (
@@ -73,6 +74,7 @@ def test_an_answer_is_read_as_a_log_of_it_would_be() -> None:
         "n_tokens": 8,
         "n_prompt_tokens": 5,
         "left_out": (),
+        "dropped": (),
         "clock_ahead": None,
         "worker_ahead": None,  # nobody has heard the database
     }
@@ -149,6 +151,21 @@ def test_a_case_that_cannot_be_sent_is_refused_and_the_others_are_not() -> None:
     assert (failed(second).code, len(server.requests)) == ("call_refused", 1)
 
 
+def saying(content: Any, **fields: Any) -> Reply:
+    """An answer whose message holds this content."""
+    message = {"role": "assistant", "content": content, **fields}
+    return ok(choices=[{"index": 0, "message": message, "finish_reason": "stop"}])
+
+
+def streamed(*deltas: Mapping[str, Any], end: str | None = None, kind: str = "text/event-stream") -> Reply:
+    """A stream that nobody asked for; end: its finish reason, None where it has none."""
+    choices = [{"index": 0, "delta": delta} for delta in deltas]
+    choices += [{"index": 0, "delta": {}, "finish_reason": end}] if end else []
+    chunks = [json.dumps({"id": f"c-{n}", "choices": [choice]}) for n, choice in enumerate(choices)]
+    content = "".join(f"data: {chunk}\n\n" for chunk in chunks) + ("data: [DONE]\n\n" if end else "")
+    return Reply(content.encode(), headers={"Content-Type": kind})
+
+
 # What each fault ends as, and after how many calls.
 WITHOUT_REASON = {"choices": [{"index": 0, "finish_reason": None, "message": {"role": "assistant", "content": "Half"}}]}
 FAULTS: dict[str, tuple[Reply, str, int, str]] = {
@@ -158,14 +175,14 @@ FAULTS: dict[str, tuple[Reply, str, int, str]] = {
     "a list": (Reply(b"[1]"), "no_answer", 1, "no object"),
     "no choices": (Reply({"id": "a", "choices": []}), "no_answer", 1, "no choice"),
     "choices of another kind": (Reply({"choices": "none"}), "no_answer", 1, "cannot be read"),
-    "tokens of another kind": (
-        ok(choices=[{"finish_reason": "stop", "message": {"content": "a"}, "logprobs": {"content": [{"token": 1}]}}]),
-        "no_answer",
-        1,
-        "must be a text",
-    ),
+    "an answer in sound": (saying(None, audio={"id": "a", "transcript": "Rain."}), "no_answer", 1, "content is audio"),
+    "bare texts in a list": (saying(["Rain."]), "no_answer", 1, "a list of texts"),
+    "parts of an unknown type": (saying([{"type": "hologram", "data": "…"}]), "no_answer", 1, "hologram"),
+    "content that is an object": (saying({"answer": "Rain."}), "no_answer", 1, "content is objects"),
     "an error with 200": (Reply({"error": {"message": "out of luck"}}), "call_refused", 1, "out of luck"),
-    "an error within a choice": (ok(choices=[{"error": {"message": "filtered"}}]), "call_refused", 1, "filtered"),
+    "an error within a choice": (ok(choices=[{"error": {"message": "gone"}}]), "call_failed", 8, "gone"),
+    "a refusal within a choice": (ok(choices=[{"error": {"code": "413"}}]), "call_refused", 1, "without words"),
+    "a stream without an end": (streamed({"content": "Ra"}), "cut_short", 8, "breaks off"),
     "no finish reason": (ok(**WITHOUT_REASON), "no_answer", 1, "does not say why it ended"),
     "a long answer": (huge(), "too_large", 1, "104,857,700 bytes"),
     "a long answer, packed": (huge(40 * 2**20, is_packed=True), "too_large", 1, "32 MiB"),
@@ -215,7 +232,20 @@ def for_case_1(reply: Reply) -> Callable[[Received], Reply]:
     return lambda received: reply if received.prompt == "Question 1?" else ok()
 
 
-PASSING = (status(429, {"Retry-After": "0"}), status(429), status(503), status(408), reset(), cut())
+PASSING = (
+    *(status(429, {"Retry-After": "0"}), status(429), status(503), status(408), reset(), cut()),
+    status(429, {"Retry-After-Ms": "3"}),
+    status(400, code="rate_limit_exceeded"),
+    status(403, code="Rate-Limit-Exceeded"),
+    status(400, type="overloaded_error"),
+    Reply({"error": {"message": "busy", "code": "429"}}),
+    Reply({"error": {"message": "busy", "status": 503}}),
+    Reply({"error": {"message": "busy", "type": "server_error"}}),
+    Reply({"error": "The model is overloaded, try again later."}),
+    Reply({"choices": [{"index": 0, "error": {"code": "service_unavailable", "message": "busy"}}]}),
+    Reply({"choices": [{"index": 0, "error": {"code": 400, "type": "rate_limited"}, "finish_reason": "stop"}]}),
+    Reply(b'data: {"choices": [{"index": 0, "delta": {"content": "Ra"}}]}\n\ndata: {"error": {"code": 502}}\n\n'),
+)
 
 
 @pytest.mark.parametrize("first", PASSING)
@@ -260,6 +290,54 @@ def test_what_is_always_broken_off_is_missing_and_the_others_are_answered() -> N
     assert (answered(first).response.error, answered(third).response.error) == ("", "")
     assert failed(second).code == "call_failed"
     assert failed(second).detail.endswith("The server broke off the answer: it ended with 'error'.")
+
+
+@pytest.mark.parametrize(
+    ("reply", "dropped"),
+    [
+        (ok(usage=[3]), ("usage",)),
+        (ok(usage="three"), ("usage",)),
+        (saying("Rain.", tool_calls="none"), ("tool_calls",)),
+        (saying("Rain \ud83d."), ("half a character",)),
+        (ok(choices=[{"finish_reason": "stop", "message": {"content": "a"}, "logprobs": [-0.5]}]), ("logprobs",)),
+        (
+            ok(
+                choices=[
+                    {"finish_reason": "stop", "text": "a", "logprobs": {"content": [{"token": 1}]}, "token_ids": 7}
+                ]
+            ),
+            ("token_ids", "logprobs"),
+        ),
+        (saying("Rain.", annotations={"deep": [[[{"a": float("nan")}]]]}), ()),
+    ],
+)
+def test_what_cannot_be_read_beside_an_answer_is_dropped_and_named(reply: Reply, dropped: tuple[str, ...]) -> None:
+    with ScriptedServer(reply) as server:
+        outcome = answered(*decode(server))
+    assert outcome.response.text
+    assert outcome.call.dropped == outcome.response.dropped == dropped
+
+
+@pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
+def test_a_stream_that_nobody_asked_for_is_read(kind: str) -> None:
+    called = {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "look", "arguments": "{}"}}]}
+    reply = streamed(
+        {"role": "assistant", "content": "I "}, {"content": [{"text": "look."}]}, called, end="stop", kind=kind
+    )
+    with ScriptedServer(reply) as server:
+        response = answered(*decode(server)).response
+    assert split_parts(response.text) == AnswerParts("I look.", calls=({"name": "look", "arguments": "{}"},))
+    assert (response.finish_reason, response.dropped) == ("stop", ())
+
+
+def test_a_stream_of_the_responses_api_is_read_by_its_last_event() -> None:
+    message = {"type": "message", "content": [{"type": "output_text", "text": "Rain."}]}
+    whole = {"object": "response", "status": "completed", "output": [message]}
+    events = [{"type": "response.created", "response": {"object": "response", "status": "in_progress", "output": []}}]
+    events += [{"type": "response.output_text.delta", "delta": "Ra"}, {"type": "response.completed", "response": whole}]
+    content = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+    with ScriptedServer(Reply(content.encode())) as server:
+        assert answered(*decode(server, api="responses")).response.text == "Rain."
 
 
 def test_calls_next_to_words_are_kept() -> None:
@@ -476,12 +554,23 @@ def test_a_refusal_that_hits_every_call_ends_all_of_them(reply: Reply, words: st
     assert len(server.requests) <= 4
 
 
-def test_a_refusal_in_the_middle_leaves_what_was_answered() -> None:
-    outcomes = []
-    with ScriptedServer(rotating(6, ok(), status(401))) as server, opened(server) as engine:
-        with pytest.raises(EndpointRefused, match="401"):
-            outcomes.extend(engine.decode(questions(20)))
-        assert [answered(outcome).case_index for outcome in outcomes] == [0, 1, 2, 3, 4]
+@pytest.mark.parametrize("number", [401, 402, 403, 404])
+def test_a_refusal_after_an_answer_is_that_cases_own_and_asked_again_once(number: int) -> None:
+    with ScriptedServer(for_case_1(status(number))) as server:
+        first, second, third = decode(server, questions(3))
+    assert (answered(first).case_index, answered(third).case_index) == (0, 2)
+    assert failed(second).code == "call_refused"
+    assert [received.prompt for received in server.requests].count("Question 1?") == 2
+
+
+def test_a_refusal_that_passes_costs_no_case() -> None:
+    with ScriptedServer([ok(), status(404), ok()]) as server:
+        assert len([answered(outcome) for outcome in decode(server, questions(3))]) == 3
+
+
+def test_of_work_that_has_answers_no_refusal_ends_all() -> None:
+    with ScriptedServer(status(401)) as server, opened(server) as engine:
+        assert [failed(each).code for each in engine.decode(questions(2), is_answered=True)] == ["call_refused"] * 2
 
 
 def test_parameters_that_are_refused_are_left_out_once_and_for_all() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models import Count
 from django.db.models.functions import Now
 from django.test import Client
 
@@ -192,13 +193,22 @@ def test_a_backend_that_nobody_names_rotates_nothing(
 def test_a_refusal_ends_the_run_at_once_with_the_providers_words(
     server: ScriptedServer, new_run: Callable[..., Run], runner: Runner
 ) -> None:
-    server.script = lambda received: by("a") if received.number <= 30 else status(401, words="The key has expired.")
+    server.script = lambda received: status(401, words="The key has expired.")
     run = worked(runner, new_run(100, under="pinned"))
     assert run.status == Run.Status.FAILED
     assert "The key has expired." in run.failure
-    assert len(server.requests) < 40
-    assert Response.objects.filter(repeat__run=run, error_code="").count() == 30
+    assert len(server.requests) < 10
     assert run.events.filter(code="endpoint_refused").count() == 1
+
+
+def test_a_refusal_after_the_first_answer_costs_its_case_and_not_the_run(
+    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner
+) -> None:
+    server.script = lambda received: by("a") if received.number <= 30 else status(401, words="The key has expired.")
+    run = worked(runner, new_run(40, under="pinned"))
+    assert (run.status, run.failure) == (Run.Status.INCOMPLETE, "")
+    codes = Response.objects.filter(repeat__run=run).order_by().values_list("error_code").annotate(n=Count("pk"))
+    assert dict(codes) == {"": 30, "call_refused": 10}
 
 
 def test_an_endpoint_that_fails_rests_and_the_run_goes_on_by_itself(

@@ -26,7 +26,15 @@ from runs.work import CallLimits
 from runs.work.answered import Answered, CallOutcome, FailedCall
 from worker.engines.base import DecodeRequest, EndpointRefused, EndpointRests
 from worker.engines.named_secrets import Mask, read_headers
-from worker.engines.openai_answer import ParameterRefused, Timing, failed, lists_vllm, read_answer, read_body
+from worker.engines.openai_answer import (
+    CallRefused,
+    ParameterRefused,
+    Timing,
+    failed,
+    lists_vllm,
+    read_answer,
+    read_body,
+)
 from worker.engines.openai_decoding import Call, CalledOff, Decoding, Doubtful
 from worker.engines.openai_request import Built, Dialect, NotCallable, build, learn
 from worker.engines.openai_retries import (
@@ -94,6 +102,7 @@ class OpenAIEngine:
         self._is_vllm = False
         self._not_before = 0.0  # by the monotonic clock: the server wants to be left alone until then
         self._good: DecodeRequest | None = None  # was answered
+        self._is_answered = False
         self._wire: Wire | None = None
         self._mask = Mask()
         self._decoding: Decoding | None = None
@@ -115,8 +124,13 @@ class OpenAIEngine:
             raise
         self._wire = wire
 
-    def decode(self, requests: Iterable[DecodeRequest]) -> Generator[CallOutcome, None, None]:
+    def decode(
+        self, requests: Iterable[DecodeRequest], *, is_answered: bool = False
+    ) -> Generator[CallOutcome, None, None]:
         """Yield each outcome as its call ends; after `abort` it ends early.
+
+        is_answered: what these requests belong to has answers already. Then, and after the first answer, a refusal by
+        401, 402, 403 or 404 concerns its case alone, which is asked again after all others.
 
         A call that failed is made again after all others. If it fails again, a call that was answered before is
         repeated: the failure is the case's own only if that is answered. Raises EndpointRefused or EndpointRests; what
@@ -125,6 +139,7 @@ class OpenAIEngine:
         if self._wire is None:
             raise EndpointRefused("The endpoint was not opened.")
         self._wire.mend()
+        self._is_answered = is_answered
         decoding = self._decoding = Decoding()
         threads = ThreadPoolExecutor(self._concurrency, thread_name_prefix="endpoint-call")
         waiting, n_pending, is_exhausted = iter(requests), 0, False
@@ -215,6 +230,13 @@ class OpenAIEngine:
                 call.n_tries -= 1  # nothing was decoded, and what is sent next is another call
             except (_IsVllm, _ServesFromCache):
                 call.n_tries -= 1
+            except CallRefused as refusal:
+                if not self._is_answered:
+                    raise
+                self._circuit.succeed()
+                if request.case_index in decoding.asked_again:
+                    return self._failed(call, "call_refused", refusal.detail)
+                return Doubtful(request)
             except CallFailed as failure:
                 decoding.check()
                 if failure.code != "timeout":  # the endpoint did answer
@@ -300,9 +322,11 @@ class OpenAIEngine:
         is_news = LITELLM in reply.headers and not built.is_uncached and self._learn_of_cache()
         if is_news and "cached" in flags(reply.headers, body):
             raise _ServesFromCache
-        return read_answer(
+        outcome = read_answer(
             call.request.case_index, reply, body, built, timing, base_url=self._endpoint.base_url, mask=self._mask
         )
+        self._is_answered = self._is_answered or isinstance(outcome, Answered)
+        return outcome
 
     def _learn_of_cache(self) -> bool:
         """Have the calls that follow say that no cache may answer; False where the server refuses to hear it."""
@@ -380,7 +404,7 @@ class OpenAIEngine:
         try:
             with self._slot(decoding):
                 self._try(Call(good, n_tries=1), self._build(good, self._dialect))
-        except (TryFailed, CallFailed):
+        except (TryFailed, CallFailed, CallRefused):
             decoding.check()
             return False
         except (ParameterRefused, _IsVllm, _ServesFromCache):

@@ -3,7 +3,9 @@
 Answers are read by `runs.importers`, exactly as a log of the same call would be.
 """
 
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NoReturn
@@ -13,19 +15,24 @@ from evalboard.core.errors import InvalidInput
 from evalboard.core.trace import ClockAhead, measure_clock
 from runs.importers import backends, responses_api
 from runs.importers.calls import read_call
-from runs.importers.completions import broken_off, count, ending_problem, error_words
-from runs.importers.field_values import mapping, shortened, text, whole
+from runs.importers.completions import broken_off, count, ending_problem, error_words, read_usage
+from runs.importers.event_streams import BROKEN_OFF, read_stream
+from runs.importers.field_values import shortened, text, whole
 from runs.importers.json_files import parse_value
 from runs.importers.records import ServedBy
 from runs.work.answered import Answered, FailedCall
 from worker.engines.base import EndpointRefused
 from worker.engines.named_secrets import Mask
 from worker.engines.openai_request import Built
-from worker.engines.openai_retries import RETRIED, TOO_MANY, wished_seconds
+from worker.engines.openai_retries import TOO_MANY, passing_status, wished_seconds
 from worker.engines.openai_wire import CallFailed, Reply, TryFailed, Wire
 
 # Every other call of the run would be refused as well: the key, the account, the model, the address.
-WHOLE_REFUSALS = frozenset({401, 402, 403, 404, 405})
+NOT_ALLOWED, BAD_GATEWAY = 405, 502
+WHOLE_REFUSALS = frozenset({401, 402, 403, 404, NOT_ALLOWED})
+# What an error that is a text alone says where it may pass.
+LIMITED = re.compile(r"(?i)rate[ _-]?limit|too many requests|quota")
+PASSING = re.compile(LIMITED.pattern + r"|overloaded|unavailable|timed? ?out|try again|temporar")
 # A 403 that is about this prompt alone, as OpenRouter's moderation says it.
 ABOUT_THE_PROMPT = ("moderation", "flagged", "content policy", "content_policy", "safety")
 TOO_LONG = ("context_length", "context length", "maximum context", "prompt is too long")
@@ -34,6 +41,10 @@ MAX_DETAIL_CHARS = 1000
 MAX_ID_CHARS = 200
 LONGEST_ERROR_BYTES = 100_000  # of a body that is looked into for ids
 REQUEST_IDS = ("x-request-id", "request-id", "apim-request-id", "x-litellm-call-id")
+
+
+class CallRefused(EndpointRefused):
+    """The server refuses a call by a status that ends the run only if nothing of it was answered."""
 
 
 class ParameterRefused(Exception):
@@ -65,30 +76,55 @@ def read_body(reply: Reply, mask: Mask, *, now: datetime) -> dict[str, Any]:
     """
     if not 200 <= reply.status < 300:
         reply = _masked(reply, mask)
-        _refuse(reply.status, reply, _words(reply, mask), now=now)
-    try:
-        body = mask.answer(reply.content)
-    except InvalidInput:
-        raise _no_json(_masked(reply, mask)) from None
-    if not isinstance(body, dict):
-        raise CallFailed("no_answer", "The answer is JSON, but no object.")
+        error = _object_in(reply.content).get("error")
+        _refuse(reply.status, reply, _words(reply, mask), now=now, error=error)
+    body = _body(reply, mask)
+    if body.get("error") == BROKEN_OFF:
+        raise TryFailed("cut_short", BROKEN_OFF)
+    for part in (body, *_choices(body)):
+        if failure := error_words(part):
+            status = _number(part.get("error"), "code", "status", "status_code")  # of the server behind a gateway
+            status = status if status is not None and 400 <= status < 600 else None if part is not body else 400
+            words = _detail(failure, mask)
+            _refuse(status or BAD_GATEWAY, _masked(reply, mask), words, now=now, error=part.get("error"))
     if failure := _broken_off(body):
         wish = wished_seconds(reply.headers, now)
         raise TryFailed("call_failed", _detail(f"It answered {reply.status}. {failure}", mask), seconds=wish)
-    if error_words(body) and not body.get("choices"):
-        reply = _masked(reply, mask)
-        error = body["error"] if isinstance(body.get("error"), Mapping) else {}
-        status = whole(error.get("code"))  # OpenRouter's way of passing on what the server behind it gave
-        _refuse(status if status is not None and status >= 400 else 400, reply, _words(reply, mask), now=now)
     return body
+
+
+def _body(reply: Reply, mask: Mask) -> dict[str, Any]:
+    """Return the object that an answer is, or that its stream comes to. Raises CallFailed."""
+    try:
+        body = mask.answer(reply.content)
+    except InvalidInput:
+        body = None
+        with suppress(InvalidInput):
+            body = read_stream(reply.content, mask.answer)
+        if body is None:
+            raise _no_json(_masked(reply, mask)) from None
+    if not isinstance(body, dict):
+        raise CallFailed("no_answer", "The answer is JSON, but no object.")
+    return body
+
+
+def _choices(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    choices = body["choices"] if isinstance(body.get("choices"), list) else []
+    return [choice for choice in choices if isinstance(choice, Mapping)]
+
+
+def _number(error: Any, *names: str) -> int | None:
+    """The first of these fields of an error that is a number, or one in digits."""
+    given = [error.get(name) for name in names] if isinstance(error, Mapping) else []
+    numbers = [int(each) if isinstance(each, str) and each.isascii() and each.isdigit() else each for each in given]
+    return next((each for each in numbers if whole(each) is not None), None)
 
 
 def _broken_off(body: Mapping[str, Any]) -> str:
     """Say that the server broke off the answer in a body, by the word with which it ended; "" where it did not."""
     if responses_api.is_response(body):
         return ending_problem(text(body.get("status")), error=error_words(body))
-    choices = body["choices"] if isinstance(body.get("choices"), list) else []
-    return next((words for one in choices if isinstance(one, Mapping) and (words := broken_off(one))), "")
+    return next((words for choice in _choices(body) if (words := broken_off(choice))), "")
 
 
 def read_answer(
@@ -119,11 +155,10 @@ def read_answer(
         return _failed("no_answer", f"The answer cannot be read: {problem.detail}")
     response = mask.response(call.responses[0])
     if response.error:
-        words = response.error if body.get("choices") else "The answer holds no choice."
-        return _failed("call_refused" if body.get("choices") else "no_answer", words)
+        return _failed("no_answer", response.error if body.get("choices") else "The answer holds no choice.")
     if not response.finish_reason:
         return _failed("no_answer", "The answer does not say why it ended, so that it may be part of one.")
-    usage, choice = mapping(body.get("usage"), "usage"), body["choices"][0]
+    usage, choice = read_usage(body), body["choices"][0]
     seed = whole(body.get("seed"))
     facts = CallFacts(
         **_facts_of(headers, body, response.served_by),
@@ -135,6 +170,7 @@ def read_answer(
         n_tokens=count(usage.get("completion_tokens")),
         n_prompt_tokens=count(usage.get("prompt_tokens")),
         left_out=built.left_out,
+        dropped=response.dropped,
         clock_ahead=_clock(headers, timing),
         worker_ahead=timing.worker_ahead,
     )
@@ -208,18 +244,26 @@ def lists_vllm(wire: Wire) -> bool:
     return any(model.get("owned_by") == "vllm" for model in models)
 
 
-def _refuse(status: int, reply: Reply, words: str, *, now: datetime) -> NoReturn:
-    """Raise what a status that is no success comes to. `status` may be another than the reply's: one in its body."""
+def _refuse(status: int, reply: Reply, words: str, *, now: datetime, error: Any) -> NoReturn:
+    """Raise what a status that is no success comes to. `status` may be another than the reply's: one in its body.
+
+    error: what the body says it is, None where it has none. Where it says that it may pass, that counts.
+    """
+    named = (
+        [error.get(name) for name in ("code", "status", "status_code", "type")] if isinstance(error, Mapping) else []
+    )
+    if (passing := passing_status([status, *named])) is None and isinstance(error, str) and PASSING.search(error):
+        passing = TOO_MANY if LIMITED.search(error) else BAD_GATEWAY
     start = f"It answered {reply.status}" if status == reply.status else f"It answered {reply.status} with an error"
     detail = _shown(f"{start}: {words}" if words else f"{start}.")
     if 300 <= status < 400:
         raise EndpointRefused(f"It answered {status}; redirects are not followed, so give the final address.")
     is_about_prompt = status == 403 and any(word in words.lower() for word in ABOUT_THE_PROMPT)
-    if status in WHOLE_REFUSALS and not is_about_prompt:
-        raise EndpointRefused(detail)
-    if status in RETRIED:
+    if passing is not None:
         wish = wished_seconds(reply.headers, now)
-        raise TryFailed("call_failed", detail, seconds=wish, is_limited=status == TOO_MANY)
+        raise TryFailed("call_failed", detail, seconds=wish, is_limited=passing == TOO_MANY)
+    if status in WHOLE_REFUSALS and not is_about_prompt:
+        raise EndpointRefused(detail) if status == NOT_ALLOWED else CallRefused(detail)
     if status in (400, 422):
         raw = reply.content[:20_000].decode("utf-8", "replace")
         if any(word in raw.lower() for word in TOO_LONG):

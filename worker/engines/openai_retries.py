@@ -3,9 +3,11 @@
 import random
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import Any
 
+from evalboard.core.trace import plain_word
 from runs.importers.field_values import http_date
 
 MAX_TRIES = 4
@@ -13,15 +15,63 @@ TRIES_WITHIN_SECONDS = 600.0
 # Another try may fare better. The last two rows are what networks in front of servers say.
 RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, *range(520, 525), 529})
 TOO_MANY = 429
+# Of errors that may pass, the names by which servers and gateways call them, and the statuses that they stand for.
+PASSING_NAMES = {
+    TOO_MANY: (
+        *("rate_limit", "rate_limited", "rate_limit_error", "rate_limit_exceeded", "rate_limit_reached"),
+        *(
+            "ratelimiterror",
+            "too_many_requests",
+            "resource_exhausted",
+            "throttled",
+            "throttling",
+            "throttling_exception",
+        ),
+    ),
+    500: ("server_error", "internal_error", "internal_server_error", "api_error", "engine_error"),
+    502: ("bad_gateway", "network_error", "connection_error", "upstream_error", "provider_error"),
+    503: (
+        *(
+            "overloaded",
+            "overloaded_error",
+            "engine_overloaded",
+            "server_overloaded",
+            "model_overloaded",
+            "unavailable",
+        ),
+        *(
+            "service_unavailable",
+            "service_unavailable_error",
+            "insufficient_system_resource",
+            "temporarily_unavailable",
+        ),
+    ),
+    504: ("timeout", "timed_out", "gateway_timeout", "request_timeout", "deadline_exceeded"),
+}
 LONGEST_BACKOFF_SECONDS = 30.0
 LONGEST_WAIT_SECONDS = 60.0  # what a call waits for the server; for longer the endpoint rests
 LONGEST_WISH_SECONDS = 86_400.0
 FAILURES_BEFORE_REST = 5
 FIRST_REST_SECONDS, LONGEST_REST_SECONDS = 30.0, 600.0
 
+_BY_NAME = {plain_word(name): status for status, names in PASSING_NAMES.items() for name in names}
 _NUMBER = re.compile(r"\d{1,15}(\.\d{1,9})?")
 _SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|h|m|s)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def passing_status(values: Iterable[Any]) -> int | None:
+    """Return the status as which a call may be tried again; None where none of the values says that an error may pass.
+
+    values: wherever an error says what it is. Each is a status, as a number or in digits, or a known name.
+    """
+    for value in values:
+        number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
+        if isinstance(number, int) and number in RETRIED:
+            return number
+        if isinstance(value, str) and (named := _BY_NAME.get(plain_word(value))):
+            return named
+    return None
 
 
 def backoff_seconds(n_failed: int, randomness: random.Random) -> float:
@@ -32,11 +82,15 @@ def backoff_seconds(n_failed: int, randomness: random.Random) -> float:
 def wished_seconds(headers: Mapping[str, str], now: datetime) -> float | None:
     """Return how long the server wants to be left alone, up to a day; None where it says nothing that can be read.
 
-    headers: of the answer, names in small letters. `Retry-After` counts; without it the limits that are used up. A
-    moment is read by the server's own clock, its `Date`, and by `now` where it does not say: the worker's may be off.
+    headers: of the answer, names in small letters. `Retry-After-Ms` and `Retry-After` count; without them the limits
+    that are used up. A moment is read by the server's own clock, its `Date`, and by `now` where it does not say: the
+    worker's may be off.
     """
     now = http_date(headers.get("date", "")) or now
+    milliseconds = headers.get("retry-after-ms", "").strip()
     wish = _retry_after(headers.get("retry-after", ""), now)
+    if _NUMBER.fullmatch(milliseconds):
+        wish = float(milliseconds) / 1000  # the finer of the two
     if wish is None:
         resets = {
             name: value

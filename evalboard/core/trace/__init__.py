@@ -20,7 +20,7 @@ from evalboard.core.trace.case_columns import (
 from evalboard.core.trace.clocks import ClockAhead, combine_clocks, measure_clock
 from evalboard.core.trace.codec import BLOCK_VERSION, encode_block, read_block, read_trace, read_traces
 from evalboard.core.trace.directory import start_size
-from evalboard.core.trace.endings import ENDINGS, NOTABLE, Ending, find_ending, read_ending
+from evalboard.core.trace.endings import ENDINGS, NOTABLE, Ending, find_ending, plain_word, read_ending
 from evalboard.core.trace.provenance import ERROR_CODES, Decoded, Failed, Forced, Outcome, Timings, is_truncated
 from evalboard.core.trace.reading import Piece, Reading
 from evalboard.core.trace.reasons import (
@@ -76,6 +76,7 @@ __all__ = [
     "pack_scores",
     "pack_selection",
     "pack_vocabulary",
+    "plain_word",
     "read_block",
     "read_ending",
     "read_trace",

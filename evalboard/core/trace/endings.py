@@ -47,7 +47,7 @@ NOTABLE = (Ending.CUT, Ending.FILTERED, Ending.REFUSED, Ending.EMPTY, Ending.UNK
 
 def read_ending(word: str) -> Ending | None:
     """Return how an answer ended by its finish reason, compared without case, `-` and `_`; None for other words."""
-    return _BY_WORD.get(_plain(word))
+    return _BY_WORD.get(plain_word(word))
 
 
 def find_ending(word: str, *, text: str, is_refusal: bool = False) -> Ending | None:
@@ -67,8 +67,9 @@ def find_ending(word: str, *, text: str, is_refusal: bool = False) -> Ending | N
     return by_word or (Ending.UNKNOWN if word else None)
 
 
-def _plain(word: str) -> str:
+def plain_word(word: str) -> str:
+    """Return a word as words of servers are compared: in small letters, without white space, `-` and `_`."""
     return "".join(word.split()).replace("-", "").replace("_", "").lower()
 
 
-_BY_WORD = {_plain(word): ending for ending, words in ENDINGS.items() for word in words}
+_BY_WORD = {plain_word(word): ending for ending, words in ENDINGS.items() for word in words}

@@ -4,6 +4,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from types import SimpleNamespace as Ahead  # the core is tested where contracts are not installed
 
+from evalboard.wording.run import dropped_fields
 from tests.core.golden.readers import Situations, read_run_warnings, read_waiting
 
 UNTIL = datetime(2026, 11, 22, 7, 2, 11, tzinfo=UTC)
@@ -48,6 +49,9 @@ SITUATIONS: Situations = {
     "A log of texts": lambda: read_run_warnings(notes={"text_only": "The log has no logprobs."}),
     "A log with unclean responses": lambda: read_run_warnings(
         notes={"unclean_responses": "3 responses were truncated."}
+    ),
+    "Answers with fields that cannot be read": lambda: read_run_warnings(
+        notes={"dropped_fields": dropped_fields({"logprobs": 12, "usage": 1})}
     ),
     "No worker fits": lambda: read_run_warnings(deserted=("nobody", {"pool": "gpu"})),
     "The queue is delayed": lambda: read_run_warnings(doorbell_problem="Redis does not answer."),
