@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evalboard.cli.arguments import parse_pair
 from evalboard.cli.errors import FAILED
 from evalboard.cli.output import decide
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
@@ -91,6 +92,22 @@ def add(
     with connect() as client:
         answer = client.create_endpoint(body)
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render_added(answer.value))
+
+
+@app.command("set")
+def set_(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The endpoint's slug.")],
+    ending: Annotated[
+        list[str],
+        typer.Option(metavar="WORD=complete", help="What a word means that ends answers; also cut, filtered, refused."),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Say what words mean that end an endpoint's answers; what ended with them is scored again."""
+    with connect() as client:
+        answer = client.set_endings(name, dict(parse_pair(text, "WORD=ENDING", "--ending") for text in ending))
+    meanings = ", ".join(f"{word} means {meaning}" for word, meaning in answer.value.endings.items())
+    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else as_typed(f"Endpoint {name}: {meanings}."))
 
 
 @app.command("list")

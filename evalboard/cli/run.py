@@ -24,8 +24,8 @@ Made = TypeVar("Made")
 
 
 def run(
-    suite: Annotated[str, typer.Argument(metavar="SUITE", help="The suite's slug.")],
-    endpoint: Annotated[str, typer.Option(help="The endpoint's slug.")],
+    suite: Annotated[str, typer.Argument(metavar="SUITE", help="The suite's slug.", show_default=False)] = "",
+    endpoint: Annotated[str, typer.Option(help="The endpoint's slug.", show_default=False)] = "",
     profile: Annotated[str, typer.Option(help="The profile's slug.")] = "pinned",
     repeats: Annotated[int, typer.Option(min=1, help="How many passes over the suite.")] = 5,
     seed: Annotated[
@@ -56,6 +56,10 @@ def run(
     key: Annotated[
         str, typer.Option(metavar="TEXT", help="With the same key, within a day, no second run is made.")
     ] = "",
+    complete: Annotated[
+        str,
+        typer.Option(metavar="RUN", help="Instead of a new run: decode what this one misses, under its own settings."),
+    ] = "",
     wait_: Annotated[bool, typer.Option("--wait", help="Wait until the run has ended.")] = False,
     against: Annotated[
         str, typer.Option(metavar="current|RUN", help="With --wait: judge the run against a baseline, or a run.")
@@ -84,7 +88,12 @@ def run(
     comment: CommentFile = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the run as JSON.")] = False,
 ) -> None:
-    """Start a run of a suite. Without --wait it prints where the run is and ends."""
+    """Start a run of a suite, or complete one. Without --wait it prints where the run is and ends."""
+    if complete and (suite or endpoint or against or in_turn_with):
+        raise typer.BadParameter("The run has its suite and endpoint already.", param_hint="--complete")
+    if not complete and not (suite and endpoint):
+        what, hint = ("an endpoint", "--endpoint") if suite else ("a suite", "SUITE")
+        raise typer.BadParameter(f"Name {what}, or a run to --complete.", param_hint=hint)
     _refuse_without(
         wait_, "--wait", {"--against": against, "--junit": junit, "--summary": summary, "--comment": comment}
     )
@@ -117,7 +126,10 @@ def run(
             )
         patience = give_up_after if wait_ else 0.0
         started: list[Run]
-        if in_turn_with:
+        if complete:
+            single = client.complete_run(complete)
+            started, made = [single.value], single.json
+        elif in_turn_with:
             check_policy(client, policy)
             other = {name: value for name, value in body.items() if name != "model"} | {"endpoint": in_turn_with}
             sides = {"baseline": other, "candidate": body}

@@ -124,6 +124,12 @@ class RestClient:
     def start_experiment(self, experiment_id: str, body: Mapping[str, Any]) -> Answer[Experiment]:
         return self._post(Experiment, f"/experiments/{experiment_id}/start/", body)
 
+    def set_endings(self, endpoint: str, endings: Mapping[str, str]) -> Answer[Endpoint]:
+        return self._post(Endpoint, f"/endpoints/{endpoint}/endings/", {"endings": endings})
+
+    def complete_run(self, run_id: str) -> Answer[Run]:
+        return self._post(Run, f"/runs/{run_id}/complete/", {})
+
     def cancel_experiment(self, experiment_id: str) -> Answer[Experiment]:
         return self._post(Experiment, f"/experiments/{experiment_id}/cancel/", {})
 

@@ -68,6 +68,9 @@ class Endpoint(Contract):
     reference: Annotated[str | None, says(description="ours, which serves the same weights")]
     bypass: Annotated[str | None, says(description="the same model without the gateway")]
     rescores: Annotated[bool | None, says(description="runs the reference set by itself after a rotation")]
+    endings: Annotated[
+        dict[str, str], says(description="what words that are in no list mean at the end of an answer")
+    ] = {}  # an older server does not answer it
     rests_until: Annotated[Instant | None, says(description="no call is made before, after failures in a row")]
     rest_reason: str | None
     n_failures: Annotated[Count | None, says(description="failed calls in a row, while it is paused")] = optional

@@ -131,6 +131,17 @@ def dropped_fields(n_by_name: Mapping[str, int]) -> str:
     return f"Could not be read and is left out: {listed(parts)}. The answers are kept."
 
 
+def unknown_ending(word: str, n: int, endpoint: str) -> str:
+    """Say that answers have no score, as nobody knows the word that ended them, and what to do."""
+    ended = f"{counted(n, 'answer')} ended with {word!r}, a word that Evalboard does not know, so they have no score."
+    return f"{ended} If it means that an answer is complete: evalboard endpoint set {endpoint} --ending {word}=complete"
+
+
+def usual_ending(word: str, n: int, total: int) -> str:
+    """Say that a word of no list is taken for the end of complete answers."""
+    return f"{n:,} of {counted(total, 'answer')} ended with {word!r}, so that is taken to mean: complete."
+
+
 def unclean_responses(n_marked: Mapping[str, int], n_there: int) -> str:
     """Say how many responses carry each mark of `core.stats.live_answers`."""
     parts = ", ".join(f"{n:,} {MARKED[mark]}" for mark, n in sorted(n_marked.items()))

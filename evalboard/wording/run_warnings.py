@@ -199,6 +199,22 @@ def ended_otherwise(run: WarnedRun) -> Iterator[str]:
 
 
 @warns("warning", must_act="operator")
+def unknown_ending(run: WarnedRun) -> Iterator[str]:
+    """answers ended with a word that Evalboard does not know, so they have no score; which, and the command that says
+    what it means
+    """
+    if run.endings.get("unknown"):
+        yield run.notes.get("unknown_ending", f"{run.endings['unknown']:,} answers ended with an unknown word.")
+
+
+@warns("info", must_act=None)
+def usual_ending(run: WarnedRun) -> Iterator[str]:
+    """at least nine of ten answers ended with a word that Evalboard does not know: it is taken to mean `complete`"""
+    if text := run.notes.get("usual_ending"):
+        yield text
+
+
+@warns("warning", must_act="operator")
 def two_computations(run: WarnedRun) -> Iterator[str]:
     """some responses lie far from the others of their case, which agree (docs/divergence.md#strays); `strays` of the
     bucket counts them, and `GET /runs/{id}/strays/` lists them

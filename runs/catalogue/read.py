@@ -59,6 +59,7 @@ def endpoint_fields(endpoint: Endpoint) -> dict[str, Any]:
         "auth": endpoint.auth if is_remote else None,
         "headers": {name: _header(value) for name, value in endpoint.headers.items()} if is_remote else None,
         "extra_body": endpoint.extra_body if is_remote else None,
+        "endings": endpoint.endings,
         "concurrency": endpoint.concurrency if is_remote else None,
         "calls_per_minute": endpoint.calls_per_minute if is_remote else None,
         "reference": reference.slug if reference else None,

@@ -29,6 +29,7 @@ from runs.served import Words, model_of, trace_by_ids
 from runs.store import history, imported, storable, take_as_long_as_it_takes
 from runs.webhooks import news
 from runs.work import look_through, rollup
+from runs.work.endings import settle_endings
 
 TURN = int.from_bytes(hashlib.sha256(b"imports").digest()[:8], signed=True)
 NO_TIME = "The log does not say when it ran, or no clock that can be right: the run stands at the time of its import."
@@ -138,6 +139,7 @@ def store_log(*, logged: LoggedRun, source: Import, suite: str | None, user: Any
     served = Served(logged, model, source, None if words is None else words.store(), times)
     repeats = _store_repeats(run, logged)
     links = responses.store_responses(run, repeats, answers, decoded, served, times)
+    settle_endings(run, is_final=True)
     ended = [_end_repeat(run, repeat, logged, answers, links.get(repeat.pk, set()), times) for repeat in repeats]
     _end_run(run, repeats, logged)
     store_trainer(run, repeats, answers, decoded, user=user)

@@ -2,6 +2,7 @@
 
 from runs.run import idempotency
 from runs.run.case_answers import words_of_query
+from runs.run.completing import complete_run
 from runs.run.figures import keep_figures
 from runs.run.idempotency import create_run_once, forget_old_keys
 from runs.run.in_turn import create_pair, store_in_turn
@@ -86,6 +87,7 @@ __all__ = [
     "case_indexes",
     "case_page",
     "case_rows",
+    "complete_run",
     "create_pair",
     "create_run",
     "create_run_once",

@@ -20,6 +20,7 @@ from runs.api import etags, pages, query, traces, wire
 from runs.api.access import resource
 from runs.api.describe import WHOLE, describe, one_of, text, whole
 from runs.api.serializers import Flag, ModelIn, Nothing, Object, Strict, Text, Whole, read_body
+from runs.run.completing import complete_run
 from runs.run.idempotency import HEADER, create_pair_once, create_run_once
 from runs.run.in_turn import create_pair
 from runs.run.read import run_report
@@ -162,6 +163,22 @@ def run_detail(request: Request, run_id: int) -> Response:
 def cancel(request: Request, run_id: int) -> Response:
     read_body(Nothing, request)
     cancel_run(run_id=run_id)
+    return wire.answer(run_report(run_id), request)
+
+
+@resource(POST=RUN)
+@describe(
+    "POST",
+    "Complete a run",
+    name="complete_run",
+    body=Nothing,
+    is_body_required=False,
+    answer=Run,
+    refuses=[409, 422],
+)
+def complete(request: Request, run_id: int) -> Response:
+    read_body(Nothing, request)
+    complete_run(run_id=run_id)
     return wire.answer(run_report(run_id), request)
 
 

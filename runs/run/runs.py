@@ -194,12 +194,12 @@ def one_draw_refusal(run: Run) -> str:
     return f"Every repeat of run {run.pk} is sent the profile's seed, so more of them add no draw; start a new run."
 
 
-def put_to_work(run: Run, text: str) -> None:
-    """Queue a locked run again that was given repeats, and tell its history and its pool."""
+def put_to_work(run: Run, text: str, *, code: str = "repeats_added") -> None:
+    """Queue a locked run again that was given work, and tell its history and its pool. code: of the line there."""
     if run.is_terminal:
         run.status, run.finished_at = Run.Status.QUEUED, None
         run.save(update_fields=["status", "finished_at"])
-    history.note(run.pk, "repeats_added", text)
+    history.note(run.pk, code, text)
     dispatch.ring_after_commit(run)
 
 

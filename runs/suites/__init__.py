@@ -6,7 +6,7 @@ from runs.suites.noise import REPEATS
 from runs.suites.read import SuiteReport, cases_report, newest_runs, suite_report, suite_rows, suite_to_compare
 from runs.suites.read_standing import BASELINES_READ, SuiteStanding, suite_standing
 from runs.suites.read_worth import CasesWorth, SomeCases, cases_worth
-from runs.suites.rescoring import rescore_run
+from runs.suites.rescoring import rescore_run, set_endings
 from runs.suites.suites import MAX_SLUG, case_content, keep_version, push_suite, reference_suite, store_scorer
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "rescore_run",
     "run_reference_sets",
     "run_reference_sets_on",
+    "set_endings",
     "store_scorer",
     "suite_report",
     "suite_rows",

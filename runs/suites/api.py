@@ -8,22 +8,24 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from evalboard.contract.base import Page
+from evalboard.contract.catalogue import Endpoint
 from evalboard.contract.run import Rescored, ScorerNamed
 from evalboard.contract.suite import HistoryRow, SuiteRow, SuiteVersion, SuiteVersionRow
 from evalboard.contract.suite_document import SuiteIn
 from evalboard.core.errors import InvalidInput
 from evalboard.core.suite import read_suite_jsonl
-from runs.access import READ, RUN
+from runs.access import ADMIN, READ, RUN
 from runs.api import pages, query, wire
 from runs.api.access import resource
 from runs.api.describe import JSON, TEXT, Answer, describe, text, whole
 from runs.api.parsers import JsonLines, PlainText, StrictJson
 from runs.api.serializers import Object, Strict, read_body
+from runs.catalogue.read import endpoint_row
 from runs.run import run_report
 from runs.suites import read as suite_reads
 from runs.suites.read import suite_rows
 from runs.suites.read_history import history_rows
-from runs.suites.rescoring import rescore_run
+from runs.suites.rescoring import rescore_run, set_endings
 from runs.suites.suites import push_suite
 
 JSONL = {"slug": text("of the suite; needed with JSONL"), "title": text("of the suite, with JSONL")}
@@ -125,3 +127,13 @@ def rescore(request: Request, run_id: int) -> Response:
     scorer = rescore_run(run_id=run_id, **body)
     named = ScorerNamed(id=str(scorer.pk), digest=scorer.digest)
     return wire.answer(Rescored(scorer=named, run=run_report(run_id)), request)
+
+
+class EndingsIn(Strict):
+    endings = Object()
+
+
+@resource(POST=ADMIN)
+@describe("POST", "Say what words end an answer", name="set_endings", body=EndingsIn, answer=Endpoint)
+def endings(request: Request, endpoint: str) -> Response:
+    return wire.answer(endpoint_row(set_endings(endpoint=endpoint, **read_body(EndingsIn, request))), request)

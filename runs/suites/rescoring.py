@@ -4,14 +4,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 
 from evalboard.core import scoring
 from evalboard.core.document import MAX_PROBLEMS
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
-from runs.models import Case, Run, Scorer, SuiteVersion
+from evalboard.core.trace import SAYABLE, Ending, plain_word, read_ending
+from runs.models import Case, Endpoint, Response, Run, Scorer, SuiteVersion
+from runs.run import named_endpoint
 from runs.store import changes, history, take_as_long_as_it_takes
 from runs.suites.suites import store_scorer
 from runs.work import rollup
+from runs.work.endings import settle_endings
+
+MAX_WORD_CHARS = 40  # as many as are stored of each
 
 
 def rescore_run(
@@ -55,6 +61,34 @@ def rescore_run(
         history.note(run.pk, "rescored", f"Scored again with scorer {stored_scorer.digest[:8]}.")
         changes.run_changed(run_id=run.pk)
     return stored_scorer
+
+
+def set_endings(*, endpoint: str, endings: Mapping[str, Any]) -> Endpoint:
+    """Say what words mean at the end of an endpoint's answers, and score again what ended with them.
+
+    Raises NotFound, or InvalidInput with fields.
+    """
+    wrong = {
+        word: f"Must be one of: {', '.join(SAYABLE)}, for a word that is in no list."
+        for word, ending in endings.items()
+        if ending not in SAYABLE or not 0 < len(plain_word(word)) <= MAX_WORD_CHARS or read_ending(word) is not None
+    }
+    if wrong:
+        raise InvalidInput("The endings are not valid.", fields=wrong)
+    with transaction.atomic():
+        take_as_long_as_it_takes()
+        known = named_endpoint(endpoint)
+        known.endings = {**known.endings, **endings}
+        known.save(update_fields=["endings"])
+        ended = Response.objects.filter(Q(ending=Ending.UNKNOWN) | Q(finish_reason__in=endings))
+        runs = Run.objects.filter(pk__in=ended.filter(repeat__run__endpoint=known).values("repeat__run"))
+        for run in runs.select_related("endpoint", "suite_version__scorer"):
+            is_scored = not scoring.is_recorded(run.suite_version.scorer.spec)
+            for repeat in run.repeats.filter(pk__in=settle_endings(run, is_final=True)).exclude(finished_at=None):
+                if is_scored:
+                    rollup.score_repeat(repeat, run.suite_version.scorer)
+            changes.run_changed(run_id=run.pk)
+    return known
 
 
 def _refuse_unsuited_targets(version: SuiteVersion, plan: Mapping[str, Any]) -> None:

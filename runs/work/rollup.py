@@ -14,6 +14,7 @@ from evalboard.contract.facts import SettingCheck, SettingsSeen
 from evalboard.core import scoring
 from evalboard.core.stats import has_enough_draws, is_left_out, list_mark_names, run_points
 from evalboard.core.trace import (
+    Ending,
     pack_answers,
     pack_buckets,
     pack_digests,
@@ -28,6 +29,7 @@ from runs.models import Bucket, Case, CaseColumns, Event, Probe, Repeat, RepeatS
 from runs.store import changes, history, imported, packed_digest
 from runs.webhooks import news
 from runs.work import flip_chances
+from runs.work.endings import settle_endings
 from runs.work.replies import read_replies
 from runs.work.strays import look_through
 
@@ -46,12 +48,13 @@ def finish_repeat(*, repeat_id: int) -> bool:
     with transaction.atomic():
         repeat = (
             Repeat.objects.select_for_update(of=("self",), no_key=True)
-            .select_related("run__suite_version")
+            .select_related("run__suite_version", "run__endpoint")
             .get(pk=repeat_id)
         )
         shards = Counter(repeat.shards.values_list("status", flat=True))
         if repeat.finished_at is not None or shards[Shard.Status.QUEUED] or shards[Shard.Status.RUNNING]:
             return False
+        settle_endings(repeat.run, is_final=False)
         n_missing = store_columns(repeat)
         score_repeat(repeat, repeat.run.suite_version.scorer)
         repeat.status = _ended_status(shards, n_missing)
@@ -70,7 +73,10 @@ def score_repeat(repeat: Repeat, scorer: Scorer) -> None:
     answers: list[str | None] = [None] * n_cases
     for first in range(0, n_cases, SCORED_AT_ONCE):
         part = (first, first + SCORED_AT_ONCE - 1)
-        replies = read_replies(repeat.responses.filter(error_code="", case_index__range=part), scorer.spec)
+        there = repeat.responses.filter(error_code="", case_index__range=part)
+        for index, word in there.filter(ending=Ending.UNKNOWN).values_list("case_index", "finish_reason"):
+            reasons[index] = f"Unscored: it ended with {word!r}, which is an unknown ending."
+        replies = read_replies(there.exclude(ending=Ending.UNKNOWN), scorer.spec)
         cases = Case.objects.filter(suite_version=repeat.run.suite_version_id, index__in=list(replies))
         for index, case_id, target, tools in cases.values_list("index", "case_id", *SCORED_BY):
             spec = scoring.scorer_for(scorer.spec, case_id)
@@ -239,7 +245,11 @@ def largest_bucket(run: Run) -> Bucket | None:
 
 
 def _finish_run(run_id: int) -> None:
-    run = Run.objects.select_for_update(no_key=True, of=("self",)).select_related("endpoint", "profile").get(pk=run_id)
+    run = (
+        Run.objects.select_for_update(no_key=True, of=("self",))
+        .select_related("endpoint", "profile", "suite_version")
+        .get(pk=run_id)
+    )
     statuses = Counter(run.repeats.values_list("status", flat=True))
     if run.is_terminal or statuses[Repeat.Status.QUEUED] or statuses[Repeat.Status.RUNNING]:
         return
@@ -253,6 +263,8 @@ def _finish_run(run_id: int) -> None:
     else:
         run.status = Run.Status.INCOMPLETE
     run.finished_at = Now()
+    for repeat in run.repeats.filter(pk__in=settle_endings(run, is_final=True)):
+        score_repeat(repeat, run.suite_version.scorer)  # others of its repeats say more of a word
     if run.is_reported:
         _bind_largest(run)
         _note_what_was_served(run)

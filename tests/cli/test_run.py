@@ -8,6 +8,7 @@ import pytest
 from django.conf import settings
 
 from runs.models import Run
+from runs.run import cancel_run
 from tests import build
 
 Call = Callable[..., "CompletedProcess[str]"]
@@ -75,6 +76,17 @@ def test_a_candidates_checkpoint_is_not_the_baselines(evalboard: Call) -> None:
     assert [run.model_override for run in Run.objects.order_by("pk")] == [None, {"path": path}]
 
 
+def test_a_run_is_completed_instead_of_a_new_one(evalboard: Call) -> None:
+    evalboard(*ASKED, "--repeats", "1")
+    run = Run.objects.get()
+    refused = evalboard("run", "--complete", str(run.pk))
+    assert (refused.returncode, "is queued; incomplete, failed and" in refused.stderr) == (64, True)
+    cancel_run(run_id=run.pk)
+    done = evalboard("run", "--complete", str(run.pk))
+    assert done.stdout.startswith(f"Run {run.pk} is queued: 3 responses to decode. http://")
+    assert Run.objects.get().status == "queued"
+
+
 def test_waiting_prints_the_range_when_the_run_has_ended(evalboard: Call) -> None:
     def decode() -> None:
         build.decode(Run.objects.get(), 1, ("blue", "blue", "red"))
@@ -89,7 +101,8 @@ def test_waiting_prints_the_range_when_the_run_has_ended(evalboard: Call) -> Non
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("run", "colours", "--profile", "pinned"), "Missing option '--endpoint'"),
+        (("run", "colours", "--profile", "pinned"), "Name an endpoint, or a run to --complete"),
+        ((*ASKED, "--complete", "7"), "has its suite and endpoint already"),
         ((*ASKED, "--repeats", "0"), "--repeats"),
         ((*ASKED, "--repeats", "many"), "--repeats"),
         ((*ASKED, "--label", "commit"), "commit is not KEY=VALUE"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evalboard.contract import response
-from evalboard.core.trace import ENDINGS, NOTABLE, Ending, find_ending, read_ending
+from evalboard.core.trace import ENDINGS, NOTABLE, Ending, find_ending, judge_words, read_ending
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,19 @@ def test_each_word_has_one_ending() -> None:
     assert set(ENDINGS) == set(Ending) - {Ending.EMPTY, Ending.UNKNOWN}  # which no word says
     assert all(read_ending(word) is ending for ending, words in ENDINGS.items() for word in words)
     assert not any(set(one) & set(other) for one, other in combinations(ENDINGS.values(), 2))
+
+
+@pytest.mark.parametrize(
+    ("counted", "meant", "meanings"),
+    [
+        ({"wrapped_up": 9, "length": 1, "": 50}, {}, {"wrapped_up": Ending.COMPLETE}),
+        ({"wrapped_up": 89, "stop": 11}, {}, {"wrapped_up": Ending.UNKNOWN}),
+        ({"wrapped_up": 1, "stop": 99}, {"Wrapped-Up": "complete"}, {"wrapped_up": Ending.COMPLETE}),
+        ({"wrapped_up": 99, "stop": 1}, {"wrapped_up": "cut"}, {"wrapped_up": Ending.CUT}),
+        ({"stop": 5, "": 5}, {"stop": "cut"}, {}),
+    ],
+)
+def test_a_word_of_no_list_means_what_nine_of_ten_answers_or_a_person_say(
+    counted: dict[str, int], meant: dict[str, str], meanings: dict[str, Ending]
+) -> None:
+    assert judge_words(counted, meant) == meanings

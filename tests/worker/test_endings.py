@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from evalboard.core.errors import InvalidInput
 from runs.compare import compare, comparison_report
-from runs.models import Response, Run
+from runs.models import Endpoint, Response, Run
 from runs.run import case_rows, run_report
+from runs.suites import set_endings
 from tests.scripted import Reply, ScriptedServer, ok
 from tests.worker.test_remote_runs import endpoint, new_run, new_runner, number, runner, server, worked  # noqa: F401
 from worker.runner import Runner
@@ -63,3 +65,40 @@ def test_a_comparison_has_a_ledger_line_for_each_ending(
     report = comparison_report(compare(baseline=whole.pk, candidate=ended.pk).pk)
     lines = {line.cause: line.points for line in report.ledger}
     assert lines == pytest.approx(dict.fromkeys(("cut", "filtered", "refused", "empty"), -100 / 6))
+
+
+def test_an_answer_with_an_unknown_ending_is_kept_and_unscored_until_a_person_says_what_it_means(
+    server: ScriptedServer,  # noqa: F811
+    new_run: Callable[..., Run],  # noqa: F811
+    runner: Runner,  # noqa: F811
+    endpoint: Endpoint,  # noqa: F811
+) -> None:
+    server.script = lambda received: saying("wrapped_up" if number(received) < 2 else "stop", "blue")
+    run = worked(runner, new_run(5))
+    assert (run.status, len(server.requests)) == (Run.Status.FINISHED, 5)  # it is not asked again
+    report = run_report(run.pk)
+    assert (report.endings, report.repeats[0].score) == ({"unknown": 2}, None)
+    [warning] = [each for each in report.warnings if each.code == "unknown_ending"]
+    assert "evalboard endpoint set hosted --ending wrapped_up=complete" in warning.text
+    unscored = case_rows(run.pk, only="unknown")
+    assert [(row.case, row.score) for row in unscored] == [("case-0", None), ("case-1", None)]
+    set_endings(endpoint=endpoint.slug, endings={"Wrapped-Up": "complete"})
+    report = run_report(run.pk)
+    assert (report.endings, report.repeats[0].score) == ({}, 100.0)
+    assert "unknown_ending" not in {each.code for each in report.warnings}
+    for word, meaning in (("stop", "cut"), ("wrapped_up", "failed"), ("-", "complete")):
+        with pytest.raises(InvalidInput):
+            set_endings(endpoint=endpoint.slug, endings={word: meaning})
+
+
+def test_a_word_that_ends_nine_of_ten_answers_means_complete_and_is_said_once(
+    server: ScriptedServer,  # noqa: F811
+    new_run: Callable[..., Run],  # noqa: F811
+    runner: Runner,  # noqa: F811
+) -> None:
+    server.script = lambda received: saying("length" if number(received) == 1 else "wrapped_up", "blue")
+    run = worked(runner, new_run(10, repeats=2))
+    report = run_report(run.pk)
+    assert (report.endings, [repeat.score for repeat in report.repeats]) == ({"cut": 2}, [100.0, 100.0])
+    [note] = [each.text for each in report.warnings if each.code == "usual_ending"]
+    assert note == "18 of 20 answers ended with 'wrapped_up', so that is taken to mean: complete."

@@ -20,7 +20,16 @@ from evalboard.core.trace.case_columns import (
 from evalboard.core.trace.clocks import ClockAhead, combine_clocks, measure_clock
 from evalboard.core.trace.codec import BLOCK_VERSION, encode_block, read_block, read_trace, read_traces
 from evalboard.core.trace.directory import start_size
-from evalboard.core.trace.endings import ENDINGS, NOTABLE, Ending, find_ending, plain_word, read_ending
+from evalboard.core.trace.endings import (
+    ENDINGS,
+    NOTABLE,
+    SAYABLE,
+    Ending,
+    find_ending,
+    judge_words,
+    plain_word,
+    read_ending,
+)
 from evalboard.core.trace.provenance import ERROR_CODES, Decoded, Failed, Forced, Outcome, Timings, is_truncated
 from evalboard.core.trace.reading import Piece, Reading
 from evalboard.core.trace.reasons import (
@@ -43,6 +52,7 @@ __all__ = [
     "IMPOSSIBLE",
     "NOTABLE",
     "NO_TOKEN",
+    "SAYABLE",
     "ClockAhead",
     "Decoded",
     "Ending",
@@ -64,6 +74,7 @@ __all__ = [
     "find_reason",
     "is_truncated",
     "join_traces",
+    "judge_words",
     "lowest_of_stretches",
     "make_trace",
     "measure_clock",

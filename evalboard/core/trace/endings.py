@@ -42,6 +42,8 @@ ENDINGS: Mapping[Ending, tuple[str, ...]] = {
     ),
 }
 # Of answers that are there: those of which a person is told. Nothing is to be said of a complete one.
+MIN_USUAL_SHARE = 0.9  # of the answers that end with a word: then no list needs to have it
+SAYABLE = (Ending.COMPLETE, Ending.CUT, Ending.FILTERED, Ending.REFUSED)  # what a person may say that a word means
 NOTABLE = (Ending.CUT, Ending.FILTERED, Ending.REFUSED, Ending.EMPTY, Ending.UNKNOWN)
 
 
@@ -65,6 +67,21 @@ def find_ending(word: str, *, text: str, is_refusal: bool = False) -> Ending | N
     if not text.strip():
         return Ending.EMPTY
     return by_word or (Ending.UNKNOWN if word else None)
+
+
+def judge_words(n_by_word: Mapping[str, int], meant: Mapping[str, str]) -> dict[str, Ending]:
+    """Return what each word of no list means, of all words that end the answers of a run.
+
+    n_by_word: how many answers each ends. meant: what a person says of a word. A word that ends nine of ten answers, or
+    more, means that they are complete; any other is unknown.
+    """
+    by_person = {plain_word(word): Ending(ending) for word, ending in meant.items()}
+    unlisted = {word: n for word, n in n_by_word.items() if word and read_ending(word) is None}
+    total = sum(n for word, n in n_by_word.items() if word)
+    usual = {word for word, n in unlisted.items() if n >= MIN_USUAL_SHARE * total}
+    return {
+        word: by_person.get(plain_word(word), Ending.COMPLETE if word in usual else Ending.UNKNOWN) for word in unlisted
+    }
 
 
 def plain_word(word: str) -> str:

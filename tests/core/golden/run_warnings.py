@@ -4,7 +4,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from types import SimpleNamespace as Ahead  # the core is tested where contracts are not installed
 
-from evalboard.wording.run import dropped_fields
+from evalboard.wording.run import dropped_fields, unknown_ending, usual_ending
 from tests.core.golden.readers import Situations, read_run_warnings, read_waiting
 
 UNTIL = datetime(2026, 11, 22, 7, 2, 11, tzinfo=UTC)
@@ -29,6 +29,12 @@ SITUATIONS: Situations = {
     "Answers of a log cut inside their thinking": lambda: read_run_warnings(n_truncated=31, is_logged=True),
     "Answers that ended in several ways": lambda: read_run_warnings(
         endings={"cut": 7, "filtered": 1, "empty": 12}, n_decoded=800
+    ),
+    "Answers that ended with an unknown word": lambda: read_run_warnings(
+        endings={"unknown": 12}, notes={"unknown_ending": unknown_ending("wrapped_up", 12, "hosted")}
+    ),
+    "Most answers ended with an unknown word": lambda: read_run_warnings(
+        notes={"usual_ending": usual_ending("wrapped_up", 796, 800)}
     ),
     "A run under invariant without a certificate": lambda: read_run_warnings(
         uncertified=["gpu-1", "gpu-2"], endpoint="llama-8b", profile="invariant"
