@@ -284,6 +284,26 @@ def truncated(facts: Facts) -> str:
     return f"{_who(facts)} was cut inside its thinking in {n}{which}: raise max_tokens."
 
 
+@warns("answers", must_act="author")
+def endings_differ(facts: Facts) -> str:
+    """more answers of one side were [cut, filtered, refused or empty](docs/imports.md#tool-calls-and-endings) than of
+    the other
+    """
+    n, total = facts["n"], counted(facts["total"], "answer")
+    other = f"{facts['n_other']:,} of {facts['total_other']:,}"
+    text = f"{_who(facts)} has {n:,} of {total} that {'was' if n == 1 else 'were'} {facts['ending']}"
+    return f"{text}; the other side has {other}."
+
+
+@warns("answers", must_act="author")
+def prompts_filtered(facts: Facts) -> str:
+    """prompts that a provider's filter refused: on both sides they are left out, on one side the answers are missing"""
+    n = counted(facts["n"], "prompt")
+    if facts["is_both"]:
+        return f"The providers of both sides refused {n}; the verdict leaves {'it' if facts['n'] == 1 else 'them'} out."
+    return f"{_who(facts)} misses {n} that its provider's filter refused, and the other side has answers to."
+
+
 @warns("answers", must_act="operator")
 def two_computations(facts: Facts) -> str:
     """some responses of a run lie far from the others of their case: another computation gave them

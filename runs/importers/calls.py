@@ -98,6 +98,7 @@ def read_call(
             text=answer.text,
             reasoning=answer.reasoning,
             error=answer.error,
+            is_prompt_filtered=answer.is_prompt_filtered,
             finish_reason=answer.finish_reason,
             is_refusal=answer.is_refusal,
             positions=answer.positions,

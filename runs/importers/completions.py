@@ -7,7 +7,7 @@ from typing import Any
 
 from evalboard.core.answer import AnswerParts, as_function, join_parts
 from evalboard.core.errors import InvalidInput
-from evalboard.core.trace import Ending, read_ending
+from evalboard.core.trace import Ending, plain_word, read_ending
 from runs.importers import tokens
 from runs.importers.field_values import SideFields, label, mapping, objects, rows, text, whole
 from runs.importers.records import LoggedPositions
@@ -15,6 +15,9 @@ from runs.importers.records import LoggedPositions
 MAX_ERROR_CHARS = 2000
 MAX_COUNT = 2**31 - 1
 REASONING_FIELDS = ("reasoning_content", "reasoning")  # of vLLM, DeepSeek, LiteLLM; of OpenRouter and newer vLLM
+# Of a refused prompt: names, as `plain_word` has them, beside those of filtered answers; and what messages say.
+PROMPT_REFUSALS = ("contentpolicyviolation", "responsibleaipolicyviolation", "moderationblocked", "invalidprompt")
+ABOUT_THE_PROMPT = ("content management policy", "content policy", "usage policies", "was flagged")
 MEDIA = ("audio", "image", "images", "video")  # fields of a message whose answer is no text
 MOVED = "provider_specific_fields"
 HALF_CHARACTER = re.compile(r"[\ud800-\udfff]")
@@ -28,6 +31,7 @@ class Answer:
     text: str = ""
     reasoning: str | None = None
     error: str = ""
+    is_prompt_filtered: bool = False
     finish_reason: str = ""
     is_refusal: bool = False
     positions: LoggedPositions | None = None
@@ -45,7 +49,8 @@ def answers(body: Mapping[str, Any], error: str = "") -> list[Answer]:
     choices = objects(body.get("choices"), "choices")
     failure = error or error_words(body)
     if failure or not choices:
-        return [Answer(error=failure or "The log holds no answer to this request.")]
+        is_filtered = refuses_prompt(body.get("error"))
+        return [Answer(error=failure or "The log holds no answer to this request.", is_prompt_filtered=is_filtered)]
     beside = SideFields()
     usage = beside.read("usage", mapping, body.get("usage"), "usage") or {}
     n_tokens = count(usage.get("completion_tokens")) if len(choices) == 1 else None
@@ -71,6 +76,18 @@ def error_words(body: Mapping[str, Any]) -> str:
         words = [label(error.get(name)) for name in ("type", "message")]
         return ": ".join(word for word in words if word)[:MAX_ERROR_CHARS] or "The server gave an error without words."
     return text(error)[:MAX_ERROR_CHARS]
+
+
+def refuses_prompt(error: Any) -> bool:
+    """Tell whether an error, as a body has it, says that the provider's filter refused the prompt."""
+    if not isinstance(error, Mapping):
+        return False
+    inner = error.get("innererror") or error.get("inner_error")
+    given = [error.get("code"), error.get("type"), inner.get("code") if isinstance(inner, Mapping) else None]
+    names = [plain_word(text(each)) for each in given]
+    if any(name in PROMPT_REFUSALS or read_ending(name) is Ending.FILTERED for name in names):
+        return True
+    return any(words in text(error.get("message")).lower() for words in ABOUT_THE_PROMPT)
 
 
 def count(value: Any) -> int | None:

@@ -163,9 +163,10 @@ class LoggedResponse:
     """What a log holds of (case, repeat); repeats count from 1. With an `error` it is missing.
 
     `text` is the answer; `reasoning` what the model thought before it, None where the log keeps nothing apart.
-    `is_refusal`: it has a refusal of its own. `positions` is None where the log gives no tokens, `trainer` where no
-    trainer gave them logprobs. `flags` say why it is no clean sample: "cached", "fallback", "retried". `dropped` names
-    fields beside the answer that could not be read.
+    `is_prompt_filtered`: the provider's filter refused the prompt. `is_refusal`: it has a refusal of its own.
+    `positions` is None where the log gives no tokens, `trainer` where no trainer gave them logprobs. `flags` say why it
+    is no clean sample: "cached", "fallback", "retried". `dropped` names fields beside the answer that could not be
+    read.
     """
 
     case_id: str
@@ -173,6 +174,7 @@ class LoggedResponse:
     text: str = ""
     reasoning: str | None = None
     error: str = ""
+    is_prompt_filtered: bool = False
     finish_reason: str = ""
     is_refusal: bool = False
     positions: LoggedPositions | None = None

@@ -25,9 +25,10 @@ def as_completion(body: Mapping[str, Any]) -> dict[str, Any]:
     usage = body.get("usage")
     completion = {name: body[name] for name in _AS_THEY_ARE if name in body}
     completion["created"] = body.get("created_at")
-    is_read = isinstance(usage, Mapping)  # else it is passed on, for whoever reads it to name it
-    counts = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
-    completion["usage"] = {name: usage.get(theirs) for name, theirs in counts.items()} if is_read else usage
+    completion["usage"] = usage  # of another kind it is passed on, for whoever reads it to name it
+    if isinstance(usage, Mapping):
+        counts = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
+        completion["usage"] = {name: usage.get(theirs) for name, theirs in counts.items()}
     status = text(body.get("status"))
     if body.get("error"):
         return completion | {"error": body["error"]}

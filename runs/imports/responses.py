@@ -15,7 +15,7 @@ from runs.imports.import_suites import recorded_scorer
 from runs.imports.times import Times, believed
 from runs.models import EngineProcess, Repeat, Response, Run, Scorer
 from runs.served import answer_fields
-from runs.store import NOT_IN_LOG, Key, Place, bulk, storable, traces
+from runs.store import NOT_IN_LOG, PROMPT_FILTERED, Key, Place, bulk, storable, traces
 from runs.work import rollup
 
 ROWS_AT_ONCE = 2000
@@ -106,6 +106,8 @@ def _row(
 
 def _missing(repeat: Repeat, index: int, response: LoggedResponse | None, times: Times) -> Response:
     code, detail = (NOT_IN_LOG, "") if response is None else ("source_error", storable(response.error))
+    if response is not None and response.is_prompt_filtered:
+        code = PROMPT_FILTERED
     return Response(
         repeat=repeat,
         case_index=index,

@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 from django.db.models import Count, Q
+from numpy.typing import NDArray
 
 from evalboard.contract.draws import Draws
 from evalboard.core import digest
+from evalboard.core.trace import NOTABLE
 from evalboard.core.verdict import VERDICT_RULES, DecodedSide, GateEvidence, GateQuestion, VerdictLine
 from runs.catalogue import expiry
 from runs.compare import Inputs, SideKey, StoredSide
@@ -24,6 +26,7 @@ from runs.pairs import pair_facts
 from runs.release.loads import read_loads
 from runs.release.targeted import TargetedInputs, choose_cases, find_targeted
 from runs.release.window import Canaries, find_canaries, read_window
+from runs.store import PROMPT_FILTERED
 from runs.work import NEEDS_CERTIFICATE, Served, find_certified
 
 RUN = ("suite_version__suite", "suite_version__scorer", "endpoint", "profile", "bucket__model", "bucket__fingerprint")
@@ -143,17 +146,22 @@ def load(gate: GateInputs, treatment: str, history: tuple[VerdictLine, ...]) -> 
     version = gate.baseline.run.suite_version_id
     loads = read_loads(gate.gate, gate.baseline.judged_ids, gate.candidate.judged_ids)
     cases = list(Case.objects.filter(suite_version=version).order_by("index").values_list("case_id", "group"))
-    shared = inputs.baseline.case_indexes.tolist()
+    filtered = _find_filtered(gate.baseline, inputs.baseline), _find_filtered(gate.candidate, inputs.candidate)
+    asked = ~(filtered[0] & filtered[1])
+    if gate.targeted is not None:  # whose scores are of all cases
+        asked[:] = True
+    noisiest = choose_cases(gate.baseline.run, gate.candidate.run)
+    shared = inputs.baseline.case_indexes[asked].tolist()
     window = read_window(gate.gate, gate.baseline.judged_ids, gate.candidate.judged_ids)
     question = GateQuestion(
         case_ids=[cases[index][0] for index in shared],
         groups=[cases[index][1] for index in shared],
-        baseline=inputs.baseline.scores[:, gate.baseline.places],
-        candidate=inputs.candidate.scores[:, gate.candidate.places],
+        baseline=inputs.baseline.scores[asked][:, gate.baseline.places],
+        candidate=inputs.candidate.scores[asked][:, gate.candidate.places],
         draws_baseline=_draws(gate.baseline),
         draws_candidate=_draws(gate.candidate),
-        marks_baseline=inputs.baseline.marks[:, gate.baseline.places],
-        marks_candidate=inputs.candidate.marks[:, gate.candidate.places],
+        marks_baseline=inputs.baseline.marks[asked][:, gate.baseline.places],
+        marks_candidate=inputs.candidate.marks[asked][:, gate.candidate.places],
         loads_baseline=loads.baseline,
         loads_candidate=loads.candidate,
         loads_counted=loads.counted,
@@ -164,7 +172,7 @@ def load(gate: GateInputs, treatment: str, history: tuple[VerdictLine, ...]) -> 
         setup_candidate=inputs.candidate.setup,
         treatment=treatment,
         expired=None if gate.expired is None else _expired_facts(gate.baseline, gate.expired),
-        noisiest=choose_cases(gate.baseline.run, gate.candidate.run),
+        noisiest=None if noisiest is None else noisiest[asked],
         targeted=None if gate.targeted is None else gate.targeted.load(len(shared)),
         uncertified=_uncertified(gate),
     )
@@ -172,9 +180,22 @@ def load(gate: GateInputs, treatment: str, history: tuple[VerdictLine, ...]) -> 
         tier=gate.gate.tier,
         suite_name=gate.gate.suite.slug,
         question=question,
-        baseline=replace(gate.baseline.served, buckets=_buckets(inputs.baseline, inputs)),
-        candidate=replace(gate.candidate.served, buckets=_buckets(inputs.candidate, inputs)),
+        baseline=_served(gate.baseline, inputs.baseline, inputs, filtered[0], filtered[1]),
+        candidate=_served(gate.candidate, inputs.candidate, inputs, filtered[1], filtered[0]),
         history=history,
+    )
+
+
+def _served(
+    side: SideInputs, columns: StoredSide, inputs: Inputs, filtered: NDArray[np.bool_], others: NDArray[np.bool_]
+) -> DecodedSide:
+    """Return how a side was decoded. filtered, others: bool[n_cases], its refused prompts and the other side's."""
+    return replace(
+        side.served,
+        buckets=_buckets(columns, inputs),
+        n_answers=int(np.count_nonzero(~np.isnan(columns.scores[:, side.places]))),
+        n_filtered=int(np.count_nonzero(filtered & ~others)),
+        n_filtered_on_both=int(np.count_nonzero(filtered & others)),
     )
 
 
@@ -189,11 +210,22 @@ def _buckets(side: StoredSide, inputs: Inputs) -> list[list[Any]]:
     return rows
 
 
+def _find_filtered(side: SideInputs, columns: StoredSide) -> NDArray[np.bool_]:
+    """Return bool[n_cases], by the rows of the columns: the prompts that the provider's filter refused."""
+    filtered = Response.objects.filter(repeat__in=side.judged_ids, error_code=PROMPT_FILTERED).order_by()
+    indexes = list(filtered.values_list("case_index", flat=True).distinct())
+    return np.asarray(np.isin(columns.case_indexes, indexes))
+
+
 class _Facts:
     """What is known of many repeats beside their columns, read at once."""
 
     def __init__(self, repeat_ids: set[int]) -> None:
         self._n_unvouched, self._n_truncated = Counter[int](), Counter[int]()
+        self._n_by_ending: dict[int, Counter[str]] = defaultdict(Counter)
+        ended = Response.objects.filter(ending__in=NOTABLE, repeat__in=repeat_ids).order_by()
+        for repeat, ending, n in ended.values_list("repeat", "ending").annotate(n=Count("pk")):
+            self._n_by_ending[repeat][ending] = n
         marked = Response.objects.filter(Q(is_vouched=False) | Q(is_truncated=True), repeat__in=repeat_ids)
         counts = {
             "unvouched": Count("pk", filter=Q(is_vouched=False)),
@@ -232,6 +264,7 @@ class _Facts:
                 n_left_out=len(key.repeat_ids) - len(places),
                 n_unvouched=sum(self._n_unvouched[repeat] for repeat in judged),
                 n_truncated=sum(self._n_truncated[repeat] for repeat in judged),
+                n_by_ending=sum((self._n_by_ending[repeat] for repeat in judged), Counter()),
                 n_processes=len(processes),
                 broken_pins=tuple(sorted(broken)),
                 uncertified=tuple(sorted(uncertified)),

@@ -3,7 +3,7 @@ addresses its machines may be sent to, and what is said while the database is aw
 
 from runs.store import bulk, changes, history, imported, own_process, stored_columns, stored_traces, traces
 from runs.store.database_clock import DatabaseClock, database_now
-from runs.store.imported import NOT_IN_LOG
+from runs.store.imported import NOT_IN_LOG, PROMPT_FILTERED
 from runs.store.outage import Outage, notice
 from runs.store.own_process import own_place
 from runs.store.scored_cases import ScoredCase, read_scored
@@ -17,6 +17,7 @@ __all__ = [
     "BLOCKS",
     "NOT_IN_LOG",
     "NO_BUCKET",
+    "PROMPT_FILTERED",
     "Address",
     "DatabaseClock",
     "Digests",

@@ -387,6 +387,13 @@ def test_what_cannot_be_read_is_named_by_file_and_line(tmp_path: Path, content: 
     assert words in problem
 
 
+def test_a_prompt_that_the_provider_refused_is_told_from_other_errors(tmp_path: Path) -> None:
+    refused = {"error": {"message": "Blocked.", "code": "content_policy_violation"}}
+    rows = [saved("a"), saved("b", response=refused), saved("c", response={"error": {"message": "Gone."}})]
+    (run,) = chat.read([written(tmp_path, "log.jsonl", "\n".join(map(json.dumps, rows)))])
+    assert [each.is_prompt_filtered for each in run.responses] == [False, True, False]
+
+
 def test_an_odd_line_is_missing_under_its_own_case_and_the_others_are_read(tmp_path: Path) -> None:
     odd = saved("b", response={"choices": [{"index": 0, "message": 7}]})
     log = written(tmp_path, "odd.jsonl", "\n".join(json.dumps(row) for row in (saved("a"), odd, saved("c"))))

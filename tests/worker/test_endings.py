@@ -8,9 +8,11 @@ import pytest
 from evalboard.core.errors import InvalidInput
 from runs.compare import compare, comparison_report
 from runs.models import Endpoint, Response, Run
+from runs.release import create_release
 from runs.run import case_rows, run_report
 from runs.suites import set_endings
-from tests.scripted import Reply, ScriptedServer, ok
+from tests import build
+from tests.scripted import Reply, ScriptedServer, ok, status
 from tests.worker.test_remote_runs import endpoint, new_run, new_runner, number, runner, server, worked  # noqa: F401
 from worker.runner import Runner
 
@@ -102,3 +104,36 @@ def test_a_word_that_ends_nine_of_ten_answers_means_complete_and_is_said_once(
     assert (report.endings, [repeat.score for repeat in report.repeats]) == ({"cut": 2}, [100.0, 100.0])
     [note] = [each.text for each in report.warnings if each.code == "usual_ending"]
     assert note == "18 of 20 answers ended with 'wrapped_up', so that is taken to mean: complete."
+
+
+def test_a_release_says_where_the_sides_ended_differently_and_leaves_out_prompts_that_both_refuse(
+    server: ScriptedServer,  # noqa: F811
+    new_run: Callable[..., Run],  # noqa: F811
+    runner: Runner,  # noqa: F811
+) -> None:
+    refused = status(400, words="Blocked by our content management policy.", code="content_filter")
+    scripts = (
+        {0: refused, 1: saying("length", "re")},
+        {0: refused, 1: saying("length", "re"), 2: saying("safety", ""), 3: refused},
+    )
+    runs = []
+    for script in scripts:
+        server.script = lambda received, script=script: script.get(number(received), saying("stop", "blue"))
+        runs.append(worked(runner, new_run(8, repeats=2)))
+    assert run_report(runs[0].pk).errors.by_code == {"prompt_filtered": 2}
+    gate = {"suite": "words", "candidate": runs[1].pk, "baseline": runs[0].pk}
+    release = create_release(gates=[gate], user=build.user())
+    assert release.verdict is not None
+    document = release.verdict.document
+    told = [(each["code"], each["text"]) for each in document["warnings"]]
+    who = f"Run {runs[1].pk}, the candidate, has"
+    assert [text for code, text in told if code == "endings_differ"] == [
+        f"{who} 2 of 12 answers that were cut; the other side has 2 of 14.",
+        f"{who} 2 of 12 answers that were filtered; the other side has 0 of 14.",
+    ]
+    assert [text for code, text in told if code == "prompts_filtered"] == [
+        f"Run {runs[1].pk}, the candidate, misses 1 prompt that its provider's filter refused, "
+        "and the other side has answers to.",
+        "The providers of both sides refused 1 prompt; the verdict leaves it out.",
+    ]
+    assert document["gates"][0]["n_cases"] == 7

@@ -15,7 +15,7 @@ from evalboard.core.errors import InvalidInput
 from evalboard.core.trace import ClockAhead, measure_clock
 from runs.importers import backends, responses_api
 from runs.importers.calls import read_call
-from runs.importers.completions import broken_off, count, ending_problem, error_words, read_usage
+from runs.importers.completions import broken_off, count, ending_problem, error_words, read_usage, refuses_prompt
 from runs.importers.event_streams import BROKEN_OFF, read_stream
 from runs.importers.field_values import shortened, text, whole
 from runs.importers.json_files import parse_value
@@ -211,7 +211,7 @@ def failed(
     return FailedCall(case_index, code, _detail(words, mask), facts)
 
 
-def _facts_of(headers: Mapping[str, str], body: Mapping[str, Any], served_by: ServedBy) -> dict[str, str]:
+def _facts_of(headers: Mapping[str, str], body: Mapping[str, Any], served_by: ServedBy) -> dict[str, Any]:
     """Who answered, and by which ids they will know it."""
     return {
         "response_id": _id(body.get("id")),
@@ -258,11 +258,13 @@ def _refuse(status: int, reply: Reply, words: str, *, now: datetime, error: Any)
     detail = _shown(f"{start}: {words}" if words else f"{start}.")
     if 300 <= status < 400:
         raise EndpointRefused(f"It answered {status}; redirects are not followed, so give the final address.")
-    is_about_prompt = status == 403 and any(word in words.lower() for word in ABOUT_THE_PROMPT)
+    is_flagged = status == 403 and any(word in words.lower() for word in ABOUT_THE_PROMPT)
     if passing is not None:
         wish = wished_seconds(reply.headers, now)
         raise TryFailed("call_failed", detail, seconds=wish, is_limited=passing == TOO_MANY)
-    if status in WHOLE_REFUSALS and not is_about_prompt:
+    if is_flagged or (status in (400, 403, 422) and refuses_prompt(error)):
+        raise CallFailed("prompt_filtered", detail)
+    if status in WHOLE_REFUSALS:
         raise EndpointRefused(detail) if status == NOT_ALLOWED else CallRefused(detail)
     if status in (400, 422):
         raw = reply.content[:20_000].decode("utf-8", "replace")

@@ -17,6 +17,7 @@ ERROR_CODES = {
     "timeout": "The engine did not answer in time.",
     "worker_crash": "The worker died with this case in flight, three times.",
     "call_failed": "No call to the endpoint came through, though it was tried again.",
+    "prompt_filtered": "The provider's filter refused this prompt.",
     "call_refused": "The endpoint refused this request.",
     "not_json": "The endpoint answered with something that is no JSON.",
     "cut_short": "The endpoint's answer ended in the middle.",

@@ -1,19 +1,22 @@
 """Warn of how the two runs of a gate were decoded. docs/releases.md lists the codes; none of them changes a verdict."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from evalboard.core.trace import NOTABLE, Ending
 from evalboard.core.verdict.gate import VerdictLine
 
 MIXED = "mixed"
+SCORED_ENDINGS = tuple(ending for ending in NOTABLE if ending is not Ending.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedSide:
     """How the repeats of one run that are judged were decoded. n_left_out: the other repeats.
 
-    n_unvouched, n_truncated: responses. n_processes: engine processes. broken_pins: names, each once.
+    n_unvouched, n_truncated: responses. n_by_ending: answers that ended notably, of n_answers that have a score.
+    n_filtered: prompts that the provider's filter refused here alone; n_filtered_on_both: on both sides. n_processes: engine processes. broken_pins: names, each once.
     uncertified: hosts that decoded under batch-invariant kernels without a certificate.
     strays, unsteady: as `Run` has them. is_log: another tool's log. is_reported: a log or an external server said who
     answered. is_read: read from a log, also from an export of ours.
@@ -25,6 +28,7 @@ class DecodedSide:
     n_left_out: int
     n_unvouched: int
     n_truncated: int
+    n_by_ending: Mapping[str, int] = field(default_factory=dict)
     n_processes: int
     broken_pins: tuple[str, ...]
     uncertified: tuple[str, ...]
@@ -34,15 +38,31 @@ class DecodedSide:
     is_reported: bool
     is_read: bool
     buckets: Sequence[Sequence[Any]] = ()
+    n_answers: int = 0
+    n_filtered: int = 0
+    n_filtered_on_both: int = 0
 
 
 def list_serving_warnings(baseline: DecodedSide, candidate: DecodedSide) -> tuple[VerdictLine, ...]:
     """Return the warnings of both sides, the gravest first; each names its `run` and `side`."""
     return tuple(
         VerdictLine(code, {"run": side.run, "side": name, **facts})
-        for name, side in (("baseline", baseline), ("candidate", candidate))
-        for code, facts in _warn_of_side(side)
+        for name, side, other in (("baseline", baseline, candidate), ("candidate", candidate, baseline))
+        for code, facts in (*_warn_of_endings(side, other, is_first=side is baseline), *_warn_of_side(side))
     )
+
+
+def _warn_of_endings(side: DecodedSide, other: DecodedSide, *, is_first: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the endings that a side has more of, and whose prompts were refused; on both sides it is said once."""
+    for ending in SCORED_ENDINGS:
+        n, n_other = side.n_by_ending.get(ending, 0), other.n_by_ending.get(ending, 0)
+        if n * other.n_answers > n_other * side.n_answers:
+            totals = {"total": side.n_answers, "n_other": n_other, "total_other": other.n_answers}
+            yield "endings_differ", {"ending": str(ending), "n": n, **totals}
+    if side.n_filtered:
+        yield "prompts_filtered", {"n": side.n_filtered, "is_both": False}
+    if side.n_filtered_on_both and not is_first:
+        yield "prompts_filtered", {"n": side.n_filtered_on_both, "is_both": True}
 
 
 def _warn_of_side(side: DecodedSide) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -40,6 +40,14 @@ SITUATIONS: Situations = {
     "One response is not vouched for": lambda: read_warning("unvouched", **WHO, n=1),
     "Answers of a side were cut inside their thinking": lambda: read_warning("truncated", **WHO, n=31, is_log=False),
     "One answer of a side was cut inside its thinking": lambda: read_warning("truncated", **WHO, n=1, is_log=False),
+    "Answers of one side alone were cut": lambda: read_warning(
+        "endings_differ", **WHO, ending="cut", n=7, total=800, n_other=0, total_other=800
+    ),
+    "One more answer of a side was filtered": lambda: read_warning(
+        "endings_differ", **WHO, ending="filtered", n=1, total=4, n_other=0, total_other=4
+    ),
+    "Prompts were refused on both sides": lambda: read_warning("prompts_filtered", **WHO, n=3, is_both=True),
+    "A prompt was refused on one side": lambda: read_warning("prompts_filtered", **WHO, n=1, is_both=False),
     "Two computations answered a side": lambda: read_warning("two_computations", **WHO, n=48, distance=0.331),
     "Repeats of a pinned side differ": lambda: read_warning(
         "unsteady", **WHO, batch_class="alone", n_cases=200, n_apart=2
