@@ -53,8 +53,8 @@ def read(files: Sequence[LogFile]) -> list[LoggedRun]:
         for place, row in () if each.file in asking else read_rows(each.file, each):
             call = each.read(place, _call, row, place, requests)
             if call is None:
-                asked = requests.get(text(row.get("custom_id")))
-                request = None if asked is None else asked.body
+                source = requests.get(text(row.get("custom_id")))
+                request = None if source is None else source.body
                 call = calls.unreadable(place, each.problems[-1], case_id=row.get("custom_id"), request=request)
             answered += [] if call is None else [call]
             is_vllm = is_vllm or text(row.get("id")).startswith("vllm-")

@@ -147,21 +147,21 @@ def load(gate: GateInputs, treatment: str, history: tuple[VerdictLine, ...]) -> 
     loads = read_loads(gate.gate, gate.baseline.judged_ids, gate.candidate.judged_ids)
     cases = list(Case.objects.filter(suite_version=version).order_by("index").values_list("case_id", "group"))
     filtered = _find_filtered(gate.baseline, inputs.baseline), _find_filtered(gate.candidate, inputs.candidate)
-    asked = ~(filtered[0] & filtered[1])
+    judged = ~(filtered[0] & filtered[1])
     if gate.targeted is not None:  # whose scores are of all cases
-        asked[:] = True
+        judged[:] = True
     noisiest = choose_cases(gate.baseline.run, gate.candidate.run)
-    shared = inputs.baseline.case_indexes[asked].tolist()
+    shared = inputs.baseline.case_indexes[judged].tolist()
     window = read_window(gate.gate, gate.baseline.judged_ids, gate.candidate.judged_ids)
     question = GateQuestion(
         case_ids=[cases[index][0] for index in shared],
         groups=[cases[index][1] for index in shared],
-        baseline=inputs.baseline.scores[asked][:, gate.baseline.places],
-        candidate=inputs.candidate.scores[asked][:, gate.candidate.places],
+        baseline=inputs.baseline.scores[judged][:, gate.baseline.places],
+        candidate=inputs.candidate.scores[judged][:, gate.candidate.places],
         draws_baseline=_draws(gate.baseline),
         draws_candidate=_draws(gate.candidate),
-        marks_baseline=inputs.baseline.marks[asked][:, gate.baseline.places],
-        marks_candidate=inputs.candidate.marks[asked][:, gate.candidate.places],
+        marks_baseline=inputs.baseline.marks[judged][:, gate.baseline.places],
+        marks_candidate=inputs.candidate.marks[judged][:, gate.candidate.places],
         loads_baseline=loads.baseline,
         loads_candidate=loads.candidate,
         loads_counted=loads.counted,
@@ -172,7 +172,7 @@ def load(gate: GateInputs, treatment: str, history: tuple[VerdictLine, ...]) -> 
         setup_candidate=inputs.candidate.setup,
         treatment=treatment,
         expired=None if gate.expired is None else _expired_facts(gate.baseline, gate.expired),
-        noisiest=None if noisiest is None else noisiest[asked],
+        noisiest=None if noisiest is None else noisiest[judged],
         targeted=None if gate.targeted is None else gate.targeted.load(len(shared)),
         uncertified=_uncertified(gate),
     )

@@ -16,7 +16,8 @@ class DecodedSide:
     """How the repeats of one run that are judged were decoded. n_left_out: the other repeats.
 
     n_unvouched, n_truncated: responses. n_by_ending: answers that ended notably, of n_answers that have a score.
-    n_filtered: prompts that the provider's filter refused here alone; n_filtered_on_both: on both sides. n_processes: engine processes. broken_pins: names, each once.
+    n_filtered: prompts that the provider's filter refused here alone; n_filtered_on_both: on both sides.
+    n_processes: engine processes. broken_pins: names, each once.
     uncertified: hosts that decoded under batch-invariant kernels without a certificate.
     strays, unsteady: as `Run` has them. is_log: another tool's log. is_reported: a log or an external server said who
     answered. is_read: read from a log, also from an export of ours.
