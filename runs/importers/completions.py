@@ -72,7 +72,7 @@ def error_words(body: Mapping[str, Any]) -> str:
         error = error["error"]  # `vllm run-batch` nests it twice
     if body.get("object") == "error":
         error = body  # vLLM's own form, before 0.10
-    if isinstance(error, Mapping):
+    if isinstance(error, Mapping) and error:
         words = [label(error.get(name)) for name in ("type", "message")]
         return ": ".join(word for word in words if word)[:MAX_ERROR_CHARS] or "The server gave an error without words."
     return text(error)[:MAX_ERROR_CHARS]

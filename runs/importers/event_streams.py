@@ -121,9 +121,11 @@ def _add(choice: dict[str, Any], part: Mapping[str, Any], place: str) -> None:
     else:
         _add_delta(choice.setdefault("message", {}), mapping(part.get("delta"), f"{place}delta"), place)
     _add_logprobs(choice, part.get("logprobs"))
-    known, ids = choice.get("token_ids", []), part.get("token_ids")
-    if ids is not None and isinstance(known, list):
-        choice["token_ids"] = [*known, *ids] if isinstance(ids, list) else ids  # another kind is named by its reader
+    ids = part.get("token_ids")
+    if isinstance(ids, list) and isinstance(choice.get("token_ids", []), list):
+        choice.setdefault("token_ids", []).extend(ids)
+    elif ids is not None and not isinstance(ids, list):
+        choice["token_ids"] = ids  # for whoever reads it to name it
     for name in ("finish_reason", "native_finish_reason", "error", "prompt_token_ids"):
         if part.get(name) is not None:
             choice[name] = part[name]

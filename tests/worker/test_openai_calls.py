@@ -315,6 +315,7 @@ def test_what_is_always_broken_off_is_missing_and_the_others_are_answered() -> N
             ),
             ("token_ids", "logprobs"),
         ),
+        (ok(error={}), ()),  # as some write that there is none
         (saying("Rain.", annotations={"deep": [[[{"a": float("nan")}]]]}), ()),
     ],
 )
