@@ -1,7 +1,7 @@
 """One answer of an OpenAI-compatible server: the body of a chat completion, or of an old `/v1/completions`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from evalboard.core.answer import AnswerParts, as_function, join_parts
@@ -9,7 +9,7 @@ from evalboard.core.errors import InvalidInput
 from evalboard.core.trace import Ending, read_ending
 from runs.importers import tokens
 from runs.importers.field_values import label, mapping, objects, rows, text, whole
-from runs.importers.records import LoggedPositions
+from runs.importers.spelling import SpelledTokens, spell_tokens
 
 MAX_ERROR_CHARS = 2000
 MAX_COUNT = 2**31 - 1
@@ -25,7 +25,7 @@ class Answer:
     reasoning: str | None = None
     error: str = ""
     finish_reason: str = ""
-    positions: LoggedPositions | None = None
+    tokens: SpelledTokens = field(default_factory=lambda: SpelledTokens(None))
     prompt_token_ids: tuple[int, ...] | None = None
     n_tokens: int | None = None
 
@@ -132,12 +132,13 @@ def _answer(choice: Mapping[str, Any], prompt_ids: tuple[int, ...] | None, n_tok
     ids = tokens.read_ids(choice.get("token_ids") or moved.get("token_ids"))
     positions = tokens.positions(choice.get("logprobs"), ids)
     own_prompt_ids = tokens.read_ids(choice.get("prompt_token_ids"), "prompt_token_ids")
-    message = choice.get("message")
+    message, answer = choice.get("message"), _answer_text(choice)
+    reasoning = read_reasoning(message) if isinstance(message, Mapping) else None
     return Answer(
-        text=_answer_text(choice),
-        reasoning=read_reasoning(message) if isinstance(message, Mapping) else None,
+        text=answer,
+        reasoning=reasoning,
         finish_reason=text(choice.get("finish_reason")),
-        positions=positions,
+        tokens=spell_tokens(positions, text=answer, reasoning=reasoning, n_counted=None if reasoning else n_tokens),
         prompt_token_ids=prompt_ids or own_prompt_ids,
         n_tokens=n_tokens if positions is None else len(positions),
     )

@@ -23,6 +23,7 @@ from runs.importers.inspect_events import (
     text_of,
 )
 from runs.importers.records import LoggedCase, LoggedResponse, LoggedScore
+from runs.importers.spelling import spell_tokens
 
 MAX_EPOCHS = 1000
 
@@ -112,14 +113,19 @@ def _response(one: _Opened, case_id: str, *, base_url: str, seed: Any) -> Logged
     raw_usage = one.raw["usage"] if isinstance(one.raw.get("usage"), Mapping) else {}
     body = one.raw or {"model": one.output.get("model")}
     token_ids = tokens.read_ids(_token_ids(first_choice(one.raw)), "call.response.choices[0].token_ids")
+    answer, reasoning = ("", None) if error else (_text(one), _reasoning(one))
+    positions = None if error else tokens.positions(one.choice.get("logprobs"), token_ids)
+    spelled = spell_tokens(positions, text=answer, reasoning=reasoning)
     return LoggedResponse(
         case_id=case_id,
         repeat=repeat,
-        text="" if error else _text(one),
-        reasoning=None if error else _reasoning(one),
+        text=answer,
+        reasoning=reasoning,
         error=error,
         finish_reason=text(one.choice.get("stop_reason")),
-        positions=None if error else tokens.positions(one.choice.get("logprobs"), token_ids),
+        positions=spelled.positions,
+        trace_reason=spelled.reason,
+        n_reasoning_tokens=spelled.n_reasoning_tokens,
         prompt_token_ids=tokens.read_ids(one.raw.get("prompt_token_ids"), "call.response.prompt_token_ids"),
         n_tokens=_first(raw_usage.get("completion_tokens"), usage.get("output_tokens")),
         n_prompt_tokens=_first(raw_usage.get("prompt_tokens"), usage.get("input_tokens")),

@@ -164,7 +164,8 @@ class LoggedResponse:
 
     `text` is the answer; `reasoning` what the model thought before it, None where the log keeps nothing apart.
     `positions` is None where the log gives no tokens, `trainer` where no trainer gave them logprobs. `flags` say why it
-    is no clean sample: "cached", "fallback", "retried".
+    is no clean sample: "cached", "fallback", "retried". `trace_reason` says why its tokens are not measured, "" where
+    they are; `n_reasoning_tokens` of the first of them are the thinking, None where nothing is apart.
     """
 
     case_id: str
@@ -185,6 +186,8 @@ class LoggedResponse:
     scores: Mapping[str, LoggedScore] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
     trainer: LoggedTrainer | None = None
+    trace_reason: str = ""
+    n_reasoning_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

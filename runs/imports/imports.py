@@ -245,8 +245,9 @@ def _tell(run: Run, source: Import, logged: LoggedRun, placed: Placed, times: Ti
 def _unclean(logged: LoggedRun) -> Iterator[tuple[str, str]]:
     there = [each for each in logged.responses if not each.error]
     n_without = sum(not each.positions for each in there)
-    if n_without:
-        yield imported.TEXT_ONLY, wording.without_tokens("The log", n_without, len(there))
+    reasons = Counter(each.trace_reason for each in there if each.trace_reason)
+    if text := wording.without_tokens("The log", n_without, len(there), reasons):
+        yield imported.TEXT_ONLY, text
     marked = Counter(mark for each in there for mark in each.flags)
     if marked:
         yield imported.UNCLEAN, wording.unclean_responses(marked, len(there))

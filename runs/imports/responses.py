@@ -10,6 +10,7 @@ import numpy as np
 from evalboard.core import scoring
 from evalboard.core.trace import Trace
 from runs.importers.records import LoggedResponse, LoggedRun, LoggedScore
+from runs.importers.spelling import is_measured
 from runs.imports.buckets import Served
 from runs.imports.import_suites import recorded_scorer
 from runs.imports.times import Times, believed
@@ -28,7 +29,7 @@ def store_responses(
     run: Run, repeats: Sequence[Repeat], answers: Responses, decoded: Traces, served: Served, times: Times
 ) -> dict[int, set[int]]:
     """Store a response for every case and repeat, missing where the log lacks one. Repeat id → engine processes."""
-    places = _store_traces(run, decoded)
+    places = _store_traces(run, {key: trace for key, trace in decoded.items() if is_measured(answers[key])})
     rows: list[Response] = []
     links: dict[int, set[int]] = defaultdict(set)
     for repeat in repeats:
@@ -40,7 +41,7 @@ def store_responses(
             process = served.by(response)
             links[repeat.pk].add(process.pk)
             trace = decoded.get((repeat.index, index))
-            place = None if trace is None else places[index, trace.digest]
+            place = None if trace is None else places.get((index, trace.digest))
             rows.append(_row(repeat, index, response, process, trace, place, times))
             if len(rows) >= ROWS_AT_ONCE:
                 bulk.copy_rows(rows)

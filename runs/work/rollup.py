@@ -202,9 +202,9 @@ def _note_what_was_served(run: Run) -> None:
     marked: Counter[str] = Counter()
     for mark, n in marks:
         marked.update(dict.fromkeys(list_mark_names(mark), n))
-    n_without, n_there = there.filter(trace_block=None).count(), there.count()
-    if n_without:
-        text = wording.without_tokens("The server", n_without, n_there)
+    n_without, n_there = there.filter(trace_block=None, unmeasured_trace=None).count(), there.count()
+    reasons = there.exclude(trace_reason="").order_by().values_list("trace_reason").annotate(n=Count("pk"))
+    if text := wording.without_tokens("The server", n_without, n_there, dict(reasons)):
         history.note_once(run.pk, imported.TEXT_ONLY, text, level=Event.Level.WARNING)
     if marked:
         text = wording.unclean_responses(marked, n_there)

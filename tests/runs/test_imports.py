@@ -23,6 +23,7 @@ from runs.importers.files import LogFile
 from runs.importers.records import LoggedPosition, LoggedPositions, LoggedScore
 from runs.imports import import_logs
 from runs.models import Comparison, Divergence, Endpoint, Import, Response, Run, Suite, SuiteVersion
+from runs.pairs.pair_facts import request_settings
 from runs.release import create_release, release_report
 from runs.replays import create_replay
 from runs.run import add_repeats, case_rows, create_run, delete_run, response_page, run_report, show_trace, stored_trace
@@ -330,6 +331,40 @@ def test_without_tokens_texts_are_compared_and_nothing_is_said_of_numbers(has_to
     assert "text_only" in [warning.code for warning in run_report(candidate.pk).warnings]
     with pytest.raises(NotFound, match="a log without tokens"):
         show_trace(*stored_trace(candidate.pk, repeat=1, case_id="sun"))
+
+
+def test_tokens_that_do_not_spell_the_answer_are_shown_and_never_measured() -> None:
+    odd = [logs.response(case, trace_reason="spelled_otherwise") for case in logs.CASES]
+    baseline = logs.stored(logs.log(*(logs.response(case) for case in logs.CASES)))
+    candidate = logs.stored(logs.log(*odd), "two")
+    compared = compare(baseline=baseline.pk, candidate=candidate.pk)
+    assert compared.summary["counts"]["identical"] == 3
+    assert compared.summary["computation"]["answer"] == "unknown"
+    page = response_page(candidate.pk, repeat=1, case_id="sky")
+    assert page.trace is not None
+    assert (page.trace.n, page.response.trace_reason) == (4, "spelled_otherwise")
+    assert response_page(baseline.pk, repeat=1, case_id="sky").response.trace_reason is None
+    warning = next(each for each in run_report(candidate.pk).warnings if each.code == "text_only")
+    assert warning.text.startswith("3 of 3 responses: The tokens do not spell the answer.")
+    assert not Response.objects.filter(repeat__run=candidate).exclude(trace_block=None).exists()
+
+
+def test_equal_numbers_of_two_models_tokens_are_not_equal_tokens() -> None:
+    red = [logs.response(case, 1, "red", positions=logs.positions("red")) for case in logs.CASES]
+    blue = [logs.response(case, 1, "sea", positions=logs.positions("sea")) for case in logs.CASES]
+    runs = [logs.stored(logs.log(*given, model=model), model) for model, given in (("lab/one", red), ("lab/two", blue))]
+    digests = [set(Response.objects.filter(repeat__run=run).values_list("trace_digest", flat=True)) for run in runs]
+    compared = compare(baseline=runs[0].pk, candidate=runs[1].pk)
+    assert digests[0] != digests[1] or compared.summary["counts"]["identical"] == 0
+    assert compared.summary["counts"]["flipped"] == 3
+
+
+def test_a_constrained_log_says_so() -> None:
+    schema = {"type": "json_schema", "json_schema": {"name": "colour"}}
+    logged = logs.log(sampling={"temperature": 0, "response_format": schema})
+    assert request_settings(logs.stored(logged)).is_adjusted
+    free = logs.log(sampling={"temperature": 0, "response_format": {"type": "text"}, "tool_choice": "auto"})
+    assert not request_settings(logs.stored(free, "two")).is_adjusted
 
 
 def test_a_logs_names_say_nothing_beside_what_was_decoded_here() -> None:
