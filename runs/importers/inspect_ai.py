@@ -77,7 +77,8 @@ def _read_log(header: Mapping[str, Any], samples: Iterable[tuple[str, Mapping[st
     cases, case_notes = _cases(samples_read, about)
     agreed, sampling_notes = _agreed_sampling(samples_read)
     stats, results = mapping(header.get("stats"), "stats"), mapping(header.get("results"), "results")
-    status = _status(header, cases, responses, n_repeats=_n_epochs(about, responses))
+    n_repeats = _n_epochs(about, responses)
+    status = _status(header, cases, responses, n_repeats=n_repeats)
     return LoggedRun(
         slug=slug(about["task"]) or "inspect",
         title=shortened(text(about.get("task_display_name")) or about["task"], 200),
@@ -93,6 +94,8 @@ def _read_log(header: Mapping[str, Any], samples: Iterable[tuple[str, Mapping[st
         own_ids=tuple(_own_ids(about)),
         labels=_labels(about),
         failure=_failure(header, status),
+        n_repeats=n_repeats,
+        n_cases=_n_planned(about),
         started_at=moment(stats.get("started_at")) or moment(about.get("created")),
         finished_at=moment(stats.get("completed_at")),
         notes=(
@@ -172,6 +175,12 @@ def _status(
 def _n_epochs(about: Mapping[str, Any], responses: Iterable[LoggedResponse]) -> int:
     planned = whole(mapping(about.get("config"), "eval.config").get("epochs"))
     return max(planned or 1, *(response.repeat for response in responses))
+
+
+def _n_planned(about: Mapping[str, Any]) -> int | None:
+    dataset = mapping(about.get("dataset"), "eval.dataset")
+    listed = rows(dataset.get("sample_ids"), "eval.dataset.sample_ids")
+    return len(listed) or whole(dataset.get("samples"))
 
 
 def _failure(header: Mapping[str, Any], status: Status) -> str:

@@ -1,6 +1,7 @@
 """The model calls of an Inspect sample, and what Inspect stores apart from them put back in its place.
 
-Texts over 100 characters lie in `attachments`, messages that several calls sent in the pool `events_data.messages`.
+Texts over 100 characters lie in `attachments`, messages that several calls sent in the pool `events_data.messages`,
+or `message_pool`.
 """
 
 from collections.abc import Mapping
@@ -78,6 +79,7 @@ def sent_messages(call: Mapping[str, Any], sample: Mapping[str, Any], attachment
     listed = rows(call.get("input"), "input of a model call")
     if not listed:
         pool = rows(mapping(sample.get("events_data"), "events_data").get("messages"), "events_data.messages")
+        pool = pool or rows(sample.get("message_pool"), "message_pool")  # of 0.3.193 to 0.3.199
         listed = _expanded(rows(call.get("input_refs"), "input_refs"), pool)
     if len(listed) > MAX_MESSAGES:
         raise InvalidInput(f"a model call sends more than {MAX_MESSAGES:,} messages")

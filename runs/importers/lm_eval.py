@@ -164,6 +164,7 @@ def _read_run(samples: _Samples, results: Mapping[str, Any]) -> LoggedRun:
         labels=_labels(results, task, model),
         started_at=started_at,
         finished_at=_end(started_at, results.get("total_evaluation_time_seconds")),
+        n_cases=_n_planned(results, task) or None,
         notes=tuple(_notes(documents, results, n_missing=n_missing)),
     )
 

@@ -18,7 +18,8 @@ from runs.importers.records import LoggedResponse, LoggedRun, LoggedScore
 PASS, SCORE = "pass", "score"  # our names of promptfoo's own two judgements; the others are named by its users
 ASSERTION_FAILED, ERROR = 1, 2  # of `failureReason`
 
-_OWN_IDS = ("sample_id", "case_id", "custom_id", "id")
+_OWN_IDS = ("sample_id", "case_id", "custom_id", "question_id", "task_id", "data_index", "id")
+_KINDS = ("chat", "completion", "completions", "messages", "responses", "assistant", "realtime")
 _NOT_MODELS = ("file", "exec", "python", "http", "https", "package", "webhook", "ws", "wss")
 MAX_LABELS = 20
 
@@ -141,6 +142,7 @@ def _call(place: str, result: Mapping[str, Any], config: Mapping[str, Any], eval
             responses=(_response(result, response, config, base_url),),
             case_id=_case_id(result),
             repeat=_repeat(result, evaluation.options),
+            index=whole(result.get("testIdx")),
             messages=messages,
             sampling=calls.read_sampling({**config, **mapping(config.get("passthrough"), "passthrough")}),
             base_url=base_url,
@@ -269,7 +271,11 @@ def _provider_config(config: Mapping[str, Any], provider_id: str, provider_label
 
 def _model(provider_id: str) -> str:
     """Return the model in a provider's id, as in `openai:chat:smol`; the id itself where it names none."""
-    return provider_id if provider_id.partition(":")[0] in _NOT_MODELS else provider_id.rpartition(":")[2]
+    provider, _, rest = provider_id.partition(":")
+    if provider in _NOT_MODELS or not rest:
+        return provider_id
+    kind, _, model = rest.partition(":")
+    return model if model and kind in _KINDS else rest
 
 
 def _own_ids(evaluation: _Eval, results: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from django.db import connection, transaction
 
 from evalboard.core.digest import digest_json
 from evalboard.core.errors import InvalidInput
 from evalboard.core.profile import is_one_draw
+from evalboard.core.trace import pack_selection
 from evalboard.wording import run as wording
 from evalboard.wording.numbers import counted
 from runs.importers import formats
@@ -113,7 +115,7 @@ def store_log(*, logged: LoggedRun, source: Import, suite: str | None, user: Any
     Belongs in the transaction that made the import. Raises InvalidInput or NotFound.
     """
     _refuse_unfit(logged, suite)
-    placed = place(logged, suite)
+    placed = place(logged, suite, source=source.digest)
     model, times = model_of(logged.model, logged.revision), times_of(logged, imported_at=source.created_at)
     run = Run.objects.create(
         suite_version=placed.version,
@@ -136,7 +138,7 @@ def store_log(*, logged: LoggedRun, source: Import, suite: str | None, user: Any
     trace_of = trace_by_ids if words is None else words.trace
     decoded = {key: trace for key, each in answers.items() if not each.error and (trace := trace_of(each)) is not None}
     served = Served(logged, model, source, None if words is None else words.store(), times)
-    repeats = _store_repeats(run, logged)
+    repeats = _store_repeats(run, logged, placed)
     links = responses.store_responses(run, repeats, answers, decoded, served, times)
     ended = [_end_repeat(run, repeat, logged, answers, links.get(repeat.pk, set()), times) for repeat in repeats]
     _end_run(run, repeats, logged)
@@ -187,11 +189,20 @@ def _labels(logged: LoggedRun) -> dict[str, str]:
     return cut if not label_problems(cut) else {}
 
 
-def _store_repeats(run: Run, logged: LoggedRun) -> list[Repeat]:
-    """Repeats with one shard each, which the import stored in one go; done is what the log has."""
-    n = max((each.repeat for each in logged.responses), default=1)
-    repeats = Repeat.objects.bulk_create(Repeat(run=run, index=index) for index in range(1, n + 1))
-    n_cases = run.suite_version.n_cases
+def _store_repeats(run: Run, logged: LoggedRun, placed: Placed) -> list[Repeat]:
+    """Repeats with one shard each, which the import stored in one go; done is what the log has.
+
+    A repeat that not all cases were to have is one of chosen cases.
+    """
+    n_cases, answers = run.suite_version.n_cases, logged.count_answers()
+    n_wanted = np.ones(n_cases, np.int64)
+    n_wanted[[placed.indexes[case_id] for case_id in answers]] = list(answers.values())
+    if logged.n_repeats:
+        n_wanted[:] = n_wanted.max()
+    repeats = Repeat.objects.bulk_create(
+        Repeat(run=run, index=index, cases=None if (chosen := n_wanted >= index).all() else pack_selection(chosen))
+        for index in range(1, int(n_wanted.max()) + 1)
+    )
     n_logged = Counter(each.repeat for each in logged.responses)
     status = SHARD_STATUS.get(Run.Status(logged.status), Shard.Status.FINISHED)
     Shard.objects.bulk_create(

@@ -8,7 +8,7 @@ from datetime import datetime
 import numpy as np
 
 from evalboard.core import scoring
-from evalboard.core.trace import Trace
+from evalboard.core.trace import Trace, unpack_selection
 from runs.importers.records import LoggedResponse, LoggedRun, LoggedScore
 from runs.importers.spelling import is_measured
 from runs.imports.buckets import Served
@@ -33,7 +33,9 @@ def store_responses(
     rows: list[Response] = []
     links: dict[int, set[int]] = defaultdict(set)
     for repeat in repeats:
-        for index in range(run.suite_version.n_cases):
+        n_cases = run.suite_version.n_cases
+        chosen = np.ones(n_cases) if repeat.cases is None else unpack_selection(bytes(repeat.cases), n_cases)
+        for index in np.flatnonzero(chosen).tolist():
             response = answers.get((repeat.index, index))
             if response is None or response.error:
                 rows.append(_missing(repeat, index, response, times))

@@ -236,3 +236,18 @@ def test_an_answer_that_ended_in_an_error_is_missing(read: Read) -> None:
     response = {"output": "The ca", "finishReason": "error"}
     [one] = read(output(result(0, response=response)))[0].responses
     assert (one.error, one.text, one.scores) == ("The server broke off the answer: it ended with 'error'.", "", {})
+
+
+@pytest.mark.parametrize(
+    ("provider", "model"),
+    [
+        ("openai:chat:rain-1", "rain-1"),
+        ("bedrock:us.acme.rain-v2:0", "us.acme.rain-v2:0"),
+        ("openrouter:acme/rain:free", "acme/rain:free"),
+        ("openai:rain-1", "rain-1"),
+        ("echo", "echo"),
+        ("python:rain.py", "python:rain.py"),
+    ],
+)
+def test_a_model_is_all_that_follows_the_provider(provider: str, model: str) -> None:
+    assert promptfoo._model(provider) == model

@@ -152,7 +152,7 @@ def test_what_failed_or_is_not_there_is_missing_and_never_wrong() -> None:
     run = logs.stored(logs.log(logs.response("sky"), failed))
     assert run.status == "incomplete"
     missing = dict(Response.objects.exclude(error_code="").values_list("case_index", "error_code"))
-    assert missing == {1: "source_error", 2: "not_in_log"}
+    assert missing == {0: "source_error", 2: "not_in_log"}  # sea and sun, in the order of their ids
     assert run_report(run.pk).range_so_far is None
 
 
@@ -195,12 +195,19 @@ def test_a_named_suite_scores_the_texts_and_keeps_the_tools_scores_beside() -> N
 
 
 @pytest.mark.parametrize(
-    "messages", [(), ({"role": "user", "content": [{"type": "text", "text": "Which colour has sky?"}]},)]
+    ("messages", "suite", "is_fit"),
+    [
+        (({"role": "user", "content": [{"type": "text", "text": "Which colour has sky?"}]},), None, True),
+        ((), None, False),
+        ((), "colours", True),
+    ],
 )
-def test_prompts_that_are_unknown_or_only_written_otherwise_fit_a_suite(messages: Any) -> None:
+def test_prompts_that_are_only_written_otherwise_fit_a_suite_and_unknown_ones_by_name(
+    messages: Any, suite: str | None, is_fit: bool
+) -> None:
     version = colours(case_ids=("sky",))
-    run = logs.stored(logs.log(logs.response("sky"), cases=(logs.case("sky", messages=messages),)))
-    assert run.suite_version == version
+    run = logs.stored(logs.log(logs.response("sky"), cases=(logs.case("sky", messages=messages),)), suite=suite)
+    assert (run.suite_version == version) is is_fit
 
 
 def test_another_prompt_under_the_same_id_is_no_run_of_the_suite() -> None:
@@ -401,7 +408,7 @@ def test_an_imported_run_leaves_as_an_archive_that_can_be_read(transactional_db:
     archive = RunArchive(io.BytesIO(b"".join(exports.run_archive(run.pk))))
     archive.check()
     traces = [archive.trace(response) for response in archive.responses()]
-    assert [None if trace is None else len(trace) for trace in traces] == [4, None, None]
+    assert [None if trace is None else len(trace) for trace in traces] == [None, 4, None]
 
 
 # Tokens
