@@ -230,11 +230,6 @@ def _status_notes(header: Mapping[str, Any], results: Mapping[str, Any], *, n: i
 def _sample_notes(samples: Sequence[ReadSample], about: Mapping[str, Any]) -> Iterator[str]:
     for remark, n in Counter(remark for sample in samples for remark in sample.remarks).items():
         yield f"{n:,} of {len(samples):,} samples: {remark}."
-    outside = Counter(
-        name for sample in samples for name, score in sample.response.scores.items() if score.value is None
-    )
-    for name, n in outside.items():
-        yield f"{n:,} values of the scorer {name} are no numbers from 0 to 1; they are kept as words."
     reducers = rows(mapping(about.get("config"), "eval.config").get("epochs_reducer"), "eval.config.epochs_reducer")
     if reducers not in ([], ["mean"]):
         yield f"Inspect summed epochs up by {', '.join(label(one) for one in reducers)}; here repeats are averaged."

@@ -74,6 +74,18 @@ def find_calls(sample: Mapping[str, Any], attachments: Attachments) -> Calls:
     return Calls()
 
 
+def final_output(sample: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the output of the last model call that is no grader's, for a sample without one; empty for none."""
+    for event in reversed(objects(sample.get("events"), "events")):
+        output = event.get("output")
+        is_call = event.get("event") == "model" and not (
+            event.get("error") or event.get("pending") or event.get("role")
+        )
+        if is_call and isinstance(output, Mapping) and first_choice(output):
+            return output
+    return {}
+
+
 def sent_messages(call: Mapping[str, Any], sample: Mapping[str, Any], attachments: Attachments) -> list[Any]:
     """Return the messages that a call sent, in Inspect's form. Raises InvalidInput, without the file's name."""
     listed = rows(call.get("input"), "input of a model call")

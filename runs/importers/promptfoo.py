@@ -10,7 +10,7 @@ from evalboard.core.errors import InvalidInput
 from runs.importers import backends, calls
 from runs.importers.calls import Call
 from runs.importers.completions import MAX_ERROR_CHARS, count, ending_problem, message_text
-from runs.importers.field_values import http_date, label, mapping, moment, number, objects, text, whole
+from runs.importers.field_values import http_date, label, mapping, moment, number, objects, shortened, text, whole
 from runs.importers.files import LogFile
 from runs.importers.json_files import naming, parse_value, read_rows
 from runs.importers.records import LoggedResponse, LoggedRun, LoggedScore
@@ -208,15 +208,21 @@ def _scores(result: Mapping[str, Any]) -> dict[str, LoggedScore]:
         return {}
     reason = text(grading.get("reason"))
     has_passed = result.get("success") is True and whole(result.get("failureReason")) != ASSERTION_FAILED
-    scores = {PASS: LoggedScore(float(has_passed), reason), SCORE: LoggedScore(_unit(result.get("score")), reason)}
+    scores = {PASS: LoggedScore(float(has_passed), reason), SCORE: LoggedScore(number(result.get("score")), reason)}
     named = mapping(result.get("namedScores"), "namedScores")
-    return scores | {name: LoggedScore(_unit(value)) for name, value in named.items() if name not in scores}
+    weights = mapping(grading.get("namedScoreWeights"), "namedScoreWeights")
+    return scores | {name: _named_score(name, value, weights, grading) for name, value in named.items()} | scores
 
 
-def _unit(value: Any) -> float | None:
-    """Return a score from 0 to 1, None for what is none: weights and metrics of users can be anything."""
-    score = number(value)
-    return score if score is not None and 0 <= score <= 1 else None
+def _named_score(name: str, value: Any, weights: Mapping[str, Any], grading: Mapping[str, Any]) -> LoggedScore:
+    """Return a metric of users: a sum of weighted assertions is divided by their weights."""
+    score, weight = number(value), number(weights.get(name))
+    parts = objects(grading.get("componentResults"), "componentResults")
+    mine = [part for part in parts if mapping(part.get("assertion"), "assertion").get("metric") == name]
+    if weight is None and mine:
+        weight = sum(1.0 if (one := number(part["assertion"].get("weight"))) is None else one for part in mine)
+    reasons = "; ".join(dict.fromkeys(text(part.get("reason")) for part in mine if text(part.get("reason"))))
+    return LoggedScore(score / weight if score is not None and weight else score, shortened(reasons))
 
 
 def _headers(result: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, str]:

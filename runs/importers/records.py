@@ -141,7 +141,10 @@ class ServedBy:
 
 @dataclass(frozen=True, slots=True)
 class LoggedScore:
-    """One scorer's judgement: from 0 to 1, None where its value is no number, with the tool's own words."""
+    """One scorer's judgement: as the log has it, from 0 to 1 once `scales` has read it; None where it is no number.
+
+    reason: the tool's own words.
+    """
 
     value: float | None
     reason: str = ""

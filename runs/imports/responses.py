@@ -1,6 +1,5 @@
 """The responses of a log as a run's rows: texts, traces, columns and scores."""
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -52,34 +51,28 @@ def store_responses(
     return links
 
 
-def store_scores(run: Run, repeat: Repeat, logged: LoggedRun, answers: Responses) -> int:
-    """Score a repeat as its suite says, and keep the tool's own scores; return how many of those were no scores."""
+def store_scores(run: Run, repeat: Repeat, logged: LoggedRun, answers: Responses) -> None:
+    """Score a repeat as its suite says, and keep the tool's own scores."""
     own = run.suite_version.scorer
-    n_cases, n_odd = run.suite_version.n_cases, 0
+    n_cases = run.suite_version.n_cases
     mine = {index: each for (number, index), each in answers.items() if number == repeat.index and not each.error}
     if not scoring.is_recorded(own.spec):
         repeat.run = run
         rollup.score_repeat(repeat, own)
     for name in logged.scorers:
         given = {index: each.scores[name] for index, each in mine.items() if name in each.scores}
-        n_odd += sum(each.value is not None and not _is_score(each.value) for each in given.values())
         if given:
             _keep(repeat, recorded_scorer(logged, name), given, n_cases)
-    return n_odd
 
 
 def _keep(repeat: Repeat, scorer: Scorer, given: Mapping[int, LoggedScore], n_cases: int) -> None:
     scores = np.full(n_cases, np.nan)
     reasons: list[str | None] = [None] * n_cases
     for index, each in given.items():
-        if each.value is not None and _is_score(each.value):
+        if each.value is not None:
             scores[index] = each.value
         reasons[index] = scoring.capped(each.reason) or None
     rollup.store_scores(repeat, scorer, scores, reasons)
-
-
-def _is_score(value: float) -> bool:
-    return math.isfinite(value) and 0 <= value <= 1
 
 
 def _store_traces(run: Run, decoded: Traces) -> dict[Key, Place]:

@@ -20,6 +20,7 @@ from evalboard.core.trace import (
     pack_marks,
     pack_reasons,
     pack_scores,
+    unpack_digests,
     unpack_selection,
 )
 from evalboard.wording import run as wording
@@ -91,7 +92,9 @@ def store_scores(
     answers: what the scorer read of each response, None where it reads none. Its columns stand already. Where several
     buckets served it, it has scores of cases and no points.
     """
-    served_by = CaseColumns.objects.filter(repeat=repeat).values_list("bucket_ids", flat=True).first()
+    columns = CaseColumns.objects.filter(repeat=repeat).values_list("bucket_ids", "text_digests").first()
+    bucket_ids, texts = columns or ((), pack_digests([None] * len(scores)))
+    is_there: NDArray[np.bool_] = np.any(unpack_digests(bytes(texts)), axis=1)
     n_scored = int(np.count_nonzero(~np.isnan(scores)))
     n_cases = count_cases(repeat, len(scores))
     packed: dict[str, Any] = {"scores": pack_scores(scores), "reasons": pack_reasons(reasons)}
@@ -100,8 +103,8 @@ def store_scores(
         "digest": packed_digest(**packed),
         "answers": None if answers is None else pack_answers(answers),
         "n_scored": n_scored,
-        "n_missing": n_cases - n_scored,
-        "points": run_points(scores) if len(served_by or ()) <= 1 else None,
+        "n_missing": n_cases - n_scored - int(np.count_nonzero(is_there & np.isnan(scores))),
+        "points": run_points(scores, is_there) if len(bucket_ids) <= 1 else None,
     }
     RepeatScore.objects.bulk_create(
         [RepeatScore(repeat=repeat, scorer=scorer, **fields)],

@@ -163,14 +163,6 @@ def test_a_run_ends_as_it_ended_in_its_log(status: Any) -> None:
     assert run_report(run.pk).range_so_far is None
 
 
-def test_scores_that_are_none_stay_unknown_and_are_told() -> None:
-    odd = logs.response("sea", scores={"match": LoggedScore(7.5, "seven and a half")})
-    run = logs.stored(logs.log(logs.response("sky"), odd, logs.response("sun", score=0.0)))
-    report = run_report(run.pk)
-    assert report.points == (None,)
-    assert "1 scores are not from 0 to 1 and were not taken over." in run.source.notes
-
-
 def test_a_log_without_scores_is_a_run_without_scores_that_can_be_scored() -> None:
     unscored = logs.log(*(logs.response(case, score=None) for case in logs.CASES), scorers=())
     run, other = logs.stored(unscored), logs.stored(logs.served(unscored, logs.BFLOAT16), "two")
@@ -181,6 +173,16 @@ def test_a_log_without_scores_is_a_run_without_scores_that_can_be_scored() -> No
     assert compared.summary["score"]["difference"] is None
     rescore_run(run_id=run.pk, scorer={"kind": "contains"})
     assert [line.repeats for line in run_report(run.pk).scores] == [(100.0,)]
+
+
+def test_an_answer_that_its_author_left_unscored_is_left_out_of_the_score() -> None:
+    unscored = logs.response("sun", scores={"match": LoggedScore(None, "null")})
+    run = logs.stored(logs.log(logs.response("sky"), logs.response("sea", score=0.0), unscored))
+    report = run_report(run.pk)
+    assert (report.points, report.repeats[0].n_missing, run.status) == ((50.0,), 0, "finished")
+    lost = logs.response("sun", error="HTTP 500", text="", positions=None)
+    missing = logs.stored(logs.log(logs.response("sky"), logs.response("sea", score=0.0), lost), "two")
+    assert run_report(missing.pk).points == (None,)
 
 
 # The suite of a log
