@@ -293,15 +293,15 @@ def _without_copies(calls: Sequence[Call]) -> tuple[list[Call], int]:
     for call in calls:
         for response in call.responses:
             cases.setdefault(response.request_id, set()).add(call.case_id)
-    seen, kept = set(), []
+    seen, originals = set(), []
     for call in calls:
         answers = tuple((one.request_id, one.text, one.flags) for one in call.responses)
         is_named = bool(answers) and all(name and len(cases[name]) == 1 for name, *_ in answers)
         if is_named and (call.case_id, answers) in seen:
             continue
         seen.add((call.case_id, answers))
-        kept.append(call)
-    return kept, sum(len(call.responses) for call in calls) - sum(len(call.responses) for call in kept)
+        originals.append(call)
+    return originals, sum(len(call.responses) for call in calls) - sum(len(call.responses) for call in originals)
 
 
 def _message(message: Mapping[str, Any]) -> dict[str, Any]:

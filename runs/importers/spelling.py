@@ -109,8 +109,8 @@ def _without_placeholders(positions: LoggedPositions) -> tuple[LoggedPositions, 
     owners = np.repeat(np.arange(len(positions)), positions.n_alternatives)
     counts = np.bincount(owners[is_listed], minlength=len(positions)).astype(np.int32)
     others, logprobs = positions.others[is_listed], positions.other_logprobs[is_listed]
-    kept = replace(positions, n_alternatives=counts, others=others, other_logprobs=logprobs)
-    return kept, int(np.count_nonzero(~is_listed))
+    listed = replace(positions, n_alternatives=counts, others=others, other_logprobs=logprobs)
+    return listed, int(np.count_nonzero(~is_listed))
 
 
 def _judge_numbers(positions: LoggedPositions, n_unlisted: int) -> TraceReason:

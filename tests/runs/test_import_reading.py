@@ -94,7 +94,8 @@ def test_a_log_that_takes_memory_is_refused(written: Written, settings: Any) -> 
 
 def test_records_beyond_the_cap_are_refused(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(import_reading, "MAX_RECORD_BYTES", 1 << 20)
-    assert problem(written("long.jsonl", batch_log.output({f"sky-{n}": "blue" for n in range(8000)}))).startswith("They hold more than 1 MiB of records.")
+    long = written("long.jsonl", batch_log.output({f"sky-{n}": "blue" for n in range(8000)}))
+    assert problem(long).startswith("They hold more than 1 MiB of records.")
 
 
 def test_a_reader_that_dies_is_said_and_logged(slow: LogFile, caplog: pytest.LogCaptureFixture) -> None:
