@@ -7,6 +7,7 @@ import numpy as np
 from bench import measured_table, planted_causes, planted_recorded, simulated_share, simulated_strays
 from bench.row import Row
 from bench.simulated_shifts import POSITIONS, SEED, Situation, Stack, neighbours, share_called_two
+from bench.simulated_spelling import count_flips
 from evalboard.core.stats.numeric_noise import NEAR_SDS
 from evalboard.wording.numbers import percent
 
@@ -73,7 +74,13 @@ SPIKES = (
 def measure() -> list[Row]:
     """Measure every situation and put the tables into the page."""
     parts = (measure_computation, measure_noise, measure_planted, measure_recorded, measure_strays, measure_shares)
-    return [row for part in parts for row in part()]
+    return [*(row for part in parts for row in part()), measure_spelling()]
+
+
+def measure_spelling() -> Row:
+    """Measure how many equal texts in other tokens count as flips."""
+    n_flips = count_flips(COMPARISONS, seed=SEED)
+    return _row("equal texts in other tokens: called flips", n_flips, f"of {COMPARISONS:,} pairs", "0")
 
 
 def measure_computation() -> list[Row]:

@@ -118,10 +118,13 @@ class Client:
         filters = ({"case": case} if case else {}) | ({} if repeat is None else {"repeat": str(repeat)})
         return Rows(self._rest.responses(read_run_id(run), **filters))
 
-    def import_logs(self, *files: str | Path, log_format: str = "auto", suite: str = "") -> list[Run]:
-        """Store the runs of another tool's log, read from its files; the same log again gives those that are there."""
+    def import_logs(self, *files: str | Path, log_format: str = "auto", suite: str = "", scale: str = "") -> list[Run]:
+        """Store the runs of another tool's log, read from its files; the same log again gives those that are there.
+
+        scale: of scores outside 0 to 1, such as 0..10.
+        """
         paths = [Path(file) for file in files]
-        answer = self._rest.import_logs(paths, log_format=log_format, suite=suite, tell=lambda _: None)
+        answer = self._rest.import_logs(paths, log_format=log_format, suite=suite, scale=scale, tell=lambda _: None)
         return [self.run(run.id) for run in answer.value.runs]
 
     def compare(self, baseline: Named, candidate: Named, *, give_up_after: float = GIVE_UP_SECONDS) -> Comparison:

@@ -41,6 +41,7 @@ class Response(ResponseContent):
     flip_chance: FlipChance
     is_vouched: Annotated[bool, says(description="by the engine's self-checks")]
     marks: Annotated[tuple[Mark, ...], says(description="what a log says of it (docs/imports.md)")]
+    trace_reason: Annotated[str | None, says(description="why its tokens are shown and not measured (docs/imports.md)")]
     provenance: dict[str, Any]
     recorded_at: Instant
     place: int = page_only  # in lists: by repeat, then by case

@@ -25,6 +25,10 @@ REASONS = {
     ),
     "sampled": "Two tokens were almost equally likely, and tokens are drawn here: the draw explains the flip.",
     "drawn": "A token was chosen that was not the most likely: it was drawn, so its logprob explains nothing.",
+    "constrained": (
+        "A token was chosen far below others: a grammar, a schema or a forced tool call forbade those, so the logprobs "
+        "do not explain the choice."
+    ),
     "not_listed": "The token that one side chose is not among the other's alternatives, so its movement is not known.",
 }
 CHANGES = {
@@ -130,6 +134,8 @@ def _error(cause: Cause) -> str:
 def _identical(cause: Cause) -> str:
     if cause.evidence["compared"] == "text":
         return "Same text, same score; there are no logprobs to compare."
+    if cause.evidence["compared"] == "retokenised":
+        return "Same text, tokenized differently: the logprobs of other tokens cannot be compared."
     return "Same tokens, same logprobs to the bit, same score."
 
 

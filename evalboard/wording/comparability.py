@@ -26,6 +26,14 @@ def explain_block(code: str, facts: Facts) -> str:
     return BLOCKS[code](facts)
 
 
+def _prompts_unknown(facts: Facts) -> str:
+    sides = " and ".join(facts["sides"])
+    return (
+        f"The log of the {sides} does not hold the prompts, so equal case ids may be other questions. Import the "
+        "requests of the log as well, or import it with --suite and the suite that was asked."
+    )
+
+
 def _suite_changed(facts: Facts) -> str:
     text = f"The suite changed: {_against(facts)}."
     return f"{text} Only cases with the same id and content are paired. Run the baseline again with today's suite."
@@ -143,6 +151,7 @@ def _stack_reported(facts: Facts) -> str:
 
 
 BLOCKS: dict[str, Callable[[Facts], str]] = {
+    "prompts_unknown": _prompts_unknown,
     "suite_changed": _suite_changed,
     "scorer_changed": _scorer_changed,
     "params_changed": _params_changed,

@@ -16,6 +16,7 @@ FOR_BLOCKS = {
     "stack_changed": "Run both models on one stack, in one window; or judge the service, model and stack together.",
     "scorer_changed": SCORE_AGAIN,
     "unknown_stack": SAY_WHO_SERVES,
+    "prompts_unknown": "Import the log together with its requests, or with --suite and the suite that was asked.",
 }
 RUN_BASELINE_AGAIN = "Run the baseline again with today's suite, settings and stack, then judge against that run."
 

@@ -22,6 +22,14 @@ MARKED = {
     "fallback": "came from another model or backend than asked for",
     "retried": "came after a failed try",
 }
+TRACE_REASONS = {
+    "spelled_otherwise": "The tokens do not spell the answer.",
+    "partial": "The tokens spell only a part of the answer.",
+    "covers_thinking": "The tokens are those of the thinking alone, and are compared as thinking.",
+    "merged": "The server counts more tokens than it lists: several share one logprob.",
+    "all_zero": "Every logprob is exactly 0: the server gives none.",
+    "not_listed": "The server has no logprob of the chosen tokens, and gives a placeholder such as −9999.",
+}
 
 
 def waiting(code: str, facts: Facts) -> str:
@@ -109,9 +117,22 @@ def describe_pause(*, n_failures: int, reason: str, until: datetime, zone: tzinf
     return f"Paused{after}{why}{end} Next try {clock(until, zone)}."
 
 
-def without_tokens(who: str, n: int, n_there: int) -> str:
-    """Say how many responses have texts alone; who: "The log" or "The server"."""
-    return f"{who} has no tokens of {n} of {n_there} responses: their texts alone can be compared."
+def without_tokens(who: str, n: int, n_there: int, reasons: Mapping[str, int]) -> str:
+    """Say how many responses are compared by their texts alone, "" for none; who: "The log" or "The server".
+
+    n: of those without tokens. reasons: why tokens are not measured, with the number of responses of each.
+    """
+    parts = [f"{who} has no tokens of {n:,} of {n_there:,} responses: their texts alone can be compared."] if n else []
+    parts += [
+        f"{n_alike:,} of {n_there:,} responses: {explain_trace_reason(code)}" for code, n_alike in reasons.items()
+    ]
+    return " ".join(parts)
+
+
+def explain_trace_reason(code: str) -> str:
+    """Say why the tokens of a response are not measured; code: one of importers.spelling.TraceReason but ""."""
+    why = TRACE_REASONS[code]
+    return why if code == "covers_thinking" else f"{why} The tokens are shown, and only the texts are compared."
 
 
 def without_odd_ones(score: float | None, odd: Sequence[tuple[str, str]]) -> str:

@@ -21,6 +21,7 @@ INCONCLUSIVE = {
     "uncertified": "No certificate shows that batching moves no bit.",
 }
 NOT_COMPARABLE = {
+    "prompts_unknown": "A log does not hold its prompts.",
     "suite_changed": "The sides answered different cases.",
     "scorer_changed": "The sides were scored by different scorers.",
     "params_changed": "The sides were sampled by different settings.",

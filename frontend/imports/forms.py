@@ -51,6 +51,9 @@ class ImportForm(PlainForm):
     suite = forms.ChoiceField(
         required=False, help_text="One whose cases the log answers, matched by id; or a suite is made of the log."
     )
+    scale = forms.CharField(
+        required=False, max_length=40, label="Scale of scores", help_text="Of scores outside 0 to 1, such as 0..10."
+    )
 
     def __init__(self, *args: Any, suites: Sequence[SuiteRow], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

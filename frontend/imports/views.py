@@ -38,6 +38,7 @@ def imports(request: HttpRequest) -> HttpResponse:
                 files=log_files(fields["log"]),
                 format=fields["format"],
                 suite=fields["suite"] or None,
+                scale=fields["scale"],
                 user=request.user,
                 is_wanted=partial(is_waiting, request.META),
             )

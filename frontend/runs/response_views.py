@@ -8,6 +8,7 @@ from django.views.decorators.http import require_safe
 
 from evalboard.wording.numbers import listed
 from evalboard.wording.replay import replay_command
+from evalboard.wording.run import explain_trace_reason
 from evalboard.wording.verdict import MARK_WORDS
 from frontend.compare import pair_address
 from frontend.forced import sides
@@ -59,6 +60,7 @@ def response(request: HttpRequest, run_id: int, repeat: int, case: str) -> HttpR
         "margins": charts.margin_chart(trace) if trace else None,
         "caption": words.describe_margins(trace, trace.narrowest) if trace and trace.narrowest else None,
         "own_score": _own_score(page),
+        "trace_reason": page.response.trace_reason and explain_trace_reason(page.response.trace_reason),
         "left_out": listed([MARK_WORDS[mark] for mark in page.response.marks if mark in MARK_WORDS] or [""]),
         "repeats": tuple(_repeat_link(page, index) for index in range(1, page.n_repeats + 1)),
         "replays": list_case_replays(run_id, page.response.case_index),

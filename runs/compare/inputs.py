@@ -33,6 +33,7 @@ from evalboard.core.profile import select_stack
 from evalboard.core.trace import unpack_scores
 from runs.catalogue import OneNames
 from runs.compare.reading import StoredAnswers, StoredResponses
+from runs.imports import lacks_prompts
 from runs.models import Bucket, ForcedScoring, Repeat, RepeatScore, Run
 from runs.pairs import WORDS, measure_pair_noise, pair_facts
 from runs.store import NO_BUCKET, Indexes, bulk, stored_columns, stored_traces
@@ -380,6 +381,7 @@ def _setup(key: SideKey, shares: Shares, buckets: Mapping[int, Bucket], known: M
         stop=tuple(limits["stop"]),
         sampling={name: value for name, value in sampling.items() if name not in limits},
         served=[_served(buckets[bucket], known[bucket], share) for bucket, _, share in shares],
+        unknown_prompts=str(key.run.source_id) if key.run.is_log and lacks_prompts(version) else "",
         is_logged=key.run.source_id is not None,
     )
 

@@ -54,7 +54,7 @@ def main(task: dict[str, Any]) -> int:
     files = [LogFile(name, Path(path)) for name, path in task["files"]]
     out = sys.stdout.buffer
     try:
-        out.writelines(wire.lines(*read_logs(files, format=task["format"])))
+        out.writelines(wire.lines(*read_logs(files, format=task["format"], scale=task["scale"])))
     except InvalidInput as error:
         out.write(wire.refusal(error))
     out.flush()

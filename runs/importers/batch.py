@@ -128,7 +128,7 @@ def _call(row: Mapping[str, Any], place: str, requests: Mapping[str, _Request]) 
     custom_id = _custom_id(row)
     response = mapping(row.get("response"), "response")
     body = mapping(response.get("body"), "response.body")
-    created = moment(number(body.get("created")))
+    created = moment(number(body.get("created", body.get("created_at"))))
     return calls.read_call(
         place=place,
         request=requests[custom_id].body if custom_id in requests else {},

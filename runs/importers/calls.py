@@ -14,6 +14,7 @@ from evalboard.contract.suite_limits import MAX_ID_CHARS
 from evalboard.core.digest import digest_json
 from evalboard.core.document import storage_problems
 from evalboard.core.errors import InvalidInput
+from evalboard.wording.numbers import counted
 from runs.importers import backends, responses_api
 from runs.importers.completions import answers, content_text, count, read_usage
 from runs.importers.field_values import objects, text, whole
@@ -34,23 +35,39 @@ SAMPLING = {
     "repetition_penalty": (),
     "logit_bias": (),
     "response_format": (),
+    "tool_choice": (),
+    "structured_outputs": (),
+    "guided_json": (),
+    "guided_regex": (),
+    "guided_choice": (),
+    "guided_grammar": (),
+    "grammar": (),
+    "json_schema": (),
     "reasoning_effort": (),
 }
+
+
+# Before a model that no other vendor has, the vendor's name is a gateway's spelling of it.
+_VENDOR = re.compile(
+    r"\A(?:anthropic/(?=claude)|openai/(?=gpt-(?!oss)|chatgpt-|o[1-9])|(?:google|gemini|vertex_ai)/(?=gemini-))"
+)
+COPIES = "{n} came again with the id of an earlier response: copies of one answer, kept once and counted as no repeat."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One request with its answers, as a reader found it.
 
-    `case_id` is "" where the log neither names the case nor holds the prompt, `repeat` None where it does not count.
-    `responses` carry no case and repeat yet. `place` is the file and line, for messages. `is_completion` says that
-    the prompt was sent as it is, to `/v1/completions`.
+    `case_id` is "" where the log neither names the case nor holds the prompt, `repeat` None where it does not count;
+    `index` is the tool's number of the case. `responses` carry no case and repeat yet. `place` is the file and line,
+    for messages. `is_completion` says that the prompt was sent as it is, to `/v1/completions`.
     """
 
     place: str
     responses: tuple[LoggedResponse, ...]
     case_id: str = ""
     repeat: int | None = None
+    index: int | None = None
     model: str = ""
     messages: tuple[Mapping[str, Any], ...] = ()
     tools: tuple[Mapping[str, Any], ...] = ()
@@ -101,7 +118,9 @@ def read_call(
             is_prompt_filtered=answer.is_prompt_filtered,
             finish_reason=answer.finish_reason,
             is_refusal=answer.is_refusal,
-            positions=answer.positions,
+            positions=answer.tokens.positions,
+            trace_reason=answer.tokens.reason,
+            n_reasoning_tokens=answer.tokens.n_reasoning_tokens,
             prompt_token_ids=answer.prompt_token_ids,
             n_tokens=answer.n_tokens,
             n_prompt_tokens=count(usage.get("prompt_tokens")),
@@ -120,7 +139,7 @@ def read_call(
         responses=responses,
         case_id=case_id or (prompt_id(messages, tools) if messages else ""),
         repeat=repeat,
-        model=text(request.get("model")) or text(body.get("model")),
+        model=_VENDOR.sub("", text(request.get("model")) or text(body.get("model"))),
         messages=messages,
         tools=tools,
         sampling=read_sampling(request),
@@ -244,6 +263,9 @@ def logged_run(
     """
     calls, remarks = _named(calls)
     cases = _cases(calls)
+    calls, n_copies = _without_copies(calls)
+    if n_copies:
+        remarks.append(COPIES.format(n=counted(n_copies, "answer")))
     responses = _responses(calls)
     sampling, differing = _agreed_sampling(calls)
     remarks += [f"{name} differs between requests, and is not among the run's settings." for name in differing]
@@ -254,7 +276,10 @@ def logged_run(
     ends = [call.finished_at for call in calls if call.finished_at]
     errors = [response.error for response in responses if response.error]
     is_failed = len(errors) == len(responses)
-    status: Status = "failed" if is_failed else "incomplete" if errors or _n_absent(responses, cases) else "finished"
+    has_numbers = all(call.repeat is not None for call in calls)
+    is_partial = bool(errors) or (has_numbers and _n_absent(responses, cases) > 0)
+    is_partial = is_partial or len({response.case_id for response in responses}) < len(cases)
+    status: Status = "failed" if is_failed else "incomplete" if is_partial else "finished"
     return LoggedRun(
         slug=slug or _cases_slug(cases),
         title=title,
@@ -273,7 +298,28 @@ def logged_run(
         started_at=min(starts, default=None),
         finished_at=max(ends, default=None),
         notes=(*notes, *remarks),
+        n_repeats=max(response.repeat for response in responses) if has_numbers and responses else None,
     )
+
+
+def _without_copies(calls: Sequence[Call]) -> tuple[list[Call], int]:
+    """Leave out the answers whose id, text and marks an earlier answer to the same case has, and count them.
+
+    An id that answers to several cases have names no answer.
+    """
+    cases: dict[str, set[str]] = {}
+    for call in calls:
+        for response in call.responses:
+            cases.setdefault(response.request_id, set()).add(call.case_id)
+    seen, originals = set(), []
+    for call in calls:
+        answers = tuple((one.request_id, one.text, one.flags) for one in call.responses)
+        is_named = bool(answers) and all(name and len(cases[name]) == 1 for name, *_ in answers)
+        if is_named and (call.case_id, answers) in seen:
+            continue
+        seen.add((call.case_id, answers))
+        originals.append(call)
+    return originals, sum(len(call.responses) for call in calls) - sum(len(call.responses) for call in originals)
 
 
 def _message(message: Mapping[str, Any]) -> dict[str, Any]:
@@ -309,7 +355,8 @@ def _cases(calls: Sequence[Call]) -> tuple[LoggedCase, ...]:
     for call in calls:
         case = cases.get(call.case_id)
         if case is None or not case.messages:
-            cases[call.case_id] = LoggedCase(id=call.case_id, messages=call.messages, tools=call.tools)
+            index = call.index if case is None else case.index
+            cases[call.case_id] = LoggedCase(id=call.case_id, messages=call.messages, index=index, tools=call.tools)
         elif call.messages and (call.messages, call.tools) != (case.messages, case.tools):
             raise InvalidInput(f"{call.place}: the case id {call.case_id!r} names another prompt here than before")
     return tuple(cases.values())

@@ -20,7 +20,11 @@ from runs.importers.litellm_payload import is_payload
 from runs.importers.records import LoggedRun
 
 # Where a caller keeps its own name of a case. In a bare response `id` is the server's name of the response.
-_OWN_IDS = ("custom_id", "case_id", "sample_id")
+_OWN_IDS = ("custom_id", "case_id", "sample_id", "question_id", "task_id", "data_index", "index")
+
+
+_STARTS = ("started_at", "last_run_at")
+_MILLISECONDS = ("latency_ms", "duration_ms")
 
 
 def recognises(files: Sequence[LogFile]) -> bool:
@@ -100,7 +104,7 @@ def _streamed(file: LogFile, chunks: Any) -> Iterator[Call]:
 def _bare(body: Mapping[str, Any], place: str) -> Call:
     if not _is_body(body) and not error_words(body):
         raise InvalidInput("is neither a response nor an object with request and response")
-    created = moment(number(body.get("created")))
+    created = _created(body)
     case_id = calls.own_id(body, _OWN_IDS)
     return calls.read_call(place=place, request={}, body=body, case_id=case_id, started_at=created, finished_at=created)
 
@@ -108,7 +112,7 @@ def _bare(body: Mapping[str, Any], place: str) -> Call:
 def _wrapped(row: Mapping[str, Any], place: str) -> Call:
     body, status, headers = _response(row)
     error = "" if body.get("choices") else _error(row, body, status)
-    started_at = moment(row.get("started_at"))
+    started_at = next((at for name in _STARTS if (at := moment(row.get(name))) is not None), None)
     seconds, finished_at = _times(row, started_at)
     return calls.read_call(
         place=place,
@@ -120,9 +124,14 @@ def _wrapped(row: Mapping[str, Any], place: str) -> Call:
         headers=headers,
         url=row.get("url") or row.get("base_url"),
         seconds=seconds,
-        started_at=started_at or moment(number(body.get("created"))),
+        started_at=started_at or _created(body),
         finished_at=finished_at,
     )
+
+
+def _created(body: Mapping[str, Any]) -> datetime | None:
+    """Return when a body was made; one of the Responses API says it as `created_at`."""
+    return moment(number(body.get("created", body.get("created_at"))))
 
 
 def _response(row: Mapping[str, Any]) -> tuple[Mapping[str, Any], int | None, dict[str, str]]:
@@ -149,7 +158,8 @@ def _times(row: Mapping[str, Any], started_at: datetime | None) -> tuple[float |
     """Return how long the call took, and when it ended."""
     ended_at = moment(row.get("ended_at")) or moment(row.get("finished_at"))
     seconds = number(row.get("latency_s"))
-    if seconds is None and (milliseconds := number(row.get("latency_ms"))) is not None:
+    milliseconds = next((value for name in _MILLISECONDS if (value := number(row.get(name))) is not None), None)
+    if seconds is None and milliseconds is not None:
         seconds = milliseconds / 1000
     if seconds is None and started_at and ended_at:
         seconds = (ended_at - started_at).total_seconds()

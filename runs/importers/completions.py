@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from evalboard.core.answer import AnswerParts, as_function, join_parts
@@ -10,7 +10,7 @@ from evalboard.core.errors import InvalidInput
 from evalboard.core.trace import Ending, plain_word, read_ending
 from runs.importers import tokens
 from runs.importers.field_values import SideFields, label, mapping, objects, rows, text, whole
-from runs.importers.records import LoggedPositions
+from runs.importers.spelling import SpelledTokens, spell_tokens
 
 MAX_ERROR_CHARS = 2000
 MAX_COUNT = 2**31 - 1
@@ -34,7 +34,7 @@ class Answer:
     is_prompt_filtered: bool = False
     finish_reason: str = ""
     is_refusal: bool = False
-    positions: LoggedPositions | None = None
+    tokens: SpelledTokens = field(default_factory=lambda: SpelledTokens(None))
     prompt_token_ids: tuple[int, ...] | None = None
     n_tokens: int | None = None
     dropped: tuple[str, ...] = ()
@@ -201,12 +201,13 @@ def _answer(
     words = _answer_text(choice, beside.dropped)
     if HALF_CHARACTER.search(words):
         beside.dropped.append("half a character")
+    reasoning = read_reasoning(message)
     return Answer(
         text=words,
-        reasoning=read_reasoning(message),
+        reasoning=reasoning,
         finish_reason=text(choice.get("finish_reason")),
         is_refusal=bool(text(message.get("refusal")).strip()),
-        positions=positions,
+        tokens=spell_tokens(positions, text=words, reasoning=reasoning, n_counted=None if reasoning else n_tokens),
         prompt_token_ids=prompt_ids or own_prompt_ids,
         n_tokens=n_tokens if positions is None else len(positions),
         dropped=tuple(dict.fromkeys([*dropped, *beside.dropped])),

@@ -8,6 +8,7 @@ from evalboard.core.errors import InvalidInput
 from runs.importers import batch, chat, inspect_ai, litellm, lm_eval, promptfoo, rollouts
 from runs.importers.files import LogFile
 from runs.importers.records import LoggedRun
+from runs.importers.scales import parse_scale, read_scores
 
 AUTO = "auto"
 
@@ -44,15 +45,18 @@ def read_logs(
     files: Sequence[LogFile],
     *,
     format: str = AUTO,  # noqa: A002  the word of the call and of its form
+    scale: str = "",
 ) -> tuple[str, list[LoggedRun]]:
     """Return the name of the format, and the runs that the files of a log hold.
 
-    Raises InvalidInput: at `format` where it is unknown, or is to be found out and none fits; else as its reader does.
+    scale: of scores beyond 0 to 1, as in 0..10; "" where nobody names one. Raises InvalidInput: at `scale`; at `format`
+    where it is unknown, or is to be found out and none fits; else as its reader does.
     """
     name = _recognised(files) if format == AUTO else format
     if name not in FORMATS:
         raise InvalidInput("The log cannot be read.", fields={"format": f"Must be {AUTO} or one of: {_known()}."})
-    return name, FORMATS[name].read(files)
+    on_scale = parse_scale(scale)
+    return name, [read_scores(run, on_scale) for run in FORMATS[name].read(files)]
 
 
 def _recognised(files: Sequence[LogFile]) -> str:

@@ -87,7 +87,8 @@ def _read_log(
     cases, case_notes = _cases(samples_read, about)
     agreed, sampling_notes = _agreed_sampling(samples_read)
     stats, results = mapping(header.get("stats"), "stats"), mapping(header.get("results"), "results")
-    status = _status(header, cases, responses, n_repeats=_n_epochs(about, responses))
+    n_repeats = _n_epochs(about, responses)
+    status = _status(header, cases, responses, n_repeats=n_repeats)
     return LoggedRun(
         slug=slug(about["task"]) or "inspect",
         title=shortened(text(about.get("task_display_name")) or about["task"], 200),
@@ -103,6 +104,8 @@ def _read_log(
         own_ids=tuple(_own_ids(about)),
         labels=_labels(about),
         failure=_failure(header, status),
+        n_repeats=n_repeats,
+        n_cases=_n_planned(about),
         started_at=moment(stats.get("started_at")) or moment(about.get("created")),
         finished_at=moment(stats.get("completed_at")),
         notes=(
@@ -184,6 +187,12 @@ def _n_epochs(about: Mapping[str, Any], responses: Iterable[LoggedResponse]) -> 
     return max(planned or 1, *(response.repeat for response in responses))
 
 
+def _n_planned(about: Mapping[str, Any]) -> int | None:
+    dataset = mapping(about.get("dataset"), "eval.dataset")
+    listed = rows(dataset.get("sample_ids"), "eval.dataset.sample_ids")
+    return len(listed) or whole(dataset.get("samples"))
+
+
 def _failure(header: Mapping[str, Any], status: Status) -> str:
     if status != "failed":
         return ""
@@ -231,11 +240,6 @@ def _status_notes(header: Mapping[str, Any], results: Mapping[str, Any], *, n: i
 def _sample_notes(samples: Sequence[ReadSample], about: Mapping[str, Any]) -> Iterator[str]:
     for remark, n in Counter(remark for sample in samples for remark in sample.remarks).items():
         yield f"{n:,} of {len(samples):,} samples: {remark}."
-    outside = Counter(
-        name for sample in samples for name, score in sample.response.scores.items() if score.value is None
-    )
-    for name, n in outside.items():
-        yield f"{n:,} values of the scorer {name} are no numbers from 0 to 1; they are kept as words."
     reducers = rows(mapping(about.get("config"), "eval.config").get("epochs_reducer"), "eval.config.epochs_reducer")
     if reducers not in ([], ["mean"]):
         yield f"Inspect summed epochs up by {', '.join(label(one) for one in reducers)}; here repeats are averaged."

@@ -1,6 +1,7 @@
 """The model calls of an Inspect sample, and what Inspect stores apart from them put back in its place.
 
-Texts over 100 characters lie in `attachments`, messages that several calls sent in the pool `events_data.messages`.
+Texts over 100 characters lie in `attachments`, messages that several calls sent in the pool `events_data.messages`,
+or `message_pool`.
 """
 
 from collections.abc import Mapping
@@ -73,11 +74,24 @@ def find_calls(sample: Mapping[str, Any], attachments: Attachments) -> Calls:
     return Calls()
 
 
+def final_output(sample: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the output of the last model call that is no grader's, for a sample without one; empty for none."""
+    for event in reversed(objects(sample.get("events"), "events")):
+        output = event.get("output")
+        is_call = event.get("event") == "model" and not (
+            event.get("error") or event.get("pending") or event.get("role")
+        )
+        if is_call and isinstance(output, Mapping) and first_choice(output):
+            return output
+    return {}
+
+
 def sent_messages(call: Mapping[str, Any], sample: Mapping[str, Any], attachments: Attachments) -> list[Any]:
     """Return the messages that a call sent, in Inspect's form. Raises InvalidInput, without the file's name."""
     listed = rows(call.get("input"), "input of a model call")
     if not listed:
         pool = rows(mapping(sample.get("events_data"), "events_data").get("messages"), "events_data.messages")
+        pool = pool or rows(sample.get("message_pool"), "message_pool")  # of 0.3.193 to 0.3.199
         listed = _expanded(rows(call.get("input_refs"), "input_refs"), pool)
     if len(listed) > MAX_MESSAGES:
         raise InvalidInput(f"a model call sends more than {MAX_MESSAGES:,} messages")

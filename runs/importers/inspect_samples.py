@@ -16,6 +16,7 @@ from runs.importers.field_values import SideFields, mapping, moment, number, obj
 from runs.importers.inspect_events import (
     Attachments,
     Calls,
+    final_output,
     find_calls,
     first_choice,
     raw_answer,
@@ -23,10 +24,12 @@ from runs.importers.inspect_events import (
     text_of,
 )
 from runs.importers.records import LoggedCase, LoggedResponse, LoggedScore
+from runs.importers.spelling import spell_tokens
 
 MAX_EPOCHS = 1000
 
 NO_RAW_CALL = "no raw model call is kept, so what else the server said is unknown; log with --log-model-api"
+NO_ANSWER = "the log has no answer of it, only what it was scored"
 NO_CALL = "no model call gave the output, so who served it is unknown"
 SEVERAL_CALLS = (
     "several model calls were made; the case is what the first one sent, the response what the last one gave"
@@ -90,6 +93,9 @@ class _Opened:
 
 def _opened(sample: Mapping[str, Any]) -> _Opened:
     attachments = Attachments(sample)
+    output = mapping(sample.get("output"), "output")
+    if not (first_choice(output) or output.get("error") or sample.get("error")) and (final := final_output(sample)):
+        sample = {**sample, "output": {**output, **final}}
     calls = find_calls(sample, attachments)
     answer, output = calls.answer or {}, mapping(sample.get("output"), "output")
     return _Opened(
@@ -114,14 +120,18 @@ def _response(one: _Opened, case_id: str, *, base_url: str, seed: Any) -> Logged
     body = one.raw or {"model": one.output.get("model")}
     token_ids = beside.read("token_ids", tokens.read_ids, _token_ids(first_choice(one.raw)))
     positions = None if error else beside.read("logprobs", tokens.positions, one.choice.get("logprobs"), token_ids)
+    answer, reasoning = ("", None) if error else (_text(one), _reasoning(one))
+    spelled = spell_tokens(positions, text=answer, reasoning=reasoning)
     return LoggedResponse(
         case_id=case_id,
         repeat=repeat,
-        text="" if error else _text(one),
-        reasoning=None if error else _reasoning(one),
+        text=answer,
+        reasoning=reasoning,
         error=error,
         finish_reason=text(one.choice.get("stop_reason")),
-        positions=positions,
+        positions=spelled.positions,
+        trace_reason=spelled.reason,
+        n_reasoning_tokens=spelled.n_reasoning_tokens,
         prompt_token_ids=beside.read("prompt_token_ids", tokens.read_ids, one.raw.get("prompt_token_ids")),
         n_tokens=_first(raw_usage.get("completion_tokens"), usage.get("output_tokens")),
         n_prompt_tokens=_first(raw_usage.get("prompt_tokens"), usage.get("input_tokens")),
@@ -235,7 +245,7 @@ def _error(one: _Opened) -> str:
     if one.output.get("error"):
         return shortened(text(one.output["error"]) or "The model call failed.")
     if not one.choice:
-        return "The sample holds no answer."
+        return "" if one.sample.get("scores") else "The sample holds no answer."
     return ending_problem(text(one.choice.get("stop_reason")))
 
 
@@ -255,8 +265,7 @@ def _remarks(one: _Opened, *, is_all_text: bool) -> Iterator[str]:
     if one.calls.n > 1:
         yield SEVERAL_CALLS
     if one.calls.answer is None:
-        if one.choice:
-            yield NO_CALL
+        yield NO_CALL if one.choice else NO_ANSWER
     elif not one.raw:
         yield NO_RAW_CALL
     if not is_all_text:
@@ -311,14 +320,14 @@ def _single(scorer: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _as_number(value: Any) -> float | None:
-    """Return a score from 0 to 1, None for what is no number or lies outside."""
+    """Return a score as a number, None for what is none."""
     if isinstance(value, str):
         value = _LETTERS.get(value, _WORDS.get(value.lower(), value))
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         return None
-    return number if math.isfinite(number) and 0 <= number <= 1 else None
+    return number if math.isfinite(number) else None
 
 
 def _words(value: Any, score: Mapping[str, Any]) -> str:

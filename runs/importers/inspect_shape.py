@@ -97,6 +97,7 @@ class _Sample(TypedDict, total=False):
     events: list[_Event] | None
     attachments: Any
     events_data: _Pool | None
+    message_pool: Any
     invalidation: Any
     error: Any
     error_retries: Any

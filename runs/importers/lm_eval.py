@@ -165,7 +165,8 @@ def _read_run(samples: _Samples, results: Mapping[str, Any]) -> LoggedRun:
         own_ids=() if started_at is None else (f"{task} {results['date']}",),
         labels=_labels(results, task, model),
         started_at=started_at,
-        finished_at=_end(started_at, results.get("total_evaluation_time_seconds")),
+        finished_at=_end(started_at, results.get("total_evaluation_time_seconds")) or _named_time(samples.time),
+        n_cases=_n_planned(results, task) or None,
         notes=(*odd_notes, *_notes(documents, results, n_missing=n_missing)),
     )
 
@@ -221,6 +222,13 @@ def _responses(
     documents: Sequence[Document], case_ids: Sequence[str], settings: Sequence[Mapping[str, Any]], model: _Model
 ) -> tuple[LoggedResponse, ...]:
     served_by = backends.served_by(headers={}, body={"model": model.name}, base_url=model.base_url)
+    # A repeat with answers that were not scored has no score of its own.
+    unscored = {
+        repeat
+        for document in documents
+        for repeat, answer in enumerate(document.answers, start=1)
+        if answer is not None and answer != document.answers[0]
+    }
     return tuple(
         LoggedResponse(
             case_id=case_id,
@@ -229,7 +237,7 @@ def _responses(
             error="The log holds no answer." if answer is None else "",
             seed=sampling.get("seed"),
             served_by=served_by,
-            scores=document.scores_of(answer),
+            scores={} if repeat in unscored else document.scores_of(answer),
         )
         for document, case_id, sampling in zip(documents, case_ids, settings, strict=True)
         for repeat, answer in enumerate(document.answers, start=1)
@@ -249,6 +257,12 @@ def _end(started_at: datetime | None, seconds: Any) -> datetime | None:
         return started_at + timedelta(seconds=float(seconds))
     except (ValueError, OverflowError):
         return None
+
+
+def _named_time(time: str) -> datetime | None:
+    """Return the time in a file's name, at which the harness wrote it; its zone is not said, and taken for UTC."""
+    day, _, clock = time.partition("T")
+    return moment(f"{day}T{clock.replace('-', ':')}") if clock else None
 
 
 def _labels(results: Mapping[str, Any], task: str, model: _Model) -> dict[str, str]:
@@ -273,6 +287,3 @@ def _notes(documents: Sequence[Document], results: Mapping[str, Any], *, n_missi
         yield _RANKING
     if any(len(document.answers) > 1 for document in documents):
         yield _ONE_SCORE
-    outside = {name for document in documents for name, score in document.scores.items() if score.value is None}
-    for name in sorted(outside):
-        yield f"Some values of {name} are no numbers from 0 to 1; they are kept as words."

@@ -174,7 +174,7 @@ def _scores(line: Mapping[str, Any], through: str) -> Iterator[tuple[str, Logged
         score = float(value) if isinstance(value, bool) else number(value)
         words = f"{label(score) or 'no number'}: {read_as}" if read_as else label(score)
         name = metric if through == NO_FILTER else f"{metric},{through}"
-        yield name, LoggedScore(score if score is not None and 0 <= score <= 1 else None, shortened(words))
+        yield name, LoggedScore(score, shortened(words))
 
 
 def _own_id(doc: Any) -> str:

@@ -10,7 +10,18 @@ from evalboard.core.errors import InvalidInput
 from runs.importers import backends, calls
 from runs.importers.calls import Call
 from runs.importers.completions import MAX_ERROR_CHARS, count, ending_problem, message_text
-from runs.importers.field_values import SideFields, http_date, label, mapping, moment, number, objects, text, whole
+from runs.importers.field_values import (
+    SideFields,
+    http_date,
+    label,
+    mapping,
+    moment,
+    number,
+    objects,
+    shortened,
+    text,
+    whole,
+)
 from runs.importers.files import LogFile
 from runs.importers.json_files import OddRows, naming, parse_value, read_rows
 from runs.importers.records import LoggedResponse, LoggedRun, LoggedScore
@@ -18,7 +29,8 @@ from runs.importers.records import LoggedResponse, LoggedRun, LoggedScore
 PASS, SCORE = "pass", "score"  # our names of promptfoo's own two judgements; the others are named by its users
 ASSERTION_FAILED, ERROR = 1, 2  # of `failureReason`
 
-_OWN_IDS = ("sample_id", "case_id", "custom_id", "id")
+_OWN_IDS = ("sample_id", "case_id", "custom_id", "question_id", "task_id", "data_index", "id")
+_KINDS = ("chat", "completion", "completions", "messages", "responses", "assistant", "realtime")
 _NOT_MODELS = ("file", "exec", "python", "http", "https", "package", "webhook", "ws", "wss")
 MAX_LABELS = 20
 
@@ -149,6 +161,7 @@ def _call(place: str, result: Mapping[str, Any], config: Mapping[str, Any], eval
         responses=(_response(result, response, config, base_url),),
         case_id=_case_id(result),
         repeat=_repeat(result, evaluation.options),
+        index=whole(result.get("testIdx")),
         messages=messages,
         sampling=calls.read_sampling({**config, **mapping(config.get("passthrough"), "passthrough")}),
         base_url=base_url,
@@ -216,15 +229,21 @@ def _scores(result: Mapping[str, Any]) -> dict[str, LoggedScore]:
         return {}
     reason = text(grading.get("reason"))
     has_passed = result.get("success") is True and whole(result.get("failureReason")) != ASSERTION_FAILED
-    scores = {PASS: LoggedScore(float(has_passed), reason), SCORE: LoggedScore(_unit(result.get("score")), reason)}
+    scores = {PASS: LoggedScore(float(has_passed), reason), SCORE: LoggedScore(number(result.get("score")), reason)}
     named = mapping(result.get("namedScores"), "namedScores")
-    return scores | {name: LoggedScore(_unit(value)) for name, value in named.items() if name not in scores}
+    weights = mapping(grading.get("namedScoreWeights"), "namedScoreWeights")
+    return scores | {name: _named_score(name, value, weights, grading) for name, value in named.items()} | scores
 
 
-def _unit(value: Any) -> float | None:
-    """Return a score from 0 to 1, None for what is none: weights and metrics of users can be anything."""
-    score = number(value)
-    return score if score is not None and 0 <= score <= 1 else None
+def _named_score(name: str, value: Any, weights: Mapping[str, Any], grading: Mapping[str, Any]) -> LoggedScore:
+    """Return a metric of users: a sum of weighted assertions is divided by their weights."""
+    score, weight = number(value), number(weights.get(name))
+    parts = objects(grading.get("componentResults"), "componentResults")
+    mine = [part for part in parts if mapping(part.get("assertion"), "assertion").get("metric") == name]
+    if weight is None and mine:
+        weight = sum(1.0 if (one := number(part["assertion"].get("weight"))) is None else one for part in mine)
+    reasons = "; ".join(dict.fromkeys(text(part.get("reason")) for part in mine if text(part.get("reason"))))
+    return LoggedScore(score / weight if score is not None and weight else score, shortened(reasons))
 
 
 def _headers(result: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, str]:
@@ -279,7 +298,11 @@ def _provider_config(config: Mapping[str, Any], provider_id: str, provider_label
 
 def _model(provider_id: str) -> str:
     """Return the model in a provider's id, as in `openai:chat:smol`; the id itself where it names none."""
-    return provider_id if provider_id.partition(":")[0] in _NOT_MODELS else provider_id.rpartition(":")[2]
+    provider, _, rest = provider_id.partition(":")
+    if provider in _NOT_MODELS or not rest:
+        return provider_id
+    kind, _, model = rest.partition(":")
+    return model if model and kind in _KINDS else rest
 
 
 def _own_ids(evaluation: _Eval, results: Sequence[Mapping[str, Any]]) -> Iterator[str]:

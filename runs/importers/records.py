@@ -141,7 +141,10 @@ class ServedBy:
 
 @dataclass(frozen=True, slots=True)
 class LoggedScore:
-    """One scorer's judgement: from 0 to 1, None where its value is no number, with the tool's own words."""
+    """One scorer's judgement: as the log has it, from 0 to 1 once `scales` has read it; None where it is no number.
+
+    reason: the tool's own words.
+    """
 
     value: float | None
     reason: str = ""
@@ -166,7 +169,8 @@ class LoggedResponse:
     `is_prompt_filtered`: the provider's filter refused the prompt. `is_refusal`: it has a refusal of its own.
     `positions` is None where the log gives no tokens, `trainer` where no trainer gave them logprobs. `flags` say why it
     is no clean sample: "cached", "fallback", "retried". `dropped` names fields beside the answer that could not be
-    read.
+    read. `trace_reason` says why its tokens are not measured, "" where they are; `n_reasoning_tokens` of the first of
+    them are the thinking, None where nothing is apart.
     """
 
     case_id: str
@@ -190,15 +194,21 @@ class LoggedResponse:
     flags: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     trainer: LoggedTrainer | None = None
+    trace_reason: str = ""
+    n_reasoning_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedCase:
-    """One case; `messages` is empty where the log does not hold the prompt, `target` None where it has none."""
+    """One case; `messages` is empty where the log does not hold the prompt, `target` None where it has none.
+
+    `index` is the tool's own number of it, None where it has none; other orders of a log say nothing.
+    """
 
     id: str
     messages: tuple[Mapping[str, Any], ...] = ()
     target: Any = None
+    index: int | None = None
     tools: tuple[Mapping[str, Any], ...] = ()
 
 
@@ -206,10 +216,11 @@ class LoggedCase:
 class LoggedRun:
     """One run out of a log. `slug` is what its suite would be called; `scorers` names the scores, the main one first.
 
-    `sampling` holds what the log says was sent: temperature, top_p, seed, max_tokens, stop and so on; what it does not
-    say is not there. `revision` is the model's, where one is declared. `own_ids` are the tool's own ids of this eval,
-    each of which tells it from any other. `labels` are facts for the run's page: commit, task version, the tool's own
-    run id.
+    `n_repeats` is how often each case was to be answered, None for as often as the log has it; `n_cases` how many cases
+    there were to be, None where the log does not say. `sampling` holds what the log says was sent: temperature, top_p,
+    seed, max_tokens, stop and so on; what it does not say is not there. `revision` is the model's, where one is
+    declared. `own_ids` are the tool's own ids of this eval, each of which tells it from any other. `labels` are facts
+    for the run's page: commit, task version, the tool's own run id.
     """
 
     slug: str
@@ -230,6 +241,15 @@ class LoggedRun:
     started_at: datetime | None = None
     finished_at: datetime | None = None
     notes: tuple[str, ...] = ()
+    n_repeats: int | None = None
+    n_cases: int | None = None
+
+    def count_answers(self) -> Mapping[str, int]:
+        """Return the last repeat that the log has of each case that it has answers of."""
+        counted: dict[str, int] = {}
+        for each in self.responses:
+            counted[each.case_id] = max(counted.get(each.case_id, 0), each.repeat)
+        return counted
 
     @property
     def has_texts(self) -> bool:

@@ -1,6 +1,7 @@
 """Runs read out of other tools' logs, and out of exports that come with the program."""
 
 from runs.imports.archives import store_archive
+from runs.imports.import_suites import lacks_prompts
 from runs.imports.imports import import_logs
 from runs.imports.read import import_rows
 from runs.imports.uploads import MAX_FILES, LogUpload, is_waiting, log_files, takes_logs
@@ -11,6 +12,7 @@ __all__ = [
     "import_logs",
     "import_rows",
     "is_waiting",
+    "lacks_prompts",
     "log_files",
     "store_archive",
     "takes_logs",

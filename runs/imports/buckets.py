@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Max
 from django.db.models.functions import Now
 
-from evalboard.core.digest import digest_json
+from evalboard.core.digest import canonical_json, digest_json
 from evalboard.core.profile import OBSERVED
 from runs.importers.records import LoggedResponse, LoggedRun
 from runs.imports.import_suites import slug_of, stops_of
@@ -115,6 +115,9 @@ def _sampling(sent: Mapping[str, Any]) -> dict[str, Any]:
     """What a profile can hold of it: plain values, a real number always written as one."""
     plain: dict[str, Any] = {}
     for name, value in sorted(sent.items())[:MAX_SETTINGS]:
+        if isinstance(value, dict | list) and name != "stop":  # as of a schema
+            written = canonical_json(value).decode()
+            value = written if len(written) <= MAX_SETTING_CHARS else digest_json(value)
         if isinstance(value, str | bool) or _is_finite(value):
             plain[storable(name)[:80]] = storable(value)[:MAX_SETTING_CHARS] if isinstance(value, str) else value
     plain |= {name: float(plain[name]) for name in REALS if _is_finite(plain.get(name))}

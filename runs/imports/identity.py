@@ -19,6 +19,7 @@ from runs.importers.records import LoggedResponse, LoggedRun
 from runs.imports.import_suites import lacks_prompts, tool_of
 from runs.models import Response, Run
 from runs.run import delete_run
+from runs.store import NOT_IN_LOG
 
 Answers = Counter[tuple[int, bytes]]  # (repeat, the text's digest) of what was answered
 
@@ -63,7 +64,15 @@ def make_room(logged: LoggedRun, stored: Run) -> str:
     if stored.log_digest == content_of(logged) and not has_prompts:
         return ""
     before, now = _stored_answers(stored), _answers(logged)
-    if now < before or (now == before and not knows_prompts and not is_bare):
+    if _stored_samples(stored) - _samples(logged):
+        if now <= before or not now - before:
+            return ""
+        raise Conflict(
+            f"Run {stored.pk} is of the same eval and has samples that this log lacks. Nothing is stored; "
+            f"delete run {stored.pk} to import the log."
+        )
+    says_less = (not knows_prompts and not is_bare) or (not logged.scorers and not has_prompts)
+    if now < before or (now == before and says_less):
         return ""
     what = f"Run {stored.pk} is of the same eval"
     if not (before <= now and (has_prompts or before != now or stored.status != Run.Status.FINISHED)):
@@ -86,6 +95,17 @@ def _row(response: LoggedResponse) -> list[Any]:
     scores = sorted([name, score.value] for name, score in response.scores.items())
     text = "" if response.error else text_digest(response.text).hex()
     return [response.case_id, response.repeat, bool(response.error), text, scores]
+
+
+def _samples(logged: LoggedRun) -> set[tuple[int, str]]:
+    return {(each.repeat, each.case_id) for each in logged.responses}
+
+
+def _stored_samples(run: Run) -> set[tuple[int, str]]:
+    """Return what the run's log had, failed or not: (repeat, case id)."""
+    rows = Response.objects.filter(repeat__run=run).exclude(error_code=NOT_IN_LOG)
+    names = dict(run.suite_version.cases.values_list("index", "case_id"))
+    return {(repeat, names[index]) for repeat, index in rows.values_list("repeat__index", "case_index")}
 
 
 def _answers(logged: LoggedRun) -> Answers:

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import IO, cast
 
@@ -55,6 +55,7 @@ def read(
     files: Sequence[LogFile],
     *,
     format: str,  # noqa: A002 - the name that it has for people
+    scale: str,
     is_wanted: Callable[[], bool],
 ) -> tuple[str, list[LoggedRun]]:
     """Return the format and the runs of a log, as `formats.read_logs` does, read in a process that ends with this call.
@@ -72,7 +73,7 @@ def read(
             raise _refused(_too_long())
 
     try:
-        return _read(files, format, look)
+        return _read(files, {"format": format, "scale": scale}, look)
     finally:
         _readers.release()
 
@@ -82,12 +83,14 @@ def _leave_unless(is_wanted: Callable[[], bool]) -> None:
         raise SenderLeft("Nobody waits for this import any more, so nothing was stored.")
 
 
-def _read(files: Sequence[LogFile], format_name: str, look: Callable[[], None]) -> tuple[str, list[LoggedRun]]:
+def _read(
+    files: Sequence[LogFile], options: Mapping[str, str], look: Callable[[], None]
+) -> tuple[str, list[LoggedRun]]:
     with ExitStack() as stack:
         # Passed on open: an upload has no name by which another process could find it.
         opened = [stack.enter_context(file.path.open("rb")).fileno() for file in files]
         task, errors = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(2))
-        task.write(_task(files, opened, format_name))
+        task.write(_task(files, opened, options))
         task.seek(0)
         process = stack.enter_context(
             subprocess.Popen(
@@ -107,10 +110,10 @@ def _read(files: Sequence[LogFile], format_name: str, look: Callable[[], None]) 
             raise _refused(_why(process.wait(), errors)) from None
 
 
-def _task(files: Sequence[LogFile], opened: Sequence[int], format_name: str) -> bytes:
+def _task(files: Sequence[LogFile], opened: Sequence[int], options: Mapping[str, str]) -> bytes:
     task = {
         "files": [(file.name, f"/dev/fd/{number}") for file, number in zip(files, opened, strict=True)],
-        "format": format_name,
+        **options,
         "parent": os.getpid(),
         "limits": {
             "cpu_seconds": settings.IMPORT_CPU_SECONDS,

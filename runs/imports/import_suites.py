@@ -23,6 +23,7 @@ NO_PROMPTS, NO_LIMIT = "The log does not hold the prompts of", "The log does not
 MAX_BESIDE = 40  # of the tool's name behind a suite's, where that name is people's or another tool's
 NAMESAKES = range(2, 10)
 NAMED = 5
+NUMBERS = re.compile(r"([0-9]+)")
 VERSION = re.compile(r"\s+v?\d\S*\Z")
 # What a suite's messages may hold; a log has more, such as who wrote a message and when.
 MESSAGE_FIELDS = ("role", "content", "name", "tool_calls", "tool_call_id")
@@ -39,8 +40,10 @@ class Placed:
     notes: tuple[str, ...]
 
 
-def place(logged: LoggedRun, suite: str | None) -> Placed:
+def place(logged: LoggedRun, suite: str | None, *, source: str) -> Placed:
     """Find the suite version of a log, or make it.
+
+    source: the digest of its import. Cases without prompts belong to it alone: equal ids are not equal questions.
 
     Raises NotFound for a named suite that is not there, and InvalidInput where the log's cases or prompts are not
     the suite's, or make no suite.
@@ -51,7 +54,7 @@ def place(logged: LoggedRun, suite: str | None) -> Placed:
             raise NotFound(f"There is no suite {suite}; push it, or leave the name out to make one from the log.")
         _refuse_other_cases(version, logged)
         return _placed(version, logged, [])
-    return _place_alone(logged)
+    return _place_alone(logged, source)
 
 
 def recorded_scorer(logged: LoggedRun, name: str = "") -> Scorer:
@@ -79,20 +82,23 @@ def tool_of(logged: LoggedRun) -> str:
     return VERSION.sub("", logged.tool)
 
 
-def _place_alone(logged: LoggedRun) -> Placed:
+def _place_alone(logged: LoggedRun, source: str) -> Placed:
     """The suite whose cases these are, whatever its name; else a version of the tool's own suite of that name."""
     slug = slug_of(logged.slug)
+    if not all(case.messages for case in logged.cases):
+        own = f"{slug[: MAX_SLUG - 9]}-{source[:8]}"
+        return _placed(push_suite(document=_document(_own_slug(own, logged), logged))[0], logged, _notes(logged))
     pushed = _newest(slug) if logged.has_texts else None  # whose scorer would read them
     if pushed is not None and not scoring.is_recorded(pushed.scorer.spec) and _is_of(pushed, logged):
         return _placed(pushed, logged, [])
     slug = _own_slug(slug, logged)
     document = _document(slug, logged)
-    is_known = logged.status == "finished" and all(case.messages for case in logged.cases)
-    if is_known and (made := _made_of(document)) is not None:
+    is_whole = logged.status == "finished" or logged.n_cases == len(logged.cases)
+    if is_whole and (made := _made_of(document)) is not None:
         return _placed(made, logged, _notes(logged))
-    if is_known and logged.has_texts and (pushed := _pushed_of(logged)) is not None:
+    if is_whole and logged.has_texts and (pushed := _pushed_of(logged)) is not None:
         return _placed(pushed, logged, [])
-    broken_off = None if logged.status == "finished" else _that_holds(slug, document, logged)
+    broken_off = None if is_whole else _that_holds(slug, document, logged)
     version = broken_off or push_suite(document=document)[0]
     return _placed(version, logged, _notes(logged))
 
@@ -192,8 +198,14 @@ def _document(slug: str, logged: LoggedRun) -> dict[str, Any]:
         "max_tokens": sent["max_tokens"] if says_max_tokens(logged) else DEFAULT_MAX_TOKENS,
         "stop": [text for text in stops_of(sent) if 1 <= len(text) <= MAX_STOP_CHARS][:MAX_STOPS],
         "scorer": _recorded(logged, _main(logged)),
-        "cases": [_case(case) for case in logged.cases],
+        "cases": [_case(case) for case in sorted(logged.cases, key=_place_of)],
     }
+
+
+def _place_of(case: LoggedCase) -> list[Any]:
+    """Order the cases of a log by what they are: the tool's numbers, else the ids, a number in them as a number."""
+    parts = [(not part.isdigit(), int(part) if part.isdigit() else part) for part in NUMBERS.split(case.id) if part]
+    return [case.index is None, case.index or 0, parts, case.id]
 
 
 def stops_of(sampling: Mapping[str, Any]) -> list[str]:

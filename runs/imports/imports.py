@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from django.db import connection, transaction
 
 from evalboard.core.digest import digest_json
 from evalboard.core.errors import InvalidInput
 from evalboard.core.profile import is_one_draw
+from evalboard.core.trace import pack_selection
 from evalboard.wording import run as wording
 from evalboard.wording.numbers import counted
 from runs.importers import formats
@@ -42,20 +44,21 @@ def import_logs(
     files: Sequence[LogFile],
     format: str = formats.AUTO,  # noqa: A002 - the name that it has for people
     suite: str | None = None,
+    scale: str = "",
     user: Any,
     is_wanted: Callable[[], bool] = lambda: True,
 ) -> tuple[Import, list[Run], bool]:
     """Store the runs of a log; False, and what is stored, where these files or their evals were imported before.
 
-    suite: whose cases the log has responses of; without a name it is found or made from the log. An eval that was
-    imported before it had ended is stored anew in that run's place. `is_wanted` is asked while the log is read, and
-    ends that by saying no. Raises InvalidInput with fields, among them the names of files that cannot be read, or what
-    `import_reading` raises, NotFound, or Conflict where the same eval is stored with other answers; then nothing is
-    stored.
+    scale: of scores beyond 0 to 1, as in 0..10. suite: whose cases the log has responses of; without a name it is found
+    or made from the log. An eval that was imported before it had ended is stored anew in that run's place. `is_wanted`
+    is asked while the log is read, and ends that by saying no. Raises InvalidInput with fields, among them the names of
+    files that cannot be read, or what `import_reading` raises, NotFound, or Conflict where the same eval is stored with
+    other answers; then nothing is stored.
     """
     with import_reading.taken_in():
-        name, logged = import_reading.read(files, format=format, is_wanted=is_wanted)
-        return _store(files, name, logged, suite=suite, user=user)
+        name, logged = import_reading.read(files, format=format, scale=scale, is_wanted=is_wanted)
+        return _store(files, name, logged, suite=suite, scale=scale, user=user)
 
 
 def _store(
@@ -64,6 +67,7 @@ def _store(
     logged: Sequence[LoggedRun],
     *,
     suite: str | None,
+    scale: str,
     user: Any,
 ) -> tuple[Import, list[Run], bool]:
     if not logged:
@@ -74,6 +78,7 @@ def _store(
             _take_turns()
             return complete_run(files, logged[0], suite=suite)
     content = {"files": sorted(file.sha256 for file in files), "format": name, "suite": suite}
+    content |= {"scale": scale} if scale else {}
     digest = digest_json(content)
     with transaction.atomic():
         take_as_long_as_it_takes()
@@ -114,7 +119,7 @@ def store_log(*, logged: LoggedRun, source: Import, suite: str | None, user: Any
     Belongs in the transaction that made the import. Raises InvalidInput or NotFound.
     """
     _refuse_unfit(logged, suite)
-    placed = place(logged, suite)
+    placed = place(logged, suite, source=source.digest)
     model, times = model_of(logged.model, logged.revision), times_of(logged, imported_at=source.created_at)
     run = Run.objects.create(
         suite_version=placed.version,
@@ -137,13 +142,14 @@ def store_log(*, logged: LoggedRun, source: Import, suite: str | None, user: Any
     trace_of = trace_by_ids if words is None else words.trace
     decoded = {key: trace for key, each in answers.items() if not each.error and (trace := trace_of(each)) is not None}
     served = Served(logged, model, source, None if words is None else words.store(), times)
-    repeats = _store_repeats(run, logged)
+    repeats = _store_repeats(run, logged, placed)
     links = responses.store_responses(run, repeats, answers, decoded, served, times)
     settle_endings(run, is_final=True)
-    ended = [_end_repeat(run, repeat, logged, answers, links.get(repeat.pk, set()), times) for repeat in repeats]
+    for repeat in repeats:
+        _end_repeat(run, repeat, logged, answers, links.get(repeat.pk, set()), times)
     _end_run(run, repeats, logged)
     store_trainer(run, repeats, answers, decoded, user=user)
-    _tell(run, source, logged, placed, times, n_odd=sum(ended))
+    _tell(run, source, logged, placed, times)
     news.tell_of_end(run.pk)
     return run
 
@@ -189,11 +195,20 @@ def _labels(logged: LoggedRun) -> dict[str, str]:
     return cut if not label_problems(cut) else {}
 
 
-def _store_repeats(run: Run, logged: LoggedRun) -> list[Repeat]:
-    """Repeats with one shard each, which the import stored in one go; done is what the log has."""
-    n = max((each.repeat for each in logged.responses), default=1)
-    repeats = Repeat.objects.bulk_create(Repeat(run=run, index=index) for index in range(1, n + 1))
-    n_cases = run.suite_version.n_cases
+def _store_repeats(run: Run, logged: LoggedRun, placed: Placed) -> list[Repeat]:
+    """Repeats with one shard each, which the import stored in one go; done is what the log has.
+
+    A repeat that not all cases were to have is one of chosen cases.
+    """
+    n_cases, answers = run.suite_version.n_cases, logged.count_answers()
+    n_wanted = np.ones(n_cases, np.int64)
+    n_wanted[[placed.indexes[case_id] for case_id in answers]] = list(answers.values())
+    if logged.n_repeats:
+        n_wanted[:] = n_wanted.max()
+    repeats = Repeat.objects.bulk_create(
+        Repeat(run=run, index=index, cases=None if (chosen := n_wanted >= index).all() else pack_selection(chosen))
+        for index in range(1, int(n_wanted.max()) + 1)
+    )
     n_logged = Counter(each.repeat for each in logged.responses)
     status = SHARD_STATUS.get(Run.Status(logged.status), Shard.Status.FINISHED)
     Shard.objects.bulk_create(
@@ -205,16 +220,15 @@ def _store_repeats(run: Run, logged: LoggedRun) -> list[Repeat]:
 
 def _end_repeat(
     run: Run, repeat: Repeat, logged: LoggedRun, answers: Responses, process_ids: set[int], times: Times
-) -> int:
-    """Pack, score and end a repeat; how many of the tool's scores were no scores."""
+) -> None:
+    """Pack, score and end a repeat."""
     repeat.engine_processes.set(process_ids)
     n_missing = rollup.store_columns(repeat)
-    n_odd = responses.store_scores(run, repeat, logged, answers)
+    responses.store_scores(run, repeat, logged, answers)
     ended = Run.Status.INCOMPLETE if n_missing else Run.Status.FINISHED
     repeat.status = logged.status if logged.status in SHARD_STATUS else ended
     repeat.finished_at = times.ended_at
     repeat.save(update_fields=["status", "finished_at"])
-    return n_odd
 
 
 def _end_run(run: Run, repeats: Sequence[Repeat], logged: LoggedRun) -> None:
@@ -227,15 +241,14 @@ def _end_run(run: Run, repeats: Sequence[Repeat], logged: LoggedRun) -> None:
     run.save(update_fields=["status", "finished_at", "bucket", "strays", "strays_so_far", "unsteady"])
 
 
-def _tell(run: Run, source: Import, logged: LoggedRun, placed: Placed, times: Times, *, n_odd: int) -> None:
+def _tell(run: Run, source: Import, logged: LoggedRun, placed: Placed, times: Times) -> None:
     """The run's history, and the notes of its import."""
     names = ", ".join(file["name"] for file in source.files)
     n_repeats = CaseColumns.objects.filter(repeat__run=run).count()
     text = f"Read from a log of {source.tool} ({names}): {placed.version}, {counted(n_repeats, 'repeat')}"
     history.note(run.pk, "imported", f"{text}, {logged.status} there.")
-    odd = [f"{n_odd} scores are not from 0 to 1 and were not taken over."] if n_odd else []
     timeless = [] if times.started_at or times.finished_at else [NO_TIME]
-    notes = list(dict.fromkeys([*map(storable, logged.notes), *placed.notes, *timeless, *odd]))
+    notes = list(dict.fromkeys([*map(storable, logged.notes), *placed.notes, *timeless]))
     for note in notes:
         history.note(run.pk, "import_note", note)
     for code, text in _unclean(logged):
@@ -247,8 +260,9 @@ def _tell(run: Run, source: Import, logged: LoggedRun, placed: Placed, times: Ti
 def _unclean(logged: LoggedRun) -> Iterator[tuple[str, str]]:
     there = [each for each in logged.responses if not each.error]
     n_without = sum(not each.positions for each in there)
-    if n_without:
-        yield imported.TEXT_ONLY, wording.without_tokens("The log", n_without, len(there))
+    reasons = Counter(each.trace_reason for each in there if each.trace_reason)
+    if text := wording.without_tokens("The log", n_without, len(there), reasons):
+        yield imported.TEXT_ONLY, text
     if dropped := Counter(name for each in there for name in each.dropped):
         yield imported.DROPPED, wording.dropped_fields(dropped)
     marked = Counter(mark for each in there for mark in each.flags)

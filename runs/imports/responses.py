@@ -1,6 +1,5 @@
 """The responses of a log as a run's rows: texts, traces, columns and scores."""
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -8,8 +7,9 @@ from datetime import datetime
 import numpy as np
 
 from evalboard.core import scoring
-from evalboard.core.trace import Trace
+from evalboard.core.trace import Trace, unpack_selection
 from runs.importers.records import LoggedResponse, LoggedRun, LoggedScore
+from runs.importers.spelling import is_measured
 from runs.imports.buckets import Served
 from runs.imports.import_suites import recorded_scorer
 from runs.imports.times import Times, believed
@@ -28,11 +28,13 @@ def store_responses(
     run: Run, repeats: Sequence[Repeat], answers: Responses, decoded: Traces, served: Served, times: Times
 ) -> dict[int, set[int]]:
     """Store a response for every case and repeat, missing where the log lacks one. Repeat id → engine processes."""
-    places = _store_traces(run, decoded)
+    places = _store_traces(run, {key: trace for key, trace in decoded.items() if is_measured(answers[key])})
     rows: list[Response] = []
     links: dict[int, set[int]] = defaultdict(set)
     for repeat in repeats:
-        for index in range(run.suite_version.n_cases):
+        n_cases = run.suite_version.n_cases
+        chosen = np.ones(n_cases) if repeat.cases is None else unpack_selection(bytes(repeat.cases), n_cases)
+        for index in np.flatnonzero(chosen).tolist():
             response = answers.get((repeat.index, index))
             if response is None or response.error:
                 rows.append(_missing(repeat, index, response, times))
@@ -40,7 +42,7 @@ def store_responses(
             process = served.by(response)
             links[repeat.pk].add(process.pk)
             trace = decoded.get((repeat.index, index))
-            place = None if trace is None else places[index, trace.digest]
+            place = None if trace is None else places.get((index, trace.digest))
             rows.append(_row(repeat, index, response, process, trace, place, times))
             if len(rows) >= ROWS_AT_ONCE:
                 bulk.copy_rows(rows)
@@ -49,34 +51,28 @@ def store_responses(
     return links
 
 
-def store_scores(run: Run, repeat: Repeat, logged: LoggedRun, answers: Responses) -> int:
-    """Score a repeat as its suite says, and keep the tool's own scores; return how many of those were no scores."""
+def store_scores(run: Run, repeat: Repeat, logged: LoggedRun, answers: Responses) -> None:
+    """Score a repeat as its suite says, and keep the tool's own scores."""
     own = run.suite_version.scorer
-    n_cases, n_odd = run.suite_version.n_cases, 0
+    n_cases = run.suite_version.n_cases
     mine = {index: each for (number, index), each in answers.items() if number == repeat.index and not each.error}
     if not scoring.is_recorded(own.spec):
         repeat.run = run
         rollup.score_repeat(repeat, own)
     for name in logged.scorers:
         given = {index: each.scores[name] for index, each in mine.items() if name in each.scores}
-        n_odd += sum(each.value is not None and not _is_score(each.value) for each in given.values())
         if given:
             _keep(repeat, recorded_scorer(logged, name), given, n_cases)
-    return n_odd
 
 
 def _keep(repeat: Repeat, scorer: Scorer, given: Mapping[int, LoggedScore], n_cases: int) -> None:
     scores = np.full(n_cases, np.nan)
     reasons: list[str | None] = [None] * n_cases
     for index, each in given.items():
-        if each.value is not None and _is_score(each.value):
+        if each.value is not None:
             scores[index] = each.value
         reasons[index] = scoring.capped(each.reason) or None
     rollup.store_scores(repeat, scorer, scores, reasons)
-
-
-def _is_score(value: float) -> bool:
-    return math.isfinite(value) and 0 <= value <= 1
 
 
 def _store_traces(run: Run, decoded: Traces) -> dict[Key, Place]:

@@ -914,6 +914,8 @@ class Migration(migrations.Migration):
                 ('error_code', models.CharField(blank=True, max_length=40)),
                 ('error_detail', models.TextField(blank=True)),
                 ('trace_slot', models.PositiveIntegerField(null=True)),
+                ('trace_reason', models.CharField(blank=True, help_text='why the tokens are not measured (importers.spelling); blank: they are', max_length=20)),
+                ('unmeasured_trace', models.BinaryField(help_text='a block of that one trace, which is shown and no more', null=True)),
                 ('text_digest', models.BinaryField(max_length=16, null=True)),
                 ('trace_digest', models.BinaryField(max_length=16, null=True)),
                 ('prompt_digest', models.BinaryField(max_length=16, null=True)),

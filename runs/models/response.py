@@ -28,7 +28,8 @@ class Response(models.Model):
 
     A response with an `error_code` is missing: it has no text, no trace and no score, and the
     code (`core.trace.provenance.ERROR_CODES`) says why. `trace_block` and `trace_slot` point at the
-    trace, which an equal one of an earlier repeat may share. What is constant for the engine
+    trace, which an equal one of an earlier repeat may share. Tokens that do not spell the answer are no trace:
+    `unmeasured_trace` has them, for the response's page and nothing else. What is constant for the engine
     process (headers, settings, pins) stands there once.
 
     `text` is the answer, which is scored. What the model thought before it stands in `reasoning`, where a profile or a
@@ -52,6 +53,10 @@ class Response(models.Model):
     error_detail = models.TextField(blank=True)
     trace_block = models.ForeignKey(TraceBlock, on_delete=models.CASCADE, null=True, related_name="responses")
     trace_slot = models.PositiveIntegerField(null=True)
+    trace_reason = models.CharField(
+        max_length=20, blank=True, help_text="why the tokens are not measured (importers.spelling); blank: they are"
+    )
+    unmeasured_trace = models.BinaryField(null=True, help_text="a block of that one trace, which is shown and no more")
     text_digest = models.BinaryField(max_length=16, null=True)
     trace_digest = models.BinaryField(max_length=16, null=True)
     prompt_digest = models.BinaryField(max_length=16, null=True)

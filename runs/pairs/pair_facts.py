@@ -29,6 +29,13 @@ from runs.models import Vocabulary as VocabularyRow
 WEIGHTS = re.compile(
     r".*\.(safetensors|bin|pt|pth|gguf|npz)|(.*/)?(adapter_|hf_quant_|quantize_|quantization_)?config\.json|params\.json"
 )
+# What constrains decoding, with the values by which it does not.
+FREE = {
+    "response_format": (None, '{"type":"text"}'),
+    "tool_choice": (None, "auto", "none"),
+    **dict.fromkeys(("structured_outputs", "guided_json", "guided_regex", "guided_choice"), (None,)),
+    **dict.fromkeys(("guided_grammar", "grammar", "json_schema"), (None,)),
+}
 GREEDY = {"repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0, "min_tokens": 0}
 
 
@@ -36,6 +43,7 @@ def request_settings(run: Run) -> RequestSettings:
     """Return how a run's responses were asked for and scored. Reads its suite version, scorer and profile."""
     sampling = run.profile.settings.get("sampling", {})
     adjusted = any(sampling.get(name, default) != default for name, default in GREEDY.items())
+    adjusted = adjusted or any(sampling.get(name, free[0]) not in free for name, free in FREE.items())
     limits, known = limits_of(run), compared_settings(run)
     return RequestSettings(
         max_tokens=limits["max_tokens"],

@@ -208,9 +208,12 @@ def _bucket(columns: RunColumns, bucket: Bucket, n_buckets: int) -> BucketFigure
 
 def _points(repeat: RepeatColumns, mine: NDArray[np.bool_]) -> float | None:
     """The repeat's points over the cases that this bucket served."""
-    if repeat.scores is None:
+    if repeat.scores is None or repeat.served_by is None:
         return None
-    return run_points(repeat.scores if len(_buckets_of(repeat)) == 1 else repeat.scores[mine])
+    is_there: NDArray[np.bool_] = np.not_equal(repeat.served_by, NO_BUCKET)
+    if len(_buckets_of(repeat)) == 1:
+        return run_points(repeat.scores, is_there)
+    return run_points(repeat.scores[mine], is_there[mine])
 
 
 def _n_cases_unscored(columns: RunColumns) -> int:

@@ -116,7 +116,8 @@ def response_page(
             suite_version=case.suite_version_id, index__in=(case.index - 1, case.index + 1)
         ).values_list("index", "case_id")
     )
-    own_digest = None if response.trace_digest is None or trace is None else bytes(response.trace_digest)
+    is_traced = response.trace_digest is not None and response.trace_block_id is not None
+    own_digest = bytes(response.trace_digest or b"") if is_traced else None
     scores = _scores(stored)
     own = next((cell for cell in scores if cell.is_own), None)
     own_words = words_of(response)
@@ -156,6 +157,7 @@ def response_row(
         score=scored[0],
         flip_chance=flip_chance,
         marks=list_mark_names(response.marks),
+        trace_reason=response.trace_reason or None,
         provenance=provenance_of(response),
         place=response.repeat.index * n_cases + response.case_index,
     )
@@ -253,6 +255,9 @@ def _bytes(packed: memoryview | bytes | None) -> bytes | None:
 
 
 def _trace(response: Response) -> Trace | None:
+    """Return the trace to show, measured or not."""
+    if response.unmeasured_trace is not None:
+        return read_trace(bytes(response.unmeasured_trace), 0)
     if response.trace_block_id is None or response.trace_slot is None:
         return None
     data = TraceBlock.objects.values_list("data", flat=True).get(pk=response.trace_block_id)

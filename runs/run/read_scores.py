@@ -53,4 +53,4 @@ def digest_table(packed: Buffer) -> NDArray[np.uint8]:
 def points_in_bucket(scores: Buffer, served_by: NDArray[np.int64], bucket_id: int) -> float | None:
     """Return a repeat's points over the cases that one bucket served; None where it served none."""
     mine = unpack_scores(bytes(scores))[served_by == bucket_id]
-    return run_points(mine) if len(mine) else None
+    return run_points(mine, np.ones(len(mine), np.bool_)) if len(mine) else None

@@ -7,8 +7,9 @@ import numpy as np
 
 from evalboard.core import digest
 from evalboard.core.stats import make_mark
-from evalboard.core.trace import Ending, Trace, find_ending, is_truncated
+from evalboard.core.trace import Ending, Trace, encode_block, find_ending, is_truncated
 from runs.importers.records import LoggedResponse
+from runs.importers.spelling import is_measured
 from runs.store import Place, storable
 
 
@@ -16,8 +17,12 @@ def answer_fields(response: LoggedResponse, trace: Trace | None, place: Place | 
     """Return the fields of `Response` that an answer fills; `place` is where its trace stands.
 
     Where there are no tokens, the text's digest stands in the trace's place: such responses are the same where their
-    texts are.
+    texts are. So they are where tokens do not spell the answer: then `place` is None.
     """
+    unmeasured = None if trace is None or is_measured(response) else encode_block([trace])
+    n_tokens = response.n_tokens if trace is None else len(trace)
+    if unmeasured:
+        trace = place = None
     text_digest = digest.text_digest(response.text)
     reasoning = None if response.reasoning is None else storable(response.reasoning)
     ending = find_ending(response.finish_reason, text=response.text, is_refusal=response.is_refusal)
@@ -32,7 +37,10 @@ def answer_fields(response: LoggedResponse, trace: Trace | None, place: Place | 
         "text_digest": text_digest,
         "trace_digest": text_digest if trace is None else trace.digest,
         "prompt_digest": _prompt_digest(response.prompt_token_ids),
-        "n_tokens": response.n_tokens if trace is None else len(trace),
+        "trace_reason": response.trace_reason,
+        "unmeasured_trace": unmeasured,
+        "n_reasoning_tokens": None if trace is None else response.n_reasoning_tokens,
+        "n_tokens": n_tokens,
         "n_prompt_tokens": _n_prompt_tokens(response),
         "seed_sent": response.seed if response.seed is None or abs(response.seed) < 2**63 else None,
         "request_id": storable(response.request_id)[:100],

@@ -8,6 +8,7 @@ from django.db.models import F
 
 from evalboard.core import digest
 from evalboard.core.trace import Decoded, Ending, Failed, Trace, find_ending, is_truncated
+from runs.importers.spelling import is_measured
 from runs.models import Case, EngineProcess, Event, Repeat, Response, Shard
 from runs.served import LiveServing, answer_fields
 from runs.store import Key, Place, bulk, history, storable, traces
@@ -115,8 +116,8 @@ def _by_process(process: EngineProcess | None, fresh: Sequence[Stored]) -> dict[
         if served_by is None:
             continue
         theirs = by_process.setdefault(served_by, [])
-        if outcome.trace is not None:
-            theirs.append(outcome.trace)
+        if (trace := _measured(outcome)) is not None:
+            theirs.append(trace)
     return by_process
 
 
@@ -125,7 +126,8 @@ def _insert(
 ) -> None:
     """Store responses; a trace that the run already holds for good is referred to, the others make loose blocks."""
     decoded = [outcome for outcome in outcomes if not isinstance(outcome, Failed)]
-    traced = [((each.case_index, each.trace.digest), each.trace) for each in decoded if each.trace is not None]
+    measured = [(each.case_index, trace) for each in decoded if (trace := _measured(each)) is not None]
+    traced = [((case_index, trace.digest), trace) for case_index, trace in measured]
     loose = [(key, trace) for key, trace in traced if key not in final]
     places = {**final, **traces.store_blocks(shard.repeat.run_id, loose, is_final=False)}
     rows = [_row(shard, process, outcome, places) for outcome in decoded]
@@ -133,10 +135,17 @@ def _insert(
     bulk.copy_rows(rows)
 
 
+def _measured(outcome: Decoded | Placed) -> Trace | None:
+    """Return the trace that is measured; None where there is none, or its tokens do not spell the answer."""
+    is_trace = isinstance(outcome, Decoded) or is_measured(outcome.answered.response)
+    return outcome.trace if is_trace else None
+
+
 def _row(
     shard: Shard, process: EngineProcess | None, outcome: Decoded | Placed, places: Mapping[Key, Place]
 ) -> Response:
-    place = None if outcome.trace is None else places[outcome.case_index, outcome.trace.digest]
+    trace = _measured(outcome)
+    place = None if trace is None else places[outcome.case_index, trace.digest]
     if isinstance(outcome, Placed):
         return _called_row(shard, outcome, place)
     assert place is not None  # noqa: S101  for the type checker: what is decoded here always has a trace

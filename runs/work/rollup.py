@@ -21,6 +21,7 @@ from evalboard.core.trace import (
     pack_marks,
     pack_reasons,
     pack_scores,
+    unpack_digests,
     unpack_selection,
 )
 from evalboard.wording import run as wording
@@ -97,7 +98,9 @@ def store_scores(
     answers: what the scorer read of each response, None where it reads none. Its columns stand already. Where several
     buckets served it, it has scores of cases and no points.
     """
-    served_by = CaseColumns.objects.filter(repeat=repeat).values_list("bucket_ids", flat=True).first()
+    columns = CaseColumns.objects.filter(repeat=repeat).values_list("bucket_ids", "text_digests").first()
+    bucket_ids, texts = columns or ((), pack_digests([None] * len(scores)))
+    is_there: NDArray[np.bool_] = np.any(unpack_digests(bytes(texts)), axis=1)
     n_scored = int(np.count_nonzero(~np.isnan(scores)))
     n_cases = count_cases(repeat, len(scores))
     packed: dict[str, Any] = {"scores": pack_scores(scores), "reasons": pack_reasons(reasons)}
@@ -106,8 +109,8 @@ def store_scores(
         "digest": packed_digest(**packed),
         "answers": None if answers is None else pack_answers(answers),
         "n_scored": n_scored,
-        "n_missing": n_cases - n_scored,
-        "points": run_points(scores) if len(served_by or ()) <= 1 else None,
+        "n_missing": n_cases - n_scored - int(np.count_nonzero(is_there & np.isnan(scores))),
+        "points": run_points(scores, is_there) if len(bucket_ids) <= 1 else None,
     }
     RepeatScore.objects.bulk_create(
         [RepeatScore(repeat=repeat, scorer=scorer, **fields)],
@@ -208,9 +211,9 @@ def _note_what_was_served(run: Run) -> None:
     marked: Counter[str] = Counter()
     for mark, n in marks:
         marked.update(dict.fromkeys(list_mark_names(mark), n))
-    n_without, n_there = there.filter(trace_block=None).count(), there.count()
-    if n_without:
-        text = wording.without_tokens("The server", n_without, n_there)
+    n_without, n_there = there.filter(trace_block=None, unmeasured_trace=None).count(), there.count()
+    reasons = there.exclude(trace_reason="").order_by().values_list("trace_reason").annotate(n=Count("pk"))
+    if text := wording.without_tokens("The server", n_without, n_there, dict(reasons)):
         history.note_once(run.pk, imported.TEXT_ONLY, text, level=Event.Level.WARNING)
     with_odd = there.filter(call__dropped__0__isnull=False).values_list("call__dropped", flat=True)
     if dropped := Counter(name for names in with_odd for name in names):

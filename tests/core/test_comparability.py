@@ -39,6 +39,7 @@ def codes(blocks: tuple[Block, ...]) -> list[str]:
     [
         (ASKED, [], []),
         (replace(ASKED, suite_version="colours v2", suite_digest="0"), ["suite_changed"], ["suite_version"]),
+        (replace(ASKED, unknown_prompts="7"), ["prompts_unknown"], []),
         (replace(ASKED, scorer_digest="0"), ["scorer_changed"], ["scorer"]),
         (replace(ASKED, max_tokens=8, stop=("\n",)), ["params_changed"], ["max_tokens", "stop"]),
         (replace(ASKED, sampling={"temperature": 1, "seed": 42}), ["params_changed"], ["sampling.temperature"]),

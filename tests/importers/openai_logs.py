@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from runs.importers.files import LogFile
 from runs.importers.records import LoggedRun
 from tests.recorded import LOGS
 
+_NUMBERS = count(1)  # no server gives two answers one id
 RAIN = [{"role": "user", "content": "Write about rain."}]
 
 
@@ -43,7 +45,7 @@ def choice(text: str = "Rain.", *tokens: dict[str, Any], index: int = 0, **field
 
 def body(*choices: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return {
-        "id": "chatcmpl-1",
+        "id": f"chatcmpl-{next(_NUMBERS)}",
         "object": "chat.completion",
         "created": 1_795_227_183,
         "model": "acme",

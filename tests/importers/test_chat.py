@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -490,3 +491,36 @@ def test_the_real_stream() -> None:
     (response,) = only([sample("openai_chat/stream.sse")]).responses
     assert response.served_by.system_fingerprint == "vllm-0.32.0-ac2590de"
     assert (len(response.positions or ()), response.n_prompt_tokens, response.finish_reason) == (12, 36, "length")
+
+
+def test_an_answer_that_comes_again_with_its_id_is_a_copy_and_no_repeat(tmp_path: Path) -> None:
+    one, other = saved("a"), saved("b")
+    run = read_lines(tmp_path, one, other, one, other, one)
+    assert told(run) == [("a", 1, "Rain."), ("b", 1, "Rain.")]
+    assert any(note.startswith("3 answers came again") for note in run.notes)
+    shared = [saved(case, response=body(id="chatcmpl-0")) for case in ("a", "b", "a")]
+    assert len(read_lines(tmp_path, *shared).responses) == 3  # an id of several cases names no answer
+
+
+@pytest.mark.parametrize("name", ["question_id", "task_id", "data_index", "index"])
+def test_ids_and_times_by_the_names_that_people_use(tmp_path: Path, name: str) -> None:
+    row = {name: 7, "last_run_at": "2026-11-20T10:00:00Z", "duration_ms": 2500}
+    run = read_lines(tmp_path, row | {"request": request(), "response": body()})
+    assert run.cases[0].id == "7"
+    assert run.started_at is not None
+    assert run.finished_at is not None
+    assert (run.finished_at - run.started_at).total_seconds() == 2.5
+
+
+def test_a_body_of_the_responses_api_says_when_it_was_made(tmp_path: Path) -> None:
+    content = [{"type": "output_text", "text": "Rain."}]
+    made = {"object": "response", "created_at": 1_795_000_000, "status": "completed", "model": "acme"}
+    run = read_lines(tmp_path, made | {"id": "resp_1", "output": [{"type": "message", "content": content}]})
+    assert run.started_at == datetime(2026, 11, 18, 11, 6, 40, tzinfo=UTC)
+
+
+def test_a_vendor_before_its_own_model_makes_no_other_model(tmp_path: Path) -> None:
+    names = ("anthropic/claude-9", "claude-9")
+    rows = [saved(name, request=request(model=name), response=body(model=name)) for name in names]
+    assert read_lines(tmp_path, *rows).model == "claude-9"
+    assert read_lines(tmp_path, saved("a", request=request(model="openai/gpt-oss-20b"))).model == "openai/gpt-oss-20b"

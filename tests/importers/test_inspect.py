@@ -133,15 +133,14 @@ def test_cases_stand_in_the_datasets_order_though_samples_end_in_any(read: Read)
     [
         *(("C", 1.0), ("P", 0.5), ("I", 0.0), ("N", 0.0), ("Yes", 1.0), ("false", 0.0), ("0.25", 0.25)),
         *((True, 1.0), (False, 0.0), (1, 1.0), (0.75, 0.75)),
-        *((7.5, None), (-1, None), ("7.5", None), ("fluent", None), ([1, 0], None), (None, None), (math.nan, None)),
+        *((7.5, 7.5), (-1, -1.0), ("7.5", 7.5), ("fluent", None), ([1, 0], None), (None, None), (math.nan, None)),
     ],
 )
-def test_scores_are_numbers_from_0_to_1_or_words(read: Read, value: Any, wanted: float | None) -> None:
+def test_scores_are_numbers_or_words(read: Read, value: Any, wanted: float | None) -> None:
     run = read(log(sample(scores={"grade": {"value": value, "explanation": "because"}})))
     score = run.responses[0].scores["grade"]
     assert score.value == wanted
     assert score.reason.endswith(": because")
-    assert bool(run.notes) == (wanted is None)
 
 
 def test_a_score_of_several_values_is_several_scores(read: Read) -> None:
@@ -183,7 +182,7 @@ def test_a_log_that_did_not_end_well_says_so(read: Read, status: str, wanted: st
         ({"error": {"message": "Timeout"}}, "Timeout"),
         ({"invalidation": {"reason": "leaked"}}, "Somebody declared this sample invalid: leaked."),
         ({"output": {"choices": [], "error": "refused"}}, "refused"),
-        ({"output": {"choices": []}}, "The sample holds no answer."),
+        ({"output": {"choices": []}, "events": [], "scores": {}}, "The sample holds no answer."),
     ],
 )
 def test_a_sample_without_an_answer_is_missing_and_not_wrong(read: Read, facts: dict[str, Any], error: str) -> None:
@@ -323,3 +322,24 @@ def test_settings_that_differ_are_no_settings_of_the_run(read: Read) -> None:
 )
 def test_logs_are_recognised_by_their_heads(written: Written, name: str, content: bytes, *, wanted: bool) -> None:
     assert inspect_ai.recognises([written(name, content)]) == wanted
+
+
+def test_a_final_answer_may_stand_in_the_last_model_event_alone(read: Read) -> None:
+    grader = model_event("GRADE: C", message_id="m3", role="grader")
+    events = [model_event("Rome", message_id="m0"), model_event("Paris", message_id="m2"), grader]
+    run = read(log(sample(output={"model": "smol", "choices": []}, events=events)))
+    assert (run.responses[0].text, run.responses[0].error, run.status) == ("Paris", "", "finished")
+
+
+def test_scores_stay_where_the_log_has_no_answer_of_a_sample(read: Read) -> None:
+    scores = {"steps": {"value": {"solved": 1, "tries": 0.5}}}
+    run = read(log(sample(output={"choices": []}, events=[], scores=scores)))
+    assert run.scorers == ("steps.solved", "steps.tries")
+    assert any("no answer of it, only what it was scored" in note for note in run.notes)
+
+
+def test_messages_may_lie_in_the_pool_of_a_sample(read: Read) -> None:
+    pool = [{"role": "system", "content": "Be short."}, {"role": "user", "content": "Capital of Peru?"}]
+    event = model_event(input=[], input_refs=[[0, 2]])
+    run = read(log(sample(events=[event], message_pool=pool)))
+    assert [message["content"] for message in run.cases[0].messages] == ["Be short.", "Capital of Peru?"]

@@ -94,8 +94,8 @@ def test_token_ids_that_the_gateway_moved_are_found(tmp_path: Path) -> None:
 
 
 def test_the_callers_own_id_is_the_cases(tmp_path: Path) -> None:
-    named = payload(metadata={"requester_metadata": {"sample_id": "fact-1"}})
-    assert told(read_lines(tmp_path, named, named)) == [("fact-1", 1, "Rain."), ("fact-1", 2, "Rain.")]
+    named = (payload(metadata={"requester_metadata": {"sample_id": "fact-1"}}) for _ in range(2))
+    assert told(read_lines(tmp_path, *named)) == [("fact-1", 1, "Rain."), ("fact-1", 2, "Rain.")]
 
 
 def test_cache_hits_are_flagged(tmp_path: Path) -> None:

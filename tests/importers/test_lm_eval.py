@@ -3,6 +3,8 @@
 import copy
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -139,7 +141,12 @@ def test_each_filter_is_a_set_of_scores_over_the_same_texts(files: Files) -> Non
 def test_a_score_over_several_answers_stands_with_the_first_and_its_equals(files: Files) -> None:
     [run] = lm_eval.read(files(line(0, "Paris", "Rome", "Paris")))
     assert [(one.repeat, one.text) for one in run.responses] == [(1, "Paris"), (2, "Rome"), (3, "Paris")]
-    assert [one.scores["exact_match"].value for one in run.responses] == [1.0, None, 1.0]
+    # A repeat with an answer that was not scored has no score, for it would be one of some documents alone.
+    assert [{name: one.value for name, one in each.scores.items()} for each in run.responses] == [
+        {"exact_match": 1.0},
+        {},
+        {"exact_match": 1.0},
+    ]
     assert any("scores a document once" in note for note in run.notes)
 
 
@@ -266,3 +273,10 @@ def test_whatever_stands_in_a_log_it_is_read_or_refused(
         assert refused.fields.keys() <= {file.name for file in log}  # noqa: PT017  a log that is read is as good
     else:
         assert len(runs) == 1
+
+
+def test_without_results_the_files_name_says_when_the_eval_ended(tmp_path: Path) -> None:
+    path = tmp_path / "samples_sky_2026-11-21T02-09-11.104148.jsonl"
+    path.write_text(json.dumps(line(0, "Paris")))
+    [run] = lm_eval.read([LogFile(path.name, path)])
+    assert run.finished_at == datetime(2026, 11, 21, 2, 9, 11, 104148, tzinfo=UTC)

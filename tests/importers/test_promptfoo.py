@@ -119,10 +119,23 @@ def test_what_was_not_asserted_has_no_score_and_odd_scores_are_no_numbers(read: 
     (odd,) = read(output(result(0, score=7, namedScores={"tone": 0.25, "words": 120})))
     assert {name: one.value for name, one in odd.responses[0].scores.items()} == {
         "pass": 1.0,
-        "score": None,
+        "score": 7.0,
         "tone": 0.25,
-        "words": None,
+        "words": 120.0,
     }
+
+
+def test_a_metric_of_weighted_assertions_is_their_mean(read: Read) -> None:
+    parts = [
+        {"pass": True, "score": 1, "reason": "Right.", "assertion": {"type": "equals", "metric": "tone", "weight": 3}},
+        {"pass": False, "score": 0, "reason": "Rude.", "assertion": {"type": "equals", "metric": "tone"}},
+    ]
+    graded = {"pass": False, "score": 0.75, "reason": "Rude.", "componentResults": parts}
+    (run,) = read(output(result(0, score=0.75, namedScores={"tone": 3}, gradingResult=graded)))
+    assert run.responses[0].scores["tone"] == LoggedScore(0.75, "Right.; Rude.")
+    stated = graded | {"namedScoreWeights": {"tone": 6}}
+    (run,) = read(output(result(0, score=0.75, namedScores={"tone": 3}, gradingResult=stated)))
+    assert run.responses[0].scores["tone"].value == 0.5
 
 
 def test_headers_give_the_backend_and_a_cached_answer_is_no_sample(read: Read) -> None:
@@ -235,3 +248,18 @@ def test_an_answer_that_ended_in_an_error_is_missing(read: Read) -> None:
     response = {"output": "The ca", "finishReason": "error"}
     [one] = read(output(result(0, response=response)))[0].responses
     assert (one.error, one.text, one.scores) == ("The server broke off the answer: it ended with 'error'.", "", {})
+
+
+@pytest.mark.parametrize(
+    ("provider", "model"),
+    [
+        ("openai:chat:rain-1", "rain-1"),
+        ("bedrock:us.acme.rain-v2:0", "us.acme.rain-v2:0"),
+        ("openrouter:acme/rain:free", "acme/rain:free"),
+        ("openai:rain-1", "rain-1"),
+        ("echo", "echo"),
+        ("python:rain.py", "python:rain.py"),
+    ],
+)
+def test_a_model_is_all_that_follows_the_provider(provider: str, model: str) -> None:
+    assert promptfoo._model(provider) == model

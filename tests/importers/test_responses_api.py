@@ -52,16 +52,16 @@ def test_text_reason_tokens_and_usage_are_where_chat_completions_have_them():
     assert completion["usage"] == {"prompt_tokens": 11, "completion_tokens": 3}
     answer = read(body)
     assert (answer.text, answer.finish_reason, answer.reasoning) == ("Rain.", "stop", None)
-    assert answer.positions is not None
+    assert answer.tokens.positions is not None
     # The bytes that this API leaves out are those of the text.
-    assert [position.token for position in answer.positions] == [b"Rain", b"."]
-    assert answer.positions[0].alternatives == ((b"Rain", -0.25), (b"The", -2.0))
+    assert [position.token for position in answer.tokens.positions] == [b"Rain", b"."]
+    assert answer.tokens.positions[0].alternatives == ((b"Rain", -0.25), (b"The", -2.0))
 
 
 def test_half_a_character_stays_without_bytes():
     answer = read(response(message(words("🌧", token("", -1.0), token("🌧", -1.0, raw=[240, 159, 140, 167])))))
-    assert answer.positions is not None
-    assert [position.token for position in answer.positions] == [b"", "🌧".encode()]
+    assert answer.tokens.positions is not None
+    assert [position.token for position in answer.tokens.positions] == [b"", "🌧".encode()]
 
 
 def test_parts_are_joined_and_a_refusal_is_an_answer():

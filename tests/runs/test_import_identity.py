@@ -9,12 +9,15 @@ import pytest
 
 from evalboard.core.errors import Conflict, InvalidInput
 from runs.baselines import set_baseline
+from runs.compare import compare, comparison_report
 from runs.importers.files import LogFile
 from runs.importers.records import LoggedRun
 from runs.imports import import_logs
+from runs.imports.identity import make_room
 from runs.imports.import_suites import NO_LIMIT, NO_PROMPTS
-from runs.models import Import, Run, Suite
+from runs.models import Import, Response, Run, Suite
 from runs.release import create_release
+from runs.run import run_report
 from runs.suites import push_suite
 from tests import build
 from tests.importers import batch_log, inspect_log
@@ -193,9 +196,59 @@ def test_a_suite_that_people_pushed_is_found_by_its_cases_under_any_name() -> No
 
 def test_prompts_that_nobody_knows_make_no_two_suites_one() -> None:
     unknown = tuple(logs.case(case, messages=()) for case in logs.CASES)
-    one = logs.stored(replace(of_tool("vllm run-batch"), cases=unknown), "one")
-    other = logs.stored(replace(of_tool("vllm run-batch", slug="shapes"), cases=unknown), "two")
-    assert (suite_of(one), suite_of(other)) == ("colours v1", "shapes v1")
+    one, other = (logs.stored(replace(of_tool("vllm run-batch"), cases=unknown), name) for name in ("one", "two"))
+    assert one.suite_version.suite != other.suite_version.suite
+    named = logs.stored(of_tool("vllm run-batch"), "three", suite=other.suite_version.suite.slug)
+    report = comparison_report(compare(baseline=other.pk, candidate=named.pk).pk)
+    assert "prompts_unknown" in [block.code for block in report.blocks]
+
+
+def test_the_order_of_a_log_makes_no_other_suite() -> None:
+    ids = ("q10", "q2", "q1")
+    runs = [
+        logs.stored(
+            logs.log(*(logs.response(case) for case in order), cases=tuple(map(logs.case, order))), "-".join(order)
+        )
+        for order in (ids, ids[::-1])
+    ]
+    assert runs[0].suite_version == runs[1].suite_version
+    cases = runs[0].suite_version.cases.order_by("index")
+    assert list(cases.values_list("case_id", flat=True)) == ["q1", "q2", "q10"]
+    numbered = tuple(logs.case(case, index=place) for place, case in enumerate(ids))
+    run = logs.stored(logs.log(*map(logs.response, ids), cases=numbered), "numbered")
+    assert list(run.suite_version.cases.order_by("index").values_list("case_id", flat=True)) == list(ids)
+
+
+def test_a_case_wants_as_many_answers_as_the_log_has_of_it() -> None:
+    answers = [logs.response(case) for case in logs.CASES] + [logs.response("sea", repeat) for repeat in (2, 3)]
+    run = logs.stored(logs.log(*answers))
+    report = run_report(run.pk)
+    assert (run.status, Response.objects.filter(repeat__run=run).count()) == ("finished", 5)
+    assert not Response.objects.filter(repeat__run=run).exclude(error_code="").exists()
+    assert [repeat.n_missing for repeat in report.repeats] == [0]  # the whole one; the others are of chosen cases
+    assert report.points == (100.0,)
+    planned = logs.stored(logs.log(*answers, n_repeats=3), "planned")
+    assert Response.objects.filter(repeat__run=planned, error_code="not_in_log").count() == 4
+
+
+def test_a_log_of_one_sample_expects_one() -> None:
+    logs.stored(logs.log())
+    answer = logs.response("sky", error="The sample failed.", text="", positions=None)
+    run = logs.stored(logs.log(answer, cases=(logs.case("sky"),), status="incomplete", n_cases=1), "two")
+    assert run.suite_version.n_cases == 1
+
+
+def test_a_log_with_fewer_samples_never_takes_the_place_of_a_longer_one() -> None:
+    failed = [logs.response(case, error="It failed.", text="", positions=None) for case in ("sea", "sun")]
+    first = logs.log(logs.response("sky"), *failed, status="incomplete", own_ids=("eval 1",))
+    run = logs.stored(first)
+    shorter = replace(first, responses=(logs.response("sky"),), cases=(logs.case("sky"),))
+    assert make_room(shorter, run) == ""
+    other = replace(first, responses=(logs.response("sky"), logs.response("sky", 2, "red")))
+    with pytest.raises(Conflict, match="samples that this log lacks"):
+        make_room(other, run)
+    bare = replace(first, responses=tuple(replace(each, scores={}) for each in first.responses), scorers=())
+    assert make_room(bare, run) == ""
 
 
 # Requests of a batch that come after its results

@@ -44,7 +44,7 @@ def slow(written: Written) -> LogFile:
 
 
 def read(*files: LogFile, is_wanted: Callable[[], bool] = lambda: True) -> Any:
-    return import_reading.read(files, format=formats.AUTO, is_wanted=is_wanted)
+    return import_reading.read(files, format=formats.AUTO, scale="", is_wanted=is_wanted)
 
 
 def readers() -> list[Process]:
@@ -94,7 +94,8 @@ def test_a_log_that_takes_memory_is_refused(written: Written, settings: Any) -> 
 
 def test_records_beyond_the_cap_are_refused(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(import_reading, "MAX_RECORD_BYTES", 1 << 20)
-    assert problem(written("long.jsonl", LINE * 8000)).startswith("They hold more than 1 MiB of records.")
+    long = written("long.jsonl", batch_log.output({f"sky-{n}": "blue" for n in range(8000)}))
+    assert problem(long).startswith("They hold more than 1 MiB of records.")
 
 
 def test_a_reader_that_dies_is_said_and_logged(slow: LogFile, caplog: pytest.LogCaptureFixture) -> None:
@@ -123,7 +124,7 @@ def test_a_reader_ends_with_whoever_started_it(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     os.mkfifo(log)
     limits = {"cpu_seconds": 3600, "memory_bytes": 1 << 32, "seconds": 3600}
-    task = json.dumps({"files": [(log.name, str(log))], "format": "batch", "limits": limits})
+    task = json.dumps({"files": [(log.name, str(log))], "format": "batch", "scale": "", "limits": limits})
     command = [sys.executable, "-c", STARTS_A_READER, task]
     with subprocess.Popen(command, cwd=import_reading.settings.BASE_DIR) as starter, log.open("wb") as pipe:
         starter.kill()  # not before the reader has opened the pipe: until then nobody can write to it

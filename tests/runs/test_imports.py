@@ -23,6 +23,7 @@ from runs.importers.files import LogFile
 from runs.importers.records import LoggedPosition, LoggedPositions, LoggedScore
 from runs.imports import import_logs
 from runs.models import Comparison, Divergence, Endpoint, Import, Response, Run, Suite, SuiteVersion
+from runs.pairs.pair_facts import request_settings
 from runs.release import create_release, release_report
 from runs.replays import create_replay
 from runs.run import add_repeats, case_rows, create_run, delete_run, response_page, run_report, show_trace, stored_trace
@@ -151,7 +152,7 @@ def test_what_failed_or_is_not_there_is_missing_and_never_wrong() -> None:
     run = logs.stored(logs.log(logs.response("sky"), failed))
     assert run.status == "incomplete"
     missing = dict(Response.objects.exclude(error_code="").values_list("case_index", "error_code"))
-    assert missing == {1: "source_error", 2: "not_in_log"}
+    assert missing == {0: "source_error", 2: "not_in_log"}  # sea and sun, in the order of their ids
     assert run_report(run.pk).range_so_far is None
 
 
@@ -160,14 +161,6 @@ def test_a_run_ends_as_it_ended_in_its_log(status: Any) -> None:
     run = logs.stored(logs.log(status=status, failure="out of money"))
     assert run.status == status
     assert run_report(run.pk).range_so_far is None
-
-
-def test_scores_that_are_none_stay_unknown_and_are_told() -> None:
-    odd = logs.response("sea", scores={"match": LoggedScore(7.5, "seven and a half")})
-    run = logs.stored(logs.log(logs.response("sky"), odd, logs.response("sun", score=0.0)))
-    report = run_report(run.pk)
-    assert report.points == (None,)
-    assert "1 scores are not from 0 to 1 and were not taken over." in run.source.notes
 
 
 def test_a_log_without_scores_is_a_run_without_scores_that_can_be_scored() -> None:
@@ -182,6 +175,16 @@ def test_a_log_without_scores_is_a_run_without_scores_that_can_be_scored() -> No
     assert [line.repeats for line in run_report(run.pk).scores] == [(100.0,)]
 
 
+def test_an_answer_that_its_author_left_unscored_is_left_out_of_the_score() -> None:
+    unscored = logs.response("sun", scores={"match": LoggedScore(None, "null")})
+    run = logs.stored(logs.log(logs.response("sky"), logs.response("sea", score=0.0), unscored))
+    report = run_report(run.pk)
+    assert (report.points, report.repeats[0].n_missing, run.status) == ((50.0,), 0, "finished")
+    lost = logs.response("sun", error="HTTP 500", text="", positions=None)
+    missing = logs.stored(logs.log(logs.response("sky"), logs.response("sea", score=0.0), lost), "two")
+    assert run_report(missing.pk).points == (None,)
+
+
 # The suite of a log
 
 
@@ -194,12 +197,19 @@ def test_a_named_suite_scores_the_texts_and_keeps_the_tools_scores_beside() -> N
 
 
 @pytest.mark.parametrize(
-    "messages", [(), ({"role": "user", "content": [{"type": "text", "text": "Which colour has sky?"}]},)]
+    ("messages", "suite", "is_fit"),
+    [
+        (({"role": "user", "content": [{"type": "text", "text": "Which colour has sky?"}]},), None, True),
+        ((), None, False),
+        ((), "colours", True),
+    ],
 )
-def test_prompts_that_are_unknown_or_only_written_otherwise_fit_a_suite(messages: Any) -> None:
+def test_prompts_that_are_only_written_otherwise_fit_a_suite_and_unknown_ones_by_name(
+    messages: Any, suite: str | None, is_fit: bool
+) -> None:
     version = colours(case_ids=("sky",))
-    run = logs.stored(logs.log(logs.response("sky"), cases=(logs.case("sky", messages=messages),)))
-    assert run.suite_version == version
+    run = logs.stored(logs.log(logs.response("sky"), cases=(logs.case("sky", messages=messages),)), suite=suite)
+    assert (run.suite_version == version) is is_fit
 
 
 def test_another_prompt_under_the_same_id_is_no_run_of_the_suite() -> None:
@@ -332,6 +342,40 @@ def test_without_tokens_texts_are_compared_and_nothing_is_said_of_numbers(has_to
         show_trace(*stored_trace(candidate.pk, repeat=1, case_id="sun"))
 
 
+def test_tokens_that_do_not_spell_the_answer_are_shown_and_never_measured() -> None:
+    odd = [logs.response(case, trace_reason="spelled_otherwise") for case in logs.CASES]
+    baseline = logs.stored(logs.log(*(logs.response(case) for case in logs.CASES)))
+    candidate = logs.stored(logs.log(*odd), "two")
+    compared = compare(baseline=baseline.pk, candidate=candidate.pk)
+    assert compared.summary["counts"]["identical"] == 3
+    assert compared.summary["computation"]["answer"] == "unknown"
+    page = response_page(candidate.pk, repeat=1, case_id="sky")
+    assert page.trace is not None
+    assert (page.trace.n, page.response.trace_reason) == (4, "spelled_otherwise")
+    assert response_page(baseline.pk, repeat=1, case_id="sky").response.trace_reason is None
+    warning = next(each for each in run_report(candidate.pk).warnings if each.code == "text_only")
+    assert warning.text.startswith("3 of 3 responses: The tokens do not spell the answer.")
+    assert not Response.objects.filter(repeat__run=candidate).exclude(trace_block=None).exists()
+
+
+def test_equal_numbers_of_two_models_tokens_are_not_equal_tokens() -> None:
+    red = [logs.response(case, 1, "red", positions=logs.positions("red")) for case in logs.CASES]
+    blue = [logs.response(case, 1, "sea", positions=logs.positions("sea")) for case in logs.CASES]
+    runs = [logs.stored(logs.log(*given, model=model), model) for model, given in (("lab/one", red), ("lab/two", blue))]
+    digests = [set(Response.objects.filter(repeat__run=run).values_list("trace_digest", flat=True)) for run in runs]
+    compared = compare(baseline=runs[0].pk, candidate=runs[1].pk)
+    assert digests[0] != digests[1] or compared.summary["counts"]["identical"] == 0
+    assert compared.summary["counts"]["flipped"] == 3
+
+
+def test_a_constrained_log_says_so() -> None:
+    schema = {"type": "json_schema", "json_schema": {"name": "colour"}}
+    logged = logs.log(sampling={"temperature": 0, "response_format": schema})
+    assert request_settings(logs.stored(logged)).is_adjusted
+    free = logs.log(sampling={"temperature": 0, "response_format": {"type": "text"}, "tool_choice": "auto"})
+    assert not request_settings(logs.stored(free, "two")).is_adjusted
+
+
 def test_a_logs_names_say_nothing_beside_what_was_decoded_here() -> None:
     version = colours()
     decoded = build.finished_run(("it is blue", "it is blue", "red"), version=version)
@@ -366,7 +410,7 @@ def test_an_imported_run_leaves_as_an_archive_that_can_be_read(transactional_db:
     archive = RunArchive(io.BytesIO(b"".join(exports.run_archive(run.pk))))
     archive.check()
     traces = [archive.trace(response) for response in archive.responses()]
-    assert [None if trace is None else len(trace) for trace in traces] == [4, None, None]
+    assert [None if trace is None else len(trace) for trace in traces] == [None, 4, None]
 
 
 # Tokens

@@ -130,6 +130,11 @@ def align_by_bytes(
     )
 
 
+def spell_out(trace: Trace, vocabulary: Vocabulary) -> list[bytes]:
+    """Return the bytes of each token that has some; an end token has none."""
+    return [token for token in _tokens(trace, vocabulary, SIDES[0]) if token]
+
+
 def _cut(trace: Trace, rows: Positions | slice) -> Trace:
     return Trace(
         trace.token_ids[rows], trace.logprobs[rows], trace.alternative_ids[rows], trace.alternative_logprobs[rows]

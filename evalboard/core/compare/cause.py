@@ -84,7 +84,8 @@ def _find_cause(pair: Pair, divergence: Divergence | None, noise: NumericNoise) 
     if is_same_text and is_score_moved and not (is_thinking_scored and parting.kind != "identical"):
         return Cause("scorer", None, both_sides(pair, "scorer_digest") | both_sides(pair, "score"))
     if is_same_text and parting.kind == "identical":
-        return Cause("identical", None, {"compared": "trace" if parting.has_logprobs else "text"})
+        compared = "retokenised" if parting.is_retokenised else "trace" if parting.has_logprobs else "text"
+        return Cause("identical", None, {"compared": compared})
     code, numbers = _read_numbers(pair, parting, noise)
     alike = _find_alike(pair, parting, code) or Cause(code, None, numbers)
     if changes := _changes(pair, parting, noise):
@@ -321,6 +322,8 @@ def _judge(pair: Pair, parting: Divergence, noise: NumericNoise) -> tuple[str, s
         return larger
     if parting.shorter is not None:
         return "unknown", "ended"
+    if parting.is_constrained:
+        return "unknown", "constrained"
     if not parting.are_both_top or parting.movement is None:
         return "unknown", "one_seed" if pair.is_one_draw else "drawn"
     if parting.movement > noise.near:

@@ -23,6 +23,7 @@ BLOCK_WARNINGS = frozenset(
 )
 # In the order of docs/verdict.md: what comes first is what a verdict names first.
 BLOCK_ORDER = (
+    "prompts_unknown",
     "suite_changed",
     "scorer_changed",
     "params_changed",
@@ -82,8 +83,8 @@ class SideSetup:
     """How a side was asked and scored, and by what it was served, the largest share first.
 
     max_tokens: None where a log does not say it. sampling: the settings that are known (core.profile.facts), each with
-    its value; unknown beside unknown is no difference. is_logged: read from a log, so that nothing of it can be decoded
-    here.
+    its value; unknown beside unknown is no difference. unknown_prompts: the log, where it does not hold the prompts; ""
+    where they are known. is_logged: read from a log, so that nothing of it can be decoded here.
     """
 
     suite_version: str
@@ -93,6 +94,7 @@ class SideSetup:
     stop: tuple[str, ...]
     sampling: Mapping[str, Any]
     served: Sequence[ServedShare]
+    unknown_prompts: str = ""
     is_logged: bool = False
 
 
@@ -155,6 +157,9 @@ def _find_question_blocks(baseline: SideSetup, candidate: SideSetup, treatment: 
     """
     blocks = []
     moved = find_moved_setup(baseline, candidate)
+    if baseline.unknown_prompts != candidate.unknown_prompts:
+        sides = {"baseline": baseline.unknown_prompts, "candidate": candidate.unknown_prompts}
+        blocks.append(Block("prompts_unknown", {"sides": [name for name, unknown in sides.items() if unknown]}))
     if baseline.suite_digest != candidate.suite_digest:
         versions = MovedField("suite_version", baseline.suite_version, candidate.suite_version)
         blocks.append(_moved_block("suite_changed", (versions,)))

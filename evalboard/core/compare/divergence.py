@@ -25,6 +25,7 @@ from evalboard.core.trace import IMPOSSIBLE, Trace, TraceColumns, join_traces
 
 PART_CELLS = 1 << 17  # logprobs of both sides that are measured at once, so that they stay in the processor's cache
 NOT_GREEDY = 1e-6  # nats below top-1; logprobs of equal logits may differ by float32 rounding
+FORBIDDEN = 12.0  # nats below top-1; sampling chooses such a token once in 100,000 times
 MAX_MOVEMENT = -IMPOSSIBLE  # a movement across a forbidden token has no number: it is at least this
 
 Columns = dict[str, Sequence[Any]]
@@ -52,7 +53,9 @@ class Divergence:
     is among the other's. moved_by: the largest gaps of all positions up to the flip and at it, together; None where the
     flip has none.
     not_greedy_*: the first position, up to the parting, where the chosen token was not top-1. start_*: of position 0.
-    text_position: the first character that differs, where there are texts and no tokens.
+    text_position: the first character that differs, where there are texts and no tokens. is_retokenised: both sides
+    spell one text by other tokens, so that nothing else of them is compared. is_constrained: at the parting a side of a
+    log chose a token so far below another one that something forbade the other.
     """
 
     drift_onset: int | None = _evidence(None)
@@ -85,6 +88,8 @@ class Divergence:
     are_start_top_two_equal: bool | None = None
     has_logprobs: bool = False
     is_approximate: bool = _evidence(False)
+    is_retokenised: bool = False
+    is_constrained: bool = False
     text_position: int | None = None
 
     @property
@@ -97,6 +102,8 @@ class Divergence:
         """What differs. A side that merely ends earlier has parted too, so it counts as flipped."""
         if self.text_position is not None:
             return "text_only"
+        if self.is_retokenised:
+            return "identical"
         if self.parts_at is not None:
             return "flipped"
         return "identical" if self.drift_onset is None else "drift_only"
@@ -181,7 +188,7 @@ def _measure(laid: PairedRows, own: Sides, *, is_decimal: bool) -> Columns:
         return {
             **_at_onset(laid, moved),
             **_while_shared(laid, moved),
-            **_by_side(laid),
+            **_by_side(laid, is_decimal=is_decimal),
             **_at_start(laid),
             **_at_flip(laid, own, moved, drift.DECIMAL_STEP if is_decimal else 0.0),
         }
@@ -217,16 +224,22 @@ def _while_shared(laid: PairedRows, moved: Drift) -> Columns:
     }
 
 
-def _by_side(laid: PairedRows) -> Columns:
+def _by_side(laid: PairedRows, *, is_decimal: bool) -> Columns:
     """Measure where each side parts, and what it shows by itself up to there."""
     columns: Columns = {"shorter": laid.shorter}
+    is_constrained = np.zeros(len(laid), np.bool_)
     has_logprobs = np.ones(len(laid), np.bool_)
     for name, side, end, parts_at in zip(
         SIDES, (laid.baseline, laid.candidate), ("", "_candidate"), laid.parts_at.T, strict=True
     ):
         n = np.diff(side.starts)
         last = np.where(parts_at == NEVER, n, parts_at)  # where the tokens part, both are chosen after the same text
-        beaten = find_firsts(drift.highest(side.alternative_logprobs) - side.logprobs > NOT_GREEDY, side.starts)
+        below = drift.highest(side.alternative_logprobs) - side.logprobs
+        if is_decimal:
+            forbidden = find_firsts(below > FORBIDDEN, side.starts)
+            is_constrained |= (forbidden != NEVER) & (forbidden <= last)
+            below = np.where(below > FORBIDDEN, 0.0, below)
+        beaten = find_firsts(below > NOT_GREEDY, side.starts)
         known = find_firsts(~np.isnan(side.logprobs), side.starts)
         has_logprobs &= (n == 0) | ((known != NEVER) & (known <= last))
         columns |= {
@@ -234,7 +247,7 @@ def _by_side(laid: PairedRows) -> Columns:
             f"parts_at{end}": _positions(parts_at),
             f"not_greedy_{name}": _positions(np.where(beaten <= last, beaten, NEVER)),
         }
-    return columns | {"has_logprobs": has_logprobs.tolist()}
+    return columns | {"has_logprobs": has_logprobs.tolist(), "is_constrained": is_constrained.tolist()}
 
 
 def _at_start(laid: PairedRows) -> Columns:

@@ -61,10 +61,15 @@ def match_sides(baseline: Side, candidate: Side) -> MatchedRuns:
     return MatchedRuns(pairs, baseline.scores, candidate.scores, candidate.alike, is_mixed, has_other_text)
 
 
-def find_groups(ours: Side, theirs: Side, matched: MatchedRuns) -> Groups:
-    """Find everything that is not the same to the bit with the same score."""
+def find_groups(ours: Side, theirs: Side, matched: MatchedRuns, *, is_one_vocabulary: bool = True) -> Groups:
+    """Find everything that is not the same to the bit with the same score.
+
+    is_one_vocabulary: an id is one token on both sides. Else equal digests of traces say nothing.
+    """
     pairs = matched.pairing
     is_unread = _differ_in_pairs(pairs, ours.traces, theirs.traces) | matched.has_other_text
+    if not is_one_vocabulary:
+        is_unread |= _differ_in_pairs(pairs, ours.traces, theirs.texts)  # those that have tokens
     wanted = np.flatnonzero(is_unread | (matched.moves != 0))
     n_missing = len(pairs.missing_cases)
     cases = np.concatenate([pairs.cases[wanted], pairs.missing_cases])
@@ -74,7 +79,8 @@ def find_groups(ours: Side, theirs: Side, matched: MatchedRuns) -> Groups:
     # Of a log both may be there though a score is missing.
     is_there = ours.is_there[place] & theirs.is_there[place_too]
     is_texted = differ(ours.texts[place], theirs.texts[place_too]) & is_there
-    has_other_trace = differ(ours.traces[place], theirs.traces[place_too]) & is_there
+    has_other_trace = differ(ours.traces[place], theirs.traces[place_too])
+    has_other_trace = (has_other_trace if is_one_vocabulary else np.ones_like(has_other_trace)) & is_there
     members, starts = _group(_keys(ours, cases, repeats), _keys(theirs, cases, repeats_too), cases)
     return Groups(
         cases=cases,

@@ -83,7 +83,15 @@ class Comparing:
     @cached_property
     def groups(self) -> Groups:
         """The pairs that must be looked at, each different one once."""
-        return find_groups(self.baseline, self.candidate, self.matched)
+        sides = self.baseline, self.candidate
+        return find_groups(*sides, self.matched, is_one_vocabulary=self._is_one_vocabulary(*sides))
+
+    def _is_one_vocabulary(self, ours: Side, theirs: Side) -> bool:
+        """Tell whether an id is one token on both sides, which logs number in the order in which they meet tokens."""
+        if not (ours.is_reported or theirs.is_reported):
+            return True
+        both = (side.responses.find_vocabulary() for side in (ours, theirs))
+        return self.reads.words.beside(*both, are_logged=ours.is_reported and theirs.is_reported) is None
 
     @cached_property
     def noise(self) -> PairNoise:

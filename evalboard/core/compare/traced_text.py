@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.core.compare.divergence import Divergence, find_divergences, find_text_divergence
+from evalboard.core.compare.alignment import spell_out
+from evalboard.core.compare.divergence import Divergence, find_divergence, find_divergences, find_text_divergence
 from evalboard.core.compare.drift import measure_distances
 from evalboard.core.compare.known_pair import Place
 from evalboard.core.compare.paired_rows import Vocabularies
@@ -52,6 +53,10 @@ class WordsById:
         """Return what `beside` does of two responses."""
         are_logged = baseline.is_logged and candidate.is_logged
         return self.beside(baseline.vocabulary_id, candidate.vocabulary_id, are_logged=are_logged)
+
+    def spelling(self, ours: int | None, theirs: int | None) -> Vocabularies | None:
+        """Return both sides' words, None where one is not known."""
+        return None if ours is None or theirs is None else (self.read(ours), self.read(theirs))
 
     def _agree(self, ours: int, theirs: int) -> bool:
         return self.read(ours).agrees_with(self.read(theirs))
@@ -96,8 +101,13 @@ def find_partings(
         stretch = traced[n_read : n_read + len(columns[0])]
         words_of = [own for _, _, own in stretch]
         divergences = find_divergences(*columns, vocabularies=words_of, is_decimal=any(are_logged))
-        for (at, _, _), parted in zip(stretch, divergences, strict=True):
+        for n, ((at, _, _), parted) in enumerate(zip(stretch, divergences, strict=True)):
+            is_same_text, is_logged = pairs[at].texts[0] == pairs[at].texts[1], any(are_logged)
             partings[at] = parted
+            if is_same_text or is_logged:
+                traces = columns[0].trace(n), columns[1].trace(n)
+                spelled = words.spelling(*pairs[at].vocabulary_ids)
+                partings[at] = settle_spelling(parted, traces, spelled, is_same_text=is_same_text, is_logged=is_logged)
         n_read += len(stretch)
     return partings
 
@@ -115,6 +125,38 @@ def _join_each(pairs: list[tuple[Trace, Trace]]) -> Iterator[tuple[TraceColumns,
     return ((join_traces([one]), join_traces([other])) for one, other in pairs)
 
 
+def settle_spelling(
+    parted: Divergence,
+    traces: tuple[Trace, Trace],
+    words: Vocabularies | None,
+    *,
+    is_same_text: bool,
+    is_logged: bool,
+) -> Divergence:
+    """Return how two traces part, without partings at which they only cut one text into other tokens.
+
+    words: of both sides, None where they are not known. is_same_text: whether the answers are equal. is_logged: the ids
+    are not a tokenizer's own, so that the bytes decide also where the texts part later.
+    """
+    ours, theirs = parted.parts_at, parted.parts_at_candidate
+    is_flipped = parted.flip_position is not None and ours is not None and theirs is not None
+    if words is None or not (is_same_text or is_logged) or not (is_flipped or parted.is_approximate):
+        return parted
+    pieces = [spell_out(trace, vocabulary) for trace, vocabulary in zip(traces, words, strict=True)]
+    if pieces[0] == pieces[1]:
+        return parted
+    if is_same_text and len({b"".join(side).strip() for side in pieces}) == 1:
+        n, n_too = map(len, traces)
+        return Divergence(n_baseline=n, n_candidate=n_too, has_logprobs=True, is_retokenised=True)
+    if parted.is_approximate or not is_flipped or not is_logged:
+        return parted
+    longer = max(len(side[at]) for side, at in zip(pieces, (ours or 0, theirs or 0), strict=True))
+    rests = [b"".join(side[at:]) for side, at in zip(pieces, (ours or 0, theirs or 0), strict=True)]
+    if min(map(len, rests)) < longer or rests[0][:longer] != rests[1][:longer]:
+        return parted
+    return find_divergence(*traces, vocabularies=words, is_decimal=True)
+
+
 def distance_tables(cases: Sequence[Sequence[TracedText]], words: WordsById) -> list[NDArray[np.float64]]:
     """Return of each case's k responses float64[k, k] in nats²: 0 between equal traces, NaN where a trace or positions
     are missing.
@@ -127,7 +169,7 @@ def distance_tables(cases: Sequence[Sequence[TracedText]], words: WordsById) -> 
             ours, theirs = responses[at], responses[other]
             if ours.trace is None or theirs.trace is None:
                 tables[case][at, other] = tables[case][other, at] = np.nan
-            elif ours.trace.digest != theirs.trace.digest:
+            elif ours.trace.digest != theirs.trace.digest or words.of(ours, theirs) is not None:
                 known = (case, ours.trace.digest, theirs.trace.digest, ours.vocabulary_id, theirs.vocabulary_id)
                 alike.setdefault(known, []).append((at, other))
     pairs = [(cases[case][at], cases[case][other]) for (case, *_), [(at, other), *_] in alike.items()]

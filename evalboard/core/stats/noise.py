@@ -28,8 +28,13 @@ Scores = NDArray[np.float64]
 Interval = tuple[float, float]
 
 
-def run_points(scores: Scores) -> float | None:
-    """Return a repeat's score in points, percent of the suite; None unless every case of float64[n_cases] has one."""
+def run_points(scores: Scores, is_there: NDArray[np.bool_] | None = None) -> float | None:
+    """Return a repeat's score in points, percent of the suite; None unless every case of float64[n_cases] has one.
+
+    is_there: whether a case has an answer. One that its author left without a score is then left out.
+    """
+    if is_there is not None:
+        scores = scores[~(is_there & np.isnan(scores))]
     if not len(scores) or np.isnan(scores).any():
         return None
     return 100 * _total(scores) / len(scores)

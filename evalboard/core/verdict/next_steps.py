@@ -14,6 +14,7 @@ TO_THE_BLOCKS = {
     "batch_class": "rebaseline",
     "stack_changed": "rebaseline",
     "unknown_stack": "log_more",
+    "prompts_unknown": "log_more",
 }
 TO_THE_LEFT_OUT = {"cached": "run_uncached", "fallback": "pin_backend"}
 # What helps in place of these where a server of others was called: how it batches and caches is for it to choose.

@@ -114,6 +114,10 @@ SITUATIONS: Situations = {
     "Both calls failed": lambda: read_cause(None, base=FAILED, error_code="connection"),
     "Nobody knows why a call failed": lambda: read_cause(None, has_response=False),
     "Same to the bit": lambda: read_cause(None),
+    "Same text in other tokens": lambda: read_cause(Divergence(has_logprobs=True, is_retokenised=True)),
+    "A grammar forbade the likelier tokens": lambda: read_cause(
+        replace(drawn_once(), is_constrained=True, not_greedy_candidate=None), text="x"
+    ),
     "Same text, no logprobs": lambda: read_cause(find_text_divergence("x", "x")),
     "Same answer, another scorer": lambda: read_cause(None, score=0.0, scorer_digest="6d" * 32),
     "Same answer, another grade, and no scorer is known": lambda: read_cause(None, score=0.0, scorer_digest=None),

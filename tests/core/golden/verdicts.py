@@ -242,6 +242,7 @@ SITUATIONS: Situations = {
     "All that broke is of one group": lambda: read_gate(grouped(5, 8), PAIRED),
     "A suite that resolves two points": lambda: read_gate(scattered(0, by=300), PAIRED),
     # What forbids comparing.
+    "A log without its prompts": lambda: read_gate(asked_otherwise(unknown_prompts="7")),
     "The suite changed": lambda: read_gate(asked_otherwise(suite_version="colours v2", suite_digest="0" * 64)),
     "The scorer changed": lambda: read_gate(asked_otherwise(scorer_digest="0" * 64)),
     "The token limit and the stop texts changed": lambda: read_gate(asked_otherwise(max_tokens=8, stop=("\n",))),
