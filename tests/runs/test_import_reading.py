@@ -67,7 +67,7 @@ def test_what_the_readers_find_arrives(written: Written) -> None:
 
 
 def test_a_refusal_of_the_readers_arrives(written: Written) -> None:
-    log = written("output.jsonl", LINE + b"{")
+    log = written("output.jsonl", LINE + b"{\n{\n")
     with pytest.raises(InvalidInput) as expected:
         formats.read_logs([log])
     with pytest.raises(InvalidInput) as refused:

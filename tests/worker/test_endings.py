@@ -79,7 +79,8 @@ def test_an_answer_with_an_unknown_ending_is_kept_and_unscored_until_a_person_sa
     run = worked(runner, new_run(5))
     assert (run.status, len(server.requests)) == (Run.Status.FINISHED, 5)  # it is not asked again
     report = run_report(run.pk)
-    assert (report.endings, report.repeats[0].score) == ({"unknown": 2}, None)
+    assert (report.endings, report.repeats[0].score) == ({"unknown": 2}, 100.0)  # of the three that are scored
+    assert report.n_cases_unscored == 2
     [warning] = [each for each in report.warnings if each.code == "unknown_ending"]
     assert "evalboard endpoint set hosted --ending wrapped_up=complete" in warning.text
     unscored = case_rows(run.pk, only="unknown")
