@@ -51,6 +51,9 @@ class Migration(migrations.Migration):
                 ('manifest', models.JSONField()),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
             ],
+            options={
+                'db_table': 'runs_fingerprint',
+            },
         ),
         migrations.CreateModel(
             name='Model',
@@ -74,6 +77,7 @@ class Migration(migrations.Migration):
                 ('model', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='buckets', to='runs.model')),
             ],
             options={
+                'db_table': 'runs_bucket',
                 'constraints': [
                     models.UniqueConstraint(fields=('model', 'fingerprint', 'batch_class'), name='one_bucket_per_triple'),
                 ],
@@ -112,6 +116,7 @@ class Migration(migrations.Migration):
                 ('reference', models.ForeignKey(help_text='ours, which serves the same weights', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.endpoint')),
             ],
             options={
+                'db_table': 'runs_endpoint',
                 'constraints': [
                     models.CheckConstraint(condition=models.Q(('model_path', ''), ('model_repo', ''), _connector='XOR'), name='endpoint_names_one_model'),
                 ],
@@ -131,6 +136,7 @@ class Migration(migrations.Migration):
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
             ],
             options={
+                'db_table': 'runs_import',
                 'ordering': ['-id'],
             },
         ),
@@ -146,6 +152,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(auto_now_add=True)),
             ],
             options={
+                'db_table': 'runs_profile',
                 'ordering': ['slug', '-version'],
                 'constraints': [models.UniqueConstraint(fields=('slug', 'version'), name='one_profile_per_version')],
             },
@@ -172,6 +179,7 @@ class Migration(migrations.Migration):
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
             options={
+                'db_table': 'runs_policy',
                 'constraints': [
                     models.UniqueConstraint(fields=('slug', 'version'), name='one_policy_per_version'),
                 ],
@@ -206,6 +214,7 @@ class Migration(migrations.Migration):
                 ('suite', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='versions', to='runs.suite')),
             ],
             options={
+                'db_table': 'runs_suiteversion',
                 'constraints': [
                     models.UniqueConstraint(fields=('suite', 'number'), name='one_number_per_suite'),
                     models.UniqueConstraint(fields=('suite', 'digest'), name='one_version_per_content'),
@@ -246,6 +255,7 @@ class Migration(migrations.Migration):
                 ('suite_version', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='runs.suiteversion')),
             ],
             options={
+                'db_table': 'runs_run',
                 'indexes': [
                     models.Index(condition=models.Q(('status', 'finished')), fields=['suite_version', 'endpoint', 'profile', 'bucket', 'id'], name='run_twins'),
                     models.Index(fields=['suite_version', 'ran_at', 'id'], name='run_of_suite'),
@@ -276,6 +286,7 @@ class Migration(migrations.Migration):
                 ('candidate', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='comparisons_as_candidate', to='runs.run')),
             ],
             options={
+                'db_table': 'runs_comparison',
                 'indexes': [
                     models.Index(fields=['baseline', 'candidate', '-id'], name='comparison_of_two_runs'),
                     models.Index(condition=models.Q(('status', 'queued')), fields=['id'], name='comparison_waiting'),
@@ -301,6 +312,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(auto_now_add=True)),
             ],
             options={
+                'db_table': 'runs_vocabulary',
                 'verbose_name_plural': 'vocabularies',
             },
         ),
@@ -315,6 +327,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(auto_now_add=True)),
             ],
             options={
+                'db_table': 'runs_selftest',
                 'indexes': [models.Index(fields=['host', 'node_digest', '-id'], name='self_test_of_a_node')],
             },
         ),
@@ -342,6 +355,7 @@ class Migration(migrations.Migration):
                 ('self_test', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='workers', to='runs.selftest')),
             ],
             options={
+                'db_table': 'runs_worker',
                 'ordering': ['-seen_at'],
             },
         ),
@@ -412,14 +426,14 @@ class Migration(migrations.Migration):
                 ('waits_for', models.JSONField(default=list)),
                 ('n_rests', models.PositiveIntegerField(db_default=0, default=0, help_text='of its endpoint, since calls of it were answered')),
                 ('bucket', models.ForeignKey(help_text='gave most of its answers; null: none has ended it, or nobody knows who did', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='probes', to='runs.bucket')),
-                ('buckets', models.ManyToManyField(help_text='each that gave one of its answers, as far as anything names it', related_name='+', to='runs.bucket')),
                 ('bypass_of', models.ForeignKey(help_text='the probe of the gateway that this one goes around', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='bypass_probes', to='runs.probe')),
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
                 ('endpoint', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='probes', to='runs.endpoint')),
                 ('profile', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='probes', to='runs.profile')),
-                ('owner', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='%(class)ss', to='runs.worker')),
+                ('owner', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.worker')),
             ],
             options={
+                'db_table': 'runs_probe',
                 'indexes': [
                     models.Index(condition=models.Q(('status', 'queued')), fields=['next_at', 'id'], name='probe_claimable'),
                     models.Index(condition=models.Q(('status', 'running')), fields=['lease_until'], name='probe_leased'),
@@ -440,6 +454,7 @@ class Migration(migrations.Migration):
                 ('policy', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='releases', to='runs.policy')),
             ],
             options={
+                'db_table': 'runs_release',
                 'ordering': ['-id'],
             },
         ),
@@ -451,10 +466,10 @@ class Migration(migrations.Migration):
                 ('status', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('finished', 'Finished'), ('incomplete', 'Incomplete'), ('failed', 'Failed'), ('cancelled', 'Cancelled')], default='queued', max_length=20)),
                 ('finished_at', models.DateTimeField(null=True)),
                 ('cases', models.BinaryField(help_text='a bit a case, of those that it decodes (core.trace.pack_selection); null: all of them', null=True)),
-                ('engine_processes', models.ManyToManyField(help_text='those that decoded some of it; kept here so that no page asks the responses', related_name='repeats', to='runs.engineprocess')),
                 ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='repeats', to='runs.run')),
             ],
             options={
+                'db_table': 'runs_repeat',
                 'constraints': [
                     models.UniqueConstraint(fields=('run', 'index'), name='one_repeat_per_index'),
                 ],
@@ -493,7 +508,6 @@ class Migration(migrations.Migration):
                 ('before', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='rotations_away', to='runs.fingerprint')),
                 ('endpoint', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='rotations', to='runs.endpoint')),
                 ('probe', models.OneToOneField(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='rotation', to='runs.probe')),
-                ('reference_runs', models.ManyToManyField(help_text='started by themselves after it', related_name='+', to='runs.run')),
                 ('run', models.OneToOneField(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='rotation', to='runs.run')),
             ],
             options={
@@ -548,9 +562,10 @@ class Migration(migrations.Migration):
                 ('endpoint', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='forced_scorings', to='runs.endpoint')),
                 ('profile', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='forced_scorings', to='runs.profile')),
                 ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='forced_scorings', to='runs.run')),
-                ('owner', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='%(class)ss', to='runs.worker')),
+                ('owner', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.worker')),
             ],
             options={
+                'db_table': 'runs_forcedscoring',
                 'indexes': [
                     models.Index(condition=models.Q(('status', 'queued')), fields=['next_at', 'id'], name='forcedscoring_claimable'),
                     models.Index(condition=models.Q(('status', 'running')), fields=['lease_until'], name='forcedscoring_leased'),
@@ -585,6 +600,7 @@ class Migration(migrations.Migration):
                 ('suite_version', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='experiments', to='runs.suiteversion')),
             ],
             options={
+                'db_table': 'runs_experiment',
                 'indexes': [
                     models.Index(condition=models.Q(('status', 'running')), fields=['id'], name='experiment_running'),
                 ],
@@ -635,6 +651,7 @@ class Migration(migrations.Migration):
                 ('suite', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='baselines', to='runs.suite')),
             ],
             options={
+                'db_table': 'runs_baseline',
                 'indexes': [
                     models.Index(fields=['suite', 'line', 'profile_slug', '-id'], name='baseline_by_key'),
                 ],
@@ -669,6 +686,7 @@ class Migration(migrations.Migration):
                 ('run', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='figures', to='runs.run')),
             ],
             options={
+                'db_table': 'runs_runfigures',
                 'verbose_name_plural': 'run figures',
             },
         ),
@@ -685,6 +703,7 @@ class Migration(migrations.Migration):
                 ('taken_back_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
             options={
+                'db_table': 'runs_samemodel',
                 'constraints': [
                     models.UniqueConstraint(condition=models.Q(('taken_back_at__isnull', True)), fields=('name', 'other_name'), name='two_names_are_one_model_once'),
                 ],
@@ -706,6 +725,7 @@ class Migration(migrations.Migration):
                 ('created_by', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='schedules', to=settings.AUTH_USER_MODEL)),
             ],
             options={
+                'db_table': 'runs_schedule',
                 'indexes': [
                     models.Index(fields=['next_at'], name='schedule_due'),
                 ],
@@ -796,6 +816,7 @@ class Migration(migrations.Migration):
                 ('suite', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='gates', to='runs.suite')),
             ],
             options={
+                'db_table': 'runs_gate',
                 'constraints': [
                     models.UniqueConstraint(fields=('release', 'position'), name='one_gate_per_position'),
                 ],
@@ -939,6 +960,7 @@ class Migration(migrations.Migration):
                 ('trace_block', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='responses', to='runs.traceblock')),
             ],
             options={
+                'db_table': 'runs_response',
                 'indexes': [
                     models.Index(condition=models.Q(('error_code', ''), _negated=True), fields=['repeat'], name='response_missing'),
                     models.Index(condition=models.Q(('is_vouched', False)), fields=['repeat'], name='response_unvouched'),
@@ -971,6 +993,7 @@ class Migration(migrations.Migration):
                 ('trace_block', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.traceblock')),
             ],
             options={
+                'db_table': 'runs_forcedanswer',
                 'constraints': [
                     models.UniqueConstraint(fields=('scoring', 'case_index', 'trace_digest'), name='an_answer_is_scored_once'),
                     models.CheckConstraint(condition=models.Q(models.Q(('error_code', ''), ('trace_block__isnull', False), ('trace_slot__isnull', False)), models.Q(models.Q(('error_code', ''), _negated=True), ('trace_block__isnull', True)), _connector='OR'), name='a_scored_answer_has_a_trace'),
@@ -997,6 +1020,7 @@ class Migration(migrations.Migration):
                 ('version', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='uploads', to='runs.suiteversion')),
             ],
             options={
+                'db_table': 'runs_upload',
                 'ordering': ['-id'],
             },
         ),
@@ -1033,6 +1057,7 @@ class Migration(migrations.Migration):
                 ('upload', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='parts', to='runs.upload')),
             ],
             options={
+                'db_table': 'runs_uploadpart',
                 'constraints': [
                     models.UniqueConstraint(fields=('upload', 'offset'), name='one_part_per_offset'),
                 ],
@@ -1077,6 +1102,7 @@ class Migration(migrations.Migration):
                 ('verdict', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='sign_offs', to='runs.verdict')),
             ],
             options={
+                'db_table': 'runs_signoff',
                 'ordering': ['id'],
             },
         ),
@@ -1095,6 +1121,7 @@ class Migration(migrations.Migration):
                 ('created_by', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='webhooks', to=settings.AUTH_USER_MODEL)),
             ],
             options={
+                'db_table': 'runs_webhook',
                 'ordering': ['-id'],
             },
         ),
@@ -1139,7 +1166,7 @@ class Migration(migrations.Migration):
                 ('n_done', models.PositiveIntegerField(default=0)),
                 ('lane', models.ForeignKey(db_index=False, help_text='where it waits; null: it never was in a lane, as those of logs', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='shards', to='runs.lane')),
                 ('repeat', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='shards', to='runs.repeat')),
-                ('owner', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='shards', to='runs.worker')),
+                ('owner', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.worker')),
             ],
             options={
                 'indexes': [
@@ -1175,9 +1202,10 @@ class Migration(migrations.Migration):
                 ('profile', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='replays', to='runs.profile')),
                 ('repeat', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='replays', to='runs.repeat')),
                 ('run', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='replays', to='runs.run')),
-                ('owner', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='%(class)ss', to='runs.worker')),
+                ('owner', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.worker')),
             ],
             options={
+                'db_table': 'runs_replay',
                 'indexes': [
                     models.Index(condition=models.Q(('status', 'queued')), fields=['next_at', 'id'], name='replay_claimable'),
                     models.Index(condition=models.Q(('status', 'running')), fields=['lease_until'], name='replay_leased'),
@@ -1227,6 +1255,7 @@ class Migration(migrations.Migration):
                 ('comparison', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='divergences', to='runs.comparison')),
             ],
             options={
+                'db_table': 'runs_divergence',
                 'ordering': ['comparison_id', 'consequence', 'case_index', 'repeat_baseline', 'repeat_candidate'],
                 'indexes': [models.Index(fields=['comparison', 'consequence', 'case_index', 'repeat_baseline', 'repeat_candidate'], name='divergence_by_consequence')],
                 'constraints': [models.UniqueConstraint(fields=('comparison', 'case_index', 'repeat_baseline', 'repeat_candidate'), name='one_divergence_per_pair')],
@@ -1241,6 +1270,57 @@ class Migration(migrations.Migration):
             model_name='release',
             name='verdict',
             field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.verdict'),
+        ),
+        migrations.CreateModel(
+            name='ProbeBucket',
+            fields=[
+                ('id', models.AutoField(primary_key=True, serialize=False)),
+                ('probe', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.probe')),
+                ('bucket', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.bucket')),
+            ],
+            options={
+                'db_table': 'runs_probe_buckets',
+                'unique_together': {('probe', 'bucket')},
+            },
+        ),
+        migrations.AddField(
+            model_name='probe',
+            name='buckets',
+            field=models.ManyToManyField(help_text='each that gave one of its answers, as far as anything names it', related_name='+', through='runs.ProbeBucket', to='runs.bucket'),
+        ),
+        migrations.CreateModel(
+            name='RepeatEngineProcess',
+            fields=[
+                ('id', models.AutoField(primary_key=True, serialize=False)),
+                ('repeat', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.repeat')),
+                ('engineprocess', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.engineprocess')),
+            ],
+            options={
+                'db_table': 'runs_repeat_engine_processes',
+                'unique_together': {('repeat', 'engineprocess')},
+            },
+        ),
+        migrations.AddField(
+            model_name='repeat',
+            name='engine_processes',
+            field=models.ManyToManyField(help_text='those that decoded some of it; kept here so that no page asks the responses', related_name='repeats', through='runs.RepeatEngineProcess', to='runs.engineprocess'),
+        ),
+        migrations.CreateModel(
+            name='RotationRun',
+            fields=[
+                ('id', models.AutoField(primary_key=True, serialize=False)),
+                ('rotation', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.rotation')),
+                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.run')),
+            ],
+            options={
+                'db_table': 'runs_rotation_reference_runs',
+                'unique_together': {('rotation', 'run')},
+            },
+        ),
+        migrations.AddField(
+            model_name='rotation',
+            name='reference_runs',
+            field=models.ManyToManyField(help_text='started by themselves after it', related_name='+', through='runs.RotationRun', to='runs.run'),
         ),
         migrations.RunSQL(APPEND_ONLY, "DROP FUNCTION runs_refuse_change() CASCADE"),
     ]

@@ -21,7 +21,9 @@ class Rotation(models.Model):
     attended_at = models.DateTimeField(
         null=True, help_text="when the reference sets of its baselines were started; null: not yet, or not wanted"
     )
-    reference_runs = models.ManyToManyField("runs.Run", related_name="+", help_text="started by themselves after it")
+    reference_runs = models.ManyToManyField(
+        "runs.Run", through="runs.RotationRun", related_name="+", help_text="started by themselves after it"
+    )
     problem = models.TextField(
         blank=True, db_default="", help_text="why reference sets could not be started, a line each"
     )
@@ -40,6 +42,18 @@ class Rotation(models.Model):
         return f"{self.endpoint.slug}, {self.profile_slug or 'every profile'}: {self.before} → {self.after}"
 
 
+class RotationRun(models.Model):
+    """A run of `Rotation.reference_runs`. Spelt out, so that its columns keep their names."""
+
+    id = models.AutoField(primary_key=True)
+    rotation = models.ForeignKey(Rotation, on_delete=models.CASCADE, related_name="+")
+    run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="+")
+
+    class Meta:
+        db_table = "runs_rotation_reference_runs"
+        unique_together = [("rotation", "run")]
+
+
 class Baseline(models.Model):
     """The run that candidates of a model line are held against, for one suite and profile; history, never changed.
 
@@ -56,6 +70,7 @@ class Baseline(models.Model):
     rotation = models.ForeignKey(Rotation, on_delete=models.SET_NULL, null=True, related_name="expired_baselines")
 
     class Meta:
+        db_table = "runs_baseline"
         ordering = ["-id"]
         indexes = [models.Index(fields=["suite", "line", "profile_slug", "-id"], name="baseline_by_key")]
 

@@ -5,6 +5,14 @@ from django.db import models
 from django.db.models.functions import Now
 
 
+def claim_indexes(table: str) -> list[models.Index]:
+    """Return the indexes by which workers find the rows of a table, without its app, that wait or are at work."""
+    return [
+        models.Index(fields=["next_at", "id"], condition=models.Q(status="queued"), name=f"{table}_claimable"),
+        models.Index(fields=["lease_until"], condition=models.Q(status="running"), name=f"{table}_leased"),
+    ]
+
+
 class Claimed(models.Model):
     """A row that workers claim under a lease (`runs.work.claims`): `attempt` fences every write."""
 
@@ -16,17 +24,13 @@ class Claimed(models.Model):
 
     status = models.CharField(max_length=20, choices=Status.choices, default=Status.QUEUED)
     attempt = models.PositiveIntegerField(default=0)
-    owner = models.ForeignKey("runs.Worker", on_delete=models.SET_NULL, null=True, related_name="%(class)ss")
+    owner = models.ForeignKey("runs.Worker", on_delete=models.SET_NULL, null=True, related_name="+")
     lease_until = models.DateTimeField(null=True)
     next_at = models.DateTimeField(db_default=Now(), help_text="not before; by the database's clock")
     error = models.TextField(blank=True)
 
     class Meta:
         abstract = True
-        indexes = [
-            models.Index(fields=["next_at", "id"], condition=models.Q(status="queued"), name="%(class)s_claimable"),
-            models.Index(fields=["lease_until"], condition=models.Q(status="running"), name="%(class)s_leased"),
-        ]
 
 
 class Requested(Claimed):

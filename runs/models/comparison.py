@@ -34,6 +34,7 @@ class Comparison(models.Model):
     finished_at = models.DateTimeField(null=True)
 
     class Meta:
+        db_table = "runs_comparison"
         ordering = ["-id"]
         indexes = [
             models.Index(fields=["baseline", "candidate", "-id"], name="comparison_of_two_runs"),
@@ -76,6 +77,7 @@ class Divergence(models.Model):
     evidence = models.JSONField(default=dict)
 
     class Meta:
+        db_table = "runs_divergence"
         ordering = ["comparison_id", "consequence", "case_index", "repeat_baseline", "repeat_candidate"]
         constraints = [
             models.UniqueConstraint(

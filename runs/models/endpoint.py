@@ -53,6 +53,7 @@ class Endpoint(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
+        db_table = "runs_endpoint"
         ordering = ["slug"]
         constraints = [
             models.CheckConstraint(
@@ -107,6 +108,7 @@ class Profile(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
+        db_table = "runs_profile"
         ordering = ["slug", "-version"]
         constraints = [
             models.UniqueConstraint(fields=["slug", "version"], name="one_profile_per_version"),

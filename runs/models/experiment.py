@@ -44,6 +44,7 @@ class Experiment(models.Model):
     finished_at = models.DateTimeField(null=True)
 
     class Meta:
+        db_table = "runs_experiment"
         ordering = ["-id"]
         indexes = [
             models.Index(fields=["id"], condition=models.Q(status="running"), name="experiment_running"),

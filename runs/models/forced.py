@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from runs.models.claimed import Requested
+from runs.models.claimed import Requested, claim_indexes
 
 
 class ForcedScoring(Requested):
@@ -34,8 +34,9 @@ class ForcedScoring(Requested):
     )
 
     class Meta(Requested.Meta):
+        db_table = "runs_forcedscoring"
         indexes = [
-            *Requested.Meta.indexes,
+            *claim_indexes("forcedscoring"),
             models.Index(fields=["run", "-id"], name="forced_scoring_of_a_run"),
         ]
         constraints = [
@@ -86,6 +87,7 @@ class ForcedAnswer(models.Model):
     )
 
     class Meta:
+        db_table = "runs_forcedanswer"
         constraints = [
             models.UniqueConstraint(fields=["scoring", "case_index", "trace_digest"], name="an_answer_is_scored_once"),
             models.CheckConstraint(

@@ -40,6 +40,7 @@ class SameModel(models.Model):
     taken_back_at = models.DateTimeField(null=True)
 
     class Meta:
+        db_table = "runs_samemodel"
         ordering = ["-id"]
         constraints = [
             models.UniqueConstraint(
@@ -62,6 +63,7 @@ class Vocabulary(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
+        db_table = "runs_vocabulary"
         verbose_name_plural = "vocabularies"
 
     def __str__(self) -> str:
@@ -76,6 +78,9 @@ class Fingerprint(models.Model):
     manifest = models.JSONField()
     created_at = models.DateTimeField(auto_now_add=True)
 
+    class Meta:
+        db_table = "runs_fingerprint"
+
     def __str__(self) -> str:
         return self.digest[:4]
 
@@ -88,6 +93,7 @@ class Bucket(models.Model):
     batch_class = models.CharField(max_length=40)
 
     class Meta:
+        db_table = "runs_bucket"
         constraints = [
             models.UniqueConstraint(fields=["model", "fingerprint", "batch_class"], name="one_bucket_per_triple"),
         ]
@@ -112,6 +118,7 @@ class SelfTest(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
+        db_table = "runs_selftest"
         indexes = [models.Index(fields=["host", "node_digest", "-id"], name="self_test_of_a_node")]
 
     def __str__(self) -> str:
@@ -146,6 +153,7 @@ class Worker(models.Model):
     stopped_at = models.DateTimeField(null=True)
 
     class Meta:
+        db_table = "runs_worker"
         ordering = ["-seen_at"]
 
     def __str__(self) -> str:

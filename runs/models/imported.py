@@ -19,6 +19,7 @@ class Import(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
+        db_table = "runs_import"
         ordering = ["-id"]
 
     def __str__(self) -> str:

@@ -19,6 +19,7 @@ class Policy(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
+        db_table = "runs_policy"
         ordering = ["slug", "-version"]
         verbose_name_plural = "policies"
         constraints = [models.UniqueConstraint(fields=["slug", "version"], name="one_policy_per_version")]

@@ -3,7 +3,7 @@
 from django.db import models
 
 from evalboard.contract.probe_kinds import ProbeKind
-from runs.models.claimed import Requested
+from runs.models.claimed import Requested, claim_indexes
 
 
 class Probe(Requested):
@@ -34,7 +34,10 @@ class Probe(Requested):
         help_text="gave most of its answers; null: none has ended it, or nobody knows who did",
     )
     buckets = models.ManyToManyField(
-        "runs.Bucket", related_name="+", help_text="each that gave one of its answers, as far as anything names it"
+        "runs.Bucket",
+        through="runs.ProbeBucket",
+        related_name="+",
+        help_text="each that gave one of its answers, as far as anything names it",
     )
     bypass_of = models.ForeignKey(
         "self",
@@ -45,13 +48,26 @@ class Probe(Requested):
     )
 
     class Meta(Requested.Meta):
+        db_table = "runs_probe"
         indexes = [
-            *Requested.Meta.indexes,
+            *claim_indexes("probe"),
             models.Index(fields=["endpoint", "kind", "-id"], name="probe_of_an_endpoint"),
         ]
 
     def __str__(self) -> str:
         return f"probe {self.pk} ({self.kind})"
+
+
+class ProbeBucket(models.Model):
+    """A bucket of `Probe.buckets`. Spelt out, so that its columns keep their names."""
+
+    id = models.AutoField(primary_key=True)
+    probe = models.ForeignKey(Probe, on_delete=models.CASCADE, related_name="+")
+    bucket = models.ForeignKey("runs.Bucket", on_delete=models.CASCADE, related_name="+")
+
+    class Meta:
+        db_table = "runs_probe_buckets"
+        unique_together = [("probe", "bucket")]
 
 
 class AnswerSet(models.Model):

@@ -23,6 +23,7 @@ class Release(models.Model):
     created_at = models.DateTimeField(db_default=Now(), db_index=True)
 
     class Meta:
+        db_table = "runs_release"
         ordering = ["-id"]
 
     def __str__(self) -> str:
@@ -47,6 +48,7 @@ class Gate(models.Model):
     )
 
     class Meta:
+        db_table = "runs_gate"
         ordering = ["release_id", "position"]
         constraints = [models.UniqueConstraint(fields=["release", "position"], name="one_gate_per_position")]
 
@@ -112,6 +114,7 @@ class SignOff(models.Model):
     digest = models.CharField(max_length=64, unique=True)
 
     class Meta:
+        db_table = "runs_signoff"
         ordering = ["id"]
 
     def __str__(self) -> str:

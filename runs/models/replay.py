@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from runs.models.claimed import Requested
+from runs.models.claimed import Requested, claim_indexes
 
 
 class Replay(Requested):
@@ -23,6 +23,8 @@ class Replay(Requested):
     results = models.JSONField(default=list)
 
     class Meta(Requested.Meta):
+        db_table = "runs_replay"
+        indexes = claim_indexes("replay")
         constraints = [
             models.CheckConstraint(
                 name="a_replay_has_a_case_or_a_body",

@@ -83,6 +83,7 @@ class Response(models.Model):
     recorded_at = models.DateTimeField(db_default=Now())
 
     class Meta:
+        db_table = "runs_response"
         constraints = [
             models.UniqueConstraint(fields=["repeat", "case_index"], name="one_response_per_case_and_repeat"),
             models.CheckConstraint(
@@ -183,6 +184,7 @@ class RunFigures(models.Model):
     twin_digest = models.CharField(max_length=64, blank=True)
 
     class Meta:
+        db_table = "runs_runfigures"
         verbose_name_plural = "run figures"
 
     def __str__(self) -> str:

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
-from runs.models.claimed import Claimed
+from runs.models.claimed import Claimed, claim_indexes
 from runs.models.lane import Lane, Priority
 
 
@@ -93,6 +93,7 @@ class Run(models.Model):
     finished_at = models.DateTimeField(null=True)
 
     class Meta:
+        db_table = "runs_run"
         ordering = ["-id"]
         indexes = [
             models.Index(fields=["status"], name="run_by_status"),
@@ -144,16 +145,30 @@ class Repeat(models.Model):
     )
     engine_processes = models.ManyToManyField(
         "runs.EngineProcess",
+        through="runs.RepeatEngineProcess",
         related_name="repeats",
         help_text="those that decoded some of it; kept here so that no page asks the responses",
     )
 
     class Meta:
+        db_table = "runs_repeat"
         ordering = ["run_id", "index"]
         constraints = [models.UniqueConstraint(fields=["run", "index"], name="one_repeat_per_index")]
 
     def __str__(self) -> str:
         return f"run {self.run_id} repeat {self.index}"
+
+
+class RepeatEngineProcess(models.Model):
+    """An engine process of `Repeat.engine_processes`. Spelt out, so that its columns keep their names."""
+
+    id = models.AutoField(primary_key=True)
+    repeat = models.ForeignKey(Repeat, on_delete=models.CASCADE, related_name="+")
+    engineprocess = models.ForeignKey("runs.EngineProcess", on_delete=models.CASCADE, related_name="+")
+
+    class Meta:
+        db_table = "runs_repeat_engine_processes"
+        unique_together = [("repeat", "engineprocess")]
 
 
 class StrayQuerySet(models.QuerySet["Stray"]):
@@ -243,15 +258,13 @@ class Shard(Claimed):
     )
     in_flight = models.PositiveIntegerField(null=True)
     n_done = models.PositiveIntegerField(default=0)
-    # Spelt out as the released migrations have it; the name comes to the same.
-    owner = models.ForeignKey("runs.Worker", on_delete=models.SET_NULL, null=True, related_name="shards")
 
     objects = ShardQuerySet.as_manager()
 
     class Meta(Claimed.Meta):
         ordering = ["repeat_id", "first"]
         indexes = [
-            *Claimed.Meta.indexes,
+            *claim_indexes("shard"),
             models.Index("lane", models.F("id") + 0, condition=models.Q(status="queued"), name="shard_in_lane"),
         ]
         constraints = [models.UniqueConstraint(fields=["repeat", "first"], name="one_shard_per_slice")]

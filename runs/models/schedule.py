@@ -27,6 +27,7 @@ class Schedule(models.Model):
     n_failures = models.PositiveIntegerField(default=0)
 
     class Meta:
+        db_table = "runs_schedule"
         ordering = ["slug"]
         indexes = [models.Index(fields=["next_at"], name="schedule_due")]
 

@@ -53,6 +53,7 @@ class SuiteVersion(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
+        db_table = "runs_suiteversion"
         ordering = ["suite_id", "-number"]
         constraints = [
             models.UniqueConstraint(fields=["suite", "number"], name="one_number_per_suite"),

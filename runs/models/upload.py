@@ -33,6 +33,7 @@ class Upload(models.Model):
     touched_at = models.DateTimeField(db_default=Now())
 
     class Meta:
+        db_table = "runs_upload"
         ordering = ["-id"]
 
     def __str__(self) -> str:
@@ -49,6 +50,7 @@ class UploadPart(models.Model):
     data = models.BinaryField()
 
     class Meta:
+        db_table = "runs_uploadpart"
         ordering = ["upload_id", "offset"]
         constraints = [models.UniqueConstraint(fields=["upload", "offset"], name="one_part_per_offset")]
 

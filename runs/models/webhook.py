@@ -19,6 +19,7 @@ class Webhook(models.Model):
     last_error = models.CharField(max_length=500, blank=True)
 
     class Meta:
+        db_table = "runs_webhook"
         ordering = ["-id"]
 
     def __str__(self) -> str:

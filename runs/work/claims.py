@@ -64,7 +64,8 @@ class Claims(Generic[Row]):
 
     @property
     def kind(self) -> str:
-        return str(self.model._meta.model_name)
+        """Return the table's name without its app: what the logs call a row."""
+        return str(self.model._meta.db_table).removeprefix("runs_")
 
     @property
     def pool(self) -> str:
